@@ -1,0 +1,1 @@
+//! Catraca itself, measured beside the others.

@@ -1,0 +1,154 @@
+//! From text to catalog: parse, don't validate, and say everything that is wrong at once.
+//!
+//! Each section has one reader in this folder. A reader turns located text into a value that makes
+//! sense, or reports why not and lets the others go on; the catalog exists only if nobody objected.
+//! Must not do I/O (the caller loads included files) nor decide requests.
+
+mod attribute;
+mod ban;
+mod block;
+mod bounds;
+mod chain;
+mod damage;
+mod file;
+mod gate;
+mod limit;
+mod lists;
+mod names;
+mod network;
+mod node;
+mod policy;
+mod price;
+mod report;
+mod route;
+mod scalar;
+mod section;
+mod terms;
+mod tier;
+mod value;
+mod who;
+
+use toml::Spanned;
+use toml::de::DeTable;
+
+use self::chain::Ids;
+use self::file::File;
+use self::report::Report;
+use self::section::Sections;
+use super::Catalog;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use crate::lists::Lists;
+use crate::policy::{Name, PolicyId};
+
+pub use bounds::{
+    BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX,
+    FILES_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX,
+    POLICIES_MAX, REMEMBER_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, WINDOWS_MAX,
+};
+pub use value::{ValueError, normalise};
+
+/// One file of a catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// Its name, for people.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// A catalog that was read, with what somebody should look at.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The catalog.
+    pub catalog: Catalog,
+    /// What is probably not meant, by file and position.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a catalog. Included files are loaded by the names that the text gives them.
+pub fn read(
+    root_name: &str,
+    root_text: &str,
+    load: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Result<Reading, Diagnostics> {
+    let mut report = Report::default();
+    let files = file::gather((root_name, root_text), load, &mut report);
+    let sources: Vec<_> = files.iter().map(File::source).collect();
+    let numbered = sources.iter().enumerate();
+    let texts: Vec<_> =
+        numbered.map(|(file, source)| damage::mend(&mut report, file, source.text)).collect();
+    let trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
+    let catalog = assemble(&mut report, &trees, revision(&sources));
+    let refused = report.has_errors();
+    let all = report.finish(&sources);
+    match catalog.filter(|_| !refused) {
+        Some(catalog) => Ok(Reading { catalog, warnings: all }),
+        None => Err(Diagnostics { all }),
+    }
+}
+
+/// Reads every section; the order is that of who needs whom.
+fn assemble<'t>(
+    report: &mut Report,
+    trees: &'t [Spanned<DeTable<'t>>],
+    revision: Name,
+) -> Option<Catalog> {
+    let sections = Sections::gather(report, trees);
+    let settings = network::settings(report, &sections);
+    let network = network::read(report, &sections);
+    let known = attribute::read(report, &sections, network.ipv6_prefix);
+    let allowlist = lists::read(report, &sections, &known, "allowlist");
+    let blocklist = lists::read(report, &sections, &known, "blocklist");
+    let mut drafts = policies(report, &sections, &known);
+    let ids = ids(&drafts);
+    chain::link(report, &mut drafts, &ids);
+    let gates = gate::read(report, &sections, &ids);
+    let default = gate::default(report, &sections, &ids);
+    let routes = route::read(report, &sections, &known, &gates);
+    Some(Catalog {
+        revision,
+        policies: drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?,
+        gates: gates.all,
+        gate_names: gates.declared,
+        default,
+        attributes: known.attributes,
+        facts: known.facts,
+        lists: Lists::new(allowlist.clone(), blocklist.clone()),
+        allowlist,
+        blocklist,
+        routes,
+        network,
+        settings,
+    })
+}
+
+fn policies<'t>(
+    report: &mut Report,
+    sections: &Sections<'t>,
+    known: &attribute::Known,
+) -> Vec<policy::Draft<'t>> {
+    let named = sections.named(report, "policy");
+    if let Some((key, _)) = named.get(POLICIES_MAX) {
+        let message = format!("{} policies are too many", named.len());
+        let fix = format!("keep at most {POLICIES_MAX}: tiers and facts tell callers apart");
+        report.error("too-many-policies", key.place, message, fix);
+    }
+    let kept = named.into_iter().take(POLICIES_MAX);
+    kept.map(|entry| policy::read(report, known, entry)).collect()
+}
+
+fn ids<'t>(drafts: &[policy::Draft<'t>]) -> Ids<'t> {
+    // At most `POLICIES_MAX` of them, so every place fits.
+    let numbered = (0_u16..).zip(drafts);
+    numbered.map(|(at, draft)| (draft.key.text, PolicyId(at))).collect()
+}
+
+/// A fingerprint of all names and texts, each with its length before it.
+fn revision(sources: &[Source<'_>]) -> Name {
+    let mut hasher = blake3::Hasher::new();
+    for part in sources.iter().flat_map(|source| [source.name, source.text]) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].into()
+}

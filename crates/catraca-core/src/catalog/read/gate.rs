@@ -1,0 +1,91 @@
+//! `[gate.…]` and `default`: which policies are passed together.
+//!
+//! Every policy is also a gate of its own name. Must not read policies.
+
+use std::collections::HashMap;
+
+use super::bounds::GATE_POLICIES_MAX;
+use super::chain::{self, Ids};
+use super::node::{Fields, Key, Node};
+use super::report::Report;
+use super::section::Sections;
+use crate::catalog::Gate;
+use crate::policy::{Name, PolicyId};
+
+/// All gates, and the names of those that were declared, in order.
+pub(super) struct Gates {
+    pub all: HashMap<Name, Gate>,
+    pub declared: Vec<Name>,
+}
+
+/// Reads the declared gates and adds one for each policy.
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) -> Gates {
+    let single = |(name, id): (&&str, &PolicyId)| {
+        let name: Name = (*name).into();
+        (name.clone(), Gate { name, policies: vec![*id] })
+    };
+    let mut gates = Gates { all: ids.iter().map(single).collect(), declared: Vec::new() };
+    for (key, node) in sections.named(report, "gate") {
+        let policies = policies(report, ids, (key, node)).unwrap_or_default();
+        let name: Name = key.text.into();
+        gates.declared.push(name.clone());
+        if ids.get(key.text).is_some_and(|own| policies != [*own]) {
+            let message = format!("`{name}` is also a policy, which is a gate of its own");
+            let fix = format!("rename the gate, or write policies = [\"{name}\"]");
+            report.error("gate-shadows-policy", key.place, message, fix);
+        }
+        gates.all.insert(name.clone(), Gate { name, policies });
+    }
+    gates
+}
+
+fn policies(
+    report: &mut Report,
+    ids: &Ids<'_>,
+    (key, node): (Key<'_>, Node<'_>),
+) -> Option<Vec<PolicyId>> {
+    let fields = Fields::read(report, (key.place, node), "gate", &["policies"])?;
+    let Some(list) = fields.get("policies") else {
+        return empty(report, key.place);
+    };
+    let items = list.items(report, "a list of policies such as [\"global\", \"login\"]")?;
+    if items.is_empty() {
+        return empty(report, list.place);
+    }
+    if let Some(extra) = items.get(GATE_POLICIES_MAX) {
+        let message = format!("{} policies are too many for one decision", items.len());
+        let fix = format!("keep at most {GATE_POLICIES_MAX}");
+        report.error("too-many-policies", extra.place, message, fix);
+    }
+    let mut policies = Vec::new();
+    for item in items {
+        let Some(id) = policy(report, ids, item) else { continue };
+        if policies.contains(&id) {
+            let message = "the policy is in the gate already";
+            report.error("policy-repeated", item.place, message, "name each policy once");
+        }
+        policies.push(id);
+    }
+    Some(policies)
+}
+
+fn empty<T>(report: &mut Report, place: super::report::Place) -> Option<T> {
+    let message = "a gate without policies lets everything pass";
+    report.error("empty-gate", place, message, "add policies = [\"…\"], or remove the gate");
+    None
+}
+
+fn policy(report: &mut Report, ids: &Ids<'_>, item: Node<'_>) -> Option<PolicyId> {
+    let name = item.text(report, "the name of a policy")?;
+    let id = ids.get(name).copied();
+    if id.is_none() {
+        chain::unknown(report, item.place, name, ids);
+    }
+    id
+}
+
+/// Reads `default`.
+pub(super) fn default(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) -> Option<PolicyId> {
+    let (_, node) = sections.single(report, "default")?;
+    policy(report, ids, node)
+}

@@ -1,0 +1,173 @@
+//! Collects what is wrong while reading goes on, and locates it at the end.
+//!
+//! Reading never stops at the first mistake, so nothing here returns early. Must not show a private
+//! value: whoever reports one says so, and it is starred out wherever it would be shown.
+
+use std::cmp::Reverse;
+
+use super::Source;
+use super::bounds::DIAGNOSTICS_MAX;
+use crate::catalog::diagnostic::{Diagnostic, Severity};
+
+/// A stretch of text in one of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The file, by the order of reading.
+    pub file: usize,
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+/// Everything found so far.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    faults: Vec<Fault>,
+    hidden: Vec<Place>,
+}
+
+/// One thing found, not yet located.
+#[derive(Debug)]
+struct Fault {
+    severity: Severity,
+    code: &'static str,
+    place: Place,
+    message: String,
+    fix: Option<String>,
+    private: bool,
+}
+
+impl Report {
+    /// Something that refuses the catalog.
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        self.add(Severity::Error, code, place, (message.into(), fix.into()));
+    }
+
+    /// Something that is probably not meant.
+    pub fn warn(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        self.add(Severity::Warning, code, place, (message.into(), fix.into()));
+    }
+
+    /// An error about a value that must not be shown.
+    pub fn private_error(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let before = self.faults.len();
+        self.error(code, place, message, fix);
+        self.faults[before..].iter_mut().for_each(|fault| fault.private = true);
+    }
+
+    /// Damage to the text itself, which hides whatever else is found at `shadow`.
+    pub fn damage(&mut self, code: &'static str, place: Place, shadow: Place, says: (String, String)) {
+        self.add(Severity::Error, code, place, says);
+        self.hidden.push(shadow);
+    }
+
+    /// Whether the catalog is refused.
+    pub fn has_errors(&self) -> bool {
+        self.faults.iter().any(|fault| fault.severity == Severity::Error)
+    }
+
+    fn add(&mut self, severity: Severity, code: &'static str, place: Place, says: (String, String)) {
+        let (message, fix) = says;
+        if !self.hidden.iter().any(|hidden| hidden.covers(place)) {
+            let fix = Some(fix).filter(|fix| !fix.is_empty());
+            self.faults.push(Fault { severity, code, place, message, fix, private: false });
+        }
+    }
+
+    /// Locates everything: sorted by file and position, bounded, errors kept first if there are too many.
+    pub fn finish(mut self, sources: &[Source<'_>]) -> Vec<Diagnostic> {
+        self.faults.sort_by_key(|fault| Reverse(fault.severity == Severity::Error));
+        self.faults.truncate(DIAGNOSTICS_MAX);
+        self.faults.sort_by_key(|fault| fault.place);
+        self.faults.into_iter().map(|fault| fault.locate(sources)).collect()
+    }
+}
+
+impl Place {
+    /// The start of a file.
+    pub const fn start_of(file: usize) -> Self {
+        Self { file, start: 0, end: 0 }
+    }
+
+    fn covers(self, other: Self) -> bool {
+        self.file == other.file && (self.start..self.end.max(self.start + 1)).contains(&other.start)
+    }
+}
+
+impl Fault {
+    fn locate(self, sources: &[Source<'_>]) -> Diagnostic {
+        let source = &sources[self.place.file];
+        let line = Line::around(source.text, self.place.start);
+        let shown = source.text.get(self.place.start..self.place.end).unwrap_or_default();
+        let text: String = shown.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
+        let (text, line_text) = match self.private {
+            true => (stars(&text), line.text.replace(shown, &stars(shown))),
+            false => (text, line.text.to_owned()),
+        };
+        Diagnostic {
+            severity: self.severity,
+            code: self.code,
+            file: source.name.to_owned(),
+            start: self.place.start,
+            end: self.place.end,
+            line: line.number,
+            column: line.column,
+            text,
+            message: self.message,
+            fix: self.fix,
+            line_text: line_text.chars().take(LINE_SHOWN).collect(),
+        }
+    }
+}
+
+/// A line of source and a position in it.
+struct Line<'a> {
+    text: &'a str,
+    number: usize,
+    column: usize,
+}
+
+impl<'a> Line<'a> {
+    fn around(source: &'a str, at: usize) -> Self {
+        let mut at = at.min(source.len());
+        while !source.is_char_boundary(at) {
+            at -= 1;
+        }
+        let (before, after) = source.split_at(at);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let end = at + after.find('\n').unwrap_or(after.len());
+        let number = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
+        // A byte order mark is not a character that anybody sees.
+        let column = 1 + source[start..at].chars().filter(|c| *c != '\u{feff}').count();
+        Self { text: source[start..end].trim_end_matches('\r'), number, column }
+    }
+}
+
+fn stars(text: &str) -> String {
+    text.chars().map(|_| '*').collect()
+}
+
+/// Characters of the offending text that are shown.
+const TEXT_SHOWN: usize = 80;
+
+/// Characters of the source line that are kept.
+const LINE_SHOWN: usize = 400;

@@ -1,0 +1,211 @@
+//! `[[route]]`: which gate an HTTP-shaped request passes.
+//!
+//! The first match in the order of the text wins. Must not match requests: front ends do.
+
+use super::attribute::Known;
+use super::bounds::SEGMENTS_MAX;
+use super::gate::Gates;
+use super::names;
+use super::node::{Fields, Key, Node};
+use super::report::Report;
+use super::section::Sections;
+use crate::catalog::{Pick, Route};
+use crate::policy::Name;
+
+const FIELDS: [&str; 4] = ["match", "gate", "set", "upstream"];
+
+/// Methods that a mistyped one is compared with; others are allowed.
+const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
+
+/// A method, or any, and the segments of a path.
+type Pattern = (Option<String>, Vec<String>);
+
+/// Reads all routes.
+pub(super) fn read(
+    report: &mut Report,
+    sections: &Sections<'_>,
+    known: &Known,
+    gates: &Gates,
+) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    for item in sections.listed(report, "route") {
+        let Some(fields) = Fields::item(report, item, "route", &FIELDS) else { continue };
+        let Some(route) = route(report, &fields, known, gates) else { continue };
+        let place = fields.get("match").map_or(fields.place, |node| node.place);
+        if routes.iter().any(|earlier| covers(earlier, &route)) {
+            let message = "an earlier route takes every request of this one";
+            let fix = "move this route before it, or remove it";
+            report.warn("route-unreachable", place, message, fix);
+        }
+        routes.push(route);
+    }
+    routes
+}
+
+fn route(report: &mut Report, fields: &Fields<'_>, known: &Known, gates: &Gates) -> Option<Route> {
+    let matched = fields.need(report, "match", "\"POST /api/orders/**\"");
+    let matched = matched.and_then(|node| pattern(report, node));
+    let gate = fields.need(report, "gate", "\"orders\"");
+    let gate = gate.and_then(|node| gate_of(report, node, gates));
+    let set = fields.given("set", |node| set(report, node, known)).or(Vec::new());
+    let upstream = fields.given("upstream", |node| upstream(report, node)).optional();
+    let (method, path) = matched?;
+    Some(Route { method, path, gate: gate?, set: set?, upstream: upstream? })
+}
+
+fn gate_of(report: &mut Report, node: Node<'_>, gates: &Gates) -> Option<Name> {
+    let name = node.text(report, "the name of a gate")?;
+    let found = gates.all.get_key_value(name).map(|(name, _)| name.clone());
+    if found.is_none() {
+        let mut known: Vec<&str> = gates.all.keys().map(|name| &**name).collect();
+        known.sort_unstable();
+        let message = format!("no gate or policy is named `{}`", name.escape_debug());
+        report.error("unknown-gate", node.place, message, names::suggest(name, &known));
+    }
+    found
+}
+
+fn pattern(report: &mut Report, node: Node<'_>) -> Option<Pattern> {
+    let text = node.text(report, "a match such as \"POST /api/orders/**\"")?.trim();
+    let (method, path) = match text.split_once(char::is_whitespace) {
+        Some((method, path)) => (Some(method), path.trim_start()),
+        None => (None, text),
+    };
+    let wrong = method.and_then(wrong_method).or_else(|| wrong_path(path));
+    if let Some((message, fix)) = wrong {
+        report.error("bad-route", node.place, message, fix);
+        return None;
+    }
+    // A closing slash names the same place: requests are read without it too.
+    let segments = path[1..].split('/').filter(|segment| !segment.is_empty());
+    Some((method.map(str::to_owned), segments.map(str::to_owned).collect()))
+}
+
+fn wrong_method(method: &str) -> Option<(String, String)> {
+    let upper = method.to_ascii_uppercase();
+    if upper.is_empty() || !upper.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
+        let message = format!("`{}` is not a method", method.escape_debug());
+        return Some((message, "write METHOD /path, or /path for any method".to_owned()));
+    }
+    let meant = names::nearest(&upper, &METHODS).unwrap_or(&upper);
+    let message = format!("`{method}` is not a method that requests have");
+    (meant != method).then(|| (message, format!("did you mean `{meant}`?")))
+}
+
+fn wrong_path(path: &str) -> Option<(String, String)> {
+    let says = |message: &str, fix: &str| Some((message.to_owned(), fix.to_owned()));
+    let Some(rest) = path.strip_prefix('/') else {
+        return says("the path does not start with a slash", "write a path such as /api/orders/**");
+    };
+    if path.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#')) {
+        return says("a path has no spaces, queries or fragments", "write the path alone");
+    }
+    let segments: Vec<&str> = rest.split('/').collect();
+    if segments.len() > SEGMENTS_MAX {
+        return says("the path has too many segments", "end it with ** earlier");
+    }
+    for (at, segment) in segments.iter().enumerate() {
+        let last = at + 1 == segments.len();
+        match *segment {
+            "**" if !last => return says("`**` takes the rest of the path", "write it last"),
+            "" if !last => return says("the path has an empty segment", "write one slash only"),
+            "*" | "**" => {}
+            text if text.contains('*') => {
+                return says("`*` stands for a whole segment", "write * alone between slashes");
+            }
+            "." | ".." => return says("a path has no dots for directories", "write where it leads"),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn set(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Vec<(Name, Pick)>> {
+    let entries = node.entries(report, "a table such as { tenant = \"header:x-tenant-id\" }")?;
+    let read: Vec<_> = entries
+        .into_iter()
+        .map(|(key, node)| {
+            let settable = settable(report, key, known);
+            let pick = pick(report, node);
+            settable.then(|| Some((key.text.into(), pick?)))?
+        })
+        .collect();
+    read.into_iter().collect()
+}
+
+/// Whether a request may say this of itself.
+fn settable(report: &mut Report, key: Key<'_>, known: &Known) -> bool {
+    if key.text == "ip" {
+        let message = "the address comes from the connection and from trusted proxies alone";
+        let fix = "remove it, and name your proxies in [network] trusted_proxies";
+        report.error("route-sets-address", key.place, message, fix);
+        return false;
+    }
+    if let Some(source) = known.facts.source(key.text) {
+        let message = format!("`{}` comes from `{source}` already", key.text);
+        let fix = "a name has one source: set another attribute";
+        report.error("two-sources", key.place, message, fix);
+        return false;
+    }
+    names::check(report, key, "attribute")
+}
+
+fn pick(report: &mut Report, node: Node<'_>) -> Option<Pick> {
+    let wanted = "\"header:…\", \"query:…\", \"path:2\" or \"const:…\"";
+    let text = node.text(report, wanted)?;
+    let found = text.split_once(':').and_then(|(from, name)| picked(from, name));
+    if found.is_none() {
+        let message = format!("`{}` names nothing of a request", text.escape_debug());
+        report.error("bad-pick", node.place, message, format!("write {wanted}"));
+    }
+    found
+}
+
+fn picked(from: &str, name: &str) -> Option<Pick> {
+    let header = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    match from {
+        _ if name.is_empty() => None,
+        "header" if name.chars().all(header) => Some(Pick::Header(name.to_ascii_lowercase())),
+        "query" => Some(Pick::Query(name.to_owned())),
+        "path" => {
+            let segment = name.parse().ok().filter(|segment| (1..=SEGMENTS_MAX).contains(segment));
+            segment.map(Pick::Segment)
+        }
+        "const" => Some(Pick::Literal(name.to_owned())),
+        _ => None,
+    }
+}
+
+fn upstream(report: &mut Report, node: Node<'_>) -> Option<String> {
+    let text = node.text(report, "an address such as \"http://127.0.0.1:9000\"")?;
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '@');
+    if host.is_empty() || text.contains(strange) {
+        let message = format!("`{}` is not where a proxy could send a request", text.escape_debug());
+        let fix = "write http:// or https://, a host and a port, such as http://127.0.0.1:9000";
+        report.error("bad-upstream", node.place, message, fix);
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// Whether every request of `later` is one of `earlier`.
+fn covers(earlier: &Route, later: &Route) -> bool {
+    let method = earlier.method.is_none() || earlier.method == later.method;
+    method && takes_all(&earlier.path, &later.path)
+}
+
+/// Whether every path of `later` is one of `earlier`; `**` takes any rest, an empty one too.
+fn takes_all(earlier: &[String], later: &[String]) -> bool {
+    match (earlier.split_first(), later.split_first()) {
+        (Some((first, _)), _) if first == "**" => true,
+        (Some((first, rest)), Some((other, others))) => {
+            let same = first == other || (first == "*" && other != "**");
+            same && takes_all(rest, others)
+        }
+        (None, None) => true,
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}

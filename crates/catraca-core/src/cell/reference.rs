@@ -1,0 +1,33 @@
+//! A reference: which check a later event speaks of, such as a payment's end-to-end id.
+//!
+//! Must not be an idempotency key for checks: only the first admitted check owns it.
+
+use super::Cell;
+use crate::time::Time;
+
+/// What is remembered of the check that owns a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// When it is forgotten.
+    pub expires: Time,
+    /// The instant of each row of the check.
+    pub instants: Vec<Time>,
+    /// The unsealed ticket, without its instants.
+    pub ticket: Box<[u8]>,
+    /// The status it was settled with; absent until then. Zero stands for an outcome without one.
+    pub settled: Option<u16>,
+    /// The events that were applied.
+    pub credited: Vec<Box<str>>,
+}
+
+impl Cell for Reference {
+    fn forgotten_at(&self) -> Time {
+        self.expires
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.ticket.len()
+            + self.instants.capacity() * size_of::<Time>()
+            + self.credited.iter().map(|event| event.len() + 16).sum::<usize>()
+    }
+}

@@ -1,0 +1,83 @@
+//! Texts for people: `{retry_after}` becomes a length of time in words, `{retry_after_s}` whole seconds.
+//!
+//! Must not promise less than the wait: lengths are rounded up.
+
+use crate::catalog::Language;
+use crate::time::Span;
+
+/// Fills a message's placeholders.
+pub fn render(template: &str, retry: Option<Span>, language: Language) -> String {
+    let seconds = retry.map(|wait| wait.ceil_secs().max(1));
+    let number = seconds.map_or_else(String::new, |seconds| seconds.to_string());
+    let words = seconds.map_or_else(|| never(language).to_owned(), |s| in_words(s, language));
+    template.replace("{retry_after_s}", &number).replace("{retry_after}", &words)
+}
+
+fn never(language: Language) -> &'static str {
+    match language {
+        Language::English => "indefinitely",
+        Language::Portuguese => "por tempo indeterminado",
+    }
+}
+
+/// The two largest units, the smaller rounded up.
+fn in_words(seconds: i64, language: Language) -> String {
+    let (large, small) = match seconds {
+        0..=119 => return count(seconds, 0, language),
+        120..=3_599 => return count((seconds + 59) / 60, 1, language),
+        3_600..=86_399 => split(seconds, 60, 60, 1),
+        _ => split(seconds, 3_600, 24, 2),
+    };
+    match small.0 {
+        0 => count(large.0, large.1, language),
+        _ => [count(large.0, large.1, language), and(language), count(small.0, small.1, language)]
+            .join(" "),
+    }
+}
+
+fn split(seconds: i64, unit: i64, per: i64, rank: usize) -> ((i64, usize), (i64, usize)) {
+    let units = (seconds + unit - 1) / unit;
+    ((units / per, rank + 1), (units % per, rank))
+}
+
+fn and(language: Language) -> String {
+    match language {
+        Language::English => "and".to_owned(),
+        Language::Portuguese => "e".to_owned(),
+    }
+}
+
+fn count(number: i64, rank: usize, language: Language) -> String {
+    let (one, many) = match language {
+        Language::English => {
+            [("second", "seconds"), ("minute", "minutes"), ("hour", "hours"), ("day", "days")][rank]
+        }
+        Language::Portuguese => {
+            [("segundo", "segundos"), ("minuto", "minutos"), ("hora", "horas"), ("dia", "dias")][rank]
+        }
+    };
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pt(seconds: i64) -> String {
+        render("Aguarde {retry_after}.", Some(Span::from_secs(seconds)), Language::Portuguese)
+    }
+
+    /// covers: B-11, 000-40
+    #[test]
+    fn the_real_wait_is_told_in_the_catalogs_language() {
+        assert_eq!(pt(600), "Aguarde 10 minutos.");
+        assert_eq!(pt(601), "Aguarde 11 minutos.");
+        assert_eq!(pt(45), "Aguarde 45 segundos.");
+        assert_eq!(pt(1), "Aguarde 1 segundo.");
+        assert_eq!(pt(3_600), "Aguarde 1 hora.");
+        assert_eq!(pt(5_400), "Aguarde 1 hora e 30 minutos.");
+        assert_eq!(pt(90_000), "Aguarde 1 dia e 1 hora.");
+        let en = render("{retry_after} ({retry_after_s})", Some(Span::from_millis(1)), Language::English);
+        assert_eq!(en, "1 second (1)");
+    }
+}

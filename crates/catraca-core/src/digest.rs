@@ -1,0 +1,177 @@
+//! Keyed digests: the fixed-size names of stored state, and pseudonyms for people to read.
+//!
+//! Texts are chosen by callers, so they never become part of a stored key. A keyed digest of a
+//! length-prefixed encoding has no separator to collide with, no hash tag to inject, one size,
+//! and says nothing to who holds the store without the secret. Must not keep or print the secret.
+
+mod key;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::hash::Hasher as _;
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+pub use key::Key;
+
+/// What a digest names, so that equal parts of different things never meet.
+///
+/// The numbers are part of every stored key: they may be added to, never changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Domain {
+    /// The state of one limit.
+    Cell = 1,
+    /// A check remembered by the caller's reference.
+    Ref = 2,
+    /// The marker of a settled ticket.
+    Ticket = 3,
+    /// A block.
+    Block = 4,
+    /// A lock.
+    Lock = 5,
+    /// The slots of one calendar.
+    Slot = 6,
+    /// The marker of a credited event.
+    Credit = 7,
+    /// A cell that several keys share when there is no room for their own.
+    Overflow = 8,
+}
+
+/// The one secret behind digests, pseudonyms and tickets; each use derives a key of its own.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// A secret from bytes that nobody can guess.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// A key for one use. Keys of different uses tell nothing of each other or of the secret.
+    pub fn derive(&self, usage: &str) -> [u8; 32] {
+        blake3::derive_key(usage, &self.0)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Makes digests under one secret.
+#[derive(Clone)]
+pub struct Digester {
+    /// Every digest starts as a copy of this.
+    keyed: SipHasher24,
+    pseudonym_key: [u8; 32],
+    /// Two characters that tell pseudonyms of one secret from those of another.
+    key_id: String,
+}
+
+impl Digester {
+    /// A digester under a secret.
+    ///
+    /// Cells use SipHash-2-4 with 128 bits: as a keyed function it cannot be told from chance
+    /// without its key, and it is several times faster on short texts than what pseudonyms use.
+    pub fn new(secret: &Secret) -> Self {
+        let cell_key = secret.derive("catraca 2026 cell key");
+        let mut half = [0; 16];
+        half.copy_from_slice(&cell_key[..16]);
+        let pseudonym_key = secret.derive("catraca 2026 pseudonym");
+        let print = blake3::derive_key("catraca 2026 pseudonym key id", &pseudonym_key);
+        let keyed = SipHasher24::new_with_key(&half);
+        Self { keyed, pseudonym_key, key_id: hex(&print[..1]) }
+    }
+
+    /// Begins a digest.
+    pub fn start(&self, domain: Domain) -> Hasher {
+        let mut inner = self.keyed;
+        inner.write(&[domain as u8]);
+        Hasher { inner }
+    }
+
+    /// The name under which a private value is kept and shown: `~`, two characters of the secret's
+    /// fingerprint, and 24 of a keyed BLAKE3 of the attribute and the value.
+    ///
+    /// Taxpayer numbers and addresses are few enough to try them all, so a plain hash would give
+    /// them away: only a secret kept apart from the records makes the way back impossible. The
+    /// attribute is part of it, so that one value under two names cannot be linked; the fingerprint
+    /// tells which secret is needed to look a value up after the secret was changed; and 96 bits
+    /// stay apart for more people than there are.
+    pub fn pseudonym(&self, attribute: &str, value: &str) -> String {
+        let mut mac = Mac(blake3::Hasher::new_keyed(&self.pseudonym_key));
+        feed(&mut mac, attribute.as_bytes());
+        feed(&mut mac, value.as_bytes());
+        format!("~{}{}", self.key_id, hex(&mac.0.finalize().as_bytes()[..12]))
+    }
+}
+
+impl fmt::Debug for Digester {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Digester").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+/// A digest in the making. A clone goes on from the same parts, so those that many keys share
+/// (namespace, policy) are digested once.
+#[derive(Clone)]
+pub struct Hasher {
+    inner: SipHasher24,
+}
+
+impl Hasher {
+    /// Adds one part.
+    pub fn part(&mut self, part: &[u8]) -> &mut Self {
+        feed(&mut self.inner, part);
+        self
+    }
+
+    /// Adds one part, for building a prefix to keep.
+    #[must_use]
+    pub fn with(mut self, part: &[u8]) -> Self {
+        feed(&mut self.inner, part);
+        self
+    }
+
+    /// The digest of the parts so far.
+    pub fn finish(&self) -> Key {
+        let digest = self.inner.finish128();
+        Key::from_words([digest.h1, digest.h2])
+    }
+}
+
+/// The state would let who reads it continue the digest.
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher(..)")
+    }
+}
+
+/// Writes one part with its length before it, so that no two lists of parts are the same bytes.
+/// Parts are bounded far below the 4 GiB where the length would not fit.
+fn feed(to: &mut impl std::hash::Hasher, part: &[u8]) {
+    to.write(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
+    to.write(part);
+}
+
+/// Lets `feed` write into BLAKE3, so that there is one encoding.
+struct Mac(blake3::Hasher);
+
+impl std::hash::Hasher for Mac {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Never asked: pseudonyms take all the bytes they need from BLAKE3 itself.
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+/// Bytes as lower-case hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

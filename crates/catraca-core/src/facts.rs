@@ -1,0 +1,78 @@
+//! Facts: what we know of an attribute's value, such as a participant's category or a token's plan.
+//!
+//! Must not come from callers: a caller who could state a fact could choose a tier.
+
+use std::collections::BTreeMap;
+
+use crate::policy::Name;
+
+/// Names that callers may not send, each with the attribute it comes from.
+pub type Sources = BTreeMap<Name, Name>;
+
+/// Everything known of attribute values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    known: BTreeMap<Name, BTreeMap<Name, BTreeMap<Name, Name>>>,
+    sources: Sources,
+}
+
+impl Facts {
+    /// Declares that `name` is a fact about `attribute`; refuses a second source.
+    pub fn declare(&mut self, attribute: &str, name: &str) -> Result<(), Name> {
+        match self.sources.get(name) {
+            Some(other) if **other != *attribute => Err(other.clone()),
+            Some(_) => Ok(()),
+            None => {
+                self.sources.insert(name.into(), attribute.into());
+                Ok(())
+            }
+        }
+    }
+
+    /// States one fact about a value; refuses a name that another attribute owns.
+    pub fn state(&mut self, about: (&str, &str), name: &str, value: &str) -> Result<(), Name> {
+        self.declare(about.0, name)?;
+        let values = self.known.entry(about.0.into()).or_default();
+        values.entry(about.1.into()).or_default().insert(name.into(), value.into());
+        Ok(())
+    }
+
+    /// Forgets all facts about a value; says whether there were any.
+    pub fn forget(&mut self, attribute: &str, value: &str) -> bool {
+        self.known.get_mut(attribute).is_some_and(|values| values.remove(value).is_some())
+    }
+
+    /// One fact about a value.
+    pub fn about(&self, attribute: &str, value: &str, name: &str) -> Option<&Name> {
+        self.known.get(attribute)?.get(value)?.get(name)
+    }
+
+    /// All facts about a value.
+    pub fn all(&self, attribute: &str, value: &str) -> Option<&BTreeMap<Name, Name>> {
+        self.known.get(attribute)?.get(value)
+    }
+
+    /// The attribute that a name is a fact about, if it is one.
+    pub fn source(&self, name: &str) -> Option<&Name> {
+        self.sources.get(name)
+    }
+
+    /// Every name that is a fact.
+    pub fn names(&self) -> impl Iterator<Item = (&Name, &Name)> {
+        self.sources.iter()
+    }
+
+    /// Adds all of `other`, which wins where both speak; used to lay run-time facts over the catalog's.
+    pub fn overlay(&mut self, other: &Self) -> Result<(), Name> {
+        for (name, attribute) in &other.sources {
+            self.declare(attribute, name)?;
+        }
+        for (attribute, values) in &other.known {
+            let mine = self.known.entry(attribute.clone()).or_default();
+            for (value, facts) in values {
+                mine.entry(value.clone()).or_default().extend(facts.clone());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a policy allows: the terms of one algorithm, as plain numbers.
+//!
+//! The catalog builds these once and the store language carries them, so that a store never needs to know a policy.
+//! Must not hold state: what was used lives in cells.
+
+use smallvec::SmallVec;
+
+use crate::time::Span;
+
+/// The largest integer that every store, Lua's doubles included, computes exactly.
+pub const EXACT_MAX: i64 = 1 << 53;
+
+/// The terms of one algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// A token bucket.
+    Bucket(BucketTerms),
+    /// One exact sliding window, or several that must all fit.
+    Window(SmallVec<[WindowTerms; 1]>),
+    /// A window that opens at its first charged unit, or at the clock.
+    Fixed(FixedTerms),
+    /// Concurrent holders, one lease each.
+    Inflight(InflightTerms),
+    /// Nothing is counted: the policy only blocks.
+    Unlimited,
+}
+
+/// A bucket of `size` tokens that gains `tokens` every `period`, both already divided by their gcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketTerms {
+    /// Capacity, after the policy's margin.
+    pub size: i64,
+    /// Tokens gained per period.
+    pub tokens: i64,
+    /// The period in microseconds.
+    pub period: i64,
+}
+
+/// At most `limit` units of age less than `span`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowTerms {
+    /// Units admitted inside the span.
+    pub limit: i64,
+    /// The length of the window.
+    pub span: Span,
+}
+
+/// At most `limit` units from the opening of the window to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedTerms {
+    /// Units admitted per window.
+    pub limit: i64,
+    /// The length of the window.
+    pub span: Span,
+    /// Whether windows start at multiples of the span instead of at the first unit.
+    pub aligned: bool,
+}
+
+/// At most `limit` leases at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InflightTerms {
+    /// Leases at once.
+    pub limit: i64,
+    /// When a lease ends by itself.
+    pub hold: Span,
+}
+
+/// How long a block lasts, and how repeated offences lengthen it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Penalty {
+    /// The first offence.
+    pub first: Span,
+    /// Each further offence is this many times longer.
+    pub factor: i64,
+    /// No offence lasts longer.
+    pub max: Span,
+    /// How long after a block's end the level is remembered; zero for a fixed length.
+    pub forget: Span,
+}
+
+impl Penalty {
+    /// A block of one length, without memory of earlier ones.
+    pub const fn fixed(span: Span) -> Self {
+        Self { first: span, factor: 1, max: span, forget: Span::ZERO }
+    }
+
+    /// Whether repeated offences are remembered at all.
+    pub fn escalates(&self) -> bool {
+        self.forget > Span::ZERO
+    }
+
+    /// The length of the offence at `level`, counted from zero.
+    pub fn length(&self, level: u32) -> Span {
+        let mut span = self.first.min(self.max);
+        for _ in 0..level {
+            if self.factor == 1 || span >= self.max {
+                break;
+            }
+            span = span.times(self.factor).min(self.max);
+        }
+        span
+    }
+}
+
+impl BucketTerms {
+    /// The lowest balance whose way back to `size` is still exact arithmetic.
+    pub fn floor(&self) -> i64 {
+        self.size - EXACT_MAX / self.period
+    }
+
+    /// A fingerprint of the refill, so that a cell knows under which terms its remainder was counted.
+    pub fn tag(&self) -> u32 {
+        let mixed = (self.tokens as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ (self.period as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+        (mixed ^ (mixed >> 32)) as u32
+    }
+}
+
+impl Limit {
+    /// The largest amount that could ever fit, if the algorithm has one.
+    pub fn capacity(&self) -> Option<i64> {
+        match self {
+            Self::Bucket(terms) => Some(terms.size),
+            Self::Window(windows) => windows.iter().map(|window| window.limit).min(),
+            Self::Fixed(terms) => Some(terms.limit),
+            Self::Inflight(_) | Self::Unlimited => None,
+        }
+    }
+
+    /// The algorithm's name, as the catalog spells it.
+    pub fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Bucket(_) => "bucket",
+            Self::Window(_) => "window",
+            Self::Fixed(_) => "fixed",
+            Self::Inflight(_) => "inflight",
+            Self::Unlimited => "none",
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Who is found in a list, by what, and until when.
+
+use super::*;
+
+fn at(secs: i64) -> Time {
+    Time::from_millis(secs * 1_000)
+}
+
+fn range(text: &str, until: Option<i64>) -> Entry {
+    let what = What::Range(Range::parse(text).unwrap());
+    Entry { what, reason: Some(text.to_owned()), until: until.map(at) }
+}
+
+fn value(attribute: &str, value: &str, until: Option<i64>) -> Entry {
+    let what = What::Value { attribute: attribute.to_owned(), value: value.to_owned() };
+    Entry { what, reason: Some(format!("{attribute}={value}")), until: until.map(at) }
+}
+
+/// The reason of the entry that blocks a caller; the helpers above make it tell whom it is about.
+fn blocked<'a>(
+    lists: &'a Lists,
+    ips: &[&str],
+    pairs: &[(&str, &str)],
+    now: Time,
+) -> Option<&'a str> {
+    let addresses: Vec<Address> = ips.iter().map(|ip| Address::parse(ip).unwrap()).collect();
+    let who = Candidate { addresses: &addresses, attributes: pairs };
+    assert!(lists.allowed(&who, now).is_none());
+    lists.blocked(&who, now).and_then(|entry| entry.reason.as_deref())
+}
+
+fn blocking(entries: Vec<Entry>) -> Lists {
+    Lists::new(Vec::new(), entries)
+}
+
+///
+#[test]
+fn a_range_denies_its_members_and_not_its_neighbours() {
+    let lists = blocking(vec![range("203.0.113.0/24", None), range("2001:db8::/32", None)]);
+    let table = [
+        ("203.0.113.0", Some("203.0.113.0/24")),
+        ("203.0.113.255", Some("203.0.113.0/24")),
+        ("::ffff:203.0.113.9", Some("203.0.113.0/24")),
+        ("203.0.112.255", None),
+        ("203.0.114.0", None),
+        ("2001:db8:ffff::1", Some("2001:db8::/32")),
+        ("2001:db9::1", None),
+    ];
+    for (ip, found) in table {
+        assert_eq!(blocked(&lists, &[ip], &[], at(0)), found, "{ip}");
+    }
+}
+
+/// covers: 003-46
+#[test]
+fn an_entry_without_an_end_stands_for_good() {
+    let lists = blocking(vec![range("198.51.100.7", None), value("token", "t", None)]);
+    let years = at(10 * 366 * 86_400);
+    assert!(blocked(&lists, &["198.51.100.7"], &[], years).is_some());
+    assert!(blocked(&lists, &[], &[("token", "t")], years).is_some());
+}
+
+/// covers: 003-47
+#[test]
+fn an_entry_with_an_end_counts_until_that_instant() {
+    let lists = blocking(vec![range("198.51.100.7", Some(60)), value("token", "t", Some(60))]);
+    let last = Time::from_micros(at(60).micros() - 1);
+    for (now, stands) in [(at(0), true), (last, true), (at(60), false), (at(61), false)] {
+        assert_eq!(blocked(&lists, &["198.51.100.7"], &[], now).is_some(), stands, "{now}");
+        assert_eq!(blocked(&lists, &[], &[("token", "t")], now).is_some(), stands, "{now}");
+    }
+}
+
+///
+#[test]
+fn an_ended_narrow_range_does_not_hide_a_live_wide_one() {
+    let wide_lives = blocking(vec![
+        range("203.0.113.7", Some(10)),
+        range("203.0.113.0/24", Some(100)),
+        range("203.0.0.0/16", Some(5)),
+        range("2001:db8::7", Some(10)),
+        range("2001:db8::/32", None),
+    ]);
+    assert_eq!(blocked(&wide_lives, &["203.0.113.7"], &[], at(50)), Some("203.0.113.0/24"));
+    assert_eq!(blocked(&wide_lives, &["203.0.113.7"], &[], at(100)), None);
+    assert_eq!(blocked(&wide_lives, &["2001:db8::7"], &[], at(50)), Some("2001:db8::/32"));
+    let narrow_lives = blocking(vec![range("203.0.113.7", None), range("203.0.113.0/24", Some(1))]);
+    assert_eq!(blocked(&narrow_lives, &["203.0.113.7"], &[], at(50)), Some("203.0.113.7"));
+    assert_eq!(blocked(&narrow_lives, &["203.0.113.8"], &[], at(50)), None);
+}
+
+#[test]
+fn the_entry_that_ends_last_is_the_one_named() {
+    let lists = blocking(vec![
+        range("203.0.113.7", Some(10)),
+        range("203.0.113.0/24", Some(30)),
+        range("198.51.100.7", Some(20)),
+        value("token", "t", Some(40)),
+    ]);
+    let both = ["203.0.113.7", "198.51.100.7"];
+    assert_eq!(blocked(&lists, &both, &[], at(0)), Some("203.0.113.0/24"));
+    assert_eq!(blocked(&lists, &both, &[("token", "t")], at(0)), Some("token=t"));
+    assert_eq!(blocked(&lists, &both[1..], &[("token", "u")], at(0)), Some("198.51.100.7"));
+}
+
+#[test]
+fn of_two_entries_for_one_target_the_later_end_stands() {
+    for ends in [[Some(10), Some(90)], [Some(90), Some(10)], [None, Some(10)], [Some(10), None]] {
+        let ranges = ["::ffff:198.51.100.7", "198.51.100.7/32"];
+        let lists = blocking(ranges.iter().zip(ends).map(|(text, end)| range(text, end)).collect());
+        assert!(blocked(&lists, &["198.51.100.7"], &[], at(50)).is_some(), "{ends:?}");
+        let lists = blocking(ends.iter().map(|end| value("token", "t", *end)).collect());
+        assert!(blocked(&lists, &[], &[("token", "t")], at(50)).is_some(), "{ends:?}");
+    }
+}
+
+#[test]
+fn values_are_found_by_attribute_and_value_together() {
+    let pairs = [("a", "bc"), ("ab", "c"), ("token", "t1"), ("token", "t3"), ("tenant", "t2")];
+    let lists = blocking(pairs.map(|(name, text)| value(name, text, None)).to_vec());
+    for pair in pairs {
+        let reason = format!("{}={}", pair.0, pair.1);
+        assert_eq!(blocked(&lists, &[], &[("x", "y"), pair], at(0)), Some(reason.as_str()));
+    }
+    for pair in [("a", "c"), ("ab", "bc"), ("token", "t2"), ("", ""), ("token", "T1")] {
+        assert_eq!(blocked(&lists, &["198.51.100.7"], &[pair], at(0)), None, "{pair:?}");
+    }
+}
+
+#[test]
+fn the_lists_are_apart() {
+    let lists = Lists::new(vec![range("10.0.0.0/8", None)], vec![range("10.1.0.0/16", None)]);
+    let inner = [Address::parse("10.1.2.3").unwrap()];
+    let who = Candidate { addresses: &inner, attributes: &[] };
+    assert!(lists.allowed(&who, at(0)).is_some() && lists.blocked(&who, at(0)).is_some());
+    let outer = [Address::parse("10.2.2.3").unwrap()];
+    let who = Candidate { addresses: &outer, attributes: &[] };
+    assert!(lists.allowed(&who, at(0)).is_some() && lists.blocked(&who, at(0)).is_none());
+}
+
+#[test]
+fn empty_lists_say_so() {
+    assert!(Lists::default().is_empty() && Lists::new(Vec::new(), Vec::new()).is_empty());
+    assert!(!Lists::new(vec![range("::/0", Some(0))], Vec::new()).is_empty());
+    assert!(!blocking(vec![value("a", "b", None)]).is_empty());
+    assert_eq!(blocked(&Lists::default(), &["::1"], &[("a", "b")], at(0)), None);
+}
+
+/// Any set of entries answers as a plain search through all of them does.
+#[test]
+fn the_index_answers_as_a_plain_search_does() {
+    let mut entries = Vec::new();
+    for number in 0..400_u32 {
+        let (net, prefix) = (number.wrapping_mul(0x9e37_79b9) & 0x0303_0303, 8 + number % 25);
+        let net = ipnet::Ipv4Net::new(net.into(), prefix as u8).unwrap().trunc();
+        entries.push(range(&net.to_string(), (number % 3 > 0).then_some(i64::from(number % 100))));
+    }
+    let lists = blocking(entries.clone());
+    for number in 0..2_000_u32 {
+        let ip = std::net::Ipv4Addr::from(number.wrapping_mul(0x85eb_ca6b) & 0x0303_0303);
+        let (address, now) = ([Address::from_ip(ip.into())], at(i64::from(number % 110)));
+        let holds = |entry: &&Entry| matches!(&entry.what, What::Range(range) if range.contains(&address[0]));
+        let plain =
+            entries.iter().filter(holds).filter(|entry| entry.is_live(now)).map(Entry::end).max();
+        let who = Candidate { addresses: &address, attributes: &[] };
+        assert_eq!(lists.blocked(&who, now).map(Entry::end), plain, "{ip} at {now}");
+    }
+}
+
+/// Lists are read by every worker at once.
+#[test]
+fn lists_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&Lists::default());
+}

@@ -1,0 +1,211 @@
+//! Planning a check: selected rows become one batch, and the ticket's body if one is wanted.
+//!
+//! Must not touch state, nor depend on anything but its arguments: an id comes in, it is not made here.
+
+use smallvec::SmallVec;
+
+use crate::batch::{self, CheckRow};
+use crate::catalog::Catalog;
+use crate::digest::{Digester, Domain, Key};
+use crate::museum::{Bug, planted};
+use crate::policy::{Mode, Policy, Terms};
+use crate::refusal::Refusal;
+use crate::request::Check;
+use crate::select::{Parts, Selected, Selection};
+use crate::ticket::{Body, TicketRow};
+use crate::time::Span;
+
+/// A batch, and what is needed to read its reply.
+#[derive(Clone, Debug)]
+pub struct Plan<'c, 's> {
+    /// What the store is asked.
+    pub batch: batch::Check,
+    /// The selected rows, in order.
+    pub rows: Selection<'c, 's>,
+    /// What a ticket would say, if one is wanted.
+    pub body: Option<Box<Body>>,
+}
+
+/// The scope in which keys are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The digests' secret.
+    pub digester: &'a Digester,
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The requested gate, when the default policy stands in for one that nobody declared.
+    pub unlisted: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    /// The key of (namespace, policy, parts).
+    pub fn key(&self, policy: &str, parts: &Parts<'_, '_>) -> Key {
+        let mut hasher = self.digester.start(Domain::Cell);
+        if planted(Bug::KeyJoined) {
+            let values: Vec<&str> = parts.iter().map(|(_, value)| &**value).collect();
+            return hasher.part(policy.as_bytes()).part(values.join(":").as_bytes()).finish();
+        }
+        hasher.part(self.namespace.as_bytes()).part(policy.as_bytes());
+        if let Some(gate) = self.unlisted {
+            hasher.part(b"").part(gate.as_bytes());
+        }
+        for (attribute, value) in parts {
+            hasher.part(attribute.as_bytes()).part(value.as_bytes());
+        }
+        hasher.finish()
+    }
+
+    /// The key of a reference.
+    pub fn reference(&self, reference: &str) -> Key {
+        let mut hasher = self.digester.start(Domain::Ref);
+        hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish()
+    }
+
+    /// The key of a ticket's settled-marker.
+    pub fn mark(&self, id: u128) -> Key {
+        let mut hasher = self.digester.start(Domain::Ticket);
+        hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish()
+    }
+}
+
+/// Writes the batch of a check.
+pub fn plan<'c, 's>(
+    catalog: &'c Catalog,
+    scope: &Scope<'_>,
+    check: &Check<'_>,
+    rows: Selection<'c, 's>,
+    id: u128,
+) -> Result<Plan<'c, 's>, Refusal> {
+    let mut batch = batch::Check::default();
+    for row in &rows {
+        match row.terms {
+            Some(terms) => batch.rows.push(check_row(catalog, scope, check, row, terms, id)),
+            None => batch.veto |= row.mode == Mode::Enforce,
+        }
+    }
+    let body = body(catalog, scope, check, &rows, &batch.rows, id);
+    if let Some(body) = &body {
+        body.in_bounds()?;
+        batch.remember = remember(catalog, scope, check, &rows, body);
+    }
+    Ok(Plan { batch, rows, body })
+}
+
+fn check_row(
+    catalog: &Catalog,
+    scope: &Scope<'_>,
+    check: &Check<'_>,
+    row: &Selected<'_, '_>,
+    terms: &Terms,
+    id: u128,
+) -> CheckRow {
+    let policy = catalog.policy(row.policy);
+    CheckRow {
+        key: scope.key(&policy.name, &row.parts),
+        family: policy.family,
+        limit: terms.limit.clone(),
+        held: terms.cost.held(check.cost, policy.reserve),
+        penalty: terms.block,
+        shadow: row.mode == Mode::Shadow,
+        count_denied: policy.count_denied,
+        lease: id as u64,
+    }
+}
+
+/// The ticket's body, when something in the gate happens at or after settle.
+fn body(
+    catalog: &Catalog,
+    scope: &Scope<'_>,
+    check: &Check<'_>,
+    rows: &Selection<'_, '_>,
+    planned: &[CheckRow],
+    id: u128,
+) -> Option<Box<Body>> {
+    let counted = || rows.iter().filter_map(|row| Some((catalog.policy(row.policy), row, row.terms?)));
+    if !counted().any(|(policy, _, terms)| policy.wants_ticket(terms)) {
+        return None;
+    }
+    let hold = counted().map(|(policy, _, _)| policy.hold).fold(Span::ZERO, Span::max);
+    let rows = counted().zip(planned).map(|((policy, row, _), planned)| {
+        TicketRow { parts: named(catalog, scope.digester, &row.parts), ..ticket_row(policy, row, planned) }
+    });
+    Some(Box::new(Body {
+        id,
+        gate: check.gate.to_owned(),
+        unlisted: scope.unlisted.is_some(),
+        hold,
+        reference: check.reference.map(|reference| scope.reference(reference)),
+        rows: rows.collect(),
+        attributes: attributes_read(catalog, scope, counted().map(|(policy, _, _)| policy), check),
+    }))
+}
+
+fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> TicketRow {
+    TicketRow {
+        policy: policy.name.to_string(),
+        tier: row.tier,
+        key: planned.key,
+        held: planned.held,
+        shadow: planned.shadow,
+        parts: Vec::new(),
+    }
+}
+
+/// Key parts as they may be shown: private values as pseudonyms.
+pub fn named(
+    catalog: &Catalog,
+    digester: &Digester,
+    parts: &Parts<'_, '_>,
+) -> Vec<(String, String)> {
+    let named = parts.iter().map(|(name, value)| {
+        let private = catalog.is_private(name);
+        let shown = if private { digester.pseudonym(name, value) } else { value.to_string() };
+        ((*name).to_owned(), shown)
+    });
+    named.collect()
+}
+
+/// The attributes that ban conditions read; private ones are read as pseudonyms.
+fn attributes_read<'p>(
+    catalog: &Catalog,
+    scope: &Scope<'_>,
+    policies: impl Iterator<Item = &'p Policy>,
+    check: &Check<'_>,
+) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let names = policies.flat_map(|policy| &policy.bans).flat_map(|ban| ban.when.attributes());
+    for name in names {
+        let known = found.iter().any(|(other, _)| **other == **name);
+        if let Some(raw) = check.subject.get(name).filter(|_| !known) {
+            let value = crate::select::normalise(catalog, name, raw).unwrap_or_default();
+            let parts = Parts::from_iter([(&**name, value)]);
+            found.extend(named(catalog, scope.digester, &parts));
+        }
+    }
+    found
+}
+
+fn remember(
+    catalog: &Catalog,
+    scope: &Scope<'_>,
+    check: &Check<'_>,
+    rows: &Selection<'_, '_>,
+    body: &Body,
+) -> Option<Box<batch::Remember>> {
+    let spans = rows.iter().map(|row| catalog.policy(row.policy).remember);
+    check.reference.map(|reference| {
+        Box::new(batch::Remember {
+            key: scope.reference(reference),
+            ticket: body.to_bytes().into_boxed_slice(),
+            span: spans.fold(Span::ZERO, Span::max),
+        })
+    })
+}
+
+/// Row replies line up with the selected rows that have terms.
+pub(crate) fn has_terms(row: &Selected<'_, '_>) -> bool {
+    row.terms.is_some()
+}
+
+/// A short list of keys, for the calls that act on them.
+pub type Keys = SmallVec<[Key; 2]>;

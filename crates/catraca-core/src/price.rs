@@ -1,0 +1,109 @@
+//! What an admitted request costs once its outcome is known.
+//!
+//! Pure tables: status to units. Must not look at bodies (conditions do) nor at state.
+
+/// How a policy prices a request.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Cost {
+    /// The request says; final at check.
+    #[default]
+    Request,
+    /// Always this many units; final at check.
+    Units(i64),
+    /// By the outcome's status, at settle.
+    Table(PriceTable),
+    /// The caller reports the amount at settle.
+    Reported,
+}
+
+/// Units, or everything that is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Price {
+    /// This many units.
+    Units(i64),
+    /// The upstream says empty: take what is left.
+    Drain,
+}
+
+/// Exact status before class before default.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PriceTable {
+    /// Prices of exact statuses, sorted by status.
+    pub exact: Vec<(u16, Price)>,
+    /// Prices of classes: index 1 is `1xx`, index 5 is `5xx`.
+    pub class: [Option<Price>; 6],
+    /// The price of an outcome without a status.
+    pub none: Option<Price>,
+    /// Every other outcome; absent means one unit.
+    pub default: Option<Price>,
+}
+
+impl PriceTable {
+    /// The price of an outcome.
+    pub fn price(&self, status: Option<u16>) -> Price {
+        let found = match status {
+            Some(status) => self.exact(status).or_else(|| self.class_of(status)),
+            None => self.none,
+        };
+        found.or(self.default).unwrap_or(Price::Units(1))
+    }
+
+    fn exact(&self, status: u16) -> Option<Price> {
+        let at = self.exact.binary_search_by_key(&status, |(status, _)| *status).ok()?;
+        self.exact.get(at).map(|(_, price)| *price)
+    }
+
+    fn class_of(&self, status: u16) -> Option<Price> {
+        self.class.get(usize::from(status / 100)).copied().flatten()
+    }
+
+    /// Every price in the table, for bounds.
+    pub fn prices(&self) -> impl Iterator<Item = Price> + '_ {
+        let exact = self.exact.iter().map(|(_, price)| *price);
+        exact.chain(self.class.iter().flatten().copied()).chain(self.none).chain(self.default)
+    }
+}
+
+impl Cost {
+    /// Whether the amount is known only at settle.
+    pub fn is_priced_at_settle(&self) -> bool {
+        matches!(self, Self::Table(_) | Self::Reported)
+    }
+
+    /// The units to hold at check.
+    pub fn held(&self, requested: Option<i64>, reserve: i64) -> i64 {
+        match self {
+            Self::Units(units) => *units,
+            Self::Request => requested.unwrap_or(1),
+            Self::Table(_) | Self::Reported => requested.unwrap_or(reserve),
+        }
+    }
+
+    /// The price of an outcome whose check held `held` units.
+    pub fn real(&self, held: i64, status: Option<u16>, reported: Option<i64>) -> Price {
+        match self {
+            Self::Request | Self::Units(_) => Price::Units(held),
+            Self::Table(table) => table.price(status),
+            Self::Reported => Price::Units(reported.unwrap_or(held)),
+        }
+    }
+}
+
+/// A set of statuses: exact ones and whole classes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct StatusSet {
+    /// Exact statuses.
+    pub exact: Vec<u16>,
+    /// Classes by their first digit.
+    pub classes: Vec<u8>,
+}
+
+impl StatusSet {
+    /// Whether the outcome's status is in the set; no status never is.
+    pub fn contains(&self, status: Option<u16>) -> bool {
+        status.is_some_and(|status| {
+            self.exact.contains(&status)
+                || self.classes.iter().any(|class| u16::from(*class) == status / 100)
+        })
+    }
+}

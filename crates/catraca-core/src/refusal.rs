@@ -1,0 +1,113 @@
+//! Refusals: what is wrong with a call, in words that name what, where and how to fix it.
+//!
+//! Always the input's fault, so it changes nothing and never opens the gate. A denial is not a refusal.
+
+use thiserror::Error;
+
+/// What is wrong with a call.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No such gate, and the catalog has no default.
+    #[error("no gate or policy is called `{0}`, and the catalog names no default; see GET /v1/policies")]
+    UnknownGate(String),
+    /// No such policy.
+    #[error("no policy is called `{0}`; see GET /v1/policies")]
+    UnknownPolicy(String),
+    /// A key attribute is missing.
+    #[error("policy `{policy}` counts by `{attribute}`, which the subject does not have; send it, or give the policy `otherwise` or `on_missing`")]
+    Missing {
+        /// The policy.
+        policy: String,
+        /// The attribute, or the alternatives.
+        attribute: String,
+    },
+    /// No tier of the policy matches, and it has no limits of its own.
+    #[error("no tier of policy `{0}` matches this subject and it has no limits of its own; give it `otherwise` or a limit")]
+    NoTier(String),
+    /// A value cannot be read as its attribute's kind.
+    #[error("attribute `{attribute}`: {why}")]
+    BadAttribute {
+        /// The attribute.
+        attribute: String,
+        /// What is wrong, without the value.
+        why: String,
+    },
+    /// A value is longer than any key may be.
+    #[error("attribute `{attribute}` has {bytes} bytes and at most {max} are taken; send a shorter value or a hash of it")]
+    TooLong {
+        /// The attribute.
+        attribute: String,
+        /// Its length.
+        bytes: usize,
+        /// The most that is taken.
+        max: usize,
+    },
+    /// The caller states what only we may know.
+    #[error("`{name}` is known from `{source_attribute}` and may not be sent; leave it out of the subject")]
+    NotYours {
+        /// The fact's or derived name.
+        name: String,
+        /// Where it comes from.
+        source_attribute: String,
+    },
+    /// A cost outside the bounds.
+    #[error("cost {0} is not between 0 and {max}", max = crate::request::COST_MAX)]
+    BadCost(i64),
+    /// A gate's or reference's name is empty or too long.
+    #[error("{what} has {bytes} bytes and takes 1 to {max}")]
+    BadName {
+        /// What it names.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The most that is taken.
+        max: usize,
+    },
+    /// The ticket is not one of ours, or not for this namespace.
+    #[error("the ticket cannot be read; send the text of a decision's `ticket` unchanged, to the namespace it came from")]
+    BadTicket,
+    /// The reference is not known.
+    #[error("no check is remembered under this reference")]
+    UnknownReference,
+    /// The reference belongs to somebody else.
+    #[error("the reference belongs to another subject")]
+    OtherSubject,
+    /// What the conditions read does not fit in a ticket.
+    #[error("the ticket would have {bytes} bytes and may have {max}; shorten the attributes that conditions read")]
+    TicketTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The largest.
+        max: usize,
+    },
+    /// The policy is not a bucket.
+    #[error("policy `{0}` is not a bucket")]
+    NotABucket(String),
+    /// A length of time that makes no sense here.
+    #[error("a block needs a length above zero")]
+    NoLength,
+}
+
+impl Refusal {
+    /// A stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownGate(_) => "unknown-gate",
+            Self::UnknownPolicy(_) => "unknown-policy",
+            Self::Missing { .. } => "missing-attribute",
+            Self::NoTier(_) => "no-tier",
+            Self::BadAttribute { .. } => "bad-attribute",
+            Self::TooLong { .. } => "attribute-too-long",
+            Self::NotYours { .. } => "not-yours",
+            Self::BadCost(_) => "bad-cost",
+            Self::BadName { .. } => "bad-name",
+            Self::BadTicket => "bad-ticket",
+            Self::UnknownReference => "unknown-reference",
+            Self::OtherSubject => "other-subject",
+            Self::TicketTooLarge { .. } => "ticket-too-large",
+            Self::NotABucket(_) => "not-a-bucket",
+            Self::NoLength => "no-length",
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What callers ask: a check, with its bounds.
+//!
+//! Must not hold more than was asked; the other calls take plain arguments.
+
+use crate::refusal::Refusal;
+use crate::subject::Subject;
+
+/// The largest cost a caller may state: far above any limit, far below any overflow.
+pub const COST_MAX: i64 = 1 << 40;
+/// The longest attribute value, in bytes.
+pub const VALUE_BYTES_MAX: usize = 256;
+/// The longest gate name, reference or event, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// The namespace of callers that have none.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// May this caller pass now?
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check<'a> {
+    /// The isolation unit of keys; never from the caller.
+    pub namespace: &'a str,
+    /// The gate, or a single policy.
+    pub gate: &'a str,
+    /// Who asks.
+    pub subject: Subject<'a>,
+    /// Units asked for.
+    pub cost: Option<i64>,
+    /// A name by which a later event will find this check.
+    pub reference: Option<&'a str>,
+    /// Whether allowlist and blocklist are looked at.
+    pub lists: bool,
+}
+
+impl<'a> Check<'a> {
+    /// A plain check in the default namespace.
+    pub fn new(gate: &'a str, subject: impl Into<Subject<'a>>) -> Self {
+        let subject = subject.into();
+        let namespace = DEFAULT_NAMESPACE;
+        Self { namespace, gate, subject, cost: None, reference: None, lists: true }
+    }
+
+    /// Asks for this many units.
+    #[must_use]
+    pub fn cost(mut self, cost: i64) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Remembers the check under a reference.
+    #[must_use]
+    pub fn reference(mut self, reference: &'a str) -> Self {
+        self.reference = Some(reference);
+        self
+    }
+
+    /// Asks in another namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &'a str) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// Skips allowlist and blocklist.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        self.lists = false;
+        self
+    }
+
+    /// Refuses what is out of bounds.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        name_in_bounds("the gate", self.gate)?;
+        self.reference.map_or(Ok(()), |name| name_in_bounds("the reference", name))?;
+        self.cost.map_or(Ok(()), cost_in_bounds)
+    }
+}
+
+/// Refuses an empty or overlong name.
+pub fn name_in_bounds(what: &'static str, name: &str) -> Result<(), Refusal> {
+    let bytes = name.len();
+    if bytes == 0 || bytes > NAME_BYTES_MAX {
+        return Err(Refusal::BadName { what, bytes, max: NAME_BYTES_MAX });
+    }
+    Ok(())
+}
+
+/// Refuses a negative or absurd cost.
+pub fn cost_in_bounds(cost: i64) -> Result<(), Refusal> {
+    if (0..=COST_MAX).contains(&cost) { Ok(()) } else { Err(Refusal::BadCost(cost)) }
+}

@@ -1,0 +1,145 @@
+//! The check: judge every row, then charge all or none, then start the blocks that are due.
+//!
+//! Must not charge anything when an enforcing row does not fit.
+
+use smallvec::SmallVec;
+
+use super::blocks;
+use super::meter::Meter;
+use crate::batch::{Check, CheckReply, CheckRow, Remember, RowReply, Standing, Verdict};
+use crate::cell::block::{Act, Note, Origin};
+use crate::cell::{Block, Cells, Pool, Reference};
+use crate::limit::Limit;
+use crate::museum::{Bug, planted};
+use crate::time::Time;
+
+/// A row that has been judged.
+struct Judged<'a> {
+    row: &'a CheckRow,
+    meter: Meter<'a>,
+    verdict: Verdict,
+    charged: i64,
+    started: bool,
+}
+
+/// Decides, and unless it is a peek, charges and blocks.
+pub fn run<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
+    let mut rows: SmallVec<[Judged<'_>; 2]> =
+        check.rows.iter().map(|row| judge(row, cells, now)).collect();
+    let fits = |judged: &Judged<'_>| judged.verdict == Verdict::Fits || !decides(judged.row);
+    let passed = !check.veto && rows.iter().all(fits);
+    if !check.peek {
+        rows.iter_mut().for_each(|judged| judged.act(passed, cells));
+    }
+    let rows: SmallVec<[RowReply; 2]> = rows.iter().map(|judged| judged.reply(cells)).collect();
+    let remember = check.remember.as_deref().filter(|_| passed && !check.peek);
+    let remembered = remember.is_some_and(|what| keep(what, &rows, cells, now));
+    CheckReply { now, passed, remembered, rows }
+}
+
+fn decides(row: &CheckRow) -> bool {
+    !row.shadow || planted(Bug::ShadowDenies)
+}
+
+fn judge<'a, C: Cells>(row: &'a CheckRow, cells: &mut C, now: Time) -> Judged<'a> {
+    let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
+    let verdict = verdict(row, &meter, cells, now);
+    Judged { row, meter, verdict, charged: 0, started: false }
+}
+
+fn verdict<C: Cells>(row: &CheckRow, meter: &Meter<'_>, cells: &mut C, now: Time) -> Verdict {
+    if blocks::standing(row.key, row.shadow, cells, now).is_some() {
+        return Verdict::Blocked;
+    }
+    let need = need(row);
+    if row.limit.capacity().is_some_and(|capacity| need > capacity) {
+        return Verdict::TooCostly;
+    }
+    if meter.free(cells) < need { Verdict::OverLimit } else { Verdict::Fits }
+}
+
+/// The units that must be free: at least one, whatever is held.
+fn need(row: &CheckRow) -> i64 {
+    match row.limit {
+        Limit::Inflight(_) | Limit::Unlimited => 1,
+        _ => row.held.max(1),
+    }
+}
+
+impl Judged<'_> {
+    fn act<C: Cells>(&mut self, passed: bool, cells: &mut C) {
+        match self.verdict {
+            Verdict::Fits if passed || planted(Bug::DenialConsumes) => {
+                self.charged = self.meter.charge(cells, self.row.held, self.row.lease);
+            }
+            Verdict::OverLimit => self.exceed(cells),
+            Verdict::Blocked if planted(Bug::BlockExtendsOnAttempt) => self.extend(cells),
+            Verdict::Fits | Verdict::Blocked | Verdict::TooCostly => {}
+        }
+    }
+
+    fn exceed<C: Cells>(&mut self, cells: &mut C) {
+        if self.row.count_denied {
+            self.meter.count_denied(cells, self.row.held);
+        }
+        if let Some(penalty) = self.row.penalty {
+            let (origin, shadow) = (Origin::Excess, self.row.shadow);
+            let act = Act { penalty, origin, shadow, note: Note::default() };
+            self.started = blocks::act(self.row.key, &act, cells, self.meter.now);
+        }
+    }
+
+    fn extend<C: Pool<Block>>(&self, cells: &mut C) {
+        let length = self.row.penalty.map(|penalty| penalty.first).unwrap_or_default();
+        let block: Option<&mut Block> = cells.get(self.row.key, self.meter.now);
+        block.map(|block| block.until = block.until.max(self.meter.now.after(length)));
+    }
+
+    fn reply<C: Cells>(&self, cells: &mut C) -> RowReply {
+        let now = self.meter.now;
+        let figures = self.meter.figures(cells, need(self.row));
+        let block = blocks::standing(self.row.key, self.row.shadow, cells, now);
+        let block = block.map(|block| Box::new(standing(block, self.started)));
+        let ends = block.as_ref().map_or(Time::ZERO, |block| block.until);
+        RowReply {
+            verdict: self.verdict,
+            at: now,
+            charged: self.charged,
+            limit: figures.limit,
+            free: figures.free,
+            fits_at: self.waits().then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(ends)),
+            full_at: figures.full_at.max(ends),
+            block,
+            started: self.started,
+            shared: self.meter.shared,
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.verdict != Verdict::Fits
+    }
+}
+
+fn standing(block: &Block, changed: bool) -> Standing {
+    Standing { until: block.until, origin: block.origin, note: block.note.clone(), changed }
+}
+
+/// Keeps the reference unless another check owns it.
+fn keep<C: Pool<Reference>>(
+    what: &Remember,
+    rows: &[RowReply],
+    cells: &mut C,
+    now: Time,
+) -> bool {
+    if cells.get(what.key, now).is_some() {
+        return false;
+    }
+    let reference = Reference {
+        expires: now.after(what.span),
+        instants: rows.iter().map(|row| row.at).collect(),
+        ticket: what.ticket.clone(),
+        settled: None,
+        credited: Vec::new(),
+    };
+    cells.put(what.key, reference, now)
+}

@@ -1,0 +1,287 @@
+//! Selecting: which policies a request hits, with which key and tier, and why.
+//!
+//! Walks the gate in order, follows `otherwise`, expands `each`, matches tiers on attributes and facts.
+//! Must not touch state: the same subject and catalog always give the same rows.
+
+mod normal;
+mod tier;
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use crate::catalog::Catalog;
+use crate::facts::Facts;
+use crate::policy::{Mode, Name, OnMissing, Part, Policy, PolicyId, Terms, Who};
+use crate::refusal::Refusal;
+use crate::subject::Subject;
+
+pub use normal::normalise;
+
+/// The longest chain of `otherwise`.
+pub const CHAIN_MAX: usize = 4;
+
+/// Everything needed to select.
+#[derive(Clone, Copy, Debug)]
+pub struct Selector<'c> {
+    /// The policies.
+    pub catalog: &'c Catalog,
+    /// What is known of attribute values.
+    pub facts: &'c Facts,
+    /// Modes that an operator has overridden.
+    pub modes: &'c [(PolicyId, Mode)],
+}
+
+/// One policy that applies, with its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected<'c, 's> {
+    /// The policy used.
+    pub policy: PolicyId,
+    /// The tier that matched.
+    pub tier: Option<u8>,
+    /// The terms; absent when the policy denies for want of a key.
+    pub terms: Option<&'c Terms>,
+    /// The key's parts: attribute and normalised value.
+    pub parts: Parts<'c, 's>,
+    /// Whether the policy decides.
+    pub mode: Mode,
+    /// The attribute of this row, for a policy that counts each.
+    pub attribute: Option<&'c Name>,
+    /// The policy that was asked first, when `otherwise` led here.
+    pub instead_of: Option<PolicyId>,
+}
+
+/// The parts of a key.
+pub type Parts<'c, 's> = SmallVec<[(&'c str, Cow<'s, str>); 2]>;
+/// The rows of a gate.
+pub type Selection<'c, 's> = SmallVec<[Selected<'c, 's>; 2]>;
+
+/// Why a policy has no key for this subject.
+enum Lack<'c> {
+    Part(&'c Part),
+    Attributes(&'c [Name]),
+    Tier,
+}
+
+impl<'c> Selector<'c> {
+    /// The rows of these policies for a subject, in order, one per (policy, key).
+    pub fn select<'s>(
+        &self,
+        policies: &[PolicyId],
+        subject: &Subject<'s>,
+    ) -> Result<Selection<'c, 's>, Refusal> {
+        self.refuse_facts(subject)?;
+        let mut rows = Selection::new();
+        for policy in policies {
+            self.follow(*policy, subject, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// A caller who could state a fact could choose a tier.
+    fn refuse_facts(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        for (name, _) in subject.pairs() {
+            if let Some(source) = self.facts.source(name) {
+                let source_attribute = source.to_string();
+                return Err(Refusal::NotYours { name: (*name).to_owned(), source_attribute });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries a policy, then what it names as `otherwise`.
+    fn follow<'s>(
+        &self,
+        asked: PolicyId,
+        subject: &Subject<'s>,
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<(), Refusal> {
+        let mut id = asked;
+        for _ in 0..=CHAIN_MAX {
+            let policy = self.catalog.policy(id);
+            let mode = self.mode(id, policy);
+            if mode == Mode::Off {
+                return Ok(());
+            }
+            let instead_of = (id != asked).then_some(asked);
+            let lack = match self.rows_of(id, policy, subject)? {
+                Ok(found) => {
+                    add(rows, found.into_iter().map(|row| Selected { mode, instead_of, ..row }));
+                    return Ok(());
+                }
+                Err(lack) => lack,
+            };
+            match policy.otherwise {
+                Some(next) => id = next,
+                None => return self.missing(id, policy, mode, lack, rows),
+            }
+        }
+        Ok(())
+    }
+
+    fn mode(&self, id: PolicyId, policy: &Policy) -> Mode {
+        let overridden = self.modes.iter().find(|(other, _)| *other == id);
+        overridden.map_or(policy.mode, |(_, mode)| *mode)
+    }
+
+    fn rows_of<'s>(
+        &self,
+        id: PolicyId,
+        policy: &'c Policy,
+        subject: &Subject<'s>,
+    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
+        match &policy.who {
+            Who::By(parts) => self.row_by(id, policy, parts, subject),
+            Who::Each(names) => self.rows_each(id, policy, names, subject),
+        }
+    }
+
+    fn row_by<'s>(
+        &self,
+        id: PolicyId,
+        policy: &'c Policy,
+        wanted: &'c [Part],
+        subject: &Subject<'s>,
+    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
+        let mut parts = Parts::new();
+        for part in wanted {
+            match self.first_present(part, subject)? {
+                Some(found) => parts.push(found),
+                None => return Ok(Err(Lack::Part(part))),
+            }
+        }
+        let Some((tier, terms)) = self.terms(policy, subject)? else {
+            return Ok(Err(Lack::Tier));
+        };
+        Ok(Ok(SmallVec::from_iter([row(id, tier, terms, parts, None)])))
+    }
+
+    fn rows_each<'s>(
+        &self,
+        id: PolicyId,
+        policy: &'c Policy,
+        names: &'c [Name],
+        subject: &Subject<'s>,
+    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
+        let Some((tier, terms)) = self.terms(policy, subject)? else {
+            return Ok(Err(Lack::Tier));
+        };
+        let mut rows = Selection::new();
+        for name in names {
+            if let Some(value) = self.value(name, subject)? {
+                let parts = SmallVec::from_iter([(&**name, value)]);
+                rows.push(row(id, tier, terms, parts, Some(name)));
+            }
+        }
+        if rows.is_empty() { Ok(Err(Lack::Attributes(names))) } else { Ok(Ok(rows)) }
+    }
+
+    /// The keys that one policy itself would count, whatever its tiers and `otherwise` say.
+    pub fn parts_of<'s>(
+        &self,
+        id: PolicyId,
+        subject: &Subject<'s>,
+    ) -> Result<SmallVec<[Parts<'c, 's>; 2]>, Refusal> {
+        let policy = self.catalog.policy(id);
+        match &policy.who {
+            Who::By(wanted) => {
+                let mut parts = Parts::new();
+                for part in wanted {
+                    let found = self.first_present(part, subject)?;
+                    parts.push(found.ok_or_else(|| refusal(policy, &Lack::Part(part)))?);
+                }
+                Ok(SmallVec::from_iter([parts]))
+            }
+            Who::Each(names) => {
+                let mut all = SmallVec::new();
+                for name in names {
+                    let value = self.value(name, subject)?;
+                    all.extend(value.map(|value| Parts::from_iter([(&**name, value)])));
+                }
+                if all.is_empty() { Err(refusal(policy, &Lack::Attributes(names))) } else { Ok(all) }
+            }
+        }
+    }
+
+    fn first_present<'s>(
+        &self,
+        part: &'c Part,
+        subject: &Subject<'s>,
+    ) -> Result<Option<(&'c str, Cow<'s, str>)>, Refusal> {
+        for name in part {
+            if let Some(value) = self.value(name, subject)? {
+                return Ok(Some((&**name, value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An attribute's normalised value.
+    fn value<'s>(
+        &self,
+        name: &str,
+        subject: &Subject<'s>,
+    ) -> Result<Option<Cow<'s, str>>, Refusal> {
+        subject.get(name).map(|raw| normalise(self.catalog, name, raw)).transpose()
+    }
+
+    fn missing<'s>(
+        &self,
+        id: PolicyId,
+        policy: &'c Policy,
+        mode: Mode,
+        lack: Lack<'c>,
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<(), Refusal> {
+        match policy.on_missing {
+            OnMissing::Error => Err(refusal(policy, &lack)),
+            OnMissing::Skip => Ok(()),
+            OnMissing::Deny => {
+                let none = Selected {
+                    policy: id,
+                    tier: None,
+                    terms: None,
+                    parts: Parts::new(),
+                    mode,
+                    attribute: None,
+                    instead_of: None,
+                };
+                add(rows, [none]);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn row<'c, 's>(
+    policy: PolicyId,
+    tier: Option<u8>,
+    terms: &'c Terms,
+    parts: Parts<'c, 's>,
+    attribute: Option<&'c Name>,
+) -> Selected<'c, 's> {
+    let (terms, mode) = (Some(terms), Mode::Enforce);
+    Selected { policy, tier, terms, parts, mode, attribute, instead_of: None }
+}
+
+/// One row per (policy, key), at its first place.
+fn add<'c, 's>(
+    rows: &mut Selection<'c, 's>,
+    more: impl IntoIterator<Item = Selected<'c, 's>>,
+) {
+    for row in more {
+        let twice = rows.iter().any(|o| o.policy == row.policy && o.parts == row.parts);
+        if !twice {
+            rows.push(row);
+        }
+    }
+}
+
+fn refusal(policy: &Policy, lack: &Lack<'_>) -> Refusal {
+    let names = match lack {
+        Lack::Part(names) => names.as_slice(),
+        Lack::Attributes(names) => names,
+        Lack::Tier => return Refusal::NoTier(policy.name.to_string()),
+    };
+    Refusal::Missing { policy: policy.name.to_string(), attribute: names.join("` or `") }
+}

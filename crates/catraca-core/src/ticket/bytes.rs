@@ -1,0 +1,165 @@
+//! A ticket's bytes: a version, then fields in a fixed order, lengths before texts.
+//!
+//! Must read nothing but what it wrote: every cut, excess or odd value is refused.
+
+use super::{Body, Ticket, TicketRow};
+use crate::digest::Key;
+use crate::time::{Span, Time};
+
+const VERSION: u8 = 1;
+/// No ticket holds longer lists; a larger count is noise.
+const LIST_MAX: u64 = 256;
+
+pub fn write_ticket(ticket: &Ticket) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    put_int(&mut out, ticket.expires.micros());
+    put_count(&mut out, ticket.instants.len());
+    for instant in &ticket.instants {
+        // Zero says that the row was not charged, so instants are moved up by one.
+        put_int(&mut out, instant.map_or(0, |at| at.micros() + 1));
+    }
+    out.extend(write_body(&ticket.body));
+    out
+}
+
+pub fn read_ticket(bytes: &[u8]) -> Option<Ticket> {
+    let mut from = Reader(bytes);
+    let expires = Time::from_micros(from.int()?);
+    let count = from.count()?;
+    let mut instants = Vec::new();
+    for _ in 0..count {
+        let micros = from.int()?;
+        instants.push((micros != 0).then(|| Time::from_micros(micros - 1)));
+    }
+    let body = read_body(from.0)?;
+    Some(Ticket { body, instants, expires })
+}
+
+pub fn write_body(body: &Body) -> Vec<u8> {
+    let mut out = Vec::with_capacity(192);
+    out.push(VERSION);
+    out.extend(body.id.to_le_bytes());
+    put_text(&mut out, &body.gate);
+    out.push(u8::from(body.unlisted));
+    put_int(&mut out, body.hold.micros());
+    out.push(u8::from(body.reference.is_some()));
+    out.extend(body.reference.iter().flat_map(|key| key.to_bytes()));
+    put_count(&mut out, body.rows.len());
+    body.rows.iter().for_each(|row| put_row(&mut out, row));
+    put_pairs(&mut out, &body.attributes);
+    out
+}
+
+pub fn read_body(bytes: &[u8]) -> Option<Body> {
+    let mut from = Reader(bytes);
+    if from.byte()? != VERSION {
+        return None;
+    }
+    let id = u128::from_le_bytes(from.array()?);
+    let gate = from.text()?;
+    let unlisted = from.flag()?;
+    let hold = Span::from_micros(from.int()?);
+    let reference = if from.flag()? { Some(Key::from_bytes(from.array()?)) } else { None };
+    let count = from.count()?;
+    let rows = (0..count).map(|_| from.row()).collect::<Option<Vec<_>>>()?;
+    let attributes = from.pairs()?;
+    from.0.is_empty().then_some(Body { id, gate, unlisted, hold, reference, rows, attributes })
+}
+
+fn put_row(out: &mut Vec<u8>, row: &TicketRow) {
+    put_text(out, &row.policy);
+    out.push(row.tier.map_or(u8::MAX, |tier| tier));
+    out.extend(row.key.to_bytes());
+    put_int(out, row.held);
+    out.push(u8::from(row.shadow));
+    put_pairs(out, &row.parts);
+}
+
+fn put_pairs(out: &mut Vec<u8>, pairs: &[(String, String)]) {
+    put_count(out, pairs.len());
+    for (name, value) in pairs {
+        put_text(out, name);
+        put_text(out, value);
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_count(out, text.len());
+    out.extend(text.as_bytes());
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    put_int(out, count as i64);
+}
+
+fn put_int(out: &mut Vec<u8>, int: i64) {
+    let mut word = int as u64;
+    while word >= 0x80 {
+        out.push(word as u8 | 0x80);
+        word >>= 7;
+    }
+    out.push(word as u8);
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn int(&mut self) -> Option<i64> {
+        let mut word = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            word |= u64::from(byte & 0x7F).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                return i64::try_from(word).ok();
+            }
+        }
+        None
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        u64::try_from(self.int()?).ok().filter(|count| *count <= LIST_MAX)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.count()?).ok()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn pairs(&mut self) -> Option<Vec<(String, String)>> {
+        let count = self.count()?;
+        (0..count).map(|_| Some((self.text()?, self.text()?))).collect()
+    }
+
+    fn row(&mut self) -> Option<TicketRow> {
+        Some(TicketRow {
+            policy: self.text()?,
+            tier: Some(self.byte()?).filter(|tier| *tier != u8::MAX),
+            key: Key::from_bytes(self.array()?),
+            held: self.int()?,
+            shadow: self.flag()?,
+            parts: self.pairs()?,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Instants and lengths of time as whole microseconds, the only time that decisions know.
+//!
+//! Everything fits in 53 bits, because one of the stores computes with doubles and every store must
+//! find the same integers. This module must not read a clock: `now` is always an argument.
+
+mod span;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::fmt::temporal::Pieces;
+
+pub use span::{Span, SpanError, parse_span};
+
+/// The largest integer that every store represents exactly.
+const LARGEST: i64 = (1 << 53) - 1;
+
+/// An instant: microseconds since the Unix epoch, from [`Time::ZERO`] to [`Time::FOREVER`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+/// Why a text is not an instant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    /// Not RFC 3339.
+    #[error("`{text}` is not an instant: write RFC 3339 with a zone, such as 2026-01-01T00:30:00Z")]
+    Malformed {
+        /// What was written.
+        text: String,
+    },
+    /// Earlier than the epoch, where decisions cannot count.
+    #[error("`{text}` is too early: the first instant is 1970-01-01T00:00:00Z")]
+    TooEarly {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl Time {
+    /// The Unix epoch.
+    pub const ZERO: Self = Self(0);
+    /// The instant that never comes; arithmetic never leaves it.
+    pub const FOREVER: Self = Self(LARGEST);
+    /// The largest instant, which is [`Time::FOREVER`].
+    pub const MAX: Self = Self::FOREVER;
+
+    /// An instant from microseconds since the epoch, brought into range.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(in_range(micros))
+    }
+
+    /// An instant from milliseconds since the epoch, brought into range.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self::from_micros(millis.saturating_mul(1_000))
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whether this is the instant that never comes.
+    pub const fn is_forever(self) -> bool {
+        self.0 == LARGEST
+    }
+
+    /// The instant one span later; past the range it is [`Time::FOREVER`].
+    pub const fn after(self, span: Span) -> Self {
+        Self::from_micros(self.0.saturating_add(span.micros()))
+    }
+
+    /// The instant one span earlier, at the earliest [`Time::ZERO`]; forever stays forever.
+    pub const fn before(self, span: Span) -> Self {
+        if self.is_forever() { self } else { Self::from_micros(self.0 - span.micros()) }
+    }
+
+    /// How long after `earlier` this is: zero if it is not, and forever if it never comes.
+    pub const fn since(self, earlier: Self) -> Span {
+        if self.0 <= earlier.0 {
+            Span::ZERO
+        } else if self.is_forever() {
+            Span::FOREVER
+        } else {
+            Span::from_micros(self.0 - earlier.0)
+        }
+    }
+
+    /// Reads RFC 3339. Digits below the microsecond are dropped, and an instant past the range is
+    /// [`Time::FOREVER`], so that `9999-12-31T23:59:59Z` means what people mean by it.
+    pub fn parse_rfc3339(text: &str) -> Result<Self, TimeError> {
+        match text.trim().parse::<Timestamp>() {
+            Ok(read) if read < Timestamp::UNIX_EPOCH => {
+                Err(TimeError::TooEarly { text: text.to_owned() })
+            }
+            Ok(read) => Ok(Self::from_micros(read.as_microsecond())),
+            Err(_) if is_last_hours(text.trim()) => Ok(Self::FOREVER),
+            Err(_) => Err(TimeError::Malformed { text: text.to_owned() }),
+        }
+    }
+
+    /// Writes RFC 3339 in UTC, with a fraction only if there is one: of milliseconds if they are
+    /// enough, else of microseconds.
+    pub fn to_rfc3339(self) -> String {
+        // The range of `Time` lies within the range of `Timestamp`, so the default never shows.
+        let stamp = Timestamp::from_microsecond(self.0).unwrap_or_default();
+        match self.0 {
+            micros if micros % 1_000_000 == 0 => format!("{stamp:.0}"),
+            micros if micros % 1_000 == 0 => format!("{stamp:.3}"),
+            _ => format!("{stamp:.6}"),
+        }
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_rfc3339())
+    }
+}
+
+/// Whether a text is a sound instant in the last hours of the year 9999, which `Timestamp` leaves
+/// out so that every one of its instants has a local time in every zone.
+fn is_last_hours(text: &str) -> bool {
+    Pieces::parse(text).is_ok_and(|read| {
+        let is_instant = read.time().is_some() && read.offset().is_some();
+        is_instant && read.date() >= Date::constant(9999, 12, 30)
+    })
+}
+
+/// Brings microseconds into the range that instants and spans share.
+const fn in_range(micros: i64) -> i64 {
+    match micros {
+        ..0 => 0,
+        LARGEST.. => LARGEST,
+        _ => micros,
+    }
+}

@@ -1,0 +1,207 @@
+//! Lengths of time: how they are written in a catalog, and their arithmetic.
+//!
+//! Must not accept what a reader could misjudge: no fractions, no bare numbers, no months.
+
+use std::fmt;
+
+use super::{LARGEST, in_range};
+
+/// A length of time: microseconds, never negative, from [`Span::ZERO`] to [`Span::FOREVER`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(i64);
+
+/// Why a text is not a length of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// No number and unit.
+    #[error(
+        "`{text}` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, 24h or 7d"
+    )]
+    Malformed {
+        /// What was written.
+        text: String,
+    },
+    /// A number alone.
+    #[error(
+        "`{text}` has no unit: write {text}s for seconds, or {text}ms, {text}m, {text}h, {text}d"
+    )]
+    NoUnit {
+        /// What was written.
+        text: String,
+    },
+    /// A number with a point or a comma.
+    #[error(
+        "`{text}` has a fraction: write whole numbers in smaller units, such as 1h30m or 1500ms"
+    )]
+    Fraction {
+        /// What was written.
+        text: String,
+    },
+    /// Units that repeat or grow.
+    #[error(
+        "`{text}` has its units out of order: write the larger first, each once, such as 1h30m"
+    )]
+    Order {
+        /// What was written.
+        text: String,
+    },
+    /// More than every store can count.
+    #[error("`{text}` is too long: the longest duration is 104249d; write forever for no end")]
+    TooLong {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// Time without end; arithmetic never leaves it.
+    pub const FOREVER: Self = Self(LARGEST);
+
+    /// A span from microseconds, brought into range.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(in_range(micros))
+    }
+
+    /// A span from milliseconds, brought into range.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self::from_micros(millis.saturating_mul(1_000))
+    }
+
+    /// A span from seconds, brought into range.
+    pub const fn from_secs(secs: i64) -> Self {
+        Self::from_micros(secs.saturating_mul(1_000_000))
+    }
+
+    /// Its microseconds.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Its milliseconds, rounded up: who waits that long has waited long enough.
+    pub const fn ceil_millis(self) -> i64 {
+        ceil(self.0, 1_000)
+    }
+
+    /// Its seconds, rounded up.
+    pub const fn ceil_secs(self) -> i64 {
+        ceil(self.0, 1_000_000)
+    }
+
+    /// Whether it has no end.
+    pub const fn is_forever(self) -> bool {
+        self.0 == LARGEST
+    }
+
+    /// The sum; past the range it is [`Span::FOREVER`].
+    pub const fn plus(self, other: Self) -> Self {
+        Self::from_micros(self.0.saturating_add(other.0))
+    }
+
+    /// The multiple; past the range it is [`Span::FOREVER`], and forever stays forever unless
+    /// taken no times at all.
+    pub const fn times(self, times: i64) -> Self {
+        Self::from_micros(self.0.saturating_mul(times))
+    }
+}
+
+/// Days start at two, so that the usual `24h` reads as it is usually written.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_forever() {
+            return f.write_str("forever");
+        }
+        if *self == Self::ZERO {
+            return f.write_str("0s");
+        }
+        let mut rest = self.0;
+        let largest = usize::from(rest < 2 * UNITS[0].1);
+        for (name, micros) in &UNITS[largest..] {
+            if rest >= *micros {
+                write!(f, "{}{name}", rest / micros)?;
+            }
+            rest %= micros;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a length of time: `500ms`, `10s`, `15m`, `24h`, `7d`, `1h30m` or `forever`.
+///
+/// Zero is a length too; who cannot use it refuses it.
+pub fn parse_span(text: &str) -> Result<Span, SpanError> {
+    let trimmed = text.trim();
+    if trimmed == "forever" {
+        return Ok(Span::FOREVER);
+    }
+    let terms = terms(trimmed).ok_or_else(|| diagnose(trimmed))?;
+    if !terms.is_sorted_by(|left, right| left.unit > right.unit) {
+        return Err(SpanError::Order { text: trimmed.to_owned() });
+    }
+    total(&terms).ok_or_else(|| SpanError::TooLong { text: trimmed.to_owned() })
+}
+
+/// One number with its unit, such as the `30m` of `1h30m`.
+struct Term<'a> {
+    digits: &'a str,
+    /// Microseconds.
+    unit: i64,
+}
+
+/// Takes a text apart into numbers and units; nothing unless it is made of them alone.
+fn terms(mut text: &str) -> Option<Vec<Term<'_>>> {
+    let mut terms = Vec::new();
+    while !text.is_empty() {
+        let (digits, rest) = text.split_at(leading(text, |c| c.is_ascii_digit()));
+        let (name, rest) = rest.split_at(leading(rest, char::is_alphabetic));
+        let known = UNITS.iter().find(|unit| unit.0 == name || (name == "µs" && unit.0 == "us"));
+        let &(_, unit) = known.filter(|_| !digits.is_empty())?;
+        terms.push(Term { digits, unit });
+        text = rest;
+    }
+    (!terms.is_empty()).then_some(terms)
+}
+
+/// The sum of the terms; nothing if it reaches what stands for forever.
+fn total(terms: &[Term<'_>]) -> Option<Span> {
+    let sum = terms.iter().try_fold(0_i64, |sum, term| {
+        let count: i64 = term.digits.parse().ok()?;
+        sum.checked_add(count.checked_mul(term.unit)?)
+    })?;
+    (sum < LARGEST).then_some(Span(sum))
+}
+
+/// Names the mistake in a text that is not a length of time.
+fn diagnose(text: &str) -> SpanError {
+    let text = text.to_owned();
+    let fraction = |c| c == '.' || c == ',';
+    let numeric = text.starts_with(|c: char| c.is_ascii_digit());
+    if numeric && text.chars().all(|c| c.is_ascii_digit()) {
+        SpanError::NoUnit { text }
+    } else if numeric && text.contains(fraction) {
+        SpanError::Fraction { text }
+    } else {
+        SpanError::Malformed { text }
+    }
+}
+
+/// How many bytes at the start of a text satisfy a test.
+fn leading(text: &str, test: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !test(c)).unwrap_or(text.len())
+}
+
+/// Division that rounds up, of numbers that are not negative.
+const fn ceil(amount: i64, by: i64) -> i64 {
+    amount / by + (amount % by != 0) as i64
+}
+
+/// Units with their microseconds, the larger first.
+const UNITS: [(&str, i64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];

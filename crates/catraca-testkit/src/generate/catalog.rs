@@ -1,0 +1,68 @@
+//! A random catalog, and the versions of it that reloads switch between.
+//!
+//! It must keep names and keys across versions: a reload changes numbers and modes, so that state carries over.
+
+use super::dice::Dice;
+use super::policy;
+use crate::oracle::catalog::{Catalog, Cost, Gate, Policy};
+
+/// A random catalog of one to five policies.
+pub fn catalog(dice: &mut Dice) -> Catalog {
+    let count = dice.within(1, 5);
+    let mut policies: Vec<Policy> =
+        (0..count).map(|number| policy::policy(dice, &format!("p{number}"))).collect();
+    // Only towards later policies, so that chains have an end.
+    for number in 0..policies.len() - 1 {
+        if dice.chance(15) {
+            let later = dice.within(number as i64 + 1, count - 1);
+            policies[number].otherwise = Some(format!("p{later}"));
+        }
+    }
+    let gates = vec![gate(dice, "g0", count), gate(dice, "g1", count)];
+    let default = dice.maybe(20, |dice| format!("p{}", dice.within(0, count - 1)));
+    Catalog { policies, gates, default, ..Catalog::default() }
+}
+
+/// A gate over some of the policies, in any order.
+fn gate(dice: &mut Dice, name: &str, count: i64) -> Gate {
+    let mut policies: Vec<String> = (0..count).map(|number| format!("p{number}")).collect();
+    for place in (1..policies.len()).rev() {
+        policies.swap(place, dice.within(0, place as i64) as usize);
+    }
+    policies.truncate(dice.within(1, count) as usize);
+    Gate { name: name.to_owned(), policies }
+}
+
+/// The same catalog with some numbers and modes changed.
+pub fn version(dice: &mut Dice, catalog: &Catalog) -> Catalog {
+    let mut changed = catalog.clone();
+    for policy in &mut changed.policies {
+        if dice.chance(50) {
+            change(dice, policy);
+        }
+    }
+    changed
+}
+
+fn change(dice: &mut Dice, policy: &mut Policy) {
+    match dice.within(1, 6) {
+        1 => policy.mode = policy::mode(dice),
+        2 if policy.terms.block.is_some() => policy.terms.block = Some(policy::length(dice)),
+        3 if matches!(policy.terms.cost, Cost::Table(_)) => {
+            policy.terms.cost = policy::cost(dice, policy::capacity(policy));
+            policy.reserve = policy.reserve.min(policy::capacity(policy));
+        }
+        4 => policy.tiers.clear(),
+        _ => numbers(dice, policy),
+    }
+}
+
+/// Other numbers; prices and reserves that no longer fit them are lowered.
+fn numbers(dice: &mut Dice, policy: &mut Policy) {
+    policy.terms.algorithm = policy::other(dice, &policy.terms.algorithm);
+    let capacity = policy::capacity(policy);
+    policy.reserve = policy.reserve.min(capacity);
+    if let Cost::Always(units) = &mut policy.terms.cost {
+        *units = (*units).min(capacity);
+    }
+}

@@ -1,0 +1,5 @@
+//! Independent models, generators and comparisons that test catraca. Never part of a release.
+
+pub mod compare;
+pub mod generate;
+pub mod oracle;

@@ -1,0 +1,88 @@
+//! The token bucket of section 1: a balance that grows with time, held as an exact fraction.
+//!
+//! It must not know policies; it gets its terms at every touch, since a tier or a reload may have changed them.
+
+use super::Micros;
+use super::ratio::Ratio;
+
+/// Terms of a bucket at one touch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BucketTerms {
+    /// Most tokens it holds.
+    pub size: i64,
+    /// Tokens per microsecond.
+    pub rate: Ratio,
+}
+
+/// A bucket: untouched, or as it was last written.
+#[derive(Clone, Debug, Default)]
+pub struct Bucket {
+    written: Option<Written>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    at: Micros,
+    balance: Ratio,
+    rate: Ratio,
+}
+
+impl Bucket {
+    /// The balance at `now` under `terms`.
+    pub fn balance(&self, terms: BucketTerms, now: Micros) -> Ratio {
+        let size = Ratio::whole(terms.size);
+        let Some(written) = self.written else { return size };
+        // The part of a token that was under way is lost when the terms changed.
+        let kept = if written.rate == terms.rate {
+            written.balance
+        } else {
+            Ratio::whole(written.balance.floor())
+        };
+        size.min(kept + Ratio::whole(now - written.at).times(terms.rate))
+    }
+
+    /// Whole tokens at `now`.
+    pub fn free(&self, terms: BucketTerms, now: Micros) -> i64 {
+        self.balance(terms, now).floor()
+    }
+
+    /// The first instant with at least `need` whole tokens.
+    pub fn ready_at(&self, terms: BucketTerms, need: i64, now: Micros) -> Micros {
+        let missing = Ratio::whole(need) - self.balance(terms, now);
+        if missing <= Ratio::whole(0) { now } else { now + missing.by(terms.rate).ceil() }
+    }
+
+    /// Takes `units`, below zero if need be.
+    pub fn charge(&mut self, terms: BucketTerms, units: i64, now: Micros) {
+        let balance = self.balance(terms, now);
+        self.write(terms, balance - Ratio::whole(units), now);
+    }
+
+    /// Gives `units` back, up to the size.
+    pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) {
+        let balance = self.balance(terms, now) + Ratio::whole(units);
+        self.write(terms, balance.min(Ratio::whole(terms.size)), now);
+    }
+
+    /// Takes all whole tokens; says how many.
+    pub fn drain(&mut self, terms: BucketTerms, now: Micros) -> i64 {
+        let taken = self.free(terms, now).max(0);
+        self.charge(terms, taken, now);
+        taken
+    }
+
+    /// A level seen elsewhere at `observed_at`: a lower one wins, a higher one only if nothing was written since.
+    pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
+        let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
+        let seen = grown.min(Ratio::whole(terms.size));
+        let ours = self.balance(terms, now);
+        let unwritten = self.written.is_none_or(|written| written.at <= observed_at);
+        if seen < ours || (seen > ours && unwritten) {
+            self.write(terms, seen, now);
+        }
+    }
+
+    fn write(&mut self, terms: BucketTerms, balance: Ratio, now: Micros) {
+        self.written = Some(Written { at: now, balance, rate: terms.rate });
+    }
+}

@@ -1,0 +1,90 @@
+//! Section 3: one decision from all rows, or from a list before any row.
+//!
+//! It must not touch state; it only reads finished rows.
+
+use super::answer::{Decision, Reason, Row, to_ms};
+use super::catalog::{Catalog, Listed, Mode};
+use super::select::{Ask, value};
+use super::{FOREVER, Micros};
+
+/// The decision of a list, if one applies: the allowlist first.
+pub fn listed(catalog: &Catalog, ask: &Ask, now: Micros) -> Option<Decision> {
+    let holds = |entry: &&Listed| {
+        now < entry.until && value(&ask.subject, &entry.attribute) == Some(&entry.value)
+    };
+    if !ask.lists {
+        return None;
+    }
+    if catalog.allowlist.iter().any(|entry| holds(&entry)) {
+        return Some(Decision { allowed: true, ..bare(Reason::Allowlisted) });
+    }
+    // Several entries: the door opens when the last one ends.
+    let end = catalog.blocklist.iter().filter(holds).map(|entry| entry.until).max()?;
+    let retry_ms = (end != FOREVER).then(|| to_ms(end - now));
+    Some(Decision { retry_ms, ..bare(Reason::Blocklisted) })
+}
+
+/// The decision of all rows.
+pub fn conclude(rows: Vec<Row>, ticket: Option<usize>) -> Decision {
+    let denying: Vec<&Row> =
+        rows.iter().filter(|row| row.mode.enforces() && !row.allowed).collect();
+    let mut decision = match denying.first() {
+        None => Decision { allowed: true, ..about(tightest(&rows), Reason::Ok) },
+        Some(&first) => Decision {
+            retry_ms: latest_retry(&denying),
+            blocked_until: latest_block(&denying),
+            ..about(Some(first), first.reason)
+        },
+    };
+    decision.ticket = ticket;
+    decision.rows = rows;
+    decision
+}
+
+/// The enforcing row with a limit that has least remaining; the first on a tie.
+fn tightest(rows: &[Row]) -> Option<&Row> {
+    rows.iter()
+        .filter(|row| row.mode.enforces() && row.limit.is_some())
+        .min_by_key(|row| row.remaining)
+}
+
+/// The largest wait; none if any row has none.
+fn latest_retry(denying: &[&Row]) -> Option<i64> {
+    let waits: Option<Vec<i64>> = denying.iter().map(|row| row.retry_ms).collect();
+    waits?.into_iter().max()
+}
+
+/// The latest end; none if one of the blocks has no end.
+fn latest_block(denying: &[&Row]) -> Option<Micros> {
+    if denying.iter().any(|row| row.endless) {
+        return None;
+    }
+    denying.iter().filter_map(|row| row.blocked_until).max()
+}
+
+fn about(row: Option<&Row>, reason: Reason) -> Decision {
+    Decision {
+        policy: row.map(|row| row.policy.clone()),
+        limit: row.and_then(|row| row.limit),
+        remaining: row.and_then(|row| row.remaining),
+        reset_ms: row.and_then(|row| row.reset_ms),
+        mode: row.map_or(Mode::Enforce, |row| row.mode),
+        ..bare(reason)
+    }
+}
+
+fn bare(reason: Reason) -> Decision {
+    Decision {
+        allowed: false,
+        reason,
+        policy: None,
+        limit: None,
+        remaining: None,
+        retry_ms: None,
+        reset_ms: None,
+        blocked_until: None,
+        mode: Mode::Enforce,
+        ticket: None,
+        rows: Vec::new(),
+    }
+}

@@ -1,0 +1,77 @@
+//! The fixed window of section 1: at most one is open at a time.
+//!
+//! It must not remember earlier windows: what is over is gone.
+
+use super::Micros;
+
+/// Terms of a fixed window at one touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedTerms {
+    /// Units in one window.
+    pub limit: i64,
+    /// Its length.
+    pub span: Micros,
+    /// Whether it starts at multiples of its length.
+    pub aligned: bool,
+}
+
+/// The last window that was opened, if any.
+#[derive(Clone, Debug, Default)]
+pub struct Fixed {
+    last: Option<Opened>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    start: Micros,
+    used: i64,
+}
+
+impl Fixed {
+    /// Units free at `now`.
+    pub fn free(&self, terms: FixedTerms, now: Micros) -> i64 {
+        terms.limit - self.open(terms, now).map_or(0, |window| window.used)
+    }
+
+    /// The first instant with `need` units free.
+    pub fn ready_at(&self, terms: FixedTerms, need: i64, now: Micros) -> Micros {
+        if self.free(terms, now) >= need { now } else { self.full_at(terms, now) }
+    }
+
+    /// The end of the open window.
+    pub fn full_at(&self, terms: FixedTerms, now: Micros) -> Micros {
+        self.open(terms, now).map_or(now, |window| window.start + terms.span)
+    }
+
+    /// Uses `units` of the open window, or opens one.
+    pub fn charge(&mut self, terms: FixedTerms, units: i64, now: Micros) {
+        if units == 0 {
+            return;
+        }
+        let start = if terms.aligned { now - now % terms.span } else { now };
+        let window = self.open(terms, now).unwrap_or(Opened { start, used: 0 });
+        self.last = Some(Opened { used: window.used + units, ..window });
+    }
+
+    /// Gives back up to `units` if the window that was open at `instant` still is; says how many.
+    pub fn refund(&mut self, terms: FixedTerms, units: i64, instant: Micros, now: Micros) -> i64 {
+        let Some(window) = self.open(terms, now).filter(|window| window.start <= instant) else {
+            return 0;
+        };
+        let given = units.min(window.used);
+        self.last = Some(Opened { used: window.used - given, ..window });
+        given
+    }
+
+    /// Counts a denial of `units`, up to the limit, never lowering what is used.
+    pub fn count_denied(&mut self, terms: FixedTerms, units: i64, now: Micros) {
+        if let Some(window) = self.open(terms, now) {
+            let used = window.used.max(terms.limit.min(window.used + units));
+            self.last = Some(Opened { used, ..window });
+        }
+    }
+
+    fn open(&self, terms: FixedTerms, now: Micros) -> Option<Opened> {
+        self.last.filter(|window| now < window.start + terms.span)
+    }
+}

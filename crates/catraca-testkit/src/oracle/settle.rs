@@ -1,0 +1,203 @@
+//! Section 5: the real price of an admitted check, and the bans its outcome earns.
+//!
+//! It must price with the catalog in force and touch only rows the ticket names.
+
+use std::rc::Rc;
+
+use super::answer::{Paid, Settled};
+use super::block::{self, Act, Origin};
+use super::catalog::{Algorithm, Ban, Cost, Length, Price, Watch};
+use super::cell::{Cell, Watched};
+use super::outcome::Outcome;
+use super::select::{InForce, in_force};
+use super::ticket::{Held, Ticket};
+use super::{Micros, World};
+
+impl World {
+    /// Turns what a ticket holds into the real price.
+    pub fn settle(&mut self, number: usize, outcome: &Outcome, now: Micros) -> Settled {
+        let Some(ticket) = self.tickets.get(number).cloned() else { return Settled::Unknown };
+        if now >= ticket.expiry {
+            return Settled::Expired;
+        }
+        if let Some(first) = ticket.settled {
+            return first;
+        }
+        let catalog = Rc::clone(&self.catalog);
+        let mut paid = Vec::new();
+        let mut policies: Vec<InForce> = Vec::new();
+        for held in &ticket.rows {
+            let Some(policy) = catalog.policy(&held.policy) else { continue };
+            let terms = in_force(policy, held.tier);
+            let charged = self.settle_row(held, &terms, number, outcome, now);
+            let (policy, attribute) = (held.policy.clone(), held.attribute.clone());
+            paid.push(Paid { policy, attribute, charged });
+            if !policies.iter().any(|known| known.policy.name == held.policy) {
+                policies.push(terms);
+            }
+        }
+        for terms in policies {
+            self.judge_outcome(&ticket, &terms, outcome, now);
+        }
+        let result = Settled::Applied(paid);
+        self.tickets[number].settled = Some(result.clone());
+        self.tickets[number].status = outcome.status;
+        result
+    }
+
+    /// The amounts of one row; says what it paid in the end.
+    fn settle_row(
+        &mut self,
+        held: &Held,
+        terms: &InForce,
+        number: usize,
+        outcome: &Outcome,
+        now: Micros,
+    ) -> i64 {
+        let instant = self.tickets[number].at;
+        let cell = self.cell_mut(&held.policy, &held.key);
+        match terms.algorithm {
+            Algorithm::None => return 0,
+            Algorithm::Inflight(_) => {
+                cell.leases.leave(number);
+                return 1;
+            }
+            _ => {}
+        }
+        match price(terms.cost, held.units, outcome) {
+            Price::Units(real) => settle_units(cell, terms, held.units, real, instant, now),
+            Price::Drain => held.units + settle_drain(cell, terms, outcome, now),
+        }
+    }
+
+    /// The ban rules in file order, then the watch. A ban goes to every key of the policy the ticket holds.
+    fn judge_outcome(&mut self, ticket: &Ticket, terms: &InForce, outcome: &Outcome, now: Micros) {
+        let rows: Vec<&Held> =
+            ticket.rows.iter().filter(|held| held.policy == terms.policy.name).collect();
+        for (number, rule) in terms.policy.bans.iter().enumerate() {
+            let mut bans = false;
+            for held in &rows {
+                let cell = self.cell_mut(&held.policy, &held.key);
+                bans |= rule.when.holds(outcome) && strike(cell, terms, number, rule, now);
+            }
+            if bans {
+                self.ban(&rows, terms, &rule.length, &rule.reason, now);
+            }
+        }
+        let Some(watch) = &terms.policy.watch else { return };
+        let mut bans = false;
+        for held in &rows {
+            bans |= observe(self.cell_mut(&held.policy, &held.key), terms, watch, outcome, now);
+        }
+        if bans {
+            self.ban(&rows, terms, &watch.length, "watch", now);
+        }
+    }
+
+    fn ban(&mut self, rows: &[&Held], terms: &InForce, length: &Length, reason: &str, now: Micros) {
+        for held in rows {
+            let act = Act { origin: Origin::Ban, reason, length, shadow: terms.shadow() };
+            block::act(&mut self.cell_mut(&held.policy, &held.key).block, &act, now);
+        }
+    }
+}
+
+/// The price of an outcome: exact status, else class, else `default`, else 1.
+fn price(cost: &Cost, held: i64, outcome: &Outcome) -> Price {
+    match cost {
+        Cost::Asked | Cost::Always(_) => Price::Units(held),
+        Cost::Reported => Price::Units(outcome.cost.unwrap_or(held)),
+        Cost::Table(table) => {
+            let of =
+                |name: &str| table.iter().find(|(key, _)| key == name).map(|(_, price)| *price);
+            let first = match outcome.status {
+                Some(status) => {
+                    of(&status.to_string()).or_else(|| of(&format!("{}xx", status / 100)))
+                }
+                None => of("none"),
+            };
+            first.or_else(|| of("default")).unwrap_or(Price::Units(1))
+        }
+    }
+}
+
+/// `delta = real - held`: a refund or an extra charge; says what the row paid.
+fn settle_units(
+    cell: &mut Cell,
+    terms: &InForce,
+    held: i64,
+    real: i64,
+    instant: Micros,
+    now: Micros,
+) -> i64 {
+    let delta = real - held;
+    let free = cell.free(terms, now).unwrap_or(0);
+    if delta < 0 {
+        return held - cell.refund(terms, -delta, instant, now);
+    }
+    let extra = if terms.policy.debt { delta } else { delta.min(free.max(0)) };
+    cell.charge(terms, extra, now);
+    if delta > 0 && delta > free {
+        start(cell, terms, Origin::Excess, terms.block, now);
+    }
+    held + extra
+}
+
+/// Takes all that is free, and blocks for as long as the upstream said; says what was taken.
+fn settle_drain(cell: &mut Cell, terms: &InForce, outcome: &Outcome, now: Micros) -> i64 {
+    let taken = cell.drain(terms, now);
+    if let Some(seconds) = outcome.retry_after {
+        start(cell, terms, Origin::Upstream, Some(&Length::Fixed(seconds * 1_000_000)), now);
+    }
+    taken
+}
+
+fn start(cell: &mut Cell, terms: &InForce, origin: Origin, length: Option<&Length>, now: Micros) {
+    if let Some(length) = length {
+        let act = Act { origin, reason: "", length, shadow: terms.shadow() };
+        block::act(&mut cell.block, &act, now);
+    }
+}
+
+/// One offence against a rule; says whether it bans.
+fn strike(cell: &mut Cell, terms: &InForce, number: usize, rule: &Ban, now: Micros) -> bool {
+    let Some((enough, span)) = rule.after else { return true };
+    if cell.standing(terms, now).is_some() {
+        return false;
+    }
+    cell.strikes.resize_with(cell.strikes.len().max(number + 1), Vec::new);
+    let strikes = &mut cell.strikes[number];
+    strikes.push(now);
+    let counting = strikes.iter().filter(|&&at| now - at < span).count() as i64;
+    let bans = counting >= enough;
+    if bans {
+        strikes.clear();
+    }
+    bans
+}
+
+/// One outcome seen by the watch; says whether it bans.
+fn observe(
+    cell: &mut Cell,
+    terms: &InForce,
+    watch: &Watch,
+    outcome: &Outcome,
+    now: Micros,
+) -> bool {
+    let Some(status) = outcome.status.filter(|status| watch.of.contains(status)) else {
+        return false;
+    };
+    if cell.standing(terms, now).is_some() {
+        return false;
+    }
+    let slice = now / (watch.per / 24);
+    cell.watched.push(Watched { slice, part: watch.share.contains(&status) });
+    let recent = || cell.watched.iter().filter(|seen| slice - seen.slice < 24);
+    let whole = recent().count() as i64;
+    let part = recent().filter(|seen| seen.part).count() as i64;
+    let bans = whole >= watch.min && part * 100 > whole * watch.above;
+    if bans {
+        cell.watched.clear();
+    }
+    bans
+}

@@ -1,0 +1,83 @@
+//! The oracle itself, held against cases worked out by hand.
+//!
+//! These must not be derived from any implementation: every expected number follows from the page and a pencil.
+
+mod blocks;
+mod buckets;
+mod gates;
+mod outcomes;
+mod windows;
+
+use super::answer::{Decision, Settled};
+use super::catalog::{Algorithm, Catalog, Cost, Gate, Policy, Price};
+use super::outcome::Outcome;
+use super::select::{Ask, Subject};
+use super::{Micros, World};
+
+const MS: Micros = 1_000;
+const S: Micros = 1_000_000;
+const MIN: Micros = 60 * S;
+const HOUR: Micros = 60 * MIN;
+/// Some instant, not aligned to anything.
+const T: Micros = 1_700_000_000_123_456;
+
+fn world(policies: Vec<Policy>) -> World {
+    let names = policies.iter().map(|policy| policy.name.clone()).collect();
+    let gates = vec![Gate { name: "all".to_owned(), policies: names }];
+    World::new(Catalog { policies, gates, ..Catalog::default() })
+}
+
+fn bucket(size: i64, count: i64, period: Micros) -> Algorithm {
+    Algorithm::Bucket { size, count, period }
+}
+
+fn fixed(limit: i64, span: Micros) -> Algorithm {
+    Algorithm::Fixed { limit, span, aligned: false }
+}
+
+fn table(prices: &[(&str, i64)]) -> Cost {
+    let price = |&(key, units): &(&str, i64)| (key.to_owned(), Price::Units(units));
+    Cost::Table(prices.iter().map(price).collect())
+}
+
+fn who(parts: &[(&str, &str)]) -> Subject {
+    parts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn ip() -> Subject {
+    who(&[("ip", "192.0.2.1")])
+}
+
+fn ask(cost: i64) -> Ask {
+    Ask { gate: "all".to_owned(), subject: ip(), cost: Some(cost), reference: None, lists: true }
+}
+
+fn plain() -> Ask {
+    Ask { cost: None, ..ask(1) }
+}
+
+fn status(code: i64) -> Outcome {
+    Outcome { status: Some(code), ..Outcome::default() }
+}
+
+impl World {
+    fn go(&mut self, ask: &Ask, now: Micros) -> Decision {
+        self.check(ask, now).expect("the call is well formed")
+    }
+
+    fn passes(&mut self, now: Micros) -> bool {
+        self.go(&plain(), now).allowed
+    }
+
+    /// How many of `tries` checks of one unit pass at one instant.
+    fn admitted(&mut self, tries: usize, now: Micros) -> usize {
+        (0..tries).filter(|_| self.passes(now)).count()
+    }
+
+    fn settle_last(&mut self, outcome: &Outcome, now: Micros) -> Vec<i64> {
+        match self.settle(self.tickets.len() - 1, outcome, now) {
+            Settled::Applied(paid) => paid.into_iter().map(|row| row.charged).collect(),
+            other => panic!("not settled: {other:?}"),
+        }
+    }
+}

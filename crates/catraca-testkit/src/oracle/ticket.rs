@@ -1,0 +1,95 @@
+//! What is remembered of an admitted check: its ticket, and the `ref` it may own.
+//!
+//! It must not hold anything that a reload could change: terms are looked up again at settle.
+
+use super::answer::Settled;
+use super::check::useful;
+use super::select::{Ask, Key, Line};
+use super::{Micros, World};
+
+/// Proof of an admitted check.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// Instant of the check.
+    pub at: Micros,
+    /// First instant at which it is too late.
+    pub expiry: Micros,
+    /// Rows that were charged, and rows without a limit that fit.
+    pub rows: Vec<Held>,
+    /// Whether the caller was given it.
+    pub useful: bool,
+    /// The first result.
+    pub settled: Option<Settled>,
+    /// The status it was settled with.
+    pub status: Option<i64>,
+}
+
+/// One row of a ticket.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The policy.
+    pub policy: String,
+    /// The tier it was judged by.
+    pub tier: Option<usize>,
+    /// Who was counted.
+    pub key: Key,
+    /// The attribute of an `each` policy.
+    pub attribute: Option<String>,
+    /// The gate that is part of the key.
+    pub gate: Option<String>,
+    /// Units held.
+    pub units: i64,
+}
+
+/// The owner of a `ref`.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// Number of its ticket.
+    pub ticket: usize,
+    /// First instant at which it is forgotten.
+    pub until: Micros,
+    /// Events that were applied.
+    pub applied: Vec<String>,
+}
+
+impl World {
+    /// Writes the ticket of a check that passed, and lets it own its `ref` if nobody does.
+    pub(super) fn issue(&mut self, lines: &[&Line], ask: &Ask, now: Micros) -> usize {
+        let longest = |of: fn(&Line) -> Micros, default| {
+            lines.iter().map(|line| of(line)).max().unwrap_or(default)
+        };
+        let hold = longest(|line| line.terms.policy.hold, super::catalog::HOLD);
+        let remember = longest(|line| line.terms.policy.remember, super::catalog::REMEMBER);
+        let number = self.tickets.len();
+        self.tickets.push(Ticket {
+            at: now,
+            expiry: now + hold,
+            rows: lines.iter().filter_map(|line| held(line, ask.cost)).collect(),
+            useful: lines.iter().any(|line| useful(line)),
+            settled: None,
+            status: None,
+        });
+        if let Some(name) = &ask.reference {
+            self.own(name, number, now, now + remember);
+        }
+        number
+    }
+
+    fn own(&mut self, name: &str, ticket: usize, now: Micros, until: Micros) {
+        if self.references.get(name).is_none_or(|owner| owner.until <= now) {
+            let owner = Reference { ticket, until, applied: Vec::new() };
+            self.references.insert(name.to_owned(), owner);
+        }
+    }
+}
+
+fn held(line: &Line, asked: Option<i64>) -> Option<Held> {
+    Some(Held {
+        policy: line.terms.policy.name.clone(),
+        tier: line.tier,
+        key: line.key.clone()?,
+        attribute: line.attribute.clone(),
+        gate: line.gate.clone(),
+        units: line.terms.held(asked),
+    })
+}

@@ -1,0 +1,112 @@
+//! The sliding window of section 1: a list of what was charged and when.
+//!
+//! It must keep every entry for good, so that no clever forgetting can hide a mistake.
+
+use super::Micros;
+
+/// One list of entries per listed window of the policy.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    lists: Vec<Vec<Entry>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Micros,
+    units: i64,
+}
+
+impl Window {
+    /// `(limit, free)` of each window.
+    pub fn free(&self, windows: &[(i64, Micros)], now: Micros) -> Vec<(i64, i64)> {
+        let free = |(index, &(limit, span)): (usize, &(i64, Micros))| {
+            (limit, limit - self.counting(index, span, now).map(|entry| entry.units).sum::<i64>())
+        };
+        windows.iter().enumerate().map(free).collect()
+    }
+
+    /// The first instant at which every window has `need` units free.
+    pub fn ready_at(&self, windows: &[(i64, Micros)], need: i64, now: Micros) -> Micros {
+        let one = |(index, (limit, free)): (usize, (i64, i64))| {
+            debug_assert!(need <= limit, "too costly is judged before");
+            self.one_ready_at(index, windows[index].1, need - free, now)
+        };
+        self.free(windows, now).into_iter().enumerate().map(one).max().unwrap_or(now)
+    }
+
+    /// The instant at which `missing` more units have left one window, oldest first.
+    fn one_ready_at(&self, index: usize, span: Micros, missing: i64, now: Micros) -> Micros {
+        let (mut missing, mut ready) = (missing, now);
+        for entry in self.counting(index, span, now) {
+            if missing <= 0 {
+                break;
+            }
+            missing -= entry.units;
+            ready = entry.at + span;
+        }
+        ready
+    }
+
+    /// The first instant at which no entry counts.
+    pub fn full_at(&self, windows: &[(i64, Micros)], now: Micros) -> Micros {
+        let mut full = now;
+        for (index, &(_, span)) in windows.iter().enumerate() {
+            for entry in self.counting(index, span, now) {
+                full = full.max(entry.at + span);
+            }
+        }
+        full
+    }
+
+    /// An entry of `units` in each window; none for 0.
+    pub fn charge(&mut self, windows: &[(i64, Micros)], units: i64, now: Micros) {
+        self.lists.resize_with(self.lists.len().max(windows.len()), Vec::new);
+        if units > 0 {
+            for list in &mut self.lists[..windows.len()] {
+                list.push(Entry { at: now, units });
+            }
+        }
+    }
+
+    /// Takes up to `units` from the entry of `instant` where it still counts; says how many, at most, were taken.
+    pub fn refund(
+        &mut self,
+        windows: &[(i64, Micros)],
+        units: i64,
+        instant: Micros,
+        now: Micros,
+    ) -> i64 {
+        let mut most = 0;
+        for (list, &(_, span)) in self.lists.iter_mut().zip(windows) {
+            let still = |entry: &&mut Entry| entry.at == instant && now - entry.at < span;
+            most = most.max(take(list.iter_mut().filter(still), units));
+        }
+        most
+    }
+
+    /// Counts a denial of `units`, then drops the oldest units above each limit.
+    pub fn count_denied(&mut self, windows: &[(i64, Micros)], units: i64, now: Micros) {
+        self.charge(windows, units, now);
+        for (index, (_, free)) in self.free(windows, now).into_iter().enumerate() {
+            let span = windows[index].1;
+            take(self.lists[index].iter_mut().filter(|entry| now - entry.at < span), -free);
+        }
+    }
+
+    /// Entries of one window that count, oldest first.
+    fn counting(&self, index: usize, span: Micros, now: Micros) -> impl Iterator<Item = &Entry> {
+        let list = self.lists.get(index).map_or(&[][..], |list| &list[..]);
+        list.iter().filter(move |entry| entry.units > 0 && now - entry.at < span)
+    }
+}
+
+/// Takes up to `units` from the entries in turn; says how many.
+fn take<'a>(entries: impl Iterator<Item = &'a mut Entry>, units: i64) -> i64 {
+    let mut left = units.max(0);
+    for entry in entries {
+        let part = entry.units.min(left);
+        entry.units -= part;
+        left -= part;
+    }
+    units.max(0) - left
+}

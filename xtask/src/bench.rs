@@ -1,0 +1,25 @@
+//! Hands a benchmark over to its own crate under `bench/`.
+//!
+//! Benchmarks bring peers as dependencies, so they live outside the workspace. Must not measure
+//! anything itself.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::repo::Repo;
+
+/// `cargo xtask bench NAME [ARG...]`
+pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
+    let (name, rest) = args.split_first().context("which benchmark? e.g. `bench core`")?;
+    let manifest = format!("bench/{name}/Cargo.toml");
+    ensure!(
+        repo.path(&manifest).is_file(),
+        "there is no benchmark `{name}`: {manifest} is missing"
+    );
+    let status = repo
+        .cargo(&["run", "--release", "--manifest-path", &manifest, "--"])
+        .args(rest)
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "benchmark `{name}`: {status}");
+    Ok(())
+}

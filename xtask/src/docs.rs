@@ -1,0 +1,78 @@
+//! `cargo xtask docs`: every console block of the documentation, run and compared.
+//!
+//! A document is one shell session in a fresh directory, so that a reader who types what it says
+//! sees what it says. The conventions are in CONTRIBUTING.md. Must not write to the checkout.
+
+mod compare;
+mod markdown;
+mod session;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::leash::Leash;
+use crate::repo::Repo;
+use crate::test::{Room, build_binary};
+use markdown::Step;
+
+/// For the task on its own; as a part of the tests the part's budget stands.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// `cargo xtask docs [FILE...]`
+pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
+    let leash = Leash::new(LIMIT);
+    let room = Room { repo, leash: &leash, factor: 1 };
+    let documents = if args.is_empty() { documents(repo)? } else { args.to_vec() };
+    run(&room, &documents).and(leash.sweep())
+}
+
+/// The `docs` part.
+pub(crate) fn run_all(room: &Room) -> Result<()> {
+    run(room, &documents(room.repo)?)
+}
+
+fn documents(repo: &Repo) -> Result<Vec<String>> {
+    let wanted = |file: &String| {
+        file == "README.md" || (file.starts_with("docs/guide/") && file.ends_with(".md"))
+    };
+    Ok(repo.files()?.into_iter().filter(wanted).collect())
+}
+
+fn run(room: &Room, documents: &[String]) -> Result<()> {
+    let binary = build_binary(room)?;
+    let programs = binary.parent().context("the binary has no directory")?;
+    let mut problems = Vec::new();
+    let mut total = 0;
+    for document in documents {
+        let steps = markdown::parse(&room.repo.read(document)?)
+            .with_context(|| format!("cannot run {document}"))?;
+        let commands = steps.iter().filter(|step| matches!(step, Step::Command(_))).count();
+        println!("{document}: {commands} commands");
+        total += commands;
+        if commands > 0 {
+            let found =
+                check(room, programs, &steps).with_context(|| format!("cannot run {document}"))?;
+            problems.extend(found.into_iter().map(|problem| format!("{document}:{problem}")));
+        }
+    }
+    for problem in &problems {
+        println!("{problem}");
+    }
+    ensure!(total > 0, "the documentation has no console block to run");
+    ensure!(problems.is_empty(), "{} of {total} commands do not do what is shown", problems.len());
+    Ok(())
+}
+
+/// Runs one document; each problem begins with its line number.
+fn check(room: &Room, programs: &Path, steps: &[Step]) -> Result<Vec<String>> {
+    let replies = session::run(room.leash, programs, &room.repo.path("presets"), steps)?;
+    let commands: Vec<_> = steps.iter().filter_map(Step::command).collect();
+    let mut problems = Vec::new();
+    for (index, (command, reply)) in commands.iter().zip(&replies).enumerate() {
+        let announced = commands.get(index + 1).is_some_and(|next| next.shows_status());
+        problems.extend(compare::problem(command, reply, announced));
+    }
+    Ok(problems)
+}

@@ -1,0 +1,158 @@
+//! Runs the steps of one document in one bash, in a directory of its own.
+//!
+//! One shell, so that variables, `cd` and background jobs carry over as they do for a reader; its
+//! jobs end with it. Must not judge the output.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::markdown::Step;
+use crate::leash::Leash;
+use crate::scratch::Scratch;
+
+/// What a command answered; no status when the session ended before it.
+pub(crate) struct Reply {
+    pub(crate) output: String,
+    pub(crate) status: Option<i32>,
+}
+
+/// Runs all steps and returns one reply per command.
+pub(crate) fn run(
+    leash: &Leash,
+    programs: &Path,
+    presets: &Path,
+    steps: &[Step],
+) -> Result<Vec<Reply>> {
+    let scratch = Scratch::new("docs")?;
+    let (room, desk) = (scratch.path().join("room"), scratch.path().join("desk"));
+    fs::create_dir(&room)?;
+    fs::create_dir(&desk)?;
+    copy(presets, &room.join("presets")).context("cannot copy the presets")?;
+    write(&desk, steps)?;
+    leash.status(&mut bash(programs, &room, &desk)?)?;
+    let commands = steps.iter().enumerate().filter(|(_, step)| step.command().is_some());
+    commands.map(|(index, _)| reply(&desk, index)).collect()
+}
+
+/// The environment is plain, so that the output does not depend on who runs it.
+fn bash(programs: &Path, room: &Path, desk: &Path) -> Result<Command> {
+    let mut bash = Command::new("bash");
+    bash.args(["--noprofile", "--norc"]).arg(desk.join("script")).current_dir(room);
+    bash.stdin(Stdio::null()).env("PATH", search_path(programs)?);
+    bash.env("DESK", desk).env("ROOM", room).env("HOME", room);
+    bash.env("LC_ALL", "C.UTF-8").env("TZ", "UTC").env("TERM", "dumb").env("NO_COLOR", "1");
+    Ok(bash)
+}
+
+fn search_path(programs: &Path) -> Result<OsString> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(programs.to_path_buf()).chain(env::split_paths(&path));
+    env::join_paths(all).context("the search path cannot be built")
+}
+
+/// Each command is a file of its own that the script sources: a syntax error stays in its command,
+/// and `$?` passes from one to the next.
+fn write(desk: &Path, steps: &[Step]) -> Result<()> {
+    let mut script = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nstatus=0\n".to_owned();
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::File { name, body } => {
+                fs::write(desk.join(format!("{index}.file")), body)?;
+                writeln!(script, "mkdir -p \"$(dirname \"$ROOM/{name}\")\"")?;
+                writeln!(script, "cp \"$DESK/{index}.file\" \"$ROOM/{name}\"")?;
+            }
+            Step::Command(command) => {
+                fs::write(desk.join(format!("{index}.command")), &command.text)?;
+                let source = format!(". \"$DESK/{index}.command\" >\"$DESK/{index}.out\" 2>&1");
+                writeln!(script, "(exit $status); {source}; status=$?")?;
+                writeln!(script, "echo $status >\"$DESK/{index}.status\"")?;
+            }
+        }
+    }
+    Ok(fs::write(desk.join("script"), script)?)
+}
+
+fn reply(desk: &Path, index: usize) -> Result<Reply> {
+    let status = fs::read_to_string(desk.join(format!("{index}.status"))).ok();
+    let status = status.map(|text| text.trim().parse()).transpose()?;
+    let output = fs::read(desk.join(format!("{index}.out"))).unwrap_or_default();
+    Ok(Reply { output: String::from_utf8_lossy(&output).into_owned(), status })
+}
+
+/// Copies a directory; one that is not there is left out.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::markdown::parse;
+    use super::*;
+
+    fn replies(markdown: &str) -> Vec<(String, Option<i32>)> {
+        let presets = Scratch::new("presets").unwrap();
+        fs::create_dir(presets.path().join("one")).unwrap();
+        fs::write(presets.path().join("one/catalog.toml"), "preset\n").unwrap();
+        let leash = Leash::new(Duration::from_secs(60));
+        let steps = parse(markdown).unwrap();
+        let replies = run(&leash, presets.path(), presets.path(), &steps).unwrap();
+        leash.sweep().unwrap();
+        replies.into_iter().map(|reply| (reply.output, reply.status)).collect()
+    }
+
+    fn outputs(markdown: &str) -> Vec<String> {
+        replies(markdown).into_iter().map(|(output, _)| output).collect()
+    }
+
+    #[test]
+    fn files_and_presets_are_there_and_the_shell_carries_over() {
+        let text = "```toml,file=sub/a.toml\nx = 1\n```\n```console\n$ x=5; cd sub\n$ cat a.toml\n\
+                    $ echo $x; cat ../presets/one/catalog.toml\n```\n";
+        assert_eq!(outputs(text), ["", "x = 1\n", "5\npreset\n"]);
+    }
+
+    #[test]
+    fn the_status_passes_to_the_next_command() {
+        let found = replies("```console\n$ (exit 3)\n$ echo $?\n```\n");
+        assert_eq!(found, [(String::new(), Some(3)), ("3\n".to_owned(), Some(0))]);
+    }
+
+    #[test]
+    fn errors_are_output_and_a_syntax_error_stays_in_its_command() {
+        let found = replies("```console\n$ echo out; echo err >&2\n$ if\n$ echo on\n```\n");
+        assert_eq!(found[0].0, "out\nerr\n");
+        assert!(found[1].1.is_some_and(|status| status != 0));
+        assert_eq!(found[2].0, "on\n");
+    }
+
+    #[test]
+    fn what_follows_an_exit_did_not_run() {
+        assert_eq!(replies("```console\n$ exit 0\n$ echo on\n```\n")[1].1, None);
+    }
+
+    #[test]
+    fn background_jobs_end_with_the_session() {
+        assert_eq!(outputs("```console\n$ sleep 1000 &\n$ echo on\n```\n")[1], "on\n");
+    }
+}

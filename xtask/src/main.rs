@@ -1,0 +1,64 @@
+//! `cargo xtask`: the only automation of the project.
+//!
+//! It exists so that one command means the same on every machine. It must not depend on any catraca
+//! crate: it judges them from outside, and has to run while they do not compile.
+
+mod bench;
+mod docs;
+mod leash;
+mod licences;
+mod repo;
+mod scratch;
+mod test;
+mod tidy;
+mod trace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::repo::Repo;
+
+const USAGE: &str = "\
+cargo xtask test [--deep] [PART...]   set up and run everything, or only the named parts
+cargo xtask trace [--list]            which requirements have a test; --list names those without
+cargo xtask tidy                      sizes, module docs, banned words, dependency direction
+cargo xtask licences                  every dependency's licence against deny.toml
+cargo xtask docs [FILE...]            run the console blocks of the documentation
+cargo xtask bench NAME [ARG...]       run the stand-alone benchmark in bench/NAME";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let Some((verb, rest)) = args.split_first() else { bail!("which task?\n\n{USAGE}") };
+    let repo = Repo::open()?;
+    match verb.as_str() {
+        "test" => test::test(&repo, rest),
+        "trace" => trace::command(&repo, rest),
+        "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
+        "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
+        "docs" => docs::command(&repo, rest),
+        "bench" => bench::bench(&repo, rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => bail!("unknown task `{other}`\n\n{USAGE}"),
+    }
+}
+
+fn no_arguments(rest: &[String]) -> Result<()> {
+    match rest.first() {
+        Some(extra) => bail!("unexpected argument `{extra}`\n\n{USAGE}"),
+        None => Ok(()),
+    }
+}

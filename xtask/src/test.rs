@@ -1,0 +1,132 @@
+//! `cargo xtask test`: does all set-up, runs every part, and says what each cost.
+//!
+//! A failing part does not stop the others: one run shows everything that is wrong. Must not hold
+//! what a part does; that is `test/parts.rs`.
+
+mod binary;
+mod cargo;
+mod lua;
+mod parts;
+mod report;
+mod scenarios;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::leash::Leash;
+use crate::repo::Repo;
+
+pub(crate) use binary::build as build_binary;
+use parts::{PARTS, Part};
+use report::Outcome;
+pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
+
+/// How much more a deep run does, and how much longer it may take.
+const DEEP: u32 = 10;
+
+/// What a part gets to work with.
+pub(crate) struct Room<'a> {
+    pub(crate) repo: &'a Repo,
+    pub(crate) leash: &'a Leash,
+    /// 1, or more in a deep run: multiply the amount of random work by it.
+    pub(crate) factor: u32,
+}
+
+/// `cargo xtask test [--deep] [PART...]`
+pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
+    let plan = Plan::parse(args)?;
+    let outcomes: Vec<Outcome> =
+        plan.parts.iter().map(|part| run(repo, part, plan.factor)).collect();
+    print!("\n{}", report::table(&outcomes));
+    report::conclude(&outcomes)
+}
+
+struct Plan {
+    parts: Vec<&'static Part>,
+    factor: u32,
+}
+
+impl Plan {
+    /// Parts always run in the order of the list, whatever the order of the arguments.
+    fn parse(args: &[String]) -> Result<Self> {
+        let (flags, names): (Vec<&String>, Vec<&String>) =
+            args.iter().partition(|arg| arg.starts_with('-'));
+        if let Some(flag) = flags.iter().find(|flag| **flag != "--deep") {
+            bail!("unknown flag `{flag}`; there is only --deep");
+        }
+        if let Some(name) = names.iter().find(|name| PARTS.iter().all(|part| part.name != **name)) {
+            let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+            bail!("unknown part `{name}`; there are: {}", known.join(", "));
+        }
+        let wanted = |part: &&Part| names.is_empty() || names.iter().any(|name| part.name == *name);
+        let parts = PARTS.iter().filter(wanted).collect();
+        Ok(Self { parts, factor: if flags.is_empty() { 1 } else { DEEP } })
+    }
+}
+
+fn run(repo: &Repo, part: &'static Part, factor: u32) -> Outcome {
+    let budget = part.budget(factor);
+    println!("\n== {} (budget {} min)", part.name, budget.as_secs() / 60);
+    let start = Instant::now();
+    let leash = Leash::new(budget * report::PATIENCE);
+    let result = (part.run)(&Room { repo, leash: &leash, factor });
+    let swept = leash.sweep();
+    let error = result.and(swept).err().map(|error| format!("{error:#}"));
+    if let Some(error) = &error {
+        println!("== {} FAILED: {error}", part.name);
+    }
+    Outcome { name: part.name, took: start.elapsed(), budget, error }
+}
+
+impl Part {
+    fn budget(&self, factor: u32) -> Duration {
+        let factor = if self.deepens { factor } else { 1 };
+        Duration::from_secs(60 * u64::from(self.minutes)) * factor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(args: &[&str]) -> Result<Plan> {
+        Plan::parse(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.parts.iter().map(|part| part.name).collect()
+    }
+
+    #[test]
+    fn no_argument_means_every_part() {
+        let plan = plan(&[]).unwrap();
+        assert_eq!(plan.parts.len(), PARTS.len());
+        assert_eq!(plan.factor, 1);
+    }
+
+    #[test]
+    fn named_parts_run_in_the_order_of_the_list() {
+        let plan = plan(&["trace", "--deep", "fmt"]).unwrap();
+        assert_eq!(names(&plan), ["fmt", "trace"]);
+        assert_eq!(plan.factor, DEEP);
+    }
+
+    #[test]
+    fn a_misspelt_part_or_flag_is_refused() {
+        assert!(plan(&["ftm"]).is_err_and(|error| error.to_string().contains("fmt, tidy")));
+        assert!(plan(&["--depe"]).is_err());
+    }
+
+    #[test]
+    fn a_deep_run_lengthens_only_the_parts_that_deepen() {
+        let budget = |name| {
+            let part = PARTS.iter().find(|part| part.name == name).unwrap();
+            (part.budget(1), part.budget(DEEP))
+        };
+        let (normal, deep) = budget("oracle");
+        assert_eq!(normal * DEEP, deep);
+        let (normal, deep) = budget("fmt");
+        assert_eq!(normal, deep);
+    }
+}

@@ -1,0 +1,49 @@
+//! Builds the `catraca` binary once and says where it is.
+//!
+//! Cargo is asked for the path, because a target directory may be anywhere. Must not run it.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::Room;
+use crate::scratch::Scratch;
+
+/// The path of the freshly built binary.
+pub(crate) fn build(room: &Room) -> Result<PathBuf> {
+    let scratch = Scratch::new("build")?;
+    let messages = scratch.path().join("messages.json");
+    let args = ["build", "--profile", "ci", "-p", "catraca-server", "--bin", "catraca"];
+    let mut cargo = room.repo.cargo(&args);
+    cargo.arg("--message-format=json-render-diagnostics").stdout(File::create(&messages)?);
+    let status = room.leash.status(&mut cargo)?;
+    ensure!(status.success(), "cannot build catraca: {status}");
+    executable(&fs::read_to_string(&messages)?).context("cargo built no binary named catraca")
+}
+
+/// The executable named in cargo's messages, one JSON object per line.
+fn executable(messages: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "catraca")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_comes_from_the_artifact_that_has_one() {
+        let messages = r#"
+            {"reason":"compiler-artifact","target":{"name":"catraca"},"executable":null}
+            {"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}
+            {"reason":"compiler-artifact","target":{"name":"catraca"},"executable":"/t/catraca"}
+            {"reason":"build-finished","success":true}"#;
+        assert_eq!(executable(messages), Some(PathBuf::from("/t/catraca")));
+        assert_eq!(executable("not json"), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! The parts that are one cargo command each.
+//!
+//! All of them use the `ci` profile, so that nothing is built twice. Must not interpret output:
+//! the exit status decides.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::Room;
+
+/// Decisions compared with the oracle in a normal run.
+const ORACLE_DECISIONS: u64 = 10_000_000;
+
+pub(crate) fn fmt(room: &Room) -> Result<()> {
+    room.leash.run(&mut room.repo.cargo(&["fmt", "--all", "--check"]))
+}
+
+pub(crate) fn clippy(room: &Room) -> Result<()> {
+    let args = ["clippy", "--workspace", "--all-targets", "--profile", "ci"];
+    room.leash.run(room.repo.cargo(&args).args(["--", "-D", "warnings"]))
+}
+
+pub(crate) fn doc(room: &Room) -> Result<()> {
+    let args = ["doc", "--no-deps", "--workspace", "--profile", "ci"];
+    room.leash.run(room.repo.cargo(&args).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The heavy targets are in here too, but run small: they read their size from the environment.
+pub(crate) fn unit(room: &Room) -> Result<()> {
+    room.leash.run(&mut room.repo.cargo(&["test", "--workspace", "--profile", "ci"]))
+}
+
+pub(crate) fn oracle(room: &Room) -> Result<()> {
+    let seed = seed()?;
+    let decisions = ORACLE_DECISIONS * u64::from(room.factor);
+    println!("{decisions} decisions; repeat with: CATRACA_SEED={seed} cargo xtask test oracle");
+    let args = ["test", "-p", "catraca-testkit", "--profile", "ci", "--test", "oracle"];
+    room.leash.run(
+        room.repo
+            .cargo(&args)
+            .args(["--", "--nocapture"])
+            .env("CATRACA_ORACLE_DECISIONS", decisions.to_string())
+            .env("CATRACA_SEED", seed),
+    )
+}
+
+pub(crate) fn museum(room: &Room) -> Result<()> {
+    let args = ["test", "-p", "catraca-testkit", "--profile", "ci", "--features", "museum"];
+    room.leash.run(room.repo.cargo(&args).args(["--test", "museum", "--", "--nocapture"]))
+}
+
+/// A new seed for every run, unless one is being repeated.
+fn seed() -> Result<String> {
+    if let Ok(seed) = std::env::var("CATRACA_SEED") {
+        return Ok(seed);
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok((since.as_nanos() as u64).to_string())
+}

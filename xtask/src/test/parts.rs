@@ -1,0 +1,57 @@
+//! The list of parts: one line each, with its budget.
+//!
+//! A part is added here and nowhere else. Must not contain what a part does.
+
+use anyhow::Result;
+
+use super::{Room, cargo, lua, scenarios};
+use crate::{docs, licences, tidy, trace};
+
+/// One part of the test run.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    /// The budget, on two cores and with nothing built yet.
+    pub(crate) minutes: u32,
+    /// Whether a deep run does more here.
+    pub(crate) deepens: bool,
+    pub(crate) run: fn(&Room) -> Result<()>,
+}
+
+/// All parts, cheapest news first.
+pub(crate) const PARTS: &[Part] = &[
+    part("fmt", 1, cargo::fmt),
+    part("tidy", 1, |room| tidy::tidy(room.repo)),
+    part("licences", 1, |room| licences::licences(room.repo)),
+    part("clippy", 5, cargo::clippy),
+    part("doc", 3, cargo::doc),
+    part("unit", 8, cargo::unit),
+    Part { deepens: true, ..part("oracle", 5, cargo::oracle) },
+    part("museum", 5, cargo::museum),
+    part("scenarios", 3, scenarios::run),
+    part("lua", 5, lua::run),
+    part("docs", 3, docs::run_all),
+    part("trace", 1, |room| trace::trace(room.repo, false)),
+];
+
+const fn part(name: &'static str, minutes: u32, run: fn(&Room) -> Result<()>) -> Part {
+    Part { name, minutes, deepens: false, run }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contributing_lists_every_part_with_its_budget() {
+        let guide = include_str!("../../../CONTRIBUTING.md");
+        let rows: Vec<(&str, &str)> = guide
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"))
+            .filter_map(|line| Some((line.split_once('`')?.0, line.rsplit_once("| ")?.1)))
+            .collect();
+        for part in PARTS {
+            let minutes = part.minutes.to_string();
+            assert!(rows.contains(&(part.name, &minutes)), "{} {minutes}: {rows:?}", part.name);
+        }
+    }
+}

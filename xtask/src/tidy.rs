@@ -1,0 +1,60 @@
+//! `cargo xtask tidy`: the house rules that a machine can check.
+//!
+//! Exceptions live in `xtask/tidy-allow.txt`, which only ever shrinks. Must not change a file: it
+//! reports, people mend.
+
+mod allow;
+mod deps;
+mod documents;
+mod functions;
+mod mask;
+mod source;
+mod words;
+
+use anyhow::{Result, ensure};
+
+use crate::repo::Repo;
+
+const ALLOW: &str = "xtask/tidy-allow.txt";
+
+/// One breach of a rule.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) rule: &'static str,
+    /// The file, or `file::function`: what an exception names.
+    pub(crate) place: String,
+    /// How bad: lines of a file or function, or 1 for each single breach.
+    pub(crate) size: usize,
+    pub(crate) message: String,
+}
+
+impl Finding {
+    fn new(rule: &'static str, place: &str, size: usize, message: String) -> Self {
+        Self { rule, place: place.to_owned(), size, message }
+    }
+}
+
+/// Checks every file of the project and fails if anything is untidy.
+pub(crate) fn tidy(repo: &Repo) -> Result<()> {
+    let files = repo.files()?;
+    let mut findings = documents::check(repo, &files)?;
+    for file in &files {
+        // What is not UTF-8 is no text, and no rule here speaks of it.
+        let Ok(text) = repo.read(file) else { continue };
+        findings.extend(words::check(file, &text));
+        if file.ends_with(".rs") {
+            findings.extend(source::check(file, &text));
+        }
+        if file.ends_with("Cargo.toml") {
+            findings.extend(deps::check(file, &text)?);
+        }
+    }
+    let allowed = allow::parse(&repo.read(ALLOW)?)?;
+    let problems = allow::settle(findings, &allowed);
+    for problem in &problems {
+        println!("{problem}");
+    }
+    ensure!(problems.is_empty(), "{} untidy places", problems.len());
+    println!("{} files are tidy", files.len());
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Dependencies between our crates point one way.
+//!
+//! The table below is the architecture in four lines. Must not look at other people's crates.
+
+use anyhow::{Context, Result};
+
+use super::Finding;
+
+/// Each crate and the ones of ours it may use, in any section of its manifest.
+const DIRECTION: [(&str, &[&str]); 5] = [
+    ("catraca-core", &[]),
+    ("catraca", &["catraca-core"]),
+    ("catraca-testkit", &["catraca", "catraca-core"]),
+    ("catraca-server", &["catraca", "catraca-core", "catraca-testkit"]),
+    ("xtask", &[]),
+];
+const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+pub(crate) fn check(file: &str, text: &str) -> Result<Vec<Finding>> {
+    let manifest: toml::Table = text.parse().with_context(|| format!("cannot read {file}"))?;
+    let name = manifest.get("package").and_then(|p| p.get("name")).and_then(toml::Value::as_str);
+    let ours = file.starts_with("crates/") || file.starts_with("xtask/");
+    let (Some(name), true) = (name, ours) else { return Ok(Vec::new()) };
+    let finding = |message| Finding::new("dependency", file, 1, format!("{file}: {message}"));
+    let Some((_, allowed)) = DIRECTION.iter().find(|(known, _)| *known == name) else {
+        return Ok(vec![finding(format!("{name} has no line in the table of directions"))]);
+    };
+    let wrong = dependencies(&manifest).into_iter().filter(|used| {
+        DIRECTION.iter().any(|(known, _)| known == used) && !allowed.contains(&used.as_str())
+    });
+    Ok(wrong.map(|used| finding(format!("{name} must not depend on {used}"))).collect())
+}
+
+/// Real names of everything the manifest depends on, also for single targets.
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let tables = targets.into_iter().flat_map(|targets| targets.values());
+    let owners = tables.filter_map(toml::Value::as_table).chain([manifest]);
+    let sections = owners.flat_map(|owner| SECTIONS.iter().filter_map(|name| owner.get(*name)));
+    sections.filter_map(toml::Value::as_table).flatten().map(real_name).collect()
+}
+
+/// A dependency may be renamed; its `package` is what counts.
+fn real_name((key, value): (&String, &toml::Value)) -> String {
+    value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(name: &str, rest: &str) -> Vec<String> {
+        let text = format!("[package]\nname = \"{name}\"\n{rest}");
+        let findings = check(&format!("crates/{name}/Cargo.toml"), &text).unwrap();
+        findings.into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn the_allowed_direction_is_fine() {
+        let rest = "[dependencies]\ncatraca-core.workspace = true\nserde = \"1\"\n";
+        assert!(messages("catraca", rest).is_empty());
+    }
+
+    #[test]
+    fn the_other_direction_is_not_in_any_section() {
+        for section in ["dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
+            let found = messages("catraca-core", &format!("[{section}]\ncatraca = \"1\"\n"));
+            assert!(found[0].contains("catraca-core must not depend on catraca"), "{section}");
+        }
+    }
+
+    #[test]
+    fn a_renamed_dependency_is_still_seen() {
+        let rest = "[dependencies]\nkit = { package = \"catraca-testkit\", version = \"1\" }\n";
+        assert_eq!(messages("catraca", rest).len(), 1);
+    }
+
+    #[test]
+    fn a_new_crate_must_take_its_place_in_the_table() {
+        assert!(messages("catraca-extra", "")[0].contains("no line in the table"));
+        let bench = check("bench/core/Cargo.toml", "[package]\nname = \"bench\"").unwrap();
+        assert!(bench.is_empty());
+    }
+}
