@@ -276,8 +276,8 @@ pub struct RowSettled {
 pub struct Recalled {
     /// The unsealed ticket, without its instants.
     pub ticket: Box<[u8]>,
-    /// The instant of each row.
-    pub instants: Vec<Time>,
+    /// The instant of each row; absent for a row that was not charged.
+    pub instants: Vec<Option<Time>>,
     /// The settled status; zero for none.
     pub settled: Option<u16>,
     /// The events that were applied.

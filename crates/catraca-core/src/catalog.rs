@@ -2,7 +2,8 @@
 //!
 //! `catalog::read` builds it from text; nothing else may. Must not hold state or secrets.
 
-// pub mod read;
+pub mod diagnostic;
+pub mod read;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::select::Selector;
 use crate::subject::Subject;
 use crate::ticket::{Body, TicketRow};
+use crate::time::Time;
 
 /// Why a credit was not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn credit(
     };
     let unlisted = body.unlisted.then_some(&*body.gate);
     let scope = Scope { unlisted, ..*scope };
-    let rows = creditable(selector.catalog, &body, event);
+    let rows = creditable(selector.catalog, &body, &recalled.instants, event);
     for found in &rows {
         if !owns(selector, &scope, found.id, found.row, subject)? {
             return Ok(Err(NotCredited::OtherSubject));
@@ -111,8 +112,14 @@ pub fn owns(
     Ok(keys.iter().any(|parts| scope.key(&policy.name, parts) == row.key))
 }
 
-fn creditable<'a>(catalog: &'a Catalog, body: &'a Body, event: &str) -> Vec<Creditable<'a>> {
-    let rows = body.rows.iter().filter_map(|row| {
+fn creditable<'a>(
+    catalog: &'a Catalog,
+    body: &'a Body,
+    instants: &[Option<Time>],
+    event: &str,
+) -> Vec<Creditable<'a>> {
+    let charged = body.rows.iter().zip(instants).filter(|(_, instant)| instant.is_some());
+    let rows = charged.filter_map(|(row, _)| {
         let (id, policy) = catalog.find(&row.policy)?;
         let terms = policy.terms_of(row.tier)?;
         let rule = terms.credits.iter().find(|rule| &*rule.event == event)?;

@@ -10,6 +10,7 @@ pub mod batch;
 pub mod catalog;
 pub mod cell;
 pub mod conclude;
+pub mod codec;
 pub mod condition;
 pub mod credit;
 pub mod decision;

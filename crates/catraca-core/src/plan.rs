@@ -68,22 +68,26 @@ impl Scope<'_> {
     }
 }
 
-/// Writes the batch of a check.
+/// Writes the batch of a check. `next_id` is asked only when a ticket or a lease needs one.
 pub fn plan<'c, 's>(
     catalog: &'c Catalog,
     scope: &Scope<'_>,
     check: &Check<'_>,
     rows: Selection<'c, 's>,
-    id: u128,
+    next_id: impl FnOnce() -> u128,
 ) -> Result<Plan<'c, 's>, Refusal> {
+    let id = if wants_ticket(catalog, &rows) { Some(next_id()) } else { None };
     let mut batch = batch::Check::default();
     for row in &rows {
         match row.terms {
-            Some(terms) => batch.rows.push(check_row(catalog, scope, check, row, terms, id)),
+            Some(terms) => {
+                let lease = id.unwrap_or(0) as u64;
+                batch.rows.push(check_row(catalog, scope, check, row, terms, lease));
+            }
             None => batch.veto |= row.mode == Mode::Enforce,
         }
     }
-    let body = body(catalog, scope, check, &rows, &batch.rows, id);
+    let body = id.map(|id| body(catalog, scope, check, &rows, &batch.rows, id));
     if let Some(body) = &body {
         body.in_bounds()?;
         batch.remember = remember(catalog, scope, check, &rows, body);
@@ -97,7 +101,7 @@ fn check_row(
     check: &Check<'_>,
     row: &Selected<'_, '_>,
     terms: &Terms,
-    id: u128,
+    lease: u64,
 ) -> CheckRow {
     let policy = catalog.policy(row.policy);
     CheckRow {
@@ -108,11 +112,19 @@ fn check_row(
         penalty: terms.block,
         shadow: row.mode == Mode::Shadow,
         count_denied: policy.count_denied,
-        lease: id as u64,
+        lease,
     }
 }
 
-/// The ticket's body, when something in the gate happens at or after settle.
+/// Whether something in the gate happens at or after settle.
+fn wants_ticket(catalog: &Catalog, rows: &Selection<'_, '_>) -> bool {
+    let wants = |row: &Selected<'_, '_>| {
+        row.terms.is_some_and(|terms| catalog.policy(row.policy).wants_ticket(terms))
+    };
+    rows.iter().any(wants)
+}
+
+/// What a ticket of this check says.
 fn body(
     catalog: &Catalog,
     scope: &Scope<'_>,
@@ -120,24 +132,21 @@ fn body(
     rows: &Selection<'_, '_>,
     planned: &[CheckRow],
     id: u128,
-) -> Option<Box<Body>> {
-    let counted = || rows.iter().filter_map(|row| Some((catalog.policy(row.policy), row, row.terms?)));
-    if !counted().any(|(policy, _, terms)| policy.wants_ticket(terms)) {
-        return None;
-    }
-    let hold = counted().map(|(policy, _, _)| policy.hold).fold(Span::ZERO, Span::max);
-    let rows = counted().zip(planned).map(|((policy, row, _), planned)| {
+) -> Box<Body> {
+    let counted = || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
+    let hold = counted().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
+    let rows = counted().zip(planned).map(|((policy, row), planned)| {
         TicketRow { parts: named(catalog, scope.digester, &row.parts), ..ticket_row(policy, row, planned) }
     });
-    Some(Box::new(Body {
+    Box::new(Body {
         id,
         gate: check.gate.to_owned(),
         unlisted: scope.unlisted.is_some(),
         hold,
         reference: check.reference.map(|reference| scope.reference(reference)),
         rows: rows.collect(),
-        attributes: attributes_read(catalog, scope, counted().map(|(policy, _, _)| policy), check),
-    }))
+        attributes: attributes_read(catalog, scope, counted().map(|(policy, _)| policy), check),
+    })
 }
 
 fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> TicketRow {

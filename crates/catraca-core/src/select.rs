@@ -16,7 +16,7 @@ use crate::policy::{Mode, Name, OnMissing, Part, Policy, PolicyId, Terms, Who};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
-pub use normal::normalise;
+pub use normal::{form, normalise};
 
 /// The longest chain of `otherwise`.
 pub const CHAIN_MAX: usize = 4;

@@ -1,1 +1,51 @@
-//! catraca
+//! Catraca in process: may this caller pass now, what does it cost, and what happens when they misbehave.
+//!
+//! ```
+//! use catraca::{Catalog, Check, Engine};
+//!
+//! let catalog = Catalog::parse(r#"
+//!     [policy.login]
+//!     by     = ["ip"]
+//!     window = "2 per 1m"
+//!     block  = "15m"
+//! "#)?;
+//! let engine = Engine::new(catalog);
+//! let check = Check::new("login", [("ip", "198.51.100.7")]);
+//! assert!(engine.check(&check)?.allowed);
+//! assert!(engine.check(&check)?.allowed);
+//! let denied = engine.check(&check)?;
+//! assert!(!denied.allowed);
+//! assert_eq!(denied.reason.as_str(), "over_limit");
+//! assert_eq!(denied.retry_after.map(|wait| wait.ceil_secs()), Some(15 * 60));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A denial is a value; an [`Error`] means a wrong call or a failing store. Tests use [`ManualClock`] and never sleep.
+
+pub mod clock;
+pub mod engine;
+pub mod error;
+pub mod event;
+pub mod explain;
+pub mod load;
+pub mod memory;
+pub mod settlement;
+pub mod shape;
+pub mod store;
+mod world;
+
+pub use catraca_core as core;
+pub use catraca_core::catalog::Catalog;
+pub use catraca_core::decision::{Decision, Reason, Row};
+pub use catraca_core::digest::Secret;
+pub use catraca_core::outcome::Outcome;
+pub use catraca_core::refusal::Refusal;
+pub use catraca_core::request::Check;
+pub use catraca_core::subject::Subject;
+pub use catraca_core::time::{Span, Time};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use engine::{BlockOrder, Builder, Engine, Observed, Settle, Stub};
+pub use error::Error;
+pub use event::Event;
+pub use load::{LoadError, load};
+pub use memory::{Memory, MemoryOptions};

@@ -3,7 +3,11 @@
 //! Plain data for every shell that shows it: a terminal, an editor, an HTTP answer.
 //! Must not read files nor decide what is wrong: the reader does.
 
+mod codes;
+
 use std::fmt;
+
+pub use codes::CODES;
 
 /// One thing that is wrong with a catalog, or that is probably not meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -45,7 +45,6 @@ pub use bounds::{
     FILES_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX,
     POLICIES_MAX, REMEMBER_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, WINDOWS_MAX,
 };
-pub use value::{ValueError, normalise};
 
 /// One file of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +104,7 @@ fn assemble<'t>(
     let gates = gate::read(report, &sections, &ids);
     let default = gate::default(report, &sections, &ids);
     let routes = route::read(report, &sections, &known, &gates);
+    let language = network::language(report, &sections);
     Some(Catalog {
         revision,
         policies: drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?,
@@ -118,6 +118,7 @@ fn assemble<'t>(
         blocklist,
         routes,
         network,
+        language,
         settings,
     })
 }

@@ -10,8 +10,8 @@ use crate::time::Time;
 pub struct Reference {
     /// When it is forgotten.
     pub expires: Time,
-    /// The instant of each row of the check.
-    pub instants: Vec<Time>,
+    /// The instant of each row of the check; absent for a row that was not charged.
+    pub instants: Vec<Option<Time>>,
     /// The unsealed ticket, without its instants.
     pub ticket: Box<[u8]>,
     /// The status it was settled with; absent until then. Zero stands for an outcome without one.
@@ -27,7 +27,7 @@ impl Cell for Reference {
 
     fn heap_bytes(&self) -> usize {
         self.ticket.len()
-            + self.instants.capacity() * size_of::<Time>()
+            + self.instants.capacity() * size_of::<Option<Time>>()
             + self.credited.iter().map(|event| event.len() + 16).sum::<usize>()
     }
 }

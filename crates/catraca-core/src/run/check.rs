@@ -136,10 +136,15 @@ fn keep<C: Pool<Reference>>(
     }
     let reference = Reference {
         expires: now.after(what.span),
-        instants: rows.iter().map(|row| row.at).collect(),
+        instants: rows.iter().map(instant_of_charge).collect(),
         ticket: what.ticket.clone(),
         settled: None,
         credited: Vec::new(),
     };
     cells.put(what.key, reference, now)
+}
+
+/// A row that did not fit was not charged, and so has no instant to settle.
+fn instant_of_charge(row: &RowReply) -> Option<Time> {
+    (row.verdict == Verdict::Fits).then_some(row.at)
 }

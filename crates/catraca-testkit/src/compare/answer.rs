@@ -2,7 +2,7 @@
 //!
 //! It must hold every figure that is promised, so that two sides that differ anywhere cannot look the same.
 
-use crate::oracle::answer::{Credited, Decision, Refusal, Settled};
+use crate::oracle::answer::{Credited, Decision, Drift, Settled, Stands};
 
 /// What an operation answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,10 +13,25 @@ pub enum Answer {
     Settled(Settled),
     /// A credit.
     Credited(Credited),
+    /// A block by an operator, for each key.
+    Blocked(Vec<Stands>),
+    /// An upstream's view, for each bucket.
+    Reconciled(Vec<Drift>),
     /// A release: whether a block stood.
     Released(bool),
     /// Anything that answers nothing.
     Done,
     /// The call was refused.
-    Refused(Refusal),
+    Refused(Refused),
+}
+
+/// Why a call was refused, as far as both sides tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A key attribute is missing.
+    MissingAttribute,
+    /// No such gate, and no default policy.
+    UnknownGate,
+    /// Anything else, in words.
+    Other(String),
 }

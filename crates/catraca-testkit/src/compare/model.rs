@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::Answer;
+use super::answer::{Answer, Refused};
 use crate::generate::op::{Op, Verb};
 use crate::oracle::World;
 use crate::oracle::answer::{Decision, Refusal};
@@ -29,8 +29,12 @@ impl Model {
         let (world, now) = (&mut self.world, op.at);
         Some(match &op.verb {
             Verb::Check(ask) => {
-                let decision = world.check(ask, now);
-                self.keep(op.number, &decision);
+                let mut decision = world.check(ask, now);
+                if let Ok(Decision { ticket: Some(ticket), .. }) = &mut decision {
+                    // Both sides name a ticket by the operation that issued it.
+                    self.tickets.insert(op.number, *ticket);
+                    *ticket = op.number;
+                }
                 decided(decision)
             }
             Verb::Peek(ask) => decided(world.peek(ask, now)),
@@ -40,15 +44,18 @@ impl Model {
             Verb::Credit { reference, event, subject } => {
                 Answer::Credited(world.credit(reference, event, subject, now))
             }
-            Verb::Block { policy, subject, length } => {
-                done(world.block(policy, subject, *length, "asked", now))
-            }
+            Verb::Block { policy, subject, length } => world
+                .block(policy, subject, *length, "asked", now)
+                .map_or_else(refused, Answer::Blocked),
             Verb::Unblock { policy, subject } => {
-                world.unblock(policy, subject, now).map_or_else(Answer::Refused, Answer::Released)
+                world.unblock(policy, subject, now).map_or_else(refused, Answer::Released)
             }
-            Verb::Reset { policy, subject } => done(world.reset(policy, subject)),
+            Verb::Reset { policy, subject } => {
+                world.reset(policy, subject).map_or_else(refused, |()| Answer::Done)
+            }
             Verb::Reconcile { policy, subject, level, observed_at } => {
-                done(world.reconcile(policy, subject, *level, *observed_at, now))
+                let drifts = world.reconcile(policy, subject, *level, *observed_at, now);
+                drifts.map_or_else(refused, Answer::Reconciled)
             }
             Verb::Reload(version) => {
                 world.reload(self.versions[*version].clone());
@@ -56,18 +63,16 @@ impl Model {
             }
         })
     }
-
-    fn keep(&mut self, number: usize, decision: &Result<Decision, Refusal>) {
-        if let Ok(Decision { ticket: Some(ticket), .. }) = decision {
-            self.tickets.insert(number, *ticket);
-        }
-    }
 }
 
 fn decided(decision: Result<Decision, Refusal>) -> Answer {
-    decision.map_or_else(Answer::Refused, Answer::Decided)
+    decision.map_or_else(refused, Answer::Decided)
 }
 
-fn done(result: Result<(), Refusal>) -> Answer {
-    result.map_or_else(Answer::Refused, |()| Answer::Done)
+fn refused(refusal: Refusal) -> Answer {
+    Answer::Refused(match refusal {
+        Refusal::MissingAttribute => Refused::MissingAttribute,
+        Refusal::UnknownGate => Refused::UnknownGate,
+        Refusal::UnknownPolicy | Refusal::NotYet => Refused::Other(format!("{refusal:?}")),
+    })
 }

@@ -8,7 +8,7 @@ use super::outcome::outcome;
 use super::policy::EVENTS;
 use super::{catalog, policy};
 use crate::oracle::answer::Decision;
-use crate::oracle::catalog::{Catalog, HOLD, Policy};
+use crate::oracle::catalog::{Algorithm, Catalog, HOLD, Mode, Policy};
 use crate::oracle::select::{Ask, Subject};
 use crate::oracle::{FOREVER, Micros};
 
@@ -186,10 +186,12 @@ impl Story {
         Verb::Credit { reference: credit.0, event, subject: credit.1 }
     }
 
+    /// For a bucket with one key; otherwise there is nothing an upstream could have seen.
     fn reconcile(&mut self) -> Verb {
         let (policy, subject) = self.target();
-        let found = self.versions[self.version].policy(&policy);
-        let level = self.dice.within(-2, found.map_or(1, policy::capacity) + 2);
+        let found = self.versions[self.version].policy(&policy).filter(|policy| observable(policy));
+        let Some(capacity) = found.map(policy::capacity) else { return Verb::Check(self.ask()) };
+        let level = self.dice.within(-2, capacity + 2);
         let observed_at = self.now - self.dice.pick(&[0, 0, 1, MS, S, HOUR]);
         Verb::Reconcile { policy, subject, level, observed_at }
     }
@@ -203,6 +205,11 @@ impl Story {
         }
         (found.name, subject)
     }
+}
+
+fn observable(policy: &Policy) -> bool {
+    let bucket = matches!(policy.terms.algorithm, Algorithm::Bucket { .. });
+    bucket && policy.each.is_empty() && policy.mode != Mode::Off
 }
 
 fn reference(dice: &mut Dice) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Op, Story, text};
 use crate::compare::answer::Answer;
 use crate::compare::model::Model;
-use crate::oracle::answer::Settled;
+use crate::oracle::answer::{Credited, Settled};
 
 /// Tells the story of a seed, in `length` operations.
 fn tell(seed: u64, length: usize) -> Vec<(Op, Option<Answer>)> {
@@ -27,6 +27,9 @@ fn kind(answer: &Answer) -> String {
     match answer {
         Answer::Decided(decision) => format!("decided {:?}", decision.reason),
         Answer::Settled(Settled::Applied(_)) => "settled".to_owned(),
+        Answer::Credited(Credited::Applied(_)) => "credited".to_owned(),
+        Answer::Blocked(_) => "blocked".to_owned(),
+        Answer::Reconciled(_) => "reconciled".to_owned(),
         other => format!("{other:?}"),
     }
 }
@@ -58,8 +61,10 @@ fn stories_meet_every_kind_of_answer() {
         "decided TooCostly",
         "decided Missing",
         "settled",
+        "blocked",
+        "reconciled",
         "Settled(Expired)",
-        "Credited(Applied)",
+        "credited",
         "Credited(Unknown)",
         "Credited(OtherSubject)",
         "Credited(Duplicate)",

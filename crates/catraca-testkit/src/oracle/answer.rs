@@ -3,6 +3,7 @@
 //! They must stay plain values without behaviour, so that a comparison can print them whole.
 
 use super::Micros;
+use super::block::Origin;
 use super::catalog::Mode;
 
 /// Why a row or a decision says what it says.
@@ -50,9 +51,13 @@ pub struct Decision {
     pub limit: Option<i64>,
     /// What it has left.
     pub remaining: Option<i64>,
-    /// Wait until this check would pass.
+    /// The exact instant at which this check would pass.
+    pub retry_at: Option<Micros>,
+    /// The same as a wait, rounded up.
     pub retry_ms: Option<i64>,
-    /// Wait until its full quota is back.
+    /// The exact instant at which its full quota is back.
+    pub reset_at: Option<Micros>,
+    /// The same as a wait, rounded up.
     pub reset_ms: Option<i64>,
     /// End of the latest block among the rows that deny.
     pub blocked_until: Option<Micros>,
@@ -79,6 +84,8 @@ pub struct Row {
     pub limit: Option<i64>,
     /// What is left of it.
     pub remaining: Option<i64>,
+    /// Whole tokens of a bucket, below zero if it owes.
+    pub balance: Option<i64>,
     /// The exact instant at which this check would fit.
     pub retry_at: Option<Micros>,
     /// The same as a wait, rounded up.
@@ -117,13 +124,37 @@ pub struct Paid {
     pub attribute: Option<String>,
     /// Units.
     pub charged: i64,
+    /// What is free after it, below zero if it owes; none where nothing is counted.
+    pub balance: Option<i64>,
+    /// End of the block that stands after it.
+    pub blocked_until: Option<Micros>,
+}
+
+/// The block that stands after an operator's act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// First instant without it; `FOREVER` if there is none.
+    pub until: Micros,
+    /// Who started it.
+    pub origin: Origin,
+    /// Whether this act moved its end.
+    pub changed: bool,
+}
+
+/// Whole tokens of a bucket before and after an upstream's view of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Before.
+    pub before: i64,
+    /// After.
+    pub after: i64,
 }
 
 /// What a credit answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credited {
-    /// It was given.
-    Applied,
+    /// It was given; tokens each bucket took.
+    Applied(Vec<(String, i64)>),
     /// No such `ref`, or forgotten.
     Unknown,
     /// The subject is another one.

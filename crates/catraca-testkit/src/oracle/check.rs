@@ -9,7 +9,7 @@ use super::block::{self, Act, Origin};
 use super::catalog::{Algorithm, Cost, Mode};
 use super::cell::Cell;
 use super::decide;
-use super::select::{Ask, Line, select};
+use super::select::{Ask, InForce, Line, select};
 use super::{FOREVER, Micros, World};
 
 impl World {
@@ -122,6 +122,7 @@ impl World {
             reason,
             limit: tightest.map(|(limit, _)| limit),
             remaining: tightest.map(|(_, free)| if block.is_some() { 0 } else { free.max(0) }),
+            balance: balance(&line.terms, cell, now),
             retry_at,
             retry_ms: retry_at.map(|at| to_ms(at - now)),
             reset_at,
@@ -171,6 +172,7 @@ fn missing(line: &Line) -> Row {
         reason: Reason::Missing,
         limit: None,
         remaining: None,
+        balance: None,
         retry_at: None,
         retry_ms: None,
         reset_at: None,
@@ -182,7 +184,13 @@ fn missing(line: &Line) -> Row {
     }
 }
 
-fn finite(instant: Micros) -> Option<Micros> {
+/// The signed figure of a bucket; other rows have none.
+fn balance(terms: &InForce, cell: &Cell, now: Micros) -> Option<i64> {
+    let bucket = matches!(terms.algorithm, Algorithm::Bucket { .. });
+    cell.free(terms, now).filter(|_| bucket)
+}
+
+pub(super) fn finite(instant: Micros) -> Option<Micros> {
     (instant != FOREVER).then_some(instant)
 }
 

@@ -36,20 +36,24 @@ impl World {
         if earned.is_empty() {
             return Credited::NotCreditable;
         }
+        let mut taken = Vec::new();
         for (held, terms, credit) in earned {
-            self.give(held, &terms, credit.amount, now);
+            taken.push((held.policy.clone(), self.give(held, &terms, credit.amount, now)));
         }
         if let Some(owner) = self.references.get_mut(name) {
             owner.applied.push(event.to_owned());
         }
-        Credited::Applied
+        Credited::Applied(taken)
     }
 
-    fn give(&mut self, held: &Held, terms: &InForce, amount: i64, now: Micros) {
-        if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
-            let bucket = terms.bucket(size, count, period);
-            self.cell_mut(&held.policy, &held.key).bucket.give(bucket, amount, now);
-        }
+    /// Gives `amount` to one bucket; says how much of it fitted.
+    fn give(&mut self, held: &Held, terms: &InForce, amount: i64, now: Micros) -> i64 {
+        let Algorithm::Bucket { size, count, period } = *terms.algorithm else { return 0 };
+        let (terms, cell) =
+            (terms.bucket(size, count, period), self.cell_mut(&held.policy, &held.key));
+        let before = cell.bucket.free(terms, now);
+        cell.bucket.give(terms, amount, now);
+        cell.bucket.free(terms, now) - before
     }
 }
 

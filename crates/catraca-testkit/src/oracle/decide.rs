@@ -20,8 +20,9 @@ pub fn listed(catalog: &Catalog, ask: &Ask, now: Micros) -> Option<Decision> {
     }
     // Several entries: the door opens when the last one ends.
     let end = catalog.blocklist.iter().filter(holds).map(|entry| entry.until).max()?;
-    let retry_ms = (end != FOREVER).then(|| to_ms(end - now));
-    Some(Decision { retry_ms, ..bare(Reason::Blocklisted) })
+    let retry_at = (end != FOREVER).then_some(end);
+    let retry_ms = retry_at.map(|end| to_ms(end - now));
+    Some(Decision { retry_at, retry_ms, ..bare(Reason::Blocklisted) })
 }
 
 /// The decision of all rows.
@@ -31,7 +32,8 @@ pub fn conclude(rows: Vec<Row>, ticket: Option<usize>) -> Decision {
     let mut decision = match denying.first() {
         None => Decision { allowed: true, ..about(tightest(&rows), Reason::Ok) },
         Some(&first) => Decision {
-            retry_ms: latest_retry(&denying),
+            retry_at: latest(&denying, |row| row.retry_at),
+            retry_ms: latest(&denying, |row| row.retry_ms),
             blocked_until: latest_block(&denying),
             ..about(Some(first), first.reason)
         },
@@ -49,8 +51,8 @@ fn tightest(rows: &[Row]) -> Option<&Row> {
 }
 
 /// The largest wait; none if any row has none.
-fn latest_retry(denying: &[&Row]) -> Option<i64> {
-    let waits: Option<Vec<i64>> = denying.iter().map(|row| row.retry_ms).collect();
+fn latest(denying: &[&Row], wait: fn(&Row) -> Option<i64>) -> Option<i64> {
+    let waits: Option<Vec<i64>> = denying.iter().map(|row| wait(row)).collect();
     waits?.into_iter().max()
 }
 
@@ -67,6 +69,7 @@ fn about(row: Option<&Row>, reason: Reason) -> Decision {
         policy: row.map(|row| row.policy.clone()),
         limit: row.and_then(|row| row.limit),
         remaining: row.and_then(|row| row.remaining),
+        reset_at: row.and_then(|row| row.reset_at),
         reset_ms: row.and_then(|row| row.reset_ms),
         mode: row.map_or(Mode::Enforce, |row| row.mode),
         ..bare(reason)
@@ -80,7 +83,9 @@ fn bare(reason: Reason) -> Decision {
         policy: None,
         limit: None,
         remaining: None,
+        retry_at: None,
         retry_ms: None,
+        reset_at: None,
         reset_ms: None,
         blocked_until: None,
         mode: Mode::Enforce,

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::answer::Refusal;
+use super::answer::{Drift, Refusal, Stands};
 use super::block::{self, Act, Origin};
 use super::catalog::{Algorithm, Length};
 use super::cell::Cell;
@@ -20,13 +20,17 @@ impl World {
         length: Micros,
         reason: &str,
         now: Micros,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Stands>, Refusal> {
+        let mut standing = Vec::new();
         for key in self.named(policy, subject)? {
             let length = &Length::Fixed(length);
             let act = Act { origin: Origin::Operator, reason, length, shadow: false };
-            block::act(&mut self.cell_mut(policy, &key).block, &act, now);
+            let slot = &mut self.cell_mut(policy, &key).block;
+            let changed = block::act(slot, &act, now);
+            let stands = slot.as_ref().map(|block| (block.until, block.origin));
+            standing.extend(stands.map(|(until, origin)| Stands { until, origin, changed }));
         }
-        Ok(())
+        Ok(standing)
     }
 
     /// Releases a subject under a policy; says whether a block stood.
@@ -59,20 +63,24 @@ impl World {
         level: i64,
         observed_at: Micros,
         now: Micros,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Drift>, Refusal> {
         if observed_at > now {
             return Err(Refusal::NotYet);
         }
         let catalog = Rc::clone(&self.catalog);
         let found = catalog.policy(policy).ok_or(Refusal::UnknownPolicy)?;
         let terms = in_force(found, tier(found, subject));
+        let mut drifts = Vec::new();
         for key in self.named(policy, subject)? {
             if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
-                let bucket = terms.bucket(size, count, period);
-                self.cell_mut(policy, &key).bucket.reconcile(bucket, level, observed_at, now);
+                let (terms, cell) =
+                    (terms.bucket(size, count, period), self.cell_mut(policy, &key));
+                let before = cell.bucket.free(terms, now);
+                cell.bucket.reconcile(terms, level, observed_at, now);
+                drifts.push(Drift { before, after: cell.bucket.free(terms, now) });
             }
         }
-        Ok(())
+        Ok(drifts)
     }
 
     /// The signed balance of a bucket, in whole tokens.

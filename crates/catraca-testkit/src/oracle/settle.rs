@@ -8,6 +8,7 @@ use super::answer::{Paid, Settled};
 use super::block::{self, Act, Origin};
 use super::catalog::{Algorithm, Ban, Cost, Length, Price, Watch};
 use super::cell::{Cell, Watched};
+use super::check::finite;
 use super::outcome::Outcome;
 use super::select::{InForce, in_force};
 use super::ticket::{Held, Ticket};
@@ -24,25 +25,40 @@ impl World {
             return first;
         }
         let catalog = Rc::clone(&self.catalog);
-        let mut paid = Vec::new();
-        let mut policies: Vec<InForce> = Vec::new();
-        for held in &ticket.rows {
-            let Some(policy) = catalog.policy(&held.policy) else { continue };
-            let terms = in_force(policy, held.tier);
-            let charged = self.settle_row(held, &terms, number, outcome, now);
-            let (policy, attribute) = (held.policy.clone(), held.attribute.clone());
-            paid.push(Paid { policy, attribute, charged });
-            if !policies.iter().any(|known| known.policy.name == held.policy) {
-                policies.push(terms);
+        let known =
+            |held: &'_ Held| catalog.policy(&held.policy).map(|policy| in_force(policy, held.tier));
+        let rows: Vec<(&Held, InForce)> =
+            ticket.rows.iter().filter_map(|held| Some((held, known(held)?))).collect();
+        let mut charged = Vec::new();
+        for (held, terms) in &rows {
+            charged.push(self.settle_row(held, terms, number, outcome, now));
+        }
+        for (place, (held, terms)) in rows.iter().enumerate() {
+            // Once per policy, whatever the number of its keys.
+            if !rows[..place].iter().any(|(earlier, _)| earlier.policy == held.policy) {
+                self.judge_outcome(&ticket, terms, outcome, now);
             }
         }
-        for terms in policies {
-            self.judge_outcome(&ticket, &terms, outcome, now);
-        }
-        let result = Settled::Applied(paid);
+        let paid = rows
+            .iter()
+            .zip(charged)
+            .map(|((held, terms), charged)| self.paid(held, terms, charged, now));
+        let result = Settled::Applied(paid.collect());
         self.tickets[number].settled = Some(result.clone());
         self.tickets[number].status = outcome.status;
         result
+    }
+
+    /// What a row shows when all is done.
+    fn paid(&self, held: &Held, terms: &InForce, charged: i64, now: Micros) -> Paid {
+        let cell = self.cell(&held.policy, &held.key);
+        Paid {
+            policy: held.policy.clone(),
+            attribute: held.attribute.clone(),
+            charged,
+            balance: cell.free(terms, now),
+            blocked_until: cell.standing(terms, now).and_then(|block| finite(block.until)),
+        }
     }
 
     /// The amounts of one row; says what it paid in the end.

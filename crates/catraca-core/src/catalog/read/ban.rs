@@ -55,10 +55,12 @@ fn ban(report: &mut Report, item: Node<'_>) -> Option<Ban> {
 
 fn condition(report: &mut Report, node: Node<'_>) -> Option<Condition> {
     let text = node.text(report, "a condition such as \"status == 403\"")?;
-    let nested = depth(text);
-    if text.chars().count() > CONDITION_MAX || nested > CONDITION_DEPTH_MAX {
-        let message = "the condition is too long, or its brackets nest too deeply";
-        let fix = format!("split it into rules of at most {CONDITION_MAX} characters");
+    if text.chars().count() > CONDITION_MAX || depth(text) > CONDITION_DEPTH_MAX {
+        let message = "the condition is too long, or nests too deeply";
+        let fix = format!(
+            "split it into rules of at most {CONDITION_MAX} characters and {CONDITION_DEPTH_MAX} \
+             brackets inside each other"
+        );
         report.error("bad-condition", node.place, message, fix);
         return None;
     }
@@ -71,19 +73,20 @@ fn condition(report: &mut Report, node: Node<'_>) -> Option<Condition> {
     compiled.map_err(refuse).ok()
 }
 
-/// How deeply brackets, and operators that take one operand, nest: the compiler descends as deep.
+/// How deeply the compiler would descend. Brackets in quoted texts count too: it is not worth
+/// knowing them apart, and knowing them wrongly would let a deep one through.
 fn depth(text: &str) -> usize {
-    let (mut open, mut run, mut deepest) = (0_usize, 0_usize, 0_usize);
+    let (mut open, mut deepest) = (0_usize, 0_usize);
     for c in text.chars() {
         match c {
-            '(' | '[' | '{' | '?' => open += 1,
+            '(' | '[' | '{' => open += 1,
             ')' | ']' | '}' => open = open.saturating_sub(1),
             _ => {}
         }
-        run = if matches!(c, '!' | '-' | '.') { run + 1 } else { run };
         deepest = deepest.max(open);
     }
-    deepest.max(run / CONDITION_DEPTH_MAX)
+    // A choice descends less than a bracket, and is never closed.
+    deepest.max(text.matches('?').count() / 2)
 }
 
 fn after(report: &mut Report, node: Node<'_>) -> Option<Rate> {

@@ -34,8 +34,9 @@ pub const BANS_MAX: usize = 16;
 pub const MESSAGE_MAX: usize = 1_000;
 /// Characters of a condition.
 pub const CONDITION_MAX: usize = 2_000;
-/// Brackets inside brackets of a condition.
-pub const CONDITION_DEPTH_MAX: usize = 24;
+/// Brackets inside brackets of a condition: its compiler descends with every one, and a thread's
+/// stack is finite.
+pub const CONDITION_DEPTH_MAX: usize = 8;
 /// Segments of a route's path.
 pub const SEGMENTS_MAX: usize = 32;
 /// How long a ticket may be settled.

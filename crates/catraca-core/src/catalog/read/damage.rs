@@ -20,7 +20,7 @@ pub(super) fn mend<'a>(report: &mut Report, file: usize, text: &'a str) -> Cow<'
     let pieces = pieces(text);
     let mut mended = text.as_bytes().to_vec();
     for piece in &pieces {
-        for lost in desk.broken(piece) {
+        if let Some(lost) = desk.broken(piece) {
             blank(&mut mended[lost]);
         }
     }
@@ -58,7 +58,11 @@ impl Desk<'_, '_> {
         let (at, message) = errors.into_iter().next()?;
         self.syntax(at, piece.all.clone(), &message);
         let named = DeTable::parse(&self.text[piece.header.clone()]).is_ok();
-        Some(if named { piece.header.end..piece.all.end } else { piece.all.clone() })
+        if !named {
+            self.report.lose_names();
+            return Some(piece.all.clone());
+        }
+        Some(piece.header.end..piece.all.end)
     }
 
     /// Reports names that are given twice, which only the whole text shows.

@@ -73,6 +73,7 @@ impl<'a> Gathering<'a, '_> {
         report: &mut Report,
     ) {
         if let Some((code, message, fix)) = self.refusal(&name, above) {
+            report.lose_names();
             return report.error(code, place, message, fix);
         }
         // What was read once stands once, however many files ask for it.
@@ -85,6 +86,7 @@ impl<'a> Gathering<'a, '_> {
                 let message = format!("`{name}` cannot be read: {why}");
                 let fix = "check the name, which counts from where the catalog is";
                 report.error("include-unreadable", place, message, fix);
+                report.lose_names();
             }
         }
     }
@@ -112,6 +114,7 @@ fn too_large<'a>(report: &mut Report, file: usize) -> Cow<'a, str> {
     let message = format!("the catalog is larger than {CATALOG_BYTES_MAX} bytes");
     let fix = "keep standing entries and facts out of the file: they can be set while running";
     report.error("too-large", Place::start_of(file), message, fix);
+    report.lose_names();
     Cow::Borrowed("")
 }
 

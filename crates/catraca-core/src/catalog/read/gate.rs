@@ -26,15 +26,16 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) 
     };
     let mut gates = Gates { all: ids.iter().map(single).collect(), declared: Vec::new() };
     for (key, node) in sections.named(report, "gate") {
-        let policies = policies(report, ids, (key, node)).unwrap_or_default();
+        let policies = policies(report, ids, (key, node));
         let name: Name = key.text.into();
         gates.declared.push(name.clone());
-        if ids.get(key.text).is_some_and(|own| policies != [*own]) {
+        let shadows = |own: &PolicyId| policies.as_ref().is_some_and(|read| read[..] != [*own]);
+        if ids.get(key.text).is_some_and(shadows) {
             let message = format!("`{name}` is also a policy, which is a gate of its own");
             let fix = format!("rename the gate, or write policies = [\"{name}\"]");
             report.error("gate-shadows-policy", key.place, message, fix);
         }
-        gates.all.insert(name.clone(), Gate { name, policies });
+        gates.all.insert(name.clone(), Gate { name, policies: policies.unwrap_or_default() });
     }
     gates
 }

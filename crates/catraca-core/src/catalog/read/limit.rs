@@ -19,7 +19,6 @@ pub(super) const ALGORITHMS: [&str; 4] = ["bucket", "window", "fixed", "inflight
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub margin: Option<Percent>,
-    pub debt: bool,
     pub aligned: bool,
     pub hold: Span,
 }
@@ -55,7 +54,7 @@ fn bucket(report: &mut Report, node: Node<'_>, shape: Shape) -> Option<BucketTer
     let refill = refill.and_then(|node| scalar::rate_above_zero(report, node));
     let (size, (tokens, period)) = (size?, refill?.reduced());
     let size = shape.margin.map_or(size, |margin| margin.of(size).max(1));
-    let terms = BucketTerms { size, tokens, period, debt: shape.debt };
+    let terms = BucketTerms { size, tokens, period };
     bounds::bucket(report, node.place, &terms).then_some(terms)
 }
 

@@ -1,6 +1,6 @@
-//! `[network]`, and the sections that are kept for the process that owns them.
+//! `[network]`, `language`, and the sections that are kept for the process that owns them.
 //!
-//! Must not interpret the latter.
+//! Must not interpret the last.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,9 @@ use toml::de::DeValue;
 use super::lists;
 use super::node::{Fields, Node};
 use super::report::Report;
+use super::scalar;
 use super::section::{SETTINGS, Sections};
-use crate::catalog::{Network, Settings};
+use crate::catalog::{Language, Network, Settings};
 
 /// The prefixes by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
@@ -43,6 +44,13 @@ fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
         return None;
     }
     u8::try_from(prefix).ok()
+}
+
+/// Reads `language`.
+pub(super) fn language(report: &mut Report, sections: &Sections<'_>) -> Language {
+    let words = [("en", Language::English), ("pt", Language::Portuguese)];
+    let given = sections.single(report, "language");
+    given.and_then(|(_, node)| scalar::word(report, node, &words)).unwrap_or_default()
 }
 
 /// Keeps the sections of the process as they were read.

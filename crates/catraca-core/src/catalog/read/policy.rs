@@ -71,6 +71,7 @@ fn policy(
     let (words, amounts) = (words?, amounts.all()?);
     Some(Policy {
         name: key.text.into(),
+        family: Policy::family_of(key.text),
         group: words.group,
         who: who?,
         base: terms.base.optional()?,
@@ -79,6 +80,7 @@ fn policy(
         on_missing: words.on_missing,
         mode: words.mode,
         on_failure: words.on_failure,
+        debt: words.debt,
         count_denied: words.count_denied,
         reserve: amounts.reserve,
         hold: amounts.hold,
@@ -116,6 +118,7 @@ struct Words {
     on_missing: OnMissing,
     mode: Mode,
     on_failure: OnFailure,
+    debt: bool,
     count_denied: bool,
     message: Option<Name>,
 }
@@ -126,6 +129,7 @@ impl Words {
         let on_missing = fields.given("on_missing", |node| scalar::word(report, node, &ON_MISSING));
         let mode = fields.given("mode", |node| scalar::word(report, node, &MODES));
         let on_failure = fields.given("on_failure", |node| scalar::word(report, node, &ON_FAILURE));
+        let debt = fields.given("debt", |node| node.flag(report));
         let count_denied = fields.given("count_denied", |node| node.flag(report));
         let message = fields.given("message", |node| ban::message(report, node));
         Some(Self {
@@ -133,6 +137,7 @@ impl Words {
             on_missing: on_missing.or(OnMissing::default())?,
             mode: mode.or(Mode::default())?,
             on_failure: on_failure.or(OnFailure::default())?,
+            debt: debt.or(false)?,
             count_denied: count_denied.or(false)?,
             message: message.optional()?,
         })
@@ -162,7 +167,7 @@ impl Amounts {
         let hold = ("hold-too-long", HOLD_MAX);
         let remember = ("remember-too-long", REMEMBER_MAX);
         Self {
-            reserve: fields.given("reserve", |node| scalar::whole(report, node, 0)),
+            reserve: fields.given("reserve", |node| scalar::cost(report, node, 0)),
             hold: fields.given("hold", |node| at_most(report, node, hold)),
             remember: fields.given("remember", |node| at_most(report, node, remember)),
             low_water: fields.given("low_water", |node| scalar::percent(report, node)),

@@ -20,7 +20,7 @@ enum Status {
 /// Reads `cost`.
 pub(super) fn cost(report: &mut Report, node: Node<'_>) -> Option<Cost> {
     match node.value {
-        DeValue::Integer(_) => scalar::whole(report, node, 0).map(Cost::Units),
+        DeValue::Integer(_) => scalar::cost(report, node, 0).map(Cost::Units),
         DeValue::Table(_) => table(report, node).map(Cost::Table),
         DeValue::String(_) => scalar::word(report, node, &[("reported", ())]).map(|()| Cost::Reported),
         _ => node.refuse(report, "an integer, \"reported\", or a table such as { \"404\" = 20, default = 0 }"),
@@ -54,7 +54,7 @@ fn put(report: &mut Report, table: &mut PriceTable, key: Key<'_>, price: Price) 
 
 fn price(report: &mut Report, node: Node<'_>) -> Option<Price> {
     match node.value {
-        DeValue::Integer(_) => scalar::whole(report, node, 0).map(Price::Units),
+        DeValue::Integer(_) => scalar::cost(report, node, 0).map(Price::Units),
         DeValue::String(_) => scalar::word(report, node, &[("drain", Price::Drain)]),
         _ => node.refuse(report, "an integer or \"drain\""),
     }
@@ -72,7 +72,7 @@ fn credit(report: &mut Report, (key, node): (Key<'_>, Node<'_>)) -> Option<Credi
     let named = names::check(report, key, "event");
     let fields = Fields::read(report, (key.place, node), "credit", &["amount", "on"])?;
     let amount = fields.need(report, "amount", "1");
-    let amount = amount.and_then(|node| scalar::whole(report, node, 1));
+    let amount = amount.and_then(|node| scalar::cost(report, node, 1));
     let on = fields.given("on", |node| statuses(report, node)).optional();
     Some(Credit { event: named.then(|| key.text.into())?, amount: amount?, on: on? })
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::Source;
 use super::bounds::DIAGNOSTICS_MAX;
-use crate::catalog::diagnostic::{Diagnostic, Severity};
+use crate::catalog::diagnostic::{CODES, Diagnostic, Severity};
 
 /// A stretch of text in one of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub(super) struct Place {
 pub(super) struct Report {
     faults: Vec<Fault>,
     hidden: Vec<Place>,
+    /// Whether names may have been declared where nobody could read them.
+    names_lost: bool,
 }
 
 /// One thing found, not yet located.
@@ -80,17 +82,25 @@ impl Report {
         self.hidden.push(shadow);
     }
 
+    /// Says that declarations could not be read, so that nobody calls a name unknown.
+    pub fn lose_names(&mut self) {
+        self.names_lost = true;
+    }
+
     /// Whether the catalog is refused.
     pub fn has_errors(&self) -> bool {
         self.faults.iter().any(|fault| fault.severity == Severity::Error)
     }
 
     fn add(&mut self, severity: Severity, code: &'static str, place: Place, says: (String, String)) {
-        let (message, fix) = says;
-        if !self.hidden.iter().any(|hidden| hidden.covers(place)) {
-            let fix = Some(fix).filter(|fix| !fix.is_empty());
-            self.faults.push(Fault { severity, code, place, message, fix, private: false });
+        debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} has no meaning");
+        let echo = self.names_lost && matches!(code, "unknown-policy" | "unknown-gate");
+        if echo || self.hidden.iter().any(|hidden| hidden.covers(place)) {
+            return;
         }
+        let (message, fix) = says;
+        let fix = Some(fix).filter(|fix| !fix.is_empty());
+        self.faults.push(Fault { severity, code, place, message, fix, private: false });
     }
 
     /// Locates everything: sorted by file and position, bounded, errors kept first if there are too many.

@@ -11,6 +11,7 @@ use super::report::{Place, Report};
 use crate::limit::EXACT_MAX;
 use crate::policy::Name;
 use crate::rate::{Percent, Rate};
+use crate::request::COST_MAX;
 use crate::time::{Span, parse_span};
 
 /// A duration above zero and with an end.
@@ -67,15 +68,24 @@ pub(super) fn percent(report: &mut Report, node: Node<'_>) -> Option<Percent> {
 
 /// A whole number of at least `least` that every store counts exactly.
 pub(super) fn whole(report: &mut Report, node: Node<'_>, least: i64) -> Option<i64> {
+    between(report, node, (least, EXACT_MAX - 1))
+}
+
+/// An amount that one request may cost, of at least `least`.
+pub(super) fn cost(report: &mut Report, node: Node<'_>, least: i64) -> Option<i64> {
+    between(report, node, (least, COST_MAX))
+}
+
+fn between(report: &mut Report, node: Node<'_>, (least, most): (i64, i64)) -> Option<i64> {
     let number = node.integer(report, &format!("a whole number of at least {least}"))?;
     if number < least {
         let message = format!("{number} is too small");
         report.error("bad-amount", node.place, message, format!("write at least {least}"));
         return None;
     }
-    if number >= EXACT_MAX {
+    if number > most {
         let message = format!("{number} is too large to be counted exactly");
-        report.error("inexact", node.place, message, format!("write less than {EXACT_MAX}"));
+        report.error("inexact", node.place, message, format!("write at most {most}"));
         return None;
     }
     Some(number)

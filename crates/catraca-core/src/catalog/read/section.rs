@@ -16,9 +16,9 @@ pub(super) const SETTINGS: [&str; 7] =
     ["server", "store", "records", "auth", "locks", "rls", "resp"];
 
 /// Sections that decide.
-const DECIDING: [&str; 10] = [
+const DECIDING: [&str; 11] = [
     "policy", "gate", "route", "attribute", "facts", "allowlist", "blocklist", "network", "default",
-    "include",
+    "include", "language",
 ];
 
 /// Every section of every file, in the order of reading.
@@ -65,7 +65,9 @@ impl<'t> Sections<'t> {
             if kept.contains_key(key.text) {
                 let message = format!("the {name} `{}` is declared in another file already", key.text);
                 report.error("duplicate-name", key.place, message, "rename one of them");
-            } else if names::check(report, key, name) {
+            } else {
+                // A bad name is still a name: who mentions it must not be told that it is unknown.
+                names::check(report, key, name);
                 kept.insert(key.text, (key, node));
             }
         }

@@ -111,11 +111,9 @@ impl Parts {
 
 fn shape(report: &mut Report, fields: &Fields<'_>, context: &Context) -> Shape {
     let margin = fields.given("margin", |node| scalar::percent(report, node));
-    let debt = fields.given("debt", |node| node.flag(report));
     let aligned = fields.given("align", |node| scalar::word(report, node, &[("clock", true)]));
     Shape {
         margin: margin.good().copied(),
-        debt: debt.or(false).unwrap_or_default(),
         aligned: aligned.or(false).unwrap_or_default(),
         hold: context.hold,
     }
@@ -125,7 +123,6 @@ fn shape(report: &mut Report, fields: &Fields<'_>, context: &Context) -> Shape {
 fn misfits(report: &mut Report, fields: &Fields<'_>, algorithm: Option<&str>) {
     let wants = [
         ("credit", "credit-not-bucket", &["bucket"][..]),
-        ("debt", "debt-not-bucket", &["bucket"]),
         ("margin", "margin-not-bucket", &["bucket"]),
         ("align", "align-not-fixed", &["fixed"]),
         ("count_denied", "count-denied-not-window", &["window", "fixed"]),

@@ -215,7 +215,7 @@ fn a_credit_is_given_once_and_capped() {
     world.settle(0, &status(200), T);
     assert_eq!(world.credit("E1", "refund", &ip(), T), Credited::NotCreditable);
     assert_eq!(world.balance("p", &ip(), T), Some(99));
-    assert_eq!(credit(&mut world, "E1"), Credited::Applied);
+    assert_eq!(credit(&mut world, "E1"), Credited::Applied(vec![("p".to_owned(), 1)]));
     assert_eq!(world.balance("p", &ip(), T + S), Some(100));
     assert_eq!(credit(&mut world, "E1"), Credited::Duplicate);
     assert!(world.go(&named("E2"), T + S).allowed);
@@ -237,5 +237,8 @@ fn the_first_admitted_check_owns_a_ref_for_a_day() {
     assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR), Credited::Unknown);
     world.go(&named, T + 24 * HOUR);
     world.settle(2, &status(200), T + 24 * HOUR);
-    assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR), Credited::Applied);
+    assert_eq!(
+        world.credit("E", "e", &ip(), T + 24 * HOUR),
+        Credited::Applied(vec![("p".to_owned(), 1)])
+    );
 }

@@ -1,0 +1,236 @@
+//! The engine: the one room where catalog, clock and store meet.
+//!
+//! Every verb is a straight line: select, plan, apply, conclude, record. In process `check` is a plain function call: no
+//! thread, no lock on the way to the catalog. Must not hold rules (core has them) nor speak any wire.
+
+mod acts;
+mod check;
+mod credit;
+mod settle;
+mod states;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use catraca_core::catalog::Catalog;
+use catraca_core::digest::{Digester, Secret};
+use catraca_core::plan::Scope;
+use catraca_core::policy::{Mode, Name, PolicyId};
+use catraca_core::refusal::Refusal;
+use catraca_core::request::DEFAULT_NAMESPACE;
+use catraca_core::storm::Storm;
+use catraca_core::ticket::Sealer;
+use parking_lot::Mutex;
+
+use crate::clock::{Clock, SystemClock};
+use crate::event::{Event, Listener};
+use crate::memory::{Memory, MemoryOptions};
+use crate::store::Store;
+use crate::world::World;
+
+pub use acts::BlockOrder;
+pub use settle::{Settle, Stub};
+pub use states::Observed;
+
+/// How many undeclared gate names are kept for reports.
+const UNLISTED_MAX: usize = 1_000;
+
+/// Decides for any API: may this caller pass now, what does it cost, and what happens when they misbehave.
+pub struct Engine<S = Memory> {
+    world: ArcSwap<World>,
+    /// Writers of the world take turns; readers never wait.
+    writing: Mutex<()>,
+    store: S,
+    clock: Arc<dyn Clock>,
+    digester: Digester,
+    sealer: Sealer,
+    ids: Ids,
+    storms: Mutex<HashMap<Name, Storm>>,
+    unlisted: Mutex<BTreeSet<String>>,
+    listener: Option<Listener>,
+}
+
+/// Builds an engine in process.
+pub struct Builder {
+    catalog: Arc<Catalog>,
+    clock: Arc<dyn Clock>,
+    secret: Secret,
+    options: MemoryOptions,
+    listener: Option<Listener>,
+}
+
+/// Ids that never repeat under one secret: a random half for the process, a counted half for the ticket.
+struct Ids {
+    process: u64,
+    next: AtomicU64,
+}
+
+impl Engine<Memory> {
+    /// An engine in process, with the system's clock and a secret of its own.
+    pub fn new(catalog: Catalog) -> Self {
+        Self::builder(catalog).build()
+    }
+
+    /// An engine to be set up.
+    pub fn builder(catalog: Catalog) -> Builder {
+        Builder {
+            catalog: Arc::new(catalog),
+            clock: Arc::new(SystemClock::new()),
+            secret: Secret::from_bytes(random()),
+            options: MemoryOptions::default(),
+            listener: None,
+        }
+    }
+}
+
+impl Builder {
+    /// Uses another clock, such as [`crate::ManualClock`] in tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Uses this secret for digests and tickets, so that they outlive the process.
+    #[must_use]
+    pub fn secret(mut self, secret: Secret) -> Self {
+        self.secret = secret;
+        self
+    }
+
+    /// Uses these bounds for the memory store.
+    #[must_use]
+    pub fn memory(mut self, options: MemoryOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sends every event to a listener, on the thread that caused it.
+    #[must_use]
+    pub fn listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let store = Memory::new(self.options, Arc::clone(&self.clock));
+        let process: [u8; 8] = random();
+        Engine {
+            world: ArcSwap::from_pointee(World::new(self.catalog)),
+            writing: Mutex::new(()),
+            store,
+            clock: self.clock,
+            digester: Digester::new(&self.secret),
+            sealer: Sealer::new(&self.secret),
+            ids: Ids { process: u64::from_le_bytes(process), next: AtomicU64::new(1) },
+            storms: Mutex::default(),
+            unlisted: Mutex::default(),
+            listener: self.listener,
+        }
+    }
+}
+
+impl<S> Engine<S> {
+    /// The catalog in force.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.world.load().catalog)
+    }
+
+    /// Puts another catalog in force; state is kept, and the next decision uses it.
+    pub fn reload(&self, catalog: Catalog) {
+        let revision = catalog.revision.clone();
+        let catalog = Arc::new(catalog);
+        self.change(|world| Ok::<_, Refusal>(world.with_catalog(Arc::clone(&catalog)))).ok();
+        self.record(&Event::Catalog { revision: &revision });
+    }
+
+    /// Overrides a policy's mode at once, or gives it back to the catalog.
+    pub fn set_mode(&self, policy: &str, mode: Option<Mode>) -> Result<(), Refusal> {
+        self.change(|world| {
+            world.catalog.find(policy).ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))?;
+            Ok(world.with_mode(policy, mode))
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Gates that were asked for and that nobody declared, up to a bound.
+    pub fn unlisted(&self) -> Vec<String> {
+        self.unlisted.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn world(&self) -> arc_swap::Guard<Arc<World>> {
+        self.world.load()
+    }
+
+    pub(crate) fn now(&self) -> catraca_core::time::Time {
+        self.clock.now()
+    }
+
+    pub(crate) fn digester(&self) -> &Digester {
+        &self.digester
+    }
+
+    fn change<E>(&self, change: impl FnOnce(&World) -> Result<World, E>) -> Result<(), E> {
+        let _turn = self.writing.lock();
+        let next = change(&self.world.load())?;
+        self.world.store(Arc::new(next));
+        Ok(())
+    }
+
+    fn scope<'a>(&'a self, namespace: &'a str) -> Scope<'a> {
+        Scope { digester: &self.digester, namespace, unlisted: None }
+    }
+
+    fn record(&self, event: &Event<'_>) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    fn note_unlisted(&self, gate: &str) {
+        let mut known = self.unlisted.lock();
+        if known.len() < UNLISTED_MAX && !known.contains(gate) {
+            known.insert(gate.to_owned());
+        }
+    }
+}
+
+impl<S: Store> fmt::Debug for Engine<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("revision", &self.world.load().catalog.revision).finish()
+    }
+}
+
+impl Ids {
+    fn next(&self) -> u128 {
+        let counted = self.next.fetch_add(1, Ordering::Relaxed);
+        u128::from(self.process) << 64 | u128::from(counted)
+    }
+}
+
+/// The policy of a name, or the refusal that says there is none.
+fn find(world: &World, policy: &str) -> Result<PolicyId, Refusal> {
+    let found = world.catalog.find(policy).map(|(id, _)| id);
+    found.ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))
+}
+
+/// The default namespace, for callers that have none.
+pub const fn default_namespace() -> &'static str {
+    DEFAULT_NAMESPACE
+}
+
+/// Random bytes from the system; a machine without them cannot keep a secret, so it must not start.
+#[expect(clippy::expect_used, reason = "there is nothing to fall back to")]
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}

@@ -1,0 +1,160 @@
+//! What operators do: block, release, forget, and state facts.
+
+use catraca_core::batch::{Batch, BlockRow, Reply, Standing};
+use catraca_core::cell::block::{Act, Note, Origin};
+use catraca_core::digest::Key;
+use catraca_core::limit::Penalty;
+use catraca_core::plan::named;
+use catraca_core::refusal::Refusal;
+use catraca_core::select::normalise;
+use catraca_core::subject::Subject;
+use catraca_core::time::Span;
+
+use super::{Engine, find};
+use crate::error::Error;
+use crate::event::{Blocked, Event};
+use crate::settlement::BlockedKey;
+use crate::store::{Store, StoreError, When};
+use crate::world::World;
+
+/// A block that a person orders.
+#[derive(Clone, Debug)]
+pub struct BlockOrder<'a> {
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The policy.
+    pub policy: &'a str,
+    /// Whom.
+    pub subject: Subject<'a>,
+    /// How long; [`Span::FOREVER`] has no end.
+    pub span: Span,
+    /// Why.
+    pub reason: Option<&'a str>,
+}
+
+/// A key and its parts as they may be shown.
+type NamedKey = (Key, Vec<(String, String)>);
+
+impl<S: Store> Engine<S> {
+    /// Blocks a subject under one policy; every key of an `each` policy.
+    pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
+        if order.span == Span::ZERO {
+            return Err(Refusal::NoLength.into());
+        }
+        let world = self.world.load();
+        let keys = self.keys(&world, order.namespace, order.policy, &order.subject)?;
+        let act = operator_act(order);
+        let rows = keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect();
+        match self.store.apply(&Batch::Block(rows), When::Store)? {
+            Reply::Block(standing) => Ok(self.blocked(order, keys, standing)),
+            _ => Err(StoreError::odd_reply().into()),
+        }
+    }
+
+    fn blocked(
+        &self,
+        order: &BlockOrder<'_>,
+        keys: Vec<NamedKey>,
+        standing: Vec<Standing>,
+    ) -> Vec<BlockedKey> {
+        let all = keys.into_iter().zip(standing).map(|((_, parts), standing)| {
+            let (until, origin) = (standing.until, standing.origin);
+            self.record(&Event::Blocked(Blocked {
+                at: self.clock.now(),
+                policy: order.policy.to_owned(),
+                parts: parts.clone(),
+                until,
+                origin: Origin::Operator,
+                reason: order.reason.map(str::to_owned),
+                shadow: false,
+            }));
+            BlockedKey { parts, until, origin, changed: standing.changed }
+        });
+        all.collect()
+    }
+
+    /// Ends the blocks of a subject under one policy; says whether any stood.
+    pub fn unblock(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<bool, Error> {
+        let world = self.world.load();
+        let keys = self.keys(&world, namespace, policy, subject)?;
+        let batch = Batch::Unblock(keys.iter().map(|(key, _)| *key).collect());
+        let Reply::Unblock(stood) = self.store.apply(&batch, When::Store)? else {
+            return Err(StoreError::odd_reply().into());
+        };
+        let any = stood.contains(&true);
+        for ((_, parts), _) in keys.into_iter().zip(stood).filter(|(_, stood)| *stood) {
+            self.record(&Event::Unblocked { at: self.clock.now(), policy, parts });
+        }
+        Ok(any)
+    }
+
+    /// Forgets counters, block, level and ban counts of a subject under one policy.
+    pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
+        let world = self.world.load();
+        let keys = self.keys(&world, namespace, policy, subject)?;
+        let batch = Batch::Reset(keys.iter().map(|(key, _)| *key).collect());
+        self.store.apply(&batch, When::Store)?;
+        for (_, parts) in keys {
+            self.record(&Event::Reset { at: self.clock.now(), policy, parts });
+        }
+        Ok(())
+    }
+
+    /// States facts about an attribute's value; they come before the catalog's.
+    pub fn state_facts(
+        &self,
+        attribute: &str,
+        value: &str,
+        facts: &[(&str, &str)],
+    ) -> Result<(), Refusal> {
+        self.change(|world| {
+            let mut next = world.clone();
+            let about = normalise(&world.catalog, attribute, value)?;
+            for (name, fact) in facts {
+                let stated = next.facts.state((attribute, &about), name, fact);
+                stated.map_err(|owner| owned_by(name, &owner))?;
+                let kept = next.stated.state((attribute, &about), name, fact);
+                kept.map_err(|owner| owned_by(name, &owner))?;
+            }
+            Ok(next)
+        })
+    }
+
+    /// Forgets what was stated about a value; the catalog's own facts stay.
+    pub fn forget_facts(&self, attribute: &str, value: &str) -> Result<bool, Refusal> {
+        let mut had = false;
+        self.change(|world| {
+            let about = normalise(&world.catalog, attribute, value)?;
+            let mut next = world.clone();
+            had = next.stated.forget(attribute, &about);
+            Ok::<_, Refusal>(next.with_catalog(world.catalog.clone()))
+        })?;
+        Ok(had)
+    }
+
+    fn keys(
+        &self,
+        world: &World,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<NamedKey>, Refusal> {
+        let id = find(world, policy)?;
+        let scope = self.scope(namespace);
+        let all = world.selector().parts_of(id, subject)?;
+        let keys = all.iter().map(|parts| {
+            (scope.key(policy, parts), named(&world.catalog, &self.digester, parts))
+        });
+        Ok(keys.collect())
+    }
+}
+
+fn operator_act(order: &BlockOrder<'_>) -> Act {
+    let note = Note { reason: order.reason.map(Into::into), ..Note::default() };
+    Act { penalty: Penalty::fixed(order.span), origin: Origin::Operator, shadow: false, note }
+}
+
+fn owned_by(name: &str, owner: &str) -> Refusal {
+    let why = format!("the fact `{name}` already comes from `{owner}`; one name has one source");
+    Refusal::BadAttribute { attribute: owner.to_owned(), why }
+}

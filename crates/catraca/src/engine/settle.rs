@@ -1,0 +1,211 @@
+//! Settling: the outcome turns the reservation into the real cost, and may ban.
+
+use catraca_core::batch::{Batch, Recalled, Reply, RowSettled, SettleReply};
+use catraca_core::cell::block::Origin;
+use catraca_core::conclude::render;
+use catraca_core::credit::owns;
+use catraca_core::outcome::Outcome;
+use catraca_core::plan::Scope;
+use catraca_core::policy::Policy;
+use catraca_core::refusal::Refusal;
+use catraca_core::request::name_in_bounds;
+use catraca_core::settle::{SettlePlan, settle};
+use catraca_core::subject::Subject;
+use catraca_core::ticket::{Body, Ticket, TicketRow};
+use catraca_core::time::Time;
+
+use super::Engine;
+use crate::error::Error;
+use crate::event::{Blocked, Event};
+use crate::settlement::{Settled, SettledRow, Settlement};
+use crate::store::{Store, StoreError, When};
+use crate::world::World;
+
+/// A check to settle, with what happened.
+#[derive(Clone, Debug)]
+pub struct Settle<'a> {
+    /// The namespace of the check.
+    pub namespace: &'a str,
+    /// Which check.
+    pub stub: Stub<'a>,
+    /// What happened.
+    pub outcome: &'a Outcome,
+}
+
+/// How a check is named afterwards.
+#[derive(Clone, Debug)]
+pub enum Stub<'a> {
+    /// By the ticket of its decision.
+    Ticket(&'a str),
+    /// By its reference, and the same subject.
+    Reference(&'a str, Subject<'a>),
+}
+
+impl<'a> Settle<'a> {
+    /// Settles a ticket in the default namespace.
+    pub fn ticket(ticket: &'a str, outcome: &'a Outcome) -> Self {
+        let namespace = super::default_namespace();
+        Self { namespace, stub: Stub::Ticket(ticket), outcome }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Applies the outcome of an admitted check, once.
+    pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
+        let world = self.world.load();
+        let ticket = self.ticket_of(&world, call)?;
+        let scope = self.scope(call.namespace);
+        let plan = settle(&world.catalog, &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
+        let reply = self.apply_settle(&plan)?;
+        let settlement = settlement(&world, &plan, &reply);
+        if settlement.state == Settled::Applied {
+            self.after_settle(&world, &ticket, &plan, &reply, &settlement);
+        }
+        Ok(settlement)
+    }
+
+    fn ticket_of(&self, world: &World, call: &Settle<'_>) -> Result<Ticket, Error> {
+        match &call.stub {
+            Stub::Ticket(token) => Ok(self.sealer.open(token, call.namespace)?),
+            Stub::Reference(name, subject) => self.recalled_ticket(world, call.namespace, name, subject),
+        }
+    }
+
+    fn recalled_ticket(
+        &self,
+        world: &World,
+        namespace: &str,
+        name: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Ticket, Error> {
+        name_in_bounds("the reference", name)?;
+        let key = self.scope(namespace).reference(name);
+        let recalled = self.recall(key)?.ok_or(Refusal::UnknownReference)?;
+        let ticket = ticket_from(&recalled).ok_or(Refusal::UnknownReference)?;
+        let scope = self.scope(namespace);
+        let unlisted = ticket.body.unlisted.then_some(&*ticket.body.gate);
+        let scope = Scope { unlisted, ..scope };
+        for row in &ticket.body.rows {
+            if !self.is_of(world, &scope, row, subject)? {
+                return Err(Refusal::OtherSubject.into());
+            }
+        }
+        Ok(ticket)
+    }
+
+    fn is_of(
+        &self,
+        world: &World,
+        scope: &Scope<'_>,
+        row: &TicketRow,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Refusal> {
+        match world.catalog.find(&row.policy) {
+            Some((id, _)) => owns(&world.selector(), scope, id, row, subject),
+            None => Ok(true),
+        }
+    }
+
+    pub(super) fn recall(&self, key: catraca_core::digest::Key) -> Result<Option<Recalled>, Error> {
+        match self.store.apply(&Batch::Recall(key), When::Store)? {
+            Reply::Recall(recalled) => Ok(recalled),
+            _ => Err(StoreError::odd_reply().into()),
+        }
+    }
+
+    fn storms(&self, world: &World, id: catraca_core::policy::PolicyId) -> bool {
+        let policy = world.catalog.policy(id);
+        policy.ban_storm.is_some() && {
+            let now = self.clock.now();
+            self.storms.lock().get(&policy.name).is_some_and(|storm| storm.rages(now))
+        }
+    }
+
+    fn apply_settle(&self, plan: &SettlePlan) -> Result<SettleReply, Error> {
+        match self.store.apply(&Batch::Settle(plan.batch.clone()), When::Store)? {
+            Reply::Settle(SettleReply::Full) => Err(StoreError::full("settled-markers").into()),
+            Reply::Settle(reply) => Ok(reply),
+            _ => Err(StoreError::odd_reply().into()),
+        }
+    }
+
+    fn after_settle(
+        &self,
+        world: &World,
+        ticket: &Ticket,
+        plan: &SettlePlan,
+        reply: &SettleReply,
+        settlement: &Settlement,
+    ) {
+        if plan.failed > 0 {
+            self.record(&Event::ConditionsFailed { count: plan.failed });
+        }
+        let SettleReply::Settled { now, rows, .. } = reply else { return };
+        for ((id, place), done) in plan.rows.iter().zip(rows) {
+            let policy = world.catalog.policy(*id);
+            self.record_block(policy, &ticket.body.rows[*place], done, *now);
+            if done.started == Some(Origin::Ban) {
+                self.count_ban(policy, *now);
+            }
+        }
+        self.record(&Event::Settled(settlement));
+    }
+
+    fn record_block(&self, policy: &Policy, row: &TicketRow, done: &RowSettled, at: Time) {
+        let Some(origin) = done.started else { return };
+        let ban = done.rule.and_then(|rule| policy.bans.get(usize::from(rule)));
+        self.record(&Event::Blocked(Blocked {
+            at,
+            policy: policy.name.to_string(),
+            parts: row.parts.clone(),
+            until: done.blocked_until.unwrap_or(at),
+            origin,
+            reason: ban.map(|ban| ban.reason.to_string()),
+            shadow: row.shadow,
+        }));
+    }
+
+    fn count_ban(&self, policy: &Policy, now: Time) {
+        let Some(limit) = policy.ban_storm else { return };
+        let begins = self.storms.lock().entry(policy.name.clone()).or_default().count(limit, now);
+        if begins {
+            self.record(&Event::Storm { at: now, policy: &policy.name });
+        }
+    }
+}
+
+fn ticket_from(recalled: &Recalled) -> Option<Ticket> {
+    let body = Body::from_bytes(&recalled.ticket)?;
+    let checked = recalled.instants.iter().flatten().max().copied()?;
+    let expires = checked.after(body.hold);
+    Some(Ticket { body, instants: recalled.instants.clone(), expires })
+}
+
+fn settlement(world: &World, plan: &SettlePlan, reply: &SettleReply) -> Settlement {
+    match reply {
+        SettleReply::Settled { now, again, rows } => {
+            let state = if *again { Settled::Again } else { Settled::Applied };
+            let rows = plan.rows.iter().zip(rows);
+            let rows = rows.map(|((id, _), done)| row(world, world.catalog.policy(*id), done, *now));
+            Settlement { state, at: *now, rows: rows.collect() }
+        }
+        SettleReply::Expired { now } => Settlement { state: Settled::Expired, at: *now, rows: Vec::new() },
+        SettleReply::Full => Settlement { state: Settled::Expired, at: Time::ZERO, rows: Vec::new() },
+    }
+}
+
+fn row(world: &World, policy: &Policy, done: &RowSettled, now: Time) -> SettledRow {
+    let ban = done.rule.and_then(|rule| policy.bans.get(usize::from(rule)));
+    let wait = done.blocked_until.filter(|until| !until.is_forever()).map(|until| until.since(now));
+    let message = ban.and_then(|ban| ban.message.as_ref());
+    SettledRow {
+        policy: policy.name.clone(),
+        charged: done.charged,
+        balance: done.free,
+        blocked_until: done.blocked_until.filter(|until| !until.is_forever()),
+        blocked_by: done.started,
+        reason: ban.map(|ban| ban.reason.clone()),
+        status: ban.and_then(|ban| ban.status),
+        message: message.map(|text| render(text, wait, world.catalog.language)),
+    }
+}

@@ -1,0 +1,148 @@
+//! Bucket states: what every applicable bucket holds, and what an upstream says it holds.
+
+use catraca_core::batch::{self, Batch, CheckRow, ReconcileRow, Reply, RowReply};
+use catraca_core::limit::{BucketTerms, Limit};
+use catraca_core::policy::{Mode, PolicyId};
+use catraca_core::refusal::Refusal;
+use catraca_core::request::COST_MAX;
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+use smallvec::SmallVec;
+
+use super::{Engine, find};
+use crate::error::Error;
+use crate::settlement::{BucketState, Drift};
+use crate::store::{Store, StoreError, When};
+use crate::world::World;
+
+/// A bucket's level as an upstream saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// Whole tokens.
+    pub available: i64,
+}
+
+/// A bucket that applies to a subject.
+struct Found {
+    policy: PolicyId,
+    terms: BucketTerms,
+    row: CheckRow,
+}
+
+impl<S: Store> Engine<S> {
+    /// Every bucket that applies to a subject, untouched ones full.
+    pub fn buckets(&self, namespace: &str, subject: &Subject<'_>) -> Result<Vec<BucketState>, Error> {
+        let world = self.world.load();
+        let mut found = Vec::new();
+        for place in 0..world.catalog.policies.len() {
+            let id = PolicyId(place as u16);
+            match self.bucket(&world, namespace, id, subject) {
+                Ok(buckets) => found.extend(buckets),
+                Err(Refusal::Missing { .. } | Refusal::NoTier(_)) => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        self.look(&world, found)
+    }
+
+    /// One bucket by its policy's name.
+    pub fn bucket_state(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<BucketState, Error> {
+        let world = self.world.load();
+        let found = self.bucket(&world, namespace, find(&world, policy)?, subject)?;
+        let mut states = self.look(&world, found)?;
+        states.pop().ok_or_else(|| Refusal::NotABucket(policy.to_owned()).into())
+    }
+
+    /// Takes an upstream's view of some buckets: lower wins; higher only if nothing was written since.
+    pub fn reconcile(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+        observed_at: Time,
+        states: &[Observed<'_>],
+    ) -> Result<Vec<Drift>, Error> {
+        let world = self.world.load();
+        let (mut rows, mut policies) = (Vec::new(), Vec::new());
+        for state in states {
+            if state.available.abs() > COST_MAX {
+                return Err(Refusal::BadCost(state.available).into());
+            }
+            let id = find(&world, state.policy)?;
+            let found = self.bucket(&world, namespace, id, subject)?;
+            let bucket = found.into_iter().next();
+            let bucket = bucket.ok_or_else(|| Refusal::NotABucket(state.policy.to_owned()))?;
+            let (key, terms) = (bucket.row.key, bucket.terms);
+            rows.push(ReconcileRow { key, terms, available: state.available, observed_at });
+            policies.push(world.catalog.policy(id).name.clone());
+        }
+        let Reply::Reconcile(done) = self.store.apply(&Batch::Reconcile(rows), When::Store)? else {
+            return Err(StoreError::odd_reply().into());
+        };
+        let drifts = policies.into_iter().zip(done);
+        Ok(drifts.map(|(policy, done)| Drift { policy, before: done.before, after: done.after }).collect())
+    }
+
+    /// The buckets of one policy itself: an `otherwise` shows under its own name.
+    fn bucket(
+        &self,
+        world: &World,
+        namespace: &str,
+        id: PolicyId,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<Found>, Refusal> {
+        let scope = self.scope(namespace);
+        let rows = world.selector().select(&[id], subject)?;
+        let rows = rows.into_iter().filter(|row| row.policy == id && row.mode != Mode::Off);
+        let found = rows.filter_map(|row| {
+            let Limit::Bucket(terms) = row.terms?.limit else { return None };
+            let policy = world.catalog.policy(id);
+            let key = scope.key(&policy.name, &row.parts);
+            Some(Found { policy: id, terms, row: looking(key, policy.family, terms) })
+        });
+        Ok(found.collect())
+    }
+
+    fn look(&self, world: &World, found: Vec<Found>) -> Result<Vec<BucketState>, Error> {
+        let rows: SmallVec<[CheckRow; 2]> = found.iter().map(|bucket| bucket.row.clone()).collect();
+        let check = batch::Check { rows, peek: true, ..batch::Check::default() };
+        let Reply::Check(reply) = self.store.apply(&Batch::Check(check), When::Store)? else {
+            return Err(StoreError::odd_reply().into());
+        };
+        let states = found.iter().zip(&reply.rows).map(|(b, row)| state(world, b, row, reply.now));
+        Ok(states.collect())
+    }
+}
+
+fn looking(key: catraca_core::digest::Key, family: u64, terms: BucketTerms) -> CheckRow {
+    CheckRow {
+        key,
+        family,
+        limit: Limit::Bucket(terms),
+        held: 0,
+        penalty: None,
+        shadow: false,
+        count_denied: false,
+        lease: 0,
+    }
+}
+
+fn state(world: &World, bucket: &Found, row: &RowReply, now: Time) -> BucketState {
+    let until = |at: Time| (!at.is_forever()).then(|| at.since(now));
+    BucketState {
+        policy: world.catalog.policy(bucket.policy).name.clone(),
+        size: bucket.terms.size,
+        balance: row.free,
+        refill_tokens: bucket.terms.tokens,
+        refill_period: catraca_core::time::Span::from_micros(bucket.terms.period),
+        reset_after: until(row.full_at),
+        retry_after: row.fits_at.and_then(until),
+        blocked_until: row.block.as_ref().map(|block| block.until).filter(|at| !at.is_forever()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Events: the one stream that records, metrics, logs and the live feed are fed from.
+//!
+//! Must not carry a private value in clear: parts are named as they may be shown.
+
+use catraca_core::cell::block::Origin;
+use catraca_core::credit::NotCredited;
+use catraca_core::decision::Decision;
+use catraca_core::time::Time;
+
+use crate::settlement::Settlement;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A check was decided. Peeks are not events.
+    Decided {
+        /// The namespace.
+        namespace: &'a str,
+        /// The gate that was asked.
+        gate: &'a str,
+        /// The decision.
+        decision: &'a Decision,
+    },
+    /// A block was started or lengthened.
+    Blocked(Blocked),
+    /// A block was ended by an operator.
+    Unblocked {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+        /// Who.
+        parts: Vec<(String, String)>,
+    },
+    /// Everything about a key was forgotten.
+    Reset {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+        /// Who.
+        parts: Vec<(String, String)>,
+    },
+    /// A ticket was settled for the first time.
+    Settled(&'a Settlement),
+    /// A credit was asked for.
+    Credited {
+        /// The event's name.
+        event: &'a str,
+        /// Why it was not applied, if it was not.
+        refused: Option<NotCredited>,
+    },
+    /// What remains of a limit fell below the policy's low-water mark.
+    LowWater {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+        /// What remains.
+        remaining: i64,
+        /// The limit.
+        limit: i64,
+    },
+    /// A policy's ban rules turned to shadow.
+    Storm {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+    },
+    /// Ban conditions read a missing field or compared unlike things.
+    ConditionsFailed {
+        /// How many.
+        count: u32,
+    },
+    /// Another catalog is in force.
+    Catalog {
+        /// Its revision.
+        revision: &'a str,
+    },
+}
+
+/// A block that was started or lengthened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The instant.
+    pub at: Time,
+    /// The policy.
+    pub policy: String,
+    /// Who, as may be shown.
+    pub parts: Vec<(String, String)>,
+    /// The first free instant.
+    pub until: Time,
+    /// What started it.
+    pub origin: Origin,
+    /// Why.
+    pub reason: Option<String>,
+    /// Whether only shadow rows see it.
+    pub shadow: bool,
+}
+
+/// Whoever wants to hear events.
+pub type Listener = Box<dyn Fn(&Event<'_>) + Send + Sync>;

@@ -1,0 +1,92 @@
+//! The store port: where state lives, and what every such place promises.
+//!
+//! A store takes one batch of plain data and applies it whole or not at all, at one instant. It
+//! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the wire.
+
+use catraca_core::batch::{Batch, Reply};
+use catraca_core::time::Time;
+
+/// A place that keeps state and applies batches to it.
+pub trait Store: Send + Sync {
+    /// Applies a batch atomically and answers with a reply of the same name.
+    fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError>;
+}
+
+/// The instant at which a batch is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// The store's own clock, read while it holds the keys: time never runs backwards for a key.
+    #[default]
+    Store,
+    /// A given instant, so that stores can be compared and histories replayed.
+    At(Time),
+}
+
+/// Why a batch was not applied. A denial is no error: it is part of a reply.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store cannot be reached, or did not answer in time.
+    #[error("the store is unavailable: {reason}")]
+    Unavailable {
+        /// What happened.
+        reason: String,
+    },
+    /// The store has no room for what must not be lost.
+    #[error("the store has no room left for {what}")]
+    Full {
+        /// What could not be kept.
+        what: &'static str,
+    },
+    /// What the store keeps, or answers, is not what this program wrote.
+    #[error("the store holds something unreadable: {reason}")]
+    Corrupt {
+        /// What was found.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// The store cannot be reached, or did not answer in time.
+    pub fn unavailable(reason: impl Into<String>) -> Self {
+        Self::Unavailable { reason: reason.into() }
+    }
+
+    /// The store has no room for what must not be lost.
+    pub fn full(what: &'static str) -> Self {
+        Self::Full { what }
+    }
+
+    /// What the store keeps is not what this program wrote.
+    pub fn corrupt(reason: impl Into<String>) -> Self {
+        Self::Corrupt { reason: reason.into() }
+    }
+
+    /// The store answered a batch with a reply of another name.
+    pub fn odd_reply() -> Self {
+        Self::corrupt("a reply that does not answer its batch")
+    }
+
+    /// Whether the same call may succeed later without anybody's help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Full { .. } => true,
+            Self::Corrupt { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Front ends hold stores of any kind behind one pointer.
+    fn _is_object_safe(_: &dyn Store) {}
+
+    #[test]
+    fn only_damage_needs_help() {
+        assert!(StoreError::unavailable("no route").is_transient());
+        assert!(StoreError::full("settled-markers").is_transient());
+        assert!(!StoreError::odd_reply().is_transient());
+    }
+}

@@ -1,0 +1,116 @@
+//! The world a decision is taken in: one immutable value of catalog, facts and modes, swapped whole.
+//!
+//! A decision loads it once and never waits for a writer. Must not be changed in place.
+
+use std::sync::Arc;
+
+use catraca_core::address::Address;
+use catraca_core::catalog::{Catalog, Kind};
+use catraca_core::facts::Facts;
+use catraca_core::lists::{Candidate, Entry};
+use catraca_core::policy::{Mode, Name, PolicyId};
+use catraca_core::refusal::Refusal;
+use catraca_core::select::{Selector, normalise};
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+
+/// Everything that decides, apart from state.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub catalog: Arc<Catalog>,
+    /// Facts stated at run time, kept apart so that they survive a new catalog.
+    pub stated: Facts,
+    /// The catalog's facts with the stated ones laid over.
+    pub facts: Facts,
+    /// Modes that an operator has overridden, by name, so that they survive a new catalog.
+    pub overrides: Vec<(Name, Mode)>,
+    /// The same by place in this catalog.
+    pub modes: Vec<(PolicyId, Mode)>,
+}
+
+/// The policies that a gate's name stands for.
+pub(crate) struct Asked<'w> {
+    pub policies: &'w [PolicyId],
+    /// The gate's name, when nobody declared it and the default stands in.
+    pub unlisted: Option<&'w str>,
+    alone: [PolicyId; 1],
+}
+
+impl World {
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        let facts = catalog.facts.clone();
+        let (overrides, modes) = (Vec::new(), Vec::new());
+        Self { catalog, stated: Facts::default(), facts, overrides, modes }
+    }
+
+    /// The same facts and overrides over another catalog; a stated fact whose name the new catalog gives to another
+    /// attribute is left out, since the catalog decides who owns a name.
+    pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Self {
+        let mut facts = catalog.facts.clone();
+        let stated = match facts.overlay(&self.stated) {
+            Ok(()) => self.stated.clone(),
+            Err(_) => {
+                facts = catalog.facts.clone();
+                Facts::default()
+            }
+        };
+        let mut next = Self { catalog, stated, facts, overrides: self.overrides.clone(), modes: Vec::new() };
+        next.place_modes();
+        next
+    }
+
+    /// The same with one mode overridden, or given back to the catalog.
+    pub fn with_mode(&self, policy: &str, mode: Option<Mode>) -> Self {
+        let mut next = self.clone();
+        next.overrides.retain(|(name, _)| **name != *policy);
+        next.overrides.extend(mode.map(|mode| (policy.into(), mode)));
+        next.place_modes();
+        next
+    }
+
+    fn place_modes(&mut self) {
+        let placed = self.overrides.iter();
+        let placed = placed.filter_map(|(name, mode)| Some((self.catalog.find(name)?.0, *mode)));
+        self.modes = placed.collect();
+    }
+
+    pub fn selector(&self) -> Selector<'_> {
+        Selector { catalog: &self.catalog, facts: &self.facts, modes: &self.modes }
+    }
+
+    /// The policies of a gate, or the default that stands in for it.
+    pub fn asked<'w>(&'w self, gate: &'w str) -> Result<Asked<'w>, Refusal> {
+        if let Some(gate) = self.catalog.gates.get(gate) {
+            let alone = [PolicyId(0)];
+            return Ok(Asked { policies: &gate.policies, unlisted: None, alone });
+        }
+        let default = self.catalog.default.ok_or_else(|| Refusal::UnknownGate(gate.to_owned()))?;
+        Ok(Asked { policies: &[], unlisted: Some(gate), alone: [default] })
+    }
+
+    /// The list entry that decides for a subject, and whether it lets pass.
+    pub fn listed(&self, subject: &Subject<'_>, now: Time) -> Result<Option<(&Entry, bool)>, Refusal> {
+        if self.catalog.lists.is_empty() {
+            return Ok(None);
+        }
+        let mut addresses = Vec::new();
+        let mut normal = Vec::new();
+        for (name, raw) in subject.pairs().iter().filter(|(_, raw)| !raw.is_empty()) {
+            if self.catalog.kind(name) == Kind::Ip {
+                addresses.extend(Address::parse(raw).ok());
+            }
+            normal.push((*name, normalise(&self.catalog, name, raw)?));
+        }
+        let attributes: Vec<(&str, &str)> = normal.iter().map(|(n, v)| (*n, &**v)).collect();
+        let who = Candidate { addresses: &addresses, attributes: &attributes };
+        let allowed = self.catalog.lists.allowed(&who, now).map(|entry| (entry, true));
+        Ok(allowed.or_else(|| self.catalog.lists.blocked(&who, now).map(|entry| (entry, false))))
+    }
+}
+
+impl Asked<'_> {
+    /// The policies, in order.
+    pub fn policies(&self) -> &[PolicyId] {
+        if self.unlisted.is_some() { &self.alone } else { self.policies }
+    }
+}
