@@ -1,4 +1,5 @@
-//! The catalog: the immutable, validated set of policies, gates, lists, facts and routes, with a revision.
+//! The catalog: the immutable, validated set of policies, gates, lists, facts and routes, with a
+//! revision.
 //!
 //! `catalog::read` builds it from text; nothing else may. Must not hold state or secrets.
 
@@ -7,9 +8,9 @@ pub mod read;
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::address::Range;
 use crate::facts::Facts;
 use crate::lists::{Entry, Lists};
-use crate::address::Range;
 use crate::policy::{Name, Policy, PolicyId};
 
 /// Everything that decides, in one immutable value.
@@ -138,6 +139,12 @@ impl Default for Network {
 }
 
 impl Catalog {
+    /// Reads a catalog from one text that includes no files.
+    pub fn parse(text: &str) -> Result<Self, diagnostic::Diagnostics> {
+        let mut none = |name: &str| Err(format!("`{name}` cannot be included in a text"));
+        read::read("catalog", text, &mut none).map(|reading| reading.catalog)
+    }
+
     /// The policy at a place of this catalog.
     pub fn policy(&self, id: PolicyId) -> &Policy {
         &self.policies[usize::from(id.0)]

@@ -1,6 +1,7 @@
 //! Cells: the stored state of one key, and the port through which the rules reach them.
 //!
-//! A cell knows its own arithmetic and when it may be forgotten; it never learns which policy it serves.
+//! A cell knows its own arithmetic and when it may be forgotten; it never learns which policy it
+//! serves.
 //! Must not read the time: every method takes `now`.
 
 pub mod block;
@@ -36,7 +37,8 @@ pub trait Cell: Sized {
 
 /// Cells of one kind, by key.
 pub trait Pool<C: Cell> {
-    /// The cell, unless it is forgotten by `now`; for reading, and for edits that do not make it larger.
+    /// The cell, unless it is forgotten by `now`; for reading, and for edits that do not make it
+    /// larger.
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C>;
     /// Edits the cell where it lies and accounts for its new size.
     fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R>;
@@ -57,7 +59,8 @@ pub trait Cells:
     + Pool<Mark>
     + Pool<Reference>
 {
-    /// Where a new counter of `key` may live: at its own key, or in a cell shared by the `family` when memory is full.
+    /// Where a new counter of `key` may live: at its own key, or in a cell shared by the `family`
+    /// when memory is full.
     fn place(&mut self, key: Key, family: u64, now: Time) -> Place;
 }
 

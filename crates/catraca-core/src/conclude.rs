@@ -26,7 +26,11 @@ pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> D
         decision.rows.push(row(catalog, selected, answer, reply.now));
     }
     decision.allowed = reply.passed;
-    if reply.passed { name_tightest(&mut decision) } else { name_denier(&mut decision) }
+    if reply.passed {
+        name_tightest(&mut decision)
+    } else {
+        name_denier(&mut decision)
+    }
     tell(catalog, plan, reply, &mut decision);
     decision
 }
@@ -63,12 +67,7 @@ fn blank(catalog: &Catalog, at: Time) -> Decision {
     }
 }
 
-fn row(
-    catalog: &Catalog,
-    selected: &Selected<'_, '_>,
-    reply: Option<&RowReply>,
-    now: Time,
-) -> Row {
+fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>, now: Time) -> Row {
     let policy = catalog.policy(selected.policy);
     let blocked = reply.is_some_and(|reply| reply.block.is_some());
     let free = reply.filter(|reply| reply.limit.is_some()).map(|reply| reply.free);
@@ -122,7 +121,8 @@ fn name_denier(decision: &mut Decision) {
     let denying = |row: &&Row| row.mode == Mode::Enforce && !row.allowed;
     let waits = decision.rows.iter().filter(denying).map(|row| row.retry_after);
     decision.retry_after = waits.reduce(latest).flatten();
-    decision.blocked_until = decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until).max();
+    decision.blocked_until =
+        decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until).max();
     if let Some(row) = decision.rows.iter().find(denying).cloned() {
         decision.reason = row.reason;
         decision.reset_after = row.reset_after;

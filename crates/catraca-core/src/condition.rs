@@ -90,7 +90,8 @@ fn status_value(status: Option<u16>) -> Value {
     status.map_or(Value::Null, |status| Value::Int(i64::from(status)))
 }
 
-/// Whole numbers become integers, so that `body.reject_id == 5` means the number five and never the text.
+/// Whole numbers become integers, so that `body.reject_id == 5` means the number five and never the
+/// text.
 fn value_of(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Null,

@@ -1,4 +1,5 @@
-//! Planning a credit: a late event finds its check by reference and gives back to exactly the buckets it charged.
+//! Planning a credit: a late event finds its check by reference and gives back to exactly the
+//! buckets it charged.
 //!
 //! Must not credit another subject's check, nor one that earned nothing.
 
@@ -82,9 +83,8 @@ fn earned(
     }
     let Some(settled) = recalled.settled else { return Err(NotCredited::NotSettled) };
     let status = (settled != 0).then_some(settled);
-    let earns = |found: &&Creditable<'_>| {
-        found.rule.on.as_ref().is_none_or(|on| on.contains(status))
-    };
+    let earns =
+        |found: &&Creditable<'_>| found.rule.on.as_ref().is_none_or(|on| on.contains(status));
     let mut plan = CreditPlan {
         batch: batch::Credit { reference, event: event.into(), rows: Vec::new() },
         policies: Vec::new(),

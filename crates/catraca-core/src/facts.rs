@@ -62,7 +62,8 @@ impl Facts {
         self.sources.iter()
     }
 
-    /// Adds all of `other`, which wins where both speak; used to lay run-time facts over the catalog's.
+    /// Adds all of `other`, which wins where both speak; used to lay run-time facts over the
+    /// catalog's.
     pub fn overlay(&mut self, other: &Self) -> Result<(), Name> {
         for (name, attribute) in &other.sources {
             self.declare(attribute, name)?;

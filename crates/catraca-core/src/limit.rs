@@ -1,6 +1,7 @@
 //! What a policy allows: the terms of one algorithm, as plain numbers.
 //!
-//! The catalog builds these once and the store language carries them, so that a store never needs to know a policy.
+//! The catalog builds these once and the store language carries them, so that a store never needs
+//! to know a policy.
 //! Must not hold state: what was used lives in cells.
 
 use smallvec::SmallVec;
@@ -108,7 +109,8 @@ impl BucketTerms {
         self.size - EXACT_MAX / self.period
     }
 
-    /// A fingerprint of the refill, so that a cell knows under which terms its remainder was counted.
+    /// A fingerprint of the refill, so that a cell knows under which terms its remainder was
+    /// counted.
     pub fn tag(&self) -> u32 {
         let mixed = (self.tokens as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ (self.period as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);

@@ -1,4 +1,5 @@
-//! The bug museum: known mistakes that can be planted one at a time, to prove that the tests would catch them.
+//! The bug museum: known mistakes that can be planted one at a time, to prove that the tests would
+//! catch them.
 //!
 //! Without the `museum` feature every call is a constant `false` and leaves no trace in the binary.
 //! Must not be used for anything but a deliberately wrong rule.

@@ -1,6 +1,7 @@
 //! Planning a check: selected rows become one batch, and the ticket's body if one is wanted.
 //!
-//! Must not touch state, nor depend on anything but its arguments: an id comes in, it is not made here.
+//! Must not touch state, nor depend on anything but its arguments: an id comes in, it is not made
+//! here.
 
 use smallvec::SmallVec;
 
@@ -133,10 +134,12 @@ fn body(
     planned: &[CheckRow],
     id: u128,
 ) -> Box<Body> {
-    let counted = || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
+    let counted =
+        || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
     let hold = counted().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
-    let rows = counted().zip(planned).map(|((policy, row), planned)| {
-        TicketRow { parts: named(catalog, scope.digester, &row.parts), ..ticket_row(policy, row, planned) }
+    let rows = counted().zip(planned).map(|((policy, row), planned)| TicketRow {
+        parts: named(catalog, scope.digester, &row.parts),
+        ..ticket_row(policy, row, planned)
     });
     Box::new(Body {
         id,

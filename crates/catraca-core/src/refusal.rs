@@ -1,6 +1,7 @@
 //! Refusals: what is wrong with a call, in words that name what, where and how to fix it.
 //!
-//! Always the input's fault, so it changes nothing and never opens the gate. A denial is not a refusal.
+//! Always the input's fault, so it changes nothing and never opens the gate. A denial is not a
+//! refusal.
 
 use thiserror::Error;
 
@@ -9,13 +10,17 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Refusal {
     /// No such gate, and the catalog has no default.
-    #[error("no gate or policy is called `{0}`, and the catalog names no default; see GET /v1/policies")]
+    #[error(
+        "no gate or policy is called `{0}`, and the catalog names no default; see GET /v1/policies"
+    )]
     UnknownGate(String),
     /// No such policy.
     #[error("no policy is called `{0}`; see GET /v1/policies")]
     UnknownPolicy(String),
     /// A key attribute is missing.
-    #[error("policy `{policy}` counts by `{attribute}`, which the subject does not have; send it, or give the policy `otherwise` or `on_missing`")]
+    #[error(
+        "policy `{policy}` counts by `{attribute}`, which the subject does not have; send it, or give the policy `otherwise` or `on_missing`"
+    )]
     Missing {
         /// The policy.
         policy: String,
@@ -23,7 +28,9 @@ pub enum Refusal {
         attribute: String,
     },
     /// No tier of the policy matches, and it has no limits of its own.
-    #[error("no tier of policy `{0}` matches this subject and it has no limits of its own; give it `otherwise` or a limit")]
+    #[error(
+        "no tier of policy `{0}` matches this subject and it has no limits of its own; give it `otherwise` or a limit"
+    )]
     NoTier(String),
     /// A value cannot be read as its attribute's kind.
     #[error("attribute `{attribute}`: {why}")]
@@ -34,7 +41,9 @@ pub enum Refusal {
         why: String,
     },
     /// A value is longer than any key may be.
-    #[error("attribute `{attribute}` has {bytes} bytes and at most {max} are taken; send a shorter value or a hash of it")]
+    #[error(
+        "attribute `{attribute}` has {bytes} bytes and at most {max} are taken; send a shorter value or a hash of it"
+    )]
     TooLong {
         /// The attribute.
         attribute: String,
@@ -44,7 +53,9 @@ pub enum Refusal {
         max: usize,
     },
     /// The caller states what only we may know.
-    #[error("`{name}` is known from `{source_attribute}` and may not be sent; leave it out of the subject")]
+    #[error(
+        "`{name}` is known from `{source_attribute}` and may not be sent; leave it out of the subject"
+    )]
     NotYours {
         /// The fact's or derived name.
         name: String,
@@ -65,7 +76,9 @@ pub enum Refusal {
         max: usize,
     },
     /// The ticket is not one of ours, or not for this namespace.
-    #[error("the ticket cannot be read; send the text of a decision's `ticket` unchanged, to the namespace it came from")]
+    #[error(
+        "the ticket cannot be read; send the text of a decision's `ticket` unchanged, to the namespace it came from"
+    )]
     BadTicket,
     /// The reference is not known.
     #[error("no check is remembered under this reference")]
@@ -74,7 +87,9 @@ pub enum Refusal {
     #[error("the reference belongs to another subject")]
     OtherSubject,
     /// What the conditions read does not fit in a ticket.
-    #[error("the ticket would have {bytes} bytes and may have {max}; shorten the attributes that conditions read")]
+    #[error(
+        "the ticket would have {bytes} bytes and may have {max}; shorten the attributes that conditions read"
+    )]
     TicketTooLarge {
         /// Its size.
         bytes: usize,

@@ -1,6 +1,7 @@
 //! Selecting: which policies a request hits, with which key and tier, and why.
 //!
-//! Walks the gate in order, follows `otherwise`, expands `each`, matches tiers on attributes and facts.
+//! Walks the gate in order, follows `otherwise`, expands `each`, matches tiers on attributes and
+//! facts.
 //! Must not touch state: the same subject and catalog always give the same rows.
 
 mod normal;
@@ -198,7 +199,11 @@ impl<'c> Selector<'c> {
                     let value = self.value(name, subject)?;
                     all.extend(value.map(|value| Parts::from_iter([(&**name, value)])));
                 }
-                if all.is_empty() { Err(refusal(policy, &Lack::Attributes(names))) } else { Ok(all) }
+                if all.is_empty() {
+                    Err(refusal(policy, &Lack::Attributes(names)))
+                } else {
+                    Ok(all)
+                }
             }
         }
     }
@@ -265,10 +270,7 @@ fn row<'c, 's>(
 }
 
 /// One row per (policy, key), at its first place.
-fn add<'c, 's>(
-    rows: &mut Selection<'c, 's>,
-    more: impl IntoIterator<Item = Selected<'c, 's>>,
-) {
+fn add<'c, 's>(rows: &mut Selection<'c, 's>, more: impl IntoIterator<Item = Selected<'c, 's>>) {
     for row in more {
         let twice = rows.iter().any(|o| o.policy == row.policy && o.parts == row.parts);
         if !twice {

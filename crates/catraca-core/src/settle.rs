@@ -1,6 +1,7 @@
 //! Planning a settle: a ticket and an outcome become one batch.
 //!
-//! Prices with the catalog in force and the ticket's tier; evaluates conditions here, so that stores see only acts.
+//! Prices with the catalog in force and the ticket's tier; evaluates conditions here, so that
+//! stores see only acts.
 //! Must not touch state.
 
 use smallvec::SmallVec;

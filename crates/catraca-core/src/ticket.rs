@@ -1,6 +1,7 @@
 //! Tickets: proof of an admitted check, sealed so that nobody can read, change or invent one.
 //!
-//! The body travels in the token, so a store keeps nothing until settle. Must not roll dice: the id is an argument and
+//! The body travels in the token, so a store keeps nothing until settle. Must not roll dice: the id
+//! is an argument and
 //! serves as the nonce, so it must never repeat under one secret.
 
 mod bytes;

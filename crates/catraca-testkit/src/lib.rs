@@ -3,3 +3,5 @@
 pub mod compare;
 pub mod generate;
 pub mod oracle;
+pub mod plain;
+pub mod resp;

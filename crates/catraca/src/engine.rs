@@ -1,7 +1,9 @@
 //! The engine: the one room where catalog, clock and store meet.
 //!
-//! Every verb is a straight line: select, plan, apply, conclude, record. In process `check` is a plain function call: no
-//! thread, no lock on the way to the catalog. Must not hold rules (core has them) nor speak any wire.
+//! Every verb is a straight line: select, plan, apply, conclude, record. In process `check` is a
+//! plain function call: no
+//! thread, no lock on the way to the catalog. Must not hold rules (core has them) nor speak any
+//! wire.
 
 mod acts;
 mod check;
@@ -38,7 +40,8 @@ pub use states::Observed;
 /// How many undeclared gate names are kept for reports.
 const UNLISTED_MAX: usize = 1_000;
 
-/// Decides for any API: may this caller pass now, what does it cost, and what happens when they misbehave.
+/// Decides for any API: may this caller pass now, what does it cost, and what happens when they
+/// misbehave.
 pub struct Engine<S = Memory> {
     world: ArcSwap<World>,
     /// Writers of the world take turns; readers never wait.
@@ -62,7 +65,8 @@ pub struct Builder {
     listener: Option<Listener>,
 }
 
-/// Ids that never repeat under one secret: a random half for the process, a counted half for the ticket.
+/// Ids that never repeat under one secret: a random half for the process, a counted half for the
+/// ticket.
 struct Ids {
     process: u64,
     next: AtomicU64,

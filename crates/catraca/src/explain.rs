@@ -1,4 +1,5 @@
-//! Explaining: which policies a request hits, with which key, tier and price, and why. Touches no state.
+//! Explaining: which policies a request hits, with which key, tier and price, and why. Touches no
+//! state.
 
 use catraca_core::conclude;
 use catraca_core::limit::{Limit, Penalty};
@@ -59,7 +60,7 @@ impl<S: Store> Engine<S> {
         check.validate()?;
         let world = self.world();
         let asked = world.asked(check.gate)?;
-        let selected = world.selector().select(asked.policies(), &check.subject)?;
+        let selected = world.selector().select(asked.policies, &check.subject)?;
         let now = self.now();
         let listed = if check.lists { world.listed(&check.subject, now)? } else { None };
         let list = listed.map(|(entry, passes)| {
@@ -67,7 +68,8 @@ impl<S: Store> Engine<S> {
             (decision.reason.as_str(), entry.reason.clone())
         });
         let shown = |row: &Selected<'_, '_>, id| row.policy == id || row.instead_of == Some(id);
-        let missing = asked.policies().iter().filter(|id| !selected.iter().any(|row| shown(row, **id)));
+        let missing =
+            asked.policies.iter().filter(|id| !selected.iter().any(|row| shown(row, **id)));
         let absent = missing.map(|id| {
             let policy = world.catalog.policy(*id);
             (policy.name.clone(), why_absent(policy.mode))
@@ -93,7 +95,9 @@ impl<S: Store> Engine<S> {
             instead_of: row.instead_of.map(|id| world.catalog.policy(id).name.clone()),
             tier,
             key: named(&world.catalog, self.digester(), &row.parts),
-            limit: row.terms.map_or_else(|| "denies: no key".to_owned(), |terms| limit(&terms.limit)),
+            limit: row
+                .terms
+                .map_or_else(|| "denies: no key".to_owned(), |terms| limit(&terms.limit)),
             block: row.terms.and_then(|terms| terms.block).map(penalty),
             held: row.terms.map_or(0, |terms| terms.cost.held(check.cost, policy.reserve)),
             price: row.terms.map_or_else(String::new, price),
@@ -145,9 +149,11 @@ fn price(terms: &Terms) -> String {
         Cost::Units(units) => format!("always {units}"),
         Cost::Reported => "as reported at settle".to_owned(),
         Cost::Table(table) => {
-            let exact = table.exact.iter().map(|(status, price)| format!("{status}: {}", units(*price)));
+            let exact =
+                table.exact.iter().map(|(status, price)| format!("{status}: {}", units(*price)));
             let classes = table.class.iter().enumerate();
-            let classes = classes.filter_map(|(class, p)| Some(format!("{class}xx: {}", units((*p)?))));
+            let classes =
+                classes.filter_map(|(class, p)| Some(format!("{class}xx: {}", units((*p)?))));
             let none = table.none.map(|price| format!("none: {}", units(price)));
             let rest = format!("else {}", table.default.map_or_else(|| "1".to_owned(), units));
             exact.chain(classes).chain(none).chain([rest]).collect::<Vec<_>>().join(", ")

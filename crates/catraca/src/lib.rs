@@ -1,4 +1,5 @@
-//! Catraca in process: may this caller pass now, what does it cost, and what happens when they misbehave.
+//! Catraca in process: may this caller pass now, what does it cost, and what happens when they
+//! misbehave.
 //!
 //! ```
 //! use catraca::{Catalog, Check, Engine};
@@ -20,7 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A denial is a value; an [`Error`] means a wrong call or a failing store. Tests use [`ManualClock`] and never sleep.
+//! A denial is a value; an [`Error`] means a wrong call or a failing store. Tests use
+//! [`ManualClock`] and never sleep.
 
 pub mod clock;
 pub mod engine;

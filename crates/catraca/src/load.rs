@@ -10,9 +10,8 @@ pub fn load(path: &Path) -> Result<Reading, LoadError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| LoadError::Unreadable { file: path.display().to_string(), error })?;
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
-    let mut include = |name: &str| {
-        std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
-    };
+    let mut include =
+        |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
     read(&path.display().to_string(), &text, &mut include).map_err(LoadError::Wrong)
 }
 

@@ -1,4 +1,5 @@
-//! The answers of settle, credit, block, buckets and reconcile: plain values in the words of the decision.
+//! The answers of settle, credit, block, buckets and reconcile: plain values in the words of the
+//! decision.
 
 use catraca_core::cell::block::Origin;
 use catraca_core::credit::NotCredited;

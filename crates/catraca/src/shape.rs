@@ -1,6 +1,7 @@
 //! The answers as JSON: one shape on every interface, in the words of the vocabulary.
 //!
-//! Domain types carry no wire attributes, so the shape is a borrowed view of them. Must not add or hide a fact.
+//! Domain types carry no wire attributes, so the shape is a borrowed view of them. Must not add or
+//! hide a fact.
 
 use catraca_core::cell::block::Origin;
 use catraca_core::decision::{Decision, Row};
@@ -8,7 +9,7 @@ use catraca_core::time::{Span, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::settlement::{BucketState, Credited, Settlement, SettledRow};
+use crate::settlement::{BucketState, Credited, SettledRow, Settlement};
 
 /// A value in its JSON shape.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +115,8 @@ impl Serialize for Shape<&Credited> {
         map.serialize_entry("applied", &self.0.is_ok())?;
         map.serialize_entry("reason", &self.0.as_ref().err().map(|reason| reason.as_str()))?;
         if let Ok(given) = self.0 {
-            let given: Vec<Given<'_>> = given.iter().map(|(policy, amount)| Given { policy, amount: *amount }).collect();
+            let given: Vec<Given<'_>> =
+                given.iter().map(|(policy, amount)| Given { policy, amount: *amount }).collect();
             map.serialize_entry("policies", &given)?;
         }
         map.end()
@@ -136,7 +138,7 @@ impl Serialize for Shape<&BucketState> {
         map.serialize_entry("balance", &state.balance)?;
         map.serialize_entry("available", &state.balance.max(0))?;
         map.serialize_entry("refill_tokens", &state.refill_tokens)?;
-        map.serialize_entry("refill_period_ms", &(state.refill_period.micros() as f64 / 1000.0))?;
+        map.serialize_entry("refill_period_us", &state.refill_period.micros())?;
         map.serialize_entry("reset_after_ms", &millis(state.reset_after))?;
         map.serialize_entry("retry_after_ms", &millis(state.retry_after))?;
         map.serialize_entry("blocked_until", &instant(state.blocked_until))?;

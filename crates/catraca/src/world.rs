@@ -1,4 +1,5 @@
-//! The world a decision is taken in: one immutable value of catalog, facts and modes, swapped whole.
+//! The world a decision is taken in: one immutable value of catalog, facts and modes, swapped
+//! whole.
 //!
 //! A decision loads it once and never waits for a writer. Must not be changed in place.
 
@@ -33,7 +34,6 @@ pub(crate) struct Asked<'w> {
     pub policies: &'w [PolicyId],
     /// The gate's name, when nobody declared it and the default stands in.
     pub unlisted: Option<&'w str>,
-    alone: [PolicyId; 1],
 }
 
 impl World {
@@ -43,7 +43,8 @@ impl World {
         Self { catalog, stated: Facts::default(), facts, overrides, modes }
     }
 
-    /// The same facts and overrides over another catalog; a stated fact whose name the new catalog gives to another
+    /// The same facts and overrides over another catalog; a stated fact whose name the new catalog
+    /// gives to another
     /// attribute is left out, since the catalog decides who owns a name.
     pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Self {
         let mut facts = catalog.facts.clone();
@@ -54,7 +55,8 @@ impl World {
                 Facts::default()
             }
         };
-        let mut next = Self { catalog, stated, facts, overrides: self.overrides.clone(), modes: Vec::new() };
+        let mut next =
+            Self { catalog, stated, facts, overrides: self.overrides.clone(), modes: Vec::new() };
         next.place_modes();
         next
     }
@@ -81,15 +83,20 @@ impl World {
     /// The policies of a gate, or the default that stands in for it.
     pub fn asked<'w>(&'w self, gate: &'w str) -> Result<Asked<'w>, Refusal> {
         if let Some(gate) = self.catalog.gates.get(gate) {
-            let alone = [PolicyId(0)];
-            return Ok(Asked { policies: &gate.policies, unlisted: None, alone });
+            return Ok(Asked { policies: &gate.policies, unlisted: None });
         }
-        let default = self.catalog.default.ok_or_else(|| Refusal::UnknownGate(gate.to_owned()))?;
-        Ok(Asked { policies: &[], unlisted: Some(gate), alone: [default] })
+        match self.catalog.default.as_slice() {
+            [] => Err(Refusal::UnknownGate(gate.to_owned())),
+            default => Ok(Asked { policies: default, unlisted: Some(gate) }),
+        }
     }
 
     /// The list entry that decides for a subject, and whether it lets pass.
-    pub fn listed(&self, subject: &Subject<'_>, now: Time) -> Result<Option<(&Entry, bool)>, Refusal> {
+    pub fn listed(
+        &self,
+        subject: &Subject<'_>,
+        now: Time,
+    ) -> Result<Option<(&Entry, bool)>, Refusal> {
         if self.catalog.lists.is_empty() {
             return Ok(None);
         }
@@ -105,12 +112,5 @@ impl World {
         let who = Candidate { addresses: &addresses, attributes: &attributes };
         let allowed = self.catalog.lists.allowed(&who, now).map(|entry| (entry, true));
         Ok(allowed.or_else(|| self.catalog.lists.blocked(&who, now).map(|entry| (entry, false))))
-    }
-}
-
-impl Asked<'_> {
-    /// The policies, in order.
-    pub fn policies(&self) -> &[PolicyId] {
-        if self.unlisted.is_some() { &self.alone } else { self.policies }
     }
 }

@@ -1,6 +1,7 @@
 //! A block: the timed denial of one (policy, key), and the level of repeated offences.
 //!
-//! An end never moves earlier except by release. Must not know why: origin and reason are carried, not judged.
+//! An end never moves earlier except by release. Must not know why: origin and reason are carried,
+//! not judged.
 
 use std::sync::Arc;
 
@@ -112,7 +113,13 @@ impl Block {
             next.forget = act.penalty.forget;
         }
         if until > self.until || planted(Bug::BlockShortens) {
-            next = Self { until, origin: act.origin, shadow: act.shadow, note: act.note.clone(), ..next };
+            next = Self {
+                until,
+                origin: act.origin,
+                shadow: act.shadow,
+                note: act.note.clone(),
+                ..next
+            };
         }
         next
     }

@@ -43,7 +43,8 @@ impl Bucket {
         Self { at: now, tokens, rem, tag: terms.tag(), forget: self.forget }
     }
 
-    /// Takes (or with a negative amount returns) tokens, never above the size nor below the arithmetic floor; says what was taken.
+    /// Takes (or with a negative amount returns) tokens, never above the size nor below the
+    /// arithmetic floor; says what was taken.
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
         let wanted = self.tokens.saturating_sub(amount);
         let ceiling = if planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };

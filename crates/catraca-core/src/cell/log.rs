@@ -1,6 +1,7 @@
 //! The exact sliding window: every unit with its own instant, kept in a few bytes each.
 //!
-//! One log holds one track per window of the policy. Must not approximate: a unit is free exactly one span after it came.
+//! One log holds one track per window of the policy. Must not approximate: a unit is free exactly
+//! one span after it came.
 
 mod track;
 
@@ -53,13 +54,15 @@ impl Log {
 
     /// The units free in the tightest window; call after `prune`.
     pub fn free(&self, windows: &[WindowTerms]) -> i64 {
-        let free = self.tracks.iter().zip(windows).map(|(track, window)| window.limit - track.used());
+        let free =
+            self.tracks.iter().zip(windows).map(|(track, window)| window.limit - track.used());
         free.min().unwrap_or(0)
     }
 
     /// The tightest window and what is free in it, the first of equals.
     pub fn tightest<'w>(&self, windows: &'w [WindowTerms]) -> Option<(&'w WindowTerms, i64)> {
-        let free = self.tracks.iter().zip(windows).map(|(t, window)| (window, window.limit - t.used()));
+        let free =
+            self.tracks.iter().zip(windows).map(|(t, window)| (window, window.limit - t.used()));
         free.min_by_key(|(_, free)| *free)
     }
 
@@ -80,7 +83,8 @@ impl Log {
         self.reckon(windows);
     }
 
-    /// Takes units back from the entry of one instant; says how many of them the first window still had.
+    /// Takes units back from the entry of one instant; says how many of them the first window still
+    /// had.
     pub fn refund(&mut self, windows: &[WindowTerms], at: Time, units: i64) -> i64 {
         let refunded = self.tracks.iter_mut().map(|track| track.refund(at, units)).max();
         self.reckon(windows);
@@ -98,9 +102,10 @@ impl Log {
 
     /// When every unit has left every window.
     pub fn full_at(&self, windows: &[WindowTerms], now: Time) -> Time {
-        let ends = self.tracks.iter().zip(windows).filter_map(|(track, window)| {
-            track.newest().map(|newest| newest.after(window.span))
-        });
+        let ends =
+            self.tracks.iter().zip(windows).filter_map(|(track, window)| {
+                track.newest().map(|newest| newest.after(window.span))
+            });
         ends.fold(now, Time::max)
     }
 

@@ -1,4 +1,5 @@
-//! Texts for people: `{retry_after}` becomes a length of time in words, `{retry_after_s}` whole seconds.
+//! Texts for people: `{retry_after}` becomes a length of time in words, `{retry_after_s}` whole
+//! seconds.
 //!
 //! Must not promise less than the wait: lengths are rounded up.
 
@@ -53,7 +54,8 @@ fn count(number: i64, rank: usize, language: Language) -> String {
             [("second", "seconds"), ("minute", "minutes"), ("hour", "hours"), ("day", "days")][rank]
         }
         Language::Portuguese => {
-            [("segundo", "segundos"), ("minuto", "minutos"), ("hora", "horas"), ("dia", "dias")][rank]
+            [("segundo", "segundos"), ("minuto", "minutos"), ("hora", "horas"), ("dia", "dias")]
+                [rank]
         }
     };
     format!("{number} {}", if number == 1 { one } else { many })
@@ -77,7 +79,11 @@ mod tests {
         assert_eq!(pt(3_600), "Aguarde 1 hora.");
         assert_eq!(pt(5_400), "Aguarde 1 hora e 30 minutos.");
         assert_eq!(pt(90_000), "Aguarde 1 dia e 1 hora.");
-        let en = render("{retry_after} ({retry_after_s})", Some(Span::from_millis(1)), Language::English);
+        let en = render(
+            "{retry_after} ({retry_after_s})",
+            Some(Span::from_millis(1)),
+            Language::English,
+        );
         assert_eq!(en, "1 second (1)");
     }
 }

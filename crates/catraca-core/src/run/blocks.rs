@@ -8,7 +8,8 @@ use crate::cell::{Block, Bucket, Cells, Fixed, Leases, Log, Pool, Watch};
 use crate::digest::Key;
 use crate::time::Time;
 
-/// Ban rules have their strikes in cells of their own beside the key: one per rule, at most this many.
+/// Ban rules have their strikes in cells of their own beside the key: one per rule, at most this
+/// many.
 pub const RULES_MAX: u8 = 16;
 
 /// The key of a ban rule's strikes.

@@ -91,8 +91,9 @@ impl Judged<'_> {
 
     fn extend<C: Pool<Block>>(&self, cells: &mut C) {
         let length = self.row.penalty.map(|penalty| penalty.first).unwrap_or_default();
-        let block: Option<&mut Block> = cells.get(self.row.key, self.meter.now);
-        block.map(|block| block.until = block.until.max(self.meter.now.after(length)));
+        if let Some(block) = cells.get(self.row.key, self.meter.now) {
+            block.until = block.until.max(self.meter.now.after(length));
+        }
     }
 
     fn reply<C: Cells>(&self, cells: &mut C) -> RowReply {
@@ -125,12 +126,7 @@ fn standing(block: &Block, changed: bool) -> Standing {
 }
 
 /// Keeps the reference unless another check owns it.
-fn keep<C: Pool<Reference>>(
-    what: &Remember,
-    rows: &[RowReply],
-    cells: &mut C,
-    now: Time,
-) -> bool {
+fn keep<C: Pool<Reference>>(what: &Remember, rows: &[RowReply], cells: &mut C, now: Time) -> bool {
     if cells.get(what.key, now).is_some() {
         return false;
     }

@@ -43,10 +43,8 @@ pub fn reconcile<C: Cells>(rows: &[ReconcileRow], cells: &mut C, now: Time) -> V
 fn reconcile_one<C: Cells>(row: &ReconcileRow, cells: &mut C, now: Time) -> Reconciled {
     let known: Option<Bucket> = cells.get(row.key, now).map(|bucket| *bucket);
     let written_at = known.map_or(Time::ZERO, |bucket| bucket.at);
-    let ours = known.map_or_else(
-        || Bucket::full(&row.terms, now),
-        |bucket| bucket.refilled(&row.terms, now),
-    );
+    let ours = known
+        .map_or_else(|| Bucket::full(&row.terms, now), |bucket| bucket.refilled(&row.terms, now));
     let theirs = observed(row, ours.at);
     let lower = (theirs.tokens, theirs.rem) < (ours.tokens, ours.rem);
     let higher = theirs.tokens > ours.tokens && written_at <= row.observed_at;

@@ -50,11 +50,11 @@ impl<'a> Meter<'a> {
         now: Time,
     ) -> Self {
         let mut meter = Self { limit, key, shared: false, now, state: State::InPlace };
-        if !meter.load(cells) && !matches!(limit, Limit::Unlimited) {
-            if let Place::Shared(other) = cells.place(key, family, now) {
-                meter = Self { key: other, shared: true, ..meter };
-                meter.load(cells);
-            }
+        if !meter.load(cells)
+            && let Place::Shared(other) = cells.place(key, family, now)
+        {
+            meter = Self { key: other, shared: true, ..meter };
+            meter.load(cells);
         }
         meter
     }
@@ -214,8 +214,8 @@ impl<'a> Meter<'a> {
         units: i64,
     ) -> i64 {
         let State::Fixed(Some(window)) = &self.state else { return 0 };
-        let same = at >= window.start
-            || crate::museum::planted(crate::museum::Bug::RefundIntoNextWindow);
+        let same =
+            at >= window.start || crate::museum::planted(crate::museum::Bug::RefundIntoNextWindow);
         let units = if same { units.min(window.used) } else { 0 };
         -self.use_fixed(terms, cells, -units)
     }

@@ -54,8 +54,7 @@ fn settle_row<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled
         watch_ratio(row, watch, cells, now, &mut done);
     }
     done.free = row.limit.capacity().map(|_| meter.free(cells));
-    done.blocked_until =
-        blocks::standing(row.key, row.shadow, cells, now).map(|block| block.until);
+    done.blocked_until = blocks::standing(row.key, row.shadow, cells, now).map(|block| block.until);
     done
 }
 

@@ -1,4 +1,5 @@
-//! One form for one thing: addresses, taxpayer numbers and caseless texts are brought to it before they are keyed.
+//! One form for one thing: addresses, taxpayer numbers and caseless texts are brought to it before
+//! they are keyed.
 //!
 //! Must not echo a value in an error: it may be private.
 

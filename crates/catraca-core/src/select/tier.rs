@@ -12,7 +12,8 @@ use crate::refusal::Refusal;
 use crate::subject::Subject;
 
 impl<'c> Selector<'c> {
-    /// The terms for a subject and the tier they come from; `None` when no tier matches and there are none of its own.
+    /// The terms for a subject and the tier they come from; `None` when no tier matches and there
+    /// are none of its own.
     pub(super) fn terms(
         &self,
         policy: &'c Policy,

@@ -74,7 +74,12 @@ impl<S: Store> Engine<S> {
     }
 
     /// Ends the blocks of a subject under one policy; says whether any stood.
-    pub fn unblock(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<bool, Error> {
+    pub fn unblock(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Error> {
         let world = self.world.load();
         let keys = self.keys(&world, namespace, policy, subject)?;
         let batch = Batch::Unblock(keys.iter().map(|(key, _)| *key).collect());
@@ -142,9 +147,9 @@ impl<S: Store> Engine<S> {
         let id = find(world, policy)?;
         let scope = self.scope(namespace);
         let all = world.selector().parts_of(id, subject)?;
-        let keys = all.iter().map(|parts| {
-            (scope.key(policy, parts), named(&world.catalog, &self.digester, parts))
-        });
+        let keys = all
+            .iter()
+            .map(|parts| (scope.key(policy, parts), named(&world.catalog, &self.digester, parts)));
         Ok(keys.collect())
     }
 }

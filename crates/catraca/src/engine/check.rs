@@ -19,7 +19,11 @@ impl<S: Store> Engine<S> {
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let world = self.world.load();
         let decision = self.decide(&world, check, false)?;
-        self.record(&Event::Decided { namespace: check.namespace, gate: check.gate, decision: &decision });
+        self.record(&Event::Decided {
+            namespace: check.namespace,
+            gate: check.gate,
+            decision: &decision,
+        });
         Ok(decision)
     }
 
@@ -32,13 +36,10 @@ impl<S: Store> Engine<S> {
     fn decide(&self, world: &World, check: &Check<'_>, peek: bool) -> Result<Decision, Error> {
         check.validate()?;
         let asked = world.asked(check.gate)?;
-        let selected = world.selector().select(asked.policies(), &check.subject)?;
-        if check.lists && !world.catalog.lists.is_empty() {
-            let now = self.clock.now();
-            if let Some((entry, passes)) = world.listed(&check.subject, now)? {
-                return Ok(listed(&world.catalog, entry, passes, now));
-            }
+        if let Some(decision) = self.by_list(world, check)? {
+            return Ok(decision);
         }
+        let selected = world.selector().select(asked.policies, &check.subject)?;
         let scope = Scope { unlisted: asked.unlisted, ..self.scope(check.namespace) };
         let mut plan = plan(&world.catalog, &scope, check, selected, || self.ids.next())?;
         let reply = self.apply_check(&mut plan, peek)?;
@@ -48,6 +49,16 @@ impl<S: Store> Engine<S> {
             self.after_check(world, check, plan, &reply, &mut decision);
         }
         Ok(decision)
+    }
+
+    /// A list decides the whole gate before any policy is looked at.
+    fn by_list(&self, world: &World, check: &Check<'_>) -> Result<Option<Decision>, Error> {
+        if !check.lists || world.catalog.lists.is_empty() {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let entry = world.listed(&check.subject, now)?;
+        Ok(entry.map(|(entry, passes)| listed(&world.catalog, entry, passes, now)))
     }
 
     fn apply_check(&self, plan: &mut Plan<'_, '_>, peek: bool) -> Result<CheckReply, Error> {
@@ -103,7 +114,9 @@ impl<S: Store> Engine<S> {
     fn record_low_water(&self, world: &World, plan: &Plan<'_, '_>, decision: &Decision) {
         for (selected, row) in plan.rows.iter().zip(&decision.rows) {
             let mark = world.catalog.policy(selected.policy).low_water;
-            let Some((mark, (remaining, limit))) = mark.zip(row.remaining.zip(row.limit)) else { continue };
+            let Some((mark, (remaining, limit))) = mark.zip(row.remaining.zip(row.limit)) else {
+                continue;
+            };
             if sinks_below(mark.of(limit), row) {
                 let (at, policy) = (decision.at, &*row.policy);
                 self.record(&Event::LowWater { at, policy, remaining, limit });

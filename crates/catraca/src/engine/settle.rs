@@ -55,7 +55,8 @@ impl<S: Store> Engine<S> {
         let world = self.world.load();
         let ticket = self.ticket_of(&world, call)?;
         let scope = self.scope(call.namespace);
-        let plan = settle(&world.catalog, &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
+        let plan =
+            settle(&world.catalog, &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
         let reply = self.apply_settle(&plan)?;
         let settlement = settlement(&world, &plan, &reply);
         if settlement.state == Settled::Applied {
@@ -67,7 +68,9 @@ impl<S: Store> Engine<S> {
     fn ticket_of(&self, world: &World, call: &Settle<'_>) -> Result<Ticket, Error> {
         match &call.stub {
             Stub::Ticket(token) => Ok(self.sealer.open(token, call.namespace)?),
-            Stub::Reference(name, subject) => self.recalled_ticket(world, call.namespace, name, subject),
+            Stub::Reference(name, subject) => {
+                self.recalled_ticket(world, call.namespace, name, subject)
+            }
         }
     }
 
@@ -186,11 +189,16 @@ fn settlement(world: &World, plan: &SettlePlan, reply: &SettleReply) -> Settleme
         SettleReply::Settled { now, again, rows } => {
             let state = if *again { Settled::Again } else { Settled::Applied };
             let rows = plan.rows.iter().zip(rows);
-            let rows = rows.map(|((id, _), done)| row(world, world.catalog.policy(*id), done, *now));
+            let rows =
+                rows.map(|((id, _), done)| row(world, world.catalog.policy(*id), done, *now));
             Settlement { state, at: *now, rows: rows.collect() }
         }
-        SettleReply::Expired { now } => Settlement { state: Settled::Expired, at: *now, rows: Vec::new() },
-        SettleReply::Full => Settlement { state: Settled::Expired, at: Time::ZERO, rows: Vec::new() },
+        SettleReply::Expired { now } => {
+            Settlement { state: Settled::Expired, at: *now, rows: Vec::new() }
+        }
+        SettleReply::Full => {
+            Settlement { state: Settled::Expired, at: Time::ZERO, rows: Vec::new() }
+        }
     }
 }
 

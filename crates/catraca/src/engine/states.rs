@@ -33,7 +33,11 @@ struct Found {
 
 impl<S: Store> Engine<S> {
     /// Every bucket that applies to a subject, untouched ones full.
-    pub fn buckets(&self, namespace: &str, subject: &Subject<'_>) -> Result<Vec<BucketState>, Error> {
+    pub fn buckets(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<BucketState>, Error> {
         let world = self.world.load();
         let mut found = Vec::new();
         for place in 0..world.catalog.policies.len() {
@@ -60,7 +64,8 @@ impl<S: Store> Engine<S> {
         states.pop().ok_or_else(|| Refusal::NotABucket(policy.to_owned()).into())
     }
 
-    /// Takes an upstream's view of some buckets: lower wins; higher only if nothing was written since.
+    /// Takes an upstream's view of some buckets: lower wins; higher only if nothing was written
+    /// since.
     pub fn reconcile(
         &self,
         namespace: &str,
@@ -86,7 +91,9 @@ impl<S: Store> Engine<S> {
             return Err(StoreError::odd_reply().into());
         };
         let drifts = policies.into_iter().zip(done);
-        Ok(drifts.map(|(policy, done)| Drift { policy, before: done.before, after: done.after }).collect())
+        Ok(drifts
+            .map(|(policy, done)| Drift { policy, before: done.before, after: done.after })
+            .collect())
     }
 
     /// The buckets of one policy itself: an `otherwise` shows under its own name.

@@ -38,7 +38,7 @@ pub const CODES: [(&str, &str); 78] = [
     ("duplicate-span", "Two windows of one length."),
     ("empty-gate", "A gate without policies."),
     ("endless-duration", "`forever` where an end is needed."),
-    ("gate-shadows-policy", "A gate named like a policy that it is not."),
+    ("gate-shadows-policy", "A gate named like a policy that it leaves out."),
     ("hold-too-long", "A `hold` longer than tickets live."),
     ("include-cycle", "A file that includes itself."),
     ("include-too-deep", "Files that include each other too deeply."),

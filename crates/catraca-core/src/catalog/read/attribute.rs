@@ -35,9 +35,14 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ipv6_prefix: u8
         known.declare(report, key, node);
     }
     let mut stated = BTreeSet::new();
-    for (attribute, node) in sections.all("facts").iter().flat_map(|(_, section)| {
-        section.entries(report, "tables such as [facts.plan.\"gold\"]").unwrap_or_default()
-    }).collect::<Vec<_>>() {
+    for (attribute, node) in sections
+        .all("facts")
+        .iter()
+        .flat_map(|(_, section)| {
+            section.entries(report, "tables such as [facts.plan.\"gold\"]").unwrap_or_default()
+        })
+        .collect::<Vec<_>>()
+    {
         if names::check(report, attribute, "attribute") {
             known.state_all(report, attribute, node, &mut stated);
         }
@@ -111,7 +116,12 @@ impl Known {
         let Some(kind) = scalar::word(report, node, &KINDS) else { return };
         if key.text == "ip" && kind != Kind::Ip {
             let message = "`ip` is always an address";
-            return report.error("wrong-kind", node.place, message, "write kind = \"ip\", or nothing");
+            return report.error(
+                "wrong-kind",
+                node.place,
+                message,
+                "write kind = \"ip\", or nothing",
+            );
         }
         of.kind = kind;
         if kind == Kind::CpfCnpj {

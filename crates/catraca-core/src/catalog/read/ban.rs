@@ -23,7 +23,8 @@ const REASON: &str = "API rejection";
 
 /// Reads the `ban` list.
 pub(super) fn bans(report: &mut Report, node: Node<'_>) -> Option<Vec<Ban>> {
-    let items = node.items(report, "a list such as [ { when = \"status == 403\", for = \"10m\" } ]")?;
+    let items =
+        node.items(report, "a list such as [ { when = \"status == 403\", for = \"10m\" } ]")?;
     if let Some(extra) = items.get(BANS_MAX) {
         let message = format!("{} ban rules are too many", items.len());
         let fix = format!("keep at most {BANS_MAX}: join conditions with `||`");
@@ -140,7 +141,8 @@ pub(super) fn watch(report: &mut Report, node: Node<'_>) -> Option<Watch> {
     let ban = fields.need(report, "ban", "\"1h\"").and_then(|node| block::penalty(report, node));
     let (share, of) = (share?, of?);
     if !is_within(&share, &of) {
-        let message = "`share` has statuses that are not in `of`, so the part could outgrow the whole";
+        let message =
+            "`share` has statuses that are not in `of`, so the part could outgrow the whole";
         let place = fields.key("share").unwrap_or(fields.place);
         report.error("bad-share", place, message, "add them to `of`");
     }

@@ -64,7 +64,12 @@ pub(super) fn bucket(report: &mut Report, place: Place, terms: &BucketTerms) -> 
 }
 
 /// Whether every store charges these prices exactly; reports it if not.
-pub(super) fn prices(report: &mut Report, place: Place, terms: (&Limit, &Cost), reserve: i64) -> bool {
+pub(super) fn prices(
+    report: &mut Report,
+    place: Place,
+    terms: (&Limit, &Cost),
+    reserve: i64,
+) -> bool {
     let Limit::Bucket(bucket) = terms.0 else { return true };
     let most = EXACT_MAX / bucket.period.max(1);
     let exact = largest(terms.1, reserve) <= most;

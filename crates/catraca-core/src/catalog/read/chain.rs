@@ -15,8 +15,10 @@ pub(super) type Ids<'t> = BTreeMap<&'t str, PolicyId>;
 
 /// Gives each policy the one it falls back to.
 pub(super) fn link<'t>(report: &mut Report, drafts: &mut [Draft<'t>], ids: &Ids<'t>) {
-    let next: Vec<Option<PolicyId>> =
-        drafts.iter().map(|draft| draft.otherwise.and_then(|(_, name)| ids.get(name).copied())).collect();
+    let next: Vec<Option<PolicyId>> = drafts
+        .iter()
+        .map(|draft| draft.otherwise.and_then(|(_, name)| ids.get(name).copied()))
+        .collect();
     for (at, draft) in drafts.iter_mut().enumerate() {
         let Some((place, name)) = draft.otherwise else { continue };
         if next[at].is_none() {

@@ -93,7 +93,9 @@ impl Desk<'_, '_> {
         let line = self.text[line_of(self.text, at.start)].trim_start();
         let declares = ["[policy.", "[gate."].iter().any(|start| line.starts_with(start));
         let (code, says, fix) = match message.starts_with("duplicate") {
-            true if header && declares => ("duplicate-name", "is declared twice", "rename one of them"),
+            true if header && declares => {
+                ("duplicate-name", "is declared twice", "rename one of them")
+            }
             true => ("duplicate-key", "is given twice", "keep one of them"),
             false => ("syntax", message, "a name is either one value or a table of them"),
         };
@@ -146,7 +148,8 @@ fn line_of(text: &str, at: usize) -> Range<usize> {
     let at = at.min(text.len());
     let bytes = text.as_bytes();
     let start = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
+    let end =
+        bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
     start..end
 }
 

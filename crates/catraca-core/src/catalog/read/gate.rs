@@ -29,10 +29,11 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) 
         let policies = policies(report, ids, (key, node));
         let name: Name = key.text.into();
         gates.declared.push(name.clone());
-        let shadows = |own: &PolicyId| policies.as_ref().is_some_and(|read| read[..] != [*own]);
+        // A gate may put others beside the policy of its name, but not let them stand in for it.
+        let shadows = |own| policies.as_ref().is_some_and(|read| !read.contains(own));
         if ids.get(key.text).is_some_and(shadows) {
-            let message = format!("`{name}` is also a policy, which is a gate of its own");
-            let fix = format!("rename the gate, or write policies = [\"{name}\"]");
+            let message = format!("`{name}` is also a policy, which this gate would leave out");
+            let fix = format!("rename the gate, or add \"{name}\" to its policies");
             report.error("gate-shadows-policy", key.place, message, fix);
         }
         gates.all.insert(name.clone(), Gate { name, policies: policies.unwrap_or_default() });
@@ -86,7 +87,11 @@ fn policy(report: &mut Report, ids: &Ids<'_>, item: Node<'_>) -> Option<PolicyId
 }
 
 /// Reads `default`.
-pub(super) fn default(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) -> Option<PolicyId> {
+pub(super) fn default(
+    report: &mut Report,
+    sections: &Sections<'_>,
+    ids: &Ids<'_>,
+) -> Option<PolicyId> {
     let (_, node) = sections.single(report, "default")?;
     policy(report, ids, node)
 }

@@ -79,7 +79,8 @@ fn windows(report: &mut Report, node: Node<'_>) -> Option<SmallVec<[WindowTerms;
 fn window(report: &mut Report, node: Node<'_>) -> Option<WindowTerms> {
     let Rate { amount, per } = scalar::rate(report, node)?;
     if amount > UNITS_MAX {
-        let message = format!("an exact window of {amount} units is above the {UNITS_MAX} kept per key");
+        let message =
+            format!("an exact window of {amount} units is above the {UNITS_MAX} kept per key");
         let fix = format!("write bucket = {{ size = {amount}, refill = \"{amount} per {per}\" }}");
         report.error("window-too-large", node.place, message, fix);
         return None;

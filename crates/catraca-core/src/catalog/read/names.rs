@@ -43,7 +43,8 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 /// How many typing mistakes lie between two names: letters added, lost, changed, or swapped with the next.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (folded(left), folded(right));
-    let mut rows = [vec![0; right.len() + 1], (0..=right.len()).collect(), vec![0; right.len() + 1]];
+    let mut rows =
+        [vec![0; right.len() + 1], (0..=right.len()).collect(), vec![0; right.len() + 1]];
     for i in 1..=left.len() {
         rows[2][0] = i;
         for j in 1..=right.len() {

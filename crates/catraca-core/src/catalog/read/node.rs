@@ -51,7 +51,8 @@ impl<'t> Node<'t> {
 
     /// A whole number that fits in 64 bits.
     pub fn integer(self, report: &mut Report, wanted: &str) -> Option<i64> {
-        let read = self.value.as_integer().map(|int| i64::from_str_radix(int.as_str(), int.radix()));
+        let read =
+            self.value.as_integer().map(|int| i64::from_str_radix(int.as_str(), int.radix()));
         match read {
             Some(Ok(int)) => Some(int),
             Some(Err(_)) => self.refuse_size(report),

@@ -17,9 +17,33 @@ use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
 const FIELDS: [&str; 27] = [
-    "group", "by", "each", "window", "bucket", "fixed", "align", "inflight", "block", "cost",
-    "credit", "debt", "tier", "otherwise", "on_missing", "mode", "on_failure", "count_denied",
-    "message", "low_water", "margin", "reserve", "hold", "remember", "ban", "ban_storm", "watch",
+    "group",
+    "by",
+    "each",
+    "window",
+    "bucket",
+    "fixed",
+    "align",
+    "inflight",
+    "block",
+    "cost",
+    "credit",
+    "debt",
+    "tier",
+    "otherwise",
+    "on_missing",
+    "mode",
+    "on_failure",
+    "count_denied",
+    "message",
+    "low_water",
+    "margin",
+    "reserve",
+    "hold",
+    "remember",
+    "ban",
+    "ban_storm",
+    "watch",
 ];
 
 /// How long a ticket may be settled unless the policy says otherwise.
@@ -46,9 +70,9 @@ pub(super) fn read<'t>(
     let Some(fields) = Fields::read(report, (key.place, node), "policy", &FIELDS) else {
         return draft;
     };
-    draft.otherwise = fields.get("otherwise").and_then(|node| {
-        Some((node.place, node.text(report, "the name of a policy")?))
-    });
+    draft.otherwise = fields
+        .get("otherwise")
+        .and_then(|node| Some((node.place, node.text(report, "the name of a policy")?)));
     draft.policy = policy(report, known, (key, &fields));
     draft
 }
@@ -191,7 +215,11 @@ impl Amounts {
     }
 }
 
-fn at_most(report: &mut Report, node: Node<'_>, (code, most): (&'static str, Span)) -> Option<Span> {
+fn at_most(
+    report: &mut Report,
+    node: Node<'_>,
+    (code, most): (&'static str, Span),
+) -> Option<Span> {
     let span = scalar::duration(report, node)?;
     if span > most {
         let message = format!("{span} is too long to keep what was promised");

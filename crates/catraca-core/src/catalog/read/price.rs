@@ -22,8 +22,13 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>) -> Option<Cost> {
     match node.value {
         DeValue::Integer(_) => scalar::cost(report, node, 0).map(Cost::Units),
         DeValue::Table(_) => table(report, node).map(Cost::Table),
-        DeValue::String(_) => scalar::word(report, node, &[("reported", ())]).map(|()| Cost::Reported),
-        _ => node.refuse(report, "an integer, \"reported\", or a table such as { \"404\" = 20, default = 0 }"),
+        DeValue::String(_) => {
+            scalar::word(report, node, &[("reported", ())]).map(|()| Cost::Reported)
+        }
+        _ => node.refuse(
+            report,
+            "an integer, \"reported\", or a table such as { \"404\" = 20, default = 0 }",
+        ),
     }
 }
 

@@ -77,7 +77,13 @@ impl Report {
     }
 
     /// Damage to the text itself, which hides whatever else is found at `shadow`.
-    pub fn damage(&mut self, code: &'static str, place: Place, shadow: Place, says: (String, String)) {
+    pub fn damage(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        shadow: Place,
+        says: (String, String),
+    ) {
         self.add(Severity::Error, code, place, says);
         self.hidden.push(shadow);
     }
@@ -92,7 +98,13 @@ impl Report {
         self.faults.iter().any(|fault| fault.severity == Severity::Error)
     }
 
-    fn add(&mut self, severity: Severity, code: &'static str, place: Place, says: (String, String)) {
+    fn add(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        place: Place,
+        says: (String, String),
+    ) {
         debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} has no meaning");
         let echo = self.names_lost && matches!(code, "unknown-policy" | "unknown-gate");
         if echo || self.hidden.iter().any(|hidden| hidden.covers(place)) {
@@ -128,7 +140,8 @@ impl Fault {
         let source = &sources[self.place.file];
         let line = Line::around(source.text, self.place.start);
         let shown = source.text.get(self.place.start..self.place.end).unwrap_or_default();
-        let text: String = shown.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
+        let text: String =
+            shown.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
         let (text, line_text) = match self.private {
             true => (stars(&text), line.text.replace(shown, &stars(shown))),
             false => (text, line.text.to_owned()),

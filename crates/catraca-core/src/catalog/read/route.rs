@@ -114,7 +114,9 @@ fn wrong_path(path: &str) -> Option<(String, String)> {
             text if text.contains('*') => {
                 return says("`*` stands for a whole segment", "write * alone between slashes");
             }
-            "." | ".." => return says("a path has no dots for directories", "write where it leads"),
+            "." | ".." => {
+                return says("a path has no dots for directories", "write where it leads");
+            }
             _ => {}
         }
     }
@@ -183,7 +185,8 @@ fn upstream(report: &mut Report, node: Node<'_>) -> Option<String> {
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '@');
     if host.is_empty() || text.contains(strange) {
-        let message = format!("`{}` is not where a proxy could send a request", text.escape_debug());
+        let message =
+            format!("`{}` is not where a proxy could send a request", text.escape_debug());
         let fix = "write http:// or https://, a host and a port, such as http://127.0.0.1:9000";
         report.error("bad-upstream", node.place, message, fix);
         return None;

@@ -17,8 +17,17 @@ pub(super) const SETTINGS: [&str; 7] =
 
 /// Sections that decide.
 const DECIDING: [&str; 11] = [
-    "policy", "gate", "route", "attribute", "facts", "allowlist", "blocklist", "network", "default",
-    "include", "language",
+    "policy",
+    "gate",
+    "route",
+    "attribute",
+    "facts",
+    "allowlist",
+    "blocklist",
+    "network",
+    "default",
+    "include",
+    "language",
 ];
 
 /// Every section of every file, in the order of reading.
@@ -63,7 +72,8 @@ impl<'t> Sections<'t> {
         let mut kept: BTreeMap<&str, (Key<'t>, Node<'t>)> = BTreeMap::new();
         for (key, node) in tables {
             if kept.contains_key(key.text) {
-                let message = format!("the {name} `{}` is declared in another file already", key.text);
+                let message =
+                    format!("the {name} `{}` is declared in another file already", key.text);
                 report.error("duplicate-name", key.place, message, "rename one of them");
             } else {
                 // A bad name is still a name: who mentions it must not be told that it is unknown.

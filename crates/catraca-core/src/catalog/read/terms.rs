@@ -100,7 +100,8 @@ impl Parts {
         let block = self.block.optional();
         let cost = self.cost.or(Cost::Request);
         let credits = self.credits.or(Vec::new());
-        let terms = Terms { limit: limit?, block: block?.flatten(), cost: cost?, credits: credits? };
+        let terms =
+            Terms { limit: limit?, block: block?.flatten(), cost: cost?, credits: credits? };
         let place = fields.key("cost").or(limit::algorithm(fields).map(|(_, place)| place));
         let place = place.unwrap_or(fields.place);
         short_block(report, fields, &terms);
@@ -134,12 +135,14 @@ fn misfits(report: &mut Report, fields: &Fields<'_>, algorithm: Option<&str>) {
         if off || algorithm.is_some_and(|name| wanted.contains(&name)) {
             continue;
         }
-        let beside = algorithm.map_or("without a limit".to_owned(), |name| format!("beside `{name}`"));
+        let beside =
+            algorithm.map_or("without a limit".to_owned(), |name| format!("beside `{name}`"));
         let message = format!("`{field}` means nothing {beside}");
         let fix = format!("remove `{field}`, or limit by `{}`", wanted.join("` or `"));
         report.error(code, fields.key(field).unwrap_or(node.place), message, fix);
     }
-    if let Some(place) = fields.key("cost").filter(|_| matches!(algorithm, None | Some("inflight"))) {
+    if let Some(place) = fields.key("cost").filter(|_| matches!(algorithm, None | Some("inflight")))
+    {
         let message = "`cost` changes nothing here: each request holds one place";
         report.warn("cost-unused", place, message, "remove `cost`");
     }
@@ -149,7 +152,8 @@ fn misfits(report: &mut Report, fields: &Fields<'_>, algorithm: Option<&str>) {
 fn tier_fits(report: &mut Report, tier: &Fields<'_>, (own, policy): (bool, Option<&str>)) {
     match (limit::algorithm(tier), policy) {
         (Some((name, place)), Some(policy)) if name != policy => {
-            let message = format!("the tier counts by `{name}` where the policy counts by `{policy}`");
+            let message =
+                format!("the tier counts by `{name}` where the policy counts by `{policy}`");
             let fix = format!("write the tier's `{policy}`, or make another policy");
             report.error("tier-changes-algorithm", place, message, fix);
         }

@@ -21,7 +21,11 @@ pub(super) struct Draft<'t> {
 }
 
 /// Reads the tiers' fields and callers; nothing if the list itself is bad.
-pub(super) fn read<'t>(report: &mut Report, known: &Known, node: Node<'t>) -> Option<Vec<Draft<'t>>> {
+pub(super) fn read<'t>(
+    report: &mut Report,
+    known: &Known,
+    node: Node<'t>,
+) -> Option<Vec<Draft<'t>>> {
     let wanted = "a list such as [ { when = { plan = \"gold\" }, window = \"100 per 1s\" } ]";
     let items = node.items(report, wanted)?;
     if let Some(extra) = items.get(TIERS_MAX) {
@@ -66,7 +70,8 @@ fn asked(
         report.error("bad-value", node.place, message, "name at least one value");
         return None;
     }
-    let normal = |(item, text): (Node<'_>, &str)| known.normal(report, key.text, (item.place, text));
+    let normal =
+        |(item, text): (Node<'_>, &str)| known.normal(report, key.text, (item.place, text));
     let values: Vec<_> = texts.into_iter().map(normal).collect();
     let values: Option<Vec<Name>> = values.into_iter().map(|value| value.map(Name::from)).collect();
     Some((named.then(|| key.text.into())?, values?))

@@ -75,8 +75,10 @@ fn each(report: &mut Report, node: Node<'_>) -> Option<Vec<Name>> {
 /// A list of texts; one text alone is not a list.
 fn texts<'t>(report: &mut Report, node: Node<'t>, wanted: &str) -> Option<Vec<(Place, &'t str)>> {
     let items = node.items(report, wanted)?;
-    let texts: Vec<_> =
-        items.iter().map(|item| Some((item.place, item.text(report, "an attribute's name")?))).collect();
+    let texts: Vec<_> = items
+        .iter()
+        .map(|item| Some((item.place, item.text(report, "an attribute's name")?)))
+        .collect();
     texts.into_iter().collect()
 }
 

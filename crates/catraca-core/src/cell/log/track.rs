@@ -1,6 +1,8 @@
-//! One window's units as a run of variable-length gaps: about three bytes a request instead of sixteen.
+//! One window's units as a run of variable-length gaps: about three bytes a request instead of
+//! sixteen.
 //!
-//! An entry is `gap << 1 | many`, then the units if there are many. Gaps are microseconds since the entry before.
+//! An entry is `gap << 1 | many`, then the units if there are many. Gaps are microseconds since the
+//! entry before.
 //! Must not reorder: entries only leave at the front and come at the back.
 
 use crate::limit::{EXACT_MAX, WindowTerms};
@@ -178,7 +180,8 @@ impl Track {
         self.bytes.extend_from_slice(&entry[..length]);
     }
 
-    /// Reuses what has left at the front before it grows, and grows by an eighth: a full window stays near its size.
+    /// Reuses what has left at the front before it grows, and grows by an eighth: a full window
+    /// stays near its size.
     fn make_room(&mut self, more: usize) {
         let length = self.bytes.len();
         if length + more <= self.bytes.capacity() {

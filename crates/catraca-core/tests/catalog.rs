@@ -1,0 +1,15 @@
+//! The catalog's reader against texts: good ones, every kind of bad one, and broken bytes.
+//!
+//! Each file of `fixtures/catalog/codes` is named after the code it must give, and beside it lies all
+//! that is said about it. `CATRACA_BLESS=1` writes those files again, for a reader to judge.
+
+#[path = "catalog/codes.rs"]
+mod codes;
+#[path = "catalog/good.rs"]
+mod good;
+#[path = "catalog/located.rs"]
+mod located;
+#[path = "catalog/robust.rs"]
+mod robust;
+#[path = "catalog/support.rs"]
+mod support;

@@ -1,0 +1,97 @@
+//! Every code is given by a text that deserves it, at its place, with its words and a fix.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use catraca_core::catalog::diagnostic::CODES;
+use catraca_core::catalog::read::{
+    CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, POLICIES_MAX, TIERS_MAX,
+};
+
+use crate::support::{codes, fixtures, said};
+
+/// Texts too large to keep as files, by the code that each must give alone.
+fn built() -> Vec<(&'static str, String)> {
+    let policy = |at| format!("[policy.p{at}]\nby = []\nwindow = \"1 per 1s\"\n");
+    let policies = |count| (0..count).map(policy).collect::<String>();
+    let names: Vec<_> = (0..=GATE_POLICIES_MAX).map(|at| format!("\"p{at}\"")).collect();
+    let tier = |at| format!("{{ when = {{ plan = \"{at}\" }}, cost = 1 }}, ");
+    let tiers: String = (0..=TIERS_MAX).map(tier).collect();
+    let files: String = (0..=FILES_MAX).map(|at| format!("#--- f{at}\n")).collect();
+    let included: Vec<_> = (0..FILES_MAX).map(|at| format!("\"f{at}\"")).collect();
+    vec![
+        ("too-large", "#".repeat(CATALOG_BYTES_MAX + 1)),
+        ("too-many-policies", policies(POLICIES_MAX + 1)),
+        (
+            "too-many-policies",
+            format!("{}[gate.all]\npolicies = [{}]\n", policies(64), names.join(", ")),
+        ),
+        ("too-many-tiers", format!("{}tier = [{tiers}]\n", policies(1))),
+        ("too-many-files", format!("include = [{}]\n{files}", included.join(", "))),
+    ]
+}
+
+///
+#[test]
+fn each_fixture_gives_its_code_and_exactly_what_lies_beside_it() {
+    let bless = std::env::var_os("CATRACA_BLESS").is_some();
+    for (code, text) in kept() {
+        let found = said(&text);
+        assert!(found.iter().any(|found| found.code == code), "{code}: {found:#?}");
+        let shown: String = found.iter().map(|found| format!("{found}\n")).collect();
+        let path = fixtures().join("codes").join(format!("{code}.expected"));
+        if bless {
+            fs::write(&path, &shown).unwrap();
+        }
+        assert_eq!(shown, fs::read_to_string(&path).unwrap(), "{code}");
+    }
+}
+
+#[test]
+fn each_text_too_large_to_keep_gives_its_code_alone() {
+    for (code, text) in built() {
+        assert_eq!(codes(&text), [code]);
+    }
+}
+
+#[test]
+fn every_code_is_given_by_some_text_and_no_other_is() {
+    let kept: BTreeSet<String> = kept().into_iter().map(|(code, _)| code).collect();
+    let built = built().into_iter().map(|(code, _)| code.to_owned());
+    let given: BTreeSet<String> = kept.into_iter().chain(built).collect();
+    let known: BTreeSet<String> = CODES.iter().map(|(code, _)| (*code).to_owned()).collect();
+    assert_eq!(given, known);
+    assert!(CODES.is_sorted(), "the list is in alphabetical order");
+}
+
+#[test]
+fn every_diagnostic_names_its_text_and_a_fix() {
+    for (code, text) in kept() {
+        for found in said(&text) {
+            assert!(found.fix.as_ref().is_some_and(|fix| !fix.is_empty()), "{code}: {found}");
+            assert!(found.to_string().contains(&found.text), "{code}: {found}");
+            assert!(found.line >= 1 && found.column >= 1, "{code}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_is_said_is_bounded() {
+    let text: String = (0..DIAGNOSTICS_MAX + 10).map(|at| format!("[x{at}]\n")).collect();
+    assert_eq!(codes(&text).len(), DIAGNOSTICS_MAX);
+}
+
+/// The fixtures, by the code each must give.
+fn kept() -> Vec<(String, String)> {
+    let files = fs::read_dir(fixtures().join("codes")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let texts = paths.filter(|path| path.extension().is_some_and(|name| name == "toml"));
+    let mut kept: Vec<_> = texts
+        .map(|path| {
+            let code = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (code, fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    kept.sort();
+    kept
+}

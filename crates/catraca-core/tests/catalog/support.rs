@@ -1,0 +1,48 @@
+//! Reads fixtures: one text may hold several files, each after a line `#--- name`.
+//!
+//! Must not judge what was read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
+use catraca_core::catalog::read::{Reading, read};
+
+/// The folder of fixtures.
+pub fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/catalog")
+}
+
+/// A fixture's text.
+pub fn fixture(name: &str) -> String {
+    let path = fixtures().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Reads a catalog of several files, the first of which is `catalog.toml`.
+pub fn read_text(text: &str) -> Result<Reading, Diagnostics> {
+    let mut parts = text.split("#--- ");
+    let root = parts.next().unwrap_or_default();
+    let others: BTreeMap<&str, &str> = parts.filter_map(|part| part.split_once('\n')).collect();
+    read("catalog.toml", root, &mut |name| {
+        others.get(name).map(|text| (*text).to_owned()).ok_or_else(|| "no such file".to_owned())
+    })
+}
+
+/// Everything that is said about a catalog, refused or not.
+pub fn said(text: &str) -> Vec<Diagnostic> {
+    match read_text(text) {
+        Ok(reading) => reading.warnings,
+        Err(refused) => refused.all,
+    }
+}
+
+/// The codes of everything that is said about a catalog.
+pub fn codes(text: &str) -> Vec<&'static str> {
+    said(text).iter().map(|found| found.code).collect()
+}
+
+/// A catalog that must be read.
+pub fn must_read(text: &str) -> Reading {
+    read_text(text).unwrap_or_else(|refused| panic!("{refused}"))
+}

@@ -1,0 +1,125 @@
+//! The least of the Redis protocol that tests need: requests out, replies in, over a Unix socket.
+//!
+//! Must not be used outside tests: no timeouts, no reconnects, no limits on what a server sends.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// A reply of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A status or a string.
+    Bytes(Vec<u8>),
+    /// Several replies.
+    Array(Vec<Self>),
+    /// A refusal.
+    Error(String),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the socket of a server.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        Ok(Self { stream: BufReader::new(UnixStream::connect(socket)?) })
+    }
+
+    /// Sends one command and reads its reply.
+    pub fn call(&mut self, command: &[&[u8]]) -> io::Result<Value> {
+        self.send(command)?;
+        self.receive()
+    }
+
+    /// Sends one command; `receive` must follow, once per command, in order.
+    pub fn send(&mut self, command: &[&[u8]]) -> io::Result<()> {
+        let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
+        for part in command {
+            bytes.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
+            bytes.extend_from_slice(part);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.stream.get_mut().write_all(&bytes)
+    }
+
+    /// Reads one reply.
+    pub fn receive(&mut self) -> io::Result<Value> {
+        let line = self.line()?;
+        let (kind, rest) = line.split_at_checked(1).ok_or_else(|| broken(&line))?;
+        match kind {
+            "+" => Ok(Value::Bytes(rest.as_bytes().to_vec())),
+            "-" => Ok(Value::Error(rest.to_owned())),
+            ":" => number(rest).map(Value::Int),
+            "$" => self.bulk(number(rest)?),
+            "*" => self.array(number(rest)?),
+            _ => Err(broken(&line)),
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        line.strip_suffix("\r\n").map(str::to_owned).ok_or_else(|| broken(&line))
+    }
+
+    fn bulk(&mut self, length: i64) -> io::Result<Value> {
+        let Ok(length) = usize::try_from(length) else { return Ok(Value::Null) };
+        let mut bytes = vec![0; length + 2];
+        self.stream.read_exact(&mut bytes)?;
+        bytes.truncate(length);
+        Ok(Value::Bytes(bytes))
+    }
+
+    fn array(&mut self, length: i64) -> io::Result<Value> {
+        if length < 0 {
+            return Ok(Value::Null);
+        }
+        let items: io::Result<Vec<Value>> = (0..length).map(|_| self.receive()).collect();
+        items.map(Value::Array)
+    }
+}
+
+fn number(text: &str) -> io::Result<i64> {
+    text.parse().map_err(|_| broken(text))
+}
+
+fn broken(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("not a reply: `{text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client makes of these bytes.
+    fn read(bytes: &[u8]) -> io::Result<Value> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(bytes).unwrap();
+        drop(theirs);
+        Client { stream: BufReader::new(ours) }.receive()
+    }
+
+    #[test]
+    fn every_kind_of_reply_is_read() {
+        let array = Value::Array(vec![Value::Int(-3), Value::Bytes(b"a\r\n".to_vec()), Value::Null]);
+        assert_eq!(read(b"*3\r\n:-3\r\n$3\r\na\r\n\r\n$-1\r\n").unwrap(), array);
+        assert_eq!(read(b"+OK\r\n").unwrap(), Value::Bytes(b"OK".to_vec()));
+        assert_eq!(read(b"-ERR no\r\n").unwrap(), Value::Error("ERR no".to_owned()));
+        assert_eq!(read(b"*-1\r\n").unwrap(), Value::Null);
+    }
+
+    #[test]
+    fn what_is_no_reply_is_an_error() {
+        for bytes in [&b""[..], b"\r\n", b":x\r\n", b"?1\r\n", b":1", b"*2\r\n:1\r\n", b"$5\r\nab"] {
+            assert!(read(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}
