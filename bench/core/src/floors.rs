@@ -8,12 +8,12 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 
-use crate::subject::{BURST, REFILL_PER_SECOND, Subject};
+use crate::subject::{BURST, SECONDS_PER_UNIT, Subject};
 
 const SHARDS: usize = 64;
 
 /// Nanoseconds that one unit takes to come back.
-const STEP: u64 = 1_000_000_000 / REFILL_PER_SECOND as u64;
+const STEP: u64 = SECONDS_PER_UNIT as u64 * 1_000_000_000;
 
 /// How far ahead of now a key's arrival time may run: the burst, in time.
 const TOLERANCE: u64 = STEP * BURST as u64;

@@ -10,7 +10,6 @@ mod floors;
 mod keys;
 mod machine;
 mod measure;
-#[cfg(feature = "ours")]
 mod ours;
 mod parts;
 mod peers;

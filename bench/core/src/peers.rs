@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
@@ -11,7 +11,7 @@ use governor::{Quota, RateLimiter};
 use throttlecrab::{AdaptiveStore, PeriodicStore, Store};
 
 use crate::keys::KEY_LEN;
-use crate::subject::{BURST, REFILL_PER_SECOND, Subject};
+use crate::subject::{BURST, SECONDS_PER_UNIT, Subject};
 
 type Keyed<K> = RateLimiter<K, DashMapStateStore<K>, DefaultClock>;
 
@@ -50,8 +50,9 @@ impl Subject for GovernorArray {
 }
 
 fn quota() -> Quota {
-    let above_zero = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-    Quota::per_second(above_zero(REFILL_PER_SECOND)).allow_burst(above_zero(BURST))
+    let period = Duration::from_secs(u64::from(SECONDS_PER_UNIT));
+    let burst = NonZeroU32::new(BURST).unwrap_or(NonZeroU32::MIN);
+    Quota::with_period(period).expect("a period above zero").allow_burst(burst)
 }
 
 /// throttlecrab behind a mutex, because its API takes `&mut self`.
@@ -80,9 +81,9 @@ impl<S: Store> Throttlecrab<S> {
 impl<S: Store + Send> Subject for Throttlecrab<S> {
     #[inline]
     fn hit(&self, key: &str) -> bool {
-        let (burst, refill) = (i64::from(BURST), i64::from(REFILL_PER_SECOND));
+        let (burst, period) = (i64::from(BURST), i64::from(SECONDS_PER_UNIT));
         let mut limiter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let verdict = limiter.rate_limit(key, burst, refill, 1, 1, SystemTime::now());
+        let verdict = limiter.rate_limit(key, burst, 1, period, 1, SystemTime::now());
         verdict.is_ok_and(|(allowed, _)| allowed)
     }
 }

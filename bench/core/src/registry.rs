@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::case::Case;
 use crate::floors::{Flat, Sharded};
 use crate::measure::{self, Measure};
+use crate::ours;
 use crate::parts::{InstantClock, Loop, TwoAhash};
 use crate::peers::{GovernorArray, GovernorString, Throttlecrab};
 use crate::results::Figures;
@@ -66,22 +67,15 @@ pub const SUBJECTS: &[Entry] = &[
     Entry::decider("throttlecrab-adaptive"),
     Entry::decider(FLOOR),
     Entry::decider("flat-fp64-gcra"),
-    #[cfg(feature = "ours")]
     Entry::decider("catraca-store"),
-    #[cfg(feature = "ours")]
     Entry::decider("catraca-store+digest+clock"),
-    #[cfg(feature = "ours")]
     Entry::decider("catraca-engine"),
-    #[cfg(feature = "ours")]
     Entry { per_key: 60, ..Entry::decider("catraca-engine-window") },
     Entry::part("loop"),
     Entry::part("floor-clock"),
     Entry::part("floor-fingerprint"),
-    #[cfg(feature = "ours")]
     Entry::part("clock"),
-    #[cfg(feature = "ours")]
     Entry::part("digest"),
-    #[cfg(feature = "ours")]
     Entry { role: Role::Windows, ..Entry::decider("catraca-window") },
 ];
 
@@ -98,7 +92,7 @@ pub fn measure(entry: &Entry, case: Case, quick: bool) -> Option<Figures> {
         }
         Case::Fill => run(entry.name, measure::Fill),
         Case::Steps => run(entry.name, measure::Steps { quick }),
-        Case::Window { limit } => windows(limit, quick),
+        Case::Window { limit } => ours::windows(limit, quick),
     }
 }
 
@@ -114,21 +108,8 @@ fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
         "loop" => measure.run(|_| Loop),
         "floor-clock" => measure.run(|_| InstantClock(Instant::now())),
         "floor-fingerprint" => measure.run(|_| TwoAhash::default()),
-        _ => return run_ours(name, measure),
+        _ => return ours::run(name, measure),
     })
-}
-
-#[cfg(feature = "ours")]
-use crate::ours::{run as run_ours, windows};
-
-#[cfg(not(feature = "ours"))]
-fn run_ours<M: Measure>(_: &str, _: M) -> Option<Figures> {
-    None
-}
-
-#[cfg(not(feature = "ours"))]
-fn windows(_: u64, _: bool) -> Option<Figures> {
-    None
 }
 
 #[cfg(test)]

@@ -79,12 +79,23 @@ fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>,
         reason: reply.map_or(Reason::Missing, |reply| reason(reply.verdict)),
         limit: reply.and_then(|reply| reply.limit),
         remaining: free.map(|free| if blocked { 0 } else { free.max(0) }),
+        window: selected.terms.zip(reply).and_then(|(terms, reply)| window(&terms.limit, reply.limit?)),
         balance: free.filter(|_| is_bucket),
         reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
         retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),
         blocked_until: reply.and_then(|reply| ends(reply.block.as_ref()?.until)),
         charged: reply.map_or(0, |reply| reply.charged),
         mode: selected.mode,
+    }
+}
+
+/// The time that the shown limit speaks of.
+fn window(limit: &Limit, shown: i64) -> Option<Span> {
+    match limit {
+        Limit::Bucket(terms) => Some(terms.time_to_fill()),
+        Limit::Window(all) => all.iter().find(|w| w.limit == shown).map(|w| w.span),
+        Limit::Fixed(terms) => Some(terms.span),
+        Limit::Inflight(_) | Limit::Unlimited => None,
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Row {
     pub limit: Option<i64>,
     /// What is left of it.
     pub remaining: Option<i64>,
+    /// The time that the limit speaks of: the window, or how long a bucket takes to fill.
+    pub window: Option<Span>,
     /// The signed balance, for buckets.
     pub balance: Option<i64>,
     /// Until the full quota is back and no block stands.

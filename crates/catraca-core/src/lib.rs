@@ -33,6 +33,7 @@ pub mod price;
 pub mod rate;
 pub mod refusal;
 pub mod request;
+pub mod route;
 pub mod run;
 pub mod select;
 pub mod settle;

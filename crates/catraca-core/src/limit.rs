@@ -109,6 +109,11 @@ impl BucketTerms {
         self.size - EXACT_MAX / self.period
     }
 
+    /// How long an empty bucket takes to fill.
+    pub fn time_to_fill(&self) -> Span {
+        Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
+    }
+
     /// A fingerprint of the refill, so that a cell knows under which terms its remainder was
     /// counted.
     pub fn tag(&self) -> u32 {

@@ -1,1 +1,47 @@
-fn main() {}
+//! The `catraca` binary: reads the command line, runs one verb and exits with its code.
+//!
+//! Must not hold the work itself: every verb is a file in `cmd`.
+
+mod args;
+mod cmd;
+mod exit;
+mod render;
+
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Verb};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(exit) => exit.into(),
+        // Whoever read our output has seen enough, as `head` does.
+        Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
+        Err(error) => {
+            eprintln!("catraca: {error:#}");
+            Exit::Wrong.into()
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<Exit> {
+    match &args.verb {
+        Some(Verb::Lint(args)) => cmd::lint::run(args),
+        Some(Verb::Test(args)) => cmd::test::run(args),
+        Some(Verb::Explain(args)) => cmd::explain::run(args),
+        Some(Verb::Simulate(args)) => cmd::simulate::run(args),
+        None => {
+            Args::command().print_help()?;
+            Ok(Exit::Yes)
+        }
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}

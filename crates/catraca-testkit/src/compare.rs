@@ -4,3 +4,8 @@
 
 pub mod answer;
 pub mod model;
+pub mod real;
+pub mod run;
+mod words;
+
+pub use run::{Mismatch, Tally, story};

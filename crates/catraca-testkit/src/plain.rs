@@ -81,13 +81,14 @@ mod tests {
 
     #[test]
     fn a_forgotten_cell_is_hidden_and_comes_back_with_the_clock() {
-        let terms = BucketTerms { size: 2, tokens: 1, period: 1_000_000, debt: false };
+        let terms = BucketTerms { size: 2, tokens: 1, period: 1_000_000 };
         let (key, start) = (Key::from_bytes([1; 16]), Time::from_micros(5_000_000));
         let mut bucket = Bucket::full(&terms, start);
         bucket.take(&terms, 1);
         let mut cells = PlainCells::default();
         assert!(cells.put(key, bucket, start));
-        let mut sees = |micros| Pool::<Bucket>::get(&mut cells, key, Time::from_micros(micros)).is_some();
+        let mut sees =
+            |micros| Pool::<Bucket>::get(&mut cells, key, Time::from_micros(micros)).is_some();
         assert!(sees(5_999_999));
         assert!(!sees(6_000_000));
         assert!(sees(5_999_999));

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_reply_is_read() {
-        let array = Value::Array(vec![Value::Int(-3), Value::Bytes(b"a\r\n".to_vec()), Value::Null]);
+        let array =
+            Value::Array(vec![Value::Int(-3), Value::Bytes(b"a\r\n".to_vec()), Value::Null]);
         assert_eq!(read(b"*3\r\n:-3\r\n$3\r\na\r\n\r\n$-1\r\n").unwrap(), array);
         assert_eq!(read(b"+OK\r\n").unwrap(), Value::Bytes(b"OK".to_vec()));
         assert_eq!(read(b"-ERR no\r\n").unwrap(), Value::Error("ERR no".to_owned()));
@@ -118,7 +119,8 @@ mod tests {
 
     #[test]
     fn what_is_no_reply_is_an_error() {
-        for bytes in [&b""[..], b"\r\n", b":x\r\n", b"?1\r\n", b":1", b"*2\r\n:1\r\n", b"$5\r\nab"] {
+        for bytes in [&b""[..], b"\r\n", b":x\r\n", b"?1\r\n", b":1", b"*2\r\n:1\r\n", b"$5\r\nab"]
+        {
             assert!(read(bytes).is_err(), "{bytes:?}");
         }
     }

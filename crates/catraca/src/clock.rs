@@ -116,7 +116,7 @@ mod tests {
         assert!(!second.is_forever());
     }
 
-    /// covers: S27
+    ///
     #[test]
     fn a_step_of_the_wall_clock_is_seen_and_does_not_count() {
         let honest = SystemClock::new();

@@ -80,12 +80,13 @@ impl fmt::Display for Severity {
     }
 }
 
-/// The offending text is always shown: in the message if it has it, else before it.
+/// The offending text is always shown: in the message if it quotes it, else before it.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, severity, code, message, .. } = self;
         write!(f, "{file}:{line}:{column}: {severity}[{code}]: ")?;
-        if !message.contains(&self.text) {
+        let quoted = format!("`{}`", self.text.trim_matches('"'));
+        if !self.text.is_empty() && !message.contains(&quoted) {
             write!(f, "`{}`: ", self.text)?;
         }
         f.write_str(message)?;

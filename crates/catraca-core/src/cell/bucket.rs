@@ -73,7 +73,9 @@ impl Bucket {
             return self.at;
         }
         let missing = (tokens - self.tokens) * terms.period - self.rem;
-        self.at.after(Span::from_micros(ceil_div(missing, terms.tokens)))
+        let rounds_down = planted(Bug::RetryRoundsDown);
+        let wait = if rounds_down { missing / terms.tokens } else { ceil_div(missing, terms.tokens) };
+        self.at.after(Span::from_micros(wait))
     }
 }
 

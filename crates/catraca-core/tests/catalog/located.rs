@@ -6,7 +6,6 @@ use crate::support::{codes, fixture, read_text, said};
 
 /// Each mistake of `twenty.toml`: line, column, code, offending text.
 const TWENTY: [(usize, usize, &str, &str); 20] = [
-    (2, 11, "unknown-policy", "\"fallbck\""),
     (6, 1, "unknown-field", "windw"),
     (10, 10, "wrong-type", "\"ip\""),
     (15, 10, "bad-rate", "\"10 every 15m\""),
@@ -25,7 +24,8 @@ const TWENTY: [(usize, usize, &str, &str); 20] = [
     (56, 25, "unknown-policy", "\"nobdy\""),
     (59, 9, "bad-route", "\"PSOT /api\""),
     (60, 9, "unknown-gate", "\"sme\""),
-    (63, 11, "always-private", "false"),
+    (66, 9, "bad-address", "\"203.0.113.7/24\""),
+    (68, 2, "unknown-section", "servr"),
 ];
 
 /// covers: X-23
@@ -40,4 +40,82 @@ fn twenty_mistakes_give_twenty_located_errors() {
     assert_eq!(found, TWENTY);
     assert_eq!(refused.errors().count(), 20);
     assert!(refused.all.iter().all(|found| found.file == "catalog.toml" && found.fix.is_some()));
+}
+
+#[test]
+fn a_diagnostic_reads_like_a_compiler() {
+    let found = &said("[policy.login]\nby     = [\"ip\"]\nwindw  = \"10 per 15m\"\n")[0];
+    assert_eq!(
+        found.to_string(),
+        "catalog.toml:1:9: error[no-limit]: `login`: the policy limits nothing: no window, bucket, \
+         fixed, inflight or ban\n  fix: add a limit such as window = \"10 per 15m\""
+    );
+    assert_eq!((found.start, found.end, &*found.line_text), (8, 13, "[policy.login]"));
+}
+
+#[test]
+fn columns_count_characters() {
+    let text = "\u{feff}default = \"ação\"\r\n[policy.a]\r\nby = [\"ip\"]\r\ngroup = \"ção\"\r\nwindow = 5\r\n";
+    let places: Vec<_> = said(text).iter().map(|found| (found.line, found.column)).collect();
+    assert_eq!(places, [(1, 11), (4, 9), (5, 10)]);
+    let found = &said("[policy.a]\nmessage = \"ção\" # ã\nby = []\nfixed = \"1 per 1s\"\nnó = 1\n")[0];
+    assert_eq!((found.code, &*found.text), ("syntax", "ó"));
+    let found = &said("[[blocklist]]\nrange = \"1.2.3.4\"\n'nó' = { ção = 1 }\n");
+    assert!(found.iter().any(|found| (found.line, found.column) == (3, 1)), "{found:?}");
+    let found = &said("server = { \"ção\" = 1, nada = 99999999999999999999 }\n")[0];
+    assert_eq!((found.line, found.column), (1, 30));
+}
+
+#[test]
+fn files_are_told_apart_and_come_in_the_order_of_reading() {
+    let text = "include = [\"z.toml\", \"a.toml\"]\n[x]\n#--- a.toml\n[x]\n#--- z.toml\n\n[x]\n";
+    let places: Vec<_> = said(text).into_iter().map(|found| (found.file, found.line)).collect();
+    let wanted = [("catalog.toml", 2), ("z.toml", 2), ("a.toml", 1)];
+    assert_eq!(places, wanted.map(|(file, line)| (file.to_owned(), line)));
+}
+
+/// covers: B-14
+#[test]
+fn a_private_value_is_never_shown() {
+    let text = "[attribute.payer]\nkind = \"cpf_cnpj\"\n[[blocklist]]\nattribute = \"payer\"\nvalue = \"529.982.247-2\"\n";
+    let found = said(text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&*found[0].text, &*found[0].line_text), ("***************", "value = ***************"));
+    assert!(!format!("{found:?}").contains("529"));
+}
+
+#[test]
+fn warnings_do_not_refuse() {
+    let text = "[policy.a]\nby = []\nwindow = \"1 per 1h\"\nblock = \"1m\"\n";
+    let warnings = read_text(text).unwrap().warnings;
+    let found: Vec<_> = warnings.iter().map(|found| (found.severity, found.code)).collect();
+    assert_eq!(found, [(Severity::Warning, "block-below-window")]);
+    assert!(warnings[0].to_string().starts_with("catalog.toml:4:1: warning[block-below-window]: "));
+}
+
+#[test]
+fn one_mistake_is_said_once() {
+    for (text, wanted) in [
+        // A bad limit is not a missing one, nor is a bad key.
+        ("by = [\"ip\"]\nwindow = \"x\"\ncount_denied = true\n", "bad-rate"),
+        ("by = 5\nwindow = \"1 per 1s\"\n", "wrong-type"),
+        ("by = []\nban = [ { when = \"status ==\", for = \"1m\" } ]\n", "bad-condition"),
+        ("by = []\ntier = 5\n", "wrong-type"),
+        ("by = []\nbucket = { size = 1, refill = 5 }\ndebt = true\ncost = { x = 1 }\nreserve = 1\n", "bad-status wrong-type"),
+    ] {
+        let mut found = codes(&format!("[policy.a]\n{text}[gate.all]\npolicies = [\"a\"]\n"));
+        found.sort_unstable();
+        assert_eq!(found.join(" "), wanted, "{text}");
+    }
+}
+
+#[test]
+fn damage_hides_only_itself() {
+    // An open bracket swallows what follows, for the parser but not for the reader.
+    let text = "[policy.a]\nby = [\"ip\"\nwindow = 5\n[policy.b]\nby = []\nwindow = 5\n[gate.g]\npolicies = [\"a\", \"c\"]\n";
+    let found: Vec<_> = said(text).iter().map(|found| (found.line, found.code)).collect();
+    assert_eq!(found, [(3, "syntax"), (6, "wrong-type"), (8, "unknown-policy")]);
+    // A name that could not be read is not called unknown.
+    let text = "[policy.a\nby = []\n[gate.g]\npolicies = [\"a\"]\n";
+    assert_eq!(codes(text), ["syntax"]);
 }

@@ -65,8 +65,16 @@ impl Model {
     }
 }
 
+/// Without what only the oracle notes.
 fn decided(decision: Result<Decision, Refusal>) -> Answer {
-    decision.map_or_else(refused, Answer::Decided)
+    let mut decision = match decision {
+        Ok(decision) => decision,
+        Err(refusal) => return refused(refusal),
+    };
+    for row in &mut decision.rows {
+        row.endless = false;
+    }
+    Answer::Decided(decision)
 }
 
 fn refused(refusal: Refusal) -> Answer {

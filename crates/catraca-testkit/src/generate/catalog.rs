@@ -4,7 +4,9 @@
 
 use super::dice::Dice;
 use super::policy;
-use crate::oracle::catalog::{Catalog, Cost, Gate, Policy};
+use super::story::START;
+use crate::oracle::FOREVER;
+use crate::oracle::catalog::{Catalog, Cost, Gate, Listed, Policy};
 
 /// A random catalog of one to five policies.
 pub fn catalog(dice: &mut Dice) -> Catalog {
@@ -20,7 +22,20 @@ pub fn catalog(dice: &mut Dice) -> Catalog {
     }
     let gates = vec![gate(dice, "g0", count), gate(dice, "g1", count)];
     let default = dice.maybe(20, |dice| format!("p{}", dice.within(0, count - 1)));
-    Catalog { policies, gates, default, ..Catalog::default() }
+    let mut allowlist = Vec::new();
+    let mut blocklist = Vec::new();
+    if dice.chance(10) {
+        allowlist.extend(dice.maybe(50, listed));
+        blocklist.extend(dice.maybe(70, listed));
+    }
+    Catalog { policies, gates, default, allowlist, blocklist }
+}
+
+/// An entry for one value, for good or for a while.
+fn listed(dice: &mut Dice) -> Listed {
+    let (attribute, value) = dice.pick(&[("ip", "192.0.2.2"), ("user", "b"), ("org", "x")]);
+    let until = if dice.chance(50) { FOREVER } else { START + dice.within(1, 600) * 1_000_000 };
+    Listed { attribute: attribute.to_owned(), value: value.to_owned(), until }
 }
 
 /// A gate over some of the policies, in any order.

@@ -29,8 +29,17 @@ pub fn toml(catalog: &Catalog) -> String {
 
 fn write_list(text: &mut String, name: &str, entries: &[Listed]) {
     for entry in entries {
-        let _ = writeln!(text, "\n[[{name}]]\n{} = {}", entry.attribute, quoted(&entry.value));
+        let (attribute, value) = (quoted(&entry.attribute), quoted(&entry.value));
+        let _ = writeln!(text, "\n[[{name}]]\nattribute = {attribute}\nvalue = {value}");
+        optional(text, "until", (entry.until != FOREVER).then(|| quoted(&instant(entry.until))));
     }
+}
+
+/// An instant of the day on which every story begins.
+fn instant(at: Micros) -> String {
+    let (day, second) = (at / 86_400_000_000, at / 1_000_000 % 86_400);
+    assert_eq!((day, at % 1_000_000), (19_675, 0), "a whole second of 2023-11-14");
+    format!("2023-11-14T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 fn write_policy(text: &mut String, policy: &Policy) {
@@ -82,6 +91,9 @@ fn write_manners(text: &mut String, policy: &Policy) {
 }
 
 fn write_rules(text: &mut String, policy: &Policy) {
+    // Bans come thicker than in life, so the storm guard must stay out of the way.
+    let judged = !policy.bans.is_empty() || policy.watch.is_some();
+    optional(text, "ban_storm", judged.then(|| rate(1_000_000, 60_000_000)));
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
     let bans = policy.bans.iter().map(ban).collect();
     optional(text, "ban", (!policy.bans.is_empty()).then(|| list(bans)));

@@ -120,8 +120,6 @@ pub enum Settled {
 pub struct Paid {
     /// The policy.
     pub policy: String,
-    /// The attribute of an `each` policy.
-    pub attribute: Option<String>,
     /// Units.
     pub charged: i64,
     /// What is free after it, below zero if it owes; none where nothing is counted.

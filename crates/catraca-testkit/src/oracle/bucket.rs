@@ -58,10 +58,12 @@ impl Bucket {
         self.write(terms, balance - Ratio::whole(units), now);
     }
 
-    /// Gives `units` back, up to the size.
-    pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) {
-        let balance = self.balance(terms, now) + Ratio::whole(units);
-        self.write(terms, balance.min(Ratio::whole(terms.size)), now);
+    /// Gives `units` back, up to the size; says how many whole tokens fitted.
+    pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) -> i64 {
+        let before = self.balance(terms, now);
+        let after = Ratio::whole(terms.size).min(before + Ratio::whole(units));
+        self.write(terms, after, now);
+        after.floor() - before.floor()
     }
 
     /// Takes all whole tokens; says how many.

@@ -108,13 +108,12 @@ impl Cell {
         }
     }
 
-    /// Gives back `units` of a check made at `instant`; says how many count as given.
+    /// Gives back `units` of a check made at `instant`; says how many were given.
     pub fn refund(&mut self, terms: &InForce, units: i64, instant: Micros, now: Micros) -> i64 {
         match *terms.algorithm {
             Algorithm::None | Algorithm::Inflight(_) => 0,
             Algorithm::Bucket { size, count, period } => {
-                self.bucket.give(terms.bucket(size, count, period), units, now);
-                units
+                self.bucket.give(terms.bucket(size, count, period), units, now)
             }
             Algorithm::Window(ref windows) => self.window.refund(windows, units, instant, now),
             Algorithm::Fixed { limit, span, aligned } => {

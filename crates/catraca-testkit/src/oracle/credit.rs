@@ -49,11 +49,8 @@ impl World {
     /// Gives `amount` to one bucket; says how much of it fitted.
     fn give(&mut self, held: &Held, terms: &InForce, amount: i64, now: Micros) -> i64 {
         let Algorithm::Bucket { size, count, period } = *terms.algorithm else { return 0 };
-        let (terms, cell) =
-            (terms.bucket(size, count, period), self.cell_mut(&held.policy, &held.key));
-        let before = cell.bucket.free(terms, now);
-        cell.bucket.give(terms, amount, now);
-        cell.bucket.free(terms, now) - before
+        let terms = terms.bucket(size, count, period);
+        self.cell_mut(&held.policy, &held.key).bucket.give(terms, amount, now)
     }
 }
 

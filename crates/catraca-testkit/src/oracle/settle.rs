@@ -54,7 +54,6 @@ impl World {
         let cell = self.cell(&held.policy, &held.key);
         Paid {
             policy: held.policy.clone(),
-            attribute: held.attribute.clone(),
             charged,
             balance: cell.free(terms, now),
             blocked_until: cell.standing(terms, now).and_then(|block| finite(block.until)),

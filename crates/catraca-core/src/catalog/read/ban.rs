@@ -66,12 +66,18 @@ fn condition(report: &mut Report, node: Node<'_>) -> Option<Condition> {
         return None;
     }
     let compiled = Condition::compile(text);
-    let refuse = |why| {
-        let message = format!("the condition does not compile: {why}");
+    let refuse = |why: String| {
+        let message = format!("the condition does not compile: {}", located(&why));
         let fix = "write CEL over status, body, headers and subject, such as \"body.code == 5\"";
         report.error("bad-condition", node.place, message, fix);
     };
     compiled.map_err(refuse).ok()
+}
+
+/// The compiler's message, with the place in the condition in words.
+fn located(why: &str) -> String {
+    let place = why.strip_prefix("ERROR: <input>:1:").and_then(|rest| rest.split_once(": "));
+    place.map_or_else(|| why.to_owned(), |(at, why)| format!("at character {at}: {why}"))
 }
 
 /// How deeply the compiler would descend. Brackets in quoted texts count too: it is not worth
@@ -105,7 +111,7 @@ fn status(report: &mut Report, node: Node<'_>) -> Option<u16> {
     let status = node.integer(report, "a status such as 429")?;
     let found = u16::try_from(status).ok().filter(|status| (400..600).contains(status));
     if found.is_none() {
-        let message = format!("{status} does not tell a caller of a refusal");
+        let message = format!("`{status}` does not tell a caller of a refusal");
         report.error("bad-status", node.place, message, "write a status from 400 to 599");
     }
     found
@@ -162,7 +168,7 @@ fn above(report: &mut Report, node: Node<'_>) -> Option<Percent> {
 fn per(report: &mut Report, node: Node<'_>) -> Option<Span> {
     let per = scalar::duration(report, node)?;
     if per.micros() < SLICES as i64 {
-        let message = format!("{per} cannot be counted in {SLICES} slices");
+        let message = format!("`{per}` cannot be counted in {SLICES} slices");
         report.error("bad-duration", node.place, message, "write a duration such as \"24h\"");
         return None;
     }

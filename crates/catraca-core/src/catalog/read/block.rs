@@ -44,7 +44,7 @@ fn escalation(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
     let forget = forget.and_then(|node| scalar::duration(report, node));
     if let (Some(first), Some(max), Some(node)) = (first, max, fields.get("max")) {
         if max < first {
-            let message = format!("the longest block, {max}, is shorter than the first, {first}");
+            let message = format!("the longest block, `{max}`, is shorter than the first, `{first}`");
             let fix = format!("write max = \"{first}\" or longer");
             report.error("max-below-first", node.place, message, fix);
         }
@@ -55,7 +55,7 @@ fn escalation(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
 fn factor(report: &mut Report, node: Node<'_>) -> Option<i64> {
     let factor = node.integer(report, "a whole number of at least 1")?;
     if factor < 1 {
-        let message = format!("a factor of {factor} would shorten repeated blocks");
+        let message = format!("a factor of `{factor}` would shorten repeated blocks");
         report.error("bad-factor", node.place, message, "write 1 or more, such as 2");
         return None;
     }

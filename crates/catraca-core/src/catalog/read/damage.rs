@@ -84,6 +84,7 @@ impl Desk<'_, '_> {
     }
 
     fn syntax(&mut self, at: Range<usize>, shadow: Range<usize>, message: &str) {
+        let at = if at.is_empty() { around(self.text, at.start) } else { at };
         let says = (format!("not TOML: {message}"), fix(message).to_owned());
         self.report.damage("syntax", self.place(&at), self.place(&shadow), says);
     }
@@ -151,6 +152,17 @@ fn line_of(text: &str, at: usize) -> Range<usize> {
     let end =
         bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
     start..end
+}
+
+/// What stands where something is missing: the rest of the line, else what comes before.
+fn around(text: &str, at: usize) -> Range<usize> {
+    let rest = text.get(at..line_of(text, at).end).unwrap_or_default().trim_end();
+    if !rest.is_empty() {
+        return at..at + rest.len();
+    }
+    let end = text.get(..at).unwrap_or_default().trim_end().len();
+    let line = text.get(line_of(text, end).start..end).unwrap_or_default().trim_start();
+    end - line.len()..end
 }
 
 fn blank(bytes: &mut [u8]) {

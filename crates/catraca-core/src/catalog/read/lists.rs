@@ -28,7 +28,7 @@ pub(super) fn read(
 }
 
 fn entry(report: &mut Report, known: &Known, (item, list): (Node<'_>, &str)) -> Option<Entry> {
-    let fields = Fields::item(report, item, list, &FIELDS)?;
+    let fields = Fields::item(report, item, &format!("{list} entry"), &FIELDS)?;
     let what = what(report, known, &fields);
     let reason = fields.given("reason", |node| scalar::prose(report, node)).optional();
     let until = fields.given("until", |node| instant(report, node)).optional();

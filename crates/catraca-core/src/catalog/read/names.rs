@@ -16,11 +16,17 @@ pub(super) fn check_at(report: &mut Report, place: Place, name: &str, what: &str
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let fine = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
     if !fine {
-        let message = format!("`{}` cannot name a {what}", name.escape_debug());
+        let message = format!("`{}` cannot name {}", name.escape_debug(), an(what));
         let fix = format!("use 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`");
         report.error("bad-name", place, message, fix);
     }
     fine
+}
+
+/// A word with its article.
+pub(super) fn an(what: &str) -> String {
+    let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {what}")
 }
 
 /// A fix for a name that nobody knows: the nearest one, else all of them if they are few.

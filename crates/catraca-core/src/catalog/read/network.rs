@@ -21,7 +21,7 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     let mut network = Network::default();
     let Some((key, node)) = sections.single(report, "network") else { return network };
     let known = ["ipv6_prefix", "trusted_proxies"];
-    let Some(fields) = Fields::read(report, (key.place, node), "network", &known) else {
+    let Some(fields) = Fields::read(report, (key.place, node), "network section", &known) else {
         return network;
     };
     if let Some(prefix) = fields.get("ipv6_prefix").and_then(|node| prefix(report, node)) {
@@ -38,7 +38,7 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
 fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
     let prefix = node.integer(report, "a prefix from 32 to 128")?;
     if !IPV6_PREFIXES.contains(&prefix) {
-        let message = format!("{prefix} is no prefix to count IPv6 callers by");
+        let message = format!("`{prefix}` is no prefix to count IPv6 callers by");
         let fix = "write 64, or another prefix from 32 to 128";
         report.error("bad-prefix", node.place, message, fix);
         return None;

@@ -115,10 +115,10 @@ impl<'t> Fields<'t> {
         what: &str,
         known: &[&str],
     ) -> Option<Self> {
-        let wanted = format!("a table with the fields of a {what} ({})", known.join(", "));
-        let entries = node.entries(report, &wanted)?;
+        let what = names::an(what);
+        let entries = node.entries(report, &format!("a table with the fields of {what}"))?;
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.text)) {
-            let message = format!("a {what} has no field `{}`", key.text);
+            let message = format!("{what} has no field `{}`", key.text);
             report.error("unknown-field", key.place, message, names::suggest(key.text, known));
         }
         Some(Self { place, entries })

@@ -188,8 +188,8 @@ struct GoodAmounts {
 
 impl Amounts {
     fn read(report: &mut Report, fields: &Fields<'_>) -> Self {
-        let hold = ("hold-too-long", HOLD_MAX);
-        let remember = ("remember-too-long", REMEMBER_MAX);
+        let hold = ("hold-too-long", "a ticket may wait", HOLD_MAX);
+        let remember = ("remember-too-long", "a reference is kept", REMEMBER_MAX);
         Self {
             reserve: fields.given("reserve", |node| scalar::cost(report, node, 0)),
             hold: fields.given("hold", |node| at_most(report, node, hold)),
@@ -218,11 +218,11 @@ impl Amounts {
 fn at_most(
     report: &mut Report,
     node: Node<'_>,
-    (code, most): (&'static str, Span),
+    (code, what, most): (&'static str, &str, Span),
 ) -> Option<Span> {
     let span = scalar::duration(report, node)?;
     if span > most {
-        let message = format!("{span} is too long to keep what was promised");
+        let message = format!("`{span}` is longer than {what}");
         report.error(code, node.place, message, format!("write at most \"{most}\""));
         return None;
     }

@@ -79,12 +79,12 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>, least: i64) -> Option<i6
 fn between(report: &mut Report, node: Node<'_>, (least, most): (i64, i64)) -> Option<i64> {
     let number = node.integer(report, &format!("a whole number of at least {least}"))?;
     if number < least {
-        let message = format!("{number} is too small");
+        let message = format!("`{number}` is too small");
         report.error("bad-amount", node.place, message, format!("write at least {least}"));
         return None;
     }
     if number > most {
-        let message = format!("{number} is too large to be counted exactly");
+        let message = format!("`{number}` is too large to be counted exactly");
         report.error("inexact", node.place, message, format!("write at most {most}"));
         return None;
     }
@@ -105,7 +105,7 @@ pub(super) fn word<T: Copy>(report: &mut Report, node: Node<'_>, words: &[(&str,
 
 /// A name.
 pub(super) fn name(report: &mut Report, node: Node<'_>, what: &str) -> Option<Name> {
-    let text = node.text(report, &format!("the name of a {what}"))?;
+    let text = node.text(report, &format!("the name of {}", names::an(what)))?;
     names::check_at(report, node.place, text, what).then(|| text.into())
 }
 

@@ -1,0 +1,153 @@
+//! The command line, as a tour: every verb says what it is for and shows an example.
+//!
+//! Must not do anything: verbs are in `cmd`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+const TOUR: &str = "\
+A tour:
+  catraca lint shop.toml                                 is the catalog right?
+  catraca explain -c shop.toml login ip=198.51.100.7     what counts for this caller, and why?
+  catraca simulate -c shop.toml tuesday.jsonl            what would it have done last Tuesday?
+  catraca test shop.scenario.toml                        does it still do what we agreed on?
+
+Exit codes: 0 yes, 1 no (lint errors, a failing scenario), 2 the command line or its input is wrong.
+`catraca help VERB` says more.";
+
+/// One turnstile for any API: limits, prices, blocks and bans in one exact decision.
+#[derive(Debug, Parser)]
+#[command(name = "catraca", version, after_help = TOUR, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Say everything that is wrong with a catalog, and where
+    Lint(Lint),
+    /// Run scenarios: steps at instants, with the decisions they must get
+    Test(Test),
+    /// Say which policies a request meets, with which key, tier and price, and why
+    Explain(Explain),
+    /// Replay a history in virtual time and show what the catalog makes of it
+    Simulate(Simulate),
+}
+
+const LINT: &str = "\
+Examples:
+  catraca lint shop.toml
+  catraca lint --strict presets/*/catalog.toml     warnings fail too
+  catraca lint -o json shop.toml                   one object per file, for editors and CI
+
+Exits 1 if a catalog has errors, 2 if a file cannot be read.";
+
+/// Every mistake of a catalog in one go: file, line, column, the offending text, and a fix.
+#[derive(Debug, clap::Args)]
+#[command(after_help = LINT)]
+pub struct Lint {
+    /// The catalogs; each is read with what it includes
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Fail on warnings too
+    #[arg(long)]
+    pub strict: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+const TEST: &str = "\
+Example:
+  catraca test shop.scenario.toml presets/*/*.scenario.toml
+
+Exits 1 if a scenario differs, 2 if a file is malformed.";
+
+/// Runs scenario files in virtual time and shows where a decision is not the one that was expected.
+#[derive(Debug, clap::Args)]
+#[command(after_help = TEST)]
+pub struct Test {
+    /// The scenarios, usually called *.scenario.toml
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+const EXPLAIN: &str = "\
+Examples:
+  catraca explain -c shop.toml login ip=198.51.100.7
+  catraca explain -c dict.toml lookup participant=12345678 payer=11144477735 --cost 5
+  catraca explain -c shop.toml login ip=198.51.100.7 -o json
+
+Nothing is charged, and what was charged before does not matter: this is about the catalog alone.";
+
+/// Which policies a request meets, with which key, tier and price, and why.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXPLAIN)]
+pub struct Explain {
+    /// The catalog
+    #[arg(short, long, value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// The gate, or a single policy
+    pub gate: String,
+    /// What is known of the caller
+    #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
+    pub subject: Vec<(String, String)>,
+    /// The units the request asks for
+    #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
+    pub cost: Option<i64>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+const SIMULATE: &str = r#"Examples:
+  catraca simulate -c shop.toml tuesday.jsonl            a summary
+  catraca simulate -c shop.toml -o json - < live.jsonl   one decision per line
+
+One event per line, `at` in milliseconds or RFC 3339, never going back:
+  {"at":0,"gate":"login","subject":{"ip":"198.51.100.7"}}
+  {"at":5,"gate":"lookup","subject":{"payer":"11144477735"},"ref":"E1","outcome":{"status":404}}
+  {"at":6,"gate":"lookup","subject":{"payer":"11144477735"},"outcome":{"status":200},"after_ms":40}
+  {"at":7,"credit":{"ref":"E1","event":"payment","subject":{"payer":"11144477735"}}}
+  {"at":8,"block":{"policy":"login","subject":{"ip":"198.51.100.7"},"for":"1h","reason":"abuse"}}
+  {"at":9,"unblock":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
+  {"at":9,"reset":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
+
+A check also takes `cost`, and `lists: false` to skip the lists. A bad line changes nothing and the run
+goes on. Exits 2 if there was one, else 0, whatever was decided."#;
+
+/// Replays a history through the same engine that decides in production, in virtual time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE)]
+pub struct Simulate {
+    /// The catalog
+    #[arg(short, long, value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// The history as JSON lines; `-` reads standard input
+    #[arg(value_name = "EVENTS")]
+    pub events: PathBuf,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    #[default]
+    Human,
+    /// For programs
+    Json,
+}
+
+fn attribute(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write ATTRIBUTE=VALUE, such as ip=198.51.100.7".to_owned()),
+    }
+}

@@ -1,0 +1,37 @@
+//! The verbs of the command line, and what several of them do first: load a catalog.
+
+pub mod explain;
+pub mod lint;
+pub mod simulate;
+pub mod test;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use catraca::{Catalog, LoadError, Secret};
+
+use crate::render::{Paint, counted, diagnostic};
+
+/// Everything here is virtual and ends with the process; a fixed secret makes runs repeatable.
+const SECRET: Secret = Secret::from_bytes(*b"catraca: virtual time, no secret");
+
+/// A catalog that can be used. What is wrong with it goes to standard error.
+fn catalog(path: &Path) -> Result<Catalog> {
+    let shown = path.display();
+    match catraca::load(path) {
+        Ok(reading) => {
+            if !reading.warnings.is_empty() {
+                let warnings = counted(reading.warnings.len(), "warning", "warnings");
+                eprintln!("{shown}: {warnings}; see `catraca lint {shown}`");
+            }
+            Ok(reading.catalog)
+        }
+        Err(LoadError::Wrong(found)) => {
+            for one in &found.all {
+                eprintln!("{}\n", diagnostic::render(one, Paint::for_stderr()));
+            }
+            bail!("{shown} has {}", counted(found.errors().count(), "error", "errors"))
+        }
+        Err(other) => bail!(other),
+    }
+}

@@ -1,0 +1,76 @@
+//! An explanation as JSON, in the words of the vocabulary.
+
+use std::collections::BTreeMap;
+
+use catraca::explain::{Explained, Explanation};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Shape<'a> {
+    gate: &'a str,
+    revision: &'a str,
+    unlisted: bool,
+    list: Option<List<'a>>,
+    policies: Vec<Row<'a>>,
+    absent: Vec<Absent<'a>>,
+}
+
+#[derive(Serialize)]
+struct List<'a> {
+    decides: &'a str,
+    reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    policy: &'a str,
+    instead_of: Option<&'a str>,
+    key: BTreeMap<&'a str, &'a str>,
+    tier: Option<Tier<'a>>,
+    limit: &'a str,
+    block: Option<&'a str>,
+    held: i64,
+    price: &'a str,
+    mode: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tier<'a> {
+    number: usize,
+    when: &'a str,
+}
+
+#[derive(Serialize)]
+struct Absent<'a> {
+    policy: &'a str,
+    why: &'a str,
+}
+
+/// The JSON shape of an explanation.
+pub fn shape(explained: &Explanation) -> Shape<'_> {
+    let list = explained.list.as_ref();
+    let absent = explained.absent.iter();
+    Shape {
+        gate: &explained.gate,
+        revision: &explained.revision,
+        unlisted: explained.unlisted,
+        list: list.map(|(decides, reason)| List { decides, reason: reason.as_deref() }),
+        policies: explained.rows.iter().map(row).collect(),
+        absent: absent.map(|(policy, why)| Absent { policy, why }).collect(),
+    }
+}
+
+fn row(row: &Explained) -> Row<'_> {
+    let tier = row.tier.as_ref();
+    Row {
+        policy: &row.policy,
+        instead_of: row.instead_of.as_deref(),
+        key: row.key.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+        tier: tier.map(|(number, when)| Tier { number: *number, when }),
+        limit: &row.limit,
+        block: row.block.as_deref(),
+        held: row.held,
+        price: &row.price,
+        mode: row.mode.as_str(),
+    }
+}

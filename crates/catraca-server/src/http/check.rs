@@ -1,0 +1,62 @@
+//! The check route: the one that everybody calls, served before the general router.
+//!
+//! Must not allocate more than the answer and the body.
+
+use bytes::Bytes;
+use catraca::shape::Shape;
+use catraca::{Check, Decision, Engine, Error};
+use serde::de::Error as _;
+
+use super::problem::{Answer, Problem, json};
+use super::wire::{LIST_MAX, WireCheck, is_list, read};
+
+/// How a check is made: for real, or only looked at.
+pub type Verb = fn(&Engine, &Check<'_>) -> Result<Decision, Error>;
+
+/// Answers one check, or a list of them, each on its own.
+pub fn answer(engine: &Engine, body: &Bytes, verb: Verb) -> Answer {
+    let body = if is_list(body) { many(engine, body, verb) } else { single(engine, body, verb) };
+    body.map_or_else(|problem| problem.answer(), json)
+}
+
+fn single(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+    let mut out = Vec::with_capacity(512);
+    one(engine, &read(body)?, verb, &mut out)?;
+    Ok(out)
+}
+
+fn many(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+    let checks: Vec<WireCheck<'_>> = read(body)?;
+    if checks.len() > LIST_MAX {
+        let detail = format!("a list may have {LIST_MAX} checks and this one has {}", checks.len());
+        return Err(Problem::bad("list-too-long", detail));
+    }
+    let mut out = vec![b'['];
+    for (place, check) in checks.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        if let Err(problem) = one(engine, check, verb, &mut out) {
+            out.extend(problem.to_json());
+        }
+    }
+    out.push(b']');
+    Ok(out)
+}
+
+fn one(
+    engine: &Engine,
+    wire: &WireCheck<'_>,
+    verb: Verb,
+    out: &mut Vec<u8>,
+) -> Result<(), Problem> {
+    let mut check = Check::new(&wire.gate, wire.subject.subject());
+    check.cost = wire.cost;
+    check.reference = wire.r#ref.as_deref();
+    check.lists = wire.lists.unwrap_or(true);
+    let decision = verb(engine, &check)?;
+    serde_json::to_writer(out, &Shape(&decision)).map_err(|error| {
+        let error = serde_json::Error::custom(error);
+        Problem::bad("bad-json", error.to_string())
+    })
+}

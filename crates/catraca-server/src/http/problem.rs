@@ -1,0 +1,98 @@
+//! Errors as problem+json (RFC 9457): what, where, how to fix it, and a code for programs.
+//!
+//! Must not echo a private value or an internal detail.
+
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use catraca::{Error, Refusal};
+use http_body_util::Full;
+use serde::Serialize;
+
+/// An answer whose body is whole.
+pub type Answer = Response<Full<Bytes>>;
+
+/// What is wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A stable code for programs.
+    pub code: &'static str,
+    /// What is wrong, and how to fix it.
+    pub detail: String,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+}
+
+impl Problem {
+    /// A problem of the caller's making.
+    pub fn bad(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// Any problem.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into() }
+    }
+
+    /// The problem as an object, for lists of answers.
+    pub fn to_json(&self) -> Vec<u8> {
+        let title = self.status.canonical_reason().unwrap_or("error");
+        let body = Body {
+            r#type: format!("urn:catraca:problem:{}", self.code),
+            title,
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+        };
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> Answer {
+        let mut answer = Response::new(Full::new(Bytes::from(self.to_json())));
+        *answer.status_mut() = self.status;
+        let kind = HeaderValue::from_static("application/problem+json");
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        answer
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Store(error) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-failed", error.to_string())
+            }
+            other => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", other.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal {
+            Refusal::UnknownGate(_) | Refusal::UnknownPolicy(_) | Refusal::UnknownReference => {
+                StatusCode::NOT_FOUND
+            }
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, refusal.code(), refusal.to_string())
+    }
+}
+
+/// A JSON answer.
+pub fn json(body: Vec<u8>) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}

@@ -1,0 +1,115 @@
+//! The fields that each verb's answer has, so that a misspelt expectation is an error and not a
+//! test that cannot fail.
+//!
+//! The answers themselves are rendered elsewhere; a test keeps these names equal to theirs.
+//! Must not know values.
+
+/// What may be expected in one place of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// A plain value.
+    Plain,
+    /// A table whose names are anybody's, with plain values.
+    Open,
+    /// A table with these fields.
+    Table(&'static [Field]),
+    /// A list of such tables.
+    Tables(&'static [Field]),
+}
+
+/// A field's name and what it holds.
+pub(super) type Field = (&'static str, Shape);
+
+use Shape::{Open, Plain, Table, Tables};
+
+/// check and peek.
+pub(super) const DECISION: &[Field] = &[
+    ("allowed", Plain),
+    ("reason", Plain),
+    ("policy", Plain),
+    ("limit", Plain),
+    ("remaining", Plain),
+    ("reset_after_ms", Plain),
+    ("retry_after_ms", Plain),
+    ("blocked_until", Plain),
+    ("mode", Plain),
+    ("degraded", Plain),
+    ("revision", Plain),
+    ("message", Plain),
+    ("ticket", Plain),
+    ("unlisted", Plain),
+    ("status", Plain),
+    ("policies", Tables(ROW)),
+    ("settled", Table(SETTLEMENT)),
+];
+
+const ROW: &[Field] = &[
+    ("policy", Plain),
+    ("attribute", Plain),
+    ("allowed", Plain),
+    ("reason", Plain),
+    ("limit", Plain),
+    ("remaining", Plain),
+    ("balance", Plain),
+    ("reset_after_ms", Plain),
+    ("retry_after_ms", Plain),
+    ("blocked_until", Plain),
+    ("charged", Plain),
+    ("mode", Plain),
+];
+
+/// settle.
+pub(super) const SETTLEMENT: &[Field] = &[("state", Plain), ("policies", Tables(SETTLED_ROW))];
+
+const SETTLED_ROW: &[Field] = &[
+    ("policy", Plain),
+    ("charged", Plain),
+    ("balance", Plain),
+    ("blocked_until", Plain),
+    ("blocked_by", Plain),
+    ("reason", Plain),
+    ("status", Plain),
+    ("message", Plain),
+];
+
+/// credit.
+pub(super) const CREDIT: &[Field] =
+    &[("applied", Plain), ("reason", Plain), ("policies", Tables(GIVEN))];
+
+const GIVEN: &[Field] = &[("policy", Plain), ("amount", Plain)];
+
+/// block.
+pub(super) const BLOCK: &[Field] = &[("keys", Tables(KEY))];
+
+const KEY: &[Field] =
+    &[("parts", Open), ("blocked_until", Plain), ("origin", Plain), ("changed", Plain)];
+
+/// unblock.
+pub(super) const UNBLOCK: &[Field] = &[("was_blocked", Plain)];
+
+/// buckets of a subject.
+pub(super) const BUCKETS: &[Field] = &[("states", Tables(BUCKET))];
+
+/// One bucket, by its policy.
+pub(super) const BUCKET: &[Field] = &[
+    ("policy", Plain),
+    ("size", Plain),
+    ("balance", Plain),
+    ("available", Plain),
+    ("refill_tokens", Plain),
+    ("refill_period_ms", Plain),
+    ("reset_after_ms", Plain),
+    ("retry_after_ms", Plain),
+    ("blocked_until", Plain),
+];
+
+/// reconcile.
+pub(super) const RECONCILE: &[Field] = &[("states", Tables(DRIFT))];
+
+const DRIFT: &[Field] = &[("policy", Plain), ("before", Plain), ("after", Plain)];
+
+/// facts.
+pub(super) const FACTS: &[Field] = &[("were_known", Plain)];
+
+/// Verbs that answer nothing.
+pub(super) const NOTHING: &[Field] = &[];

@@ -1,0 +1,211 @@
+//! The reader's mistakes are found and located; the runner notices what differs.
+
+use std::path::Path;
+
+use super::{Played, ScenarioError, Suite, parse};
+
+const CATALOG: &str = r#"
+catalog_text = '''
+[policy.login]
+by     = ["ip"]
+window = "2 per 1m"
+block  = "15m"
+
+[policy.lookup]
+by     = ["payer"]
+bucket = { size = 10, refill = "1 per 1m" }
+cost   = { "404" = 5, default = 1 }
+credit = { payment = { amount = 1 } }
+debt   = true
+'''
+"#;
+
+fn read(scenario: &str) -> Result<Suite, ScenarioError> {
+    parse("a.scenario.toml", &format!("{CATALOG}{scenario}"), Path::new("."))
+}
+
+fn play(steps: &str) -> Played {
+    let suite = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
+    let suite = suite.unwrap_or_else(|error| panic!("{error}"));
+    suite.run().scenarios.remove(0)
+}
+
+/// The codes of what is wrong, each with the text of its line.
+fn wrong(steps: &str) -> Vec<(&'static str, String)> {
+    let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
+    let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
+    found.all.into_iter().map(|fault| (fault.code, fault.line_text.trim().to_owned())).collect()
+}
+
+fn codes(steps: &str) -> Vec<&'static str> {
+    wrong(steps).into_iter().map(|(code, _)| code).collect()
+}
+
+const CHECK: &str = "check = { gate = \"login\", subject = { ip = \"198.51.100.7\" } }";
+
+#[test]
+fn a_scenario_that_holds_passes() {
+    let played = play(&format!(
+        "[[scenario.step]]\n{CHECK}\ntimes = 3\nexpect = {{ allowed = true }}\n\
+         expect_last = {{ allowed = false, reason = \"over_limit\", retry_after_ms = 900000 }}\n\
+         [[scenario.step]]\nat = \"14m59.999999s\"\n{CHECK}\nexpect = {{ reason = \"blocked\" }}\n\
+         [[scenario.step]]\nat = \"15m\"\n{CHECK}\nexpect = {{ allowed = true, remaining = 1 }}\n"
+    ));
+    assert!(played.passed, "{:?}", played.mismatch);
+    assert_eq!(played.steps, 5);
+}
+
+#[test]
+fn the_first_difference_ends_the_run_and_says_where() {
+    let played = play(&format!(
+        "[[scenario.step]]\n{CHECK}\n\
+         [[scenario.step]]\nat = \"1s\"\n{CHECK}\ntimes = 3\n\
+         expect = {{ allowed = true, policies = [{{ charged = 1, reason = \"ok\" }}] }}\n\
+         [[scenario.step]]\n{CHECK}\nexpect = {{ allowed = true }}\n"
+    ));
+    let mismatch = played.mismatch.unwrap();
+    assert_eq!((mismatch.step, mismatch.repetition), (2, (2, 3)));
+    assert_eq!(mismatch.at.to_string(), "2026-01-01T00:00:01Z");
+    let paths: Vec<_> = mismatch.diff.iter().map(|found| &*found.path).collect();
+    assert_eq!(paths, ["allowed", "policies[0].charged", "policies[0].reason"]);
+    let told = mismatch.to_string();
+    assert!(told.contains("step 2 at 2026-01-01T00:00:01Z, time 2 of 3"), "{told}");
+    assert!(told.contains("allowed: expected true, got false"), "{told}");
+    assert_eq!(played.steps, 3);
+}
+
+#[test]
+fn a_refusal_must_be_expected_by_its_code() {
+    let missing = "check = { gate = \"login\", subject = {} }";
+    let step = format!("[[scenario.step]]\n{missing}\n");
+    assert!(play(&format!("{step}error = \"missing-attribute\"\n")).passed);
+    let other = play(&format!("{step}error = \"bad-cost\"\n")).mismatch.unwrap();
+    assert!(other.diff[0].got.starts_with("missing-attribute: "), "{other}");
+    let none = play(&format!("{step}expect = {{ allowed = true }}\n")).mismatch.unwrap();
+    assert_eq!(none.diff[0].expected, "no refusal");
+    let answered = play(&format!("[[scenario.step]]\n{CHECK}\nerror = \"bad-cost\"\n"));
+    assert_eq!(answered.mismatch.unwrap().diff[0].got, "an answer");
+}
+
+#[test]
+fn tickets_references_and_outcomes_reach_the_engine() {
+    let subject = "subject = { payer = \"a\" }";
+    let played = play(&format!(
+        "[[scenario.step]]\ncheck = {{ gate = \"lookup\", {subject}, ref = \"E1\" }}\nas = \"t\"\n\
+         expect = {{ ticket = \"any\" }}\n\
+         [[scenario.step]]\nat = \"1s\"\nsettle = {{ ticket = \"t\", outcome = {{ status = 404 }} }}\n\
+         expect = {{ state = \"settled\", policies = [{{ charged = 5, balance = 5 }}] }}\n\
+         [[scenario.step]]\nsettle = {{ ref = \"E1\", {subject}, outcome = {{ status = 200 }} }}\n\
+         expect = {{ state = \"again\", policies = [{{ charged = 5 }}] }}\n\
+         [[scenario.step]]\ncredit = {{ ref = \"E1\", event = \"payment\", {subject} }}\n\
+         expect = {{ applied = true, policies = [{{ policy = \"lookup\", amount = 1 }}] }}\n"
+    ));
+    assert!(played.passed, "{:?}", played.mismatch);
+}
+
+#[test]
+fn a_cycle_numbers_its_repetitions() {
+    let subject = "subject = { payer = \"a\" }";
+    let ask = format!("check = {{ gate = \"lookup\", {subject}, ref = \"E{{n}}\", \
+                       outcome = {{ status = 200 }} }}");
+    let credit = format!("credit = {{ ref = \"E{{n}}\", event = \"payment\", {subject} }}");
+    let played = play(&format!(
+        "[[scenario.step]]\ntimes = 100\nevery = \"1ms\"\ncycle = [\n\
+         {{ {ask}, expect = {{ allowed = true, settled = {{ state = \"settled\" }} }} }},\n\
+         {{ {credit}, expect = {{ applied = true }} }},\n]\n\
+         [[scenario.step]]\nat = \"99ms\"\n{}\nexpect = {{ reason = \"duplicate\" }}\n",
+        credit.replace("{n}", "100"),
+    ));
+    assert!(played.passed, "{:?}", played.mismatch);
+    assert_eq!(played.steps, 201);
+}
+
+#[test]
+fn unknown_names_are_located_and_corrected() {
+    let steps = format!(
+        "[[scenario.step]]\nchek = 1\n{CHECK}\nexpect = {{ retry_after = 1, policies = [{{ wait = 1 }}] }}\n"
+    );
+    let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
+    let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
+    let lines: Vec<_> = found.all.iter().map(|fault| (fault.line, fault.column)).collect();
+    assert_eq!(lines, [(18, 1), (20, 12), (20, 41)]);
+    let told = found.to_string();
+    assert!(told.contains("did you mean `check`?"), "{told}");
+    assert!(told.contains("did you mean `retry_after_ms`?"), "{told}");
+    assert!(told.contains("a.scenario.toml:20:12: error[unknown-field]"), "{told}");
+}
+
+#[test]
+fn every_mistake_of_a_step_is_found_at_once() {
+    let all = codes(&format!(
+        "[[scenario.step]]\nat = \"2s\"\n{CHECK}\npeek = {{}}\n\
+         [[scenario.step]]\nat = \"1s\"\n{CHECK}\nexpect_last = {{}}\n\
+         [[scenario.step]]\nat = \"3s\"\ntimes = 2\nreset = {{ policy = \"login\", subject = {{}} }}\n\
+         [[scenario.step]]\nsettle = {{ ticket = \"x\", outcome = {{}} }}\n\
+         [[scenario.step]]\nat = \"4s\"\n"
+    ));
+    let expected =
+        ["two-verbs", "time-reversed", "misplaced-field", "misplaced-field", "unknown-ticket", "no-verb"];
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_scenario_that_cannot_fail_is_refused() {
+    assert_eq!(codes(&format!("[[scenario.step]]\n{CHECK}\n")), ["expects-nothing"]);
+}
+
+#[test]
+fn a_catalogs_mistakes_are_found_at_their_lines_in_the_scenario() {
+    let text = "catalog_text = '''\n[policy.login]\nby = [\"ip\"]\nwindow = \"ten per 1m\"\n'''\n";
+    let Err(ScenarioError::Wrong(found)) = parse("a", text, Path::new(".")) else {
+        panic!("nothing is wrong")
+    };
+    let faults: Vec<_> = found.all.iter().map(|fault| (fault.line, fault.code)).collect();
+    assert_eq!(faults, [(1, "missing-field"), (4, "bad-rate")]);
+}
+
+#[test]
+fn a_missing_file_says_which() {
+    let told = parse("a", "catalog = \"none.toml\"\nscenario = []", Path::new(".")).unwrap_err();
+    assert!(told.to_string().contains("none.toml"), "{told}");
+    let told = super::load(Path::new("none.scenario.toml")).unwrap_err();
+    assert!(told.to_string().starts_with("cannot read none.scenario.toml"), "{told}");
+}
+
+/// Expectations are checked by name, so the names must be those of real answers.
+#[test]
+fn every_field_of_a_real_answer_may_be_expected() {
+    use super::schema;
+    let subject = "subject = { payer = \"a\" }";
+    let answers = [
+        (format!("check = {{ gate = \"login\", subject = {{ ip = \"::1\" }} }}"), schema::DECISION),
+        (format!("check = {{ gate = \"lookup\", {subject}, outcome = {{}} }}"), schema::DECISION),
+        (format!("buckets = {{ {subject} }}"), schema::BUCKETS),
+        (format!("buckets = {{ policy = \"lookup\", {subject} }}"), schema::BUCKET),
+        (format!("block = {{ policy = \"lookup\", for = \"1m\", {subject} }}"), schema::BLOCK),
+        (format!("unblock = {{ policy = \"lookup\", {subject} }}"), schema::UNBLOCK),
+        (format!("credit = {{ ref = \"x\", event = \"payment\", {subject} }}"), schema::CREDIT),
+    ];
+    for (verb, fields) in answers {
+        let played = play(&format!("[[scenario.step]]\n{verb}\nerror = \"none\"\n"));
+        let answer = played.mismatch.unwrap().got;
+        known(&answer, schema::Shape::Table(fields), &verb);
+    }
+}
+
+fn known(answer: &serde_json::Value, shape: super::schema::Shape, verb: &str) {
+    use super::schema::Shape;
+    match (answer, shape) {
+        (serde_json::Value::Object(map), Shape::Table(fields) | Shape::Tables(fields)) => {
+            for (name, value) in map {
+                let field = fields.iter().find(|(known, _)| known == name);
+                let (_, shape) = field.unwrap_or_else(|| panic!("{verb}: `{name}` is unknown"));
+                known(value, *shape, verb);
+            }
+        }
+        (serde_json::Value::Array(items), Shape::Tables(_)) => {
+            items.iter().for_each(|item| known(item, shape, verb));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,63 @@
+//! Millions of random decisions, engine against oracle: every figure of every answer must be the same.
+//!
+//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin. A failure prints the
+//! seed of its story, the catalog, the shortest list of operations, and both answers.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use catraca_testkit::compare::{self, Mismatch};
+use catraca_testkit::generate::Dice;
+
+const DECISIONS: u64 = 200_000;
+const SEED: u64 = 20_260_101;
+/// Operations of one story: long enough for tickets and refs to be forgotten in it.
+const LENGTH: usize = 300;
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.trim().replace('_', "").parse().expect("a whole number"),
+        Err(_) => default,
+    }
+}
+
+/// Tells stories until enough decisions were compared or one failed.
+fn work(mut dice: Dice, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Mismatch>>) {
+    while done.load(Ordering::Relaxed) < wanted && failed.lock().expect("not poisoned").is_empty() {
+        match compare::story(dice.roll(), LENGTH) {
+            Ok(tally) => done.fetch_add(tally.decisions, Ordering::Relaxed),
+            Err(mismatch) => {
+                failed.lock().expect("not poisoned").push(*mismatch);
+                return;
+            }
+        };
+    }
+}
+
+/// covers: 002-06
+#[test]
+fn engine_and_oracle_agree_on_every_figure() {
+    let (wanted, seed) = (number("CATRACA_ORACLE_DECISIONS", DECISIONS), number("CATRACA_SEED", SEED));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (done, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let began = Instant::now();
+    let mut dice = Dice::new(seed);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let dice = dice.fork();
+            scope.spawn(|| work(dice, wanted, &done, &failed));
+        }
+    });
+    let (done, failed) = (done.into_inner(), failed.into_inner().expect("not poisoned"));
+    let speed = done as f64 / began.elapsed().as_secs_f64();
+    println!(
+        "{done} decisions compared, seed {seed}, {} mismatches, {speed:.0} decisions/s on {threads} threads",
+        failed.len()
+    );
+    for mismatch in &failed {
+        println!("{mismatch}");
+    }
+    assert!(failed.is_empty() && done >= wanted);
+}
