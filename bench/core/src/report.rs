@@ -33,8 +33,8 @@ fn head(results: &Results, quick: bool) -> String {
     let smoke =
         if quick { "**Smoke run (`--quick`): these figures prove nothing.**\n\n" } else { "" };
     format!(
-        "{smoke}{}. Versions: {}.\n{} rounds; {noisy} of {} measurements saw more than {DISTURBED} \
-         cores of foreign load.\n",
+        "{smoke}{}. Versions: {}.\nRounds: {}; {noisy} of {} measurements saw more than \
+         {DISTURBED} cores of foreign load.\n",
         machine::describe(),
         versions(),
         results.rounds,
@@ -58,9 +58,11 @@ fn one_thread(results: &Results, case: Case, keys: u64) -> String {
     let columns = vec![
         Column::median("ns", 1, &name, "ns"),
         Column::range("min–max", 1, &name, "ns"),
-        Column::median("CPU ns", 1, &name, "cpu_ns"),
         Column::ratio("× floor", &name, "ns", FLOOR),
         Column::ratio("× governor-arr", &name, "ns", PEER),
+        Column::median("CPU ns", 1, &name, "cpu_ns"),
+        Column::ratio("CPU × floor", &name, "cpu_ns", FLOOR),
+        Column::ratio("CPU × governor-arr", &name, "cpu_ns", PEER),
     ];
     let title = format!("{}: ns per decision, one thread", population(keys));
     Table { title, note: "Lower is better.", case: name, columns }.write(results, Role::Decider)
@@ -155,6 +157,8 @@ fn parts(results: &Results) -> String {
         Column::median("ns", 1, &case, "ns"),
         Column::range("min–max", 1, &case, "ns"),
         Column::excess("less the loop", 1, &case, "ns", "loop"),
+        Column::median("CPU ns", 1, &case, "cpu_ns"),
+        Column::excess("less the loop", 1, &case, "cpu_ns", "loop"),
     ];
     let title = "Parts of a decision, alone".into();
     let note = "The loop (choosing and writing a key) is inside every row of this report.";

@@ -60,7 +60,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Check {
     /// One per (policy, key), in gate order.
-    pub rows: SmallVec<[CheckRow; 2]>,
+    pub rows: SmallVec<[CheckRow; 1]>,
     /// Whether nothing may move.
     pub peek: bool,
     /// Whether something outside the rows denies already.
@@ -111,7 +111,7 @@ pub struct CheckReply {
     /// Whether the reference was taken by this check.
     pub remembered: bool,
     /// One answer per row, in order.
-    pub rows: SmallVec<[RowReply; 2]>,
+    pub rows: SmallVec<[RowReply; 1]>,
 }
 
 /// How one row was judged.
@@ -350,6 +350,7 @@ pub struct Reconciled {
 
 impl Batch {
     /// Calls `visit` with every key the batch may touch.
+    #[inline]
     pub fn each_key(&self, mut visit: impl FnMut(Key)) {
         match self {
             Self::Check(check) => {

@@ -77,12 +77,14 @@ pub enum Place {
 pub type Second = u32;
 
 /// The first whole second at or after an instant.
+#[inline]
 pub fn second_after(at: Time) -> Second {
     let seconds = at.micros().saturating_add(999_999) / 1_000_000;
     Second::try_from(seconds).unwrap_or(Second::MAX)
 }
 
 /// The instant of a whole second; the last one means never.
+#[inline]
 pub fn instant_of(second: Second) -> Time {
     if second == Second::MAX {
         return Time::FOREVER;

@@ -118,12 +118,10 @@ fn ends(at: Time) -> Option<Time> {
 
 /// Allowed: the enforcing row with the least remaining speaks for the gate.
 fn name_tightest(decision: &mut Decision) {
-    let counted = decision.rows.iter().filter(|row| row.mode == Mode::Enforce);
-    let tightest = counted.filter(|row| row.limit.is_some()).min_by_key(|row| row.remaining);
-    if let Some(row) = tightest.cloned() {
-        decision.reset_after = row.reset_after;
-        (decision.policy, decision.limit) = (Some(row.policy), row.limit);
-        decision.remaining = row.remaining;
+    let counted = |row: &Row| row.mode == Mode::Enforce && row.limit.is_some();
+    let rows = decision.rows.iter().enumerate().filter(|(_, row)| counted(row));
+    if let Some((place, _)) = rows.min_by_key(|(_, row)| row.remaining) {
+        speak(decision, place);
     }
 }
 
@@ -132,14 +130,21 @@ fn name_denier(decision: &mut Decision) {
     let denying = |row: &&Row| row.mode == Mode::Enforce && !row.allowed;
     let waits = decision.rows.iter().filter(denying).map(|row| row.retry_after);
     decision.retry_after = waits.reduce(latest).flatten();
-    decision.blocked_until =
-        decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until).max();
-    if let Some(row) = decision.rows.iter().find(denying).cloned() {
-        decision.reason = row.reason;
-        decision.reset_after = row.reset_after;
-        (decision.policy, decision.limit) = (Some(row.policy), row.limit);
-        decision.remaining = row.remaining;
+    let ends = decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until);
+    decision.blocked_until = ends.max();
+    if let Some(place) = decision.rows.iter().position(|row| denying(&row)) {
+        decision.reason = decision.rows[place].reason;
+        speak(decision, place);
     }
+}
+
+/// The figures of one row become the decision's own.
+fn speak(decision: &mut Decision, place: usize) {
+    let row = &decision.rows[place];
+    decision.policy = Some(row.policy.clone());
+    decision.limit = row.limit;
+    decision.remaining = row.remaining;
+    decision.reset_after = row.reset_after;
 }
 
 /// The longer wait; never is longer than any.

@@ -105,6 +105,7 @@ impl Penalty {
 
 impl BucketTerms {
     /// The lowest balance whose way back to `size` is still exact arithmetic.
+    #[inline]
     pub fn floor(&self) -> i64 {
         self.size - EXACT_MAX / self.period
     }
@@ -116,6 +117,7 @@ impl BucketTerms {
 
     /// A fingerprint of the refill, so that a cell knows under which terms its remainder was
     /// counted.
+    #[inline]
     pub fn tag(&self) -> u32 {
         let mixed = (self.tokens as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ (self.period as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
@@ -125,6 +127,7 @@ impl BucketTerms {
 
 impl Limit {
     /// The largest amount that could ever fit, if the algorithm has one.
+    #[inline]
     pub fn capacity(&self) -> Option<i64> {
         match self {
             Self::Bucket(terms) => Some(terms.size),

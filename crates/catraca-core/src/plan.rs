@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::batch::{self, CheckRow};
+use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
 use crate::museum::{Bug, planted};
@@ -20,7 +20,7 @@ use crate::time::Span;
 #[derive(Clone, Debug)]
 pub struct Plan<'c, 's> {
     /// What the store is asked.
-    pub batch: batch::Check,
+    pub batch: Batch,
     /// The selected rows, in order.
     pub rows: Selection<'c, 's>,
     /// What a ticket would say, if one is wanted.
@@ -75,10 +75,11 @@ pub fn plan<'c, 's>(
     scope: &Scope<'_>,
     check: &Check<'_>,
     rows: Selection<'c, 's>,
+    peek: bool,
     next_id: impl FnOnce() -> u128,
 ) -> Result<Plan<'c, 's>, Refusal> {
     let id = if wants_ticket(catalog, &rows) { Some(next_id()) } else { None };
-    let mut batch = batch::Check::default();
+    let mut batch = batch::Check { peek, ..batch::Check::default() };
     for row in &rows {
         match row.terms {
             Some(terms) => {
@@ -93,7 +94,7 @@ pub fn plan<'c, 's>(
         body.in_bounds()?;
         batch.remember = remember(catalog, scope, check, &rows, body);
     }
-    Ok(Plan { batch, rows, body })
+    Ok(Plan { batch: Batch::Check(batch), rows, body })
 }
 
 fn check_row(

@@ -15,6 +15,7 @@ use crate::digest::Key;
 use crate::time::Time;
 
 /// Applies a batch to the cells as of `now`.
+#[inline]
 pub fn run<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
     match batch {
         Batch::Check(check) => Reply::Check(check::run(check, cells, now)),

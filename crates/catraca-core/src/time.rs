@@ -48,36 +48,43 @@ impl Time {
     pub const MAX: Self = Self::FOREVER;
 
     /// An instant from microseconds since the epoch, brought into range.
+    #[inline]
     pub const fn from_micros(micros: i64) -> Self {
         Self(in_range(micros))
     }
 
     /// An instant from milliseconds since the epoch, brought into range.
+    #[inline]
     pub const fn from_millis(millis: i64) -> Self {
         Self::from_micros(millis.saturating_mul(1_000))
     }
 
     /// Microseconds since the epoch.
+    #[inline]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
     /// Whether this is the instant that never comes.
+    #[inline]
     pub const fn is_forever(self) -> bool {
         self.0 == LARGEST
     }
 
     /// The instant one span later; past the range it is [`Time::FOREVER`].
+    #[inline]
     pub const fn after(self, span: Span) -> Self {
         Self::from_micros(self.0.saturating_add(span.micros()))
     }
 
     /// The instant one span earlier, at the earliest [`Time::ZERO`]; forever stays forever.
+    #[inline]
     pub const fn before(self, span: Span) -> Self {
         if self.is_forever() { self } else { Self::from_micros(self.0 - span.micros()) }
     }
 
     /// How long after `earlier` this is: zero if it is not, and forever if it never comes.
+    #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         if self.0 <= earlier.0 {
             Span::ZERO

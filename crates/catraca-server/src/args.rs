@@ -117,8 +117,8 @@ One event per line, `at` in milliseconds or RFC 3339, never going back:
   {"at":9,"unblock":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
   {"at":9,"reset":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
 
-A check also takes `cost`, and `lists: false` to skip the lists. A bad line changes nothing and the run
-goes on. Exits 2 if there was one, else 0, whatever was decided."#;
+A check also takes `cost`, and `lists: false` to skip the lists. A bad line changes nothing, and the
+run goes on. Exits 2 if there was one, else 0, whatever was decided."#;
 
 /// Replays a history through the same engine that decides in production, in virtual time.
 #[derive(Debug, clap::Args)]

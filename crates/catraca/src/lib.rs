@@ -36,6 +36,11 @@ pub mod shape;
 pub mod store;
 mod world;
 
+/// The README's program is compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
 pub use catraca_core::decision::{Decision, Reason, Row};

@@ -30,12 +30,19 @@ impl Table {
         format!("\n### {}\n\n{note}| subject |{headers}\n|---|{rule}\n{lines}", self.title)
     }
 
+    /// Nothing for a subject of whom no column knows anything.
     fn line(&self, results: &Results, subject: &str) -> String {
-        let cells =
-            self.columns.iter().map(|column| format!(" {} |", column.cell(results, subject)));
-        format!("| {subject} |{}\n", cells.collect::<String>())
+        let cells = self.columns.iter().map(|column| column.cell(results, subject));
+        let cells: Vec<String> = cells.collect();
+        if cells.iter().all(|cell| cell == NOTHING) {
+            return String::new();
+        }
+        format!("| {subject} | {} |\n", cells.join(" | "))
     }
 }
+
+/// A cell without a value.
+const NOTHING: &str = "–";
 
 /// A value of one subject in one round.
 type PerRound = Box<dyn Fn(&Results, usize, &str) -> Option<f64>>;
@@ -101,7 +108,7 @@ impl Column {
     fn cell(&self, results: &Results, subject: &str) -> String {
         let values = results.per_round(|round| (self.value)(results, round, subject));
         if values.is_empty() {
-            return "–".into();
+            return NOTHING.into();
         }
         let middle = median(&values);
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -149,6 +156,6 @@ mod tests {
     #[test]
     fn a_subject_without_a_reference_gets_a_dash() {
         let column = Column::ratio("x", "hot-1", "ns", "absent");
-        assert_eq!(column.cell(&results(&[(PEER, 1.0), (FLOOR, 2.0)]), PEER), "–");
+        assert_eq!(column.cell(&results(&[(PEER, 1.0), (FLOOR, 2.0)]), PEER), NOTHING);
     }
 }

@@ -65,6 +65,7 @@ pub struct Act {
 }
 
 impl Cell for Block {
+    #[inline]
     fn forgotten_at(&self) -> Time {
         self.until.after(self.forget)
     }
@@ -84,6 +85,7 @@ impl Block {
     }
 
     /// Whether it stands, for a row of this mode.
+    #[inline]
     pub fn stands(&self, now: Time, shadow: bool) -> bool {
         let open = now < self.until || (planted(Bug::BlockEdgeInclusive) && now == self.until);
         open && (shadow || !self.shadow)

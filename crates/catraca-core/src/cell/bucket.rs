@@ -24,6 +24,7 @@ pub struct Bucket {
 }
 
 impl Cell for Bucket {
+    #[inline]
     fn forgotten_at(&self) -> Time {
         instant_of(self.forget)
     }
@@ -31,11 +32,13 @@ impl Cell for Bucket {
 
 impl Bucket {
     /// An untouched bucket.
+    #[inline]
     pub fn full(terms: &BucketTerms, now: Time) -> Self {
         Self { at: now, tokens: terms.size, rem: 0, tag: terms.tag(), forget: second_after(now) }
     }
 
     /// The bucket as of `now`, under these terms.
+    #[inline]
     pub fn refilled(&self, terms: &BucketTerms, now: Time) -> Self {
         let now = now.max(self.at);
         let rem = if self.tag == terms.tag() { self.rem } else { 0 };
@@ -45,6 +48,7 @@ impl Bucket {
 
     /// Takes (or with a negative amount returns) tokens, never above the size nor below the
     /// arithmetic floor; says what was taken.
+    #[inline]
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
         let wanted = self.tokens.saturating_sub(amount);
         let ceiling = if planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
@@ -59,15 +63,18 @@ impl Bucket {
     }
 
     /// When at least `need` tokens are there, if nobody takes any.
+    #[inline]
     pub fn fits_at(&self, terms: &BucketTerms, need: i64) -> Time {
         self.reaches(terms, need)
     }
 
     /// When the bucket is full.
+    #[inline]
     pub fn full_at(&self, terms: &BucketTerms) -> Time {
         self.reaches(terms, terms.size)
     }
 
+    #[inline]
     fn reaches(&self, terms: &BucketTerms, tokens: i64) -> Time {
         if self.tokens >= tokens {
             return self.at;
@@ -80,6 +87,7 @@ impl Bucket {
 }
 
 /// Adds `elapsed * tokens` to the remainder and turns whole periods into tokens, up to the size.
+#[inline]
 fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64) {
     if planted(Bug::RefillFloat) {
         return refill_in_floats(terms, tokens, elapsed);
@@ -95,6 +103,9 @@ fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64
         return (terms.size + burst, 0);
     }
     let gained = rem + elapsed * terms.tokens;
+    if gained < terms.period && !planted(Bug::RefillDropsRemainder) {
+        return (tokens, gained);
+    }
     let rem = if planted(Bug::RefillDropsRemainder) { 0 } else { gained % terms.period };
     (tokens + gained / terms.period, rem)
 }
@@ -105,8 +116,10 @@ fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64
     (((tokens as f64 + gained) as i64).min(terms.size), 0)
 }
 
+#[inline]
 fn ceil_div(numerator: i64, denominator: i64) -> i64 {
-    (numerator + denominator - 1) / denominator
+    // Most refills come down to one token per period, and a division is the dearest step here.
+    if denominator == 1 { numerator } else { (numerator + denominator - 1) / denominator }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub struct Fixed {
 }
 
 impl Cell for Fixed {
+    #[inline]
     fn forgotten_at(&self) -> Time {
         instant_of(self.forget)
     }

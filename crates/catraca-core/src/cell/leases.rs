@@ -14,6 +14,7 @@ pub struct Leases {
 }
 
 impl Cell for Leases {
+    #[inline]
     fn forgotten_at(&self) -> Time {
         self.live.last().map_or(Time::ZERO, |(end, _)| *end)
     }

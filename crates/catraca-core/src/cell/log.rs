@@ -23,6 +23,7 @@ pub struct Log {
 }
 
 impl Cell for Log {
+    #[inline]
     fn forgotten_at(&self) -> Time {
         instant_of(self.forget)
     }

@@ -10,28 +10,33 @@ pub struct Key([u64; 2]);
 
 impl Key {
     /// A key from the words of a digest.
+    #[inline]
     pub(super) const fn from_words(words: [u64; 2]) -> Self {
         Self(words)
     }
 
     /// A key from its bytes.
+    #[inline]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         let whole = u128::from_be_bytes(bytes);
         Self([(whole >> 64) as u64, whole as u64])
     }
 
     /// Its bytes; they sort as keys do.
+    #[inline]
     pub const fn to_bytes(self) -> [u8; 16] {
         (((self.0[0] as u128) << 64) | self.0[1] as u128).to_be_bytes()
     }
 
     /// Its two words, for tables that need no hash of their own.
+    #[inline]
     pub const fn words(self) -> [u64; 2] {
         self.0
     }
 
     /// Which of 2^`bits` shards it lives in: the top bits, which leaves the lower ones to the
     /// shard's own table.
+    #[inline]
     pub const fn shard(self, bits: u32) -> usize {
         match self.0[0].checked_shr(64_u32.saturating_sub(bits)) {
             Some(top) => top as usize,
@@ -43,6 +48,7 @@ impl Key {
     ///
     /// Different kinds give different keys, and none gives the key itself. Derive siblings from
     /// the original alone: two derivations of one kind undo each other.
+    #[inline]
     pub const fn with_kind(self, kind: u8) -> Self {
         // Odd times odd is odd, hence never zero, and multiplying by odd never merges two kinds.
         let tweak = SPREAD.wrapping_mul(2 * kind as u64 + 1);

@@ -18,6 +18,7 @@ pub fn strikes_key(key: Key, rule: u8) -> Key {
 }
 
 /// The block that stands on a key, as a row of this mode sees it.
+#[inline]
 pub fn standing<C: Pool<Block>>(
     key: Key,
     shadow: bool,

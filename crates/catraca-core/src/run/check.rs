@@ -23,30 +23,60 @@ struct Judged<'a> {
 }
 
 /// Decides, and unless it is a peek, charges and blocks.
+#[inline]
 pub fn run<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
-    let mut rows: SmallVec<[Judged<'_>; 2]> =
-        check.rows.iter().map(|row| judge(row, cells, now)).collect();
-    let fits = |judged: &Judged<'_>| judged.verdict == Verdict::Fits || !decides(judged.row);
-    let passed = !check.veto && rows.iter().all(fits);
+    match check.rows.as_slice() {
+        [row] => alone(check, row, cells, now),
+        _ => together(check, cells, now),
+    }
+}
+
+/// One row, the common case: nothing has to be kept while others are judged.
+#[inline]
+fn alone<C: Cells>(check: &Check, row: &CheckRow, cells: &mut C, now: Time) -> CheckReply {
+    let mut judged = judge(row, cells, now);
+    let passed = !check.veto && judged.fits();
+    if !check.peek {
+        judged.act(passed, cells);
+    }
+    let mut rows = SmallVec::new();
+    rows.push(judged.reply(cells));
+    remembered(check, CheckReply { now, passed, remembered: false, rows }, cells)
+}
+
+fn together<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
+    let rows = check.rows.iter().map(|row| judge(row, cells, now));
+    let mut rows: SmallVec<[Judged<'_>; 4]> = rows.collect();
+    let passed = !check.veto && rows.iter().all(Judged::fits);
     if !check.peek {
         rows.iter_mut().for_each(|judged| judged.act(passed, cells));
     }
-    let rows: SmallVec<[RowReply; 2]> = rows.iter().map(|judged| judged.reply(cells)).collect();
-    let remember = check.remember.as_deref().filter(|_| passed && !check.peek);
-    let remembered = remember.is_some_and(|what| keep(what, &rows, cells, now));
-    CheckReply { now, passed, remembered, rows }
+    let rows = rows.iter().map(|judged| judged.reply(cells)).collect();
+    remembered(check, CheckReply { now, passed, remembered: false, rows }, cells)
 }
 
+/// Keeps the reference of a check that passed.
+#[inline]
+fn remembered<C: Cells>(check: &Check, mut reply: CheckReply, cells: &mut C) -> CheckReply {
+    if let Some(what) = check.remember.as_deref().filter(|_| reply.passed && !check.peek) {
+        reply.remembered = keep(what, &reply.rows, cells, reply.now);
+    }
+    reply
+}
+
+#[inline]
 fn decides(row: &CheckRow) -> bool {
     !row.shadow || planted(Bug::ShadowDenies)
 }
 
+#[inline]
 fn judge<'a, C: Cells>(row: &'a CheckRow, cells: &mut C, now: Time) -> Judged<'a> {
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let verdict = verdict(row, &meter, cells, now);
     Judged { row, meter, verdict, charged: 0, started: false }
 }
 
+#[inline]
 fn verdict<C: Cells>(row: &CheckRow, meter: &Meter<'_>, cells: &mut C, now: Time) -> Verdict {
     if blocks::standing(row.key, row.shadow, cells, now).is_some() {
         return Verdict::Blocked;
@@ -59,6 +89,7 @@ fn verdict<C: Cells>(row: &CheckRow, meter: &Meter<'_>, cells: &mut C, now: Time
 }
 
 /// The units that must be free: at least one, whatever is held.
+#[inline]
 fn need(row: &CheckRow) -> i64 {
     match row.limit {
         Limit::Inflight(_) | Limit::Unlimited => 1,
@@ -67,6 +98,13 @@ fn need(row: &CheckRow) -> i64 {
 }
 
 impl Judged<'_> {
+    /// Whether this row lets the gate pass.
+    #[inline]
+    fn fits(&self) -> bool {
+        self.verdict == Verdict::Fits || !decides(self.row)
+    }
+
+    #[inline]
     fn act<C: Cells>(&mut self, passed: bool, cells: &mut C) {
         match self.verdict {
             Verdict::Fits if passed || planted(Bug::DenialConsumes) => {
@@ -96,6 +134,7 @@ impl Judged<'_> {
         }
     }
 
+    #[inline]
     fn reply<C: Cells>(&self, cells: &mut C) -> RowReply {
         let now = self.meter.now;
         let figures = self.meter.figures(cells, need(self.row));

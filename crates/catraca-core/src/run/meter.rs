@@ -42,6 +42,7 @@ pub struct Figures {
 
 impl<'a> Meter<'a> {
     /// Finds the counter of `key` and brings it to `now`.
+    #[inline]
     pub fn read<C: Cells>(
         limit: &'a Limit,
         key: Key,
@@ -60,6 +61,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Brings the cell to `now`; says whether there was one.
+    #[inline]
     fn load<C: Cells>(&mut self, cells: &mut C) -> bool {
         match self.limit {
             Limit::Bucket(terms) => self.load_bucket(terms, cells),
@@ -70,6 +72,7 @@ impl<'a> Meter<'a> {
         }
     }
 
+    #[inline]
     fn load_bucket<C: Pool<Bucket>>(&mut self, terms: &BucketTerms, cells: &mut C) -> bool {
         let found = cells.get(self.key, self.now).map(|cell| cell.refilled(terms, self.now));
         let bucket = found.unwrap_or_else(|| Bucket::full(terms, self.now));
@@ -101,6 +104,7 @@ impl<'a> Meter<'a> {
     }
 
     /// What is free now.
+    #[inline]
     pub fn free<C: Cells>(&self, cells: &mut C) -> i64 {
         match (self.limit, &self.state) {
             (Limit::Bucket(_), State::Bucket(bucket)) => bucket.tokens,
@@ -120,6 +124,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Charges units (a lease for in-flight rows); says how many.
+    #[inline]
     pub fn charge<C: Cells>(&mut self, cells: &mut C, units: i64, lease: u64) -> i64 {
         match self.limit {
             Limit::Inflight(terms) => self.take_lease(terms, cells, lease),
@@ -165,6 +170,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The figures a row shows.
+    #[inline]
     pub fn figures<C: Cells>(&self, cells: &mut C, need: i64) -> Figures {
         let now = self.now;
         match (self.limit, &self.state) {
@@ -185,6 +191,7 @@ impl<'a> Meter<'a> {
         }
     }
 
+    #[inline]
     fn take<C: Pool<Bucket>>(&mut self, terms: &BucketTerms, cells: &mut C, units: i64) -> i64 {
         let State::Bucket(bucket) = &mut self.state else { return 0 };
         let taken = bucket.take(terms, units);

@@ -60,47 +60,56 @@ impl Span {
     pub const FOREVER: Self = Self(LARGEST);
 
     /// A span from microseconds, brought into range.
+    #[inline]
     pub const fn from_micros(micros: i64) -> Self {
         Self(in_range(micros))
     }
 
     /// A span from milliseconds, brought into range.
+    #[inline]
     pub const fn from_millis(millis: i64) -> Self {
         Self::from_micros(millis.saturating_mul(1_000))
     }
 
     /// A span from seconds, brought into range.
+    #[inline]
     pub const fn from_secs(secs: i64) -> Self {
         Self::from_micros(secs.saturating_mul(1_000_000))
     }
 
     /// Its microseconds.
+    #[inline]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
     /// Its milliseconds, rounded up: who waits that long has waited long enough.
+    #[inline]
     pub const fn ceil_millis(self) -> i64 {
         ceil(self.0, 1_000)
     }
 
     /// Its seconds, rounded up.
+    #[inline]
     pub const fn ceil_secs(self) -> i64 {
         ceil(self.0, 1_000_000)
     }
 
     /// Whether it has no end.
+    #[inline]
     pub const fn is_forever(self) -> bool {
         self.0 == LARGEST
     }
 
     /// The sum; past the range it is [`Span::FOREVER`].
+    #[inline]
     pub const fn plus(self, other: Self) -> Self {
         Self::from_micros(self.0.saturating_add(other.0))
     }
 
     /// The multiple; past the range it is [`Span::FOREVER`], and forever stays forever unless
     /// taken no times at all.
+    #[inline]
     pub const fn times(self, times: i64) -> Self {
         Self::from_micros(self.0.saturating_mul(times))
     }

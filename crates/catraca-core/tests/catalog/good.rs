@@ -59,8 +59,7 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
     let (base, tier) = (antiscan.base.as_ref().unwrap(), &antiscan.tiers[0]);
     assert!(antiscan.debt);
     // Two per minute is one per thirty seconds, and twenty one per three.
-    let bucket =
-        |size, seconds: i64| BucketTerms { size, tokens: 1, period: seconds * 1_000_000 };
+    let bucket = |size, seconds: i64| BucketTerms { size, tokens: 1, period: seconds * 1_000_000 };
     assert_eq!(base.limit, Limit::Bucket(bucket(100, 30)));
     assert_eq!(tier.terms.limit, Limit::Bucket(bucket(1_000, 3)));
     assert_eq!(tier.when, [("person".into(), vec!["PJ".into()])]);
@@ -130,10 +129,16 @@ fn every_field_is_read() {
     assert!(watch.of.contains(Some(404)) && watch.share.contains(Some(404)));
 
     let reports = policy(&catalog, "reports");
-    assert_eq!(reports.who, Who::By(vec![vec!["tenant".into()], vec!["token".into(), "ip".into()]]));
+    assert_eq!(
+        reports.who,
+        Who::By(vec![vec!["tenant".into()], vec!["token".into(), "ip".into()]])
+    );
     assert_eq!((reports.mode, reports.on_missing), (Mode::Shadow, OnMissing::Skip));
     let terms = reports.base.as_ref().unwrap();
-    assert_eq!(terms.limit, Limit::Fixed(FixedTerms { limit: 5, span: minutes(60), aligned: true }));
+    assert_eq!(
+        terms.limit,
+        Limit::Fixed(FixedTerms { limit: 5, span: minutes(60), aligned: true })
+    );
     assert_eq!((&terms.cost, reports.count_denied), (&Cost::Units(2), true));
     let day = 24 * 60;
     let (max, forget) = (minutes(7 * day), minutes(30 * day));

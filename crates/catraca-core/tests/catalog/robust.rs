@@ -69,7 +69,11 @@ fn ten_megabytes_are_refused_by_name() {
     let huge = "# nothing to read here\n".repeat(10 * 1024 * 1024 / 23 + 1);
     let refused = read("huge.toml", &huge, &mut |_| Err("never asked".to_owned())).unwrap_err();
     let shown = refused.to_string();
-    assert!(shown.starts_with("huge.toml:1:1: error[too-large]: the catalog is larger than 4194304 bytes"));
+    assert!(
+        shown.starts_with(
+            "huge.toml:1:1: error[too-large]: the catalog is larger than 4194304 bytes"
+        )
+    );
     assert_eq!(refused.all.len(), 1);
     let load = &mut |_: &str| Ok(huge.clone());
     let refused = read("small.toml", "include = [\"huge.toml\"]", load).unwrap_err();

@@ -26,7 +26,8 @@ pub fn run(args: &Explain) -> Result<Exit> {
     match args.output {
         Output::Human => {
             let catalog = engine.catalog();
-            words::Words { catalog: &catalog, paint: Paint::for_stdout() }.print(&mut out, &explained)?;
+            words::Words { catalog: &catalog, paint: Paint::for_stdout() }
+                .print(&mut out, &explained)?;
         }
         Output::Json => {
             serde_json::to_writer(&mut out, &json::shape(&explained))?;

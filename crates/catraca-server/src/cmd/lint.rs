@@ -39,7 +39,9 @@ pub fn run(args: &Lint) -> Result<Exit> {
 fn read(path: &Path) -> Result<Finding> {
     let file = path.display().to_string();
     match catraca::load(path) {
-        Ok(reading) => Ok(Finding { file, catalog: Some(reading.catalog), found: reading.warnings }),
+        Ok(reading) => {
+            Ok(Finding { file, catalog: Some(reading.catalog), found: reading.warnings })
+        }
         Err(LoadError::Wrong(found)) => Ok(Finding { file, catalog: None, found: found.all }),
         Err(other) => bail!(other),
     }

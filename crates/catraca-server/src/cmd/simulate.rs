@@ -1,7 +1,8 @@
-//! `catraca simulate`: a history through the same engine that decides in production, in virtual time.
+//! `catraca simulate`: a history through the engine that decides in production, in virtual time.
 //!
-//! The clock moves only when a line says so, and the secret is fixed, so that a run can be repeated to the byte.
-//! Standard output holds results alone; what is wrong with the run itself goes to standard error.
+//! The clock moves only when a line says so, and the secret is fixed, so that a run can be repeated
+//! to the byte. Standard output holds results alone; what is wrong with the run goes to standard
+//! error. Must not hold rules: the engine has them.
 
 mod answer;
 mod event;

@@ -42,7 +42,7 @@ impl Model {
                 Answer::Settled(world.settle(*self.tickets.get(check)?, outcome, now))
             }
             Verb::Credit { reference, event, subject } => {
-                Answer::Credited(world.credit(reference, event, subject, now))
+                world.credit(reference, event, subject, now).map_or_else(refused, Answer::Credited)
             }
             Verb::Block { policy, subject, length } => world
                 .block(policy, subject, *length, "asked", now)

@@ -70,6 +70,7 @@ fn change(dice: &mut Dice, policy: &mut Policy) {
         4 => policy.tiers.clear(),
         _ => numbers(dice, policy),
     }
+    policy::tame(policy);
 }
 
 /// Other numbers; prices and reserves that no longer fit them are lowered.

@@ -17,6 +17,12 @@ const MIN: Micros = 60 * S;
 const HOUR: Micros = 60 * MIN;
 const DAY: Micros = 24 * HOUR;
 
+/// Products above this are not exact in every store.
+const EXACT: i64 = 1 << 53;
+
+/// Most units an exact window keeps per key.
+const UNITS: i64 = 10_000;
+
 /// Events that credits are given for.
 pub const EVENTS: [&str; 2] = ["payment", "refund"];
 
@@ -31,7 +37,38 @@ pub fn policy(dice: &mut Dice, name: &str) -> Policy {
     if dice.chance(30) && policy.terms.algorithm != Algorithm::None {
         policy.tiers = (0..dice.within(1, 2)).map(|number| tier(dice, &policy, number)).collect();
     }
+    tame(&mut policy);
     policy
+}
+
+/// Lowers every price to what can be counted exactly under all terms of the policy; much lower where debts add up.
+pub fn tame(policy: &mut Policy) {
+    let tiers = policy.tiers.iter().filter_map(|tier| tier.algorithm.as_ref());
+    let exact = tiers.chain([&policy.terms.algorithm]).map(countable).min().unwrap_or(EXACT);
+    let most = if policy.debt { (exact / 1000).max(1) } else { exact };
+    let costs = policy.tiers.iter_mut().filter_map(|tier| tier.cost.as_mut());
+    for cost in costs.chain([&mut policy.terms.cost]) {
+        if let Cost::Table(prices) = cost {
+            prices.iter_mut().for_each(|(_, price)| *price = lower(*price, most));
+        }
+    }
+}
+
+fn lower(price: Price, most: i64) -> Price {
+    match price {
+        Price::Units(units) => Price::Units(units.min(most)),
+        Price::Drain => Price::Drain,
+    }
+}
+
+/// The largest cost whose product with the refill's period, reduced, is exact.
+fn countable(algorithm: &Algorithm) -> i64 {
+    let Algorithm::Bucket { count, period, .. } = *algorithm else { return EXACT };
+    let (mut a, mut b) = (count, period);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    EXACT / (period / a)
 }
 
 /// Enforce mostly, shadow often enough, off now and then.
@@ -76,7 +113,7 @@ fn windows(dice: &mut Dice) -> Vec<(i64, Micros)> {
         1..=60 => vec![(dice.within(1, 5), span(dice))],
         61..=85 => vec![(dice.within(2, 8), MIN), (dice.within(1, 4), S)],
         86..=95 => vec![(dice.within(1, 3), S), (dice.within(2, 5), 10 * S), (6, MIN)],
-        _ => vec![(10_000, dice.pick(&[S, DAY]))],
+        _ => vec![(UNITS, dice.pick(&[S, DAY]))],
     }
 }
 
@@ -234,7 +271,8 @@ pub fn other(dice: &mut Dice, algorithm: &Algorithm) -> Algorithm {
         Algorithm::None => Algorithm::None,
         Algorithm::Bucket { .. } => bucket(dice),
         Algorithm::Window(windows) => {
-            let more = |&(limit, span): &(i64, Micros)| (limit + dice.within(0, 3), span);
+            let more =
+                |&(limit, span): &(i64, Micros)| ((limit + dice.within(0, 3)).min(UNITS), span);
             Algorithm::Window(windows.iter().map(more).collect())
         }
         Algorithm::Fixed { limit, span, aligned } => {

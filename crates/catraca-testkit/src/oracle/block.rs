@@ -88,7 +88,7 @@ pub fn act(slot: &mut Option<Block>, act: &Act, now: Micros) -> bool {
 /// Ends the block now and keeps the level; says whether a block stood.
 pub fn release(slot: &mut Option<Block>, now: Micros) -> bool {
     match slot {
-        Some(block) if now < block.until && !block.shadow => {
+        Some(block) if now < block.until => {
             block.until = now;
             true
         }

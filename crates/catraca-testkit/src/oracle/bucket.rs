@@ -24,16 +24,18 @@ pub struct Bucket {
 struct Written {
     at: Micros,
     balance: Ratio,
-    rate: Ratio,
+    terms: BucketTerms,
 }
 
 impl Bucket {
     /// The balance at `now` under `terms`.
     pub fn balance(&self, terms: BucketTerms, now: Micros) -> Ratio {
         let size = Ratio::whole(terms.size);
-        let Some(written) = self.written else { return size };
+        let Some(written) = self.written.filter(|written| !written.lapsed(now)) else {
+            return size;
+        };
         // The part of a token that was under way is lost when the terms changed.
-        let kept = if written.rate == terms.rate {
+        let kept = if written.terms.rate == terms.rate {
             written.balance
         } else {
             Ratio::whole(written.balance.floor())
@@ -85,6 +87,14 @@ impl Bucket {
     }
 
     fn write(&mut self, terms: BucketTerms, balance: Ratio, now: Micros) {
-        self.written = Some(Written { at: now, balance, rate: terms.rate });
+        self.written = Some(Written { at: now, balance, terms });
+    }
+}
+
+impl Written {
+    /// Full again under the terms it was written with: from then on it is as good as untouched.
+    fn lapsed(&self, now: Micros) -> bool {
+        let grown = self.balance + Ratio::whole(now - self.at).times(self.terms.rate);
+        grown >= Ratio::whole(self.terms.size)
     }
 }

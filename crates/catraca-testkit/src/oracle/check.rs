@@ -69,7 +69,7 @@ impl World {
             .filter(|(_, reason)| **reason == Reason::Ok)
             .map(|(line, _)| line)
             .collect();
-        let ticket = self.issue(&fitting, ask, now);
+        let ticket = self.issue(lines, &fitting, ask, now);
         for line in fitting {
             let held = line.terms.held(ask.cost);
             let Some(key) = &line.key else { continue };
@@ -200,7 +200,7 @@ pub(super) fn useful(line: &Line) -> bool {
     let priced = matches!(terms.cost, Cost::Table(_) | Cost::Reported);
     let leased = matches!(terms.algorithm, Algorithm::Inflight(_));
     let judged = !terms.policy.bans.is_empty() || terms.policy.watch.is_some();
-    priced || leased || judged || !terms.credits.is_empty()
+    line.key.is_some() && (priced || leased || judged || !terms.credits.is_empty())
 }
 
 impl Mode {

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::answer::Credited;
+use super::answer::{Credited, Refusal};
 use super::catalog::{Algorithm, Catalog, Credit};
 use super::select::{InForce, Subject, in_force, keys};
 use super::ticket::Held;
@@ -12,20 +12,30 @@ use super::{Micros, World};
 
 impl World {
     /// Applies a late event to the buckets of the check that owns the `ref`.
-    pub fn credit(&mut self, name: &str, event: &str, subject: &Subject, now: Micros) -> Credited {
+    ///
+    /// A subject without the attributes of a creditable row's key is refused, like any call that names a key.
+    pub fn credit(
+        &mut self,
+        name: &str,
+        event: &str,
+        subject: &Subject,
+        now: Micros,
+    ) -> Result<Credited, Refusal> {
         let known = self.references.get(name).filter(|owner| now < owner.until).cloned();
-        let Some(owner) = known else { return Credited::Unknown };
+        let Some(owner) = known else { return Ok(Credited::Unknown) };
         let ticket = self.tickets[owner.ticket].clone();
         let catalog = Rc::clone(&self.catalog);
         let creditable = creditable(&catalog, &ticket.rows, event);
-        if creditable.iter().any(|(held, terms, _)| !owns(held, terms, subject)) {
-            return Credited::OtherSubject;
+        for (held, terms, _) in &creditable {
+            if !owns(held, terms, subject)? {
+                return Ok(Credited::OtherSubject);
+            }
         }
         if owner.applied.iter().any(|applied| applied == event) {
-            return Credited::Duplicate;
+            return Ok(Credited::Duplicate);
         }
         if ticket.settled.is_none() {
-            return Credited::NotSettled;
+            return Ok(Credited::NotSettled);
         }
         let earned: Vec<_> = creditable
             .into_iter()
@@ -34,7 +44,7 @@ impl World {
             })
             .collect();
         if earned.is_empty() {
-            return Credited::NotCreditable;
+            return Ok(Credited::NotCreditable);
         }
         let mut taken = Vec::new();
         for (held, terms, credit) in earned {
@@ -43,7 +53,7 @@ impl World {
         if let Some(owner) = self.references.get_mut(name) {
             owner.applied.push(event.to_owned());
         }
-        Credited::Applied(taken)
+        Ok(Credited::Applied(taken))
     }
 
     /// Gives `amount` to one bucket; says how much of it fitted.
@@ -70,7 +80,10 @@ fn creditable<'a>(
 }
 
 /// Whether the subject gives the key of that row.
-fn owns(held: &Held, terms: &InForce, subject: &Subject) -> bool {
+fn owns(held: &Held, terms: &InForce, subject: &Subject) -> Result<bool, Refusal> {
     let keys = keys(terms.policy, subject, held.gate.as_deref());
-    keys.iter().any(|(_, key)| *key == held.key)
+    if keys.is_empty() {
+        return Err(Refusal::MissingAttribute);
+    }
+    Ok(keys.iter().any(|(_, key)| *key == held.key))
 }

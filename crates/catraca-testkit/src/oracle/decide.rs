@@ -22,7 +22,7 @@ pub fn listed(catalog: &Catalog, ask: &Ask, now: Micros) -> Option<Decision> {
     let end = catalog.blocklist.iter().filter(holds).map(|entry| entry.until).max()?;
     let retry_at = (end != FOREVER).then_some(end);
     let retry_ms = retry_at.map(|end| to_ms(end - now));
-    Some(Decision { retry_at, retry_ms, ..bare(Reason::Blocklisted) })
+    Some(Decision { retry_at, retry_ms, blocked_until: retry_at, ..bare(Reason::Blocklisted) })
 }
 
 /// The decision of all rows.

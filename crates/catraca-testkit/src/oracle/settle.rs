@@ -52,10 +52,11 @@ impl World {
     /// What a row shows when all is done.
     fn paid(&self, held: &Held, terms: &InForce, charged: i64, now: Micros) -> Paid {
         let cell = self.cell(&held.policy, &held.key);
+        let counted = !matches!(terms.algorithm, Algorithm::Inflight(_));
         Paid {
             policy: held.policy.clone(),
             charged,
-            balance: cell.free(terms, now),
+            balance: cell.free(terms, now).filter(|_| counted),
             blocked_until: cell.standing(terms, now).and_then(|block| finite(block.until)),
         }
     }

@@ -54,7 +54,16 @@ pub struct Reference {
 
 impl World {
     /// Writes the ticket of a check that passed, and lets it own its `ref` if nobody does.
-    pub(super) fn issue(&mut self, lines: &[&Line], ask: &Ask, now: Micros) -> usize {
+    /// A check of which nothing can come later owns none.
+    pub(super) fn issue(
+        &mut self,
+        lines: &[Line],
+        fitting: &[&Line],
+        ask: &Ask,
+        now: Micros,
+    ) -> usize {
+        let useful = lines.iter().any(useful);
+        // Of all rows of the check: what a shadow row finds must not change how long a ticket lives.
         let longest = |of: fn(&Line) -> Micros, default| {
             lines.iter().map(|line| of(line)).max().unwrap_or(default)
         };
@@ -64,12 +73,12 @@ impl World {
         self.tickets.push(Ticket {
             at: now,
             expiry: now + hold,
-            rows: lines.iter().filter_map(|line| held(line, ask.cost)).collect(),
-            useful: lines.iter().any(|line| useful(line)),
+            rows: fitting.iter().filter_map(|line| held(line, ask.cost)).collect(),
+            useful,
             settled: None,
             status: None,
         });
-        if let Some(name) = &ask.reference {
+        if let Some(name) = ask.reference.as_ref().filter(|_| useful) {
             self.own(name, number, now, now + remember);
         }
         number

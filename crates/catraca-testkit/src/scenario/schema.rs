@@ -97,7 +97,7 @@ pub(super) const BUCKET: &[Field] = &[
     ("balance", Plain),
     ("available", Plain),
     ("refill_tokens", Plain),
-    ("refill_period_ms", Plain),
+    ("refill_period_us", Plain),
     ("reset_after_ms", Plain),
     ("retry_after_ms", Plain),
     ("blocked_until", Plain),

@@ -128,7 +128,7 @@ fn unknown_names_are_located_and_corrected() {
     let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
     let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
     let lines: Vec<_> = found.all.iter().map(|fault| (fault.line, fault.column)).collect();
-    assert_eq!(lines, [(18, 1), (20, 12), (20, 41)]);
+    assert_eq!(lines, [(18, 1), (20, 12), (20, 43)]);
     let told = found.to_string();
     assert!(told.contains("did you mean `check`?"), "{told}");
     assert!(told.contains("did you mean `retry_after_ms`?"), "{told}");

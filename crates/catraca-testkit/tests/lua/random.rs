@@ -14,7 +14,8 @@ const KEYS: u8 = 14;
 const HOT: i64 = 4;
 /// Operations until another pace and other keys are taken.
 const ERA: usize = 1_000;
-/// Below the shortest window: a clock set back further than a window is another matter.
+/// How far the clock may fall behind the latest instant: less than the shortest window, since a
+/// store that has seen a window empty need not remember the instants that were in it.
 const BACK: i64 = 900;
 const START: i64 = 1_784_000_000_123_456;
 /// Where whole seconds stop fitting in 32 bits, and nothing is forgotten any more.
@@ -34,6 +35,7 @@ pub enum Step {
 pub struct Random {
     dice: Dice,
     now: i64,
+    latest: i64,
     told: usize,
     pace: i64,
     first_key: u8,
@@ -43,7 +45,8 @@ pub struct Random {
 impl Random {
     pub fn new(seed: u64) -> Self {
         let now = if seed % 3 == 2 { LAST_SECONDS } else { START };
-        Self { dice: Dice::new(seed), now, told: 0, pace: 1, first_key: 0, edges: Vec::new() }
+        let (dice, edges) = (Dice::new(seed), Vec::new());
+        Self { dice, now, latest: now, told: 0, pace: 1, first_key: 0, edges }
     }
 
     /// The next operation and its instant.
@@ -82,11 +85,12 @@ impl Random {
             self.edges.iter().copied().filter(|edge| (self.now + 2..near).contains(edge)).collect();
         self.now = match self.dice.within(0, 99) {
             0..25 => self.now,
-            25..28 => self.now - self.dice.within(1, BACK),
+            25..28 => (self.now - self.dice.within(1, BACK)).max(self.latest - BACK),
             28..45 if !reachable.is_empty() => self.dice.pick(&reachable) + edge,
             45 => self.now + self.dice.within(1, 100 * self.pace),
             _ => self.now + self.dice.within(1, self.pace),
         };
+        self.latest = self.latest.max(self.now);
     }
 
     fn hot_key(&mut self) -> u8 {

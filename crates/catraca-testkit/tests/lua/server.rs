@@ -5,7 +5,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,10 @@ impl Server {
             return None;
         };
         let directory = fresh_directory();
-        let mut child = spawn(&program, &directory);
+        let mut child = spawn(&program, &directory).unwrap_or_else(|error| {
+            drop(fs::remove_dir(&directory));
+            panic!("cannot start {program:?}: {error}");
+        });
         let mut log = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let ready = has_line(&mut log, READY);
         let server = Self { child, directory, _log: log };
@@ -74,13 +77,12 @@ fn socket(directory: &Path) -> PathBuf {
     directory.join("redis.sock")
 }
 
-fn spawn(program: &OsString, directory: &Path) -> Child {
+fn spawn(program: &OsString, directory: &Path) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
     command.args(["--logfile", "", "--loglevel", "notice", "--unixsocket"]);
     command.arg(socket(directory)).arg("--dir").arg(directory);
-    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-    spawned.unwrap_or_else(|error| panic!("cannot start {program:?}: {error}"))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
 }
 
 fn has_line(log: &mut impl BufRead, words: &str) -> bool {

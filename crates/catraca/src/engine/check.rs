@@ -41,8 +41,8 @@ impl<S: Store> Engine<S> {
         }
         let selected = world.selector().select(asked.policies, &check.subject)?;
         let scope = Scope { unlisted: asked.unlisted, ..self.scope(check.namespace) };
-        let mut plan = plan(&world.catalog, &scope, check, selected, || self.ids.next())?;
-        let reply = self.apply_check(&mut plan, peek)?;
+        let plan = plan(&world.catalog, &scope, check, selected, peek, || self.ids.next())?;
+        let reply = self.apply_check(&plan.batch)?;
         let mut decision = conclude(&world.catalog, &plan, &reply);
         decision.unlisted = asked.unlisted.is_some();
         if !peek {
@@ -61,10 +61,8 @@ impl<S: Store> Engine<S> {
         Ok(entry.map(|(entry, passes)| listed(&world.catalog, entry, passes, now)))
     }
 
-    fn apply_check(&self, plan: &mut Plan<'_, '_>, peek: bool) -> Result<CheckReply, Error> {
-        let mut batch = std::mem::take(&mut plan.batch);
-        batch.peek = peek;
-        match self.store.apply(&Batch::Check(batch), When::Store)? {
+    fn apply_check(&self, batch: &Batch) -> Result<CheckReply, Error> {
+        match self.store.apply(batch, When::Store)? {
             Reply::Check(reply) => Ok(reply),
             _ => Err(StoreError::odd_reply().into()),
         }

@@ -117,7 +117,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn look(&self, world: &World, found: Vec<Found>) -> Result<Vec<BucketState>, Error> {
-        let rows: SmallVec<[CheckRow; 2]> = found.iter().map(|bucket| bucket.row.clone()).collect();
+        let rows: SmallVec<[CheckRow; 1]> = found.iter().map(|bucket| bucket.row.clone()).collect();
         let check = batch::Check { rows, peek: true, ..batch::Check::default() };
         let Reply::Check(reply) = self.store.apply(&Batch::Check(check), When::Store)? else {
             return Err(StoreError::odd_reply().into());

@@ -50,10 +50,10 @@ impl<C: Kept> Table<C> {
         self.full_capacity() / 16 + 1
     }
 
-    /// Gives slots back when an eighth of them would do.
+    /// Gives slots back when an eighth of them would do, and all of them when there is no cell.
     pub(super) fn shrink(&mut self) {
         let few = self.slots.len() * 8 <= self.full_capacity();
-        if few && self.slots.num_buckets() > SMALL {
+        if self.slots.is_empty() || (few && self.slots.num_buckets() > SMALL) {
             self.slots.shrink_to(self.slots.len() * 2, |slot| hash(slot.key));
         }
     }

@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use catraca_core::cell::{
-    Block, Bucket, Cells, Fixed, Leases, Log, Mark, Place, Reference, Watch,
-};
+use catraca_core::cell::{Block, Bucket, Cells, Fixed, Leases, Log, Mark, Place, Reference, Watch};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 

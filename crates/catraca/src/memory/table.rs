@@ -41,12 +41,7 @@ impl<C: Kept> Table<C> {
 
     /// Edits the cell and books its new weight.
     #[inline]
-    pub fn edit<R>(
-        &mut self,
-        key: Key,
-        now: Time,
-        change: impl FnOnce(&mut C) -> R,
-    ) -> Option<R> {
+    pub fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
         let slot = self.live(key, now)?;
         let before = slot.booked();
         let result = change(&mut slot.cell);

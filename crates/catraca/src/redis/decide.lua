@@ -24,8 +24,11 @@
 --   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin
 --   (0 excess, 1 ban, 2 operator, 3 upstream), started (1 or 0), its note (bytes, opaque here).
 --
--- Numbers are doubles, so each one is an integer below 2^53. `/` appears only inside `floor`, or
--- where the division is known to be exact.
+-- Numbers are doubles, so each one is an integer of at most 2^53. `/` appears only inside `floor`,
+-- or where the division is known to be exact.
+--
+-- Redis runs the whole text at every call, and making a function costs as much as calling it. So
+-- what not every batch needs is made by a `make_…` function, when the first row asks for it.
 
 local FOREVER = 9007199254740991
 local EXACT_MAX = 9007199254740992
@@ -33,6 +36,7 @@ local NEVER = 4294967295
 local SECOND = 1000000
 -- Seconds that garbage is kept after it was forgotten: a clock set back must find it again.
 local GRACE = 60
+local FITS = 0
 
 local floor, min, max = math.floor, math.min, math.max
 local pack, unpack = struct.pack, struct.unpack

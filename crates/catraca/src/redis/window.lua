@@ -8,202 +8,225 @@
 -- Short cells are rewritten whole; of long ones only the head and the end, so that a check costs
 -- the same whether the window holds ten units or ten thousand. It must not approximate.
 
--- The units of a window's oldest entry, the gap to the next one, and where that starts.
-local function window_oldest(row, window, place, cut)
-  if place >= row.length then
-    return row.newest - cut, 0, place
-  end
-  local gap, units, next = window_read(row, place)
-  return units - cut, gap, next
-end
+local function make_window()
+  local write_entry, read_entry = make_entries()
 
-local function window_pop(row, window)
-  local units, gap, next = window_oldest(row, window, window.head, window.cut)
-  window.used, window.first = window.used - units, window.first + gap
-  window.head, window.cut, row.dirty = next, 0, true
-end
-
-local function window_prune(row, window)
-  if window.used > 0 and row.now - row.last >= window.span then
-    window.used, row.dirty = 0, true
+  -- The units of the oldest entry at a place, the gap to the next one, and where that starts.
+  local function oldest(row, place, cut)
+    if place >= row.length then
+      return row.newest - cut, 0, place
+    end
+    local gap, units, next = read_entry(row, place)
+    return units - cut, gap, next
   end
-  while window.used > 0 and row.now - window.first >= window.span do
-    window_pop(row, window)
-  end
-end
 
-local function window_decode(row, cell)
-  local _, place
-  row.forget, _, row.last, row.newest, place = unpack('<I4Bdd', cell)
-  for _, window in ipairs(row.windows) do
-    window.first, window.used, window.cut, window.head, place = unpack('<dddI4', cell, place)
-    if window.used > 0 then
-      row.now = max(row.now, row.last)
+  local function pop(row, window)
+    local units, gap, next = oldest(row, window.head, window.cut)
+    window.used, window.first = window.used - units, window.first + gap
+    window.head, window.cut, row.dirty = next, 0, true
+  end
+
+  local function prune(row, window)
+    if window.used > 0 and row.now - row.last >= window.span then
+      window.used, row.dirty = 0, true
+    end
+    while window.used > 0 and row.now - window.first >= window.span do
+      pop(row, window)
     end
   end
-  row.chunk = sub(cell, place)
-  row.whole = #cell < window_head_size(row) + CHUNK
-  row.length = row.whole and #row.chunk or call('STRLEN', row.key) - place + 1
-end
 
--- The window with the least free units, the first of equals.
-local function window_measure(row)
-  row.free = nil
-  for _, window in ipairs(row.windows) do
-    local free = window.limit - window.used
-    if not row.free or free < row.free then
-      row.free, row.limit = free, window.limit
+  -- Forgets the oldest units above the limit.
+  local function trim(row, window)
+    while window.used > window.limit do
+      local units = oldest(row, window.head, window.cut)
+      local excess = window.used - window.limit
+      if units <= excess then
+        pop(row, window)
+      else
+        window.cut, window.used = window.cut + excess, window.limit
+      end
     end
   end
-end
 
-local function window_load(row, now)
-  row.forget, row.last, row.newest, row.length = 0, 0, 0, 0
-  row.chunk, row.base, row.whole, row.dirty = '', 0, true, false
-  for _, window in ipairs(row.windows) do
-    window.first, window.used, window.cut, window.head = 0, 0, 0, 0
+  -- Shows the window with the least free units, the first of equals.
+  local function measure(row)
+    local windows = row.windows
+    row.limit, row.free = windows[1].limit, windows[1].limit - windows[1].used
+    for index = 2, #windows do
+      local free = windows[index].limit - windows[index].used
+      if free < row.free then
+        row.limit, row.free = windows[index].limit, free
+      end
+    end
   end
-  local cell = call('GETRANGE', row.key, 0, window_head_size(row) + CHUNK - 1)
-  if cell ~= '' then
+
+  local function full_at(row, from)
+    for _, window in ipairs(row.windows) do
+      if window.used > 0 then
+        from = max(from, after(row.last, window.span))
+      end
+    end
+    return from
+  end
+
+  local function decode(row, cell)
+    local _, place
+    row.forget, _, row.last, row.newest, place = unpack('<I4Bdd', cell)
+    for _, window in ipairs(row.windows) do
+      window.first, window.used, window.cut, window.head, place = unpack('<dddI4', cell, place)
+      if window.used > 0 then
+        row.now = max(row.now, row.last)
+      end
+    end
+    row.chunk = sub(cell, place)
+    row.whole = #cell < row.head_size + CHUNK
+    row.length = row.whole and #row.chunk or call('STRLEN', row.key) - row.head_size
+  end
+
+  local function load(row, now)
+    local cell = call('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
+    if cell == '' then
+      return
+    end
     local forget, count = unpack('<I4B', cell)
-    if count ~= #row.windows then
+    if is_forgotten(forget, now) then
+      return
+    elseif count ~= #row.windows then
       -- Another number of windows: the log starts empty, even for who only looks.
-      row.dirty = not is_forgotten(forget, now)
-    elseif not is_forgotten(forget, now) then
-      window_decode(row, cell)
+      row.dirty = true
+      return
+    end
+    decode(row, cell)
+    for _, window in ipairs(row.windows) do
+      prune(row, window)
+    end
+    measure(row)
+  end
+
+  -- Makes room for a newer entry: the newest one goes to the body, unless nothing counts any more.
+  local function make_room(row)
+    local empty = true
+    for _, window in ipairs(row.windows) do
+      empty = empty and window.used == 0
+    end
+    if empty then
+      row.chunk, row.base, row.whole, row.length, row.newest = '', 0, true, 0, 0
+    elseif row.now > row.last then
+      local bytes = write_entry(row.now - row.last, row.newest)
+      if row.whole then
+        row.chunk = row.chunk .. bytes
+      else
+        call('APPEND', row.key, bytes)
+        row.chunk = ''
+      end
+      row.length, row.newest = row.length + #bytes, 0
     end
   end
-  for _, window in ipairs(row.windows) do
-    window_prune(row, window)
-  end
-  window_measure(row)
-end
 
--- Room for the next entry: the newest one goes to the body.
-local function window_append(row, gap)
-  local bytes = window_write(gap, row.newest)
-  if row.whole then
-    row.chunk = row.chunk .. bytes
-  else
-    call('APPEND', row.key, bytes)
-    row.chunk = ''
-  end
-  row.length = row.length + #bytes
-end
-
-local function window_push(row, units)
-  local empty = true
-  for _, window in ipairs(row.windows) do
-    empty = empty and window.used == 0
-  end
-  if empty then
-    row.chunk, row.base, row.whole, row.length, row.newest = '', 0, true, 0, 0
-  elseif row.now > row.last then
-    window_append(row, row.now - row.last)
-    row.newest = 0
-  end
-  for _, window in ipairs(row.windows) do
-    if window.used == 0 then
-      window.first, window.head, window.cut = row.now, row.length, row.newest
+  local function charge(row, units, trimmed)
+    make_room(row)
+    for _, window in ipairs(row.windows) do
+      if window.used == 0 then
+        window.first, window.head, window.cut = row.now, row.length, row.newest
+      end
+      window.used = window.used + units
     end
-    window.used = window.used + units
+    row.last, row.newest, row.dirty = row.now, row.newest + units, true
+    for _, window in ipairs(trimmed and row.windows or {}) do
+      trim(row, window)
+    end
+    row.forget = second_after(full_at(row, 0))
+    measure(row)
+    return units
   end
-  row.last, row.newest, row.dirty = row.now, row.newest + units, true
-end
 
--- Forgets the oldest units above the limit.
-local function window_trim(row, window)
-  while window.used > window.limit do
-    local units = window_oldest(row, window, window.head, window.cut)
-    local excess = window.used - window.limit
-    if units <= excess then
-      window_pop(row, window)
+  -- When the row's need fits in one window.
+  local function fits_at(row, window)
+    local used, at, place, cut = window.used, window.first, window.head, window.cut
+    local instant = row.need <= window.limit and row.now or FOREVER
+    while used > window.limit - row.need and instant < FOREVER do
+      local units, gap, next = oldest(row, place, cut)
+      used, instant = used - units, max(row.now, after(at, window.span))
+      at, place, cut = at + gap, next, 0
+    end
+    return instant
+  end
+
+  local function encode(row, start)
+    local head = pack('<I4Bdd', row.forget, #row.windows, row.last, row.newest)
+    for _, window in ipairs(row.windows) do
+      local place = window.used > 0 and window.head - start or 0
+      head = head .. pack('<dddI4', window.first, window.used, window.cut, place)
+    end
+    return head
+  end
+
+  -- Rewrites a cell: whole, or without what has left, or only its head.
+  local function rewrite(row, start)
+    if row.whole then
+      save(row.key, encode(row, start) .. sub(row.chunk, start + 1), row.forget)
+    elseif start > row.length / 2 then
+      local body = call('GETRANGE', row.key, row.head_size + start, -1)
+      save(row.key, encode(row, start) .. body, row.forget)
     else
-      window.cut, window.used = window.cut + excess, window.limit
+      call('SETRANGE', row.key, 0, encode(row, 0))
+      if timed and row.forget < NEVER then
+        call('EXPIREAT', row.key, row.forget + GRACE)
+      end
     end
   end
-end
 
-local function window_full_at(row, from)
-  for _, window in ipairs(row.windows) do
-    if window.used > 0 then
-      from = max(from, after(row.last, window.span))
+  local function store(row)
+    local start
+    for _, window in ipairs(row.windows) do
+      if window.used > 0 then
+        start = min(start or window.head, window.head)
+      end
+    end
+    if start then
+      rewrite(row, start)
+    else
+      call('DEL', row.key)
     end
   end
-  return from
-end
 
-local function window_charge(row, units, trimmed)
-  window_push(row, units)
-  for _, window in ipairs(row.windows) do
-    if trimmed then
-      window_trim(row, window)
+  -- Reads the terms; the row is an empty log until its cell is loaded.
+  local function read(row, batch, place)
+    local count, windows = nil, {}
+    count, place = unpack('<B', batch, place)
+    row.capacity = FOREVER
+    for number = 1, count do
+      local limit, span
+      limit, span, place = unpack('<dd', batch, place)
+      windows[number] = { limit = limit, span = span, first = 0, used = 0, cut = 0, head = 0 }
+      row.capacity = min(row.capacity, limit)
     end
+    row.windows, row.head_size, row.dirty = windows, 21 + 28 * count, false
+    row.forget, row.last, row.newest, row.length = 0, 0, 0, 0
+    row.chunk, row.base, row.whole = '', 0, true
+    measure(row)
+    return place
   end
-  row.forget = second_after(window_full_at(row, 0))
-  window_measure(row)
-end
 
--- When `need` units fit in one window.
-local function window_fits_at(row, window)
-  local used, at, place, cut = window.used, window.first, window.head, window.cut
-  local fits_at = row.now
-  while used > window.limit - row.need do
-    local units, gap, next = window_oldest(row, window, place, cut)
-    used, fits_at = used - units, max(row.now, after(at, window.span))
-    at, place, cut = at + gap, next, 0
-  end
-  return fits_at
-end
-
-local function window_figures(row)
-  local fits_at = row.now
-  for _, window in ipairs(row.windows) do
-    if row.need > window.limit then
-      fits_at = FOREVER
-    elseif row.verdict ~= 0 then
-      fits_at = max(fits_at, window_fits_at(row, window))
-    end
-  end
-  return fits_at, window_full_at(row, row.now)
-end
-
--- The place of the oldest entry that any window still counts, or nil if none does.
-local function window_start(row)
-  local start
-  for _, window in ipairs(row.windows) do
-    if window.used > 0 then
-      start = min(start or window.head, window.head)
-    end
-  end
-  return start
-end
-
-local function window_encode(row, start)
-  local head = pack('<I4Bdd', row.forget, #row.windows, row.last, row.newest)
-  for _, window in ipairs(row.windows) do
-    local place = window.used > 0 and window.head - start or 0
-    head = head .. pack('<dddI4', window.first, window.used, window.cut, place)
-  end
-  return head
-end
-
-local function window_save(row)
-  if not row.dirty then
-    return
-  end
-  local start = window_start(row)
-  if not start then
-    call('DEL', row.key)
-  elseif row.whole then
-    save(row.key, window_encode(row, start) .. sub(row.chunk, start + 1), row.forget)
-  elseif start > row.length / 2 then
-    local body = call('GETRANGE', row.key, window_head_size(row) + start, -1)
-    save(row.key, window_encode(row, start) .. body, row.forget)
-  else
-    call('SETRANGE', row.key, 0, window_encode(row, 0))
-    if timed and row.forget < NEVER then
-      call('EXPIREAT', row.key, row.forget + GRACE)
-    end
-  end
+  return {
+    read = read,
+    load = load,
+    charge = charge,
+    figures = function(row)
+      local instant = row.now
+      for _, window in ipairs(row.verdict == FITS and {} or row.windows) do
+        instant = max(instant, fits_at(row, window))
+      end
+      return instant, full_at(row, row.now)
+    end,
+    count_denied = function(row)
+      charge(row, row.held, true)
+    end,
+    -- Called last, when the figures have been read.
+    finish = function(row)
+      if row.dirty then
+        store(row)
+      end
+    end,
+  }
 end

@@ -35,15 +35,10 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ipv6_prefix: u8
         known.declare(report, key, node);
     }
     let mut stated = BTreeSet::new();
-    for (attribute, node) in sections
-        .all("facts")
-        .iter()
-        .flat_map(|(_, section)| {
-            section.entries(report, "tables such as [facts.plan.\"gold\"]").unwrap_or_default()
-        })
-        .collect::<Vec<_>>()
-    {
-        if names::check(report, attribute, "attribute") {
+    for (_, section) in sections.all("facts") {
+        let wanted = "tables such as [facts.tenant.\"t1\"]";
+        for (attribute, node) in section.entries(report, wanted).unwrap_or_default() {
+            names::check(report, attribute, "attribute");
             known.state_all(report, attribute, node, &mut stated);
         }
     }

@@ -28,7 +28,8 @@ pub(super) fn penalty(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
         DeValue::Table(_) => escalation(report, node),
         _ => node.refuse(
             report,
-            "a duration such as \"30m\", or { first = \"1m\", factor = 2, max = \"24h\", forget = \"7d\" }",
+            "a duration such as \"30m\", or an escalation such as { first = \"1m\", factor = 2, \
+             max = \"24h\", forget = \"7d\" }",
         ),
     }
 }
@@ -42,12 +43,12 @@ fn escalation(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
     let max = max.and_then(|node| above_zero(report, node));
     let forget = fields.need(report, "forget", "\"7d\"");
     let forget = forget.and_then(|node| scalar::duration(report, node));
-    if let (Some(first), Some(max), Some(node)) = (first, max, fields.get("max")) {
-        if max < first {
-            let message = format!("the longest block, `{max}`, is shorter than the first, `{first}`");
-            let fix = format!("write max = \"{first}\" or longer");
-            report.error("max-below-first", node.place, message, fix);
-        }
+    if let (Some(first), Some(max), Some(node)) = (first, max, fields.get("max"))
+        && max < first
+    {
+        let message = format!("the longest block, `{max}`, is shorter than the first, `{first}`");
+        let fix = format!("write max = \"{first}\" or longer");
+        report.error("max-below-first", node.place, message, fix);
     }
     Some(Penalty { first: first?, factor: factor?, max: max?, forget: forget? })
 }

@@ -44,7 +44,7 @@ pub(super) fn link<'t>(report: &mut Report, drafts: &mut [Draft<'t>], ids: &Ids<
 pub(super) fn unknown(report: &mut Report, place: super::report::Place, name: &str, ids: &Ids<'_>) {
     let known: Vec<&str> = ids.keys().copied().collect();
     let message = format!("no policy is named `{}`", name.escape_debug());
-    report.error("unknown-policy", place, message, names::suggest(name, &known));
+    report.error("unknown-policy", place, message, names::suggest(report, name, &known));
 }
 
 /// How often a policy falls back; nothing if it comes back to where it started.

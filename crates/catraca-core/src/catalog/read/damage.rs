@@ -1,8 +1,9 @@
 //! Mends text that is not TOML, so that one slip does not hide every other mistake.
 //!
-//! The parser alone loses its footing: a bracket left open swallows the rest of the file. So damaged
-//! text is cut at its headers, each piece is judged alone, broken pieces are blanked but for their
-//! header, and whatever else would be said about them is not. Must not judge what values mean.
+//! The parser alone loses its footing: a bracket left open swallows the rest of the file. So
+//! damaged text is cut at its headers, each piece is judged alone, broken pieces are blanked but
+//! for their header, and whatever else would be said about them is not. Must not judge what values
+//! mean.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,10 +14,11 @@ use super::report::{Place, Report};
 
 /// The text to go on with: as long as the original, position by position.
 pub(super) fn mend<'a>(report: &mut Report, file: usize, text: &'a str) -> Cow<'a, str> {
-    if DeTable::parse(text).is_ok() {
-        return Cow::Borrowed(text);
+    let Err(first) = DeTable::parse(text) else { return Cow::Borrowed(text) };
+    let mut desk = Desk { report, file, text, lines: Lines::of(text), told: false };
+    if text.len() > MENDED_MAX {
+        return desk.give_up(&first);
     }
-    let mut desk = Desk { report, file, text };
     let pieces = pieces(text);
     let mut mended = text.as_bytes().to_vec();
     for piece in &pieces {
@@ -27,7 +29,14 @@ pub(super) fn mend<'a>(report: &mut Report, file: usize, text: &'a str) -> Cow<'
     // Blanking replaces whole pieces, which start and end at lines.
     let mended = String::from_utf8(mended).unwrap_or_default();
     desk.conflicts(&mended, &pieces);
-    Cow::Owned(mended)
+    if desk.told { Cow::Owned(mended) } else { desk.give_up(&first) }
+}
+
+/// What comes before the first header, where a file says what it includes.
+pub(super) fn head(text: &str) -> &str {
+    let lines = text.split_inclusive('\n').take_while(|line| !is_header(line));
+    let end = lines.map(str::len).sum();
+    if end > MENDED_MAX { "" } else { &text[..end] }
 }
 
 /// A header line and what follows it; the first piece of a file may have no header.
@@ -40,17 +49,28 @@ struct Desk<'r, 'a> {
     report: &'r mut Report,
     file: usize,
     text: &'a str,
+    lines: Lines,
+    /// Whether anything was reported: damage must never pass in silence.
+    told: bool,
 }
 
-impl Desk<'_, '_> {
+impl<'a> Desk<'_, 'a> {
+    /// Damage that cannot be mended, or whose echoes would be too many: the first is told.
+    fn give_up(&mut self, first: &Error) -> Cow<'a, str> {
+        let (at, message) = located(first, 0);
+        self.syntax(at, 0..self.text.len(), &message);
+        self.report.lose_names();
+        Cow::Borrowed("")
+    }
+
     /// Reports what is broken in a piece alone; gives the part to blank.
     fn broken(&mut self, piece: &Piece) -> Option<Range<usize>> {
         let mut errors = errors_in(&self.text[piece.all.clone()], piece.all.start);
         errors.retain(|(_, message)| !is_conflict(message));
         if errors.iter().all(|(_, message)| is_local(message)) {
-            errors.dedup_by_key(|(at, _)| line_of(self.text, at.start).start);
+            errors.dedup_by_key(|(at, _)| self.lines.around(at.start).start);
             for (at, message) in errors {
-                let line = line_of(self.text, at.start);
+                let line = self.lines.around(at.start);
                 self.syntax(at, line, &message);
             }
             return None;
@@ -72,10 +92,11 @@ impl Desk<'_, '_> {
             if !is_conflict(&message) || at.start < closed {
                 continue;
             }
-            let piece = pieces.iter().find(|piece| piece.header.contains(&at.start));
+            let next = pieces.partition_point(|piece| piece.all.start <= at.start);
+            let piece = pieces[..next].last().filter(|piece| piece.header.contains(&at.start));
             let shadow = match piece {
                 Some(piece) => piece.all.clone(),
-                None => line_of(self.text, at.start),
+                None => self.lines.around(at.start),
             };
             // Below a header that is given twice, every repeated field would be named again.
             closed = piece.map_or(closed, |piece| piece.all.end);
@@ -84,14 +105,15 @@ impl Desk<'_, '_> {
     }
 
     fn syntax(&mut self, at: Range<usize>, shadow: Range<usize>, message: &str) {
-        let at = if at.is_empty() { around(self.text, at.start) } else { at };
+        let at = if at.is_empty() { self.beside(at.start) } else { at };
         let says = (format!("not TOML: {message}"), fix(message).to_owned());
+        self.told = true;
         self.report.damage("syntax", self.place(&at), self.place(&shadow), says);
     }
 
     fn conflict(&mut self, at: Range<usize>, shadow: Range<usize>, header: bool, message: &str) {
         let name = self.text.get(at.clone()).unwrap_or_default();
-        let line = self.text[line_of(self.text, at.start)].trim_start();
+        let line = self.text[self.lines.around(at.start)].trim_start();
         let declares = ["[policy.", "[gate."].iter().any(|start| line.starts_with(start));
         let (code, says, fix) = match message.starts_with("duplicate") {
             true if header && declares => {
@@ -101,7 +123,20 @@ impl Desk<'_, '_> {
             false => ("syntax", message, "a name is either one value or a table of them"),
         };
         let says = (format!("`{name}` {says}"), fix.to_owned());
+        self.told = true;
         self.report.damage(code, self.place(&at), self.place(&shadow), says);
+    }
+
+    /// What stands where something is missing: the rest of the line, else what comes before.
+    fn beside(&self, at: usize) -> Range<usize> {
+        let rest = self.text.get(at..self.lines.around(at).end).unwrap_or_default().trim_end();
+        if !rest.is_empty() {
+            return at..at + rest.len();
+        }
+        let end = self.text.get(..at).unwrap_or_default().trim_end().len();
+        let start = self.lines.around(end).start;
+        let line = self.text.get(start..end).unwrap_or_default().trim_start();
+        end - line.len()..end
     }
 
     fn place(&self, range: &Range<usize>) -> Place {
@@ -112,13 +147,14 @@ impl Desk<'_, '_> {
 /// What the parser says about a text that starts at `offset` of its file, in order.
 fn errors_in(text: &str, offset: usize) -> Vec<(Range<usize>, String)> {
     let (_, errors) = DeTable::parse_recoverable(text);
-    let located = |error: &Error| {
-        let span = error.span().unwrap_or(0..0);
-        (span.start + offset..span.end + offset, error.message().to_owned())
-    };
-    let mut errors: Vec<_> = errors.iter().map(located).collect();
+    let mut errors: Vec<_> = errors.iter().map(|error| located(error, offset)).collect();
     errors.sort_by_key(|(at, _)| at.start);
     errors
+}
+
+fn located(error: &Error, offset: usize) -> (Range<usize>, String) {
+    let span = error.span().unwrap_or(0..0);
+    (span.start + offset..span.end + offset, error.message().to_owned())
 }
 
 /// Cuts a text at the lines that are headers.
@@ -137,7 +173,8 @@ fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// A line that opens a table, closed or not; an indented one must be closed, to tell it from a list's item.
+/// A line that opens a table, closed or not; an indented one must be closed, to tell it from
+/// an item of a list.
 fn is_header(line: &str) -> bool {
     let body = line.trim();
     let closed = body.split('#').next().is_some_and(|body| body.trim_end().ends_with(']'));
@@ -145,24 +182,24 @@ fn is_header(line: &str) -> bool {
     opens && (closed || line.starts_with('['))
 }
 
-fn line_of(text: &str, at: usize) -> Range<usize> {
-    let at = at.min(text.len());
-    let bytes = text.as_bytes();
-    let start = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let end =
-        bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
-    start..end
+/// Where the lines of a text are, found once: a line may be as long as the text.
+struct Lines {
+    starts: Vec<usize>,
+    end: usize,
 }
 
-/// What stands where something is missing: the rest of the line, else what comes before.
-fn around(text: &str, at: usize) -> Range<usize> {
-    let rest = text.get(at..line_of(text, at).end).unwrap_or_default().trim_end();
-    if !rest.is_empty() {
-        return at..at + rest.len();
+impl Lines {
+    fn of(text: &str) -> Self {
+        let after = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { starts: std::iter::once(0).chain(after).collect(), end: text.len() }
     }
-    let end = text.get(..at).unwrap_or_default().trim_end().len();
-    let line = text.get(line_of(text, end).start..end).unwrap_or_default().trim_start();
-    end - line.len()..end
+
+    /// The line around a position, without its end.
+    fn around(&self, at: usize) -> Range<usize> {
+        let next = self.starts.partition_point(|start| *start <= at);
+        let start = self.starts[..next].last().copied().unwrap_or(0);
+        start..self.starts.get(next).map_or(self.end, |next| next - 1)
+    }
 }
 
 fn blank(bytes: &mut [u8]) {
@@ -183,6 +220,9 @@ fn fix(message: &str) -> &'static str {
     let found = FIXES.iter().find(|(part, _)| message.contains(part));
     found.map_or("check quotes, commas and brackets here and in the line above", |(_, fix)| fix)
 }
+
+/// The largest text that is mended; a damaged one above it is told its first mistake only.
+const MENDED_MAX: usize = 256 * 1024;
 
 const LOCAL: [&str; 8] = [
     "string values must be quoted",

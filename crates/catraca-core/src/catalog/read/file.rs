@@ -1,7 +1,7 @@
 //! Gathers the files of a catalog: the root and what it includes, through the caller's loader.
 //!
-//! A file's own content comes before what it includes, so that a root's routes win over shared ones.
-//! Must not do I/O or read anything but `include`.
+//! A file's own content comes before what it includes, so that a root's routes win over shared
+//! ones. Must not do I/O or read anything but `include`.
 
 use std::borrow::Cow;
 
@@ -9,6 +9,7 @@ use toml::de::DeTable;
 
 use super::Source;
 use super::bounds::{CATALOG_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX};
+use super::damage;
 use super::node::{Node, entries};
 use super::report::{Place, Report};
 
@@ -121,7 +122,8 @@ fn too_large<'a>(report: &mut Report, file: usize) -> Cow<'a, str> {
 /// The files that a file includes, with the places that name them.
 fn included(report: &mut Report, file: usize, text: &str) -> Vec<(Place, String)> {
     // Damage is reported later, with the rest of the text.
-    let (tree, _) = DeTable::parse_recoverable(text);
+    let tree = DeTable::parse(text);
+    let tree = tree.unwrap_or_else(|_| DeTable::parse_recoverable(damage::head(text)).0);
     let named = entries(file, tree.get_ref());
     let Some((_, node)) = named.into_iter().find(|(key, _)| key.text == "include") else {
         return Vec::new();

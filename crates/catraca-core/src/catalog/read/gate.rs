@@ -2,7 +2,7 @@
 //!
 //! Every policy is also a gate of its own name. Must not read policies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::bounds::GATE_POLICIES_MAX;
 use super::chain::{self, Ids};
@@ -16,6 +16,8 @@ use crate::policy::{Name, PolicyId};
 pub(super) struct Gates {
     pub all: HashMap<Name, Gate>,
     pub declared: Vec<Name>,
+    /// All names in order, for whoever looks for one.
+    pub names: BTreeSet<Name>,
 }
 
 /// Reads the declared gates and adds one for each policy.
@@ -24,11 +26,14 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) 
         let name: Name = (*name).into();
         (name.clone(), Gate { name, policies: vec![*id] })
     };
-    let mut gates = Gates { all: ids.iter().map(single).collect(), declared: Vec::new() };
+    let names = ids.keys().map(|name| Name::from(*name)).collect();
+    let all = ids.iter().map(single).collect();
+    let mut gates = Gates { all, declared: Vec::new(), names };
     for (key, node) in sections.named(report, "gate") {
         let policies = policies(report, ids, (key, node));
         let name: Name = key.text.into();
         gates.declared.push(name.clone());
+        gates.names.insert(name.clone());
         // A gate may put others beside the policy of its name, but not let them stand in for it.
         let shadows = |own| policies.as_ref().is_some_and(|read| !read.contains(own));
         if ids.get(key.text).is_some_and(shadows) {

@@ -16,7 +16,9 @@ pub(super) fn check_at(report: &mut Report, place: Place, name: &str, what: &str
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let fine = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
     if !fine {
-        let message = format!("`{}` cannot name {}", name.escape_debug(), an(what));
+        let shown =
+            if name.is_empty() { "nothing".into() } else { format!("`{}`", name.escape_debug()) };
+        let message = format!("{shown} cannot name {}", an(what));
         let fix = format!("use 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`");
         report.error("bad-name", place, message, fix);
     }
@@ -30,7 +32,10 @@ pub(super) fn an(what: &str) -> String {
 }
 
 /// A fix for a name that nobody knows: the nearest one, else all of them if they are few.
-pub(super) fn suggest(name: &str, known: &[&str]) -> String {
+pub(super) fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
+    if report.is_full() {
+        return String::new();
+    }
     match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "remove it, or declare it".to_owned(),
@@ -42,11 +47,12 @@ pub(super) fn suggest(name: &str, known: &[&str]) -> String {
 /// The known name that takes the fewest typing mistakes, if it takes few.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let tolerated = (name.chars().count() / 3).clamp(1, 3);
-    let distances = known.iter().map(|other| (distance(name, other), *other));
+    let alike = known.iter().filter(|other| name.len().abs_diff(other.len()) <= 4 * tolerated);
+    let distances = alike.map(|other| (distance(name, other), *other));
     distances.filter(|(far, _)| *far <= tolerated).min_by_key(|(far, _)| *far).map(|(_, near)| near)
 }
 
-/// How many typing mistakes lie between two names: letters added, lost, changed, or swapped with the next.
+/// How many typing mistakes lie between two names: letters added, lost, changed, or swapped.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (folded(left), folded(right));
     let mut rows =

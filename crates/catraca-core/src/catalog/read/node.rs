@@ -119,7 +119,12 @@ impl<'t> Fields<'t> {
         let entries = node.entries(report, &format!("a table with the fields of {what}"))?;
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.text)) {
             let message = format!("{what} has no field `{}`", key.text);
-            report.error("unknown-field", key.place, message, names::suggest(key.text, known));
+            report.error(
+                "unknown-field",
+                key.place,
+                message,
+                names::suggest(report, key.text, known),
+            );
         }
         Some(Self { place, entries })
     }

@@ -3,8 +3,6 @@
 //! Reading never stops at the first mistake, so nothing here returns early. Must not show a private
 //! value: whoever reports one says so, and it is starred out wherever it would be shown.
 
-use std::cmp::Reverse;
-
 use super::Source;
 use super::bounds::DIAGNOSTICS_MAX;
 use crate::catalog::diagnostic::{CODES, Diagnostic, Severity};
@@ -27,6 +25,7 @@ pub(super) struct Report {
     hidden: Vec<Place>,
     /// Whether names may have been declared where nobody could read them.
     names_lost: bool,
+    refused: bool,
 }
 
 /// One thing found, not yet located.
@@ -95,7 +94,7 @@ impl Report {
 
     /// Whether the catalog is refused.
     pub fn has_errors(&self) -> bool {
-        self.faults.iter().any(|fault| fault.severity == Severity::Error)
+        self.refused
     }
 
     fn add(
@@ -106,8 +105,10 @@ impl Report {
         says: (String, String),
     ) {
         debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} has no meaning");
+        self.refused |= severity == Severity::Error;
         let echo = self.names_lost && matches!(code, "unknown-policy" | "unknown-gate");
-        if echo || self.hidden.iter().any(|hidden| hidden.covers(place)) {
+        if echo || !self.has_room(severity) || self.hidden.iter().any(|hidden| hidden.covers(place))
+        {
             return;
         }
         let (message, fix) = says;
@@ -115,10 +116,23 @@ impl Report {
         self.faults.push(Fault { severity, code, place, message, fix, private: false });
     }
 
-    /// Locates everything: sorted by file and position, bounded, errors kept first if there are too many.
+    /// Whether another error would not be shown.
+    pub fn is_full(&self) -> bool {
+        !self.has_room(Severity::Error)
+    }
+
+    /// What nobody would be shown is not kept, so that hostile text takes no longer for it.
+    /// Warnings leave room, so that a refusal never goes without its error.
+    fn has_room(&self, severity: Severity) -> bool {
+        let most = match severity {
+            Severity::Error => DIAGNOSTICS_MAX,
+            Severity::Warning => DIAGNOSTICS_MAX / 2,
+        };
+        self.faults.len() < most
+    }
+
+    /// Locates everything, sorted by file and position.
     pub fn finish(mut self, sources: &[Source<'_>]) -> Vec<Diagnostic> {
-        self.faults.sort_by_key(|fault| Reverse(fault.severity == Severity::Error));
-        self.faults.truncate(DIAGNOSTICS_MAX);
         self.faults.sort_by_key(|fault| fault.place);
         self.faults.into_iter().map(|fault| fault.locate(sources)).collect()
     }

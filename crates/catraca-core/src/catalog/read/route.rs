@@ -58,10 +58,9 @@ fn gate_of(report: &mut Report, node: Node<'_>, gates: &Gates) -> Option<Name> {
     let name = node.text(report, "the name of a gate")?;
     let found = gates.all.get_key_value(name).map(|(name, _)| name.clone());
     if found.is_none() {
-        let mut known: Vec<&str> = gates.all.keys().map(|name| &**name).collect();
-        known.sort_unstable();
+        let known: Vec<&str> = gates.names.iter().map(|name| &**name).collect();
         let message = format!("no gate or policy is named `{}`", name.escape_debug());
-        report.error("unknown-gate", node.place, message, names::suggest(name, &known));
+        report.error("unknown-gate", node.place, message, names::suggest(report, name, &known));
     }
     found
 }

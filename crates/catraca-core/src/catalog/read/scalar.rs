@@ -98,7 +98,7 @@ pub(super) fn word<T: Copy>(report: &mut Report, node: Node<'_>, words: &[(&str,
     let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
     if found.is_none() {
         let message = format!("`{}` is not known here", text.escape_debug());
-        report.error("unknown-word", node.place, message, names::suggest(text, &known));
+        report.error("unknown-word", node.place, message, names::suggest(report, text, &known));
     }
     found
 }

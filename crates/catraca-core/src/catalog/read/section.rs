@@ -46,7 +46,7 @@ impl<'t> Sections<'t> {
                     found.entry(key.text).or_default().push((key, node));
                 } else {
                     let message = format!("a catalog has no section `{}`", key.text);
-                    let fix = names::suggest(key.text, &known);
+                    let fix = names::suggest(report, key.text, &known);
                     report.error("unknown-section", key.place, message, fix);
                 }
             }

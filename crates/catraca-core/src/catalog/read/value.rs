@@ -15,7 +15,7 @@ pub(super) struct Refused {
     pub fix: String,
 }
 
-/// Brings a value of a kind into its one spelling; addresses into the form by which they are counted.
+/// Brings a value of a kind into its one spelling: addresses into the one they are counted by.
 pub(super) fn normalise(kind: Kind, ipv6_prefix: u8, text: &str) -> Result<String, Refused> {
     let normal = form(kind, text, ipv6_prefix).map_err(|why| unlike(kind, &why))?;
     match normal.len() {

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use catraca::Catalog;
 use catraca::explain::{Explained, Explanation};
-use catraca_core::limit::Limit;
-use catraca_core::policy::{Mode, Policy, Terms};
+use catraca::{Catalog, Span};
+use catraca_core::limit::{BucketTerms, Limit};
+use catraca_core::policy::{Ban, Credit, Mode, Policy, Terms};
 
-use crate::render::{Paint, counted};
+use crate::render::Paint;
 
 /// Puts an explanation into words.
 pub struct Words<'a> {
@@ -40,41 +40,52 @@ impl Words<'_> {
             writeln!(out, "The caller is {}{why}: that decides alone.", self.paint.bad(decides))?;
             return writeln!(out, "Without the list, gate {gate} would ask:");
         }
-        if explained.unlisted {
-            writeln!(out, "Gate {gate} is not in the catalog: its default policy stands in.")?;
-        }
         match explained.rows.len() {
+            _ if explained.unlisted => {
+                writeln!(out, "Gate {gate} is not in the catalog: the default policy stands in.")
+            }
             0 => writeln!(out, "Gate {gate} asks no policy: the caller passes."),
             1 => writeln!(out, "Gate {gate} asks one policy."),
-            rows => writeln!(
-                out,
-                "Gate {gate} asks {}: the caller passes if all have room, and pays only then.",
-                counted(rows, "policy", "policies")
-            ),
+            all => {
+                writeln!(
+                    out,
+                    "Gate {gate} asks {all} policies: all must have room, or none is charged."
+                )
+            }
         }
     }
 
     /// What there is to say of a policy: a word and its text.
     fn facts(&self, row: &Explained, unlisted: Option<&String>) -> Vec<(&'static str, String)> {
-        let policy = self.catalog.find(&row.policy).map(|(_, policy)| policy);
-        let tier = row.tier.as_ref().and_then(|(number, _)| u8::try_from(number - 1).ok());
-        let terms = policy.and_then(|policy| policy.terms_of(tier));
         let mut facts = vec![("counts", counts(row, unlisted))];
-        facts.extend(row.instead_of.as_ref().map(|asked| {
-            ("because", format!("{asked} has no key or no tier for this caller and names {} instead", row.policy))
-        }));
-        facts.extend(policy.and_then(|policy| tier_of(policy, row)).map(|text| ("tier", text)));
-        facts.push(("limit", limit(row, terms)));
-        if terms.is_some_and(|terms| terms.limit != Limit::Unlimited) {
-            facts.push(("takes", takes(row, terms)));
+        facts.extend(row.instead_of.as_ref().map(|asked| ("because", instead_of(asked, row))));
+        let Some((_, policy)) = self.catalog.find(&row.policy) else { return facts };
+        let tier = row.tier.as_ref().and_then(|(number, _)| u8::try_from(number - 1).ok());
+        facts.extend(tier_of(policy, row).map(|text| ("tier", text)));
+        match policy.terms_of(tier).filter(|_| !row.price.is_empty()) {
+            Some(terms) => facts.extend(terms_of(policy, row, terms)),
+            None => facts.push(("limit", row.limit.clone())),
         }
-        facts.extend(row.block.as_ref().map(|block| ("block", format!("{block} after an excess"))));
-        facts.extend(policy.into_iter().flat_map(bans).map(|text| ("bans", text)));
         if row.mode == Mode::Shadow {
             facts.push(("mode", "shadow: judged and counted, never decides".to_owned()));
         }
         facts
     }
+}
+
+/// What follows from the terms that apply.
+fn terms_of(policy: &Policy, row: &Explained, terms: &Terms) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("limit", limit(row, &terms.limit))];
+    if terms.limit != Limit::Unlimited {
+        facts.push(("takes", takes(row, terms)));
+    }
+    if policy.debt {
+        facts.push(("debt", "a price may push it below zero".to_owned()));
+    }
+    facts.extend(terms.credits.iter().map(|credit| ("credit", credited(credit))));
+    facts.extend(row.block.as_ref().map(|block| ("block", format!("{block} after an excess"))));
+    facts.extend(policy.bans.iter().map(|ban| ("ban", banned(ban))));
+    facts
 }
 
 fn counts(row: &Explained, unlisted: Option<&String>) -> String {
@@ -94,30 +105,70 @@ fn tier_of(policy: &Policy, row: &Explained) -> Option<String> {
     }
 }
 
-/// The limit in the catalog's words and in plain ones.
-fn limit(row: &Explained, terms: Option<&Terms>) -> String {
-    let plain = match terms.map(|terms| &terms.limit) {
-        Some(Limit::Window(windows)) if windows.len() == 1 => "counted in any such span",
-        Some(Limit::Window(_)) => "counted in any such span; all must fit",
-        Some(Limit::Fixed(_)) => "counted from the first one on, then afresh",
-        Some(Limit::Bucket(_)) => "one token per unit",
-        Some(Limit::Inflight(_)) => "returned at settle",
-        Some(Limit::Unlimited) | None => return row.limit.clone(),
-    };
-    format!("{} ({plain})", row.limit)
+fn instead_of(asked: &str, row: &Explained) -> String {
+    let used = &row.policy;
+    format!("{asked} has no key or no tier for this caller and names {used} instead")
 }
 
-/// What a check takes at once, and what it comes to in the end.
-fn takes(row: &Explained, terms: Option<&Terms>) -> String {
-    let later = terms.is_some_and(|terms| terms.cost.is_priced_at_settle());
-    match terms.map(|terms| &terms.limit) {
-        Some(Limit::Inflight(_)) => "1 while the work goes on".to_owned(),
-        _ if later => format!("{} now; by its outcome {}", row.held, row.price),
-        _ => format!("{} now ({})", row.held, row.price),
+/// The limit in the catalog's words and in plain ones.
+fn limit(row: &Explained, limit: &Limit) -> String {
+    match limit {
+        Limit::Window(windows) if windows.len() == 1 => {
+            format!("{} (never more in any such span)", row.limit)
+        }
+        Limit::Window(_) => format!("{} (never more in any such span; all bind)", row.limit),
+        Limit::Fixed(_) => format!("{} (from the first one on, then afresh)", row.limit),
+        Limit::Bucket(terms) => {
+            format!("bucket of {}, refill {} (starts full)", terms.size, refill(terms))
+        }
+        Limit::Inflight(_) | Limit::Unlimited => row.limit.clone(),
     }
 }
 
-fn bans(policy: &Policy) -> impl Iterator<Item = String> {
-    let rules = policy.bans.iter();
-    rules.map(|ban| format!("{} when {} ({})", ban.penalty.first, ban.when.source(), ban.reason))
+/// A refill per second, minute, hour or day: the first in which it is a whole number.
+fn refill(terms: &BucketTerms) -> String {
+    let units = [1, 60, 3_600, 86_400].map(Span::from_secs);
+    let whole = units.into_iter().find(|unit| unit.micros() % terms.period == 0);
+    let unit = whole.unwrap_or(Span::from_micros(terms.period));
+    format!("{} per {unit}", terms.tokens * (unit.micros() / terms.period))
+}
+
+/// What a check takes at once, and what it comes to in the end.
+fn takes(row: &Explained, terms: &Terms) -> String {
+    if matches!(terms.limit, Limit::Inflight(_)) {
+        return "1 while the work goes on".to_owned();
+    }
+    if terms.cost.is_priced_at_settle() {
+        return format!("{} now; in the end {}", row.held, row.price);
+    }
+    format!("{} now ({})", row.held, row.price)
+}
+
+fn credited(credit: &Credit) -> String {
+    let Credit { event, amount, on } = credit;
+    let Some(on) = on else { return format!("{amount} back on {event}") };
+    let classes = on.classes.iter().map(|class| format!("{class}xx"));
+    let all = on.exact.iter().map(u16::to_string).chain(classes);
+    format!("{amount} back on {event}, after {}", all.collect::<Vec<_>>().join(" or "))
+}
+
+fn banned(ban: &Ban) -> String {
+    let after = ban.after.map(|rate| format!(", {} times in {}", rate.amount, rate.per));
+    let when = ban.when.source();
+    format!("{} when {when}{}: {}", ban.penalty.first, after.unwrap_or_default(), ban.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refills_are_shown_in_the_smallest_unit_that_is_whole() {
+        let shown = |tokens, period| refill(&BucketTerms { size: 1, tokens, period });
+        assert_eq!(shown(1, 10_000), "100 per 1s");
+        assert_eq!(shown(1, 30_000_000), "2 per 1m");
+        assert_eq!(shown(1, 2_400), "25000 per 1m");
+        assert_eq!(shown(1, 2_160_000_000), "40 per 24h");
+        assert_eq!(shown(3, 7_000_000), "3 per 7s");
+    }
 }

@@ -1,13 +1,13 @@
-//! One line of a history: a check with what came of it, or something an operator or a late event does.
+//! One line of a history: a check with what came of it, an operator's act, or a late event.
 //!
-//! Parse, do not validate: an [`Event`] that exists has an instant in range and exactly one kind. Texts are borrowed
-//! from the line where JSON allows it. Must not touch the engine.
+//! Parse, do not validate: an [`Event`] that exists has an instant in range and exactly one kind.
+//! Texts are borrowed from the line where JSON allows it. Must not touch the engine.
 
 mod fields;
 mod object;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use catraca::{Check, Outcome, Span, Subject, Time};
 use catraca_core::request::cost_in_bounds;
@@ -142,7 +142,9 @@ impl<'a> LineFields<'a> {
         let gate = ("gate", self.check.gate.is_some());
         let mut there = acts.into_iter().chain([gate]).filter(|(_, there)| *there);
         match (there.next(), there.next(), self.check.stray()) {
-            (None, ..) => Err("`gate` is missing; or one of `credit`, `block`, `unblock`, `reset`".to_owned()),
+            (None, ..) => {
+                Err("`gate` is missing; or one of `credit`, `block`, `unblock`, `reset`".to_owned())
+            }
             (Some((one, _)), Some((other, _)), _) => {
                 Err(format!("a line is about one thing, and this one has `{one}` and `{other}`"))
             }
@@ -165,10 +167,14 @@ impl<'a> CheckFields<'a> {
         let after = self.after_ms.or(inside).map_or(0, |after| after.0);
         let outcome = self.outcome.map(|Object(outcome)| outcome.read()).transpose()?;
         if outcome.is_none() && self.after_ms.is_some() {
-            return Err("`after_ms` says when an outcome comes, and there is no `outcome`".to_owned());
+            return Err(
+                "`after_ms` says when an outcome comes, and there is no `outcome`".to_owned()
+            );
         }
         if after < 0 {
-            return Err(format!("`after_ms`: {after} is negative; an outcome comes after its check"));
+            return Err(format!(
+                "`after_ms`: {after} is negative; an outcome comes after its check"
+            ));
         }
         Ok(CheckEvent {
             gate,
@@ -214,7 +220,8 @@ impl fields::OutcomeFields<'_> {
         let cost = self.cost.map(|cost| cost.0);
         cost.map_or(Ok(()), cost_in_bounds).map_err(|error| format!("`outcome.cost`: {error}"))?;
         let headers = self.headers.map(|headers| headers.0).unwrap_or_default();
-        let lower = |(name, value): (Text<'_>, Text<'_>)| (name.to_ascii_lowercase(), value.to_string());
+        let lower =
+            |(name, value): (Text<'_>, Text<'_>)| (name.to_ascii_lowercase(), value.to_string());
         Ok(Outcome {
             status: self.status.map(|status| status.0),
             body: self.body.unwrap_or_default(),

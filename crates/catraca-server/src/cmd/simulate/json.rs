@@ -1,4 +1,6 @@
-//! One JSON line per line of the history, in its order: a line whose outcome is due later keeps those behind it waiting.
+//! One JSON line per line of the history, in its order.
+//!
+//! A line whose outcome is due later keeps those behind it waiting. Must not know the engine.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! The run: virtual time, the outcomes that are due, and every line in its turn.
 //!
-//! A settle due at an instant runs before the lines of that instant; of several, first the one due first, then the one
-//! of the earlier line. A bad line changes nothing, not even the time. Must not know how results are shown.
+//! A settle due at an instant runs before the lines of that instant; of several, the one due first
+//! comes first, then the one of the earlier line. A bad line changes nothing, not even the time.
+//! Must not know how results are shown.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +19,7 @@ use super::lines::{LINE_BYTES_MAX, Line};
 /// The most lines that may wait for an outcome, or behind one that does.
 const WAITING_MAX: usize = 1_000_000;
 
-/// Where results go. Slots number the lines that were good or bad, so that a later settle finds its own.
+/// Where results go. Slots number them, so that a later settle finds its own.
 pub trait Sink {
     /// A check was decided.
     fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot>;
@@ -129,8 +130,8 @@ impl<'s, S: Sink> Run<'s, S> {
         }
         if self.sink.waiting().max(self.due.len()) > WAITING_MAX {
             bail!(
-                "line {number}: more than {WAITING_MAX} lines wait for an outcome; shorten `after_ms`, \
-                 or the `hold` of the policies, beyond which an outcome does not matter"
+                "line {number}: more than {WAITING_MAX} lines wait for an outcome; shorten \
+                 `after_ms`, or the `hold` of the policies, beyond which no outcome matters"
             );
         }
         Ok(())
@@ -176,10 +177,12 @@ impl<'s, S: Sink> Run<'s, S> {
             Written::Millis(millis) => millis.to_string(),
             Written::Text(text) => text.to_string(),
         };
-        format!("`at`: {then} is before {now}, where the history already is; sort the events by time")
+        format!(
+            "`at`: {then} is before {now}, where the history already is; sort the events by time"
+        )
     }
 
-    /// Settles that a line makes due must not run for a check that will be refused: it would have moved the time.
+    /// A check that is refused must not make settles run: it would have moved the time.
     fn refuse_early(&self, event: &Event<'_>) -> Result<(), Trouble> {
         if let Kind::Check(check) = &event.kind {
             self.engine.peek(&check.check())?;
@@ -214,7 +217,12 @@ impl<'s, S: Sink> Run<'s, S> {
         Ok(self.sink.acted(&event.at, &act)?)
     }
 
-    fn check<'t>(&mut self, number: u64, at: &At<'t>, event: &CheckEvent<'t>) -> Result<(), Trouble> {
+    fn check<'t>(
+        &mut self,
+        number: u64,
+        at: &At<'t>,
+        event: &CheckEvent<'t>,
+    ) -> Result<(), Trouble> {
         let mut decision = self.engine.check(&event.check())?;
         // A sealed ticket differs from run to run and opens nothing outside of this one.
         let ticket = decision.ticket.take();

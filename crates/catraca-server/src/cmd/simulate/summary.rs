@@ -1,7 +1,7 @@
 //! The summary of a run: what every policy let pass and denied, whom, and when it was worst.
 //!
-//! Memory is bounded: subjects are tracked up to a cap, and the summary says so when it was reached. Private values are
-//! counted under their pseudonyms. Must not decide anything.
+//! Memory is bounded: subjects are tracked up to a cap, and the summary says so when it was
+//! reached. Private values are counted under their pseudonyms. Must not decide anything.
 
 mod heard;
 mod policy;

@@ -206,14 +206,16 @@ fn a_credit_is_given_once_and_capped() {
     policy.debt = true;
     let mut world = world(vec![policy]);
     let named = |name: &str| Ask { reference: Some(name.to_owned()), ..plain() };
-    let credit = |world: &mut World, name: &str| world.credit(name, "payment", &ip(), T + S);
+    let credit = |world: &mut World, name: &str| {
+        world.credit(name, "payment", &ip(), T + S).expect("all attributes")
+    };
     assert!(world.go(&named("E1"), T).allowed);
     assert_eq!(credit(&mut world, "E0"), Credited::Unknown);
     let other = who(&[("ip", "192.0.2.2")]);
-    assert_eq!(world.credit("E1", "payment", &other, T), Credited::OtherSubject);
+    assert_eq!(world.credit("E1", "payment", &other, T), Ok(Credited::OtherSubject));
     assert_eq!(credit(&mut world, "E1"), Credited::NotSettled);
     world.settle(0, &status(200), T);
-    assert_eq!(world.credit("E1", "refund", &ip(), T), Credited::NotCreditable);
+    assert_eq!(world.credit("E1", "refund", &ip(), T), Ok(Credited::NotCreditable));
     assert_eq!(world.balance("p", &ip(), T), Some(99));
     assert_eq!(credit(&mut world, "E1"), Credited::Applied(vec![("p".to_owned(), 1)]));
     assert_eq!(world.balance("p", &ip(), T + S), Some(100));
@@ -233,8 +235,8 @@ fn the_first_admitted_check_owns_a_ref_for_a_day() {
     world.go(&named, T);
     world.go(&named, T);
     world.settle(1, &status(200), T);
-    assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR - 1), Credited::NotSettled);
-    assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR), Credited::Unknown);
+    assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR - 1), Ok(Credited::NotSettled));
+    assert_eq!(world.credit("E", "e", &ip(), T + 24 * HOUR), Ok(Credited::Unknown));
     world.go(&named, T + 24 * HOUR);
     world.settle(2, &status(200), T + 24 * HOUR);
     assert_eq!(

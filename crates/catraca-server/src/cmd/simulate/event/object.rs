@@ -110,7 +110,8 @@ impl<'de> Visitor<'de> for PairsVisitor {
                 return Err(Error::custom(format_args!("`{}` is there twice", &*name)));
             }
             let value = map.next_value::<Text<'de>>();
-            let value = value.map_err(|error| Error::custom(format_args!("`{}`: {error}", &*name)))?;
+            let value =
+                value.map_err(|error| Error::custom(format_args!("`{}`: {error}", &*name)))?;
             pairs.push((name, value));
         }
         Ok(Pairs(pairs))

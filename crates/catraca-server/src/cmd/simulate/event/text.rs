@@ -1,4 +1,4 @@
-//! The leaves of a line: texts, whole numbers and instants, each refusing what it is not in words of its own.
+//! The leaves of a line: texts, whole numbers and instants. Each says itself what it is not.
 //!
 //! Must not echo a subject's value in an error: it may be private.
 
@@ -33,7 +33,8 @@ impl Deref for Text<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor)
+        // Not `deserialize_str`, which would answer for us, and echo what it found.
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
@@ -95,7 +96,9 @@ impl Visitor<'_> for WholeVisitor {
         if number.fract() == 0.0 && number.abs() >= i64::MAX as f64 {
             return Err(out_of_range(number));
         }
-        Err(E::custom(format_args!("{number} is written with a fraction or an exponent; write a whole number")))
+        Err(E::custom(format_args!(
+            "{number} is written with a fraction or an exponent; write a whole number"
+        )))
     }
 }
 
@@ -129,7 +132,9 @@ impl<'de> Visitor<'de> for AtVisitor {
     fn visit_i64<E: Error>(self, millis: i64) -> Result<At<'de>, E> {
         let time = Time::from_millis(millis);
         if millis < 0 {
-            return Err(E::custom(format_args!("{millis} is before 1970-01-01T00:00:00Z, which is 0")));
+            return Err(E::custom(format_args!(
+                "{millis} is before 1970-01-01T00:00:00Z, which is 0"
+            )));
         }
         if time.is_forever() {
             return Err(too_late(millis));

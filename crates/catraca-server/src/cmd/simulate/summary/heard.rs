@@ -1,4 +1,4 @@
-//! What the engine tells beside its answers: blocks, low water, storms of bans, conditions that failed.
+//! What the engine tells beside its answers: blocks, low water, storms of bans, failed conditions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

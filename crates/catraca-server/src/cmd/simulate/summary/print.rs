@@ -1,4 +1,4 @@
-//! The summary on the screen: totals, a table of policies, who was denied most, and what deserves a look.
+//! The summary on the screen: totals, policies, who was denied most, and what deserves a look.
 
 use std::io::{self, Write};
 
@@ -62,30 +62,28 @@ impl<'a, W: Write> Printer<'a, W> {
         let (allowed, denied) = (sum(&totals.allowed), sum(&totals.denied));
         let of = |part: u64| share(part, allowed + denied);
         writeln!(self.out)?;
-        self.total("allowed", allowed, &of(allowed), &totals.allowed)?;
-        self.total("denied", denied, &of(denied), &totals.denied)?;
+        self.total("allowed", allowed, &of(allowed), &in_words(&totals.allowed))?;
+        self.total("denied", denied, &of(denied), &in_words(&totals.denied))?;
         if !totals.settled.is_empty() {
-            self.total("outcomes", sum(&totals.settled), "", &totals.settled)?;
+            self.total("outcomes", sum(&totals.settled), "", &in_words(&totals.settled))?;
         }
         if !totals.acts.is_empty() {
-            self.total("acts", sum(&totals.acts), "", &totals.acts)?;
+            self.total("acts", sum(&totals.acts), "", &in_words(&totals.acts))?;
         }
         if totals.bad > 0 {
-            let text = count(totals.bad);
-            let bad = self.paint.bad("bad lines");
-            writeln!(self.out, "{bad}  {text:>9}         they changed nothing")?;
+            self.total("bad lines", totals.bad, "", "they changed nothing")?;
         }
         Ok(())
     }
 
-    fn total(&mut self, name: &str, number: u64, share: &str, parts: &Counts) -> io::Result<()> {
-        let parts: Vec<_> = parts.iter().map(|(word, n)| format!("{word} {}", count(*n))).collect();
-        let line = format!("{name:<9}  {:>9}  {share:>6}  {}", count(number), parts.join(", "));
+    fn total(&mut self, name: &str, number: u64, share: &str, detail: &str) -> io::Result<()> {
+        let line = format!("{name:<9}  {:>9}  {share:>6}  {detail}", count(number));
         writeln!(self.out, "{}", line.trim_end())
     }
 
     fn policies(&mut self) -> io::Result<()> {
-        let heads = ["policy", "mode", "allowed", "denied", "while blocked", "blocks", "worst minute"];
+        let heads =
+            ["policy", "mode", "allowed", "denied", "while blocked", "blocks", "worst minute"];
         let mut shown = table(&heads, &[2, 3, 4, 5]);
         let said = self.summary.heard.said();
         let in_millis = self.summary.totals.span.is_some_and(|(first, _)| first.in_millis);
@@ -112,7 +110,8 @@ impl<'a, W: Write> Printer<'a, W> {
         let mut shown = table(&["policy", "denied most", "times", "share"], &[2, 3]);
         let numbered = (0_u16..).map(PolicyId).zip(&self.summary.catalog.policies);
         for ((id, policy), tally) in numbered.zip(&self.summary.policies) {
-            for (place, (who, times)) in self.summary.subjects.top(id, TOP).into_iter().enumerate() {
+            for (place, (who, times)) in self.summary.subjects.top(id, TOP).into_iter().enumerate()
+            {
                 let name = if place == 0 { &*policy.name } else { "" };
                 shown.add_row([name, who, &count(times), &share(times, tally.denied)]);
             }
@@ -133,25 +132,36 @@ impl<'a, W: Write> Printer<'a, W> {
         let mut notes = Vec::new();
         if !summary.unlisted.is_empty() {
             let gates = names(summary.unlisted.keys().map(String::as_str));
-            notes.push(format!("gates that the catalog does not declare, decided by its default: {gates}"));
+            notes.push(format!(
+                "gates that the catalog does not declare, decided by its default: {gates}"
+            ));
         }
         for (policy, times) in &said.low_water {
             notes.push(format!("{policy} fell below its low-water mark {}", times_of(*times)));
         }
         for (policy, times) in &said.storms {
-            notes.push(format!("{policy} banned so many that its bans turned to shadow, {}", times_of(*times)));
+            notes.push(format!(
+                "{policy} banned so many that its bans turned to shadow, {}",
+                times_of(*times)
+            ));
         }
         if said.failed > 0 {
             let failed = count(said.failed);
-            notes.push(format!("{failed} ban conditions read a missing field or compared unlike things"));
+            notes.push(format!(
+                "{failed} ban conditions read a missing field or compared unlike things"
+            ));
         }
         if summary.totals.degraded > 0 {
             let degraded = count(summary.totals.degraded);
-            notes.push(format!("{degraded} decisions are degraded: the store had no room for keys of their own"));
+            notes.push(format!(
+                "{degraded} decisions are degraded: the store had no room for keys of their own"
+            ));
         }
         if summary.subjects.untracked > 0 {
             let (max, rest) = (count(SUBJECTS_MAX as u64), count(summary.subjects.untracked));
-            notes.push(format!("only the first {max} denied subjects are ranked; {rest} denials of others are not"));
+            notes.push(format!(
+                "only the first {max} denied subjects are ranked; {rest} denials of others are not"
+            ));
         }
         let idle = summary.catalog.policies.iter().zip(&summary.policies);
         let idle = idle.filter(|(_, tally)| tally.allowed + tally.denied == 0);
@@ -177,6 +187,11 @@ impl std::fmt::Display for Instant {
         }
         write!(f, "{}", self.time)
     }
+}
+
+fn in_words(counts: &Counts) -> String {
+    let all = counts.iter().map(|(word, times)| format!("{word} {}", count(*times)));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 fn sum(counts: &Counts) -> u64 {
@@ -210,7 +225,10 @@ mod tests {
 
     #[test]
     fn shares_round_to_nearest() {
-        assert_eq!([share(1, 3), share(2, 3), share(0, 5), share(5, 5)], ["33.3%", "66.7%", "0.0%", "100.0%"]);
+        assert_eq!(
+            [share(1, 3), share(2, 3), share(0, 5), share(5, 5)],
+            ["33.3%", "66.7%", "0.0%", "100.0%"]
+        );
         assert_eq!(share(0, 0), "");
     }
 
@@ -222,7 +240,8 @@ mod tests {
 
     #[test]
     fn small_milliseconds_are_offsets_and_large_ones_dates() {
-        let shown = |millis, in_millis| Instant { time: Time::from_millis(millis), in_millis }.to_string();
+        let shown =
+            |millis, in_millis| Instant { time: Time::from_millis(millis), in_millis }.to_string();
         assert_eq!(shown(720_000, true), "12m");
         assert_eq!(shown(720_000, false), "1970-01-01T00:12:00Z");
         assert_eq!(shown(1_767_225_600_000, true), "2026-01-01T00:00:00Z");

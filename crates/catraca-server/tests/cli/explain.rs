@@ -1,0 +1,161 @@
+//! `catraca explain`.
+
+use crate::room::Room;
+use crate::simulate::DICT;
+
+const SHOP: &str = r#"
+default = "anything"
+
+[policy.login]
+by     = ["ip"]
+window = "3 per 1m"
+block  = "15m"
+
+[policy.anything]
+by     = ["ip"]
+fixed  = "60 per 1m"
+
+[policy.token]
+by        = ["token"]
+tier      = [ { when = { token = "abc123" }, window = "100 per 1s" } ]
+otherwise = "login"
+
+[policy.quiet]
+by     = ["ip"]
+window = ["600 per 1m", "100 per 1s"]
+mode   = "shadow"
+
+[policy.gone]
+by     = ["ip"]
+window = "1 per 1s"
+mode   = "off"
+
+[gate.front]
+policies = ["token", "quiet", "gone"]
+
+[[blocklist]]
+range  = "203.0.113.0/24"
+reason = "abuse"
+"#;
+
+/// covers: 001-25, 001-15, B-28
+#[test]
+fn a_lookup_meets_two_buckets_each_by_its_tier() {
+    let room = Room::with("dict.toml", DICT);
+    let args = ["explain", "-c", "dict.toml", "lookup", "participant=12345678"];
+    let person = room.run(&[&args[..], &["payer=11144477735"]].concat());
+    assert_eq!((person.code, person.err.as_str()), (Some(0), ""));
+    let pseudonym = pseudonym(&person.out);
+    let expected = format!(
+        "\
+Gate lookup asks 2 policies: all must have room, or none is charged.
+
+1. user_antiscan
+   counts   participant = 12345678, payer = {pseudonym}
+   tier     none of 1 matches: its own terms
+   limit    bucket of 100, refill 2 per 1m (starts full)
+   takes    1 now; in the end 200: 1, 404: 20, else 0
+   debt     a price may push it below zero
+   credit   1 back on payment, after 200
+
+2. participant_antiscan
+   counts   participant = 12345678
+   tier     1 of 2, as category = A
+   limit    bucket of 50000, refill 25000 per 1m (starts full)
+   takes    1 now; in the end 200: 1, 404: 3, else 0
+   debt     a price may push it below zero
+   credit   1 back on payment, after 200
+"
+    );
+    assert_eq!(person.out, expected);
+    let company = room.run(&[&args[..], &["payer=12ABC34501DE35"]].concat());
+    assert!(company.out.contains("tier     1 of 1, as person = PJ"), "{}", company.out);
+    assert!(company.out.contains("bucket of 1000, refill 20 per 1m"), "{}", company.out);
+    assert!(company.out.contains("2 back on payment, after 200"), "{}", company.out);
+}
+
+fn pseudonym(text: &str) -> &str {
+    let at = text.find('~').unwrap_or_else(|| panic!("{text}"));
+    text[at..].split_whitespace().next().unwrap()
+}
+
+#[test]
+fn private_values_are_shown_as_pseudonyms_that_repeat() {
+    let room = Room::with("dict.toml", DICT);
+    let args = ["explain", "-c", "dict.toml", "lookup", "participant=1", "payer=111.444.777-35"];
+    let ran = room.run(&args);
+    assert!(!ran.out.contains("777"), "{}", ran.out);
+    assert_eq!(ran.out, room.run(&args).out);
+}
+
+#[test]
+fn what_stands_in_what_only_watches_and_what_is_off_are_told_apart() {
+    let room = Room::with("shop.toml", SHOP);
+    let ran = room.run(&["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=guess"]);
+    let expected = "\
+Gate front asks 2 policies: all must have room, or none is charged.
+
+1. login
+   counts   ip = 198.51.100.7
+   because  token has no key or no tier for this caller and names login instead
+   limit    window 3 per 1m (never more in any such span)
+   takes    1 now (what the request says, else 1)
+   block    15m after an excess
+
+2. quiet
+   counts   ip = 198.51.100.7
+   limit    window 600 per 1m and 100 per 1s (never more in any such span; all bind)
+   takes    1 now (what the request says, else 1)
+   mode     shadow: judged and counted, never decides
+
+Not asked: gone, because its mode is off.
+";
+    assert_eq!(ran.out, expected);
+}
+
+#[test]
+fn an_unlisted_gate_and_a_list_say_so() {
+    let room = Room::with("shop.toml", SHOP);
+    let unlisted = room.run(&["explain", "-c", "shop.toml", "other", "ip=198.51.100.7"]).out;
+    assert!(unlisted.starts_with("Gate other is not in the catalog: the default policy"));
+    assert!(unlisted.contains("counts   gate = other, ip = 198.51.100.7"), "{unlisted}");
+    let listed = room.run(&["explain", "-c", "shop.toml", "login", "ip=203.0.113.9"]).out;
+    assert!(listed.starts_with("The caller is blocklisted (abuse): that decides alone.\n"));
+}
+
+#[test]
+fn json_tells_the_same_to_programs() {
+    let room = Room::with("shop.toml", SHOP);
+    let args = ["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=abc123"];
+    let ran = room.run(&[&args[..], &["--cost", "4", "-o", "json"]].concat());
+    let explained = ran.json().pop().unwrap();
+    assert_eq!(explained["gate"], "front");
+    assert_eq!((&explained["unlisted"], &explained["list"]), (&false.into(), &().into()));
+    let token = &explained["policies"][0];
+    assert_eq!((&token["policy"], &token["held"]), (&"token".into(), &4.into()));
+    assert_eq!((&token["tier"]["number"], &token["instead_of"]), (&1.into(), &().into()));
+    assert!(token["key"]["token"].as_str().is_some_and(|shown| shown.starts_with('~')));
+    assert_eq!(token["limit"], "window 100 per 1s");
+    assert_eq!(explained["policies"][1]["mode"], "shadow");
+    assert_eq!(explained["absent"][0]["policy"], "gone");
+}
+
+#[test]
+fn what_cannot_be_explained_exits_2_and_says_why() {
+    let room = Room::with("shop.toml", SHOP);
+    let refused = |rest: &[&str]| room.run(&[&["explain", "-c", "shop.toml"], rest].concat());
+    for (rest, why) in [
+        (&["login"][..], "policy `login` counts by `ip`, which the subject does not have"),
+        (&["login", "ip=localhost"], "attribute `ip`: "),
+        (&["login", "ip=198.51.100.7", "--cost", "-1"], "cost -1 is not between 0 and"),
+        (&["login", "ip=198.51.100.7", "--cost", "9223372036854775807"], "cost 92233720368"),
+    ] {
+        let ran = refused(rest);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{rest:?}");
+        assert!(ran.err.starts_with(&format!("catraca: {why}")), "{}", ran.err);
+    }
+    room.write("none.toml", SHOP.replace("default = \"anything\"", ""));
+    let unknown = room.run(&["explain", "-c", "none.toml", "logn", "ip=198.51.100.7"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.err.contains("no gate or policy is called `logn`"), "{}", unknown.err);
+}

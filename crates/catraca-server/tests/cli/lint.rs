@@ -1,0 +1,107 @@
+//! `catraca lint`.
+
+use crate::room::Room;
+
+const GOOD: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "10 per 15m"
+block  = "30m"
+
+[policy.pay]
+by     = ["ip"]
+window = "60 per 1m"
+
+[gate.front]
+policies = ["login", "pay"]
+
+[[route]]
+match = "POST /login"
+gate  = "front"
+"#;
+
+const TWENTY: &str = include_str!("../../../catraca-core/tests/fixtures/catalog/twenty.toml");
+
+#[test]
+fn a_good_catalog_is_told_in_one_line() {
+    let ran = Room::with("shop.toml", GOOD).run(&["lint", "shop.toml"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let expected = "shop.toml: ok: 2 policies, 1 gate, 1 route, revision ";
+    let revision = ran.out.strip_prefix(expected).unwrap_or_else(|| panic!("{}", ran.out));
+    assert_eq!(revision.trim_end().len(), 16, "{revision}");
+}
+
+/// covers: X-23
+#[test]
+fn twenty_mistakes_are_twenty_located_errors() {
+    let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    assert!(ran.out.ends_with("bad.toml: refused: 20 errors\n"), "{}", ran.out);
+    let places: Vec<_> = ran.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
+    assert_eq!(places.len(), 20, "{}", ran.out);
+    assert_eq!(ran.out.lines().filter(|line| line.starts_with("error[")).count(), 20);
+    assert!(ran.out.lines().filter(|line| line.contains("^")).count() >= 20);
+    let first = "\
+error[unknown-field]: a policy has no field `windw`
+ --> bad.toml:6:1
+  |
+6 | windw  = \"10 per 15m\"
+  | ^^^^^
+  |
+  = fix: did you mean `window`?
+";
+    assert!(ran.out.contains(first), "{}", ran.out);
+}
+
+#[test]
+fn json_has_one_object_per_file() {
+    let room = Room::with("shop.toml", GOOD);
+    room.write("bad.toml", TWENTY);
+    let ran = room.run(&["lint", "-o", "json", "shop.toml", "bad.toml"]);
+    assert_eq!(ran.code, Some(1));
+    let [good, bad] = &ran.json()[..] else { panic!("{}", ran.out) };
+    assert_eq!(good["ok"], true);
+    assert_eq!(
+        (&good["policies"], &good["gates"], &good["routes"]),
+        (&2.into(), &1.into(), &1.into())
+    );
+    assert_eq!(good["diagnostics"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        (&bad["ok"], &bad["errors"], &bad["revision"]),
+        (&false.into(), &20.into(), &().into())
+    );
+    let first = &bad["diagnostics"][0];
+    assert_eq!(first["code"], "unknown-field");
+    assert_eq!(
+        (&first["line"], &first["column"], &first["text"]),
+        (&6.into(), &1.into(), &"windw".into())
+    );
+    assert_eq!((&first["file"], &first["severity"]), (&"bad.toml".into(), &"error".into()));
+    assert!(first["fix"].as_str().is_some_and(|fix| fix.contains("window")));
+}
+
+/// covers: B-39
+#[test]
+fn a_warning_fails_only_when_strict() {
+    let shorter = GOOD.replace("block  = \"30m\"", "block  = \"5m\"");
+    let room = Room::with("shop.toml", &shorter);
+    let ran = room.run(&["lint", "shop.toml"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("warning["), "{}", ran.out);
+    assert!(ran.out.contains("--> shop.toml:5:"), "{}", ran.out);
+    assert!(ran.out.trim_end().ends_with(", 1 warning"), "{}", ran.out);
+    assert_eq!(room.run(&["lint", "--strict", "shop.toml"]).code, Some(1));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_exits_2() {
+    let ran = Room::new().run(&["lint", "nowhere.toml"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.err.starts_with("catraca: cannot read nowhere.toml: "), "{}", ran.err);
+}
+
+#[test]
+fn nothing_is_coloured_when_nobody_watches() {
+    let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
+    assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+}

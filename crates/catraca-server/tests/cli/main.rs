@@ -1,0 +1,10 @@
+//! The binary as people and scripts use it: arguments and files in, output and exit code out.
+//!
+//! Everything runs in a directory of its own and in virtual time.
+
+mod explain;
+mod help;
+mod lint;
+mod room;
+mod scenario;
+mod simulate;

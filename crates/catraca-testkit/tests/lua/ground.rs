@@ -1,0 +1,138 @@
+//! What the script stands on: exact division in doubles, the server's clock, TTLs and memory.
+//!
+//! Must not compare rules: that is what the traces are for.
+
+use catraca_core::batch::{Check, CheckRow, Verdict};
+use catraca_core::cell::second_after;
+use catraca_core::digest::Key;
+use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
+use catraca_core::time::{Span, Time};
+use catraca_testkit::generate::Dice;
+use catraca_testkit::resp::{Client, Value};
+
+use super::server::Server;
+use super::{OPENING, SCRIPT, trace, wire};
+
+const GRACE: i64 = 60;
+/// Divides each pair of arguments as the script does.
+const DIVIDE: &str = "
+local answers = {}
+for index = 1, #ARGV, 2 do
+  local numerator, denominator = tonumber(ARGV[index]), tonumber(ARGV[index + 1])
+  answers[#answers + 1] = floor(numerator / denominator)
+  answers[#answers + 1] = ceil_div(numerator, denominator)
+  answers[#answers + 1] = numerator % denominator
+end
+return answers";
+
+/// Numerators one below, at and above multiples, up to 2^53, where a rounded quotient is closest
+/// to the next whole number.
+#[test]
+fn division_in_doubles_is_exact_up_to_the_bound() {
+    let Some(server) = Server::start() else { return };
+    let (mut client, mut dice) = (server.connect(), Dice::new(53));
+    let script = format!("{OPENING}{DIVIDE}");
+    for _ in 0..40 {
+        let pairs: Vec<(i64, i64)> = (0..250).map(|_| pair(&mut dice)).collect();
+        let texts: Vec<String> = pairs.iter().flat_map(|(a, b)| [a, b]).map(i64::to_string).collect();
+        let mut parts: Vec<&[u8]> = vec![b"EVAL", script.as_bytes(), b"0"];
+        parts.extend(texts.iter().map(String::as_bytes));
+        let right = pairs.iter().flat_map(|(a, b)| [a / b, (a + b - 1) / b, a % b]).map(Value::Int);
+        assert_eq!(trace::command(&mut client, &parts), Ok(Value::Array(right.collect())));
+    }
+}
+
+fn pair(dice: &mut Dice) -> (i64, i64) {
+    let shift = dice.within(0, 53);
+    let denominator = dice.within(1, EXACT_MAX >> shift);
+    let whole = (EXACT_MAX - dice.within(0, denominator)) / denominator;
+    let numerator = whole * denominator + dice.within(-1, 1);
+    (numerator.clamp(1, EXACT_MAX), denominator)
+}
+
+#[test]
+fn without_an_instant_the_servers_clock_counts_and_garbage_gets_a_ttl() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let batch = Check { rows: [bucket(1), window(2)].into_iter().collect(), ..Check::default() };
+    let before = clock(&mut client);
+    let first = trace::check(&mut client, &sha, &batch, None).unwrap();
+    let second = trace::check(&mut client, &sha, &batch, None).unwrap();
+    assert!(before <= first.now && first.now <= second.now && second.now <= clock(&mut client));
+    assert!(first.passed && second.rows.iter().all(|row| row.verdict == Verdict::OverLimit));
+    for (row, figures) in batch.rows.iter().zip(&first.rows) {
+        let ends = expires(&mut client, &wire::counter_key(row.key));
+        assert_eq!(ends, i64::from(second_after(figures.full_at)) + GRACE);
+    }
+    let until = second.rows[0].block.as_ref().map(|block| block.until).unwrap();
+    let ends = expires(&mut client, &wire::block_key(batch.rows[0].key));
+    assert_eq!(ends, i64::from(second_after(until)) + GRACE);
+}
+
+/// covers: B-32
+#[test]
+fn a_server_without_memory_refuses_the_whole_batch() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let batch = Check { rows: [window(1), bucket(2)].into_iter().collect(), ..Check::default() };
+    let now = Some(Time::from_micros(1_784_000_000_000_000));
+    trace::command(&mut client, &[b"CONFIG", b"SET", b"maxmemory", b"1"]).unwrap();
+    let refused = trace::check(&mut client, &sha, &batch, now).unwrap_err();
+    assert!(refused.contains("OOM"), "{refused}");
+    assert_eq!(trace::command(&mut client, &[b"DBSIZE"]), Ok(Value::Int(0)));
+    let peek = Check { peek: true, ..batch.clone() };
+    assert!(trace::check(&mut client, &sha, &peek, now).unwrap().passed);
+    trace::command(&mut client, &[b"CONFIG", b"SET", b"maxmemory", b"0"]).unwrap();
+    assert!(trace::check(&mut client, &sha, &batch, now).unwrap().passed);
+}
+
+/// 2,000 live units a window, 12,000 in all: what has left must not stay in the cell.
+#[test]
+fn a_long_window_does_not_grow_with_what_has_left_it() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let terms = WindowTerms { limit: 5_000, span: Span::from_secs(2) };
+    let limit = Limit::Window([terms].into_iter().collect());
+    let row = CheckRow { limit, ..window(1) };
+    let batch = Check { rows: [row].into_iter().collect(), ..Check::default() };
+    for milli in 0..12_000 {
+        let now = Time::from_millis(1_784_000_000_000 + milli);
+        let reply = trace::check(&mut client, &sha, &batch, Some(now)).unwrap();
+        assert_eq!(reply.rows[0].free, 5_000 - (milli + 1).min(2_000));
+    }
+    let length = trace::command(&mut client, &[b"STRLEN", &wire::counter_key(batch.rows[0].key)]);
+    let Ok(Value::Int(length)) = length else { panic!("{length:?}") };
+    assert!((4_000..10_000).contains(&length), "{length} bytes");
+}
+
+fn bucket(name: u8) -> CheckRow {
+    let penalty = Some(Penalty::fixed(Span::from_secs(90)));
+    row(name, Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 700_000_000 }), penalty)
+}
+
+fn window(name: u8) -> CheckRow {
+    let terms = WindowTerms { limit: 1, span: Span::from_secs(300) };
+    row(name, Limit::Window([terms].into_iter().collect()), None)
+}
+
+fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
+    let key = Key::from_bytes([name; 16]);
+    CheckRow { key, family: 0, limit, held: 1, penalty, shadow: false, count_denied: false, lease: 0 }
+}
+
+fn clock(client: &mut Client) -> Time {
+    let Ok(Value::Array(parts)) = trace::command(client, &[b"TIME"]) else { panic!("no time") };
+    let [Value::Bytes(seconds), Value::Bytes(micros)] = &parts[..] else { panic!("{parts:?}") };
+    let number = |text: &[u8]| String::from_utf8_lossy(text).parse::<i64>().unwrap();
+    Time::from_micros(number(seconds) * 1_000_000 + number(micros))
+}
+
+fn expires(client: &mut Client, key: &[u8]) -> i64 {
+    match trace::command(client, &[b"EXPIRETIME", key]) {
+        Ok(Value::Int(second)) => second,
+        other => panic!("{other:?}"),
+    }
+}

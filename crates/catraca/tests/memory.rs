@@ -1,0 +1,20 @@
+//! The memory store: exact under any crowd, bounded under any flood, whole again after a restart.
+
+#[path = "memory/crowd.rs"]
+mod crowd;
+#[path = "memory/expiry.rs"]
+mod expiry;
+#[path = "memory/flood.rs"]
+mod flood;
+#[path = "memory/kit.rs"]
+mod kit;
+#[path = "memory/plain.rs"]
+mod plain;
+#[path = "memory/pools.rs"]
+mod pools;
+#[path = "memory/replay.rs"]
+mod replay;
+#[path = "memory/snapshot.rs"]
+mod snapshot;
+#[path = "memory/story.rs"]
+mod story;

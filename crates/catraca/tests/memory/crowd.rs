@@ -1,0 +1,140 @@
+//! Many callers at one instant: exactly the limit passes, all rows or none, and nobody waits
+//! forever.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use catraca::memory::{Memory, MemoryOptions};
+use catraca_core::limit::Limit;
+use catraca_core::time::Span;
+
+use crate::kit::{
+    Dice, answer, bucket, check, checked, fixed, inflight, key, passes, peek, row, store, strict,
+    window,
+};
+
+const THREADS: usize = 64;
+const HOUR: Span = Span::from_secs(3_600);
+
+/// Runs `call` in every thread at once, round after round; `between` sees how many said yes.
+fn rounds(
+    rounds: usize,
+    call: impl Fn(usize, usize) -> usize + Sync,
+    between: impl Fn(usize, usize) + Sync,
+) {
+    let barrier = Barrier::new(THREADS);
+    let yes = AtomicUsize::new(0);
+    let caller = |thread: usize| {
+        for round in 0..rounds {
+            barrier.wait();
+            yes.fetch_add(call(thread, round), Ordering::SeqCst);
+            if barrier.wait().is_leader() {
+                between(round, yes.swap(0, Ordering::SeqCst));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let caller = &caller;
+        (0..THREADS).for_each(|thread| {
+            scope.spawn(move || caller(thread));
+        });
+    });
+}
+
+fn limit(round: usize) -> Limit {
+    match round % 4 {
+        0 => bucket(10, HOUR),
+        1 => window(10, HOUR),
+        2 => fixed(10, HOUR),
+        _ => inflight(10, HOUR),
+    }
+}
+
+/// covers: 002-35, B-33, B-34, B-49
+#[test]
+fn exactly_the_limit_passes_64_threads_at_a_barrier() {
+    let (memory, _) = store(MemoryOptions::default());
+    let call = |_, round: usize| {
+        let row = || row(key(round as u64), limit(round));
+        (0..4).filter(|_| passes(&memory, row())).count()
+    };
+    rounds(1_000, call, |round, passed| assert_eq!(passed, 10, "round {round}"));
+}
+
+/// covers: 002-36, B-38
+#[test]
+fn the_excess_starts_one_block_and_nobody_passes_after_it() {
+    let (memory, _) = store(MemoryOptions::default());
+    let call = |_, round: usize| {
+        let row = || strict(key(round as u64), limit(round % 3), HOUR);
+        let replies: Vec<_> = (0..3).map(|_| answer(&memory, row())).collect();
+        let seen = replies.iter().position(|reply| reply.block.is_some());
+        let after = seen.map_or(&[][..], |at| &replies[at..]);
+        assert!(after.iter().all(|reply| reply.charged == 0), "round {round}");
+        replies.iter().filter(|reply| reply.started).count()
+    };
+    rounds(200, call, |round, started| assert_eq!(started, 1, "round {round}"));
+}
+
+/// covers: X-02, 001-25
+#[test]
+fn rows_in_several_shards_are_charged_together_or_not_at_all() {
+    let (memory, _) = store(MemoryOptions::default());
+    let rows = |round: usize| {
+        let [wide, narrow] = [3 * round as u64, 3 * round as u64 + 1].map(key);
+        [row(wide, bucket(50, HOUR)), row(narrow, window(30, HOUR))]
+    };
+    let call = |thread: usize, round: usize| {
+        let mut rows = rows(round).to_vec();
+        // Half of the callers name the keys the other way round, which must not make two wait for
+        // each other.
+        if thread.is_multiple_of(2) {
+            rows.reverse();
+        }
+        usize::from(checked(&memory, &check(rows)).passed)
+    };
+    let between = |round: usize, passed: usize| {
+        assert_eq!(passed, 30, "round {round}");
+        let free = rows(round).map(|row| checked(&memory, &peek(row)).rows[0].free);
+        assert_eq!(free, [20, 0], "round {round}");
+    };
+    rounds(300, call, between);
+}
+
+/// Every charge is where it belongs after many batches over the same shards in any order.
+#[test]
+fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
+    const KEYS: u64 = 16;
+    let (memory, _) = store(MemoryOptions { shards: 8, ..MemoryOptions::default() });
+    let charged: Vec<AtomicUsize> = (0..KEYS).map(|_| AtomicUsize::new(0)).collect();
+    let call = |thread: usize, round: usize| {
+        let mut dice = Dice((thread * 1_000 + round) as u64 * 1_000);
+        for _ in 0..20 {
+            let (first, step) = (dice.roll(KEYS), 1 + 2 * dice.roll(KEYS / 2));
+            let numbers: Vec<u64> =
+                (0..1 + dice.roll(6)).map(|n| (first + n * step) % KEYS).collect();
+            let rows = numbers.iter().map(|number| row(key(*number), bucket(9_000, HOUR)));
+            if checked(&memory, &check(rows)).passed {
+                numbers.iter().for_each(|number| {
+                    charged[*number as usize].fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        }
+        0
+    };
+    rounds(20, call, |_, _| ());
+    for number in 0..KEYS {
+        let free = checked(&memory, &peek(row(key(number), bucket(9_000, HOUR)))).rows[0].free;
+        let charged = charged[number as usize].load(Ordering::SeqCst) as i64;
+        assert_eq!(free, 9_000 - charged, "key {number}");
+        assert!(charged > 0);
+    }
+}
+
+/// A store that is shared by threads must not need anything but a reference.
+#[test]
+fn a_store_can_be_shared() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Memory>();
+}

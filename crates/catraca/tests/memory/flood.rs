@@ -1,0 +1,142 @@
+//! A flood of keys: memory stays within its budget, nobody who was denied gets free.
+
+use catraca::memory::{Memory, MemoryOptions};
+use catraca_core::batch::{CheckRow, Verdict};
+use catraca_core::cell::block::Origin;
+use catraca_core::limit::Limit;
+use catraca_core::time::Span;
+
+use crate::kit::{
+    answer, apply, block, blocked, bucket, fixed, inflight, key, passes, row, store, window,
+};
+
+const HOUR: Span = Span::from_secs(3_600);
+const BUDGET: usize = 16 << 20;
+const FLOOD: u64 = 2_000_000;
+/// Numbers that no flood reaches.
+const PLANTED: u64 = 1 << 40;
+const BLOCKS: u64 = 20_000;
+
+fn small() -> MemoryOptions {
+    MemoryOptions { budget_bytes: BUDGET, block_bytes: 8 << 20, ..MemoryOptions::default() }
+}
+
+/// The algorithms in turn, each with a policy of its own.
+fn attacker(number: u64) -> CheckRow {
+    let limit = match number % 4 {
+        0 => bucket(5, HOUR),
+        1 => window(5, HOUR),
+        2 => fixed(5, HOUR),
+        _ => inflight(5, HOUR),
+    };
+    CheckRow { family: number % 4, ..row(key(number), limit) }
+}
+
+fn assert_within_budget(memory: &Memory) {
+    let stats = memory.stats();
+    let bytes = stats.counter_bytes();
+    assert!(bytes <= BUDGET + BUDGET / 20, "{bytes} bytes: {stats:?}");
+}
+
+/// A key that has used its limit up.
+fn exhausted(memory: &Memory) -> CheckRow {
+    let row = row(key(PLANTED - 1), bucket(5, HOUR));
+    assert_eq!((0..9).filter(|_| passes(memory, row.clone())).count(), 5);
+    row
+}
+
+/// covers: X-31, B-15
+#[test]
+fn two_million_keys_neither_pass_the_budget_nor_free_anybody() {
+    let (memory, _) = store(small());
+    let planted = || (0..BLOCKS).map(|number| key(PLANTED + number));
+    apply(&memory, &block(planted(), Origin::Ban, HOUR));
+    let victim = row(key(PLANTED), Limit::Unlimited);
+    let spent = exhausted(&memory);
+    for number in 0..FLOOD {
+        answer(&memory, attacker(number));
+        if number % 1_000 == 0 {
+            assert!(!passes(&memory, victim.clone()), "free after {number} keys");
+            assert!(!passes(&memory, spent.clone()), "full again after {number} keys");
+        }
+        if number % 100_000 == 0 {
+            assert_within_budget(&memory);
+        }
+    }
+    assert_within_budget(&memory);
+    assert_eq!(blocked(&memory, planted()), BLOCKS as usize);
+    let stats = memory.stats();
+    assert_eq!(stats.blocks.cells, BLOCKS as usize);
+    assert!(stats.shared > FLOOD / 2, "{stats:?}");
+    // One cell for each of four policies in each shard at most.
+    assert!(stats.overflow.cells <= 4 * 512, "{stats:?}");
+}
+
+/// Each algorithm alone fills the budget without passing it, and uses a good part of it.
+#[test]
+fn every_kind_of_counter_keeps_to_the_budget_alone() {
+    for kind in 0..4 {
+        let (memory, _) = store(small());
+        for number in 0..FLOOD / 8 {
+            answer(&memory, attacker(4 * number + kind));
+        }
+        assert_within_budget(&memory);
+        let stats = memory.stats();
+        assert!(stats.shared > 0, "kind {kind} never filled the store: {stats:?}");
+        assert!(stats.counter_bytes() > BUDGET / 3, "kind {kind} wastes: {stats:?}");
+    }
+}
+
+///
+#[test]
+fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
+    let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small() });
+    let early = row(key(PLANTED), bucket(5, HOUR));
+    assert!(!answer(&memory, early.clone()).shared);
+    for number in 0..5_000 {
+        answer(&memory, CheckRow { family: 9, ..row(key(number), bucket(5, HOUR)) });
+    }
+    let newcomer = |number, family| {
+        answer(&memory, CheckRow { family, ..row(key(PLANTED + number), bucket(5, HOUR)) })
+    };
+    let replies: Vec<_> = (1..=20).map(|number| newcomer(number, 1)).collect();
+    assert!(replies.iter().all(|reply| reply.shared));
+    let passed = replies.iter().filter(|reply| reply.verdict == Verdict::Fits).count();
+    assert_eq!(passed, 5, "one family, one quota");
+    assert_eq!(newcomer(30, 2).verdict, Verdict::Fits, "another family has its own");
+    assert!(!answer(&memory, early).shared, "who was there keeps its own cell");
+}
+
+/// A shared cell starts the block of the key that exceeds, not of all who share.
+#[test]
+fn blocks_stay_with_their_keys_when_counters_are_shared() {
+    let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small() });
+    for number in 0..5_000 {
+        answer(&memory, row(key(number), bucket(1, HOUR)));
+    }
+    let strict = |number| crate::kit::strict(key(PLANTED + number), bucket(1, HOUR), HOUR);
+    let first = answer(&memory, strict(1));
+    assert!(first.shared && first.started);
+    assert_eq!(blocked(&memory, [key(PLANTED + 1)]), 1);
+    assert_eq!(blocked(&memory, [key(PLANTED + 2)]), 0);
+}
+
+///
+#[test]
+fn room_that_comes_free_is_used_again() {
+    let options = MemoryOptions { shards: 1, budget_bytes: 256 << 10, ..small() };
+    let (memory, clock) = store(options);
+    let wave = |from: u64| (from..from + 4_000).map(|number| row(key(number), bucket(1, HOUR)));
+    let mut own = Vec::new();
+    for generation in 0..5 {
+        let replies = wave(generation * 10_000).map(|row| answer(&memory, row));
+        own.push(replies.filter(|reply| !reply.shared).count());
+        clock.advance(Span::from_secs(3_601));
+    }
+    assert!(own[0] > 3_000 && own[0] < 4_000, "{own:?}");
+    assert!(own.iter().all(|count| *count > own[0] * 9 / 10), "{own:?}");
+    // Another kind finds the bytes that buckets no longer need, once a few calls have searched.
+    let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
+    let shared: Vec<u64> = (0..500).filter(|number| window(*number).shared).collect();
+    assert!(shared.iter().all(|number| *number < 200), "{shared:?}");
+}

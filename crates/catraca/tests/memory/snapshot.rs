@@ -1,0 +1,268 @@
+//! Snapshots: what was known is known again, and a damaged file is never taken for an empty one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use catraca::clock::ManualClock;
+use catraca::memory::{Memory, MemoryOptions, Restored, SnapshotError};
+use catraca::store::{Store, When};
+use catraca_core::batch::CheckRow;
+use catraca_core::cell::block::Origin;
+use catraca_core::limit::Limit;
+use catraca_core::time::Span;
+use proptest::prelude::*;
+
+use crate::kit::{START, answer, apply, block, blocked, bucket, key, passes, row, store, window};
+use crate::story::Story;
+
+const HOUR: Span = Span::from_secs(3_600);
+
+/// A folder of one test, gone when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("catraca-snapshot-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder for the test");
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("state.snapshot")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn few_shards(shards: usize) -> MemoryOptions {
+    MemoryOptions { shards, ..MemoryOptions::default() }
+}
+
+fn restore(path: &Path, options: MemoryOptions) -> Result<(Memory, Restored), SnapshotError> {
+    Memory::restore(path, options, Arc::new(ManualClock::at(START)))
+}
+
+/// A store that has lived through a random story, and what comes next in it.
+fn lived(seed: u64, batches: usize) -> (Memory, ManualClock, Story) {
+    let (memory, clock) = store(few_shards(4));
+    let mut story = Story::new(seed);
+    for _ in 0..batches {
+        let batch = story.next_batch();
+        memory.apply(&batch, When::At(story.now)).expect("memory never fails");
+    }
+    clock.set(story.now);
+    (memory, clock, story)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// covers: 004-91, 002-48
+    #[test]
+    fn a_restored_store_goes_on_as_if_nothing_had_happened(
+        seed in 0_u64..1 << 20,
+        shards in prop_oneof![Just(1_usize), Just(4), Just(64)],
+    ) {
+        let folder = Folder::new();
+        let (memory, clock, mut story) = lived(seed, 400);
+        let written = memory.snapshot(&folder.file()).expect("written");
+        let (again, found) =
+            Memory::restore(&folder.file(), few_shards(shards), Arc::new(clock)).expect("read");
+        let (created_at, kept) = (written.created_at, written.cells);
+        let expected = Restored::Read { created_at, kept, forgotten: 0, left_out: 0 };
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(fs::metadata(folder.file()).expect("there").len(), written.bytes);
+        for _ in 0..400 {
+            let batch = story.next_batch();
+            let when = When::At(story.now);
+            prop_assert_eq!(again.apply(&batch, when).ok(), memory.apply(&batch, when).ok());
+        }
+    }
+}
+
+/// The bytes of a small snapshot with every kind of cell in it.
+fn small_snapshot() -> Vec<u8> {
+    let folder = Folder::new();
+    let (memory, _, _) = lived(3, 60);
+    let stats = memory.stats();
+    let kinds = [stats.buckets, stats.logs, stats.fixed, stats.leases, stats.blocks];
+    let others = [stats.watches, stats.marks, stats.references];
+    assert!(kinds.iter().chain(&others).all(|usage| usage.cells > 0), "{stats:?}");
+    memory.snapshot(&folder.file()).expect("written");
+    fs::read(folder.file()).expect("there")
+}
+
+/// Restoring these bytes fails, and the error names the file.
+fn refused(bytes: &[u8]) -> SnapshotError {
+    let folder = Folder::new();
+    fs::write(folder.file(), bytes).expect("written");
+    let error = restore(&folder.file(), few_shards(1)).expect_err("damage must be seen");
+    let text = error.to_string();
+    assert!(text.contains(&folder.file().display().to_string()), "{text}");
+    error
+}
+
+#[test]
+fn a_flipped_bit_is_found_wherever_it_is() {
+    let whole = small_snapshot();
+    for place in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 1 << (place % 8);
+        let error = refused(&damaged);
+        let newer = matches!(error, SnapshotError::Newer { .. });
+        let corrupt = matches!(error, SnapshotError::Corrupt { .. });
+        assert!(corrupt || (newer && (8..12).contains(&place)), "byte {place}: {error}");
+    }
+}
+
+#[test]
+fn a_cut_file_is_found_at_every_length() {
+    let whole = small_snapshot();
+    for length in 0..whole.len() {
+        let error = refused(&whole[..length]);
+        assert!(matches!(error, SnapshotError::Corrupt { .. }), "{length} bytes: {error}");
+    }
+    let longer = [whole.as_slice(), &[0]].concat();
+    assert!(refused(&longer).to_string().contains("goes on after its end"));
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let mut newer = small_snapshot();
+    newer[8..12].copy_from_slice(&7_u32.to_le_bytes());
+    let error = refused(&newer);
+    assert!(matches!(error, SnapshotError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(error.to_string().contains("format 7"), "{error}");
+}
+
+#[test]
+fn another_file_is_not_taken_for_a_snapshot() {
+    let error = refused(b"SQLite format 3\0 and so on, for a while");
+    assert!(error.to_string().contains("no snapshot"), "{error}");
+    // A folder in its place is trouble too, not an empty start.
+    let folder = Folder::new();
+    assert!(matches!(restore(&folder.0, few_shards(1)), Err(SnapshotError::Read { .. })));
+}
+
+#[test]
+fn a_missing_file_is_an_empty_start_and_says_so() {
+    let folder = Folder::new();
+    let (memory, found) = restore(&folder.file(), few_shards(1)).expect("a first start");
+    assert_eq!(found, Restored::Missing);
+    assert_eq!(memory.stats(), store(few_shards(1)).0.stats());
+}
+
+/// covers: 002-48
+#[test]
+fn a_restart_in_the_middle_of_a_block_still_denies_and_forgets_what_ended() {
+    let folder = Folder::new();
+    let (memory, clock) = store(few_shards(4));
+    apply(&memory, &block((0..100).map(key), Origin::Ban, HOUR));
+    apply(&memory, &block((100..150).map(key), Origin::Operator, Span::from_secs(60)));
+    memory.snapshot(&folder.file()).expect("written");
+    clock.advance(Span::from_secs(60));
+    let clock = Arc::new(clock);
+    let (again, found) =
+        Memory::restore(&folder.file(), few_shards(4), clock).expect("a whole file");
+    let expected = Restored::Read { created_at: START, kept: 100, forgotten: 50, left_out: 0 };
+    assert_eq!(found, expected);
+    assert_eq!(blocked(&again, (0..150).map(key)), 100);
+}
+
+#[test]
+fn a_smaller_store_says_what_it_left_out_and_keeps_every_block_it_can() {
+    let folder = Folder::new();
+    let (memory, _) = store(few_shards(4));
+    (0..20_000).for_each(|number| {
+        answer(&memory, row(key(number), bucket(5, HOUR)));
+    });
+    apply(&memory, &block((0..300).map(key), Origin::Ban, HOUR));
+    memory.snapshot(&folder.file()).expect("written");
+    let small = MemoryOptions { shards: 1, budget_bytes: 128 << 10, ..MemoryOptions::default() };
+    let (again, found) = restore(&folder.file(), small).expect("a whole file");
+    let Restored::Read { kept, left_out, .. } = found else { panic!("{found:?}") };
+    assert_eq!(kept + left_out, 20_300);
+    assert!(left_out > 10_000, "{found:?}");
+    assert_eq!(blocked(&again, (0..300).map(key)), 300);
+    assert!(again.stats().counter_bytes() <= 128 << 10);
+}
+
+/// A full store has shared cells, and these come back as shared cells.
+#[test]
+fn shared_cells_survive_as_such() {
+    let folder = Folder::new();
+    let options = MemoryOptions { budget_bytes: 64 << 10, ..few_shards(1) };
+    let (memory, _) = store(options);
+    let newcomer = |number| CheckRow { family: 5, ..row(key(number), bucket(3, HOUR)) };
+    (0..5_000).for_each(|number| {
+        answer(&memory, newcomer(number));
+    });
+    assert!(!passes(&memory, newcomer(9_000)));
+    memory.snapshot(&folder.file()).expect("written");
+    let (again, _) = restore(&folder.file(), options).expect("a whole file");
+    assert_eq!(again.stats().overflow.cells, 1);
+    assert!(!passes(&again, newcomer(9_001)), "the shared quota is still used up");
+}
+
+#[test]
+fn an_older_snapshot_stays_when_a_new_one_cannot_be_written() {
+    let folder = Folder::new();
+    let (memory, _) = store(few_shards(1));
+    apply(&memory, &block([key(1)], Origin::Operator, HOUR));
+    memory.snapshot(&folder.file()).expect("written");
+    // A folder where the draft would be.
+    let draft = folder.0.join("state.snapshot.tmp");
+    fs::create_dir(&draft).expect("made");
+    let error = memory.snapshot(&folder.file()).expect_err("no draft, no snapshot");
+    assert!(matches!(error, SnapshotError::Write { .. }), "{error}");
+    let (again, _) = restore(&folder.file(), few_shards(1)).expect("the older one");
+    assert_eq!(blocked(&again, [key(1)]), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_snapshot_is_for_its_owner_alone_and_leaves_no_draft() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let (memory, _) = store(few_shards(1));
+    memory.snapshot(&folder.file()).expect("written");
+    let mode = fs::metadata(folder.file()).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_dir(&folder.0).expect("there").count(), 1);
+}
+
+/// Callers go on while a snapshot is written, and what it holds is never torn within a key.
+#[test]
+fn traffic_goes_on_while_a_snapshot_is_written() {
+    let folder = Folder::new();
+    let (memory, _) = store(MemoryOptions::default());
+    (0..50_000).for_each(|number| {
+        answer(&memory, row(key(number), window(9, HOUR)));
+    });
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..5).for_each(|_| {
+                memory.snapshot(&folder.file()).expect("written");
+            });
+            done.store(1, Ordering::SeqCst);
+        });
+        let mut number = 0;
+        while done.load(Ordering::SeqCst) == 0 {
+            number += 1;
+            assert!(passes(&memory, row(key(1_000_000 + number), Limit::Unlimited)));
+        }
+    });
+    let (again, found) = restore(&folder.file(), MemoryOptions::default()).expect("a whole file");
+    assert!(matches!(found, Restored::Read { kept: 50_000, left_out: 0, .. }), "{found:?}");
+    assert_eq!(again.stats().logs.cells, 50_000);
+}
