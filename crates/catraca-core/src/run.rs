@@ -14,6 +14,8 @@ use crate::cell::{Cells, Pool, Reference};
 use crate::digest::Key;
 use crate::time::Time;
 
+pub use blocks::RULES_MAX;
+
 /// Applies a batch to the cells as of `now`.
 #[inline]
 pub fn run<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Reply {

@@ -5,6 +5,8 @@
 use super::Micros;
 use super::ratio::Ratio;
 
+const SECOND: Micros = 1_000_000;
+
 /// Terms of a bucket at one touch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketTerms {
@@ -31,7 +33,7 @@ impl Bucket {
     /// The balance at `now` under `terms`.
     pub fn balance(&self, terms: BucketTerms, now: Micros) -> Ratio {
         let size = Ratio::whole(terms.size);
-        let Some(written) = self.written.filter(|written| !written.lapsed(now)) else {
+        let Some(written) = self.written.filter(|written| !written.forgotten(now)) else {
             return size;
         };
         // The part of a token that was under way is lost when the terms changed.
@@ -92,9 +94,12 @@ impl Bucket {
 }
 
 impl Written {
-    /// Full again under the terms it was written with: from then on it is as good as untouched.
-    fn lapsed(&self, now: Micros) -> bool {
-        let grown = self.balance + Ratio::whole(now - self.at).times(self.terms.rate);
-        grown >= Ratio::whole(self.terms.size)
+    /// Whether it is forgotten: at the first whole second at which it is full under the terms it was written with.
+    ///
+    /// Under the same terms this changes nothing. Under others it does: the bucket is then full, as if never touched.
+    fn forgotten(&self, now: Micros) -> bool {
+        let missing = Ratio::whole(self.terms.size) - self.balance;
+        let full_at = self.at + missing.by(self.terms.rate).ceil();
+        now >= full_at + (SECOND - full_at % SECOND) % SECOND
     }
 }

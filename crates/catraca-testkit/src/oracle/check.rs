@@ -9,13 +9,14 @@ use super::block::{self, Act, Origin};
 use super::catalog::{Algorithm, Cost, Mode};
 use super::cell::Cell;
 use super::decide;
-use super::select::{Ask, InForce, Line, select};
+use super::select::{Ask, InForce, Line, known, select};
 use super::{FOREVER, Micros, World};
 
 impl World {
     /// Decides and charges.
     pub fn check(&mut self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
         let catalog = Rc::clone(&self.catalog);
+        known(&catalog, &ask.gate)?;
         if let Some(decision) = decide::listed(&catalog, ask, now) {
             return Ok(decision);
         }
@@ -39,6 +40,7 @@ impl World {
 
     /// Answers what a check would, and changes nothing.
     pub fn peek(&self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
+        known(&self.catalog, &ask.gate)?;
         if let Some(decision) = decide::listed(&self.catalog, ask, now) {
             return Ok(decision);
         }
@@ -107,9 +109,8 @@ impl World {
     ) -> Row {
         let Some(cell) = self.state(line) else { return missing(line) };
         let block = cell.standing(&line.terms, now).map(|block| block.until);
-        // The least remaining, first listed on a tie.
-        let tightest =
-            cell.quotas(&line.terms, now).into_iter().min_by_key(|&(_, free)| free.max(0));
+        // The one with least free, first listed on a tie.
+        let tightest = cell.quotas(&line.terms, now).into_iter().min_by_key(|&(_, free)| free);
         let never = reason == Reason::Ok || too_costly(line, cell, asked, now);
         let ready =
             if never { FOREVER } else { cell.ready_at(&line.terms, need(line, asked), now) };

@@ -38,9 +38,10 @@ impl Fixed {
         if self.free(terms, now) >= need { now } else { self.full_at(terms, now) }
     }
 
-    /// The end of the open window.
+    /// The end of the open window, if anything of it is used.
     pub fn full_at(&self, terms: FixedTerms, now: Micros) -> Micros {
-        self.open(terms, now).map_or(now, |window| window.start + terms.span)
+        let used = self.open(terms, now).filter(|window| window.used > 0);
+        used.map_or(now, |window| window.start + terms.span)
     }
 
     /// Uses `units` of the open window, or opens one.

@@ -74,6 +74,11 @@ pub fn select<'a>(catalog: &'a Catalog, ask: &Ask) -> Result<Vec<Line<'a>>, Refu
     Ok(lines)
 }
 
+/// Refuses a gate that leads to no policy, before anything else is asked.
+pub fn known(catalog: &Catalog, gate: &str) -> Result<(), Refusal> {
+    names(catalog, gate).map(|_| ())
+}
+
 /// The policies of a gate; for an unknown gate the default, which then is keyed by the gate as well.
 fn names<'a>(
     catalog: &'a Catalog,

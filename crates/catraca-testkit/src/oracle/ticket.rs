@@ -64,9 +64,8 @@ impl World {
     ) -> usize {
         let useful = lines.iter().any(useful);
         // Of all rows of the check: what a shadow row finds must not change how long a ticket lives.
-        let longest = |of: fn(&Line) -> Micros, default| {
-            lines.iter().map(|line| of(line)).max().unwrap_or(default)
-        };
+        let keyed = || lines.iter().filter(|line| line.key.is_some());
+        let longest = |of: fn(&Line) -> Micros, default| keyed().map(of).max().unwrap_or(default);
         let hold = longest(|line| line.terms.policy.hold, super::catalog::HOLD);
         let remember = longest(|line| line.terms.policy.remember, super::catalog::REMEMBER);
         let number = self.tickets.len();

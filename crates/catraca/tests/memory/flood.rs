@@ -138,5 +138,5 @@ fn room_that_comes_free_is_used_again() {
     // Another kind finds the bytes that buckets no longer need, once a few calls have searched.
     let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
     let shared: Vec<u64> = (0..500).filter(|number| window(*number).shared).collect();
-    assert!(shared.iter().all(|number| *number < 200), "{shared:?}");
+    assert!(shared.iter().all(|number| *number < 250), "{shared:?}");
 }

@@ -29,7 +29,7 @@ pub const UNITS_MAX: i64 = 10_000;
 /// Tiers of one policy; a ticket keeps the tier in one byte.
 pub const TIERS_MAX: usize = 255;
 /// Ban rules of one policy.
-pub const BANS_MAX: usize = 16;
+pub const BANS_MAX: usize = crate::run::RULES_MAX as usize;
 /// Characters of a message or a reason.
 pub const MESSAGE_MAX: usize = 1_000;
 /// Characters of a condition.

@@ -7,7 +7,7 @@ mod heard;
 mod policy;
 mod print;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use catraca::settlement::Settlement;
 use catraca::{Catalog, Decision, Reason, Row, Secret};
 use catraca_core::digest::Digester;
 use catraca_core::plan::named;
+use catraca_core::policy::Name;
 use catraca_core::select::{Parts, Selector};
 
 pub use heard::Heard;
@@ -34,6 +35,8 @@ pub struct Summary {
     digester: Digester,
     heard: Heard,
     policies: Vec<PolicyTally>,
+    /// Where each policy's tally is.
+    places: HashMap<Name, usize>,
     subjects: Subjects,
     totals: Totals,
     unlisted: BTreeMap<String, u64>,
@@ -66,11 +69,14 @@ impl Summary {
     /// A summary of nothing yet.
     pub fn new(catalog: Arc<Catalog>, secret: Secret, heard: Heard) -> Self {
         let policies = catalog.policies.iter().map(|_| PolicyTally::default()).collect();
+        let names = catalog.policies.iter().map(|policy| policy.name.clone());
+        let places = names.zip(0..).collect();
         Self {
             catalog,
             digester: Digester::new(&secret),
             heard,
             policies,
+            places,
             subjects: Subjects::default(),
             totals: Totals::default(),
             unlisted: BTreeMap::new(),
@@ -93,8 +99,8 @@ impl Summary {
     fn count_rows(&mut self, line: &Checked<'_, '_>) {
         let minute = line.at.time.micros() / 60_000_000;
         for row in &line.decision.rows {
-            if let Some((id, _)) = self.catalog.find(&row.policy) {
-                self.policies[usize::from(id.0)].count(row, minute);
+            if let Some(place) = self.places.get(&row.policy) {
+                self.policies[*place].count(row, minute);
             }
         }
         if line.decision.rows.iter().any(|row| !row.allowed) {
@@ -113,7 +119,7 @@ impl Summary {
         let rows = rows.iter().zip(&decision.rows).filter(|(_, row)| !row.allowed);
         for (selected, _) in rows {
             let who = who(catalog, &self.digester, &selected.parts);
-            self.subjects.count(selected.policy, who);
+            self.subjects.count(selected.policy, &who);
         }
     }
 }

@@ -71,7 +71,7 @@ fn outcomes_acts_unlisted_gates_and_idle_policies_are_mentioned() {
         [policy.rest]
         by     = ["ip"]
         bucket = { size = 10, refill = "1 per 1m" }
-        cost   = { default = 2 }
+        cost   = { default = 1 }
         debt   = true
         low_water = "90%"
         [policy.idle]

@@ -47,29 +47,30 @@ impl Minutes {
 /// Who was denied how often, up to a cap.
 #[derive(Default)]
 pub struct Subjects {
-    denied: HashMap<(PolicyId, String), u64>,
+    denied: HashMap<PolicyId, HashMap<String, u64>>,
+    tracked: usize,
     /// Denials of subjects that came when the cap was reached.
     pub untracked: u64,
 }
 
 impl Subjects {
     /// Counts one denial.
-    pub fn count(&mut self, policy: PolicyId, who: String) {
-        let full = self.denied.len() >= SUBJECTS_MAX;
-        let key = (policy, who);
-        if let Some(count) = self.denied.get_mut(&key) {
-            *count += 1;
-        } else if full {
-            self.untracked += 1;
+    pub fn count(&mut self, policy: PolicyId, who: &str) {
+        let mine = self.denied.entry(policy).or_default();
+        if let Some(times) = mine.get_mut(who) {
+            *times += 1;
+        } else if self.tracked < SUBJECTS_MAX {
+            mine.insert(who.to_owned(), 1);
+            self.tracked += 1;
         } else {
-            self.denied.insert(key, 1);
+            self.untracked += 1;
         }
     }
 
     /// The subjects that a policy denied most, with ties in the order of their names.
     pub fn top(&self, policy: PolicyId, most: usize) -> Vec<(&str, u64)> {
-        let mine = self.denied.iter().filter(|((id, _), _)| *id == policy);
-        let mut all: Vec<_> = mine.map(|((_, who), count)| (who.as_str(), *count)).collect();
+        let mine = self.denied.get(&policy).into_iter().flatten();
+        let mut all: Vec<_> = mine.map(|(who, times)| (who.as_str(), *times)).collect();
         all.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
         all.truncate(most);
         all
@@ -94,9 +95,9 @@ mod tests {
     fn subjects_are_ranked_and_ties_are_stable() {
         let mut subjects = Subjects::default();
         for who in ["c", "b", "a", "b", "c", "z"] {
-            subjects.count(PolicyId(0), who.to_owned());
+            subjects.count(PolicyId(0), who);
         }
-        subjects.count(PolicyId(1), "other".to_owned());
+        subjects.count(PolicyId(1), "other");
         assert_eq!(subjects.top(PolicyId(0), 3), [("b", 2), ("c", 2), ("a", 1)]);
     }
 
@@ -104,12 +105,12 @@ mod tests {
     fn beyond_the_cap_new_subjects_are_only_counted() {
         let mut subjects = Subjects::default();
         for number in 0..SUBJECTS_MAX {
-            subjects.count(PolicyId(0), number.to_string());
+            subjects.count(PolicyId(0), &number.to_string());
         }
-        subjects.count(PolicyId(0), "late".to_owned());
-        subjects.count(PolicyId(0), "7".to_owned());
+        subjects.count(PolicyId(0), "late");
+        subjects.count(PolicyId(0), "7");
         assert_eq!(subjects.untracked, 1);
-        assert_eq!(subjects.denied.len(), SUBJECTS_MAX);
+        assert_eq!(subjects.denied[&PolicyId(0)].len(), SUBJECTS_MAX);
         assert_eq!(subjects.top(PolicyId(0), 1), [("7", 2)]);
     }
 }
