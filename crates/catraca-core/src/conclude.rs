@@ -31,6 +31,7 @@ pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> D
     } else {
         name_denier(&mut decision)
     }
+    hide_endless(&mut decision);
     tell(catalog, plan, reply, &mut decision);
     decision
 }
@@ -83,7 +84,7 @@ fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>,
         balance: free.filter(|_| is_bucket),
         reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
         retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),
-        blocked_until: reply.and_then(|reply| ends(reply.block.as_ref()?.until)),
+        blocked_until: reply.and_then(|reply| Some(reply.block.as_ref()?.until)),
         charged: reply.map_or(0, |reply| reply.charged),
         mode: selected.mode,
     }
@@ -112,8 +113,11 @@ fn wait(at: Time, now: Time) -> Option<Span> {
     (!at.is_forever()).then(|| at.since(now))
 }
 
-fn ends(at: Time) -> Option<Time> {
-    (!at.is_forever()).then_some(at)
+/// A block without end has no date to show. It is the latest of any, so this comes last.
+fn hide_endless(decision: &mut Decision) {
+    let dated = |until: &mut Option<Time>| *until = until.filter(|at| !at.is_forever());
+    dated(&mut decision.blocked_until);
+    decision.rows.iter_mut().for_each(|row| dated(&mut row.blocked_until));
 }
 
 /// Allowed: the enforcing row with the least remaining speaks for the gate.

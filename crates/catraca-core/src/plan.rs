@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
+use crate::limit::Limit;
 use crate::museum::{Bug, planted};
 use crate::policy::{Mode, Policy, Terms};
 use crate::refusal::Refusal;
@@ -110,11 +111,20 @@ fn check_row(
         key: scope.key(&policy.name, &row.parts),
         family: policy.family,
         limit: terms.limit.clone(),
-        held: terms.cost.held(check.cost, policy.reserve),
+        held: held(policy, terms, check.cost),
         penalty: terms.block,
         shadow: row.mode == Mode::Shadow,
         count_denied: policy.count_denied,
         lease,
+    }
+}
+
+/// Units to hold: a lease is one, and where nothing is counted nothing is held.
+pub fn held(policy: &Policy, terms: &Terms, requested: Option<i64>) -> i64 {
+    match terms.limit {
+        Limit::Inflight(_) => 1,
+        Limit::Unlimited => 0,
+        _ => terms.cost.held(requested, policy.reserve),
     }
 }
 

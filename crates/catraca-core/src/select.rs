@@ -100,7 +100,7 @@ impl<'c> Selector<'c> {
         let mut id = asked;
         for _ in 0..=CHAIN_MAX {
             let policy = self.catalog.policy(id);
-            let mode = self.mode(id, policy);
+            let mode = self.mode(id);
             if mode == Mode::Off {
                 return Ok(());
             }
@@ -120,9 +120,10 @@ impl<'c> Selector<'c> {
         Ok(())
     }
 
-    fn mode(&self, id: PolicyId, policy: &Policy) -> Mode {
+    /// A policy's mode: the operator's word, else the catalog's.
+    pub fn mode(&self, id: PolicyId) -> Mode {
         let overridden = self.modes.iter().find(|(other, _)| *other == id);
-        overridden.map_or(policy.mode, |(_, mode)| *mode)
+        overridden.map_or(self.catalog.policy(id).mode, |(_, mode)| *mode)
     }
 
     fn rows_of<'s>(

@@ -7,7 +7,6 @@
 use smallvec::SmallVec;
 
 use crate::batch::{self, BanRow, SettleRow, WatchRow};
-use crate::catalog::Catalog;
 use crate::cell::block::{Act, Note, Origin};
 use crate::condition::Verdict;
 use crate::outcome::Outcome;
@@ -16,6 +15,7 @@ use crate::policy::{Ban, Mode, Policy, PolicyId, Terms};
 use crate::price::{Cost, Price};
 use crate::refusal::Refusal;
 use crate::request::cost_in_bounds;
+use crate::select::Selector;
 use crate::ticket::{Ticket, TicketRow};
 use crate::time::{Span, Time};
 
@@ -32,7 +32,7 @@ pub struct SettlePlan {
 
 /// Writes the batch of a settle. `storms` says which policies' bans are in shadow for a while.
 pub fn settle(
-    catalog: &Catalog,
+    selector: &Selector<'_>,
     scope: &Scope<'_>,
     ticket: &Ticket,
     outcome: &Outcome,
@@ -49,8 +49,10 @@ pub fn settle(
     let mut plan = SettlePlan { batch, rows: Vec::new(), failed: 0 };
     for (place, row) in ticket.body.rows.iter().enumerate() {
         let at = ticket.instants.get(place).copied().flatten();
-        if let (Some(at), Some((id, policy))) = (at, catalog.find(&row.policy)) {
-            plan.add(Judging { ticket, row, policy, outcome, storm: storms(id) }, at, (id, place));
+        if let (Some(at), Some((id, policy))) = (at, selector.catalog.find(&row.policy)) {
+            let (shadow, storm) = (selector.mode(id) != Mode::Enforce, storms(id));
+            let judging = Judging { ticket, row, policy, outcome, shadow, storm };
+            plan.add(judging, at, (id, place));
         }
     }
     Ok(plan)
@@ -62,6 +64,8 @@ struct Judging<'a> {
     row: &'a TicketRow,
     policy: &'a Policy,
     outcome: &'a Outcome,
+    /// Whether the policy does not enforce now, whatever it did at the check.
+    shadow: bool,
     storm: bool,
 }
 
@@ -79,7 +83,7 @@ impl SettlePlan {
             debt: judging.policy.debt,
             penalty: terms.block,
             upstream: judging.upstream(price),
-            shadow: judging.shadow(),
+            shadow: judging.shadow,
             lease: judging.ticket.body.id as u64,
             bans: judging.bans(&mut self.failed),
             watch: judging.watch(),
@@ -95,10 +99,6 @@ impl Judging<'_> {
             Cost::Request | Cost::Units(_) => Price::Units(self.row.held),
             cost => cost.real(self.row.held, status, reported),
         }
-    }
-
-    fn shadow(&self) -> bool {
-        self.row.shadow || self.policy.mode == Mode::Shadow
     }
 
     /// An upstream that says empty may also say for how long.
@@ -125,7 +125,7 @@ impl Judging<'_> {
             status: ban.status,
             message: ban.message.clone(),
         };
-        let shadow = self.shadow() || self.storm;
+        let shadow = self.shadow || self.storm;
         let act = Act { penalty: ban.penalty, origin: Origin::Ban, shadow, note };
         BanRow { rule, after: ban.after, act }
     }
@@ -134,7 +134,7 @@ impl Judging<'_> {
         let watch = self.policy.watch.as_ref()?;
         let status = self.outcome.status;
         let note = Note { reason: Some("watched ratio exceeded".into()), ..Note::default() };
-        let shadow = self.shadow() || self.storm;
+        let shadow = self.shadow || self.storm;
         let act = Act { penalty: watch.ban, origin: Origin::Ban, shadow, note };
         watch.of.contains(status).then(|| {
             let in_part = watch.share.contains(status);

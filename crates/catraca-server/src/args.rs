@@ -56,8 +56,14 @@ pub struct Lint {
     /// Fail on warnings too
     #[arg(long)]
     pub strict: bool,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
+    /// For people or for programs
+    #[arg(
+        short,
+        long,
+        value_name = "human|json",
+        hide_possible_values = true,
+        default_value = "human"
+    )]
     pub output: Output,
 }
 
@@ -99,8 +105,14 @@ pub struct Explain {
     /// The units the request asks for
     #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
     pub cost: Option<i64>,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
+    /// For people or for programs
+    #[arg(
+        short,
+        long,
+        value_name = "human|json",
+        hide_possible_values = true,
+        default_value = "human"
+    )]
     pub output: Output,
 }
 
@@ -130,16 +142,21 @@ pub struct Simulate {
     /// The history as JSON lines; `-` reads standard input
     #[arg(value_name = "EVENTS")]
     pub events: PathBuf,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
+    /// For people or for programs
+    #[arg(
+        short,
+        long,
+        value_name = "human|json",
+        hide_possible_values = true,
+        default_value = "human"
+    )]
     pub output: Output,
 }
 
 /// How to print.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
-    #[default]
     Human,
     /// For programs
     Json,

@@ -36,8 +36,11 @@ pub fn run_all(make: impl Fn() -> Box<dyn Store>) -> Vec<Case> {
     CASES.iter().map(|(name, case)| try_one(name, *case, make())).collect()
 }
 
+/// How a case is tried.
+type Trial = fn(&Desk) -> Proof;
+
 /// A case that panics has failed; the others still run.
-fn try_one(name: &str, case: fn(&Desk) -> Proof, store: Box<dyn Store>) -> Case {
+fn try_one(name: &str, case: Trial, store: Box<dyn Store>) -> Case {
     let desk = Desk { store };
     let tried = catch_unwind(AssertUnwindSafe(|| case(&desk)));
     let result = tried.unwrap_or_else(|_| Err("panicked; see the message above".to_owned()));
@@ -50,7 +53,7 @@ macro_rules! cases {
     };
 }
 
-const CASES: &[(&str, fn(&Desk) -> Proof)] = cases! {
+const CASES: &[(&str, Trial)] = cases! {
     counters:
         the_instant_given_is_the_instant_used,
         time_never_runs_backwards_for_a_key,

@@ -12,7 +12,7 @@ fn memory() -> Memory {
     Memory::new(MemoryOptions::default(), Arc::new(ManualClock::default()))
 }
 
-/// covers: 002-21, 002-22, 002-23, 002-25, X-02, B-07, B-36, B-38, B-49
+/// covers: 002-21, 002-22, 002-25, X-02, B-07, B-36, B-38, B-49
 #[test]
 fn the_memory_store_keeps_the_contract() {
     let cases = run_all(|| Box::new(memory()) as Box<dyn Store>);

@@ -3,7 +3,7 @@
 
 use catraca_core::conclude;
 use catraca_core::limit::{Limit, Penalty};
-use catraca_core::plan::named;
+use catraca_core::plan::{held, named};
 use catraca_core::policy::{Mode, Name, Terms};
 use catraca_core::price::{Cost, Price};
 use catraca_core::request::Check;
@@ -99,7 +99,7 @@ impl<S: Store> Engine<S> {
                 .terms
                 .map_or_else(|| "denies: no key".to_owned(), |terms| limit(&terms.limit)),
             block: row.terms.and_then(|terms| terms.block).map(penalty),
-            held: row.terms.map_or(0, |terms| terms.cost.held(check.cost, policy.reserve)),
+            held: row.terms.map_or(0, |terms| held(policy, terms, check.cost)),
             price: row.terms.map_or_else(String::new, price),
             mode: row.mode,
         }

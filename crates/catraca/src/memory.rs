@@ -22,7 +22,7 @@ mod table;
 use std::fmt;
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, Reply};
+use catraca_core::batch::{Batch, Check, Reply};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
 use catraca_core::run::run;
@@ -103,16 +103,18 @@ impl Memory {
     }
 
     #[inline]
-    fn apply_to_one(&self, number: usize, batch: &Batch, when: When) -> Reply {
+    fn apply_to_one(&self, number: usize, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         let mut shard = self.shards[number].0.lock();
         shard.begin();
         let now = self.time(when);
-        run(batch, &mut *shard, now)
+        Ok(run(batch, &mut *shard, now))
     }
 
     /// Ascending order, so that no two batches ever wait for each other.
     #[inline(never)]
-    fn apply_to_many(&self, mut numbers: Numbers, batch: &Batch, when: When) -> Reply {
+    fn apply_to_many(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
+        let mut numbers: SmallVec<[usize; 4]> = SmallVec::new();
+        batch.each_key(|key| numbers.push(key.shard(self.bits)));
         numbers.sort_unstable();
         numbers.dedup();
         if let [number] = numbers[..] {
@@ -125,22 +127,29 @@ impl Memory {
         };
         let locked = numbers.into_iter().map(lock).collect();
         let now = self.time(when);
-        run(batch, &mut Many { locked, bits: self.bits }, now)
+        Ok(run(batch, &mut Many { locked, bits: self.bits }, now))
     }
 }
-
-/// The numbers of the shards that a batch touches.
-type Numbers = SmallVec<[usize; 4]>;
 
 impl Store for Memory {
     #[inline]
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let mut numbers = Numbers::new();
-        batch.each_key(|key| numbers.push(key.shard(self.bits)));
-        Ok(match numbers[..] {
-            [number] => self.apply_to_one(number, batch, when),
-            _ => self.apply_to_many(numbers, batch, when),
-        })
+        match only_key(batch) {
+            Some(key) => self.apply_to_one(key.shard(self.bits), batch, when),
+            None => self.apply_to_many(batch, when),
+        }
+    }
+}
+
+/// The key of a check of one row, which is what most batches are.
+#[inline]
+fn only_key(batch: &Batch) -> Option<Key> {
+    match batch {
+        Batch::Check(Check { rows, remember: None, .. }) => match rows.as_slice() {
+            [row] => Some(row.key),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

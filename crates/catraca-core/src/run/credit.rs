@@ -46,9 +46,8 @@ fn reconcile_one<C: Cells>(row: &ReconcileRow, cells: &mut C, now: Time) -> Reco
     let ours = known
         .map_or_else(|| Bucket::full(&row.terms, now), |bucket| bucket.refilled(&row.terms, now));
     let theirs = observed(row, ours.at);
-    let lower = (theirs.tokens, theirs.rem) < (ours.tokens, ours.rem);
-    let higher = theirs.tokens > ours.tokens && written_at <= row.observed_at;
-    if !lower && !higher {
+    let (seen, known) = ((theirs.tokens, theirs.rem), (ours.tokens, ours.rem));
+    if seen == known || (seen > known && written_at > row.observed_at) {
         return Reconciled { before: ours.tokens, after: ours.tokens };
     }
     cells.put(row.key, theirs, now);

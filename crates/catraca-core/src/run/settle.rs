@@ -24,7 +24,13 @@ pub fn run<C: Cells>(settle: &Settle, cells: &mut C, now: Time) -> SettleReply {
     if !cells.put(settle.mark, Mark { expires: settle.expires, rows: Vec::new() }, now) {
         return SettleReply::Full;
     }
-    let rows: Vec<RowSettled> = settle.rows.iter().map(|row| settle_row(row, cells, now)).collect();
+    let mut rows: Vec<RowSettled> = settle.rows.iter().map(|row| pay(row, cells, now)).collect();
+    let mut place = 0;
+    for policy in settle.rows.chunk_by(|one, next| one.family == next.family) {
+        judge(policy, &mut rows[place..place + policy.len()], cells, now);
+        place += policy.len();
+    }
+    settle.rows.iter().zip(&mut rows).for_each(|(row, done)| show(row, done, cells, now));
     cells.edit(settle.mark, now, |mark: &mut Mark| mark.rows = rows.clone());
     tell_reference(settle, cells, now);
     SettleReply::Settled { now, again: false, rows }
@@ -38,24 +44,60 @@ fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time)
     }
 }
 
-fn settle_row<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled {
+/// What one row is charged, and the block that this or the upstream starts.
+fn pay<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled {
     let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
-    let now = meter.now;
     let mut done = RowSettled { charged: row.held, ..RowSettled::default() };
     done.charged += apply(row, &mut meter, cells, &mut done);
     if let Some(span) = row.upstream {
         let act = Act { penalty: Penalty::fixed(span), ..act(row, Origin::Upstream) };
-        note(&mut done, blocks::act(row.key, &act, cells, now), Origin::Upstream, None);
+        note(&mut done, blocks::act(row.key, &act, cells, meter.now), Origin::Upstream, None);
     }
-    for ban in &row.bans {
-        strike(row, ban, cells, now, &mut done);
-    }
-    if let Some(watch) = &row.watch {
-        watch_ratio(row, watch, cells, now, &mut done);
-    }
-    done.free = row.limit.capacity().map(|_| meter.free(cells));
-    done.blocked_until = blocks::standing(row.key, row.shadow, cells, now).map(|block| block.until);
     done
+}
+
+/// Judges the outcome for the rows of one policy: what one key earns, all of them get.
+fn judge<C: Cells>(rows: &[SettleRow], done: &mut [RowSettled], cells: &mut C, now: Time) {
+    let Some(first) = rows.first() else { return };
+    for (place, ban) in first.bans.iter().enumerate() {
+        let mut out = false;
+        for row in rows {
+            out |= row.bans.get(place).is_some_and(|ban| strike(row, ban, cells, now));
+        }
+        if out {
+            ban_all(rows, &ban.act, Some(ban.rule), done, cells, now);
+        }
+    }
+    if let Some(watch) = &first.watch {
+        let mut out = false;
+        for row in rows {
+            out |= exceeds(row, watch, cells, now);
+        }
+        if out {
+            ban_all(rows, &watch.act, None, done, cells, now);
+        }
+    }
+}
+
+fn ban_all<C: Cells>(
+    rows: &[SettleRow],
+    act: &Act,
+    rule: Option<u8>,
+    done: &mut [RowSettled],
+    cells: &mut C,
+    now: Time,
+) {
+    for (row, done) in rows.iter().zip(done) {
+        note(done, blocks::act(row.key, act, cells, now), Origin::Ban, rule);
+    }
+}
+
+/// What a row shows when all is done.
+fn show<C: Cells>(row: &SettleRow, done: &mut RowSettled, cells: &mut C, now: Time) {
+    let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
+    let block = blocks::standing(row.key, row.shadow, cells, now);
+    done.blocked_until = block.map(|block| block.until);
+    done.free = row.limit.capacity().map(|_| meter.free(cells));
 }
 
 fn act(row: &SettleRow, origin: Origin) -> Act {
@@ -116,20 +158,12 @@ fn cross<C: Cells>(
     }
 }
 
-fn strike<C: Cells>(
-    row: &SettleRow,
-    ban: &BanRow,
-    cells: &mut C,
-    now: Time,
-    done: &mut RowSettled,
-) {
+/// Counts a strike against one key; says whether it bans.
+fn strike<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
     if ban.after.is_some() && is_blocked(row, cells, now) {
-        return;
+        return false;
     }
-    if struck_out(row, ban, cells, now) {
-        let started = blocks::act(row.key, &ban.act, cells, now);
-        note(done, started, Origin::Ban, Some(ban.rule));
-    }
+    struck_out(row, ban, cells, now)
 }
 
 fn is_blocked<C: Pool<Block>>(row: &SettleRow, cells: &mut C, now: Time) -> bool {
@@ -158,15 +192,10 @@ fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time)
     out
 }
 
-fn watch_ratio<C: Cells>(
-    row: &SettleRow,
-    watch: &WatchRow,
-    cells: &mut C,
-    now: Time,
-    done: &mut RowSettled,
-) {
+/// Counts the outcome in one key's ratio; says whether it is too high. Then the evidence is spent.
+fn exceeds<C: Cells>(row: &SettleRow, watch: &WatchRow, cells: &mut C, now: Time) -> bool {
     if is_blocked(row, cells, now) {
-        return;
+        return false;
     }
     let count = |cell: &mut Watch| {
         cell.count(watch.per, now, watch.in_part);
@@ -178,8 +207,9 @@ fn watch_ratio<C: Cells>(
         cells.put(row.key, cell, now);
         totals
     });
-    if whole >= watch.min && watch.above.exceeded_by(part, whole) {
+    let exceeded = whole >= watch.min && watch.above.exceeded_by(part, whole);
+    if exceeded {
         Pool::<Watch>::remove(cells, row.key, now);
-        note(done, blocks::act(row.key, &watch.act, cells, now), Origin::Ban, None);
     }
+    exceeded
 }

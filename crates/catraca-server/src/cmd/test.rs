@@ -7,8 +7,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 use anyhow::Result;
-use catraca_core::catalog::diagnostic::Diagnostic;
-use catraca_testkit::scenario::{Played, Report, ScenarioError, load};
+use catraca_testkit::scenario::{Played, Report, ScenarioError, Suite, load};
 
 use crate::args::Test;
 use crate::exit::Exit;
@@ -40,7 +39,7 @@ pub fn run(args: &Test) -> Result<Exit> {
 fn play(file: &Path) -> Option<Report> {
     match load(file) {
         Ok(suite) => {
-            mention(&suite.warnings);
+            mention(&suite);
             Some(suite.run())
         }
         Err(ScenarioError::Wrong(found)) => {
@@ -57,10 +56,11 @@ fn play(file: &Path) -> Option<Report> {
     }
 }
 
-/// Warnings are for `lint`; here it is enough to know that there are some.
-fn mention(warnings: &[Diagnostic]) {
+/// Warnings are for `lint`; here it is enough to know that there are some. A catalog inside the
+/// scenario itself is there to show something, so its warnings are meant.
+fn mention(suite: &Suite) {
     let mut by_file: BTreeMap<&str, usize> = BTreeMap::new();
-    for warning in warnings {
+    for warning in suite.warnings.iter().filter(|warning| warning.file != suite.file) {
         *by_file.entry(&warning.file).or_default() += 1;
     }
     for (file, number) in by_file {

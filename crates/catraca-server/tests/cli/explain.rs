@@ -38,7 +38,7 @@ range  = "203.0.113.0/24"
 reason = "abuse"
 "#;
 
-/// covers: 001-25, 001-15, B-28
+/// covers: 001-15
 #[test]
 fn a_lookup_meets_two_buckets_each_by_its_tier() {
     let room = Room::with("dict.toml", DICT);

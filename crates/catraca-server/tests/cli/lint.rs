@@ -31,7 +31,6 @@ fn a_good_catalog_is_told_in_one_line() {
     assert_eq!(revision.trim_end().len(), 16, "{revision}");
 }
 
-///
 #[test]
 fn twenty_mistakes_are_twenty_located_errors() {
     let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);

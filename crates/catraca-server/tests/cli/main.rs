@@ -2,6 +2,8 @@
 //!
 //! Everything runs in a directory of its own and in virtual time.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod explain;
 mod help;
 mod lint;

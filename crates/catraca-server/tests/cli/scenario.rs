@@ -54,7 +54,7 @@ fn a_mismatch_shows_the_difference_and_exits_1() {
     let expected = "\
 bad.scenario.toml
   FAIL  the third login is blocked
-        bad.scenario.toml:15: step 2 at 1970-01-01T00:00:01Z
+        bad.scenario.toml:15: step 2 at 2026-01-01T00:00:01Z
           retry_after_ms  expected 60000, got 900000
 
 1 passed, 1 failed

@@ -63,10 +63,7 @@ pub(super) fn a_crowd_at_one_instant_gets_exactly_the_limit(desk: &Desk) -> Proo
     let limits = [bucket(5, 1, S), window(5, S), fixed(5, S, false), inflight(5, S)];
     for (number, limit) in (1..).zip(limits) {
         let name = limit.algorithm();
-        let of = |caller: usize| CheckRow {
-            lease: caller as u64,
-            ..row(number, limit.clone())
-        };
+        let of = |caller: usize| CheckRow { lease: caller as u64, ..row(number, limit.clone()) };
         let passed = all(CALLERS, |caller| desk.one(&of(caller), 0).map(|row| row.charged));
         let passed: i64 = passed.into_iter().collect::<Result<Vec<_>, _>>()?.iter().sum();
         same(name, passed, 5)?;

@@ -7,13 +7,12 @@ use std::fmt::Debug;
 use catraca::store::{Store, When};
 use catraca_core::batch::{
     Batch, BlockRow, Check, CheckReply, CheckRow, Credit, CreditReply, CreditRow, Recalled,
-    ReconcileRow, Reconciled, Reply, RowReply, RowSettled, Settle, SettleReply, SettleRow, Standing,
+    ReconcileRow, Reconciled, Reply, RowReply, RowSettled, Settle, SettleReply, SettleRow,
+    Standing,
 };
 use catraca_core::cell::block::{Act, Note, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::{
-    BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
-};
+use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 
@@ -218,9 +217,8 @@ pub(super) fn window(limit: i64, span: i64) -> Limit {
 }
 
 pub(super) fn windows(all: &[(i64, i64)]) -> Limit {
-    let terms = |(limit, span): &(i64, i64)| {
-        WindowTerms { limit: *limit, span: Span::from_micros(*span) }
-    };
+    let terms =
+        |(limit, span): &(i64, i64)| WindowTerms { limit: *limit, span: Span::from_micros(*span) };
     Limit::Window(all.iter().map(terms).collect())
 }
 

@@ -1,7 +1,7 @@
 //! The largest numbers that may come: nothing panics, wraps or loses a unit.
 
-use catraca_core::batch::{CheckRow, CreditReply, CreditRow, ReconcileRow, SettleRow, Verdict};
 use catraca_core::batch::{Check, Remember};
+use catraca_core::batch::{CheckRow, CreditReply, CreditRow, ReconcileRow, SettleRow, Verdict};
 use catraca_core::cell::block::Origin;
 use catraca_core::request::COST_MAX;
 use catraca_core::time::{Span, Time};
@@ -83,7 +83,8 @@ pub(super) fn absurd_views_and_credits_are_clamped(desk: &Desk) -> Proof {
     let credit = desk.credit(key(200), "a", given, 0)?;
     same("to its size", credit, CreditReply::Applied(vec![10]))?;
     let observed_at = instant(0);
-    let view = |available| ReconcileRow { key: ten.key, terms: terms(10, 1, S), available, observed_at };
+    let view =
+        |available| ReconcileRow { key: ten.key, terms: terms(10, 1, S), available, observed_at };
     same("not above", desk.reconcile(view(COST_MAX), 0)?.after, 10)?;
     let floor = 10 - (1 << 53) / S;
     same("not below the floor", desk.reconcile(view(-EXACT), 0)?.after, floor)

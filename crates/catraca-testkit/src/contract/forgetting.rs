@@ -12,10 +12,9 @@ pub(super) fn a_full_bucket_is_forgotten_at_a_whole_second(desk: &Desk) -> Proof
 }
 
 pub(super) fn an_empty_window_is_forgotten_at_a_whole_second(desk: &Desk) -> Proof {
-    for (number, short, long) in [
-        (1, window(5, S), window(5, 10 * S)),
-        (2, fixed(5, S, false), fixed(5, 10 * S, false)),
-    ] {
+    for (number, short, long) in
+        [(1, window(5, S), window(5, 10 * S)), (2, fixed(5, S, false), fixed(5, 10 * S, false))]
+    {
         let (short, long) = (row(number, short), row(number, long));
         desk.one(&short, 500 * MS)?;
         same("over at 1.5 s, remembered", desk.free(&long, 1_999_999)?, 4)?;
@@ -52,9 +51,10 @@ pub(super) fn another_number_of_windows_starts_empty(desk: &Desk) -> Proof {
 }
 
 pub(super) fn a_lowered_limit_counts_what_is_there(desk: &Desk) -> Proof {
-    for (number, ten, five) in
-        [(1, window(10, 60 * S), window(5, 60 * S)), (2, fixed(10, 60 * S, true), fixed(5, 60 * S, true))]
-    {
+    for (number, ten, five) in [
+        (1, window(10, 60 * S), window(5, 60 * S)),
+        (2, fixed(10, 60 * S, true), fixed(5, 60 * S, true)),
+    ] {
         desk.one(&asking(7, &row(number, ten)), 0)?;
         let lowered = desk.one(&row(number, five), S)?;
         same("over", (lowered.verdict, lowered.free), (Verdict::OverLimit, -2))?;

@@ -1,5 +1,7 @@
 //! References, the credits that find their check by them, and an upstream's view of a bucket.
 
+use std::slice::from_ref;
+
 use catraca_core::batch::{
     Check, CheckReply, CheckRow, CreditReply, CreditRow, ReconcileRow, Reconciled, Remember,
     Settle, Verdict,
@@ -22,7 +24,7 @@ pub(super) fn the_first_admitted_check_owns_a_reference(desk: &Desk) -> Proof {
     let denied = remembering(desk, &[asking(3, &two)], 1, 0)?;
     same("a denied check owns nothing", denied.remembered, false)?;
     same("nothing is known", desk.recall(key(200), 0)?, None)?;
-    same("the first", remembering(desk, &[two.clone()], 2, 1)?.remembered, true)?;
+    same("the first", remembering(desk, from_ref(&two), 2, 1)?.remembered, true)?;
     let second = remembering(desk, &[two], 3, 2)?;
     same("the second passes", (second.passed, second.remembered), (true, false))?;
     let known = desk.recall(key(200), 3)?.ok_or("a remembered check is unknown")?;
@@ -50,7 +52,7 @@ pub(super) fn a_reference_knows_its_charged_rows_and_its_outcome(desk: &Desk) ->
 
 pub(super) fn a_reference_is_forgotten_on_time(desk: &Desk) -> Proof {
     let many = row(1, window(9, S));
-    remembering(desk, &[many.clone()], 1, 0)?;
+    remembering(desk, from_ref(&many), 1, 0)?;
     same("known", desk.recall(key(200), 10 * S - 1)?.is_some(), true)?;
     same("forgotten", desk.recall(key(200), 10 * S)?, None)?;
     let given = CreditRow { key: key(2), terms: terms(5, 1, S), amount: 1 };
@@ -77,11 +79,7 @@ pub(super) fn a_credit_is_capped_and_lifts_no_block(desk: &Desk) -> Proof {
     let ten = row(1, bucket(10, 1, 3_600 * S));
     remembering(desk, &[asking(10, &ten)], 1, 0)?;
     desk.block(ten.key, ordered(Origin::Operator, Span::from_secs(100)), 0)?;
-    let give = |number| CreditRow {
-        key: key(number),
-        terms: terms(10, 1, 3_600 * S),
-        amount: 120,
-    };
+    let give = |number| CreditRow { key: key(number), terms: terms(10, 1, 3_600 * S), amount: 120 };
     let all = desk.credit(key(200), "a", give(1), S)?;
     same("to its size", all, CreditReply::Applied(vec![10]))?;
     let full = desk.credit(key(200), "b", give(2), S)?;

@@ -65,7 +65,8 @@ fn change(dice: &mut Dice, policy: &mut Policy) {
         2 if policy.terms.block.is_some() => policy.terms.block = Some(policy::length(dice)),
         3 if matches!(policy.terms.cost, Cost::Table(_)) => {
             policy.terms.cost = policy::cost(dice, policy::capacity(policy));
-            policy.reserve = policy.reserve.min(policy::capacity(policy));
+            let settled = matches!(policy.terms.cost, Cost::Table(_) | Cost::Reported);
+            policy.reserve = if settled { policy.reserve.min(policy::capacity(policy)) } else { 1 };
         }
         4 => policy.tiers.clear(),
         _ => numbers(dice, policy),

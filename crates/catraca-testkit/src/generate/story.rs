@@ -15,6 +15,8 @@ use crate::oracle::{FOREVER, Micros};
 const MS: Micros = 1_000;
 const S: Micros = 1_000_000;
 const HOUR: Micros = 3_600 * S;
+/// Edges beyond this are not visited: some buckets take generations to fill.
+const FAR: Micros = 10_000 * HOUR;
 /// Most edges kept in mind at a time.
 const EDGES: usize = 16;
 
@@ -71,7 +73,7 @@ impl Story {
             self.edges.extend(hold.filter(|_| row.charged > 0).map(|hold| op.at + hold));
         }
         let now = self.now;
-        self.edges.retain(|&edge| edge > now);
+        self.edges.retain(|&edge| now < edge && edge < START + FAR);
         let surplus = self.edges.len().saturating_sub(EDGES);
         self.edges.drain(..surplus);
     }

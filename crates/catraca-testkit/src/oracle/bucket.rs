@@ -16,6 +16,13 @@ pub struct BucketTerms {
     pub rate: Ratio,
 }
 
+impl BucketTerms {
+    /// What is missing to full, times the reduced period, must stay within 2^53: the balance never goes below that.
+    pub fn floor(self) -> i64 {
+        self.size - Ratio::new(1 << 53, self.rate.denominator()).floor()
+    }
+}
+
 /// A bucket: untouched, or as it was last written.
 #[derive(Clone, Debug, Default)]
 pub struct Bucket {
@@ -66,19 +73,25 @@ impl Bucket {
     pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) -> i64 {
         let before = self.balance(terms, now);
         let after = Ratio::whole(terms.size).min(before + Ratio::whole(units));
-        self.write(terms, after, now);
-        after.floor() - before.floor()
+        let given = after.floor() - before.floor();
+        if given > 0 {
+            self.write(terms, after, now);
+        }
+        given
     }
 
     /// Takes all whole tokens; says how many.
     pub fn drain(&mut self, terms: BucketTerms, now: Micros) -> i64 {
         let taken = self.free(terms, now).max(0);
-        self.charge(terms, taken, now);
+        if taken > 0 {
+            self.charge(terms, taken, now);
+        }
         taken
     }
 
     /// A level seen elsewhere at `observed_at`: a lower one wins, a higher one only if nothing was written since.
     pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
+        let level = level.max(terms.floor());
         let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
         let seen = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);

@@ -132,8 +132,11 @@ impl Cell {
         free
     }
 
-    /// Counts a denial by the row's own limit.
+    /// Counts a denial by the row's own limit; a denial of nothing changes nothing.
     pub fn count_denied(&mut self, terms: &InForce, units: i64, now: Micros) {
+        if units == 0 {
+            return;
+        }
         match *terms.algorithm {
             Algorithm::Window(ref windows) => self.window.count_denied(windows, units, now),
             Algorithm::Fixed { limit, span, aligned } => {
@@ -145,6 +148,6 @@ impl Cell {
 
     /// The block that stands for a row under these terms.
     pub fn standing(&self, terms: &InForce, now: Micros) -> Option<&Block> {
-        block::standing(&self.block, terms.shadow(), now)
+        block::standing(&self.block, terms.shadow, now)
     }
 }

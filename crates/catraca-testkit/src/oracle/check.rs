@@ -90,7 +90,7 @@ impl World {
         let (terms, held) = (line.terms, line.terms.held(asked));
         let cell = self.cell_mut(&terms.policy.name, key);
         if let Some(length) = terms.block {
-            let act = Act { origin: Origin::Excess, reason: "", length, shadow: terms.shadow() };
+            let act = Act { origin: Origin::Excess, reason: "", length, shadow: terms.shadow };
             block::act(&mut cell.block, &act, now);
         }
         if terms.policy.count_denied {
@@ -143,7 +143,7 @@ impl World {
 
 /// Every enforcing row fits.
 fn passes(lines: &[Line], reasons: &[Reason]) -> bool {
-    let fits = |(line, reason): (&Line, &Reason)| line.terms.shadow() || *reason == Reason::Ok;
+    let fits = |(line, reason): (&Line, &Reason)| line.terms.shadow || *reason == Reason::Ok;
     lines.iter().zip(reasons).all(fits)
 }
 

@@ -36,6 +36,11 @@ impl Ratio {
         narrow(-(-self.over).div_euclid(self.under))
     }
 
+    /// The denominator, reduced.
+    pub fn denominator(self) -> i128 {
+        self.under
+    }
+
     /// This many times the other.
     pub fn times(self, other: Ratio) -> Ratio {
         Ratio::new(self.over * other.over, self.under * other.under)

@@ -57,6 +57,8 @@ pub struct InForce<'a> {
     pub cost: &'a Cost,
     /// What late events give back.
     pub credits: &'a [Credit],
+    /// Whether its rows keep their verdict to themselves.
+    pub shadow: bool,
 }
 
 /// All lines of a question, one per (policy, key), each at its first place.
@@ -156,6 +158,7 @@ pub fn in_force(policy: &Policy, tier: Option<usize>) -> InForce<'_> {
         block: tier.and_then(|tier| tier.block.as_ref()).or(base.block.as_ref()),
         cost: tier.and_then(|tier| tier.cost.as_ref()).unwrap_or(&base.cost),
         credits: tier.and_then(|tier| tier.credits.as_deref()).unwrap_or(&base.credits),
+        shadow: policy.mode != Mode::Enforce,
     }
 }
 
@@ -169,11 +172,6 @@ fn same(a: &Line, b: &Line) -> bool {
 }
 
 impl InForce<'_> {
-    /// Whether its rows keep their verdict to themselves.
-    pub fn shadow(&self) -> bool {
-        self.policy.mode == Mode::Shadow
-    }
-
     /// Units held at check.
     pub fn held(&self, asked: Option<i64>) -> i64 {
         match (self.algorithm, self.cost) {
@@ -188,6 +186,14 @@ impl InForce<'_> {
     pub fn bucket(&self, size: i64, count: i64, period: i64) -> BucketTerms {
         let size = self.policy.margin.map_or(size, |margin| (size * margin / 100).max(1));
         BucketTerms { size, rate: Ratio::new(i128::from(count), i128::from(period)) }
+    }
+
+    /// The lowest figure a debt may reach: where the arithmetic of a bucket ends, and nowhere for other counts.
+    pub fn floor(&self) -> i64 {
+        match *self.algorithm {
+            Algorithm::Bucket { size, count, period } => self.bucket(size, count, period).floor(),
+            _ => i64::MIN,
+        }
     }
 
     /// The terms of a fixed window.

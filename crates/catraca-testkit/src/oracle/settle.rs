@@ -25,8 +25,10 @@ impl World {
             return first;
         }
         let catalog = Rc::clone(&self.catalog);
-        let known =
-            |held: &'_ Held| catalog.policy(&held.policy).map(|policy| in_force(policy, held.tier));
+        let known = |held: &Held| {
+            let terms = in_force(catalog.policy(&held.policy)?, held.tier);
+            Some(InForce { shadow: terms.shadow || held.shadow, ..terms })
+        };
         let rows: Vec<(&Held, InForce)> =
             ticket.rows.iter().filter_map(|held| Some((held, known(held)?))).collect();
         let mut charged = Vec::new();
@@ -112,7 +114,7 @@ impl World {
 
     fn ban(&mut self, rows: &[&Held], terms: &InForce, length: &Length, reason: &str, now: Micros) {
         for held in rows {
-            let act = Act { origin: Origin::Ban, reason, length, shadow: terms.shadow() };
+            let act = Act { origin: Origin::Ban, reason, length, shadow: terms.shadow };
             block::act(&mut self.cell_mut(&held.policy, &held.key).block, &act, now);
         }
     }
@@ -151,7 +153,8 @@ fn settle_units(
     if delta < 0 {
         return held - cell.refund(terms, -delta, instant, now);
     }
-    let extra = if terms.policy.debt { delta } else { delta.min(free.max(0)) };
+    let most = if terms.policy.debt { free.saturating_sub(terms.floor()) } else { free };
+    let extra = delta.min(most.max(0));
     cell.charge(terms, extra, now);
     if delta > 0 && delta > free {
         start(cell, terms, Origin::Excess, terms.block, now);
@@ -170,7 +173,7 @@ fn settle_drain(cell: &mut Cell, terms: &InForce, outcome: &Outcome, now: Micros
 
 fn start(cell: &mut Cell, terms: &InForce, origin: Origin, length: Option<&Length>, now: Micros) {
     if let Some(length) = length {
-        let act = Act { origin, reason: "", length, shadow: terms.shadow() };
+        let act = Act { origin, reason: "", length, shadow: terms.shadow };
         block::act(&mut cell.block, &act, now);
     }
 }

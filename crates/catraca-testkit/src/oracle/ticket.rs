@@ -3,6 +3,7 @@
 //! It must not hold anything that a reload could change: terms are looked up again at settle.
 
 use super::answer::Settled;
+use super::catalog::{HOLD, REMEMBER};
 use super::check::useful;
 use super::select::{Ask, Key, Line};
 use super::{Micros, World};
@@ -39,6 +40,8 @@ pub struct Held {
     pub gate: Option<String>,
     /// Units held.
     pub units: i64,
+    /// Whether it was a shadow row; what it starts later is in shadow too.
+    pub shadow: bool,
 }
 
 /// The owner of a `ref`.
@@ -64,10 +67,10 @@ impl World {
     ) -> usize {
         let useful = lines.iter().any(useful);
         // Of all rows of the check: what a shadow row finds must not change how long a ticket lives.
-        let keyed = || lines.iter().filter(|line| line.key.is_some());
-        let longest = |of: fn(&Line) -> Micros, default| keyed().map(of).max().unwrap_or(default);
-        let hold = longest(|line| line.terms.policy.hold, super::catalog::HOLD);
-        let remember = longest(|line| line.terms.policy.remember, super::catalog::REMEMBER);
+        let keyed = lines.iter().filter(|line| line.key.is_some());
+        let hold = keyed.map(|line| line.terms.policy.hold).max().unwrap_or(HOLD);
+        let remember =
+            lines.iter().map(|line| line.terms.policy.remember).max().unwrap_or(REMEMBER);
         let number = self.tickets.len();
         self.tickets.push(Ticket {
             at: now,
@@ -99,5 +102,6 @@ fn held(line: &Line, asked: Option<i64>) -> Option<Held> {
         attribute: line.attribute.clone(),
         gate: line.gate.clone(),
         units: line.terms.held(asked),
+        shadow: line.terms.shadow,
     })
 }

@@ -29,7 +29,8 @@ fn compare(expected: &Value, got: Option<&Value>, path: &str, all: &mut Vec<Diff
         }
         (Value::Array(items), Some(Value::Array(answer))) => {
             let count = |count| format!("{count} items");
-            let (expected, got) = (count(items.len()), format!("{}: {}", count(answer.len()), short(answer)));
+            let (expected, got) =
+                (count(items.len()), format!("{}: {}", count(answer.len()), short(answer)));
             all.push(Difference { path: path.to_owned(), expected, got });
         }
         _ if fits(expected, got) => {}
@@ -99,7 +100,9 @@ mod tests {
     #[test]
     fn null_and_any_stand_for_what_toml_cannot_say() {
         let got = json!({"none": null, "some": 5});
-        assert!(paths(json!({"none": "null", "absent": "null", "some": "any"}), got.clone()).is_empty());
+        assert!(
+            paths(json!({"none": "null", "absent": "null", "some": "any"}), got.clone()).is_empty()
+        );
         let wrong = json!({"none": "any", "absent": "any", "some": "null"});
         assert_eq!(paths(wrong, got), ["absent", "none", "some"]);
     }

@@ -15,10 +15,13 @@ use super::verb::Verb;
 impl Scenario {
     /// Runs the steps over a fresh engine.
     pub fn play(&self) -> Played {
-        let mut player = Player { stage: Stage::new((*self.catalog).clone(), self.start), calls: 0 };
-        let mismatch = self.steps.iter().enumerate().find_map(|(place, step)| {
-            player.step(step).map(|found| found.located(place + 1))
-        });
+        let mut player =
+            Player { stage: Stage::new((*self.catalog).clone(), self.start), calls: 0 };
+        let mismatch = self
+            .steps
+            .iter()
+            .enumerate()
+            .find_map(|(place, step)| player.step(step).map(|found| found.located(place + 1)));
         let (name, passed) = (self.name.clone(), mismatch.is_none());
         Played { name, passed, steps: player.calls, mismatch }
     }

@@ -93,7 +93,8 @@ fn tickets_references_and_outcomes_reach_the_engine() {
     let played = play(&format!(
         "[[scenario.step]]\ncheck = {{ gate = \"lookup\", {subject}, ref = \"E1\" }}\nas = \"t\"\n\
          expect = {{ ticket = \"any\" }}\n\
-         [[scenario.step]]\nat = \"1s\"\nsettle = {{ ticket = \"t\", outcome = {{ status = 404 }} }}\n\
+         [[scenario.step]]\nat = \"1s\"\n\
+         settle = {{ ticket = \"t\", outcome = {{ status = 404 }} }}\n\
          expect = {{ state = \"settled\", policies = [{{ charged = 5, balance = 5 }}] }}\n\
          [[scenario.step]]\nsettle = {{ ref = \"E1\", {subject}, outcome = {{ status = 200 }} }}\n\
          expect = {{ state = \"again\", policies = [{{ charged = 5 }}] }}\n\
@@ -106,8 +107,10 @@ fn tickets_references_and_outcomes_reach_the_engine() {
 #[test]
 fn a_cycle_numbers_its_repetitions() {
     let subject = "subject = { payer = \"a\" }";
-    let ask = format!("check = {{ gate = \"lookup\", {subject}, ref = \"E{{n}}\", \
-                       outcome = {{ status = 200 }} }}");
+    let ask = format!(
+        "check = {{ gate = \"lookup\", {subject}, ref = \"E{{n}}\", \
+                       outcome = {{ status = 200 }} }}"
+    );
     let credit = format!("credit = {{ ref = \"E{{n}}\", event = \"payment\", {subject} }}");
     let played = play(&format!(
         "[[scenario.step]]\ntimes = 100\nevery = \"1ms\"\ncycle = [\n\
@@ -123,7 +126,8 @@ fn a_cycle_numbers_its_repetitions() {
 #[test]
 fn unknown_names_are_located_and_corrected() {
     let steps = format!(
-        "[[scenario.step]]\nchek = 1\n{CHECK}\nexpect = {{ retry_after = 1, policies = [{{ wait = 1 }}] }}\n"
+        "[[scenario.step]]\nchek = 1\n{CHECK}\n\
+         expect = {{ retry_after = 1, policies = [{{ wait = 1 }}] }}\n"
     );
     let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
     let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
@@ -140,12 +144,19 @@ fn every_mistake_of_a_step_is_found_at_once() {
     let all = codes(&format!(
         "[[scenario.step]]\nat = \"2s\"\n{CHECK}\npeek = {{}}\n\
          [[scenario.step]]\nat = \"1s\"\n{CHECK}\nexpect_last = {{}}\n\
-         [[scenario.step]]\nat = \"3s\"\ntimes = 2\nreset = {{ policy = \"login\", subject = {{}} }}\n\
+         [[scenario.step]]\nat = \"3s\"\ntimes = 2\n\
+         reset = {{ policy = \"login\", subject = {{}} }}\n\
          [[scenario.step]]\nsettle = {{ ticket = \"x\", outcome = {{}} }}\n\
          [[scenario.step]]\nat = \"4s\"\n"
     ));
-    let expected =
-        ["two-verbs", "time-reversed", "misplaced-field", "misplaced-field", "unknown-ticket", "no-verb"];
+    let expected = [
+        "two-verbs",
+        "time-reversed",
+        "misplaced-field",
+        "misplaced-field",
+        "unknown-ticket",
+        "no-verb",
+    ];
     assert_eq!(all, expected);
 }
 

@@ -34,7 +34,8 @@ fn division_in_doubles_is_exact_up_to_the_bound() {
     let script = format!("{OPENING}{DIVIDE}");
     for _ in 0..40 {
         let pairs: Vec<(i64, i64)> = (0..250).map(|_| pair(&mut dice)).collect();
-        let texts: Vec<String> = pairs.iter().flat_map(|(a, b)| [a, b]).map(i64::to_string).collect();
+        let texts: Vec<String> =
+            pairs.iter().flat_map(|(a, b)| [a, b]).map(i64::to_string).collect();
         let mut parts: Vec<&[u8]> = vec![b"EVAL", script.as_bytes(), b"0"];
         parts.extend(texts.iter().map(String::as_bytes));
         let right = pairs.iter().flat_map(|(a, b)| [a / b, (a + b - 1) / b, a % b]).map(Value::Int);
@@ -120,7 +121,16 @@ fn window(name: u8) -> CheckRow {
 
 fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
     let key = Key::from_bytes([name; 16]);
-    CheckRow { key, family: 0, limit, held: 1, penalty, shadow: false, count_denied: false, lease: 0 }
+    CheckRow {
+        key,
+        family: 0,
+        limit,
+        held: 1,
+        penalty,
+        shadow: false,
+        count_denied: false,
+        lease: 0,
+    }
 }
 
 fn clock(client: &mut Client) -> Time {

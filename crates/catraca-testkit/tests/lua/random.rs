@@ -1,4 +1,4 @@
-//! Random checks: few keys, terms that change, and instants that sit on the edges of earlier answers.
+//! Random checks: few keys, terms that change, and instants on the edges of earlier answers.
 //!
 //! Must not look at the script: what it makes is a function of the seed and of core's answers.
 
@@ -98,7 +98,8 @@ impl Random {
     }
 
     fn check(&mut self) -> Check {
-        let mut names: Vec<u8> = (0..self.dice.pick(&[1, 1, 2, 3, 4])).map(|_| self.hot_key()).collect();
+        let mut names: Vec<u8> =
+            (0..self.dice.pick(&[1, 1, 2, 3, 4])).map(|_| self.hot_key()).collect();
         names.sort_unstable();
         names.dedup();
         Check {
@@ -173,7 +174,8 @@ fn key(name: u8) -> Key {
 
 /// The terms of a key, or with `changed` others of the same algorithm.
 fn limit(name: u8, changed: bool, dice: &mut Dice) -> Limit {
-    let name = if changed { dice.within(0, i64::from(KEYS) - 1) as u8 / 2 * 2 + name % 2 } else { name };
+    let name =
+        if changed { dice.within(0, i64::from(KEYS) - 1) as u8 / 2 * 2 + name % 2 } else { name };
     match name {
         13 if !changed => Limit::Unlimited,
         0 => bucket(10, 1, 100_000),
@@ -197,6 +199,7 @@ fn bucket(size: i64, tokens: i64, period: i64) -> Limit {
 }
 
 fn window(windows: &[(i64, i64)]) -> Limit {
-    let terms = |(limit, span): &(i64, i64)| WindowTerms { limit: *limit, span: Span::from_micros(*span) };
+    let terms =
+        |(limit, span): &(i64, i64)| WindowTerms { limit: *limit, span: Span::from_micros(*span) };
     Limit::Window(windows.iter().map(terms).collect())
 }

@@ -6,12 +6,10 @@ use catraca_core::batch::{Check, CheckReply, CheckRow, RowReply, Standing, Verdi
 use catraca_core::cell::Block;
 use catraca_core::cell::block::{Note, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::Limit;
+use catraca_core::limit::{EXACT_MAX, Limit};
 use catraca_core::time::Time;
 use catraca_testkit::resp::Value;
 
-const HEAD: usize = 2;
-const PER_ROW: usize = 11;
 const ORIGINS: [Origin; 4] = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
 const VERDICTS: [Verdict; 4] =
     [Verdict::Fits, Verdict::Blocked, Verdict::TooCostly, Verdict::OverLimit];
@@ -88,53 +86,86 @@ pub fn pack_block(block: &Block) -> Vec<u8> {
 
 /// The reply of a check, or what is wrong with it.
 pub fn read(value: Value) -> Result<CheckReply, String> {
-    let Value::Array(items) = value else { return Err(format!("not an array: {value:?}")) };
-    if items.len() < HEAD || (items.len() - HEAD) % PER_ROW != 0 {
-        return Err(format!("{} items: {items:?}", items.len()));
+    let Value::Bytes(bytes) = value else { return Err(format!("no reply: {value:?}")) };
+    let mut reader = Reader { bytes: &bytes };
+    let (now, passed, mut rows) = (reader.time()?, reader.byte()? == 1, Vec::new());
+    while !reader.bytes.is_empty() {
+        rows.push(reader.row()?);
     }
-    let (head, rows) = items.split_at(HEAD);
-    let rows: Result<_, String> = rows.chunks(PER_ROW).map(read_row).collect();
-    Ok(CheckReply { now: time(&head[0])?, passed: int(&head[1])? == 1, remembered: false, rows: rows? })
+    Ok(CheckReply { now, passed, remembered: false, rows: rows.into_iter().collect() })
 }
 
-fn read_row(items: &[Value]) -> Result<RowReply, String> {
-    let limit = Some(int(&items[3])?).filter(|limit| *limit >= 0);
-    let started = int(&items[9])? == 1;
-    Ok(RowReply {
-        verdict: pick(&VERDICTS, &items[0])?,
-        at: time(&items[1])?,
-        charged: int(&items[2])?,
-        limit,
-        free: if limit.is_some() { int(&items[4])? } else { i64::MAX },
-        fits_at: if int(&items[5])? < 0 { None } else { Some(time(&items[5])?) },
-        full_at: time(&items[6])?,
-        block: if int(&items[7])? < 0 { None } else { Some(standing(&items[7..], started)?) },
-        started,
-        shared: false,
-    })
+/// What is left of a reply.
+struct Reader<'a> {
+    bytes: &'a [u8],
 }
 
-fn standing(items: &[Value], changed: bool) -> Result<Box<Standing>, String> {
-    let Value::Bytes(note) = &items[3] else { return Err(format!("no note: {items:?}")) };
-    let reason = String::from_utf8_lossy(note);
-    let reason = (!reason.is_empty()).then(|| reason.as_ref().into());
-    let (until, origin) = (time(&items[0])?, pick(&ORIGINS, &items[1])?);
-    Ok(Box::new(Standing { until, origin, note: Note { reason, ..Note::default() }, changed }))
-}
+impl Reader<'_> {
+    fn row(&mut self) -> Result<RowReply, String> {
+        let verdict = pick(&VERDICTS, self.byte()?)?;
+        let (at, charged, limit, free) = (self.time()?, self.int()?, self.int()?, self.int()?);
+        let (fits_at, full_at) = (self.maybe_time()?, self.time()?);
+        let (until, origin, started) = (self.maybe_time()?, self.byte()?, self.byte()? == 1);
+        let (note, origin) = (self.note()?, pick(&ORIGINS, origin)?);
+        let standing = |until| Box::new(Standing { until, origin, note, changed: started });
+        Ok(RowReply {
+            verdict,
+            at,
+            charged,
+            limit: Some(limit).filter(|limit| *limit >= 0),
+            free: if limit < 0 { i64::MAX } else { free },
+            fits_at,
+            full_at,
+            block: until.map(standing),
+            started,
+            shared: false,
+        })
+    }
 
-fn int(value: &Value) -> Result<i64, String> {
-    match value {
-        Value::Int(number) => Ok(*number),
-        other => Err(format!("not a number: {other:?}")),
+    fn note(&mut self) -> Result<Note, String> {
+        let length = u16::from_le_bytes(self.take()?);
+        let short = || format!("{length} bytes of note in {:?}", self.bytes);
+        let (note, rest) = self.bytes.split_at_checked(length.into()).ok_or_else(short)?;
+        self.bytes = rest;
+        let reason = String::from_utf8_lossy(note);
+        let reason = (!reason.is_empty()).then(|| reason.as_ref().into());
+        Ok(Note { reason, ..Note::default() })
+    }
+
+    fn maybe_time(&mut self) -> Result<Option<Time>, String> {
+        match self.int()? {
+            -1 => Ok(None),
+            micros => in_range(micros).map(Some),
+        }
+    }
+
+    fn time(&mut self) -> Result<Time, String> {
+        in_range(self.int()?)
+    }
+
+    fn int(&mut self) -> Result<i64, String> {
+        let number = f64::from_le_bytes(self.take()?);
+        let exact = number.fract() == 0.0 && number.abs() <= EXACT_MAX as f64;
+        if exact { Ok(number as i64) } else { Err(format!("not an exact integer: {number}")) }
+    }
+
+    fn byte(&mut self) -> Result<u8, String> {
+        self.take().map(|[byte]| byte)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let short = || format!("{N} more bytes expected");
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or_else(short)?;
+        self.bytes = rest;
+        Ok(*taken)
     }
 }
 
-fn time(value: &Value) -> Result<Time, String> {
-    let (micros, time) = (int(value)?, Time::from_micros(int(value)?));
-    if time.micros() == micros { Ok(time) } else { Err(format!("out of range: {value:?}")) }
+fn in_range(micros: i64) -> Result<Time, String> {
+    let time = Time::from_micros(micros);
+    if time.micros() == micros { Ok(time) } else { Err(format!("no instant: {micros}")) }
 }
 
-fn pick<T: Copy>(all: &[T], value: &Value) -> Result<T, String> {
-    let index = usize::try_from(int(value)?).ok();
-    index.and_then(|index| all.get(index)).copied().ok_or_else(|| format!("no such code: {value:?}"))
+fn pick<T: Copy>(all: &[T], code: u8) -> Result<T, String> {
+    all.get(usize::from(code)).copied().ok_or_else(|| format!("no such code: {code}"))
 }

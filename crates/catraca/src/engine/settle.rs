@@ -56,7 +56,7 @@ impl<S: Store> Engine<S> {
         let ticket = self.ticket_of(&world, call)?;
         let scope = self.scope(call.namespace);
         let plan =
-            settle(&world.catalog, &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
+            settle(&world.selector(), &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
         let reply = self.apply_settle(&plan)?;
         let settlement = settlement(&world, &plan, &reply);
         if settlement.state == Settled::Applied {

@@ -81,11 +81,14 @@ impl<S: Store> Engine<S> {
             }
             let id = find(&world, state.policy)?;
             let found = self.bucket(&world, namespace, id, subject)?;
-            let bucket = found.into_iter().next();
-            let bucket = bucket.ok_or_else(|| Refusal::NotABucket(state.policy.to_owned()))?;
-            let (key, terms) = (bucket.row.key, bucket.terms);
-            rows.push(ReconcileRow { key, terms, available: state.available, observed_at });
-            policies.push(world.catalog.policy(id).name.clone());
+            if found.is_empty() {
+                return Err(Refusal::NotABucket(state.policy.to_owned()).into());
+            }
+            for bucket in found {
+                let (key, terms, available) = (bucket.row.key, bucket.terms, state.available);
+                rows.push(ReconcileRow { key, terms, available, observed_at });
+                policies.push(world.catalog.policy(id).name.clone());
+            }
         }
         let Reply::Reconcile(done) = self.store.apply(&Batch::Reconcile(rows), When::Store)? else {
             return Err(StoreError::odd_reply().into());

@@ -20,8 +20,9 @@ const SHARD_BYTES_MIN: usize = 8 << 10;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// For counters: buckets, windows, leases, strikes and watched ratios. When it is full, new
-    /// keys share cells of their policy.
+    /// For counters: buckets, windows, leases, strikes and watched ratios. From seven eighths on,
+    /// new keys share cells of their policy. The windows of keys that are already there may go on
+    /// to grow to their limits, some four bytes a unit: exact windows cannot be had for less.
     pub budget_bytes: usize,
     /// For blocks, which are never dropped. When it is full, no automatic block is started; the
     /// last tenth is kept for operators.

@@ -4,11 +4,15 @@
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
 -- How each algorithm reads its terms, loads its cell, charges and shows figures.
-local makers, meters = { make_bucket, make_window }, {}
+local bucket, window
 
 local function meter_of(kind)
-  meters[kind] = meters[kind] or makers[kind]()
-  return meters[kind]
+  if kind == 1 then
+    bucket = bucket or make_bucket()
+    return bucket
+  end
+  window = window or make_window()
+  return window
 end
 
 -- Reads one row of the batch; returns it and the place of the next.
@@ -59,7 +63,7 @@ local function exceed(row)
   end
 end
 
-local function answer(row, reply)
+local function answer(row)
   local fits_at, full_at = row.now, row.now
   if row.meter then
     fits_at, full_at = row.meter.figures(row)
@@ -72,11 +76,16 @@ local function answer(row, reply)
     ends, origin, note = row.block.ends, row.block.origin, row.block.note
   end
   fits_at = row.verdict == FITS and -1 or max(fits_at, ends)
-  local last = #reply
-  reply[last + 1], reply[last + 2], reply[last + 3] = row.verdict, row.now, row.charged
-  reply[last + 4], reply[last + 5], reply[last + 6] = row.limit, row.free, fits_at
-  reply[last + 7], reply[last + 8], reply[last + 9] = max(full_at, ends), ends, origin
-  reply[last + 10], reply[last + 11] = row.started, note
+  return pack('<BdddddddBBI2', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
+    max(full_at, ends), ends, origin, row.started, #note) .. note
+end
+
+local function act(row, passed)
+  if row.verdict == OVER_LIMIT then
+    exceed(row)
+  elseif row.verdict == FITS and passed and row.meter and row.held > 0 then
+    row.charged = row.meter.charge(row, row.held)
+  end
 end
 
 local function check(batch, flags, place, now)
@@ -88,16 +97,12 @@ local function check(batch, flags, place, now)
     passed = passed and (row.verdict == FITS or row.shadow)
     rows[index] = row
   end
-  for _, row in ipairs(peek and {} or rows) do
-    if row.verdict == OVER_LIMIT then
-      exceed(row)
-    elseif row.verdict == FITS and passed and row.meter and row.held > 0 then
-      row.charged = row.meter.charge(row, row.held)
-    end
+  for index = 1, peek and 0 or #rows do
+    act(rows[index], passed)
   end
-  local reply = { now, passed and 1 or 0 }
-  for _, row in ipairs(rows) do
-    answer(row, reply)
+  local reply = pack('<dB', now, passed and 1 or 0)
+  for index = 1, #rows do
+    reply = reply .. answer(rows[index])
   end
   return reply
 end

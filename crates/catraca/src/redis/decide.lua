@@ -1,8 +1,8 @@
 -- The Redis twin of the rules: one script, one call, one batch, all or nothing.
 --
 -- The script is this file followed by bucket.lua, entry.lua, window.lua, block.lua and check.lua,
--- joined in that order. Its rules are those of catraca-core's `run`; a differential test keeps the two equal.
--- It must not know policies, subjects or names: docs/batch.md is all it speaks.
+-- joined in that order. Its rules are those of catraca-core's `run`; a differential test keeps the
+-- two equal. It must not know policies, subjects or names: docs/batch.md is all it speaks.
 --
 -- KEYS     two per row, in the order of the rows: the row's counter, then the row's block. All of
 --          them carry the same hash tag. Values are strings made by this script alone.
@@ -19,10 +19,11 @@
 -- ARGV[2]  the instant in microseconds, decimal. For tests only: without it the server's clock is
 --          used. With it nothing gets a TTL, since the server's time is then another one.
 --
--- Reply: a flat array: now, passed (1 or 0), and eleven items per row:
+-- Reply: one string, packed alike: `dB` now, passed (1 or 0); then per row `BdddddddBBI2`:
 --   verdict (0 fits, 1 blocked, 2 too costly, 3 over limit), at, charged, limit (-1: none), free,
 --   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin
---   (0 excess, 1 ban, 2 operator, 3 upstream), started (1 or 0), its note (bytes, opaque here).
+--   (0 excess, 1 ban, 2 operator, 3 upstream), started (1 or 0), bytes of its note; then the note,
+--   which is opaque here.
 --
 -- Numbers are doubles, so each one is an integer of at most 2^53. `/` appears only inside `floor`,
 -- or where the division is known to be exact.
@@ -74,7 +75,7 @@ end
 
 local function save(key, value, second)
   if timed and second < NEVER then
-    call('SET', key, value, 'EXAT', second + GRACE)
+    call('SET', key, value, 'EXAT', second + GRACE .. '')
   else
     call('SET', key, value)
   end

@@ -83,7 +83,7 @@ fn waves_of_new_keys_sweep_out_the_old_ones() {
 fn the_living_are_never_swept() {
     let (memory, clock) = store(MemoryOptions { shards: 1, ..MemoryOptions::default() });
     let spent = |limit: Limit| CheckRow { held: 5, ..row(key(7), limit) };
-    let limits = [bucket(5, MINUTE), window(5, MINUTE), fixed(5, MINUTE)].map(|limit| spent(limit));
+    let limits = [bucket(5, MINUTE), window(5, MINUTE), fixed(5, MINUTE)].map(spent);
     limits.iter().for_each(|row| assert!(passes(&memory, row.clone())));
     clock.advance(Span::from_micros(MINUTE.micros() - 1));
     (0..TURNS).for_each(|_| memory.tend());

@@ -19,7 +19,7 @@ fn a_reset_clears_the_block_and_gives_the_full_quota_back() {
     assert_eq!(all[5]["remaining"], 2);
 }
 
-/// covers: 000-33, 000-22, 000-30
+/// covers: 000-33, 000-22
 #[test]
 fn a_later_block_moves_the_end_and_an_earlier_one_does_not() {
     let minutes = |count| act(300_000, "block", &format!(r#","for":"{count}m","reason":"abuse""#));

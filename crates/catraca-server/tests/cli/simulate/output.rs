@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{DICT, LOGIN, login, replay, results};
 use crate::room::Room;
 
-///
 #[test]
 fn a_decision_has_its_fields_in_the_documented_order() {
     let ran = replay(LOGIN, &[login(7)]);
@@ -63,7 +62,6 @@ fn standard_input_is_read_and_the_last_line_needs_no_end() {
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""));
 }
 
-///
 #[test]
 fn the_exit_code_does_not_depend_on_what_was_decided() {
     let all = results(LOGIN, &vec![login(0); 20]);

@@ -68,7 +68,6 @@ fn what_is_due_after_the_last_line_still_comes() {
     assert_eq!(balances(&all), [Some(60), Some(79)]);
 }
 
-/// covers: X-04
 #[test]
 fn an_outcome_later_than_the_hold_is_expired_and_leaves_what_was_held() {
     for (after, state) in [(9_999, "settled"), (10_000, "expired"), (i64::MAX, "expired")] {
@@ -107,7 +106,7 @@ fn a_reported_cost_is_charged_as_reported() {
     assert_eq!(balances(&all), [Some(360), Some(-280)]);
 }
 
-/// covers: 000-01, 000-02, 000-03, 000-42
+/// covers: 000-01, 000-02, 000-03
 #[test]
 fn a_body_may_ban_and_the_ban_ends_on_time() {
     let catalog = r#"

@@ -4,7 +4,7 @@ use super::{LOGIN, login, numbers, reasons, results};
 
 const TEN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"10 per 1s\"\nblock = \"5m\"\n";
 
-/// covers: 002-41, 002-42, B-44, 002-02
+/// covers: 002-41, 002-42, B-44
 #[test]
 fn ten_a_second_pass_and_the_eleventh_waits_five_minutes() {
     let mut lines: Vec<_> = (0..60).map(|number| login(number * 100)).collect();
@@ -27,7 +27,7 @@ fn a_shadow_policy_says_what_it_would_do_and_lets_pass() {
     assert_eq!(rows, ["ok", "ok", "ok", "over_limit", "blocked"]);
 }
 
-/// covers: 003-38, X-19, X-20
+/// covers: 003-38, X-20
 #[test]
 fn lists_decide_unless_the_check_skips_them() {
     let lists = r#"

@@ -121,7 +121,6 @@ fn cost(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<i64>> {
     node.integer(&mut reader.desk, i64::MIN).map(Some)
 }
 
-
 fn outcome(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Outcome> {
     let known = ["status", "body", "json", "headers", "cost"];
     let fields = Fields::read(&mut reader.desk, node, "outcome", &known)?;
