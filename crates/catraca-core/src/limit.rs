@@ -110,6 +110,14 @@ impl BucketTerms {
         self.size - EXACT_MAX / self.period
     }
 
+    /// The refill per second, minute, hour or day: the first in which it is a whole number.
+    pub fn refill_in_words(&self) -> String {
+        let units = [1, 60, 3_600, 86_400].map(Span::from_secs);
+        let whole = units.into_iter().find(|unit| unit.micros() % self.period == 0);
+        let unit = whole.unwrap_or(Span::from_micros(self.period));
+        format!("{} per {unit}", self.tokens * (unit.micros() / self.period))
+    }
+
     /// How long an empty bucket takes to fill.
     pub fn time_to_fill(&self) -> Span {
         Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
@@ -146,5 +154,20 @@ impl Limit {
             Self::Inflight(_) => "inflight",
             Self::Unlimited => "none",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refills_are_told_in_the_smallest_unit_that_is_whole() {
+        let told = |tokens, period| BucketTerms { size: 1, tokens, period }.refill_in_words();
+        assert_eq!(told(1, 10_000), "100 per 1s");
+        assert_eq!(told(1, 30_000_000), "2 per 1m");
+        assert_eq!(told(1, 2_400), "25000 per 1m");
+        assert_eq!(told(1, 2_160_000_000), "40 per 24h");
+        assert_eq!(told(3, 7_000_000), "3 per 7s");
     }
 }

@@ -10,12 +10,10 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Refusal {
     /// No such gate, and the catalog has no default.
-    #[error(
-        "no gate or policy is called `{0}`, and the catalog names no default; see GET /v1/policies"
-    )]
+    #[error("no gate or policy is called `{0}`, and the catalog names no default")]
     UnknownGate(String),
     /// No such policy.
-    #[error("no policy is called `{0}`; see GET /v1/policies")]
+    #[error("no policy of the catalog is called `{0}`")]
     UnknownPolicy(String),
     /// A key attribute is missing.
     #[error(

@@ -50,7 +50,8 @@ pub fn settle(
     for (place, row) in ticket.body.rows.iter().enumerate() {
         let at = ticket.instants.get(place).copied().flatten();
         if let (Some(at), Some((id, policy))) = (at, selector.catalog.find(&row.policy)) {
-            let (shadow, storm) = (selector.mode(id) != Mode::Enforce, storms(id));
+            let shadow = row.shadow || selector.mode(id) != Mode::Enforce;
+            let storm = storms(id);
             let judging = Judging { ticket, row, policy, outcome, shadow, storm };
             plan.add(judging, at, (id, place));
         }
@@ -64,7 +65,7 @@ struct Judging<'a> {
     row: &'a TicketRow,
     policy: &'a Policy,
     outcome: &'a Outcome,
-    /// Whether the policy does not enforce now, whatever it did at the check.
+    /// Whether the policy did not enforce at the check, or does not now.
     shadow: bool,
     storm: bool,
 }

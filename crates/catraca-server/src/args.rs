@@ -2,12 +2,14 @@
 //!
 //! Must not do anything: verbs are in `cmd`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 const TOUR: &str = "\
 A tour:
+  catraca                                                serve a demo on 127.0.0.1:7878
   catraca lint shop.toml                                 is the catalog right?
   catraca explain -c shop.toml login ip=198.51.100.7     what counts for this caller, and why?
   catraca simulate -c shop.toml tuesday.jsonl            what would it have done last Tuesday?
@@ -28,6 +30,8 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Serve decisions over HTTP; this is what happens without a verb
+    Serve(Serve),
     /// Say everything that is wrong with a catalog, and where
     Lint(Lint),
     /// Run scenarios: steps at instants, with the decisions they must get
@@ -36,6 +40,29 @@ pub enum Verb {
     Explain(Explain),
     /// Replay a history in virtual time and show what the catalog makes of it
     Simulate(Simulate),
+}
+
+const SERVE: &str = "\
+Examples:
+  catraca                                 a demo catalog, on 127.0.0.1:7878
+  catraca serve --config shop.toml        your own
+
+Then: curl -i 'http://127.0.0.1:7878/v1/authorize?gate=demo'
+
+State lives in the process and ends with it. Until there are keys to tell callers apart, only a
+loopback address is served.";
+
+/// Decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
+/// /v1/authorize for reverse proxies.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = SERVE)]
+pub struct Serve {
+    /// The catalog; without one, a demo
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The address and port, instead of what `[server] listen` says
+    #[arg(short, long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
 }
 
 const LINT: &str = "\

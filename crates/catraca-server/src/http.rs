@@ -18,7 +18,7 @@ use std::sync::Arc;
 use catraca::Engine;
 use catraca::core::address::Range;
 
-pub use listen::{Server, bind};
+pub use listen::bind;
 
 /// What every request is answered with.
 #[derive(Clone)]

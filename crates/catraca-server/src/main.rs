@@ -5,14 +5,15 @@
 mod args;
 mod cmd;
 mod exit;
+mod http;
 mod render;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
-use args::{Args, Verb};
+use args::{Args, Serve, Verb};
 use exit::Exit;
 
 fn main() -> ExitCode {
@@ -34,10 +35,8 @@ fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Verb::Test(args)) => cmd::test::run(args),
         Some(Verb::Explain(args)) => cmd::explain::run(args),
         Some(Verb::Simulate(args)) => cmd::simulate::run(args),
-        None => {
-            Args::command().print_help()?;
-            Ok(Exit::Yes)
-        }
+        Some(Verb::Serve(args)) => cmd::serve::run(args),
+        None => cmd::serve::run(&Serve::default()),
     }
 }
 

@@ -122,8 +122,7 @@ fn condition(when: &[(Name, Vec<Name>)]) -> String {
 pub fn limit(limit: &Limit) -> String {
     match limit {
         Limit::Bucket(terms) => {
-            let period = catraca_core::time::Span::from_micros(terms.period);
-            format!("bucket of {}, refill {} per {period}", terms.size, terms.tokens)
+            format!("bucket of {}, refill {}", terms.size, terms.refill_in_words())
         }
         Limit::Window(windows) => {
             let all = windows.iter().map(|window| format!("{} per {}", window.limit, window.span));

@@ -144,12 +144,12 @@ fn ids<'t>(drafts: &[policy::Draft<'t>]) -> Ids<'t> {
     numbered.map(|(at, draft)| (draft.key.text, PolicyId(at))).collect()
 }
 
-/// A fingerprint of all names and texts, each with its length before it.
+/// A fingerprint of all texts, each with its length before it. Where a file lies does not matter.
 fn revision(sources: &[Source<'_>]) -> Name {
     let mut hasher = blake3::Hasher::new();
-    for part in sources.iter().flat_map(|source| [source.name, source.text]) {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
+    for source in sources {
+        hasher.update(&(source.text.len() as u64).to_le_bytes());
+        hasher.update(source.text.as_bytes());
     }
     hasher.finalize().to_hex()[..16].into()
 }

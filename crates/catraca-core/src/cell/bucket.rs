@@ -42,7 +42,9 @@ impl Bucket {
     pub fn refilled(&self, terms: &BucketTerms, now: Time) -> Self {
         let now = now.max(self.at);
         let rem = if self.tag == terms.tag() { self.rem } else { 0 };
-        let (tokens, rem) = refill(terms, self.tokens, rem, now.since(self.at).micros());
+        // A debt made under a fast refill may be more than a slow one can count back exactly.
+        let owned = self.tokens.max(terms.floor());
+        let (tokens, rem) = refill(terms, owned, rem, now.since(self.at).micros());
         Self { at: now, tokens, rem, tag: terms.tag(), forget: self.forget }
     }
 
@@ -176,6 +178,16 @@ mod tests {
         assert_eq!(bucket.tokens, slow.floor());
         assert_eq!(taken, 10 - slow.floor());
         assert!(bucket.full_at(&slow) <= Time::FOREVER);
+    }
+
+    #[test]
+    fn a_debt_that_slower_terms_cannot_count_stops_at_their_floor() {
+        let (fast, slow) = (terms(1_000, 1, 12_000), terms(1_000, 1, 86_400_000_000));
+        let mut bucket = Bucket::full(&fast, at(0));
+        bucket.take(&fast, 1_000_001_000);
+        let later = bucket.refilled(&slow, at(1));
+        assert_eq!(later.tokens, slow.floor());
+        assert!(later.full_at(&slow) <= Time::FOREVER);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::person;
 use crate::refusal::Refusal;
 use crate::request::VALUE_BYTES_MAX;
 
+const NOT_AN_ADDRESS: &str =
+    "this is not an address; send one without a port, such as 198.51.100.7 or 2001:db8::7";
+
 /// The normal form of an attribute's value, in bounds.
 pub fn normalise<'s>(
     catalog: &Catalog,
@@ -51,6 +54,6 @@ fn address(raw: &str, ipv6_prefix: u8) -> Result<Cow<'_, str>, String> {
     if raw.parse::<std::net::Ipv4Addr>().is_ok() {
         return Ok(Cow::Borrowed(raw));
     }
-    let address = Address::parse(raw).map_err(|why| why.to_string())?;
+    let address = Address::parse(raw).map_err(|_| NOT_AN_ADDRESS.to_owned())?;
     Ok(Cow::Owned(address.key(ipv6_prefix)))
 }

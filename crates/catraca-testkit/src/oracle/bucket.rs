@@ -96,7 +96,8 @@ impl Bucket {
         let seen = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);
         let unwritten = self.written.is_none_or(|written| written.at <= observed_at);
-        if seen < ours || (seen > ours && unwritten) {
+        // Figures are whole tokens, as an upstream tells them.
+        if seen.floor() < ours.floor() || (seen.floor() > ours.floor() && unwritten) {
             self.write(terms, seen, now);
         }
     }

@@ -136,7 +136,7 @@ fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
 fn clock(client: &mut Client) -> Time {
     let Ok(Value::Array(parts)) = trace::command(client, &[b"TIME"]) else { panic!("no time") };
     let [Value::Bytes(seconds), Value::Bytes(micros)] = &parts[..] else { panic!("{parts:?}") };
-    let number = |text: &[u8]| String::from_utf8_lossy(text).parse::<i64>().unwrap();
+    let number = |text: &[u8]| String::from_utf8_lossy(text).parse::<i64>().expect("a number");
     Time::from_micros(number(seconds) * 1_000_000 + number(micros))
 }
 

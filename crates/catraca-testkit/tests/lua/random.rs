@@ -51,7 +51,7 @@ impl Random {
 
     /// The next operation and its instant.
     pub fn step(&mut self) -> (Step, Time) {
-        if self.told % ERA == 0 {
+        if self.told.is_multiple_of(ERA) {
             self.pace = self.dice.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
             self.first_key = self.dice.within(0, i64::from(KEYS) - HOT) as u8;
         }
@@ -137,7 +137,7 @@ impl Random {
 
     /// Most keys never block, so that their counters fill.
     fn penalty(&mut self, name: u8) -> Option<Penalty> {
-        if name % 3 != 0 {
+        if !name.is_multiple_of(3) {
             return None;
         }
         let span = Span::from_micros;

@@ -146,7 +146,9 @@ impl<S: Store> Engine<S> {
         let SettleReply::Settled { now, rows, .. } = reply else { return };
         for ((id, place), done) in plan.rows.iter().zip(rows) {
             let policy = world.catalog.policy(*id);
-            self.record_block(policy, &ticket.body.rows[*place], done, *now);
+            let row = &ticket.body.rows[*place];
+            self.record_block(policy, row, done, *now);
+            self.record_sinking(policy, row, done, *now);
             if done.started == Some(Origin::Ban) {
                 self.count_ban(policy, *now);
             }
@@ -166,6 +168,18 @@ impl<S: Store> Engine<S> {
             reason: ban.map(|ban| ban.reason.to_string()),
             shadow: row.shadow,
         }));
+    }
+
+    /// The price may take the balance across the mark that the check left it above.
+    fn record_sinking(&self, policy: &Policy, row: &TicketRow, done: &RowSettled, at: Time) {
+        let limit = policy.terms_of(row.tier).and_then(|terms| terms.limit.capacity());
+        let Some((share, limit)) = policy.low_water.zip(limit) else { return };
+        let Some(after) = done.free else { return };
+        let (mark, before) = (share.of(limit), after + done.charged - row.held);
+        if after < mark && before >= mark {
+            let (policy, remaining) = (&*policy.name, after.max(0));
+            self.record(&Event::LowWater { at, policy, remaining, limit });
+        }
     }
 
     fn count_ban(&self, policy: &Policy, now: Time) {

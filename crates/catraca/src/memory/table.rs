@@ -47,7 +47,7 @@ impl<C: Kept> Table<C> {
         let result = change(&mut slot.cell);
         let after = slot.cell.weight();
         slot.booked = C::Booked::of(after);
-        self.heap = (self.heap + after).saturating_sub(before);
+        self.rebook(before, after);
         Some(result)
     }
 
@@ -61,14 +61,14 @@ impl<C: Kept> Table<C> {
         let after = cell.weight();
         slot.cell = cell;
         slot.booked = C::Booked::of(after);
-        self.heap = (self.heap + after).saturating_sub(before);
+        self.rebook(before, after);
         Ok(())
     }
 
     /// Adds the cell of a new key. Who cares about bytes makes room first.
     pub fn insert(&mut self, key: Key, cell: C) {
         let slot = Slot::new(key, cell);
-        self.heap += slot.booked();
+        self.rebook(0, slot.booked());
         self.slots.insert_unique(hash(key), slot, |slot| hash(slot.key));
     }
 
@@ -76,7 +76,7 @@ impl<C: Kept> Table<C> {
     pub fn remove(&mut self, key: Key) -> Option<C> {
         let found = self.slots.find_entry(hash(key), |slot| slot.key == key).ok()?;
         let (slot, _) = found.remove();
-        self.heap = self.heap.saturating_sub(slot.booked());
+        self.rebook(slot.booked(), 0);
         Some(slot.cell)
     }
 
@@ -112,7 +112,7 @@ impl<C: Kept> Table<C> {
         }
         if let Ok(found) = self.slots.get_bucket_entry(place) {
             let (slot, _) = found.remove();
-            self.heap = self.heap.saturating_sub(slot.booked());
+            self.rebook(slot.booked(), 0);
             gone(&slot.cell);
         }
     }
@@ -133,6 +133,13 @@ impl<C: Kept> Table<C> {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.slots.allocation_size() + self.heap
+    }
+
+    /// A cell that weighed `before` weighs `after` now.
+    #[inline]
+    fn rebook(&mut self, before: usize, after: usize) {
+        debug_assert!(self.heap >= before, "what leaves the books was in them");
+        self.heap = (self.heap + after).saturating_sub(before);
     }
 
     #[inline]

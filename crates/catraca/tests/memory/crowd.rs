@@ -1,17 +1,18 @@
 //! Many callers at one instant: exactly the limit passes, all rows or none, and nobody waits
 //! forever.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
+use catraca::clock::Clock;
 use catraca::memory::{Memory, MemoryOptions};
 use catraca_core::limit::Limit;
-use catraca_core::time::Span;
+use catraca_core::time::{Span, Time};
 
 use crate::kit::{
-    Dice, answer, bucket, check, checked, fixed, inflight, key, passes, peek, row, store, strict,
-    window,
+    Dice, START, answer, bucket, check, checked, fixed, inflight, key, passes, peek, row, store,
+    strict, window,
 };
 
 const THREADS: usize = 64;
@@ -130,6 +131,36 @@ fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
         assert_eq!(free, 9_000 - charged, "key {number}");
         assert!(charged > 0);
     }
+}
+
+/// A clock that never shows the same instant twice.
+#[derive(Default)]
+struct Ticking(AtomicI64);
+
+impl Clock for Ticking {
+    fn now(&self) -> Time {
+        Time::from_micros(START.micros() + self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// The clock is read while the keys are held: nobody decides with an instant that is earlier than
+/// one that was already used for the key.
+///
+/// covers: B-35
+#[test]
+fn time_never_runs_backwards_for_a_key() {
+    let memory = Memory::new(MemoryOptions::default(), Arc::new(Ticking::default()));
+    let call = |_, round: usize| {
+        let [one, other] = [2 * round as u64, 2 * round as u64 + 1].map(key);
+        let rows = [row(one, window(1_000, HOUR)), row(other, bucket(1_000, HOUR))];
+        for batch in [check(rows.clone()), check([rows[0].clone()]), check([rows[1].clone()])] {
+            let reply = checked(&memory, &batch);
+            assert!(reply.passed);
+            assert!(reply.rows.iter().all(|row| row.at == reply.now), "round {round}: {reply:?}");
+        }
+        0
+    };
+    rounds(100, call, |_, _| ());
 }
 
 /// A store that is shared by threads must not need anything but a reference.

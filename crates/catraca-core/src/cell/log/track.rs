@@ -67,7 +67,8 @@ impl Track {
             return;
         }
         let units = units.min(EXACT_MAX - self.used);
-        let at = at.max(self.last);
+        // What has left binds nobody: an empty track takes any instant.
+        let at = if self.is_empty() { at } else { at.max(self.last) };
         if self.is_empty() {
             self.clear();
             self.first = at;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use catraca::explain::{Explained, Explanation};
-use catraca::{Catalog, Span};
-use catraca_core::limit::{BucketTerms, Limit};
+use catraca::Catalog;
+use catraca_core::limit::Limit;
 use catraca_core::policy::{Ban, Credit, Mode, Policy, Terms};
 
 use crate::render::Paint;
@@ -118,19 +118,9 @@ fn limit(row: &Explained, limit: &Limit) -> String {
         }
         Limit::Window(_) => format!("{} (never more in any such span; all bind)", row.limit),
         Limit::Fixed(_) => format!("{} (from the first one on, then afresh)", row.limit),
-        Limit::Bucket(terms) => {
-            format!("bucket of {}, refill {} (starts full)", terms.size, refill(terms))
-        }
+        Limit::Bucket(_) => format!("{} (starts full)", row.limit),
         Limit::Inflight(_) | Limit::Unlimited => row.limit.clone(),
     }
-}
-
-/// A refill per second, minute, hour or day: the first in which it is a whole number.
-fn refill(terms: &BucketTerms) -> String {
-    let units = [1, 60, 3_600, 86_400].map(Span::from_secs);
-    let whole = units.into_iter().find(|unit| unit.micros() % terms.period == 0);
-    let unit = whole.unwrap_or(Span::from_micros(terms.period));
-    format!("{} per {unit}", terms.tokens * (unit.micros() / terms.period))
 }
 
 /// What a check takes at once, and what it comes to in the end.
@@ -156,19 +146,4 @@ fn banned(ban: &Ban) -> String {
     let after = ban.after.map(|rate| format!(", {} times in {}", rate.amount, rate.per));
     let when = ban.when.source();
     format!("{} when {when}{}: {}", ban.penalty.first, after.unwrap_or_default(), ban.reason)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refills_are_shown_in_the_smallest_unit_that_is_whole() {
-        let shown = |tokens, period| refill(&BucketTerms { size: 1, tokens, period });
-        assert_eq!(shown(1, 10_000), "100 per 1s");
-        assert_eq!(shown(1, 30_000_000), "2 per 1m");
-        assert_eq!(shown(1, 2_400), "25000 per 1m");
-        assert_eq!(shown(1, 2_160_000_000), "40 per 24h");
-        assert_eq!(shown(3, 7_000_000), "3 per 7s");
-    }
 }
