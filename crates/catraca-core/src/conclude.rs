@@ -80,7 +80,10 @@ fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>,
         reason: reply.map_or(Reason::Missing, |reply| reason(reply.verdict)),
         limit: reply.and_then(|reply| reply.limit),
         remaining: free.map(|free| if blocked { 0 } else { free.max(0) }),
-        window: selected.terms.zip(reply).and_then(|(terms, reply)| window(&terms.limit, reply.limit?)),
+        window: selected
+            .terms
+            .zip(reply)
+            .and_then(|(terms, reply)| window(&terms.limit, reply.limit?)),
         balance: free.filter(|_| is_bucket),
         reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
         retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),

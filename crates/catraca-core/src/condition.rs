@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_attributes_read_are_known() {
-        let rule = Condition::compile("subject.plan == \"a\" && has(subject['kind'])").unwrap();
+        let rule = Condition::compile("subject.plan == \"a\" && subject['kind'] == \"b\"").unwrap();
         let names: Vec<_> = rule.attributes().iter().map(|name| name.to_string()).collect();
         assert_eq!(names, ["plan", "kind"]);
         let subject = [("plan".to_owned(), "a".to_owned()), ("kind".to_owned(), "b".to_owned())];

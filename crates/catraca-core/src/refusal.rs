@@ -13,7 +13,7 @@ pub enum Refusal {
     #[error("no gate or policy is called `{0}`, and the catalog names no default")]
     UnknownGate(String),
     /// No such policy.
-    #[error("no policy of the catalog is called `{0}`")]
+    #[error("no policy is called `{0}`")]
     UnknownPolicy(String),
     /// A key attribute is missing.
     #[error(

@@ -1,6 +1,7 @@
 //! Routing: which gate an HTTP-shaped request passes.
 //!
-//! One canonical form of a path is matched, so that no spelling of it reaches another rule. The first match in file order
+//! One canonical form of a path is matched, so that no spelling of it reaches another rule. The
+//! first match in file order
 //! wins. Must not read bodies.
 
 use crate::catalog::{Catalog, Pick, Route};

@@ -1,6 +1,7 @@
 //! The catalog's reader against texts: good ones, every kind of bad one, and broken bytes.
 //!
-//! Each file of `fixtures/catalog/codes` is named after the code it must give, and beside it lies all
+//! Each file of `fixtures/catalog/codes` is named after the code it must give, and beside it lies
+//! all
 //! that is said about it. `CATRACA_BLESS=1` writes those files again, for a reader to judge.
 
 // A test may fail where it stands, and fixtures are files.

@@ -1,6 +1,7 @@
 //! The HTTP front end: JSON in, decisions out, over one engine.
 //!
-//! `wire` holds the shapes of requests, `calls` turns them into engine calls, `listen` is the I/O. The check route is served
+//! `wire` holds the shapes of requests, `calls` turns them into engine calls, `listen` is the I/O.
+//! The check route is served
 //! before the general router, because it is the one that everybody calls. Must not decide anything.
 
 mod authorize;

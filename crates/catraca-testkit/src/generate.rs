@@ -1,6 +1,7 @@
 //! Random catalogs and random operations, from one seed, for comparisons and properties.
 //!
-//! It must be reproducible to the bit: no clock, no hash order, no outside randomness. Numbers are kept tiny so that
+//! It must be reproducible to the bit: no clock, no hash order, no outside randomness. Numbers are
+//! kept tiny so that
 //! edges are hit all the time, with a few extreme ones among them.
 
 pub mod catalog;

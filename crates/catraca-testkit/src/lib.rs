@@ -1,4 +1,7 @@
-//! Independent models, generators and comparisons that test catraca. Never part of a release.
+//! What catraca is tested with: the oracle, the generators that compare it with the engine, the
+//! contract that every store must keep, and the scenario runner behind `catraca test`.
+//!
+//! Must not be in the way of a decision: nothing that decides depends on it.
 
 pub mod compare;
 pub mod contract;

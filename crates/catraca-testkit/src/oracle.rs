@@ -1,7 +1,9 @@
 //! A second implementation of `docs/semantics.md`, written to be compared with the real one.
 //!
-//! It exists so that a mistake has to be made twice, in two different ways, to go unnoticed. So it must share no
-//! code with the other crates, must not be fast or clever, and must stay readable beside the page it implements:
+//! It exists so that a mistake has to be made twice, in two different ways, to go unnoticed. So it
+//! must share no
+//! code with the other crates, must not be fast or clever, and must stay readable beside the page
+//! it implements:
 //! naive lists, exact fractions, one file per section.
 
 pub mod answer;
@@ -35,6 +37,12 @@ pub type Micros = i64;
 
 /// The end of what has no end: later than every instant.
 pub const FOREVER: Micros = i64::MAX;
+
+/// The first whole second at or after an instant: when things are forgotten.
+fn whole_second(at: Micros) -> Micros {
+    const SECOND: Micros = 1_000_000;
+    at + (SECOND - at % SECOND) % SECOND
+}
 
 /// All that is known: the catalog in force and the state of every (policy, key).
 pub struct World {

@@ -1,6 +1,8 @@
-//! The bug museum: each known bug is planted alone in our own rules, and the harness must notice it.
+//! The bug museum: each known bug is planted alone in our own rules, and the harness must notice
+//! it.
 //!
-//! A harness that stops noticing one has lost a tooth, and this test fails. Runs with the feature `museum`.
+//! A harness that stops noticing one has lost a tooth, and this test fails. Runs with the feature
+//! `museum`.
 #![cfg(feature = "museum")]
 
 use catraca_core::museum::{Bug, plant};

@@ -1,6 +1,8 @@
-//! Millions of random decisions, engine against oracle: every figure of every answer must be the same.
+//! Millions of random decisions, engine against oracle: every figure of every answer must be the
+//! same.
 //!
-//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin. A failure prints the
+//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin. A
+//! failure prints the
 //! seed of its story, the catalog, the shortest list of operations, and both answers.
 
 use std::sync::Mutex;
@@ -39,7 +41,8 @@ fn work(mut dice: Dice, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Mismat
 /// covers: 002-06
 #[test]
 fn engine_and_oracle_agree_on_every_figure() {
-    let (wanted, seed) = (number("CATRACA_ORACLE_DECISIONS", DECISIONS), number("CATRACA_SEED", SEED));
+    let (wanted, seed) =
+        (number("CATRACA_ORACLE_DECISIONS", DECISIONS), number("CATRACA_SEED", SEED));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (done, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = Instant::now();

@@ -1,7 +1,8 @@
 //! The store port: where state lives, and what every such place promises.
 //!
 //! A store takes one batch of plain data and applies it whole or not at all, at one instant. It
-//! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the wire.
+//! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the
+//! wire.
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;

@@ -83,7 +83,8 @@ impl Bucket {
         }
         let missing = (tokens - self.tokens) * terms.period - self.rem;
         let rounds_down = planted(Bug::RetryRoundsDown);
-        let wait = if rounds_down { missing / terms.tokens } else { ceil_div(missing, terms.tokens) };
+        let wait =
+            if rounds_down { missing / terms.tokens } else { ceil_div(missing, terms.tokens) };
         self.at.after(Span::from_micros(wait))
     }
 }

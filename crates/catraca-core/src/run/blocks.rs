@@ -28,14 +28,16 @@ pub fn standing<C: Pool<Block>>(
     cells.get(key, now).map(|block| &*block).filter(|block| block.stands(now, shadow))
 }
 
-/// Proposes a block; says whether anything changed. A pool without room starts nothing.
+/// Proposes a block; says whether an end moved. A pool without room starts nothing.
 pub fn act<C: Pool<Block>>(key: Key, act: &Act, cells: &mut C, now: Time) -> bool {
     let known: Option<&mut Block> = cells.get(key, now);
+    let before = known.as_ref().map(|block| block.until);
     let next = match known {
         Some(block) => block.after(act, now),
         None => Some(Block::started(act, now)),
     };
-    next.is_some_and(|block| cells.put(key, block, now))
+    let moved = next.as_ref().map(|block| block.until) != before;
+    next.is_some_and(|block| cells.put(key, block, now) && moved)
 }
 
 /// Blocks keys, as an operator does.

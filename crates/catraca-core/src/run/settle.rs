@@ -88,7 +88,8 @@ fn ban_all<C: Cells>(
     now: Time,
 ) {
     for (row, done) in rows.iter().zip(done) {
-        note(done, blocks::act(row.key, act, cells, now), Origin::Ban, rule);
+        let moved = blocks::act(row.key, act, cells, now);
+        note(done, moved && !act.shadow, Origin::Ban, rule);
     }
 }
 

@@ -1,4 +1,5 @@
-//! `catraca serve`: the HTTP front end over an embedded store, with a demo catalog when none is given.
+//! `catraca serve`: the HTTP front end over an embedded store, with a demo catalog when none is
+//! given.
 //!
 //! Must not serve anything but loopback until there are keys to tell callers apart.
 

@@ -1,6 +1,7 @@
 //! Forward-auth for reverse proxies: a decision as a status, headers and a body.
 //!
-//! The gate is `?gate=`, else the route of the request that the proxy describes; only proxies that are trusted may describe one.
+//! The gate is `?gate=`, else the route of the request that the proxy describes; only proxies that
+//! are trusted may describe one.
 //! Must not believe a forwarding header of anybody else.
 
 use std::net::IpAddr;
@@ -41,12 +42,7 @@ pub fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
 
 fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
     let lines = header_lines(asking.headers, "x-forwarded-for");
-    let who = client(
-        asking.peer,
-        &lines,
-        &Source::XForwardedFor,
-        &front.settings.trusted_proxies,
-    );
+    let who = client(asking.peer, &lines, &Source::XForwardedFor, &front.settings.trusted_proxies);
     let address = who.address.to_string();
     let catalog = front.engine.catalog();
     let (gate, mut attributes) = asked(front, asking, &catalog)?;
@@ -128,7 +124,9 @@ fn status(decision: &Decision) -> StatusCode {
 /// The denial as problem+json, with the problem types of the rate-limit headers draft.
 fn denial(decision: &Decision, status: StatusCode) -> Vec<u8> {
     let kind = match decision.reason {
-        Reason::Blocked => "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
+        Reason::Blocked => {
+            "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
+        }
         Reason::Unavailable => {
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
         }

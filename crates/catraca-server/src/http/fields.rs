@@ -1,4 +1,5 @@
-//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, and the older ones on request.
+//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, and
+//! the older ones on request.
 //!
 //! Must only write what parses back: names are catalog names, numbers are whole.
 

@@ -1,6 +1,7 @@
 //! The listener: accept, serve, and stop without losing an answer.
 //!
-//! Without keys only loopback is served; any other address is refused by name. Must not queue without bound.
+//! Without keys only loopback is served; any other address is refused by name. Must not queue
+//! without bound.
 
 use std::convert::Infallible;
 use std::future::Future;

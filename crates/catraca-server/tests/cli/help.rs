@@ -3,8 +3,8 @@
 use crate::room::Room;
 
 #[test]
-fn without_a_verb_the_tour_is_shown() {
-    let ran = Room::new().run(&[]);
+fn help_is_a_tour() {
+    let ran = Room::new().run(&["--help"]);
     assert_eq!(ran.code, Some(0));
     for verb in ["lint", "test", "explain", "simulate"] {
         assert!(ran.out.contains(&format!("\n  {verb} ")), "{verb}: {}", ran.out);

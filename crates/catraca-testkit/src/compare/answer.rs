@@ -1,6 +1,7 @@
 //! The answer to any operation, in one shape for both sides of a comparison.
 //!
-//! It must hold every figure that is promised, so that two sides that differ anywhere cannot look the same.
+//! It must hold every figure that is promised, so that two sides that differ anywhere cannot look
+//! the same.
 
 use crate::oracle::answer::{Credited, Decision, Drift, Settled, Stands};
 

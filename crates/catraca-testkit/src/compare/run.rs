@@ -1,6 +1,7 @@
 //! Tells one story to both sides, and shortens it when they disagree.
 //!
-//! It must compare after every operation and stop at the first difference: what follows one means nothing.
+//! It must compare after every operation and stop at the first difference: what follows one means
+//! nothing.
 
 use std::fmt;
 

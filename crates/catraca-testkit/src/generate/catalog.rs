@@ -1,6 +1,7 @@
 //! A random catalog, and the versions of it that reloads switch between.
 //!
-//! It must keep names and keys across versions: a reload changes numbers and modes, so that state carries over.
+//! It must keep names and keys across versions: a reload changes numbers and modes, so that state
+//! carries over.
 
 use super::dice::Dice;
 use super::policy;

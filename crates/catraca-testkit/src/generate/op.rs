@@ -1,6 +1,8 @@
-//! One operation of a story, as plain data: it can be replayed against anything, and dropped to shorten a failure.
+//! One operation of a story, as plain data: it can be replayed against anything, and dropped to
+//! shorten a failure.
 //!
-//! It must name tickets by the operation that issued them, so that the rest of a story still means the same without it.
+//! It must name tickets by the operation that issued them, so that the rest of a story still means
+//! the same without it.
 
 use crate::oracle::Micros;
 use crate::oracle::outcome::Outcome;

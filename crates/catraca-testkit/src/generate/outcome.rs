@@ -1,6 +1,7 @@
 //! Random outcomes: few values, so that rules and prices are met often.
 //!
-//! It must use only what both the price tables and the ban rules of the generator mention, and a little more.
+//! It must use only what both the price tables and the ban rules of the generator mention, and a
+//! little more.
 
 use super::dice::Dice;
 use crate::oracle::outcome::Outcome;

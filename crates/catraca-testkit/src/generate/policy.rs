@@ -41,7 +41,8 @@ pub fn policy(dice: &mut Dice, name: &str) -> Policy {
     policy
 }
 
-/// Lowers every price to what can be counted exactly under all terms of the policy; much lower where debts add up.
+/// Lowers every price to what can be counted exactly under all terms of the policy; much lower
+/// where debts add up.
 pub fn tame(policy: &mut Policy) {
     let tiers = policy.tiers.iter().filter_map(|tier| tier.algorithm.as_ref());
     let exact = tiers.chain([&policy.terms.algorithm]).map(countable).min().unwrap_or(EXACT);
@@ -95,7 +96,8 @@ fn algorithm(dice: &mut Dice) -> Algorithm {
     }
 }
 
-/// Mostly tiny; sometimes as large, as slow or as fast as anything in use, or at the bounds of the arithmetic.
+/// Mostly tiny; sometimes as large, as slow or as fast as anything in use, or at the bounds of the
+/// arithmetic.
 fn bucket(dice: &mut Dice) -> Algorithm {
     let (size, count, period) = match dice.within(1, 100) {
         1..=70 => (dice.within(1, 6), dice.within(1, 4), span(dice)),
@@ -250,7 +252,7 @@ fn watch(dice: &mut Dice) -> Watch {
     }
 }
 
-/// Other numbers for a plan; the same algorithm, and the same spans where entries are kept by age.
+/// Other numbers for a plan; the same algorithm, and as many windows.
 fn tier(dice: &mut Dice, policy: &Policy, number: i64) -> Tier {
     let numbers = dice.chance(80);
     let priced = matches!(policy.terms.cost, Cost::Table(_));
@@ -271,13 +273,26 @@ pub fn other(dice: &mut Dice, algorithm: &Algorithm) -> Algorithm {
         Algorithm::None => Algorithm::None,
         Algorithm::Bucket { .. } => bucket(dice),
         Algorithm::Window(windows) => {
-            let more =
-                |&(limit, span): &(i64, Micros)| ((limit + dice.within(0, 3)).min(UNITS), span);
-            Algorithm::Window(windows.iter().map(more).collect())
+            let mut changed: Vec<(i64, Micros)> = Vec::new();
+            for &window in windows {
+                let (limit, span) = other_window(dice, window);
+                // Two windows of one span are refused.
+                let taken = changed.iter().any(|other| other.1 == span);
+                let taken = taken || windows.iter().any(|other| other.1 == span);
+                changed.push(if taken { (limit, window.1) } else { (limit, span) });
+            }
+            Algorithm::Window(changed)
         }
         Algorithm::Fixed { limit, span, aligned } => {
-            Algorithm::Fixed { limit: limit + dice.within(0, 3), span: *span, aligned: *aligned }
+            let (limit, span) = other_window(dice, (*limit, *span));
+            Algorithm::Fixed { limit, span, aligned: *aligned }
         }
         Algorithm::Inflight(limit) => Algorithm::Inflight((limit + dice.within(-1, 2)).max(1)),
     }
+}
+
+/// Another limit, and sometimes another span.
+fn other_window(dice: &mut Dice, (limit, length): (i64, Micros)) -> (i64, Micros) {
+    let length = if dice.chance(40) { span(dice) } else { length };
+    ((limit + dice.within(-1, 3)).clamp(1, UNITS), length)
 }

@@ -1,6 +1,7 @@
 //! A story: a catalog with its versions, and operations at the worst possible instants.
 //!
-//! It must learn only from the oracle's answers which instants are edges: waits, block ends, expiries.
+//! It must learn only from the oracle's answers which instants are edges: waits, block ends,
+//! expiries.
 
 use super::dice::Dice;
 use super::op::{Op, Verb};

@@ -1,4 +1,5 @@
-//! The answers of the oracle: every figure of sections 2 and 3, plus the exact instants behind the rounded ones.
+//! The answers of the oracle: every figure of sections 2 and 3, plus the exact instants behind the
+//! rounded ones.
 //!
 //! They must stay plain values without behaviour, so that a comparison can print them whole.
 

@@ -1,11 +1,10 @@
 //! The token bucket of section 1: a balance that grows with time, held as an exact fraction.
 //!
-//! It must not know policies; it gets its terms at every touch, since a tier or a reload may have changed them.
+//! It must not know policies; it gets its terms at every touch, since a tier or a reload may have
+//! changed them.
 
-use super::Micros;
 use super::ratio::Ratio;
-
-const SECOND: Micros = 1_000_000;
+use super::{Micros, whole_second};
 
 /// Terms of a bucket at one touch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +16,8 @@ pub struct BucketTerms {
 }
 
 impl BucketTerms {
-    /// What is missing to full, times the reduced period, must stay within 2^53: the balance never goes below that.
+    /// What is missing to full, times the reduced period, must stay within 2^53: the balance never
+    /// goes below that.
     pub fn floor(self) -> i64 {
         self.size - Ratio::new(1 << 53, self.rate.denominator()).floor()
     }
@@ -43,11 +43,12 @@ impl Bucket {
         let Some(written) = self.written.filter(|written| !written.forgotten(now)) else {
             return size;
         };
-        // The part of a token that was under way is lost when the terms changed.
+        // The part of a token that was under way is lost when the terms changed; so is debt below
+        // what they can hold.
         let kept = if written.terms.rate == terms.rate {
             written.balance
         } else {
-            Ratio::whole(written.balance.floor())
+            Ratio::whole(written.balance.floor().max(terms.floor()))
         };
         size.min(kept + Ratio::whole(now - written.at).times(terms.rate))
     }
@@ -89,15 +90,15 @@ impl Bucket {
         taken
     }
 
-    /// A level seen elsewhere at `observed_at`: a lower one wins, a higher one only if nothing was written since.
+    /// A level seen elsewhere at `observed_at`: a lower one wins, a higher one only if nothing was
+    /// written since.
     pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
         let level = level.max(terms.floor());
         let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
         let seen = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);
         let unwritten = self.written.is_none_or(|written| written.at <= observed_at);
-        // Figures are whole tokens, as an upstream tells them.
-        if seen.floor() < ours.floor() || (seen.floor() > ours.floor() && unwritten) {
+        if seen < ours || (seen > ours && unwritten) {
             self.write(terms, seen, now);
         }
     }
@@ -108,12 +109,14 @@ impl Bucket {
 }
 
 impl Written {
-    /// Whether it is forgotten: at the first whole second at which it is full under the terms it was written with.
+    /// Whether it is forgotten: at the first whole second at which it is full under the terms it
+    /// was written with.
     ///
-    /// Under the same terms this changes nothing. Under others it does: the bucket is then full, as if never touched.
+    /// Under the same terms this changes nothing. Under others it does: the bucket is then full, as
+    /// if never touched.
     fn forgotten(&self, now: Micros) -> bool {
         let missing = Ratio::whole(self.terms.size) - self.balance;
         let full_at = self.at + missing.by(self.terms.rate).ceil();
-        now >= full_at + (SECOND - full_at % SECOND) % SECOND
+        now >= whole_second(full_at)
     }
 }

@@ -1,6 +1,8 @@
-//! Policies as the oracle understands them: plain data, already read, with every default written out.
+//! Policies as the oracle understands them: plain data, already read, with every default written
+//! out.
 //!
-//! It must not parse or validate; whoever builds these values (a test, the generator) says exactly what it means.
+//! It must not parse or validate; whoever builds these values (a test, the generator) says exactly
+//! what it means.
 
 use super::Micros;
 use super::outcome::Condition;
@@ -90,7 +92,8 @@ pub struct Terms {
     pub credits: Vec<Credit>,
 }
 
-/// Terms for the subjects that have one value of one attribute; what is `None` stays as in the policy.
+/// Terms for the subjects that have one value of one attribute; what is `None` stays as in the
+/// policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
     /// Attribute looked at.

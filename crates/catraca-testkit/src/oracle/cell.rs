@@ -11,7 +11,8 @@ use super::lease::Leases;
 use super::select::InForce;
 use super::window::Window;
 
-/// Everything remembered of one (policy, key). Each algorithm has its own state, so that a changed one starts fresh.
+/// Everything remembered of one (policy, key). Each algorithm has its own state, so that a changed
+/// one starts fresh.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     /// State as a bucket.
@@ -40,6 +41,13 @@ pub struct Watched {
 }
 
 impl Cell {
+    /// What any touch does before it looks.
+    pub fn touch(&mut self, terms: &InForce, now: Micros) {
+        if let Algorithm::Window(windows) = terms.algorithm {
+            self.window.touch(windows, now);
+        }
+    }
+
     /// `(limit, free)` of each limit of the row.
     pub fn quotas(&self, terms: &InForce, now: Micros) -> Vec<(i64, i64)> {
         match *terms.algorithm {

@@ -1,6 +1,7 @@
 //! Section 1 and 2: one check, row by row, and the numbers each row shows.
 //!
-//! It must follow the page's order to the letter: judge all rows, charge or not, punish excess, then read the numbers.
+//! It must follow the page's order to the letter: judge all rows, charge or not, punish excess,
+//! then read the numbers.
 
 use std::rc::Rc;
 
@@ -21,6 +22,7 @@ impl World {
             return Ok(decision);
         }
         let lines = select(&catalog, ask)?;
+        self.touch(&lines, now);
         let reasons: Vec<Reason> =
             lines.iter().map(|line| self.judge(line, ask.cost, now)).collect();
         let passes = passes(&lines, &reasons);
@@ -38,15 +40,25 @@ impl World {
         Ok(decide::conclude(rows, ticket.filter(|&number| self.tickets[number].useful)))
     }
 
-    /// Answers what a check would, and changes nothing.
-    pub fn peek(&self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
-        known(&self.catalog, &ask.gate)?;
-        if let Some(decision) = decide::listed(&self.catalog, ask, now) {
+    /// Answers what a check would, and changes nothing that could be noticed under the same terms.
+    pub fn peek(&mut self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
+        let catalog = Rc::clone(&self.catalog);
+        known(&catalog, &ask.gate)?;
+        if let Some(decision) = decide::listed(&catalog, ask, now) {
             return Ok(decision);
         }
-        let lines = select(&self.catalog, ask)?;
+        let lines = select(&catalog, ask)?;
+        self.touch(&lines, now);
         let row = |line: &Line| self.row(line, self.judge(line, ask.cost, now), 0, ask.cost, now);
         Ok(decide::conclude(lines.iter().map(row).collect(), None))
+    }
+
+    fn touch(&mut self, lines: &[Line], now: Micros) {
+        for line in lines {
+            if let Some(key) = &line.key {
+                self.cell_mut(&line.terms.policy.name, key).touch(&line.terms, now);
+            }
+        }
     }
 
     /// Blocked, too costly, over the limit, or fits: in that order.

@@ -13,7 +13,8 @@ use super::{Micros, World};
 impl World {
     /// Applies a late event to the buckets of the check that owns the `ref`.
     ///
-    /// A subject without the attributes of a creditable row's key is refused, like any call that names a key.
+    /// A subject without the attributes of a creditable row's key is refused, like any call that
+    /// names a key.
     pub fn credit(
         &mut self,
         name: &str,

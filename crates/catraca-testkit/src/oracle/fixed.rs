@@ -1,8 +1,8 @@
 //! The fixed window of section 1: at most one is open at a time.
 //!
-//! It must not remember earlier windows: what is over is gone.
+//! It must not remember earlier windows, and forgets the last one when section 8 says.
 
-use super::Micros;
+use super::{Micros, whole_second};
 
 /// Terms of a fixed window at one touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Fixed {
 struct Opened {
     start: Micros,
     used: i64,
+    /// The span at the last write.
+    span: Micros,
 }
 
 impl Fixed {
@@ -50,8 +52,8 @@ impl Fixed {
             return;
         }
         let start = if terms.aligned { now - now % terms.span } else { now };
-        let window = self.open(terms, now).unwrap_or(Opened { start, used: 0 });
-        self.last = Some(Opened { used: window.used + units, ..window });
+        let window = self.open(terms, now).unwrap_or(Opened { start, used: 0, span: 0 });
+        self.write(terms, Opened { used: window.used + units, ..window });
     }
 
     /// Gives back up to `units` if the window that was open at `instant` still is; says how many.
@@ -60,7 +62,9 @@ impl Fixed {
             return 0;
         };
         let given = units.min(window.used);
-        self.last = Some(Opened { used: window.used - given, ..window });
+        if given > 0 {
+            self.write(terms, Opened { used: window.used - given, ..window });
+        }
         given
     }
 
@@ -68,11 +72,20 @@ impl Fixed {
     pub fn count_denied(&mut self, terms: FixedTerms, units: i64, now: Micros) {
         if let Some(window) = self.open(terms, now) {
             let used = window.used.max(terms.limit.min(window.used + units));
-            self.last = Some(Opened { used, ..window });
+            if used > window.used {
+                self.write(terms, Opened { used, ..window });
+            }
         }
     }
 
+    fn write(&mut self, terms: FixedTerms, window: Opened) {
+        self.last = Some(Opened { span: terms.span, ..window });
+    }
+
+    /// The last window, if it is neither over under the span in force nor forgotten under that of
+    /// its last write.
     fn open(&self, terms: FixedTerms, now: Micros) -> Option<Opened> {
-        self.last.filter(|window| now < window.start + terms.span)
+        let forgotten = |window: &Opened| now >= whole_second(window.start + window.span);
+        self.last.filter(|window| now < window.start + terms.span && !forgotten(window))
     }
 }

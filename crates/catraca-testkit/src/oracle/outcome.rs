@@ -1,6 +1,7 @@
 //! What happened after an admitted check, and the few conditions on it that the oracle can judge.
 //!
-//! It must not read the condition language of the catalog: the generator hands over the same condition twice,
+//! It must not read the condition language of the catalog: the generator hands over the same
+//! condition twice,
 //! once as text for the catalog and once as one of these values.
 
 /// What an admitted check led to.

@@ -1,6 +1,7 @@
 //! An exact fraction, so that a bucket's balance can be held without any rounding.
 //!
-//! It must stay plain: reduced `i128` numerator over a positive denominator, and a panic rather than a wrong number.
+//! It must stay plain: reduced `i128` numerator over a positive denominator, and a panic rather
+//! than a wrong number.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Sub};

@@ -1,6 +1,7 @@
 //! From a question to lines: which policies judge it, under which terms, for which key.
 //!
-//! It must not look at any state: the same question under the same catalog always selects the same lines.
+//! It must not look at any state: the same question under the same catalog always selects the same
+//! lines.
 
 use super::answer::Refusal;
 use super::bucket::BucketTerms;
@@ -81,7 +82,8 @@ pub fn known(catalog: &Catalog, gate: &str) -> Result<(), Refusal> {
     names(catalog, gate).map(|_| ())
 }
 
-/// The policies of a gate; for an unknown gate the default, which then is keyed by the gate as well.
+/// The policies of a gate; for an unknown gate the default, which then is keyed by the gate as
+/// well.
 fn names<'a>(
     catalog: &'a Catalog,
     gate: &'a str,
@@ -128,7 +130,8 @@ fn resolve<'a>(
     }
 }
 
-/// Keys of a policy for a subject, each with its attribute under `each`; none when an attribute is missing.
+/// Keys of a policy for a subject, each with its attribute under `each`; none when an attribute is
+/// missing.
 pub fn keys(policy: &Policy, subject: &Subject, gate: Option<&str>) -> Vec<(Option<String>, Key)> {
     let prefix: Key = gate.map(|gate| ("gate".to_owned(), gate.to_owned())).into_iter().collect();
     let part = |name: &String| value(subject, name).map(|found| (name.clone(), found.to_owned()));
@@ -188,7 +191,8 @@ impl InForce<'_> {
         BucketTerms { size, rate: Ratio::new(i128::from(count), i128::from(period)) }
     }
 
-    /// The lowest figure a debt may reach: where the arithmetic of a bucket ends, and nowhere for other counts.
+    /// The lowest figure a debt may reach: where the arithmetic of a bucket ends, and nowhere for
+    /// other counts.
     pub fn floor(&self) -> i64 {
         match *self.algorithm {
             Algorithm::Bucket { size, count, period } => self.bucket(size, count, period).floor(),

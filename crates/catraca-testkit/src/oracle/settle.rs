@@ -74,6 +74,7 @@ impl World {
     ) -> i64 {
         let instant = self.tickets[number].at;
         let cell = self.cell_mut(&held.policy, &held.key);
+        cell.touch(terms, now);
         match terms.algorithm {
             Algorithm::None => return 0,
             Algorithm::Inflight(_) => {
@@ -88,7 +89,8 @@ impl World {
         }
     }
 
-    /// The ban rules in file order, then the watch. A ban goes to every key of the policy the ticket holds.
+    /// The ban rules in file order, then the watch. A ban goes to every key of the policy the
+    /// ticket holds.
     fn judge_outcome(&mut self, ticket: &Ticket, terms: &InForce, outcome: &Outcome, now: Micros) {
         let rows: Vec<&Held> =
             ticket.rows.iter().filter(|held| held.policy == terms.policy.name).collect();

@@ -1,6 +1,7 @@
 //! The oracle itself, held against cases worked out by hand.
 //!
-//! These must not be derived from any implementation: every expected number follows from the page and a pencil.
+//! These must not be derived from any implementation: every expected number follows from the page
+//! and a pencil.
 
 mod blocks;
 mod buckets;

@@ -66,7 +66,8 @@ impl World {
         now: Micros,
     ) -> usize {
         let useful = lines.iter().any(useful);
-        // Of all rows of the check: what a shadow row finds must not change how long a ticket lives.
+        // Of all rows of the check: what a shadow row finds must not change how long a ticket
+        // lives.
         let keyed = lines.iter().filter(|line| line.key.is_some());
         let hold = keyed.map(|line| line.terms.policy.hold).max().unwrap_or(HOLD);
         let remember =

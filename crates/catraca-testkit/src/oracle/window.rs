@@ -1,13 +1,16 @@
 //! The sliding window of section 1: a list of what was charged and when.
 //!
-//! It must keep every entry for good, so that no clever forgetting can hide a mistake.
+//! It must forget only what section 8 says, at the instants it says: that shows when a span
+//! changes.
 
-use super::Micros;
+use super::{Micros, whole_second};
 
 /// One list of entries per listed window of the policy.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     lists: Vec<Vec<Entry>>,
+    /// The longest span at the last write.
+    span: Micros,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +20,18 @@ struct Entry {
 }
 
 impl Window {
+    /// What any touch does first: forgets what section 8 says.
+    pub fn touch(&mut self, windows: &[(i64, Micros)], now: Micros) {
+        let newest = self.lists.iter().flatten().map(|entry| entry.at).max();
+        let over = newest.is_some_and(|at| now >= whole_second(at + self.span));
+        if over || self.lists.len() != windows.len() {
+            self.lists = vec![Vec::new(); windows.len()];
+        }
+        for (list, &(_, span)) in self.lists.iter_mut().zip(windows) {
+            list.retain(|entry| now - entry.at < span);
+        }
+    }
+
     /// `(limit, free)` of each window.
     pub fn free(&self, windows: &[(i64, Micros)], now: Micros) -> Vec<(i64, i64)> {
         let free = |(index, &(limit, span)): (usize, &(i64, Micros))| {
@@ -60,15 +75,14 @@ impl Window {
 
     /// An entry of `units` in each window; none for 0.
     pub fn charge(&mut self, windows: &[(i64, Micros)], units: i64, now: Micros) {
-        self.lists.resize_with(self.lists.len().max(windows.len()), Vec::new);
         if units > 0 {
-            for list in &mut self.lists[..windows.len()] {
-                list.push(Entry { at: now, units });
-            }
+            self.wrote(windows);
+            self.lists.iter_mut().for_each(|list| list.push(Entry { at: now, units }));
         }
     }
 
-    /// Takes up to `units` from the entry of `instant` where it still counts; says how many, at most, were taken.
+    /// Takes up to `units` from the entry of `instant` where it still counts; says how many, at
+    /// most, were taken.
     pub fn refund(
         &mut self,
         windows: &[(i64, Micros)],
@@ -80,6 +94,10 @@ impl Window {
         for (list, &(_, span)) in self.lists.iter_mut().zip(windows) {
             let still = |entry: &&mut Entry| entry.at == instant && now - entry.at < span;
             most = most.max(take(list.iter_mut().filter(still), units));
+            list.retain(|entry| entry.units > 0);
+        }
+        if most > 0 {
+            self.wrote(windows);
         }
         most
     }
@@ -90,13 +108,18 @@ impl Window {
         for (index, (_, free)) in self.free(windows, now).into_iter().enumerate() {
             let span = windows[index].1;
             take(self.lists[index].iter_mut().filter(|entry| now - entry.at < span), -free);
+            self.lists[index].retain(|entry| entry.units > 0);
         }
+    }
+
+    fn wrote(&mut self, windows: &[(i64, Micros)]) {
+        self.span = windows.iter().map(|window| window.1).max().unwrap_or(0);
     }
 
     /// Entries of one window that count, oldest first.
     fn counting(&self, index: usize, span: Micros, now: Micros) -> impl Iterator<Item = &Entry> {
         let list = self.lists.get(index).map_or(&[][..], |list| &list[..]);
-        list.iter().filter(move |entry| entry.units > 0 && now - entry.at < span)
+        list.iter().filter(move |entry| now - entry.at < span)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use catraca::explain::{Explained, Explanation};
 use catraca::Catalog;
+use catraca::explain::{Explained, Explanation};
 use catraca_core::limit::Limit;
 use catraca_core::policy::{Ban, Credit, Mode, Policy, Terms};
 

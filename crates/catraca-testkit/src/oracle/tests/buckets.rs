@@ -1,4 +1,5 @@
-//! Token buckets: exact refill, debt, changed terms, and the figures of the DICT anti-scan policies.
+//! Token buckets: exact refill, debt, changed terms, and the figures of the DICT anti-scan
+//! policies.
 
 use super::*;
 use crate::oracle::answer::Reason;
@@ -197,7 +198,8 @@ fn a_level_seen_upstream_wins_when_lower_or_newer() {
     let mut world = one(bucket(100, 1, S));
     world.reconcile("b", &ip(), 40, T, T + 5 * S).expect("in the past");
     assert_eq!(world.balance("b", &ip(), T + 5 * S), Some(45));
-    // Written five seconds after this was observed: a higher figure is old news, a lower one is not.
+    // Written five seconds after this was observed: a higher figure is old news, a lower one is
+    // not.
     world.reconcile("b", &ip(), 90, T, T + 6 * S).expect("in the past");
     assert_eq!(world.balance("b", &ip(), T + 6 * S), Some(46));
     world.reconcile("b", &ip(), 30, T, T + 6 * S).expect("in the past");

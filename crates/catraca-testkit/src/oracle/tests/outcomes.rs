@@ -241,6 +241,6 @@ fn the_first_admitted_check_owns_a_ref_for_a_day() {
     world.settle(2, &status(200), T + 24 * HOUR);
     assert_eq!(
         world.credit("E", "e", &ip(), T + 24 * HOUR),
-        Credited::Applied(vec![("p".to_owned(), 1)])
+        Ok(Credited::Applied(vec![("p".to_owned(), 1)]))
     );
 }
