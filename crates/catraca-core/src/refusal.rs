@@ -17,7 +17,7 @@ pub enum Refusal {
     UnknownPolicy(String),
     /// A key attribute is missing.
     #[error(
-        "policy `{policy}` counts by `{attribute}`, which the subject does not have; send it, or give the policy `otherwise` or `on_missing`"
+        "policy `{policy}` counts by `{attribute}`, which is missing: send it or set `on_missing`"
     )]
     Missing {
         /// The policy.
@@ -27,7 +27,7 @@ pub enum Refusal {
     },
     /// No tier of the policy matches, and it has no limits of its own.
     #[error(
-        "no tier of policy `{0}` matches this subject and it has no limits of its own; give it `otherwise` or a limit"
+        "no tier of policy `{0}` fits and it has no limit of its own: give it one, or `otherwise`"
     )]
     NoTier(String),
     /// A value cannot be read as its attribute's kind.
@@ -40,7 +40,7 @@ pub enum Refusal {
     },
     /// A value is longer than any key may be.
     #[error(
-        "attribute `{attribute}` has {bytes} bytes and at most {max} are taken; send a shorter value or a hash of it"
+        "attribute `{attribute}` has {bytes} bytes of at most {max}: send less, or a hash of it"
     )]
     TooLong {
         /// The attribute.
@@ -51,9 +51,7 @@ pub enum Refusal {
         max: usize,
     },
     /// The caller states what only we may know.
-    #[error(
-        "`{name}` is known from `{source_attribute}` and may not be sent; leave it out of the subject"
-    )]
+    #[error("`{name}` is known from `{source_attribute}` and may not be sent: leave it out")]
     NotYours {
         /// The fact's or derived name.
         name: String,
@@ -74,9 +72,7 @@ pub enum Refusal {
         max: usize,
     },
     /// The ticket is not one of ours, or not for this namespace.
-    #[error(
-        "the ticket cannot be read; send the text of a decision's `ticket` unchanged, to the namespace it came from"
-    )]
+    #[error("the ticket cannot be read: send a decision's `ticket` unchanged, in its namespace")]
     BadTicket,
     /// The reference is not known.
     #[error("no check is remembered under this reference")]
@@ -85,9 +81,7 @@ pub enum Refusal {
     #[error("the reference belongs to another subject")]
     OtherSubject,
     /// What the conditions read does not fit in a ticket.
-    #[error(
-        "the ticket would have {bytes} bytes and may have {max}; shorten the attributes that conditions read"
-    )]
+    #[error("the ticket would have {bytes} bytes of at most {max}: conditions read too much")]
     TicketTooLarge {
         /// Its size.
         bytes: usize,

@@ -56,7 +56,8 @@ fn engine_and_oracle_agree_on_every_figure() {
     let (done, failed) = (done.into_inner(), failed.into_inner().expect("not poisoned"));
     let speed = done as f64 / began.elapsed().as_secs_f64();
     println!(
-        "{done} decisions compared, seed {seed}, {} mismatches, {speed:.0} decisions/s on {threads} threads",
+        "{done} decisions compared, seed {seed}, {} mismatches, {speed:.0} decisions/s on \
+         {threads} threads",
         failed.len()
     );
     for mismatch in &failed {

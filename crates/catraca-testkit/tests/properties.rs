@@ -1,7 +1,8 @@
 //! The named properties, over random histories against the engine alone.
 //!
-//! The oracle says that every figure is right; these say what a user may rely on, in words that need
-//! no model. P7 (floods) is tested with the memory store, P12 and P13 belong to locks and tenants.
+//! The oracle says that every figure is right; these say what a user may rely on, in words that
+//! need no model. P7 (floods) is tested with the memory store; P12 and P13 belong to locks and
+//! tenants.
 
 use catraca::{BlockOrder, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
 use catraca::{Span, Subject, Time};
@@ -126,7 +127,8 @@ fn p4_the_announced_wait_is_enough_and_a_microsecond_less_is_not() {
         "window = \"3 per 1s\"",
         "window = [\"5 per 2s\", \"2 per 100ms\"]",
         "window = \"3 per 1s\"\nblock = \"700ms\"",
-        "window = \"2 per 1s\"\nblock = { first = \"1s\", factor = 2, max = \"9s\", forget = \"1m\" }",
+        "window = \"2 per 1s\"\n\
+         block = { first = \"1s\", factor = 2, max = \"9s\", forget = \"1m\" }",
         "fixed = \"3 per 1s\"",
         "inflight = 2\nhold = \"3s\"",
     ];

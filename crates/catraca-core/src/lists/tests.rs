@@ -159,7 +159,10 @@ fn the_index_answers_as_a_plain_search_does() {
     for number in 0..2_000_u32 {
         let ip = std::net::Ipv4Addr::from(number.wrapping_mul(0x85eb_ca6b) & 0x0303_0303);
         let (address, now) = ([Address::from_ip(ip.into())], at(i64::from(number % 110)));
-        let holds = |entry: &&Entry| matches!(&entry.what, What::Range(range) if range.contains(&address[0]));
+        let holds = |entry: &&Entry| match &entry.what {
+            What::Range(range) => range.contains(&address[0]),
+            What::Value { .. } => false,
+        };
         let plain =
             entries.iter().filter(holds).filter(|entry| entry.is_live(now)).map(Entry::end).max();
         let who = Candidate { addresses: &address, attributes: &[] };

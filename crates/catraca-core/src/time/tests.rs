@@ -108,7 +108,8 @@ fn what_is_no_span_is_refused_with_a_fix() {
     let table = [
         (
             "10 mins",
-            "`10 mins` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, 24h or 7d",
+            "`10 mins` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, \
+             24h or 7d",
         ),
         ("", "`` is not a duration"),
         ("-5s", "`-5s` is not a duration"),

@@ -189,7 +189,7 @@ fn every_field_of_a_real_answer_may_be_expected() {
     use super::schema;
     let subject = "subject = { payer = \"a\" }";
     let answers = [
-        (format!("check = {{ gate = \"login\", subject = {{ ip = \"::1\" }} }}"), schema::DECISION),
+        ("check = { gate = \"login\", subject = { ip = \"::1\" } }".to_owned(), schema::DECISION),
         (format!("check = {{ gate = \"lookup\", {subject}, outcome = {{}} }}"), schema::DECISION),
         (format!("buckets = {{ {subject} }}"), schema::BUCKETS),
         (format!("buckets = {{ policy = \"lookup\", {subject} }}"), schema::BUCKET),
