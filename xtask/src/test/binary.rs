@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 pub(crate) fn build(room: &Room) -> Result<PathBuf> {
     let scratch = Scratch::new("build")?;
     let messages = scratch.path().join("messages.json");
-    let args = ["build", "--profile", "ci", "-p", "catraca-server", "--bin", "catraca"];
+    let args = ["build", "--workspace", "--profile", "ci", "--bin", "catraca"];
     let mut cargo = room.repo.cargo(&args);
     cargo.arg("--message-format=json-render-diagnostics").stdout(File::create(&messages)?);
     let status = room.leash.status(&mut cargo)?;

@@ -35,7 +35,8 @@ pub(crate) fn oracle(room: &Room) -> Result<()> {
     let seed = seed()?;
     let decisions = ORACLE_DECISIONS * u64::from(room.factor);
     println!("{decisions} decisions; repeat with: CATRACA_SEED={seed} cargo xtask test oracle");
-    let args = ["test", "-p", "catraca-testkit", "--profile", "ci", "--test", "oracle"];
+    // The whole workspace, so that what `unit` built is used again.
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "oracle"];
     room.leash.run(
         room.repo
             .cargo(&args)

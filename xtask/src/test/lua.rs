@@ -17,7 +17,7 @@ pub(crate) fn run(room: &Room) -> Result<()> {
         Some(path) => path,
         None => install(room)?,
     };
-    let args = ["test", "-p", "catraca-testkit", "--profile", "ci", "--test", "lua"];
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "lua"];
     let mut cargo = room.repo.cargo(&args);
     room.leash.run(cargo.args(["--", "--nocapture"]).env("CATRACA_REDIS_SERVER", server))
 }

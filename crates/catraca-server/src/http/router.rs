@@ -22,6 +22,8 @@ type Call = fn(&Engine, &[u8]) -> Result<Vec<u8>, Problem>;
 /// The router over one front.
 pub fn router(front: Front) -> Router {
     Router::new()
+        // Its POST is answered before this router is asked.
+        .route("/v1/check", any(wrong_method))
         .route("/v1/peek", post(peek))
         .route("/v1/settle", post(|state, request| call(state, request, calls::settle)))
         .route("/v1/credit", post(|state, request| call(state, request, calls::credit)))

@@ -145,7 +145,7 @@ fn what_cannot_be_explained_exits_2_and_says_why() {
     let room = Room::with("shop.toml", SHOP);
     let refused = |rest: &[&str]| room.run(&[&["explain", "-c", "shop.toml"], rest].concat());
     for (rest, why) in [
-        (&["login"][..], "policy `login` counts by `ip`, which the subject does not have"),
+        (&["login"][..], "policy `login` counts by `ip`, which is missing"),
         (&["login", "ip=localhost"], "attribute `ip`: "),
         (&["login", "ip=198.51.100.7", "--cost", "-1"], "cost -1 is not between 0 and"),
         (&["login", "ip=198.51.100.7", "--cost", "9223372036854775807"], "cost 92233720368"),

@@ -33,6 +33,8 @@ pub enum Refused {
     MissingAttribute,
     /// No such gate, and no default policy.
     UnknownGate,
+    /// No such policy.
+    UnknownPolicy,
     /// Anything else, in words.
     Other(String),
 }

@@ -81,6 +81,7 @@ fn refused(refusal: Refusal) -> Answer {
     Answer::Refused(match refusal {
         Refusal::MissingAttribute => Refused::MissingAttribute,
         Refusal::UnknownGate => Refused::UnknownGate,
-        Refusal::UnknownPolicy | Refusal::NotYet => Refused::Other(format!("{refusal:?}")),
+        Refusal::UnknownPolicy => Refused::UnknownPolicy,
+        Refusal::NotYet => Refused::Other(format!("{refusal:?}")),
     })
 }

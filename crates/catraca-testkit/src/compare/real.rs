@@ -175,6 +175,7 @@ fn refused(error: Error) -> Answer {
     Answer::Refused(match error {
         Error::Refused(Refusal::Missing { .. } | Refusal::NoTier(_)) => Refused::MissingAttribute,
         Error::Refused(Refusal::UnknownGate(_)) => Refused::UnknownGate,
+        Error::Refused(Refusal::UnknownPolicy(_)) => Refused::UnknownPolicy,
         other => Refused::Other(other.to_string()),
     })
 }

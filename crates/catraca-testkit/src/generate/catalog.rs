@@ -1,7 +1,7 @@
 //! A random catalog, and the versions of it that reloads switch between.
 //!
-//! It must keep names and keys across versions: a reload changes numbers and modes, so that state
-//! carries over.
+//! It must keep names and keys across versions: a reload mostly changes numbers and modes, so that
+//! state carries over.
 
 use super::dice::Dice;
 use super::policy;
@@ -49,7 +49,7 @@ fn gate(dice: &mut Dice, name: &str, count: i64) -> Gate {
     Gate { name: name.to_owned(), policies }
 }
 
-/// The same catalog with some numbers and modes changed.
+/// The same catalog with some numbers and modes changed, and sometimes a policy less.
 pub fn version(dice: &mut Dice, catalog: &Catalog) -> Catalog {
     let mut changed = catalog.clone();
     for policy in &mut changed.policies {
@@ -57,14 +57,32 @@ pub fn version(dice: &mut Dice, catalog: &Catalog) -> Catalog {
             change(dice, policy);
         }
     }
+    if dice.chance(10) {
+        let gone = dice.pick(&changed.policies).name;
+        drop_policy(&mut changed, &gone);
+    }
     changed
 }
 
+/// Takes a policy out, unless a gate would be left empty.
+fn drop_policy(catalog: &mut Catalog, name: &str) {
+    if catalog.gates.iter().any(|gate| gate.policies == [name]) {
+        return;
+    }
+    catalog.policies.retain(|policy| policy.name != name);
+    catalog.gates.iter_mut().for_each(|gate| gate.policies.retain(|policy| policy != name));
+    catalog.default.take_if(|default| default == name);
+    for policy in &mut catalog.policies {
+        policy.otherwise.take_if(|otherwise| otherwise == name);
+    }
+}
+
 fn change(dice: &mut Dice, policy: &mut Policy) {
-    match dice.within(1, 6) {
-        1 => policy.mode = policy::mode(dice),
-        2 if policy.terms.block.is_some() => policy.terms.block = Some(policy::length(dice)),
-        3 if matches!(policy.terms.cost, Cost::Table(_)) => {
+    match dice.within(1, 14) {
+        14 => *policy = anew(dice, policy),
+        1 | 8 => policy.mode = policy::mode(dice),
+        2 | 9 if policy.terms.block.is_some() => policy.terms.block = Some(policy::length(dice)),
+        3 | 10 if matches!(policy.terms.cost, Cost::Table(_)) => {
             policy.terms.cost = policy::cost(dice, policy::capacity(policy));
             let settled = matches!(policy.terms.cost, Cost::Table(_) | Cost::Reported);
             policy.reserve = if settled { policy.reserve.min(policy::capacity(policy)) } else { 1 };
@@ -73,6 +91,13 @@ fn change(dice: &mut Dice, policy: &mut Policy) {
         _ => numbers(dice, policy),
     }
     policy::tame(policy);
+}
+
+/// Another policy under the same name and key, most likely with another algorithm.
+fn anew(dice: &mut Dice, policy: &Policy) -> Policy {
+    let fresh = policy::policy(dice, &policy.name);
+    let Policy { by, each, otherwise, on_missing, .. } = policy.clone();
+    Policy { by, each, otherwise, on_missing, ..fresh }
 }
 
 /// Other numbers; prices and reserves that no longer fit them are lowered.
