@@ -181,6 +181,8 @@ pub struct Settle {
 /// One row to settle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettleRow {
+    /// The row's place in its ticket.
+    pub place: u8,
     /// The key.
     pub key: Key,
     /// What keys of this policy have in common.
@@ -259,6 +261,8 @@ pub enum SettleReply {
 /// One row's result.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RowSettled {
+    /// The row's place in its ticket.
+    pub place: u8,
     /// What the row paid in all.
     pub charged: i64,
     /// What is free after the settle, where something is counted.

@@ -75,6 +75,7 @@ impl SettlePlan {
         let Some(terms) = judging.policy.terms_of(judging.row.tier) else { return };
         let price = judging.price(terms);
         self.batch.rows.push(SettleRow {
+            place: place.1 as u8,
             key: judging.row.key,
             family: judging.policy.family,
             limit: terms.limit.clone(),

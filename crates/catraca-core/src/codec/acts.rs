@@ -77,6 +77,7 @@ fn write_row(row: &RowSettled, to: &mut Writer<'_>) {
         | flag(row.blocked_until.is_some(), BLOCKED)
         | flag(row.rule.is_some(), RULE);
     to.byte(flags | row.started.map_or(0, origin_number));
+    to.byte(row.place);
     to.signed(row.charged);
     row.free.into_iter().for_each(|free| to.signed(free));
     row.blocked_until.into_iter().for_each(|until| to.time(until));
@@ -89,6 +90,7 @@ fn read_row(from: &mut Reader<'_>) -> Result<RowSettled, CodecError> {
         return Err(CodecError::Flags { field: "row", found: flags });
     }
     Ok(RowSettled {
+        place: from.byte()?,
         charged: from.signed()?,
         free: when(flags, FREE, || from.signed())?,
         blocked_until: when(flags, BLOCKED, || from.time("blocked_until"))?,

@@ -47,7 +47,7 @@ fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time)
 /// What one row is charged, and the block that this or the upstream starts.
 fn pay<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled {
     let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
-    let mut done = RowSettled { charged: row.held, ..RowSettled::default() };
+    let mut done = RowSettled { place: row.place, charged: row.held, ..RowSettled::default() };
     done.charged += apply(row, &mut meter, cells, &mut done);
     if let Some(span) = row.upstream {
         let act = Act { penalty: Penalty::fixed(span), ..act(row, Origin::Upstream) };

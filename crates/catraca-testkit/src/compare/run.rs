@@ -59,21 +59,24 @@ pub fn story(seed: u64, length: usize) -> Result<Tally, Box<Mismatch>> {
     Ok(tally)
 }
 
-/// Drops operations one by one as long as the two sides still disagree somewhere.
+/// Drops operations, many at a time and then fewer, as long as the two sides still disagree.
 fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Mismatch {
     let mut shortest = replay(seed, versions, &ops).expect("a story repeats itself");
-    let mut place = shortest.ops.len();
-    while place > 0 {
-        place -= 1;
-        let mut fewer = shortest.ops.clone();
-        if place >= fewer.len() {
-            continue;
+    let mut size = shortest.ops.len().next_power_of_two();
+    while size > 0 {
+        let before = shortest.ops.len();
+        let mut place = 0;
+        while place < shortest.ops.len() {
+            let mut fewer = shortest.ops.clone();
+            fewer.drain(place..(place + size).min(fewer.len()));
+            match replay(seed, versions, &fewer) {
+                Some(shorter) => shortest = shorter,
+                None => place += size,
+            }
         }
-        fewer.remove(place);
-        if let Some(shorter) = replay(seed, versions, &fewer) {
-            shortest = shorter;
-            place = shortest.ops.len();
-        }
+        // The last pass is repeated until nothing more can go.
+        let again = size == 1 && shortest.ops.len() < before;
+        size = if again { 1 } else { size / 2 };
     }
     shortest
 }

@@ -181,6 +181,7 @@ pub(super) fn blocking(span: i64, row: &CheckRow) -> CheckRow {
 /// The settle of a row that was charged at an instant.
 pub(super) fn paid(row: &CheckRow, at: i64, price: i64) -> SettleRow {
     SettleRow {
+        place: 0,
         key: row.key,
         family: row.family,
         limit: row.limit.clone(),

@@ -33,7 +33,8 @@ impl World {
             self.punish(line, ask.cost, now);
         }
         let row = |(line, reason): (&Line, &Reason)| {
-            let charged = if passes && *reason == Reason::Ok { charge(line, ask.cost) } else { 0 };
+            let charged =
+                if passes && *reason == Reason::Ok { line.terms.held(ask.cost) } else { 0 };
             self.row(line, *reason, charged, ask.cost, now)
         };
         let rows: Vec<Row> = lines.iter().zip(&reasons).map(row).collect();
@@ -162,11 +163,6 @@ fn passes(lines: &[Line], reasons: &[Reason]) -> bool {
 /// `need = max(1, held)`.
 fn need(line: &Line, asked: Option<i64>) -> i64 {
     line.terms.held(asked).max(1)
-}
-
-/// What a charged row says it was charged; rows without a limit are not charged.
-fn charge(line: &Line, asked: Option<i64>) -> i64 {
-    if *line.terms.algorithm == Algorithm::None { 0 } else { line.terms.held(asked) }
 }
 
 /// `need > capacity`, the smallest limit; in flight and without limits nothing is too costly.

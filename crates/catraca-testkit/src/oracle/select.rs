@@ -175,9 +175,10 @@ fn same(a: &Line, b: &Line) -> bool {
 }
 
 impl InForce<'_> {
-    /// Units held at check.
+    /// Units held at check: a lease is one, and where nothing is counted nothing is held.
     pub fn held(&self, asked: Option<i64>) -> i64 {
         match (self.algorithm, self.cost) {
+            (Algorithm::None, _) => 0,
             (Algorithm::Inflight(_), _) => 1,
             (_, Cost::Always(units)) => *units,
             (_, Cost::Asked) => asked.unwrap_or(1),

@@ -76,10 +76,10 @@ impl World {
         let cell = self.cell_mut(&held.policy, &held.key);
         cell.touch(terms, now);
         match terms.algorithm {
-            Algorithm::None => return 0,
+            Algorithm::None => return held.units,
             Algorithm::Inflight(_) => {
                 cell.leases.leave(number);
-                return 1;
+                return held.units;
             }
             _ => {}
         }

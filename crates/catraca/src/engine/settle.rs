@@ -58,7 +58,7 @@ impl<S: Store> Engine<S> {
         let plan =
             settle(&world.selector(), &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
         let reply = self.apply_settle(&plan)?;
-        let settlement = settlement(&world, &plan, &reply);
+        let settlement = settlement(&world, &ticket, &reply);
         if settlement.state == Settled::Applied {
             self.after_settle(&world, &ticket, &plan, &reply, &settlement);
         }
@@ -198,14 +198,16 @@ fn ticket_from(recalled: &Recalled) -> Option<Ticket> {
     Some(Ticket { body, instants: recalled.instants.clone(), expires })
 }
 
-fn settlement(world: &World, plan: &SettlePlan, reply: &SettleReply) -> Settlement {
+/// Rows are named by the ticket, so that a second settle repeats the first whatever the catalog.
+fn settlement(world: &World, ticket: &Ticket, reply: &SettleReply) -> Settlement {
     match reply {
         SettleReply::Settled { now, again, rows } => {
             let state = if *again { Settled::Again } else { Settled::Applied };
-            let rows = plan.rows.iter().zip(rows);
-            let rows =
-                rows.map(|((id, _), done)| row(world, world.catalog.policy(*id), done, *now));
-            Settlement { state, at: *now, rows: rows.collect() }
+            let named = |done: &RowSettled| {
+                let row = ticket.body.rows.get(usize::from(done.place))?;
+                Some(self::row(world, &row.policy, done, *now))
+            };
+            Settlement { state, at: *now, rows: rows.iter().filter_map(named).collect() }
         }
         SettleReply::Expired { now } => {
             Settlement { state: Settled::Expired, at: *now, rows: Vec::new() }
@@ -216,12 +218,13 @@ fn settlement(world: &World, plan: &SettlePlan, reply: &SettleReply) -> Settleme
     }
 }
 
-fn row(world: &World, policy: &Policy, done: &RowSettled, now: Time) -> SettledRow {
-    let ban = done.rule.and_then(|rule| policy.bans.get(usize::from(rule)));
+fn row(world: &World, name: &str, done: &RowSettled, now: Time) -> SettledRow {
+    let policy = world.catalog.find(name).map(|(_, policy)| policy);
+    let ban = policy.zip(done.rule).and_then(|(policy, rule)| policy.bans.get(usize::from(rule)));
     let wait = done.blocked_until.filter(|until| !until.is_forever()).map(|until| until.since(now));
     let message = ban.and_then(|ban| ban.message.as_ref());
     SettledRow {
-        policy: policy.name.clone(),
+        policy: policy.map_or_else(|| name.into(), |policy| policy.name.clone()),
         charged: done.charged,
         balance: done.free,
         blocked_until: done.blocked_until.filter(|until| !until.is_forever()),

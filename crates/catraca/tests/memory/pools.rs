@@ -136,6 +136,7 @@ fn references_that_lapsed_are_not_counted_as_dropped() {
 
 fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
     let row = SettleRow {
+        place: 0,
         key: key(number),
         family: 1,
         limit: bucket(10, HOUR),

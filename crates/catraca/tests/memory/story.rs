@@ -88,6 +88,7 @@ impl Story {
     fn settle_row(&mut self, key: Key) -> SettleRow {
         let held = self.dice.amount(3);
         SettleRow {
+            place: 0,
             key,
             family: 1,
             limit: limit_of(key),
