@@ -174,8 +174,19 @@ pub struct Settle {
     pub expires: Time,
     /// One per row of the ticket that still has a policy.
     pub rows: Vec<SettleRow>,
-    /// The reference to tell, with the status it was settled with.
-    pub reference: Option<(Key, Option<u16>)>,
+    /// The reference to tell.
+    pub reference: Option<Box<Told>>,
+}
+
+/// What a reference is told of the settle of its check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The reference's key.
+    pub key: Key,
+    /// The status it was settled with.
+    pub status: Option<u16>,
+    /// The instants of the check: another check's reference of the same name has others.
+    pub instants: Vec<Option<Time>>,
 }
 
 /// One row to settle.
@@ -364,7 +375,7 @@ impl Batch {
             Self::Settle(settle) => {
                 visit(settle.mark);
                 settle.rows.iter().for_each(|row| visit(row.key));
-                settle.reference.iter().for_each(|(key, _)| visit(*key));
+                settle.reference.iter().for_each(|told| visit(told.key));
             }
             Self::Recall(key) => visit(*key),
             Self::Credit(credit) => {

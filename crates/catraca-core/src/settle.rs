@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::batch::{self, BanRow, SettleRow, WatchRow};
+use crate::batch::{self, BanRow, SettleRow, Told, WatchRow};
 use crate::cell::block::{Act, Note, Origin};
 use crate::condition::Verdict;
 use crate::outcome::Outcome;
@@ -39,7 +39,11 @@ pub fn settle(
     storms: impl Fn(PolicyId) -> bool,
 ) -> Result<SettlePlan, Refusal> {
     outcome.cost.map_or(Ok(()), cost_in_bounds)?;
-    let reference = ticket.body.reference.map(|key| (key, outcome.status));
+    let told = |key| {
+        let (status, instants) = (outcome.status, ticket.instants.clone());
+        Box::new(Told { key, status, instants })
+    };
+    let reference = ticket.body.reference.map(told);
     let batch = batch::Settle {
         mark: scope.mark(ticket.body.id),
         expires: ticket.expires,

@@ -36,11 +36,13 @@ pub fn run<C: Cells>(settle: &Settle, cells: &mut C, now: Time) -> SettleReply {
     SettleReply::Settled { now, again: false, rows }
 }
 
+/// Only the check that owns the reference is told of: it may have been forgotten and taken again.
 fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time) {
-    if let Some((key, status)) = settle.reference
-        && let Some(reference) = cells.get(key, now)
+    if let Some(told) = &settle.reference
+        && let Some(reference) = cells.get(told.key, now)
+        && reference.instants == told.instants
     {
-        reference.settled = Some(status.unwrap_or(0));
+        reference.settled = Some(told.status.unwrap_or(0));
     }
 }
 

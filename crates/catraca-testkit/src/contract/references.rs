@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use catraca_core::batch::{
     Check, CheckReply, CheckRow, CreditReply, CreditRow, ReconcileRow, Reconciled, Remember,
-    Settle, Verdict,
+    Settle, Told, Verdict,
 };
 use catraca_core::cell::block::Origin;
 use catraca_core::time::Span;
@@ -43,7 +43,8 @@ pub(super) fn a_reference_knows_its_charged_rows_and_its_outcome(desk: &Desk) ->
     for (mark, status, kept) in [(100, Some(404), 404), (101, None, 0)] {
         let (mark, expires) = (key(mark), instant(60 * S));
         let rows = vec![paid(&real, S, 1)];
-        desk.settle(Settle { mark, expires, rows, reference: Some((key(200), status)) }, S)?;
+        let told = Told { key: key(200), status, instants: vec![None, Some(instant(S))] };
+        desk.settle(Settle { mark, expires, rows, reference: Some(Box::new(told)) }, S)?;
         let known = desk.recall(key(200), S)?.ok_or("a settled check is unknown")?;
         same("settled with", known.settled, Some(kept))?;
     }

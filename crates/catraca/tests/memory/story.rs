@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catraca_core::batch::{
     BanRow, Batch, BlockRow, Check, CheckRow, Credit, CreditRow, ReconcileRow, Remember, Settle,
-    SettleRow, WatchRow,
+    SettleRow, Told, WatchRow,
 };
 use catraca_core::cell::block::{Act, Note, Origin};
 use catraca_core::digest::Key;
@@ -81,8 +81,12 @@ impl Story {
             mark: key(MARKS + self.dice.roll(40)),
             expires: self.now.after(self.span(6_000)),
             rows: keys.into_iter().map(|key| self.settle_row(key)).collect(),
-            reference: self.dice.one_in(2).then(|| (self.reference(), Some(200))),
+            reference: self.dice.one_in(2).then(|| self.told()),
         })
+    }
+
+    fn told(&mut self) -> Box<Told> {
+        Box::new(Told { key: self.reference(), status: Some(200), instants: vec![Some(self.now)] })
     }
 
     fn settle_row(&mut self, key: Key) -> SettleRow {
