@@ -88,8 +88,12 @@ impl Log {
     /// had.
     pub fn refund(&mut self, windows: &[WindowTerms], at: Time, units: i64) -> i64 {
         let refunded = self.tracks.iter_mut().map(|track| track.refund(at, units)).max();
-        self.reckon(windows);
-        refunded.unwrap_or(0)
+        let refunded = refunded.unwrap_or(0);
+        // What changes nothing writes nothing: the terms of the last write still say when to forget.
+        if refunded > 0 {
+            self.reckon(windows);
+        }
+        refunded
     }
 
     /// When `need` units fit in every window, if nobody comes; `None` if they never do.

@@ -31,12 +31,12 @@ pub fn standing<C: Pool<Block>>(
 /// Proposes a block; says whether an end moved. A pool without room starts nothing.
 pub fn act<C: Pool<Block>>(key: Key, act: &Act, cells: &mut C, now: Time) -> bool {
     let known: Option<&mut Block> = cells.get(key, now);
-    let before = known.as_ref().map(|block| block.until);
+    let before = known.as_ref().map(|block| (block.until, block.shadow));
     let next = match known {
         Some(block) => block.after(act, now),
         None => Some(Block::started(act, now)),
     };
-    let moved = next.as_ref().map(|block| block.until) != before;
+    let moved = next.as_ref().map(|block| (block.until, block.shadow)) != before;
     next.is_some_and(|block| cells.put(key, block, now) && moved)
 }
 
@@ -46,14 +46,13 @@ pub fn block<C: Cells>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<Stand
 }
 
 fn block_one<C: Cells>(row: &BlockRow, cells: &mut C, now: Time) -> Standing {
-    let before = standing(row.key, true, cells, now).map(|block| block.until);
-    act(row.key, &row.act, cells, now);
+    let changed = act(row.key, &row.act, cells, now);
     let after = standing(row.key, true, cells, now);
     Standing {
         until: after.map_or(now, |block| block.until),
         origin: after.map_or(row.act.origin, |block| block.origin),
         note: after.map(|block| block.note.clone()).unwrap_or_default(),
-        changed: after.map(|block| block.until) != before,
+        changed,
     }
 }
 
