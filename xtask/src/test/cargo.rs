@@ -11,6 +11,7 @@ use super::Room;
 
 /// Decisions compared with the oracle in a normal run.
 const ORACLE_DECISIONS: u64 = 10_000_000;
+const GATE_SEED: &str = "20261116";
 
 pub(crate) fn fmt(room: &Room) -> Result<()> {
     room.leash.run(&mut room.repo.cargo(&["fmt", "--all", "--check"]))
@@ -32,7 +33,7 @@ pub(crate) fn unit(room: &Room) -> Result<()> {
 }
 
 pub(crate) fn oracle(room: &Room) -> Result<()> {
-    let seed = seed()?;
+    let seed = seed(room.factor > 1)?;
     let decisions = ORACLE_DECISIONS * u64::from(room.factor);
     println!("{decisions} decisions; repeat with: CATRACA_SEED={seed} cargo xtask test oracle");
     // The whole workspace, so that what `unit` built is used again.
@@ -51,10 +52,14 @@ pub(crate) fn museum(room: &Room) -> Result<()> {
     room.leash.run(room.repo.cargo(&args).args(["--test", "museum", "--", "--nocapture"]))
 }
 
-/// A new seed for every run, unless one is being repeated.
-fn seed() -> Result<String> {
+/// The gate always tells the same stories, so that it never fails for a change that did not cause
+/// it; a deep run tells new ones.
+fn seed(deep: bool) -> Result<String> {
     if let Ok(seed) = std::env::var("CATRACA_SEED") {
         return Ok(seed);
+    }
+    if !deep {
+        return Ok(GATE_SEED.to_owned());
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     Ok((since.as_nanos() as u64).to_string())

@@ -36,6 +36,8 @@ pub struct Cell {
 pub struct Watched {
     /// Number of the slice since the epoch.
     pub slice: i64,
+    /// How long the slice is.
+    pub length: Micros,
     /// Whether it also belongs to the part.
     pub part: bool,
 }

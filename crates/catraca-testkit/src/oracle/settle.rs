@@ -211,8 +211,11 @@ fn observe(
     if cell.standing(terms, now).is_some() {
         return false;
     }
-    let slice = now / (watch.per / 24);
-    cell.watched.push(Watched { slice, part: watch.share.contains(&status) });
+    let length = watch.per / 24;
+    let slice = now / length;
+    // Slices of another length cannot be added up with these: the count starts again.
+    cell.watched.retain(|seen| seen.length == length);
+    cell.watched.push(Watched { slice, length, part: watch.share.contains(&status) });
     let recent = || cell.watched.iter().filter(|seen| slice - seen.slice < 24);
     let whole = recent().count() as i64;
     let part = recent().filter(|seen| seen.part).count() as i64;
