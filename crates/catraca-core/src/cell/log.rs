@@ -89,7 +89,7 @@ impl Log {
     pub fn refund(&mut self, windows: &[WindowTerms], at: Time, units: i64) -> i64 {
         let refunded = self.tracks.iter_mut().map(|track| track.refund(at, units)).max();
         let refunded = refunded.unwrap_or(0);
-        // What changes nothing writes nothing: the terms of the last write still say when to forget.
+        // What changes nothing writes nothing: the last write still says when to forget.
         if refunded > 0 {
             self.reckon(windows);
         }
