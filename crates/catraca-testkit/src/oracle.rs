@@ -80,7 +80,14 @@ impl World {
     }
 
     fn cell_mut(&mut self, policy: &str, key: &Key) -> &mut Cell {
-        self.cells.entry(policy.to_owned()).or_default().entry(key.clone()).or_default()
+        if !self.cells.contains_key(policy) {
+            self.cells.insert(policy.to_owned(), BTreeMap::new());
+        }
+        let keys = self.cells.get_mut(policy).expect("inserted above");
+        if !keys.contains_key(key) {
+            keys.insert(key.clone(), Cell::default());
+        }
+        keys.get_mut(key).expect("inserted above")
     }
 }
 

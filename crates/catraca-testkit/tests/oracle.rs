@@ -1,9 +1,9 @@
 //! Millions of random decisions, engine against oracle: every figure of every answer must be the
 //! same.
 //!
-//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin. A
-//! failure prints the
-//! seed of its story, the catalog, the shortest list of operations, and both answers.
+//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin.
+//! A failure prints the seed of its story, the catalog, the shortest list of operations, and both
+//! answers.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

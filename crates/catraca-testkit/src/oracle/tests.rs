@@ -5,6 +5,7 @@
 
 mod blocks;
 mod buckets;
+mod forgetting;
 mod gates;
 mod outcomes;
 mod windows;
