@@ -7,6 +7,7 @@ mod blocks;
 mod check;
 mod credit;
 mod meter;
+mod quick;
 mod settle;
 
 use crate::batch::{Batch, Recalled, Reply};
@@ -16,8 +17,16 @@ use crate::time::Time;
 
 pub use blocks::RULES_MAX;
 
+/// The same as [`run`] for what most batches are, a check of one bucket that has room; for any
+/// other it does nothing. Its reply is small work by itself, so a store that has it written to its
+/// own answer at once saves as much as the whole decision costs.
+#[inline(always)]
+pub fn run_quickly<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Option<Reply> {
+    let Batch::Check(check) = batch else { return None };
+    quick::run(check, cells, now).map(Reply::Check)
+}
+
 /// Applies a batch to the cells as of `now`.
-#[inline]
 pub fn run<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
     match batch {
         Batch::Check(check) => Reply::Check(check::run(check, cells, now)),

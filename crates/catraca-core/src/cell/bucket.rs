@@ -38,23 +38,25 @@ impl Bucket {
     }
 
     /// The bucket as of `now`, under these terms.
-    #[inline]
+    #[inline(always)]
     pub fn refilled(&self, terms: &BucketTerms, now: Time) -> Self {
         let now = now.max(self.at);
         let rem = if self.tag == terms.tag() { self.rem } else { 0 };
-        // A debt made under a fast refill may be more than a slow one can count back exactly.
-        let owned = self.tokens.max(terms.floor());
+        // A debt made under a fast refill may be more than a slow one can count back exactly. The
+        // floor is never above zero, and costs a division.
+        let owned = if self.tokens < 0 { self.tokens.max(terms.floor()) } else { self.tokens };
         let (tokens, rem) = refill(terms, owned, rem, now.since(self.at).micros());
         Self { at: now, tokens, rem, tag: terms.tag(), forget: self.forget }
     }
 
     /// Takes (or with a negative amount returns) tokens, never above the size nor below the
     /// arithmetic floor; says what was taken.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
         let wanted = self.tokens.saturating_sub(amount);
         let ceiling = if planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
-        let after = wanted.clamp(terms.floor(), ceiling);
+        let lowest = if wanted < 0 { terms.floor() } else { 0 };
+        let after = wanted.clamp(lowest, ceiling);
         let taken = self.tokens - after;
         self.tokens = after;
         if after >= terms.size {
@@ -71,12 +73,12 @@ impl Bucket {
     }
 
     /// When the bucket is full.
-    #[inline]
+    #[inline(always)]
     pub fn full_at(&self, terms: &BucketTerms) -> Time {
         self.reaches(terms, terms.size)
     }
 
-    #[inline]
+    #[inline(always)]
     fn reaches(&self, terms: &BucketTerms, tokens: i64) -> Time {
         if self.tokens >= tokens {
             return self.at;
@@ -90,7 +92,7 @@ impl Bucket {
 }
 
 /// Adds `elapsed * tokens` to the remainder and turns whole periods into tokens, up to the size.
-#[inline]
+#[inline(always)]
 fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64) {
     if planted(Bug::RefillFloat) {
         return refill_in_floats(terms, tokens, elapsed);
@@ -113,6 +115,7 @@ fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64
     (tokens + gained / terms.period, rem)
 }
 
+#[cold]
 fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64) {
     let rate = terms.tokens as f64 / terms.period as f64;
     let gained = (elapsed / 1000) as f64 * 1000.0 * rate;

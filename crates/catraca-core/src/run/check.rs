@@ -23,28 +23,7 @@ struct Judged<'a> {
 }
 
 /// Decides, and unless it is a peek, charges and blocks.
-#[inline]
 pub fn run<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
-    match check.rows.as_slice() {
-        [row] => alone(check, row, cells, now),
-        _ => together(check, cells, now),
-    }
-}
-
-/// One row, the common case: nothing has to be kept while others are judged.
-#[inline]
-fn alone<C: Cells>(check: &Check, row: &CheckRow, cells: &mut C, now: Time) -> CheckReply {
-    let mut judged = judge(row, cells, now);
-    let passed = !check.veto && judged.fits();
-    if !check.peek {
-        judged.act(passed, cells);
-    }
-    let mut rows = SmallVec::new();
-    rows.push(judged.reply(cells));
-    remembered(check, CheckReply { now, passed, remembered: false, rows }, cells)
-}
-
-fn together<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
     let rows = check.rows.iter().map(|row| judge(row, cells, now));
     let mut rows: SmallVec<[Judged<'_>; 4]> = rows.collect();
     let passed = !check.veto && rows.iter().all(Judged::fits);
@@ -52,14 +31,9 @@ fn together<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
         rows.iter_mut().for_each(|judged| judged.act(passed, cells));
     }
     let rows = rows.iter().map(|judged| judged.reply(cells)).collect();
-    remembered(check, CheckReply { now, passed, remembered: false, rows }, cells)
-}
-
-/// Keeps the reference of a check that passed.
-#[inline]
-fn remembered<C: Cells>(check: &Check, mut reply: CheckReply, cells: &mut C) -> CheckReply {
-    if let Some(what) = check.remember.as_deref().filter(|_| reply.passed && !check.peek) {
-        reply.remembered = keep(what, &reply.rows, cells, reply.now);
+    let mut reply = CheckReply { now, passed, remembered: false, rows };
+    if let Some(what) = check.remember.as_deref().filter(|_| passed && !check.peek) {
+        reply.remembered = keep(what, &reply.rows, cells, now);
     }
     reply
 }
@@ -90,7 +64,7 @@ fn verdict<C: Cells>(row: &CheckRow, meter: &Meter<'_>, cells: &mut C, now: Time
 
 /// The units that must be free: at least one, whatever is held.
 #[inline]
-fn need(row: &CheckRow) -> i64 {
+pub(super) fn need(row: &CheckRow) -> i64 {
     match row.limit {
         Limit::Inflight(_) | Limit::Unlimited => 1,
         _ => row.held.max(1),
