@@ -45,7 +45,7 @@ pub struct Decision {
     /// The instant of the decision.
     pub at: Time,
     /// One row per policy and key.
-    pub rows: SmallVec<[Row; 2]>,
+    pub rows: SmallVec<[Row; 1]>,
 }
 
 /// One policy's part in a decision.

@@ -87,6 +87,7 @@ impl Digester {
     }
 
     /// Begins a digest.
+    #[inline]
     pub fn start(&self, domain: Domain) -> Hasher {
         Hasher { keyed: self.keyed, bytes: SmallVec::from_slice(&[domain as u8]) }
     }
@@ -139,6 +140,7 @@ impl Hasher {
     }
 
     /// The digest of the parts so far.
+    #[inline]
     pub fn finish(&self) -> Key {
         let digest = self.keyed.hash(&self.bytes);
         Key::from_words([digest.h1, digest.h2])

@@ -55,7 +55,7 @@ pub struct Selected<'c, 's> {
 /// The parts of a key.
 pub type Parts<'c, 's> = SmallVec<[(&'c str, Cow<'s, str>); 2]>;
 /// The rows of a gate.
-pub type Selection<'c, 's> = SmallVec<[Selected<'c, 's>; 2]>;
+pub type Selection<'c, 's> = SmallVec<[Selected<'c, 's>; 1]>;
 
 /// Why a policy has no key for this subject.
 enum Lack<'c> {
