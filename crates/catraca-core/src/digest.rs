@@ -11,7 +11,6 @@ mod tests;
 use std::fmt;
 
 use siphasher::sip128::SipHasher24;
-use smallvec::SmallVec;
 
 pub use key::Key;
 
@@ -89,7 +88,7 @@ impl Digester {
     /// Begins a digest.
     #[inline]
     pub fn start(&self, domain: Domain) -> Hasher {
-        Hasher { keyed: self.keyed, bytes: SmallVec::from_slice(&[domain as u8]) }
+        Hasher::new(self.keyed, domain)
     }
 
     /// The name under which a private value is kept and shown: `~`, two characters of the secret's
@@ -120,15 +119,47 @@ impl fmt::Debug for Digester {
 #[derive(Clone)]
 pub struct Hasher {
     keyed: SipHasher24,
-    bytes: SmallVec<[u8; 128]>,
+    /// What is gathered, as long as it fits.
+    short: [u8; SHORT],
+    used: usize,
+    /// All that is gathered, once it does not fit any more.
+    long: Vec<u8>,
 }
 
+/// Enough for the key of a usual policy, which then needs no memory of its own.
+const SHORT: usize = 128;
+
 impl Hasher {
+    #[inline]
+    fn new(keyed: SipHasher24, domain: Domain) -> Self {
+        let mut short = [0; SHORT];
+        short[0] = domain as u8;
+        Self { keyed, short, used: 1, long: Vec::new() }
+    }
+
     /// Adds one part.
     #[inline]
     pub fn part(&mut self, part: &[u8]) -> &mut Self {
-        self.bytes.extend_from_slice(&length(part));
-        self.bytes.extend_from_slice(part);
+        let start = self.used + LENGTH_BYTES;
+        let end = start + part.len();
+        if end > SHORT {
+            return self.part_in_long(part);
+        }
+        self.short[self.used..start].copy_from_slice(&length(part));
+        self.short[start..end].copy_from_slice(part);
+        self.used = end;
+        self
+    }
+
+    #[cold]
+    fn part_in_long(&mut self, part: &[u8]) -> &mut Self {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(&self.short[..self.used]);
+            // No further part fits into the short one, however small.
+            self.used = SHORT;
+        }
+        self.long.extend_from_slice(&length(part));
+        self.long.extend_from_slice(part);
         self
     }
 
@@ -142,8 +173,13 @@ impl Hasher {
     /// The digest of the parts so far.
     #[inline]
     pub fn finish(&self) -> Key {
-        let digest = self.keyed.hash(&self.bytes);
+        let digest = self.keyed.hash(self.gathered());
         Key::from_words([digest.h1, digest.h2])
+    }
+
+    #[inline]
+    fn gathered(&self) -> &[u8] {
+        if self.long.is_empty() { &self.short[..self.used] } else { &self.long }
     }
 }
 
@@ -154,10 +190,13 @@ impl fmt::Debug for Hasher {
     }
 }
 
+/// How many bytes a length takes.
+const LENGTH_BYTES: usize = 4;
+
 /// The length that is written before each part, so that no two lists of parts are the same bytes.
 /// Parts are bounded far below the 4 GiB where it would not fit.
 #[inline]
-fn length(part: &[u8]) -> [u8; 4] {
+fn length(part: &[u8]) -> [u8; LENGTH_BYTES] {
     u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes()
 }
 

@@ -104,17 +104,11 @@ impl<'c> Selector<'c> {
             if mode == Mode::Off {
                 return Ok(());
             }
-            let instead_of = (id != asked).then_some(asked);
-            let lack = match self.rows_of(id, policy, subject)? {
-                Ok(found) => {
-                    add(rows, found.into_iter().map(|row| Selected { mode, instead_of, ..row }));
-                    return Ok(());
-                }
-                Err(lack) => lack,
-            };
+            let tried = Tried { id, policy, mode, instead_of: (id != asked).then_some(asked) };
+            let Some(lack) = self.rows_of(&tried, subject, rows)? else { return Ok(()) };
             match policy.otherwise {
                 Some(next) => id = next,
-                None => return self.missing(id, policy, mode, lack, rows),
+                None => return missing(&tried, &lack, rows),
             }
         }
         Ok(())
@@ -126,56 +120,59 @@ impl<'c> Selector<'c> {
         overridden.map_or(self.catalog.policy(id).mode, |(_, mode)| *mode)
     }
 
+    /// Adds the rows of one policy, or says what it lacks.
     fn rows_of<'s>(
         &self,
-        id: PolicyId,
-        policy: &'c Policy,
+        tried: &Tried<'c>,
         subject: &Subject<'s>,
-    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
-        match &policy.who {
-            Who::By(parts) => self.row_by(id, policy, parts, subject),
-            Who::Each(names) => self.rows_each(id, policy, names, subject),
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<Option<Lack<'c>>, Refusal> {
+        match &tried.policy.who {
+            Who::By(parts) => self.row_by(tried, parts, subject, rows),
+            Who::Each(names) => self.rows_each(tried, names, subject, rows),
         }
     }
 
     fn row_by<'s>(
         &self,
-        id: PolicyId,
-        policy: &'c Policy,
+        tried: &Tried<'c>,
         wanted: &'c [Part],
         subject: &Subject<'s>,
-    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<Option<Lack<'c>>, Refusal> {
         let mut parts = Parts::new();
         for part in wanted {
             match self.first_present(part, subject)? {
                 Some(found) => parts.push(found),
-                None => return Ok(Err(Lack::Part(part))),
+                None => return Ok(Some(Lack::Part(part))),
             }
         }
-        let Some((tier, terms)) = self.terms(policy, subject)? else {
-            return Ok(Err(Lack::Tier));
+        let Some(terms) = self.terms(tried.policy, subject)? else {
+            return Ok(Some(Lack::Tier));
         };
-        Ok(Ok(SmallVec::from_iter([row(id, tier, terms, parts, None)])))
+        tried.add(rows, Some(terms), parts, None);
+        Ok(None)
     }
 
     fn rows_each<'s>(
         &self,
-        id: PolicyId,
-        policy: &'c Policy,
+        tried: &Tried<'c>,
         names: &'c [Name],
         subject: &Subject<'s>,
-    ) -> Result<Result<Selection<'c, 's>, Lack<'c>>, Refusal> {
-        let Some((tier, terms)) = self.terms(policy, subject)? else {
-            return Ok(Err(Lack::Tier));
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<Option<Lack<'c>>, Refusal> {
+        let Some(terms) = self.terms(tried.policy, subject)? else {
+            return Ok(Some(Lack::Tier));
         };
-        let mut rows = Selection::new();
+        let mut lack = Some(Lack::Attributes(names));
         for name in names {
             if let Some(value) = self.value(name, subject)? {
                 let parts = SmallVec::from_iter([(&**name, value)]);
-                rows.push(row(id, tier, terms, parts, Some(name)));
+                tried.add(rows, Some(terms), parts, Some(name));
+                lack = None;
             }
         }
-        if rows.is_empty() { Ok(Err(Lack::Attributes(names))) } else { Ok(Ok(rows)) }
+        Ok(lack)
     }
 
     /// The keys that one policy itself would count, whatever its tiers and `otherwise` say.
@@ -230,54 +227,53 @@ impl<'c> Selector<'c> {
     ) -> Result<Option<Cow<'s, str>>, Refusal> {
         subject.get(name).map(|raw| normalise(self.catalog, name, raw)).transpose()
     }
+}
 
-    fn missing<'s>(
+/// A policy on the way from the one that was asked to the one that is used.
+struct Tried<'c> {
+    id: PolicyId,
+    policy: &'c Policy,
+    mode: Mode,
+    instead_of: Option<PolicyId>,
+}
+
+impl<'c> Tried<'c> {
+    /// One row per (policy, key), at its first place.
+    #[inline]
+    fn add<'s>(
         &self,
-        id: PolicyId,
-        policy: &'c Policy,
-        mode: Mode,
-        lack: Lack<'c>,
         rows: &mut Selection<'c, 's>,
-    ) -> Result<(), Refusal> {
-        match policy.on_missing {
-            OnMissing::Error => Err(refusal(policy, &lack)),
-            OnMissing::Skip => Ok(()),
-            OnMissing::Deny => {
-                let none = Selected {
-                    policy: id,
-                    tier: None,
-                    terms: None,
-                    parts: Parts::new(),
-                    mode,
-                    attribute: None,
-                    instead_of: None,
-                };
-                add(rows, [none]);
-                Ok(())
-            }
+        terms: Option<(Option<u8>, &'c Terms)>,
+        parts: Parts<'c, 's>,
+        attribute: Option<&'c Name>,
+    ) {
+        if rows.iter().any(|other| other.policy == self.id && other.parts == parts) {
+            return;
         }
+        rows.push(Selected {
+            policy: self.id,
+            tier: terms.and_then(|(tier, _)| tier),
+            terms: terms.map(|(_, terms)| terms),
+            parts,
+            mode: self.mode,
+            attribute,
+            instead_of: self.instead_of.filter(|_| terms.is_some()),
+        });
     }
 }
 
-fn row<'c, 's>(
-    policy: PolicyId,
-    tier: Option<u8>,
-    terms: &'c Terms,
-    parts: Parts<'c, 's>,
-    attribute: Option<&'c Name>,
-) -> Selected<'c, 's> {
-    let (terms, mode) = (Some(terms), Mode::Enforce);
-    Selected { policy, tier, terms, parts, mode, attribute, instead_of: None }
-}
-
-/// One row per (policy, key), at its first place.
-fn add<'c, 's>(rows: &mut Selection<'c, 's>, more: impl IntoIterator<Item = Selected<'c, 's>>) {
-    for row in more {
-        let twice = rows.iter().any(|o| o.policy == row.policy && o.parts == row.parts);
-        if !twice {
-            rows.push(row);
-        }
+/// What a policy says of a subject that lacks its key.
+fn missing<'c>(
+    tried: &Tried<'c>,
+    lack: &Lack<'c>,
+    rows: &mut Selection<'c, '_>,
+) -> Result<(), Refusal> {
+    match tried.policy.on_missing {
+        OnMissing::Error => return Err(refusal(tried.policy, lack)),
+        OnMissing::Skip => {}
+        OnMissing::Deny => tried.add(rows, None, Parts::new(), None),
     }
+    Ok(())
 }
 
 fn refusal(policy: &Policy, lack: &Lack<'_>) -> Refusal {

@@ -58,12 +58,26 @@ fn distinct_parts_have_distinct_keys() {
         for part in &parts {
             hasher.part(part);
         }
-        assert_eq!(decode(&hasher.bytes[1..]), parts);
+        assert_eq!(decode(&hasher.gathered()[1..]), parts);
         let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let same = seen.entry(key(&borrowed)).or_insert_with(|| parts.clone());
         assert_eq!(*same, parts);
     }
     assert!(seen.len() > 50_000, "only {} distinct tuples", seen.len());
+}
+
+/// What does not fit into the short buffer is gathered like what does.
+#[test]
+fn long_parts_are_encoded_like_short_ones() {
+    let digester = digester();
+    for length in 0..300 {
+        let parts = [vec![b'a'; length], b"b".to_vec(), vec![b'c'; 300 - length], Vec::new()];
+        let mut hasher = digester.start(Domain::Cell);
+        for part in &parts {
+            hasher.part(part);
+        }
+        assert_eq!(decode(&hasher.gathered()[1..]), parts);
+    }
 }
 
 /// covers: B-43, 004-13, 004-14
