@@ -19,7 +19,7 @@ pub fn what_was_acknowledged_survives() {
             dice = dice
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            acts += killed(&folder, round, Duration::from_micros((dice >> 33) % 40_000));
+            acts += killed(&folder, round, Duration::from_micros((dice >> 33) % 100_000));
         }
     }
     println!("{kills} kills, {acts} acknowledged acts, none lost, in {:?}", begun.elapsed());
