@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::digest::Digester;
 use crate::policy::Name;
 
 /// Names that callers may not send, each with the attribute it comes from.
@@ -14,9 +15,30 @@ pub type Sources = BTreeMap<Name, Name>;
 pub struct Facts {
     known: BTreeMap<Name, BTreeMap<Name, BTreeMap<Name, Name>>>,
     sources: Sources,
+    hidden: Hidden,
 }
 
+/// Finds facts whose value is only known by its pseudonym, which is all that records keep of a
+/// private one.
+#[derive(Clone, Debug, Default)]
+struct Hidden(Option<Digester>);
+
+/// How a fact is found is no part of what is known.
+impl PartialEq for Hidden {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Hidden {}
+
 impl Facts {
+    /// From now on a value is also known by its pseudonym. That costs a digest for every value
+    /// that nothing is known of, so it is for those who have such facts.
+    pub fn know_pseudonyms(&mut self, digester: &Digester) {
+        self.hidden = Hidden(Some(digester.clone()));
+    }
+
     /// Declares that `name` is a fact about `attribute`; refuses a second source.
     pub fn declare(&mut self, attribute: &str, name: &str) -> Result<(), Name> {
         match self.sources.get(name) {
@@ -39,12 +61,22 @@ impl Facts {
 
     /// Forgets all facts about a value; says whether there were any.
     pub fn forget(&mut self, attribute: &str, value: &str) -> bool {
-        self.known.get_mut(attribute).is_some_and(|values| values.remove(value).is_some())
+        let hidden = self.pseudonym(attribute, value);
+        self.known.get_mut(attribute).is_some_and(|values| {
+            let had = hidden.is_some_and(|hidden| values.remove(&*hidden).is_some());
+            values.remove(value).is_some() || had
+        })
     }
 
     /// One fact about a value.
     pub fn about(&self, attribute: &str, value: &str, name: &str) -> Option<&Name> {
-        self.known.get(attribute)?.get(value)?.get(name)
+        let values = self.known.get(attribute)?;
+        let found = values.get(value).and_then(|facts| facts.get(name));
+        found.or_else(|| values.get(&*self.pseudonym(attribute, value)?)?.get(name))
+    }
+
+    fn pseudonym(&self, attribute: &str, value: &str) -> Option<String> {
+        self.hidden.0.as_ref().map(|digester| digester.pseudonym(attribute, value))
     }
 
     /// All facts about a value.
@@ -67,6 +99,9 @@ impl Facts {
     pub fn overlay(&mut self, other: &Self) -> Result<(), Name> {
         for (name, attribute) in &other.sources {
             self.declare(attribute, name)?;
+        }
+        if other.hidden.0.is_some() {
+            self.hidden = other.hidden.clone();
         }
         for (attribute, values) in &other.known {
             let mine = self.known.entry(attribute.clone()).or_default();

@@ -8,6 +8,8 @@
 mod acts;
 mod check;
 mod credit;
+#[cfg(feature = "records")]
+mod resume;
 mod settle;
 mod states;
 
@@ -34,6 +36,8 @@ use crate::store::Store;
 use crate::world::World;
 
 pub use acts::BlockOrder;
+#[cfg(feature = "records")]
+pub use resume::{ResumeError, Resumed};
 pub use settle::{Settle, Stub};
 pub use states::Observed;
 
@@ -146,10 +150,10 @@ impl<S> Engine<S> {
 
     /// Puts another catalog in force; state is kept, and the next decision uses it.
     pub fn reload(&self, catalog: Catalog) {
-        let revision = catalog.revision.clone();
+        let (revision, policies) = (catalog.revision.clone(), catalog.policies.len() as u32);
         let catalog = Arc::new(catalog);
         self.change(|world| Ok::<_, Refusal>(world.with_catalog(Arc::clone(&catalog)))).ok();
-        self.record(&Event::Catalog { revision: &revision });
+        self.record(&Event::Catalog { at: self.now(), revision: &revision, policies });
     }
 
     /// Overrides a policy's mode at once, or gives it back to the catalog.

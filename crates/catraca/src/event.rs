@@ -2,9 +2,11 @@
 //!
 //! Must not carry a private value in clear: parts are named as they may be shown.
 
-use catraca_core::cell::block::Origin;
+use catraca_core::cell::block::{Note, Origin};
 use catraca_core::credit::NotCredited;
 use catraca_core::decision::Decision;
+use catraca_core::digest::Key;
+use catraca_core::limit::BucketTerms;
 use catraca_core::time::Time;
 
 use crate::settlement::Settlement;
@@ -28,6 +30,10 @@ pub enum Event<'a> {
     Unblocked {
         /// The instant.
         at: Time,
+        /// The namespace.
+        namespace: &'a str,
+        /// The key of (namespace, policy, parts).
+        key: Key,
         /// The policy.
         policy: &'a str,
         /// Who.
@@ -37,6 +43,10 @@ pub enum Event<'a> {
     Reset {
         /// The instant.
         at: Time,
+        /// The namespace.
+        namespace: &'a str,
+        /// The key of (namespace, policy, parts).
+        key: Key,
         /// The policy.
         policy: &'a str,
         /// Who.
@@ -44,6 +54,8 @@ pub enum Event<'a> {
     },
     /// A ticket was settled for the first time.
     Settled(&'a Settlement),
+    /// A settle left a debt, or paid one back.
+    Owed(Owed),
     /// A credit was asked for.
     Credited {
         /// The event's name.
@@ -76,8 +88,12 @@ pub enum Event<'a> {
     },
     /// Another catalog is in force.
     Catalog {
+        /// The instant.
+        at: Time,
         /// Its revision.
         revision: &'a str,
+        /// How many policies it has.
+        policies: u32,
     },
 }
 
@@ -86,6 +102,10 @@ pub enum Event<'a> {
 pub struct Blocked {
     /// The instant.
     pub at: Time,
+    /// The namespace.
+    pub namespace: String,
+    /// The key of (namespace, policy, parts).
+    pub key: Key,
     /// The policy.
     pub policy: String,
     /// Who, as may be shown.
@@ -94,10 +114,29 @@ pub struct Blocked {
     pub until: Time,
     /// What started it.
     pub origin: Origin,
-    /// Why.
-    pub reason: Option<String>,
+    /// What operators and callers are told.
+    pub note: Note,
     /// Whether only shadow rows see it.
     pub shadow: bool,
+}
+
+/// What a bucket that may owe held after a settle, when it owed before or does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owed {
+    /// The instant.
+    pub at: Time,
+    /// The namespace.
+    pub namespace: String,
+    /// The key of (namespace, policy, parts).
+    pub key: Key,
+    /// The policy.
+    pub policy: String,
+    /// Who, as may be shown.
+    pub parts: Vec<(String, String)>,
+    /// Whole tokens; negative is debt.
+    pub balance: i64,
+    /// The bucket's terms.
+    pub terms: BucketTerms,
 }
 
 /// Whoever wants to hear events.

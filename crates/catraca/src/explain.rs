@@ -62,7 +62,8 @@ impl<S: Store> Engine<S> {
         let asked = world.asked(check.gate)?;
         let selected = world.selector().select(asked.policies, &check.subject)?;
         let now = self.now();
-        let listed = if check.lists { world.listed(&check.subject, now)? } else { None };
+        let listed =
+            if check.lists { world.listed(&check.subject, self.digester(), now)? } else { None };
         let list = listed.map(|(entry, passes)| {
             let decision = conclude::listed(&world.catalog, entry, passes, now);
             (decision.reason.as_str(), entry.reason.clone())

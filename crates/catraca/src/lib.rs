@@ -31,6 +31,8 @@ pub mod event;
 pub mod explain;
 pub mod load;
 pub mod memory;
+#[cfg(feature = "records")]
+pub mod records;
 pub mod settlement;
 pub mod shape;
 pub mod store;

@@ -3,12 +3,14 @@
 //!
 //! A decision loads it once and never waits for a writer. Must not be changed in place.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use catraca_core::address::Address;
 use catraca_core::catalog::{Catalog, Kind};
+use catraca_core::digest::Digester;
 use catraca_core::facts::Facts;
-use catraca_core::lists::{Candidate, Entry};
+use catraca_core::lists::{Candidate, Entry, Lists};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::select::{Selector, normalise};
@@ -23,6 +25,8 @@ pub(crate) struct World {
     pub stated: Facts,
     /// The catalog's facts with the stated ones laid over.
     pub facts: Facts,
+    /// Lists made at run time, whose private values are pseudonyms; they survive a new catalog.
+    pub lists: Arc<Lists>,
     /// Modes that an operator has overridden, by name, so that they survive a new catalog.
     pub overrides: Vec<(Name, Mode)>,
     /// The same by place in this catalog.
@@ -39,8 +43,9 @@ pub(crate) struct Asked<'w> {
 impl World {
     pub fn new(catalog: Arc<Catalog>) -> Self {
         let facts = catalog.facts.clone();
+        let (stated, lists) = (Facts::default(), Arc::default());
         let (overrides, modes) = (Vec::new(), Vec::new());
-        Self { catalog, stated: Facts::default(), facts, overrides, modes }
+        Self { catalog, stated, facts, lists, overrides, modes }
     }
 
     /// The same facts and overrides over another catalog; a stated fact whose name the new catalog
@@ -55,8 +60,7 @@ impl World {
                 Facts::default()
             }
         };
-        let mut next =
-            Self { catalog, stated, facts, overrides: self.overrides.clone(), modes: Vec::new() };
+        let mut next = Self { catalog, stated, facts, modes: Vec::new(), ..self.clone() };
         next.place_modes();
         next
     }
@@ -91,13 +95,19 @@ impl World {
         }
     }
 
+    /// Whether no list has an entry.
+    pub fn lists_nobody(&self) -> bool {
+        self.catalog.lists.is_empty() && self.lists.is_empty()
+    }
+
     /// The list entry that decides for a subject, and whether it lets pass.
     pub fn listed(
         &self,
         subject: &Subject<'_>,
+        digester: &Digester,
         now: Time,
     ) -> Result<Option<(&Entry, bool)>, Refusal> {
-        if self.catalog.lists.is_empty() {
+        if self.lists_nobody() {
             return Ok(None);
         }
         let mut addresses = Vec::new();
@@ -108,9 +118,30 @@ impl World {
             }
             normal.push((*name, normalise(&self.catalog, name, raw)?));
         }
-        let attributes: Vec<(&str, &str)> = normal.iter().map(|(n, v)| (*n, &**v)).collect();
-        let who = Candidate { addresses: &addresses, attributes: &attributes };
-        let allowed = self.catalog.lists.allowed(&who, now).map(|entry| (entry, true));
-        Ok(allowed.or_else(|| self.catalog.lists.blocked(&who, now).map(|entry| (entry, false))))
+        let found = found_in(&self.catalog.lists, &addresses, &normal, now);
+        if self.lists.is_empty() {
+            return Ok(found);
+        }
+        for (name, value) in &mut normal {
+            if self.catalog.is_private(name) {
+                *value = digester.pseudonym(name, value).into();
+            }
+        }
+        let made = found_in(&self.lists, &addresses, &normal, now);
+        // Letting pass comes first; of two refusals the one that ends last is told.
+        let rank = |found: &(&Entry, bool)| (found.1, found.0.end());
+        Ok(found.into_iter().chain(made).max_by_key(rank))
     }
+}
+
+fn found_in<'l>(
+    lists: &'l Lists,
+    addresses: &[Address],
+    normal: &[(&str, Cow<'_, str>)],
+    now: Time,
+) -> Option<(&'l Entry, bool)> {
+    let attributes: Vec<(&str, &str)> = normal.iter().map(|(n, v)| (*n, &**v)).collect();
+    let who = Candidate { addresses, attributes: &attributes };
+    let allowed = lists.allowed(&who, now).map(|entry| (entry, true));
+    allowed.or_else(|| lists.blocked(&who, now).map(|entry| (entry, false)))
 }

@@ -57,15 +57,17 @@ impl<S: Store> Engine<S> {
         keys: Vec<NamedKey>,
         standing: Vec<Standing>,
     ) -> Vec<BlockedKey> {
-        let all = keys.into_iter().zip(standing).map(|((_, parts), standing)| {
+        let all = keys.into_iter().zip(standing).map(|((key, parts), standing)| {
             let (until, origin) = (standing.until, standing.origin);
             self.record(&Event::Blocked(Blocked {
                 at: self.clock.now(),
+                namespace: order.namespace.to_owned(),
+                key,
                 policy: order.policy.to_owned(),
                 parts: parts.clone(),
                 until,
                 origin: Origin::Operator,
-                reason: order.reason.map(str::to_owned),
+                note: operator_act(order).note,
                 shadow: false,
             }));
             BlockedKey { parts, until, origin, changed: standing.changed }
@@ -87,8 +89,9 @@ impl<S: Store> Engine<S> {
             return Err(StoreError::odd_reply().into());
         };
         let any = stood.contains(&true);
-        for ((_, parts), _) in keys.into_iter().zip(stood).filter(|(_, stood)| *stood) {
-            self.record(&Event::Unblocked { at: self.clock.now(), policy, parts });
+        for ((key, parts), _) in keys.into_iter().zip(stood).filter(|(_, stood)| *stood) {
+            let at = self.clock.now();
+            self.record(&Event::Unblocked { at, namespace, key, policy, parts });
         }
         Ok(any)
     }
@@ -99,8 +102,9 @@ impl<S: Store> Engine<S> {
         let keys = self.keys(&world, namespace, policy, subject)?;
         let batch = Batch::Reset(keys.iter().map(|(key, _)| *key).collect());
         self.store.apply(&batch, When::Store)?;
-        for (_, parts) in keys {
-            self.record(&Event::Reset { at: self.clock.now(), policy, parts });
+        for (key, parts) in keys {
+            let at = self.clock.now();
+            self.record(&Event::Reset { at, namespace, key, policy, parts });
         }
         Ok(())
     }

@@ -53,11 +53,11 @@ impl<S: Store> Engine<S> {
 
     /// A list decides the whole gate before any policy is looked at.
     fn by_list(&self, world: &World, check: &Check<'_>) -> Result<Option<Decision>, Error> {
-        if !check.lists || world.catalog.lists.is_empty() {
+        if !check.lists || world.lists_nobody() {
             return Ok(None);
         }
         let now = self.clock.now();
-        let entry = world.listed(&check.subject, now)?;
+        let entry = world.listed(&check.subject, &self.digester, now)?;
         Ok(entry.map(|(entry, passes)| listed(&world.catalog, entry, passes, now)))
     }
 
@@ -81,7 +81,7 @@ impl<S: Store> Engine<S> {
             self.note_unlisted(check.gate);
         }
         if self.listener.is_some() {
-            self.record_blocks(world, &plan, reply);
+            self.record_blocks(world, check.namespace, &plan, reply);
             self.record_low_water(world, &plan, decision);
         }
         if let Some(body) = plan.body.filter(|_| reply.passed) {
@@ -93,17 +93,27 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    fn record_blocks(&self, world: &World, plan: &Plan<'_, '_>, reply: &CheckReply) {
-        let rows = plan.rows.iter().filter(|row| row.terms.is_some()).zip(&reply.rows);
-        for (row, answer) in rows.filter(|(_, answer)| answer.started) {
+    fn record_blocks(
+        &self,
+        world: &World,
+        namespace: &str,
+        plan: &Plan<'_, '_>,
+        reply: &CheckReply,
+    ) {
+        let Batch::Check(asked) = &plan.batch else { return };
+        let rows = plan.rows.iter().filter(|row| row.terms.is_some());
+        let rows = rows.zip(&asked.rows).zip(&reply.rows);
+        for ((row, asked), answer) in rows.filter(|(_, answer)| answer.started) {
             let Some(block) = &answer.block else { continue };
             self.record(&Event::Blocked(Blocked {
                 at: answer.at,
+                namespace: namespace.to_owned(),
+                key: asked.key,
                 policy: world.catalog.policy(row.policy).name.to_string(),
                 parts: catraca_core::plan::named(&world.catalog, &self.digester, &row.parts),
                 until: block.until,
                 origin: block.origin,
-                reason: block.note.reason.as_ref().map(ToString::to_string),
+                note: block.note.clone(),
                 shadow: row.mode == Mode::Shadow,
             }));
         }

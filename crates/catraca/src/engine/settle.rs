@@ -1,9 +1,10 @@
 //! Settling: the outcome turns the reservation into the real cost, and may ban.
 
-use catraca_core::batch::{Batch, Recalled, Reply, RowSettled, SettleReply};
-use catraca_core::cell::block::Origin;
+use catraca_core::batch::{Batch, Recalled, Reply, RowSettled, SettleReply, SettleRow};
+use catraca_core::cell::block::{Note, Origin};
 use catraca_core::conclude::render;
 use catraca_core::credit::owns;
+use catraca_core::limit::Limit;
 use catraca_core::outcome::Outcome;
 use catraca_core::plan::Scope;
 use catraca_core::policy::Policy;
@@ -16,7 +17,7 @@ use catraca_core::time::Time;
 
 use super::Engine;
 use crate::error::Error;
-use crate::event::{Blocked, Event};
+use crate::event::{Blocked, Event, Owed};
 use crate::settlement::{Settled, SettledRow, Settlement};
 use crate::store::{Store, StoreError, When};
 use crate::world::World;
@@ -49,6 +50,23 @@ impl<'a> Settle<'a> {
     }
 }
 
+/// A settle on its way to the events.
+struct Settling<'a> {
+    namespace: &'a str,
+    ticket: &'a Ticket,
+    plan: &'a SettlePlan,
+}
+
+/// One row of it.
+struct SettlingRow<'a> {
+    namespace: &'a str,
+    policy: &'a Policy,
+    row: &'a TicketRow,
+    asked: &'a SettleRow,
+    done: &'a RowSettled,
+    at: Time,
+}
+
 impl<S: Store> Engine<S> {
     /// Applies the outcome of an admitted check, once.
     pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
@@ -60,7 +78,8 @@ impl<S: Store> Engine<S> {
         let reply = self.apply_settle(&plan)?;
         let settlement = settlement(&world, &ticket, &reply);
         if settlement.state == Settled::Applied {
-            self.after_settle(&world, &ticket, &plan, &reply, &settlement);
+            let settling = Settling { namespace: call.namespace, ticket: &ticket, plan: &plan };
+            self.after_settle(&world, &settling, &reply, &settlement);
         }
         Ok(settlement)
     }
@@ -135,19 +154,20 @@ impl<S: Store> Engine<S> {
     fn after_settle(
         &self,
         world: &World,
-        ticket: &Ticket,
-        plan: &SettlePlan,
+        settling: &Settling<'_>,
         reply: &SettleReply,
         settlement: &Settlement,
     ) {
+        let Settling { namespace, ticket, plan } = *settling;
         if plan.failed > 0 {
             self.record(&Event::ConditionsFailed { count: plan.failed });
         }
         let SettleReply::Settled { now, rows, .. } = reply else { return };
-        for ((id, place), done) in plan.rows.iter().zip(rows) {
-            let policy = world.catalog.policy(*id);
-            let row = &ticket.body.rows[*place];
-            self.record_block(policy, row, done, *now);
+        for (((id, place), asked), done) in plan.rows.iter().zip(&plan.batch.rows).zip(rows) {
+            let (policy, row) = (world.catalog.policy(*id), &ticket.body.rows[*place]);
+            let settled = SettlingRow { namespace, policy, row, asked, done, at: *now };
+            self.record_block(&settled);
+            self.record_debt(&settled);
             self.record_sinking(policy, row, done, *now);
             if done.started == Some(Origin::Ban) {
                 self.count_ban(policy, *now);
@@ -156,18 +176,40 @@ impl<S: Store> Engine<S> {
         self.record(&Event::Settled(settlement));
     }
 
-    fn record_block(&self, policy: &Policy, row: &TicketRow, done: &RowSettled, at: Time) {
+    fn record_block(&self, settled: &SettlingRow<'_>) {
+        let SettlingRow { namespace, policy, row, asked, done, at } = *settled;
         let Some(origin) = done.started else { return };
-        let ban = done.rule.and_then(|rule| policy.bans.get(usize::from(rule)));
         self.record(&Event::Blocked(Blocked {
             at,
+            namespace: namespace.to_owned(),
+            key: asked.key,
             policy: policy.name.to_string(),
             parts: row.parts.clone(),
             until: done.blocked_until.unwrap_or(at),
             origin,
-            reason: ban.map(|ban| ban.reason.to_string()),
-            shadow: row.shadow,
+            note: note_of(asked, done),
+            shadow: asked.shadow,
         }));
+    }
+
+    fn record_debt(&self, settled: &SettlingRow<'_>) {
+        let SettlingRow { namespace, policy, row, asked, done, at } = *settled;
+        let (Limit::Bucket(terms), Some(after), true) = (&asked.limit, done.free, asked.debt)
+        else {
+            return;
+        };
+        let before = after + done.charged - asked.held;
+        if after.min(before) < 0 {
+            self.record(&Event::Owed(Owed {
+                at,
+                namespace: namespace.to_owned(),
+                key: asked.key,
+                policy: policy.name.to_string(),
+                parts: row.parts.clone(),
+                balance: after,
+                terms: *terms,
+            }));
+        }
     }
 
     /// The price may take the balance across the mark that the check left it above.
@@ -189,6 +231,16 @@ impl<S: Store> Engine<S> {
             self.record(&Event::Storm { at: now, policy: &policy.name });
         }
     }
+}
+
+/// What the rule that banned tells; the watched ratio comes after the rules.
+fn note_of(asked: &SettleRow, done: &RowSettled) -> Note {
+    let Some(rule) = done.rule.filter(|_| done.started == Some(Origin::Ban)) else {
+        return Note::default();
+    };
+    let ban = asked.bans.iter().find(|ban| ban.rule == rule).map(|ban| &ban.act);
+    let act = ban.or_else(|| asked.watch.as_ref().map(|watch| &watch.act));
+    act.map(|act| act.note.clone()).unwrap_or_default()
 }
 
 fn ticket_from(recalled: &Recalled) -> Option<Ticket> {

@@ -1,0 +1,232 @@
+//! Resuming: what the records say is in force again before the first answer.
+//!
+//! Everything goes through the store's own language, so that any store can be resumed, and a block
+//! that a snapshot brought back already keeps its level. Must not shorten a block but by a release
+//! that was recorded.
+
+use std::sync::Arc;
+
+use catraca_core::batch::{Batch, BlockRow, ReconcileRow, Reply};
+use catraca_core::cell::block::Act;
+use catraca_core::digest::Key;
+use catraca_core::facts::Facts;
+use catraca_core::limit::Penalty;
+use catraca_core::lists::{Entry, Lists};
+use catraca_core::policy::Mode;
+use catraca_core::refusal::Refusal;
+use catraca_core::time::Time;
+
+use super::Engine;
+use crate::error::Error;
+use crate::records::{
+    About, ListName, Records, RecordsError, Standing, StandingBlock, StandingDebt, known_as,
+};
+use crate::store::{Store, StoreError, When};
+use crate::world::World;
+
+/// Keys in one batch: one lock per shard for many of them.
+const BATCH: usize = 256;
+
+/// What was put in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resumed {
+    /// Blocks.
+    pub blocks: u64,
+    /// Blocks that the store has no room for: worth an alarm.
+    pub blocks_left_out: u64,
+    /// Keys that an operator had freed.
+    pub freed: u64,
+    /// Entries of both lists.
+    pub lists: u64,
+    /// Facts.
+    pub facts: u64,
+    /// Facts that the catalog no longer has a place for.
+    pub facts_left_out: u64,
+    /// Overridden modes.
+    pub modes: u64,
+    /// Debts.
+    pub debts: u64,
+}
+
+/// Why the records were not put in force. The engine must not answer then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The records could not be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// The store did not take them.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl<S: Store> Engine<S> {
+    /// Puts in force what the records say; call it before the first check. `snapshot` is when the
+    /// snapshot that the store was restored from was begun, if there was one.
+    pub fn resume(
+        &self,
+        records: &Records,
+        snapshot: Option<Time>,
+    ) -> Result<Resumed, ResumeError> {
+        let (now, since) = (self.clock.now(), snapshot.unwrap_or(Time::ZERO));
+        let mut resuming = Resuming::new(self, now, since);
+        let mut failed = None;
+        records.standing(now, since, |standing| {
+            if failed.is_none() {
+                failed = resuming.take(standing).err();
+            }
+        })?;
+        failed.map_or(Ok(()), Err)?;
+        Ok(resuming.finish()?)
+    }
+
+    /// Puts these run-time lists in force in place of the ones before. Values of private attributes
+    /// are given as pseudonyms, which is how the records keep them.
+    pub fn set_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) {
+        let lists = Arc::new(Lists::new(allow, block));
+        let changed = self
+            .change(|world| Ok::<_, Refusal>(World { lists: Arc::clone(&lists), ..world.clone() }));
+        debug_assert!(changed.is_ok(), "nothing in it can be refused");
+    }
+
+    /// The names under which the records know a real value: ask for these, and a private value is
+    /// found without ever being kept.
+    pub fn known_as(&self, attribute: &str, raw: &str) -> Result<Vec<About>, Refusal> {
+        known_as(&self.world().catalog, self.digester(), attribute, raw)
+    }
+}
+
+impl<S> Engine<S> {
+    /// Puts facts and modes in force; says how many facts the catalog has no place for.
+    fn restate(&self, stated: Facts, modes: Vec<(String, Mode)>, count: u64) -> u64 {
+        let mut left_out = 0;
+        let changed = self.change(|world| {
+            let mut next = World { stated, ..world.clone() };
+            next = next.with_catalog(Arc::clone(&world.catalog));
+            left_out = if count > 0 && next.stated == Facts::default() { count } else { 0 };
+            for (policy, mode) in modes {
+                next = next.with_mode(&policy, Some(mode));
+            }
+            Ok::<_, Refusal>(next)
+        });
+        debug_assert!(changed.is_ok(), "nothing in it can be refused");
+        left_out
+    }
+}
+
+struct Resuming<'e, S> {
+    engine: &'e Engine<S>,
+    now: Time,
+    since: Time,
+    blocks: Vec<BlockRow>,
+    freed: Vec<Key>,
+    allow: Vec<Entry>,
+    block: Vec<Entry>,
+    facts: Facts,
+    modes: Vec<(String, Mode)>,
+    done: Resumed,
+}
+
+impl<'e, S: Store> Resuming<'e, S> {
+    fn new(engine: &'e Engine<S>, now: Time, since: Time) -> Self {
+        Self {
+            engine,
+            now,
+            since,
+            blocks: Vec::new(),
+            freed: Vec::new(),
+            allow: Vec::new(),
+            block: Vec::new(),
+            facts: Facts::default(),
+            modes: Vec::new(),
+            done: Resumed::default(),
+        }
+    }
+
+    fn take(&mut self, standing: Standing) -> Result<(), Error> {
+        match standing {
+            Standing::Block(block) => self.block(block)?,
+            // Freed keys come before blocks: one that was blocked again must stay so.
+            Standing::Free(key) => self.free(key)?,
+            Standing::List(ListName::Allow, entry) => self.allow.push(entry),
+            Standing::List(ListName::Block, entry) => self.block.push(entry),
+            Standing::Fact(about, name, fact) => self.fact(&about, &name, &fact),
+            Standing::Mode(policy, mode) => {
+                self.modes.push((policy, mode));
+                self.done.modes += 1;
+            }
+            Standing::Debt(debt) => self.debt(&debt)?,
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: StandingBlock) -> Result<(), Error> {
+        let penalty = Penalty::fixed(block.until.since(self.now));
+        let act = Act { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
+        self.blocks.push(BlockRow { key: block.key, act });
+        self.done.blocks += 1;
+        if self.blocks.len() == BATCH { self.apply_blocks() } else { Ok(()) }
+    }
+
+    fn free(&mut self, key: Key) -> Result<(), Error> {
+        self.freed.push(key);
+        self.done.freed += 1;
+        if self.freed.len() == BATCH { self.apply_freed() } else { Ok(()) }
+    }
+
+    /// What was kept is normalised, or a pseudonym: neither may be normalised again.
+    fn fact(&mut self, about: &About, name: &str, fact: &str) {
+        match self.facts.state((&about.attribute, &about.value), name, fact) {
+            Ok(()) => self.done.facts += 1,
+            Err(_) => self.done.facts_left_out += 1,
+        }
+    }
+
+    /// What the snapshot knows is newer than a debt from before it.
+    fn debt(&mut self, debt: &StandingDebt) -> Result<(), Error> {
+        if debt.at < self.since {
+            return Ok(());
+        }
+        let (available, observed_at) = (debt.balance, debt.at);
+        let row = ReconcileRow { key: debt.key, terms: debt.terms, available, observed_at };
+        self.apply(Batch::Reconcile(vec![row]))?;
+        self.done.debts += 1;
+        Ok(())
+    }
+
+    fn apply_blocks(&mut self) -> Result<(), Error> {
+        self.apply_freed()?;
+        let rows = std::mem::replace(&mut self.blocks, Vec::with_capacity(BATCH));
+        let wanted: Vec<Time> =
+            rows.iter().map(|row| self.now.after(row.act.penalty.length(0))).collect();
+        let Reply::Block(standing) = self.apply(Batch::Block(rows))? else {
+            return Err(StoreError::odd_reply().into());
+        };
+        let short = standing.iter().zip(wanted).filter(|(block, wanted)| block.until < *wanted);
+        self.done.blocks_left_out += short.count() as u64;
+        Ok(())
+    }
+
+    fn apply_freed(&mut self) -> Result<(), Error> {
+        let keys = std::mem::take(&mut self.freed);
+        self.apply(Batch::Unblock(keys))?;
+        Ok(())
+    }
+
+    /// At the instant that the records were asked about, so that every end is exact.
+    fn apply(&self, batch: Batch) -> Result<Reply, Error> {
+        Ok(self.engine.store.apply(&batch, When::At(self.now))?)
+    }
+
+    fn finish(mut self) -> Result<Resumed, Error> {
+        self.apply_blocks()?;
+        self.done.lists = (self.allow.len() + self.block.len()) as u64;
+        self.engine.set_lists(self.allow, self.block);
+        if self.done.facts > 0 {
+            self.facts.know_pseudonyms(&self.engine.digester);
+        }
+        let (facts, modes) = (self.facts, self.modes);
+        self.done.facts_left_out += self.engine.restate(facts, modes, self.done.facts);
+        Ok(self.done)
+    }
+}

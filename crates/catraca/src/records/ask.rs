@@ -1,0 +1,137 @@
+//! Questions to the records, and the errands that the writer runs for them.
+//!
+//! Reads have a connection of their own and never wait for a write. Must not be called on a
+//! decision's way: these wait for the disk.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use catraca_core::time::Time;
+
+use super::Records;
+use super::error::{RecordsError, WriteError};
+use super::port::{Purged, Writes};
+use super::privacy::{Erased, Exported};
+use super::record::About;
+use super::row::{
+    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, Page, RevisionRow, Standing,
+    TopBlocked, Totals,
+};
+
+impl Records {
+    /// Calls `visit` with everything in force: blocks, lists, facts, modes and debts, and with the
+    /// keys that were freed since `since`, which is when the store's snapshot was begun.
+    pub fn standing(
+        &self,
+        now: Time,
+        since: Time,
+        mut visit: impl FnMut(Standing),
+    ) -> Result<(), RecordsError> {
+        self.reads.standing(now, since, &mut visit)
+    }
+
+    /// Blocks that stand, newest first.
+    pub fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError> {
+        self.reads.blocks(query, now)
+    }
+
+    /// The block of an id, whether it stands or not.
+    pub fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError> {
+        self.reads.block(id)
+    }
+
+    /// The acts of one block, oldest first.
+    pub fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError> {
+        self.reads.history(id)
+    }
+
+    /// Audited acts, newest first.
+    pub fn audit(&self, query: &AuditQuery) -> Result<Page<AuditRow, i64>, RecordsError> {
+        self.reads.audit(query)
+    }
+
+    /// Catalogs that were in force, newest first.
+    pub fn revisions(&self, limit: u32) -> Result<Vec<RevisionRow>, RecordsError> {
+        self.reads.revisions(limit)
+    }
+
+    /// Decisions by policy, one per row, from the minute of `from` to before that of `to`.
+    pub fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
+        self.reads.policies(from, to)
+    }
+
+    /// Decisions by action, one per decision, most first.
+    pub fn actions(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
+        self.reads.actions(from, to)
+    }
+
+    /// Who was blocked most often since `from`, most first.
+    pub fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, RecordsError> {
+        self.reads.top_blocked(from, limit)
+    }
+
+    /// All that is known of a subject, by the names of [`super::known_as`].
+    pub fn export(&self, about: &[About]) -> Result<Exported, RecordsError> {
+        self.reads.export(about)
+    }
+
+    /// Deletes what is known of a subject, by the names of [`super::known_as`], and from the files
+    /// too. What still protects somebody is kept and counted. Counters in the store are digests
+    /// that lapse with their window.
+    pub fn erase(&self, about: &[About], now: Time) -> Result<Erased, RecordsError> {
+        let about = about.to_vec();
+        self.errand(move |database| {
+            let erased = database.erase(&about, now)?;
+            database.scrub()?;
+            Ok(erased)
+        })
+    }
+
+    /// Deletes what is over its time.
+    pub fn purge(&self, now: Time) -> Result<Purged, RecordsError> {
+        let (retention, mut all) = (self.options.retention, Purged::default());
+        loop {
+            // One bounded errand after the other, so that blocks are not kept waiting.
+            let some = self.errand(move |database| database.purge(now, &retention))?;
+            if some.is_empty() {
+                self.errand(|database| database.scrub())?;
+                return Ok(all);
+            }
+            all.add(some);
+        }
+    }
+
+    /// Writes a copy to a file, which appears whole or not at all, while work goes on.
+    pub fn backup(&self, to: &Path) -> Result<(), RecordsError> {
+        self.reads.backup(to)
+    }
+
+    /// Looks at every page; says what is wrong, which is nothing for sound records.
+    pub fn verify(&self) -> Result<Vec<String>, RecordsError> {
+        self.reads.verify()
+    }
+
+    /// Waits until everything that was submitted is written, and the tally too.
+    pub fn flush(&self) -> Result<(), RecordsError> {
+        let counts = self.tally.take();
+        if !counts.is_empty() {
+            let record = super::Record::automatic(Time::ZERO, super::Deed::Count(counts));
+            self.queue.submit(vec![record], None);
+        }
+        self.errand(|_| Ok(()))
+    }
+
+    fn errand<R: Send + 'static>(
+        &self,
+        errand: impl FnOnce(&mut dyn Writes) -> Result<R, WriteError> + Send + 'static,
+    ) -> Result<R, RecordsError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.queue.send(Box::new(move |database| {
+            // Whoever asked may have stopped listening.
+            let _ = sender.send(errand(database));
+        }));
+        let ended = || RecordsError("the records were closed".to_owned());
+        let answer = receiver.recv().map_err(|_| ended())?;
+        answer.map_err(|error| RecordsError(error.to_string()))
+    }
+}

@@ -1,0 +1,56 @@
+//! Export and erasure by identifier, and the names under which values are kept.
+//!
+//! Must not keep or return a private value: what goes in is a real value, what comes out are
+//! pseudonyms.
+
+use catraca_core::catalog::Catalog;
+use catraca_core::digest::Digester;
+use catraca_core::refusal::Refusal;
+use catraca_core::select::normalise;
+
+use super::record::About;
+use super::row::{AuditRow, BlockRow, HistoryRow};
+
+/// The names under which a real value may be found: as the catalog has it now first, then as it
+/// would have been had the attribute been private, or not.
+pub fn known_as(
+    catalog: &Catalog,
+    digester: &Digester,
+    attribute: &str,
+    raw: &str,
+) -> Result<Vec<About>, Refusal> {
+    let clear = normalise(catalog, attribute, raw)?.to_string();
+    let hidden = digester.pseudonym(attribute, &clear);
+    let values = if catalog.is_private(attribute) { [hidden, clear] } else { [clear, hidden] };
+    Ok(values.map(|value| About { attribute: attribute.to_owned(), value }).into())
+}
+
+/// All that is known of a subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Its blocks, standing or ended, each with its history.
+    pub blocks: Vec<(BlockRow, Vec<HistoryRow>)>,
+    /// Its entries in lists: the list, the reason, the end in microseconds.
+    pub lists: Vec<(String, Option<String>, Option<i64>)>,
+    /// What was stated about it.
+    pub facts: Vec<(String, String)>,
+    /// What operators did about it.
+    pub audit: Vec<AuditRow>,
+}
+
+/// What an erasure did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Ended blocks that are gone with their history.
+    pub blocks: u64,
+    /// Facts that are gone; the engine must forget them too.
+    pub facts: u64,
+    /// Audited acts whose target is no longer named.
+    pub audit: u64,
+    /// Blocks that still stand, and are kept until they end.
+    pub retained_blocks: u64,
+    /// Entries of lists that still stand, and are kept until they are removed.
+    pub retained_lists: u64,
+    /// Debts that are not paid back, and are kept until they are.
+    pub retained_debts: u64,
+}

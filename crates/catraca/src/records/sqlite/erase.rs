@@ -1,0 +1,136 @@
+//! Export and erasure of one subject, by the names it is kept under.
+//!
+//! Must not free anybody: a block, a list entry or a debt that stands is kept and counted.
+
+use catraca_core::time::Time;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params, params_from_iter};
+
+use super::read::{BLOCK, audit_row, block_row, history, subjects_about};
+use crate::records::error::{RecordsError, WriteError};
+use crate::records::privacy::{Erased, Exported};
+use crate::records::record::About;
+
+pub(super) fn export(
+    connection: &mut Connection,
+    about: &[About],
+) -> Result<Exported, RecordsError> {
+    let transaction = connection.transaction()?;
+    let mut exported = Exported::default();
+    for subject in subjects(&transaction, about)? {
+        let mut statement = transaction.prepare_cached(&format!("{BLOCK} WHERE b.subject = ?1"))?;
+        let mut rows = statement.query([subject])?;
+        while let Some(row) = rows.next()? {
+            exported.blocks.push((block_row(row)?, history(&transaction, subject)?));
+        }
+        exported.audit.extend(rows_of(&transaction, AUDIT_OF_SUBJECT, params![subject])?);
+    }
+    for About { attribute, value } in about {
+        let name = format!("{attribute}={value}");
+        exported.audit.extend(rows_of(&transaction, AUDIT_ABOUT, params![name])?);
+        exported.lists.extend(entries(&transaction, attribute, value)?);
+        exported.facts.extend(facts(&transaction, attribute, value)?);
+    }
+    Ok(exported)
+}
+
+const AUDIT_OF_SUBJECT: &str =
+    "SELECT id, at, by, act, target, why, before, after FROM audit WHERE subject = ?1 ORDER BY id";
+const AUDIT_ABOUT: &str =
+    "SELECT id, at, by, act, target, why, before, after FROM audit WHERE about = ?1 ORDER BY id";
+
+fn rows_of(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<crate::records::row::AuditRow>, RecordsError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, audit_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+type Listed = (String, Option<String>, Option<i64>);
+
+/// An address may be listed as a range of its own.
+fn entries(connection: &Connection, attribute: &str, value: &str) -> rusqlite::Result<Vec<Listed>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT list, reason, until FROM lists
+         WHERE value = ?2 AND (attribute = ?1 OR (attribute = '' AND ?1 = 'ip')) ORDER BY id",
+    )?;
+    let rows = statement
+        .query_map([attribute, value], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    rows.collect()
+}
+
+fn facts(
+    connection: &Connection,
+    attribute: &str,
+    value: &str,
+) -> rusqlite::Result<Vec<(String, String)>> {
+    let sql = "SELECT name, fact FROM facts WHERE attribute = ?1 AND value = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([attribute, value], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn subjects(connection: &Connection, about: &[About]) -> rusqlite::Result<Vec<i64>> {
+    if about.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (sql, values): (String, Vec<Value>) = subjects_about(about);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+    rows.collect()
+}
+
+pub(super) fn erase(
+    connection: &mut Connection,
+    about: &[About],
+    now: Time,
+) -> Result<Erased, WriteError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut erased = Erased::default();
+    for subject in subjects(&transaction, about)? {
+        erase_subject(&transaction, subject, now, &mut erased)?;
+    }
+    for About { attribute, value } in about {
+        let listed = entries(&transaction, attribute, value)?;
+        let stands = |entry: &&Listed| entry.2.is_none_or(|until| until > now.micros());
+        erased.retained_lists += listed.iter().filter(stands).count() as u64;
+        let run = |sql: &str| transaction.execute(sql, [attribute, value]);
+        erased.facts += run("DELETE FROM facts WHERE attribute = ?1 AND value = ?2")? as u64;
+        erased.audit += run(UNNAME_ABOUT)? as u64;
+    }
+    transaction.commit()?;
+    Ok(erased)
+}
+
+const UNNAME_ABOUT: &str = "UPDATE audit SET target = '(erased)', before = NULL, after = NULL,
+    about = NULL WHERE about = ?1 || '=' || ?2
+    AND NOT EXISTS (SELECT 1 FROM lists WHERE attribute = ?1 AND value = ?2)";
+
+fn erase_subject(
+    transaction: &Transaction<'_>,
+    subject: i64,
+    now: Time,
+    erased: &mut Erased,
+) -> Result<(), WriteError> {
+    let count = |sql: &str, values: &[i64]| {
+        transaction.query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
+    };
+    let blocked = "SELECT count(*) FROM blocks WHERE subject = ?1 AND until > ?2";
+    let owed = "SELECT count(*) FROM debts WHERE subject = ?1";
+    let (blocked, owed) = (count(blocked, &[subject, now.micros()])?, count(owed, &[subject])?);
+    erased.retained_blocks += blocked as u64;
+    erased.retained_debts += owed as u64;
+    if blocked + owed > 0 {
+        return Ok(());
+    }
+    erased.blocks += count("SELECT count(*) FROM blocks WHERE subject = ?1", &[subject])? as u64;
+    let unname = "UPDATE audit SET target = '(erased)', before = NULL, after = NULL, why = NULL,
+                  subject = NULL WHERE subject = ?1";
+    erased.audit += transaction.execute(unname, [subject])? as u64;
+    // Parts, block and history go with it.
+    transaction.execute("DELETE FROM subjects WHERE id = ?1", [subject])?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Retention: what is over its time goes, a bounded number of rows at a time.
+//!
+//! Must not delete what is still in force, however old.
+
+use catraca_core::time::{Span, Time};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::records::error::WriteError;
+use crate::records::port::{Purged, Retention};
+
+/// Rows of one class in one transaction.
+const ROWS: i64 = 1_000;
+
+pub(super) fn purge(
+    connection: &mut Connection,
+    now: Time,
+    keep: &Retention,
+) -> Result<Purged, WriteError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let ended = before(now, keep.history);
+    delete(&transaction, PAID, now.micros())?;
+    let purged = Purged {
+        history: delete(&transaction, HISTORY, ended)?,
+        blocks: delete(&transaction, BLOCKS, ended)?,
+        lists: delete(&transaction, LISTS, ended)?,
+        audit: delete(&transaction, AUDIT, before(now, keep.audit))?
+            + delete(&transaction, REVISIONS, before(now, keep.audit))?,
+        counts: delete(&transaction, COUNTS, before(now, keep.counts) / MICROS_PER_MINUTE)?,
+        subjects: delete(&transaction, SUBJECTS, 0)?,
+    };
+    transaction.commit()?;
+    Ok(purged)
+}
+
+const MICROS_PER_MINUTE: i64 = 60_000_000;
+
+/// The history of a block that stands is kept, so that its reason can be told.
+const HISTORY: &str = "DELETE FROM history WHERE id IN (
+    SELECT h.id FROM history AS h LEFT JOIN blocks AS b ON b.subject = h.subject
+    WHERE h.at < ?1 AND coalesce(b.until, 0) < ?1 LIMIT ?2)";
+const BLOCKS: &str = "DELETE FROM blocks WHERE subject IN (
+    SELECT subject FROM blocks WHERE until < ?1 AND touched < ?1 LIMIT ?2)";
+const LISTS: &str = "DELETE FROM lists WHERE id IN (
+    SELECT id FROM lists WHERE until < ?1 LIMIT ?2)";
+const AUDIT: &str = "DELETE FROM audit WHERE id IN (
+    SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)";
+/// The catalog in force stays.
+const REVISIONS: &str = "DELETE FROM revisions WHERE id IN (
+    SELECT id FROM revisions WHERE at < ?1
+    AND id < (SELECT max(id) FROM revisions) LIMIT ?2)";
+const COUNTS: &str = "DELETE FROM counts WHERE (minute, namespace, action, policy) IN (
+    SELECT minute, namespace, action, policy FROM counts WHERE minute < ?1 LIMIT ?2)";
+/// A debt that the refill alone has paid back.
+const PAID: &str = "DELETE FROM debts WHERE subject IN (
+    SELECT subject FROM debts WHERE at + (size - balance) * period / tokens < ?1 LIMIT ?2)";
+const SUBJECTS: &str = "DELETE FROM subjects WHERE id IN (
+    SELECT s.id FROM subjects AS s
+    WHERE ?1 = 0 AND NOT EXISTS (SELECT 1 FROM blocks WHERE subject = s.id)
+      AND NOT EXISTS (SELECT 1 FROM history WHERE subject = s.id)
+      AND NOT EXISTS (SELECT 1 FROM debts WHERE subject = s.id) LIMIT ?2)";
+
+fn before(now: Time, span: Span) -> i64 {
+    now.before(span).micros()
+}
+
+fn delete(transaction: &Transaction<'_>, sql: &str, bound: i64) -> Result<u64, WriteError> {
+    Ok(transaction.prepare_cached(sql)?.execute([bound, ROWS])? as u64)
+}

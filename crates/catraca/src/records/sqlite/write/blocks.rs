@@ -1,0 +1,192 @@
+//! Writing blocks, their history and debts.
+//!
+//! Must not shorten a block but by a release, nor leave an act out of the history.
+
+use catraca_core::cell::block::Origin;
+use rusqlite::{OptionalExtension, params};
+use serde_json::json;
+
+use super::{Done, Scribe, Trail, shown};
+use crate::records::record::{Blocking, Debt, Who, origin_word};
+
+/// What is known of a block.
+struct Known {
+    until: i64,
+    touched: i64,
+    shadow: bool,
+}
+
+/// One line of a block's history.
+struct Step<'a> {
+    act: &'a str,
+    until: i64,
+    origin: Origin,
+    reason: Option<&'a str>,
+    shadow: bool,
+}
+
+impl Scribe<'_> {
+    pub(super) fn block(&self, blocking: &Blocking) -> Done {
+        let subject = self.subject(&blocking.who)?;
+        let known = self.known(subject)?;
+        let stands = known
+            .as_ref()
+            .filter(|known| known.until > self.at() && (!known.shadow || blocking.shadow));
+        let act = if stands.is_some() { "extended" } else { "started" };
+        let until = stands.map_or(0, |known| known.until).max(blocking.until.micros());
+        let reason = blocking.note.reason.as_deref();
+        let (origin, shadow) = (blocking.origin, blocking.shadow);
+        self.history(subject, &Step { act, until, origin, reason, shadow })?;
+        let overtaken = known.as_ref().is_some_and(|known| known.touched > self.at());
+        let longer = stands.is_none_or(|known| blocking.until.micros() > known.until);
+        if !overtaken && longer {
+            self.put_block(subject, blocking, stands.is_some())?;
+        }
+        if self.by().is_some() {
+            let before = stands.map(|known| json!({ "until": shown(known.until) }));
+            let after = json!({ "until": shown(until), "reason": reason });
+            let target = target(&blocking.who);
+            self.audit("block", &target, before, Some(after), Trail::Subject(subject))?;
+        }
+        Ok(())
+    }
+
+    fn put_block(&self, subject: i64, blocking: &Blocking, extends: bool) -> Done {
+        let note = &blocking.note;
+        self.run(
+            "INSERT INTO blocks (subject, key, since, until, touched, shadow, origin,
+                                 reason, status, message, by)
+             VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (subject) DO UPDATE SET
+                 since = iif(?11, since, excluded.since), until = excluded.until,
+                 touched = excluded.touched, shadow = excluded.shadow,
+                 origin = excluded.origin, reason = excluded.reason, status = excluded.status,
+                 message = excluded.message, by = excluded.by",
+            params![
+                subject,
+                blocking.who.key.to_bytes(),
+                self.at(),
+                blocking.until.micros(),
+                blocking.shadow,
+                origin_word(blocking.origin),
+                note.reason.as_deref(),
+                note.status,
+                note.message.as_deref(),
+                self.by(),
+                extends,
+            ],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn free(&self, who: &Who, act: &str) -> Done {
+        let subject = self.subject(who)?;
+        let known = self.known(subject)?;
+        let stood = known.as_ref().filter(|known| known.until > self.at());
+        let ended = known.as_ref().map_or(self.at(), |known| known.until.min(self.at()));
+        let (reason, origin) = (self.record.why.as_deref(), Origin::Operator);
+        self.history(subject, &Step { act, until: ended, origin, reason, shadow: false })?;
+        if known.as_ref().is_none_or(|known| known.touched <= self.at()) {
+            self.end_block(subject, who)?;
+        }
+        if act == "reset" {
+            self.run("DELETE FROM debts WHERE subject = ?1", [subject])?;
+        }
+        if self.by().is_some() {
+            let before = stood.map(|known| json!({ "until": shown(known.until) }));
+            let word = if act == "reset" { "reset" } else { "release" };
+            self.audit(word, &target(who), before, None, Trail::Subject(subject))?;
+        }
+        Ok(())
+    }
+
+    /// The row stays, even for a block that was never written: a snapshot may hold it.
+    fn end_block(&self, subject: i64, who: &Who) -> Done {
+        self.run(
+            "INSERT INTO blocks (subject, key, since, until, touched, freed, origin)
+             VALUES (?1, ?2, ?3, ?3, ?3, ?3, 'operator')
+             ON CONFLICT (subject) DO UPDATE SET
+                 until = min(until, excluded.until), touched = excluded.touched,
+                 freed = excluded.freed",
+            params![subject, who.key.to_bytes(), self.at()],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn owe(&self, debt: &Debt) -> Done {
+        let subject = self.subject(&debt.who)?;
+        if debt.balance >= 0 {
+            self.run("DELETE FROM debts WHERE subject = ?1", [subject])?;
+            return Ok(());
+        }
+        let terms = debt.terms;
+        self.run(
+            "INSERT INTO debts (subject, at, balance, size, tokens, period)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (subject) DO UPDATE SET
+                 at = excluded.at, balance = excluded.balance, size = excluded.size,
+                 tokens = excluded.tokens, period = excluded.period",
+            params![subject, self.at(), debt.balance, terms.size, terms.tokens, terms.period],
+        )?;
+        Ok(())
+    }
+
+    fn history(&self, subject: i64, step: &Step<'_>) -> Done {
+        let (origin, by) = (origin_word(step.origin), self.by());
+        self.run(
+            "INSERT INTO history (subject, at, act, until, shadow, origin, reason, by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![subject, self.at(), step.act, step.until, step.shadow, origin, step.reason, by],
+        )?;
+        Ok(())
+    }
+
+    fn known(&self, subject: i64) -> rusqlite::Result<Option<Known>> {
+        let sql = "SELECT until, touched, shadow FROM blocks WHERE subject = ?1";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let known = statement.query_row([subject], |row| {
+            Ok(Known { until: row.get(0)?, touched: row.get(1)?, shadow: row.get(2)? })
+        });
+        known.optional()
+    }
+
+    fn subject(&self, who: &Who) -> rusqlite::Result<i64> {
+        let sql = "SELECT id FROM subjects WHERE key = ?1";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let found = statement.query_row([who.key.to_bytes()], |row| row.get(0)).optional()?;
+        found.map_or_else(|| self.new_subject(who), Ok)
+    }
+
+    fn new_subject(&self, who: &Who) -> rusqlite::Result<i64> {
+        let parts = json!(who.parts).to_string();
+        self.run(
+            "INSERT INTO subjects (key, namespace, policy, identifier, parts)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![who.key.to_bytes(), who.namespace, who.policy, identifier(&who.parts), parts],
+        )?;
+        let subject = self.transaction.last_insert_rowid();
+        for (attribute, value) in &who.parts {
+            let sql = "INSERT OR IGNORE INTO parts (attribute, value, subject) VALUES (?1, ?2, ?3)";
+            self.run(sql, params![attribute, value, subject])?;
+        }
+        Ok(subject)
+    }
+}
+
+/// A lone value stands for itself; several need their names.
+fn identifier(parts: &[(String, String)]) -> String {
+    match parts {
+        [(_, value)] => value.clone(),
+        several => pairs(several),
+    }
+}
+
+fn target(who: &Who) -> String {
+    format!("{} {}", who.policy, pairs(&who.parts))
+}
+
+fn pairs(parts: &[(String, String)]) -> String {
+    let pairs: Vec<String> =
+        parts.iter().map(|(attribute, value)| format!("{attribute}={value}")).collect();
+    pairs.join(" ")
+}

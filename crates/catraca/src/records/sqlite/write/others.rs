@@ -1,0 +1,184 @@
+//! Writing lists, facts, modes, revisions and counts, each change with what was there before.
+//!
+//! Must not change anything of an operator's without a line in the audit.
+
+use catraca_core::lists::What;
+use catraca_core::time::Time;
+use rusqlite::{OptionalExtension, Row, params};
+use serde_json::{Map, Value, json};
+
+use super::{Done, Scribe, Trail, shown};
+use crate::records::record::{About, Count, ListName, Revision};
+
+impl Scribe<'_> {
+    pub(super) fn list(&self, list: ListName, what: &What, until: Option<Time>) -> Done {
+        let (attribute, value) = columns(what);
+        let before = self.listed(list, &attribute, &value)?;
+        let (until, why) = (until.map(Time::micros), self.record.why.as_deref());
+        self.run(
+            "INSERT INTO lists (list, attribute, value, at, until, reason, by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (list, attribute, value) DO UPDATE SET
+                 at = excluded.at, until = excluded.until, reason = excluded.reason,
+                 by = excluded.by",
+            params![list.as_str(), attribute, value, self.at(), until, why, self.by()],
+        )?;
+        let after = json!({ "reason": why, "until": until.map(shown) });
+        self.audit_list("list", list, what, before, Some(after))
+    }
+
+    pub(super) fn unlist(&self, list: ListName, what: &What) -> Done {
+        let (attribute, value) = columns(what);
+        let before = self.listed(list, &attribute, &value)?;
+        self.run(
+            "DELETE FROM lists WHERE list = ?1 AND attribute = ?2 AND value = ?3",
+            params![list.as_str(), attribute, value],
+        )?;
+        self.audit_list("unlist", list, what, before, None)
+    }
+
+    fn listed(&self, list: ListName, attribute: &str, value: &str) -> Before {
+        self.before(
+            "SELECT reason, until FROM lists WHERE list = ?1 AND attribute = ?2 AND value = ?3",
+            params![list.as_str(), attribute, value],
+            |row| {
+                let (reason, until): (Option<String>, Option<i64>) = (row.get(0)?, row.get(1)?);
+                Ok(json!({ "reason": reason, "until": until.map(shown) }))
+            },
+        )
+    }
+
+    fn audit_list(
+        &self,
+        act: &str,
+        list: ListName,
+        what: &What,
+        before: Option<Value>,
+        after: Option<Value>,
+    ) -> Done {
+        let target = format!("{} {}", list.as_str(), named(what));
+        self.audit(act, &target, before, after, Trail::About(&named(what)))
+    }
+
+    pub(super) fn state(&self, about: &About, facts: &[(String, String)]) -> Done {
+        let before = self.facts(about)?;
+        for (name, fact) in facts {
+            self.run(
+                "INSERT INTO facts (attribute, value, name, fact, at, by)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT (attribute, value, name) DO UPDATE SET
+                     fact = excluded.fact, at = excluded.at, by = excluded.by",
+                params![about.attribute, about.value, name, fact, self.at(), self.by()],
+            )?;
+        }
+        let after = self.facts(about)?;
+        self.audit_facts("state", about, before, after)
+    }
+
+    pub(super) fn forget(&self, about: &About) -> Done {
+        let before = self.facts(about)?;
+        let sql = "DELETE FROM facts WHERE attribute = ?1 AND value = ?2";
+        self.run(sql, params![about.attribute, about.value])?;
+        self.audit_facts("forget", about, before, None)
+    }
+
+    fn facts(&self, about: &About) -> Before {
+        let sql = "SELECT name, fact FROM facts WHERE attribute = ?1 AND value = ?2";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let pairs = statement.query_map(params![about.attribute, about.value], |row| {
+            Ok((row.get(0)?, Value::String(row.get(1)?)))
+        })?;
+        let known: Map<String, Value> = pairs.collect::<rusqlite::Result<_>>()?;
+        Ok((!known.is_empty()).then_some(Value::Object(known)))
+    }
+
+    fn audit_facts(
+        &self,
+        act: &str,
+        about: &About,
+        before: Option<Value>,
+        after: Option<Value>,
+    ) -> Done {
+        let name = format!("{}={}", about.attribute, about.value);
+        self.audit(act, &format!("facts {name}"), before, after, Trail::About(&name))
+    }
+
+    pub(super) fn mode(&self, policy: &str, mode: Option<&str>) -> Done {
+        let sql = "SELECT mode FROM modes WHERE policy = ?1";
+        let before = self.before(sql, [policy], |row| Ok(Value::String(row.get(0)?)))?;
+        match mode {
+            Some(mode) => self.run(
+                "INSERT INTO modes (policy, mode, at, by) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (policy) DO UPDATE SET
+                     mode = excluded.mode, at = excluded.at, by = excluded.by",
+                params![policy, mode, self.at(), self.by()],
+            )?,
+            None => self.run("DELETE FROM modes WHERE policy = ?1", [policy])?,
+        };
+        self.audit("mode", policy, before, mode.map(Value::from), Trail::None)
+    }
+
+    pub(super) fn revise(&self, revision: &Revision) -> Done {
+        let sql = "SELECT revision, policies FROM revisions ORDER BY id DESC LIMIT 1";
+        let before = self.before(sql, [], |row| {
+            let (revision, policies): (String, Option<u32>) = (row.get(0)?, row.get(1)?);
+            Ok(json!({ "revision": revision, "policies": policies }))
+        })?;
+        let after = json!({ "revision": revision.revision, "policies": revision.policies });
+        if before.as_ref() == Some(&after) {
+            return Ok(());
+        }
+        self.run(
+            "INSERT INTO revisions (at, revision, policies, by) VALUES (?1, ?2, ?3, ?4)",
+            params![self.at(), revision.revision, revision.policies, self.by()],
+        )?;
+        self.audit("catalog", &revision.revision, before, Some(after), Trail::None)
+    }
+
+    pub(super) fn count(&self, count: &Count) -> Done {
+        self.run(
+            "INSERT INTO counts (minute, namespace, action, policy, allowed, denied, blocked)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (minute, namespace, action, policy) DO UPDATE SET
+                 allowed = allowed + excluded.allowed, denied = denied + excluded.denied,
+                 blocked = blocked + excluded.blocked",
+            params![
+                count.minute,
+                count.namespace,
+                count.action,
+                count.policy,
+                count.allowed as i64,
+                count.denied as i64,
+                count.blocked as i64,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn before(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<Value>,
+    ) -> Before {
+        self.transaction.prepare_cached(sql)?.query_row(values, read).optional()
+    }
+}
+
+/// What was there, if anything.
+type Before = rusqlite::Result<Option<Value>>;
+
+/// The attribute and the value of an entry; a range has no attribute.
+fn columns(what: &What) -> (String, String) {
+    match what {
+        What::Range(range) => (String::new(), range.to_string()),
+        What::Value { attribute, value } => (attribute.clone(), value.clone()),
+    }
+}
+
+fn named(what: &What) -> String {
+    match what {
+        What::Range(range) => range.to_string(),
+        What::Value { attribute, value } => format!("{attribute}={value}"),
+    }
+}

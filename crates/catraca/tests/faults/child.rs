@@ -1,0 +1,116 @@
+//! The process that suffers.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use catraca::records::{Ack, Deed, Record, Records};
+use catraca::{Catalog, Check, Engine};
+
+use crate::kit::{NOW, block, deeds, open, who};
+
+const THREADS: usize = 3;
+
+pub fn play(role: &str) {
+    let folder = PathBuf::from(std::env::var_os("CATRACA_FOLDER").unwrap());
+    match role {
+        "act" => act(&folder),
+        "hold" => hold(&folder),
+        "fill" => fill(&folder),
+        "sync" => sync(&folder),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// Acts without end, from several threads, and says which acts were acknowledged.
+fn act(folder: &Path) {
+    let records = open(folder);
+    println!("ready");
+    let round = std::env::var("CATRACA_ROUND").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (records, round) = (&records, &round);
+            scope.spawn(move || {
+                (0..).for_each(|n| one_act(records, &format!("{round}.{thread}.{n}")))
+            });
+        }
+    });
+}
+
+fn one_act(records: &Records, mark: &str) {
+    if records.record(deeds(mark)).wait().is_durable() {
+        println!("did {mark}");
+    }
+    let freed = format!("{mark}.freed");
+    let both = [block(&freed), Deed::Release(who(&freed))];
+    let both = both.map(|deed| Record::operator(NOW, "ana", None, deed));
+    let receipts = both.map(|record| records.record(vec![record]));
+    if receipts.map(|receipt| receipt.wait().is_durable()) == [true, true] {
+        println!("freed {freed}");
+    }
+}
+
+/// Has the records until its input ends.
+fn hold(folder: &Path) {
+    let _records = open(folder);
+    println!("ready");
+    let mut nothing = Vec::new();
+    std::io::stdin().read_to_end(&mut nothing).unwrap();
+}
+
+/// Fills the disk, is refused, goes on deciding and reading, gets room again.
+fn fill(folder: &Path) {
+    let records = std::sync::Arc::new(open(folder));
+    let heard = std::sync::Arc::clone(&records);
+    let catalog = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1m\"\nblock = \"15m\"";
+    let engine = Engine::builder(Catalog::parse(catalog).unwrap())
+        .listener(move |event| heard.hear(event))
+        .build();
+    std::fs::write(folder.join("ballast"), vec![1; 2 << 20]).unwrap();
+    let mut refused = 0;
+    let mut number = 0;
+    while refused < 20 {
+        assert!(number < 50_000, "the disk does not fill");
+        let mark = format!("{number}.{}", "x".repeat(1_000));
+        match records.record(deeds(&mark)).wait() {
+            Ack::Durable => println!("did {mark}"),
+            Ack::NotYet(why) => {
+                refused += 1;
+                println!("later {mark}");
+                assert!(why.contains("full"), "{why}");
+            }
+        }
+        number += 1;
+    }
+    let check = Check::new("login", [("ip", "198.51.100.7")]);
+    let decided = [(); 2].map(|()| engine.check(&check).unwrap().allowed);
+    assert_eq!(decided, [true, false], "decisions go on");
+    assert!(records.audit(&Default::default()).is_ok(), "reads go on");
+    let health = records.health();
+    assert!(health.down.is_some() && health.failures > 0 && health.refused >= 20, "{health:?}");
+    std::fs::remove_file(folder.join("ballast")).unwrap();
+    records.flush().unwrap();
+    let health = records.health();
+    assert!(health.down.is_none() && health.lost == 0 && health.waiting == 0, "{health:?}");
+    assert!(records.record(deeds("last")).wait().is_durable());
+    println!("did last");
+}
+
+/// Acts under a disk whose n-th sync fails.
+fn sync(folder: &Path) {
+    let opened = Records::open(&crate::kit::url(folder), Default::default());
+    let records = match opened {
+        Ok(records) => records,
+        Err(error) => return println!("closed {error}"),
+    };
+    for number in 0..8 {
+        let mark = number.to_string();
+        match records.record(deeds(&mark)).wait() {
+            Ack::Durable => println!("did {mark}"),
+            Ack::NotYet(why) => println!("later {mark} {why}"),
+        }
+    }
+    records.flush().unwrap();
+    let health = records.health();
+    println!("failures {}", health.failures);
+    assert_eq!(records.close(), 0);
+}

@@ -1,0 +1,41 @@
+//! A disk that is full: acts are refused before they are acknowledged, and none is lost.
+//!
+//! The disk is a small tmpfs in a mount namespace of the child's own, which goes with it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::kit::{Folder, Running, found, open, role};
+
+/// covers: 000-36, B-03
+pub fn a_full_disk_is_admitted() {
+    let (folder, copy) = (Folder::new("full"), Folder::new("copy"));
+    let (lines, passed) = Running::start(&mut on_a_small_disk(&folder.0, &copy.0)).finish();
+    assert!(passed, "the child failed: {:?}", lines.last());
+    let marks = |word: &str| -> BTreeSet<String> {
+        let lines = lines.iter().filter_map(|line| line.strip_prefix(word));
+        lines.map(|mark| mark.trim_start().to_owned()).collect()
+    };
+    let (did, later) = (marks("did "), marks("later "));
+    assert!(did.len() > 20 && later.len() == 20, "{} {}", did.len(), later.len());
+    println!("{} acts acknowledged, {} refused and written later", did.len(), later.len());
+    let all: BTreeSet<String> = did.union(&later).cloned().collect();
+    let found = found(&open(&copy.0));
+    assert!(found.lists == all && found.facts == all, "an act was lost");
+    assert!(all.is_subset(&found.blocks), "a block was lost");
+}
+
+/// Root may mount; everybody else may in a user namespace of their own, where that is allowed.
+fn on_a_small_disk(disk: &Path, copy: &Path) -> Command {
+    let own = Command::new("unshare").args(["--mount", "true"]).output();
+    let may = own.expect("`unshare` of util-linux is needed here").status.success();
+    let child = role("fill", disk);
+    let mut command = Command::new("unshare");
+    command.args(if may { &["--mount"][..] } else { &["--mount", "--map-root-user"] });
+    let script = "mount -t tmpfs -o size=6m none \"$CATRACA_FOLDER\" && \"$1\" && \
+                  cp \"$CATRACA_FOLDER\"/catraca.db* \"$2\"";
+    command.args(["sh", "-c", script, "sh"]).arg(child.get_program()).arg(copy);
+    command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}

@@ -1,0 +1,133 @@
+//! Folders, child processes, and what both sides agree on.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+use catraca::Time;
+use catraca::core::cell::block::{Note, Origin};
+use catraca::core::digest::{Digester, Domain, Secret};
+use catraca::core::lists::What;
+use catraca::records::{About, Blocking, Deed, ListName, Options, Record, Records, Standing, Who};
+
+pub const NOW: Time = Time::from_micros(1_800_000_000_000_000);
+pub const LATER: Time = Time::from_micros(1_900_000_000_000_000);
+
+/// A folder that goes with the test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let name = format!("catraca-faults-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn url(folder: &Path) -> String {
+    format!("sqlite:{}", folder.join("catraca.db").display())
+}
+
+pub fn open(folder: &Path) -> Records {
+    Records::open(&url(folder), Options::default()).unwrap()
+}
+
+/// This very program in another role, to be started through another one if need be.
+pub fn role(role: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env("CATRACA_ROLE", role).env("CATRACA_FOLDER", folder);
+    command
+}
+
+/// A child that ends with this value, and its lines as they come.
+pub struct Running {
+    pub child: Child,
+    pub lines: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines }
+    }
+
+    /// Everything up to the end.
+    pub fn finish(mut self) -> (Vec<String>, bool) {
+        let lines = self.lines.iter().collect();
+        (lines, self.child.wait().unwrap().success())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Three things that are written together or not at all, under one mark.
+pub fn deeds(mark: &str) -> Vec<Record> {
+    let about = About { attribute: "mark".to_owned(), value: mark.to_owned() };
+    let what = What::Value { attribute: "mark".to_owned(), value: mark.to_owned() };
+    let deeds = [
+        block(mark),
+        Deed::List(ListName::Block, what, None),
+        Deed::State(about, vec![("name".to_owned(), mark.to_owned())]),
+    ];
+    deeds.map(|deed| Record::operator(NOW, "ana", Some("test"), deed)).into()
+}
+
+pub fn block(mark: &str) -> Deed {
+    let note = Note { reason: Some(mark.into()), ..Note::default() };
+    let (who, until, origin) = (who(mark), LATER, Origin::Operator);
+    Deed::Block(Box::new(Blocking { who, until, origin, note, shadow: false }))
+}
+
+pub fn who(mark: &str) -> Who {
+    let digester = Digester::new(&Secret::from_bytes([7; 32]));
+    let key = digester.start(Domain::Cell).part(mark.as_bytes()).finish();
+    let parts = vec![("mark".to_owned(), mark.to_owned())];
+    Who { key, namespace: "default".to_owned(), policy: "test".to_owned(), parts }
+}
+
+/// The marks of each kind that are in force.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub blocks: BTreeSet<String>,
+    pub lists: BTreeSet<String>,
+    pub facts: BTreeSet<String>,
+}
+
+pub fn found(records: &Records) -> Found {
+    let mut found = Found::default();
+    let visit = |standing| match standing {
+        Standing::Block(block) => {
+            found.blocks.extend(block.note.reason.map(|mark| mark.to_string()));
+        }
+        Standing::List(_, entry) => {
+            if let What::Value { value, .. } = entry.what {
+                found.lists.insert(value);
+            }
+        }
+        Standing::Fact(about, _, _) => {
+            found.facts.insert(about.value);
+        }
+        _ => {}
+    };
+    records.standing(NOW, Time::FOREVER, visit).unwrap();
+    found
+}

@@ -1,0 +1,18 @@
+//! Records: every act kept with its history, found again, forgotten on time, and never in clear.
+
+#[path = "records/acts.rs"]
+mod acts;
+#[path = "records/engine.rs"]
+mod engine;
+#[path = "records/files.rs"]
+mod files;
+#[path = "records/kit.rs"]
+mod kit;
+#[path = "records/privacy.rs"]
+mod privacy;
+#[path = "records/queries.rs"]
+mod queries;
+#[path = "records/scale.rs"]
+mod scale;
+#[path = "records/views.rs"]
+mod views;

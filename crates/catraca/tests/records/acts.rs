@@ -1,0 +1,172 @@
+//! Acts: each leaves a row in the history, and operators' acts a line in the audit.
+
+use catraca::Time;
+use catraca::core::address::Range;
+use catraca::core::cell::block::Origin;
+use catraca::core::lists::What;
+use catraca::core::policy::Mode;
+use catraca::records::{
+    About, AuditQuery, AuditRow, BlockQuery, Deed, HistoryRow, ListName, Noted, Record, Records,
+    Revision, Standing,
+};
+
+use crate::kit::{Folder, at, blocking, excess, who, write};
+
+fn acts(history: &[HistoryRow]) -> Vec<(&str, Origin, Time)> {
+    history.iter().map(|row| (row.act.as_str(), row.origin, row.until)).collect()
+}
+
+fn only_id(records: &Records, now: Time) -> i64 {
+    let page = records.blocks(&BlockQuery::default(), now).unwrap();
+    assert_eq!(page.rows.len(), 1, "{page:?}");
+    page.rows[0].id
+}
+
+/// covers: 000-32, 000-33, B-09, X-21
+#[test]
+fn two_bans_leave_one_block_and_two_rows_of_history() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let ban = |from, until| {
+        Record::automatic(from, blocking(who("pay", "198.51.100.7"), until, Origin::Ban, None))
+    };
+    write(&records, vec![ban(at(0), at(600))]);
+    write(&records, vec![ban(at(300), at(900))]);
+    let id = only_id(&records, at(301));
+    let history = records.history(id).unwrap();
+    let wanted = [("started", Origin::Ban, at(600)), ("extended", Origin::Ban, at(900))];
+    assert_eq!(acts(&history), wanted);
+    let row = records.block(id).unwrap().unwrap();
+    assert_eq!((row.since, row.until), (at(0), at(900)));
+    assert!(records.blocks(&BlockQuery::default(), at(900)).unwrap().rows.is_empty());
+}
+
+/// covers: B-07, B-08
+#[test]
+fn the_later_end_wins_with_its_origin_and_reason() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let act = |from, until, origin, reason| {
+        let deed = blocking(who("login", "198.51.100.7"), until, origin, Some(reason));
+        Record::automatic(from, deed)
+    };
+    write(&records, vec![act(at(0), at(900), Origin::Ban, "reject 5")]);
+    write(&records, vec![act(at(1), at(60), Origin::Upstream, "busy")]);
+    let row = records.block(only_id(&records, at(2))).unwrap().unwrap();
+    assert_eq!((row.until, row.origin), (at(900), Origin::Ban));
+    assert_eq!(row.reason.as_deref(), Some("reject 5"));
+    let after_its_end = act(at(1000), at(1060), Origin::Upstream, "busy");
+    write(&records, vec![after_its_end]);
+    let row = records.block(row.id).unwrap().unwrap();
+    assert_eq!((row.since, row.until, row.origin), (at(1000), at(1060), Origin::Upstream));
+    assert_eq!(records.history(row.id).unwrap()[2].act, "started");
+}
+
+/// covers: X-29, 000-17, 000-48..000-51
+#[test]
+fn a_release_ends_the_block_and_names_who_and_why() {
+    let folder = Folder::new();
+    let records = folder.open();
+    write(&records, vec![excess("login", "198.51.100.7", at(0), at(1800))]);
+    let id = only_id(&records, at(1));
+    let release = Deed::Release(who("login", "198.51.100.7"));
+    write(&records, vec![Record::operator(at(60), "ana", Some("wrong person"), release)]);
+    assert!(records.blocks(&BlockQuery::default(), at(60)).unwrap().rows.is_empty());
+    let history = records.history(id).unwrap();
+    let last = history.last().unwrap();
+    assert_eq!(
+        (last.act.as_str(), last.until, last.by.as_deref()),
+        ("released", at(60), Some("ana"))
+    );
+    assert_eq!(last.reason.as_deref(), Some("wrong person"));
+    let audit = records.audit(&AuditQuery::default()).unwrap().rows;
+    let [line] = &audit[..] else { panic!("{audit:?}") };
+    assert_eq!((&*line.by, &*line.act, &*line.target), ("ana", "release", "login ip=198.51.100.7"));
+    assert!(line.before.as_ref().unwrap().contains(&at(1800).to_rfc3339()), "{line:?}");
+}
+
+/// A step that comes late, because the queue was full, must not undo a newer one.
+#[test]
+fn an_older_step_never_undoes_a_newer_one() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let release = Deed::Release(who("login", "198.51.100.7"));
+    write(&records, vec![Record::operator(at(60), "ana", None, release)]);
+    write(&records, vec![excess("login", "198.51.100.7", at(0), at(1800))]);
+    assert!(records.blocks(&BlockQuery::default(), at(61)).unwrap().rows.is_empty());
+}
+
+fn audited(records: &Records, act: &str) -> Vec<AuditRow> {
+    let query = AuditQuery { act: Some(act.to_owned()), ..AuditQuery::default() };
+    records.audit(&query).unwrap().rows
+}
+
+/// covers: 003-45, 003-46, 003-48
+#[test]
+fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let what = What::Range(Range::parse("203.0.113.0/24").unwrap());
+    let list = |until, why| {
+        let deed = Deed::List(ListName::Block, what.clone(), until);
+        Record::operator(at(0), "ana", why, deed)
+    };
+    write(&records, vec![list(Some(at(60)), Some("scan"))]);
+    write(&records, vec![list(None, Some("again"))]);
+    let mut found = Vec::new();
+    records.standing(at(1_000_000), Time::ZERO, |row| found.push(row)).unwrap();
+    let [Standing::List(ListName::Block, entry)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((entry.until, entry.reason.as_deref()), (None, Some("again")));
+    let audit = audited(&records, "list");
+    assert_eq!(audit.len(), 2);
+    assert!(audit[0].before.as_ref().unwrap().contains("scan"), "{audit:?}");
+    let unlist = Deed::Unlist(ListName::Block, what);
+    write(&records, vec![Record::operator(at(9), "ana", None, unlist)]);
+    assert_eq!(audited(&records, "unlist").len(), 1);
+}
+
+#[test]
+fn facts_and_modes_stand_until_they_are_taken_back() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let about = About { attribute: "participant".to_owned(), value: "12345678".to_owned() };
+    let facts = vec![("category".to_owned(), "A".to_owned())];
+    let by = |deed| Record::operator(at(0), "ana", None, deed);
+    write(&records, vec![by(Deed::State(about.clone(), facts))]);
+    write(&records, vec![by(Deed::Mode("login".to_owned(), Some(Mode::Off)))]);
+    let standing = |records: &Records| {
+        let mut found = Vec::new();
+        records.standing(at(0), Time::ZERO, |row| found.push(format!("{row:?}"))).unwrap();
+        found
+    };
+    assert_eq!(standing(&records).len(), 2, "{:?}", standing(&records));
+    write(&records, vec![by(Deed::Forget(about)), by(Deed::Mode("login".to_owned(), None))]);
+    assert_eq!(standing(&records), Vec::<String>::new());
+    assert_eq!(audited(&records, "mode")[0].before.as_deref(), Some("\"off\""));
+    assert_eq!(audited(&records, "forget")[0].before.as_deref(), Some("{\"category\":\"A\"}"));
+}
+
+/// covers: 003-10
+#[test]
+fn every_catalog_is_a_revision_with_its_count_and_the_same_one_is_not() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let revise = |revision: &str, policies| {
+        let revision = Revision { revision: revision.to_owned(), policies: Some(policies) };
+        Record::operator(at(0), "ana", Some("tuning"), Deed::Revise(revision))
+    };
+    write(&records, vec![revise("aa", 22), revise("aa", 22), revise("bb", 24)]);
+    let revisions = records.revisions(10).unwrap();
+    let seen: Vec<_> = revisions.iter().map(|row| (&*row.revision, row.policies)).collect();
+    assert_eq!(seen, [("bb", Some(24)), ("aa", Some(22))]);
+    assert!(audited(&records, "catalog")[0].before.as_ref().unwrap().contains("22"));
+}
+
+#[test]
+fn other_acts_of_operators_are_only_audited() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let noted = Noted { act: "backup".to_owned(), target: "nightly".to_owned() };
+    write(&records, vec![Record::operator(at(0), "ana", None, Deed::Note(noted))]);
+    assert_eq!(audited(&records, "backup")[0].target, "nightly");
+}

@@ -1,0 +1,243 @@
+//! The engine and its records: what was acknowledged is in force again before the first answer.
+
+use std::sync::Arc;
+
+use catraca::core::address::Range;
+use catraca::core::lists::What;
+use catraca::core::policy::Mode;
+use catraca::records::{BlockQuery, Deed, ListName, Record, Records};
+use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time};
+
+use crate::kit::{Folder, START, at, engine, engine_at, passes, secs};
+
+const LOGIN: &str = r#"
+    [policy.login]
+    by     = ["ip"]
+    window = "2 per 1m"
+    block  = "15m"
+"#;
+
+/// Another process on the same file, at this time.
+fn again(folder: &Folder, catalog: &str, clock: &ManualClock) -> (Engine, Arc<Records>) {
+    let records = Arc::new(folder.open());
+    let engine = engine_at(catalog, &records, clock);
+    engine.resume(&records, None).unwrap();
+    (engine, records)
+}
+
+fn order<'a>(policy: &'a str, subject: Subject<'a>, span: Span) -> BlockOrder<'a> {
+    BlockOrder { namespace: "default", policy, subject, span, reason: Some("fraud") }
+}
+
+/// covers: 002-48, 000-09, 000-11
+#[test]
+fn a_block_of_a_check_stands_after_a_restart_to_its_exact_end() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(LOGIN, &records);
+    let ip = [("ip", "198.51.100.7")];
+    assert_eq!([0; 3].map(|_| passes(&before, "login", &ip)), [true, true, false]);
+    drop((before, records));
+    clock.advance(secs(60));
+    let (after, records) = again(&folder, LOGIN, &clock);
+    assert!(!passes(&after, "login", &ip));
+    let [row] = &records.blocks(&BlockQuery::default(), at(60)).unwrap().rows[..] else { panic!() };
+    assert_eq!((row.until, &*row.policy, &*row.namespace), (at(900), "login", "default"));
+    clock.set(Time::from_micros(at(900).micros() - 1));
+    assert!(!passes(&after, "login", &ip));
+    clock.set(at(900));
+    assert!(passes(&after, "login", &ip));
+}
+
+/// covers: 004-92, 000-36, B-03
+#[test]
+fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(LOGIN, &records);
+    let subject = || Subject::from([("ip", "198.51.100.7")]);
+    let (blocked, receipt) = records.acknowledged(Some("ana"), Some("case 7"), || {
+        before.block(&order("login", subject(), secs(600)))
+    });
+    assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
+    let (released, receipt) =
+        records.acknowledged(Some("rui"), None, || before.unblock("default", "login", &subject()));
+    assert!(released.unwrap() && receipt.wait().is_durable());
+    let audit = records.audit(&Default::default()).unwrap().rows;
+    let acts: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act)).collect();
+    assert_eq!(acts, [("rui", "release"), ("ana", "block")]);
+    drop((before, records));
+    let (after, _records) = again(&folder, LOGIN, &clock);
+    assert!(passes(&after, "login", &[("ip", "198.51.100.7")]));
+}
+
+/// A call that causes nothing has nothing to wait for.
+#[test]
+fn nothing_to_write_is_durable_at_once() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (engine, _) = engine(LOGIN, &records);
+    let subject = Subject::from([("ip", "198.51.100.7")]);
+    let (released, receipt) =
+        records.acknowledged(Some("ana"), None, || engine.unblock("default", "login", &subject));
+    assert!(!released.unwrap() && receipt.wait().is_durable());
+    assert_eq!(records.health().written, 0);
+}
+
+/// A snapshot older than a release still holds the block; the records know better.
+#[test]
+fn a_snapshots_block_that_was_released_since_is_not_brought_back() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(LOGIN, &records);
+    let subject = || Subject::from([("ip", "198.51.100.7")]);
+    before.block(&order("login", subject(), secs(3600))).unwrap();
+    clock.advance(secs(1));
+    before.unblock("default", "login", &subject()).unwrap();
+    clock.advance(secs(1));
+    before.block(&order("login", subject(), secs(60))).unwrap();
+    drop((before, records));
+    // What a snapshot of the first second would have brought back.
+    let records = Arc::new(folder.open());
+    let after = engine_at(LOGIN, &records, &clock);
+    clock.set(START);
+    after.block(&order("login", subject(), secs(3600))).unwrap();
+    clock.set(at(3));
+    records.flush().unwrap();
+    after.resume(&records, Some(at(1))).unwrap();
+    clock.set(at(61));
+    assert!(!passes(&after, "login", &[("ip", "198.51.100.7")]));
+    clock.set(at(62));
+    assert!(passes(&after, "login", &[("ip", "198.51.100.7")]));
+}
+
+const LOOKUP: &str = r#"
+    [policy.lookup]
+    by     = ["payer"]
+    bucket = { size = 100, refill = "2 per 1m" }
+    cost   = { "200" = 1, "404" = 20, default = 0 }
+    debt   = true
+
+    [attribute.payer]
+    kind    = "cpf_cnpj"
+    private = true
+"#;
+
+/// covers: X-24, 001-17
+#[test]
+fn a_debt_is_still_owed_after_a_restart() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(LOOKUP, &records);
+    let check = Check::new("lookup", [("payer", "52998224725")]);
+    let not_found = Outcome { status: Some(404), ..Outcome::default() };
+    let mut settled = 0;
+    while let Some(ticket) = before.check(&check).unwrap().ticket {
+        let (done, receipt) = records.acknowledged(None, None, || {
+            before.settle(&Settle::ticket(&ticket, &not_found)).unwrap()
+        });
+        assert!(receipt.wait().is_durable());
+        settled = done.rows[0].balance.unwrap();
+        // Not whole numbers, so that the last one is a debt.
+        clock.advance(secs(30));
+    }
+    assert!(settled < 0, "{settled}");
+    let owed = before.peek(&check).unwrap().rows[0].balance;
+    drop((before, records));
+    let (after, _records) = again(&folder, LOOKUP, &clock);
+    assert_eq!(after.peek(&check).unwrap().rows[0].balance, owed);
+}
+
+const TIERS: &str = r#"
+    [policy.api]
+    by     = ["token"]
+    window = "1 per 1m"
+    tier   = [ { when = { plan = "gold" }, window = "3 per 1m" } ]
+
+    [facts.token.known]
+    plan = "silver"
+"#;
+
+/// covers: X-26
+#[test]
+fn a_fact_about_a_private_value_is_kept_as_a_pseudonym_and_still_found() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(TIERS, &records);
+    let about = before.known_as("token", "secret-token").unwrap().swap_remove(0);
+    let facts = vec![("plan".to_owned(), "gold".to_owned())];
+    let state = Deed::State(about, facts);
+    assert!(records.record(vec![Record::operator(at(0), "ana", None, state)]).wait().is_durable());
+    drop((before, records));
+    let (after, _records) = again(&folder, TIERS, &clock);
+    let gold = [0; 4].map(|_| passes(&after, "api", &[("token", "secret-token")]));
+    assert_eq!(gold, [true, true, true, false]);
+    let other = [0; 2].map(|_| passes(&after, "api", &[("token", "other")]));
+    assert_eq!(other, [true, false]);
+    assert!(!folder.holds("secret-token"));
+}
+
+/// covers: 003-47, X-19
+#[test]
+fn lists_made_at_run_time_stand_after_a_restart() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(TIERS, &records);
+    let hidden = before.known_as("token", "secret-token").unwrap().swap_remove(0);
+    let range = What::Range(Range::parse("203.0.113.0/24").unwrap());
+    let token = What::Value { attribute: hidden.attribute, value: hidden.value };
+    let list = |name, what, until| {
+        Record::operator(at(0), "ana", Some("case 7"), Deed::List(name, what, until))
+    };
+    let all = vec![
+        list(ListName::Block, range, Some(at(60))),
+        list(ListName::Block, token, None),
+        list(ListName::Allow, What::Range(Range::parse("203.0.113.9").unwrap()), None),
+    ];
+    assert!(records.record(all).wait().is_durable());
+    drop((before, records));
+    let (after, _records) = again(&folder, TIERS, &clock);
+    let reason = |subject: &[(&str, &str)]| {
+        after
+            .check(&Check::new("api", subject.iter().copied().collect::<Subject<'_>>()))
+            .unwrap()
+            .reason
+            .as_str()
+    };
+    assert_eq!(reason(&[("token", "a"), ("ip", "203.0.113.7")]), "blocklisted");
+    assert_eq!(reason(&[("token", "a"), ("ip", "203.0.113.9")]), "allowlisted");
+    assert_eq!(reason(&[("token", "secret-token")]), "blocklisted");
+    assert_eq!(reason(&[("token", "b")]), "ok");
+    clock.set(at(60));
+    assert_eq!(reason(&[("token", "a"), ("ip", "203.0.113.7")]), "ok");
+}
+
+#[test]
+fn an_overridden_mode_stands_after_a_restart() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (before, clock) = engine(LOGIN, &records);
+    let off = Deed::Mode("login".to_owned(), Some(Mode::Off));
+    assert!(records.record(vec![Record::operator(at(0), "ana", None, off)]).wait().is_durable());
+    drop((before, records));
+    let (after, _records) = again(&folder, LOGIN, &clock);
+    let ip = [("ip", "198.51.100.7")];
+    assert_eq!([0; 4].map(|_| passes(&after, "login", &ip)), [true; 4]);
+}
+
+/// covers: 000-15
+#[test]
+fn namespaces_have_their_own_blocks() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (engine, _) = engine(LOGIN, &records);
+    let subject = Subject::from([("ip", "198.51.100.7")]);
+    let order = BlockOrder { namespace: "site-a", ..order("login", subject, secs(60)) };
+    engine.block(&order).unwrap();
+    records.flush().unwrap();
+    let of = |namespace: &str| {
+        let query = BlockQuery { namespace: Some(namespace.to_owned()), ..Default::default() };
+        records.blocks(&query, at(1)).unwrap().rows.len()
+    };
+    assert_eq!((of("site-a"), of("site-b"), of("default")), (1, 0, 0));
+}

@@ -1,0 +1,135 @@
+//! Files: what is refused at a start, backups and the way back. Nothing is ever recreated in
+//! silence.
+
+use std::fs;
+use std::path::Path;
+
+use catraca::records::{BlockQuery, OpenError, Options, Records, put_back};
+
+use crate::kit::{Folder, ask, at, excess, write};
+
+fn refused(folder: &Folder) -> OpenError {
+    Records::open(&folder.url(), Options::default()).expect_err("must not open")
+}
+
+/// Records with one block, closed.
+fn written() -> Folder {
+    let folder = Folder::new();
+    let records = folder.open();
+    write(&records, vec![excess("login", "198.51.100.7", at(0), at(600))]);
+    assert_eq!(records.close(), 0);
+    folder
+}
+
+fn change(database: &Path, sql: &str) {
+    rusqlite::Connection::open(database).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn a_newer_schema_is_refused_by_name() {
+    let folder = written();
+    change(&folder.database(), "PRAGMA user_version = 99");
+    let error = refused(&folder);
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(error.to_string().contains("catraca.db") && error.to_string().contains("newer"));
+    assert_eq!(ask::<i64>(&folder.database(), "SELECT count(*) FROM blocks"), [1]);
+}
+
+#[test]
+fn the_database_of_another_program_is_left_alone() {
+    let folder = Folder::new();
+    change(&folder.database(), "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)");
+    assert!(matches!(refused(&folder), OpenError::Foreign { .. }));
+    let tables = ask::<String>(&folder.database(), "SELECT name FROM sqlite_schema");
+    assert_eq!(tables, ["theirs"]);
+}
+
+#[test]
+fn a_damaged_file_is_refused_and_left_as_it_is() {
+    let spoil: [(&str, fn(&mut Vec<u8>)); 4] = [
+        ("empty", Vec::clear),
+        ("another kind of file", |bytes| bytes[..16].copy_from_slice(b"this is no base!")),
+        ("a page of noise", |bytes| bytes[8192..12288].fill(0xa5)),
+        ("cut off", |bytes| bytes.truncate(20_480)),
+    ];
+    for (what, spoil) in spoil {
+        let folder = written();
+        let mut bytes = fs::read(folder.database()).unwrap();
+        spoil(&mut bytes);
+        fs::write(folder.database(), &bytes).unwrap();
+        let error = refused(&folder);
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{what}: {error}");
+        assert!(error.to_string().contains("backup"), "{what}: {error}");
+        assert_eq!(fs::read(folder.database()).unwrap(), bytes, "{what}");
+    }
+}
+
+/// Only the main file was moved away: a new one would take the old log for its own.
+#[test]
+fn a_log_without_its_file_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.file("catraca.db-wal"), "left behind").unwrap();
+    let error = refused(&folder);
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(!folder.database().exists());
+}
+
+#[test]
+fn a_half_made_first_start_is_made_again() {
+    let folder = Folder::new();
+    fs::write(folder.file("catraca.db.new"), "half").unwrap();
+    folder.open().close();
+    assert!(!folder.file("catraca.db.new").exists());
+    assert_eq!(ask::<i64>(&folder.database(), "PRAGMA user_version"), [1]);
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_may_read_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = written();
+    let mode = fs::metadata(folder.database()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn urls_of_nothing_known_say_what_to_write() {
+    for url in ["", "sqlite:", "catraca.db", "mysql://x"] {
+        let error = Records::open(url, Options::default()).expect_err(url);
+        assert!(error.to_string().contains("sqlite:catraca.db"), "{error}");
+    }
+}
+
+/// covers: 004-91
+#[test]
+fn a_backup_made_while_work_goes_on_can_be_put_back() {
+    let folder = Folder::new();
+    let records = folder.open();
+    write(&records, vec![excess("login", "198.51.100.7", at(0), at(600))]);
+    let copy = folder.file("backup.db");
+    records.backup(&copy).unwrap();
+    write(&records, vec![excess("login", "198.51.100.8", at(0), at(600))]);
+    let again = records.backup(&copy).unwrap_err();
+    assert!(again.to_string().contains("exists already"), "{again}");
+    assert!(records.verify().unwrap().is_empty());
+    records.close();
+    let taken = put_back(&copy, &folder.database()).expect_err("must not overwrite");
+    assert!(matches!(taken, OpenError::Exists { .. }), "{taken}");
+    let other = Folder::new();
+    put_back(&copy, &other.database()).unwrap();
+    let blocks = other.open().blocks(&BlockQuery::default(), at(1)).unwrap();
+    assert_eq!(blocks.rows.len(), 1);
+}
+
+#[test]
+fn a_damaged_backup_is_not_put_back() {
+    let folder = written();
+    let copy = folder.file("backup.db");
+    let mut bytes = fs::read(folder.database()).unwrap();
+    bytes[8192..12288].fill(0xa5);
+    fs::write(&copy, bytes).unwrap();
+    let other = Folder::new();
+    let error = put_back(&copy, &other.database()).expect_err("must not be put back");
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(!other.database().exists() && !other.file("catraca.db.new").exists());
+}

@@ -1,0 +1,95 @@
+//! Many blocks: how long until all of them are in force, and how long until one is on disk.
+//!
+//! Small by default; `CATRACA_BLOCKS=1000000 cargo test … --test records scale -- --nocapture`
+//! prints the figures for a million.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use catraca::records::{BlockQuery, Record};
+use catraca_core::cell::block::Origin;
+
+use crate::kit::{Folder, at, blocking, engine, excess, passes, who, write};
+
+const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"2 per 1m\"\nblock = \"15m\"";
+
+fn count() -> u64 {
+    std::env::var("CATRACA_BLOCKS").map_or(20_000, |text| text.parse().unwrap())
+}
+
+fn address(number: u64) -> String {
+    std::net::Ipv6Addr::from(u128::from(number) << 64 | 0x2001_0db8 << 96).to_string()
+}
+
+///
+#[test]
+fn every_live_block_is_in_force_before_the_first_answer() {
+    let (folder, many) = (Folder::new(), count());
+    let records = folder.open();
+    let begun = Instant::now();
+    for first in (0..many).step_by(1_000) {
+        let some = first..many.min(first + 1_000);
+        let all = some.map(|n| excess("login", &address(n), at(0), at(3_600))).collect();
+        drop(records.record(all));
+    }
+    records.flush().unwrap();
+    println!("{many} blocks written in {:?}", begun.elapsed());
+    assert_eq!(records.close(), 0);
+    let begun = Instant::now();
+    let records = Arc::new(folder.open());
+    let opened = begun.elapsed();
+    let (engine, _) = engine(LOGIN, &records);
+    let resumed = engine.resume(&records, None).unwrap();
+    println!("{many} blocks in force after {:?}, {opened:?} of it to open", begun.elapsed());
+    assert_eq!((resumed.blocks, resumed.blocks_left_out), (many, 0));
+    assert_eq!(engine.store().stats().blocks.cells as u64, many);
+    let begun = Instant::now();
+    let page = records.blocks(&BlockQuery::default(), at(1)).unwrap();
+    println!("a page of {} in {:?}", page.rows.len(), begun.elapsed());
+    assert_eq!(page.rows.len(), 50);
+}
+
+/// Says how long a lone act and a crowd of them wait for the disk; only their truth is asserted.
+#[test]
+fn acts_that_come_together_share_their_wait() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let mut alone: Vec<Duration> = (0..200)
+        .map(|n| {
+            let begun = Instant::now();
+            write(&records, vec![excess("login", &address(n), at(0), at(60))]);
+            begun.elapsed()
+        })
+        .collect();
+    let before = records.health();
+    let begun = Instant::now();
+    let block = |n| blocking(who("login", &address(n)), at(60), Origin::Operator, Some("fraud"));
+    let acts = (1_000..5_000).map(|n| Record::operator(at(0), "ana", None, block(n)));
+    let receipts: Vec<_> = acts.map(|act| records.record(vec![act])).collect();
+    assert!(receipts.into_iter().all(|receipt| receipt.wait().is_durable()));
+    let (spent, after) = (begun.elapsed(), records.health());
+    alone.sort();
+    println!("alone: median {:?}, p99 {:?}", alone[100], alone[198]);
+    println!("4000 acts together: {spent:?}, {} commits", after.commits - before.commits);
+    assert_eq!(after.written - before.written, 4_000);
+    assert!(after.commits - before.commits < 2_000, "{after:?}");
+}
+
+#[test]
+fn a_check_never_waits_and_its_block_is_on_disk_soon() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let (engine, _) = engine(LOGIN, &records);
+    for number in 0..500 {
+        let address = address(number);
+        assert_eq!(
+            [0; 3].map(|_| passes(&engine, "login", &[("ip", &address)])),
+            [true, true, false]
+        );
+    }
+    records.flush().unwrap();
+    let health = records.health();
+    assert_eq!((health.waiting, health.lost, health.failures), (0, 0, 0));
+    let all = BlockQuery { limit: 1_000, ..BlockQuery::default() };
+    assert_eq!(records.blocks(&all, at(1)).unwrap().rows.len(), 500);
+}

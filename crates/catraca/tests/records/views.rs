@@ -1,0 +1,184 @@
+//! The views with their well-known names, asked with the very queries of the guide.
+
+use std::sync::Arc;
+
+use catraca::core::address::Range;
+use catraca::core::cell::block::Origin;
+use catraca::core::lists::What;
+use catraca::records::{Count, Deed, ListName, Record, Records};
+use catraca::{Span, Time};
+use rusqlite::Connection;
+
+use crate::kit::{Folder, ask, at, blocking, engine, excess, passes, who, write};
+
+const GUIDE: &str = include_str!("../../../../docs/guide/records.md");
+
+/// The query below a heading of the guide.
+fn query(heading: &str) -> &'static str {
+    let (_, rest) = GUIDE.split_once(heading).unwrap_or_else(|| panic!("no {heading}"));
+    let (_, sql) = rest.split_once("```sql\n").unwrap();
+    sql.split_once("\n```").unwrap().0
+}
+
+fn rows(folder: &Folder, sql: &str) -> Vec<Vec<String>> {
+    let connection = Connection::open(folder.database()).unwrap();
+    let mut statement = connection.prepare(sql).unwrap();
+    let width = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        (0..width).map(|column| row.get_ref(column).map(|value| shown(&value))).collect()
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn shown(value: &rusqlite::types::ValueRef<'_>) -> String {
+    use rusqlite::types::ValueRef;
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The views know the machine's time, so what they show is put years before and after it.
+fn year(number: i64) -> Time {
+    Time::parse_rfc3339(&format!("{number}-01-01T00:00:00Z")).unwrap()
+}
+
+fn filled() -> (Folder, Records) {
+    let folder = Folder::new();
+    let records = folder.open();
+    let ban = blocking(who("pay", "198.51.100.9"), year(2200), Origin::Ban, Some("reject 5"));
+    write(
+        &records,
+        vec![
+            excess("login", "198.51.100.7", year(2020), year(2021)),
+            excess("login", "198.51.100.7", year(2022), year(2023)),
+            excess("login", "198.51.100.8", year(2022), year(2200)),
+            Record::automatic(year(2022), ban),
+        ],
+    );
+    (folder, records)
+}
+
+/// covers: 003-43, 003-44, 003-49, B-53
+#[test]
+fn buyer_rate_limits_has_one_row_per_block_event() {
+    let (folder, _records) = filled();
+    let top = rows(&folder, query("### Most blocked"));
+    assert_eq!(top[0], ["198.51.100.7", "login", "2", "2023-01-01T00:00:00.000Z"]);
+    assert_eq!(top.len(), 3);
+    let columns = "SELECT id, identifier, action, attempts, first_attempt_at, last_attempt_at,
+                   blocked_until, created_at FROM buyer_rate_limits";
+    let first = &rows(&folder, columns)[0];
+    assert_eq!(first[0].len(), 36, "{first:?}");
+    assert_eq!(first[7], "2020-01-01T00:00:00.000Z");
+}
+
+/// covers: 000-13, 000-14, 000-16, 000-18, 000-27, 000-51
+#[test]
+fn rate_limit_tracking_shows_who_until_when_and_why_while_it_stands() {
+    let (folder, _records) = filled();
+    let blocked = rows(&folder, query("### Who is blocked"));
+    let wanted = [
+        ["198.51.100.8", "2200-01-01T00:00:00.000Z", "NULL"],
+        ["198.51.100.9", "2200-01-01T00:00:00.000Z", "reject 5"],
+    ];
+    assert_eq!(blocked, wanted);
+}
+
+/// covers: 000-16, 000-30
+#[test]
+fn an_end_is_shown_to_the_millisecond_and_forever_has_a_date() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let end = year(2200).after(Span::from_micros(7_999));
+    write(&records, vec![excess("a", "198.51.100.1", year(2020), end)]);
+    write(&records, vec![excess("b", "198.51.100.2", year(2020), Time::FOREVER)]);
+    let ends = ask::<String>(
+        &folder.database(),
+        "SELECT unblockTime FROM rate_limit_tracking ORDER BY policy",
+    );
+    assert_eq!(ends, ["2200-01-01T00:00:00.007Z", "9999-12-31T23:59:59.999Z"]);
+}
+
+/// covers: 003-45, 003-46, 003-48, B-51
+#[test]
+fn ip_blocklist_has_one_row_per_range() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let list = |text: &str, until, why| {
+        let what = What::Range(Range::parse(text).unwrap());
+        Record::operator(year(2020), "ana", why, Deed::List(ListName::Block, what, until))
+    };
+    let value = What::Value { attribute: "tenant".to_owned(), value: "t1".to_owned() };
+    let tenant =
+        Record::operator(year(2020), "ana", None, Deed::List(ListName::Block, value, None));
+    write(
+        &records,
+        vec![
+            list("203.0.113.0/24", None, Some("scan")),
+            list("198.51.100.7", Some(year(2021)), None),
+            tenant,
+        ],
+    );
+    let listed = rows(&folder, query("### Addresses on the blocklist"));
+    assert_eq!(listed, [["203.0.113.0/24", "scan", "2020-01-01T00:00:00.000Z", "NULL"]]);
+    assert_eq!(rows(&folder, "SELECT * FROM ip_blocklist").len(), 2);
+}
+
+/// covers: 003-50, B-54
+#[test]
+fn attempts_by_action_counts_attempts_of_the_last_day() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let minute = now.as_secs() as i64 / 60;
+    let count = |minute, action: &str, policy: &str, allowed, denied, blocked| Count {
+        minute,
+        namespace: "default".to_owned(),
+        action: action.to_owned(),
+        policy: policy.to_owned(),
+        allowed,
+        denied,
+        blocked,
+    };
+    let counts = vec![
+        count(minute, "login", "", 5, 1, 3),
+        count(minute - 60, "login", "", 10, 0, 0),
+        count(minute - 60, "login", "login", 10, 0, 0),
+        count(minute - 3 * 1440, "login", "", 1_000, 0, 0),
+        count(minute, "pay", "", 1, 0, 0),
+    ];
+    write(&records, vec![Record::automatic(at(0), Deed::Count(counts))]);
+    let seen = rows(&folder, query("### Attempts by action"));
+    assert_eq!(seen, [["login", "19", "3"], ["pay", "1", "0"]]);
+}
+
+/// The same sums come from real traffic.
+#[test]
+fn the_view_and_the_totals_agree() {
+    let folder = Folder::new();
+    let records = Arc::new(folder.open());
+    let catalog = "[policy.login]\nby = [\"ip\"]\nwindow = \"2 per 1m\"\nblock = \"15m\"";
+    let (engine, _) = engine(catalog, &records);
+    for _ in 0..6 {
+        passes(&engine, "login", &[("ip", "198.51.100.7")]);
+    }
+    records.flush().unwrap();
+    let view = "SELECT action, sum(attempts), sum(blocked) FROM attempts_by_action GROUP BY action";
+    assert_eq!(rows(&folder, view), [["login", "6", "3"]]);
+    let totals = &records.actions(at(0), at(60)).unwrap()[0];
+    assert_eq!((totals.total, totals.blocked), (6, 3));
+}
+
+/// Every other query of the guide at least runs.
+#[test]
+fn every_query_of_the_guide_runs() {
+    let (folder, _records) = filled();
+    let queries: Vec<_> = GUIDE.split("```sql\n").skip(1).collect();
+    assert!(queries.len() >= 6, "{}", queries.len());
+    for text in queries {
+        rows(&folder, text.split_once("\n```").unwrap().0);
+    }
+}
