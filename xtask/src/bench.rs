@@ -3,6 +3,8 @@
 //! Benchmarks bring peers as dependencies, so they live outside the workspace. Must not measure
 //! anything itself.
 
+mod serve;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::repo::Repo;
@@ -15,9 +17,13 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
         repo.path(&manifest).is_file(),
         "there is no benchmark `{name}`: {manifest} is missing"
     );
+    let mut args = rest.to_vec();
+    if name == "serve" {
+        args.extend(serve::prepare(repo)?);
+    }
     let status = repo
         .cargo(&["run", "--release", "--manifest-path", &manifest, "--"])
-        .args(rest)
+        .args(args)
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "benchmark `{name}`: {status}");

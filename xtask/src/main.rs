@@ -7,6 +7,7 @@ mod bench;
 mod docs;
 mod leash;
 mod licences;
+mod packages;
 mod repo;
 mod scratch;
 mod test;

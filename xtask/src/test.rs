@@ -5,6 +5,7 @@
 
 mod binary;
 mod cargo;
+mod load;
 mod lua;
 mod parts;
 mod report;
@@ -17,7 +18,7 @@ use anyhow::{Result, bail};
 use crate::leash::Leash;
 use crate::repo::Repo;
 
-pub(crate) use binary::build as build_binary;
+pub(crate) use binary::{build as build_binary, build_release};
 use parts::{PARTS, Part};
 use report::Outcome;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
@@ -59,9 +60,13 @@ impl Plan {
             let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
             bail!("unknown part `{name}`; there are: {}", known.join(", "));
         }
-        let wanted = |part: &&Part| names.is_empty() || names.iter().any(|name| part.name == *name);
+        let deep = !flags.is_empty();
+        let wanted = |part: &&Part| match names.as_slice() {
+            [] => deep || !part.deep_only,
+            names => names.iter().any(|name| part.name == *name),
+        };
         let parts = PARTS.iter().filter(wanted).collect();
-        Ok(Self { parts, factor: if flags.is_empty() { 1 } else { DEEP } })
+        Ok(Self { parts, factor: if deep { DEEP } else { 1 } })
     }
 }
 
@@ -99,10 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn no_argument_means_every_part() {
-        let plan = plan(&[]).unwrap();
-        assert_eq!(plan.parts.len(), PARTS.len());
-        assert_eq!(plan.factor, 1);
+    fn no_argument_means_every_part_but_those_of_a_deep_run() {
+        let normal = plan(&[]).unwrap();
+        assert!(!names(&normal).contains(&"load"));
+        assert_eq!(normal.factor, 1);
+        let deep = plan(&["--deep"]).unwrap();
+        assert_eq!(deep.parts.len(), PARTS.len());
+        assert_eq!(names(&plan(&["load"]).unwrap()), ["load"]);
     }
 
     #[test]

@@ -11,11 +11,20 @@ use serde_json::Value;
 use super::Room;
 use crate::scratch::Scratch;
 
-/// The path of the freshly built binary.
+/// The path of the freshly built binary under test.
 pub(crate) fn build(room: &Room) -> Result<PathBuf> {
+    build_profile(room, "ci")
+}
+
+/// The path of the freshly built binary as users get it.
+pub(crate) fn build_release(room: &Room) -> Result<PathBuf> {
+    build_profile(room, "release")
+}
+
+fn build_profile(room: &Room, profile: &str) -> Result<PathBuf> {
     let scratch = Scratch::new("build")?;
     let messages = scratch.path().join("messages.json");
-    let args = ["build", "--workspace", "--profile", "ci", "--bin", "catraca"];
+    let args = ["build", "--workspace", "--profile", profile, "--bin", "catraca"];
     let mut cargo = room.repo.cargo(&args);
     cargo.arg("--message-format=json-render-diagnostics").stdout(File::create(&messages)?);
     let status = room.leash.status(&mut cargo)?;

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, cargo, lua, scenarios};
+use super::{Room, cargo, load, lua, scenarios};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -14,6 +14,8 @@ pub(crate) struct Part {
     pub(crate) minutes: u32,
     /// Whether a deep run does more here.
     pub(crate) deepens: bool,
+    /// Whether it runs only in a deep run, or by its name.
+    pub(crate) deep_only: bool,
     pub(crate) run: fn(&Room) -> Result<()>,
 }
 
@@ -30,11 +32,12 @@ pub(crate) const PARTS: &[Part] = &[
     part("scenarios", 3, scenarios::run),
     part("lua", 5, lua::run),
     part("docs", 3, docs::run_all),
+    Part { deep_only: true, ..part("load", 8, load::run) },
     part("trace", 1, |room| trace::trace(room.repo, false)),
 ];
 
 const fn part(name: &'static str, minutes: u32, run: fn(&Room) -> Result<()>) -> Part {
-    Part { name, minutes, deepens: false, run }
+    Part { name, minutes, deepens: false, deep_only: false, run }
 }
 
 #[cfg(test)]

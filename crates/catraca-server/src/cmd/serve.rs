@@ -3,12 +3,16 @@
 //!
 //! Must not serve anything but loopback until there are keys to tell callers apart.
 
+mod greeting;
+
+use std::io::{Write, stdout};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use catraca::core::policy::{Part, Policy, Who};
-use catraca::{Catalog, Engine, explain};
+use catraca::{Catalog, Engine};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::catalog;
 use crate::args::Serve;
@@ -17,8 +21,6 @@ use crate::http::{Front, Settings, bind};
 
 /// What is served without a catalog.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
-/// Where it is served unless the catalog or the command line says otherwise.
-const ADDRESS: &str = "127.0.0.1:7878";
 
 /// Serves until the process is told to stop.
 pub fn run(args: &Serve) -> Result<Exit> {
@@ -26,11 +28,21 @@ pub fn run(args: &Serve) -> Result<Exit> {
         Some(path) => (catalog(path)?, path.display().to_string()),
         None => (demo()?, "the built-in demo".to_owned()),
     };
-    let address = address(args.listen, &catalog)?;
-    let settings = settings(&catalog)?;
+    let settings = Settings::read(&catalog).with_context(|| name.clone())?;
+    let address = args.listen.unwrap_or(settings.listen);
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(catalog, &name, address, settings))?;
+    // A connection that did not end in time must not keep the process.
+    runtime.shutdown_background();
     Ok(Exit::Yes)
+}
+
+/// Every connection needs a descriptor, and many systems start programs with room for few.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, fewer connections fit; those that do are served all the same.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn demo() -> Result<Catalog> {
@@ -38,79 +50,38 @@ fn demo() -> Result<Catalog> {
 }
 
 async fn serve(catalog: Catalog, name: &str, at: SocketAddr, settings: Settings) -> Result<()> {
+    // Before anything is served, so that no signal finds the usual, abrupt end.
+    let mut signals = Signals::new()?;
     let engine = Arc::new(Engine::new(catalog));
     let front = Front { engine: Arc::clone(&engine), settings: Arc::new(settings) };
     let server = bind(at, front).await?;
-    greet(&engine.catalog(), name, server.address()?);
-    server.serve(stopped()).await;
-    eprintln!("stopped");
+    let greeting = greeting::greeting(&engine.catalog(), name, server.address()?);
+    // Nobody may be listening, and the server is not less useful for it.
+    let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
+    let answered = server.serve(async || signals.next().await).await;
+    eprintln!("stopped: {answered}");
     Ok(())
 }
 
-/// The address of the command line, else of `[server] listen`, else the usual one.
-fn address(asked: Option<SocketAddr>, catalog: &Catalog) -> Result<SocketAddr> {
-    if let Some(asked) = asked {
-        return Ok(asked);
+/// The two ways of asking the process to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen to signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
     }
-    let written = section(catalog, "listen").and_then(|value| value.as_str());
-    let text = written.unwrap_or(ADDRESS);
-    text.parse().with_context(|| {
-        format!("[server] listen = {text:?} is not an address and port, such as {ADDRESS:?}")
-    })
-}
 
-fn settings(catalog: &Catalog) -> Result<Settings> {
-    let x_ratelimit = match section(catalog, "x_ratelimit") {
-        Some(value) => value.as_bool().context("[server] x_ratelimit is true or false")?,
-        None => false,
-    };
-    Ok(Settings { x_ratelimit, trusted_proxies: catalog.network.trusted_proxies.clone() })
-}
-
-fn section<'c>(catalog: &'c Catalog, field: &str) -> Option<&'c toml::Value> {
-    catalog.settings.sections.get("server")?.get(field)
-}
-
-/// What a person needs to know, and something to paste.
-fn greet(catalog: &Catalog, name: &str, address: SocketAddr) {
-    let gate = catalog.policies.first().map_or("demo", |policy| &*policy.name);
-    println!("Catraca {} listens on http://{address}\n", env!("CARGO_PKG_VERSION"));
-    println!("It serves {name}, revision {}:", catalog.revision);
-    for policy in &catalog.policies {
-        println!("  {:<12} {}", policy.name, in_words(policy));
-    }
-    println!("\nTry it, six times:\n  curl -i 'http://{address}/v1/authorize?gate={gate}'");
-    println!("\nCtrl-C stops it. `catraca serve --config FILE` serves your own catalog.");
-}
-
-fn in_words(policy: &Policy) -> String {
-    let limit = policy.base.as_ref().map(|terms| explain::limit(&terms.limit));
-    let limit = limit.unwrap_or_else(|| "by tier".to_owned());
-    format!("{limit}, by {}", who(&policy.who))
-}
-
-fn who(who: &Who) -> String {
-    match who {
-        Who::By(parts) if parts.is_empty() => "everybody together".to_owned(),
-        Who::By(parts) => {
-            let part = |part: &Part| part.join(" or ");
-            parts.iter().map(part).collect::<Vec<_>>().join(" and ")
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-        Who::Each(names) => format!("each of {}", names.join(", ")),
-    }
-}
-
-/// Done when the process is asked to stop.
-async fn stopped() {
-    let interrupt = tokio::signal::ctrl_c();
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = interrupt => {}
-        () = terminate => {}
     }
 }

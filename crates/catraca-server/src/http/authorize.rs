@@ -6,12 +6,13 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
-use catraca::core::address::forwarded::{Source, client};
+use catraca::core::address::Address;
+use catraca::core::address::forwarded::client;
 use catraca::core::catalog::Catalog;
 use catraca::core::route::{Request, pick};
-use catraca::{Check, Decision, Reason};
+use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use super::problem::{Answer, Problem};
@@ -19,6 +20,10 @@ use super::{Front, fields};
 
 /// The gate of a request that no route takes: the catalog's default policy stands in.
 const UNROUTED: &str = "unrouted";
+
+/// Where proxies put the target of the request they ask about, and its method.
+const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
 
 /// What a proxy tells of the request it asks about.
 pub struct Asking<'a> {
@@ -41,56 +46,102 @@ pub fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
 }
 
 fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
-    let lines = header_lines(asking.headers, "x-forwarded-for");
-    let who = client(asking.peer, &lines, &Source::XForwardedFor, &front.settings.trusted_proxies);
+    let settings = &front.settings;
+    let lines = settings.source.header().map(|name| header_lines(asking.headers, name));
+    let lines = lines.unwrap_or_default();
+    let who = client(asking.peer, &lines, &settings.source, &settings.trusted_proxies);
     let address = who.address.to_string();
     let catalog = front.engine.catalog();
-    let (gate, mut attributes) = asked(front, asking, &catalog)?;
-    attributes.retain(|(name, _)| name != "ip");
-    attributes.push(("ip".to_owned(), address));
-    let subject = attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
-    let check = Check { subject, ..Check::new(&gate, []) };
-    Ok(front.engine.check(&check)?)
+    let asked = asked(front, asking, &catalog)?;
+    let attributes = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
+    let attributes = attributes.filter(|(name, _)| *name != "ip");
+    let subject = attributes.chain([("ip", address.as_str())]).collect();
+    let check = Check { subject, ..Check::new(&asked.gate, []) };
+    match front.engine.check(&check) {
+        Err(Error::Refused(Refusal::UnknownGate(_))) if asked.unrouted.is_some() => {
+            Err(no_route(asked.unrouted))
+        }
+        decided => Ok(decided?),
+    }
+}
+
+/// What a proxy's question comes to.
+struct Asked {
+    gate: String,
+    /// Taken from the request by its route.
+    attributes: Vec<(String, String)>,
+    /// The request, when no route takes it.
+    unrouted: Option<String>,
 }
 
 /// The gate and the attributes that its route takes from the request.
-fn asked(
-    front: &Front,
-    asking: &Asking<'_>,
-    catalog: &Catalog,
-) -> Result<(String, Vec<(String, String)>), Problem> {
+fn asked(front: &Front, asking: &Asking<'_>, catalog: &Catalog) -> Result<Asked, Problem> {
     if let Some(gate) = query(asking.uri.query(), "gate") {
-        return Ok((gate, Vec::new()));
+        return Ok(Asked { gate, attributes: Vec::new(), unrouted: None });
     }
-    let described = described(front, asking).ok_or_else(no_gate)?;
-    let request = Request { method: &described.0, target: &described.1 };
+    let (method, target) = described(front, asking)?.ok_or_else(no_gate)?;
+    let request = Request { method: &method, target: &target };
     let Some((route, path)) = catalog.route(&request) else {
-        return Ok((UNROUTED.to_owned(), Vec::new()));
+        let unrouted = Some(format!("{method} {}", request.target.escape_debug()));
+        return Ok(Asked { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
     };
-    let target_query = described.1.split_once('?').map(|(_, query)| query.to_owned());
+    let asked_for = target.split_once('?').map(|(_, query)| query);
     let picked = route.set.iter().filter_map(|(name, from)| {
         let header = |wanted: &str| header_text(asking.headers, wanted);
-        let value = pick(from, &path, header, |wanted| query(target_query.as_deref(), wanted));
+        let value = pick(from, &path, header, |wanted| query(asked_for, wanted));
         Some((name.to_string(), value?))
     });
-    Ok((route.gate.to_string(), picked.collect()))
+    Ok(Asked { gate: route.gate.to_string(), attributes: picked.collect(), unrouted: None })
 }
 
 /// The method and target that a trusted proxy describes.
-fn described(front: &Front, asking: &Asking<'_>) -> Option<(String, String)> {
-    let peer = catraca::core::address::Address::from_ip(asking.peer);
-    let trusted = front.settings.trusted_proxies.iter().any(|range| range.contains(&peer));
-    let first = |names: [&str; 2]| names.iter().find_map(|n| header_text(asking.headers, n));
-    let target = first(["x-forwarded-uri", "x-original-uri"]).filter(|_| trusted)?;
-    let method = first(["x-forwarded-method", "x-original-method"]);
-    Some((method.unwrap_or_else(|| asking.method.to_string()), target))
+fn described(front: &Front, asking: &Asking<'_>) -> Result<Option<(String, String)>, Problem> {
+    let peer = Address::from_ip(asking.peer);
+    if !front.settings.trusted_proxies.iter().any(|range| range.contains(&peer)) {
+        return Ok(None);
+    }
+    let Some(target) = single(asking.headers, &TARGETS)? else { return Ok(None) };
+    let method = single(asking.headers, &METHODS)?;
+    Ok(Some((method.unwrap_or_else(|| asking.method.to_string()), path_of(&target).to_owned())))
+}
+
+/// The first of these headers that is there; one that is there twice is not believed.
+fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, Problem> {
+    let Some(name) = names.iter().find(|name| headers.contains_key(**name)) else {
+        return Ok(None);
+    };
+    let twice = headers.get_all(*name).iter().nth(1).is_some();
+    match header_text(headers, name).filter(|_| !twice) {
+        Some(text) => Ok(Some(text)),
+        None => Err(Problem::bad(
+            "ambiguous-request",
+            format!("`{name}` must be there once and readable; let the proxy replace it"),
+        )),
+    }
+}
+
+/// Some proxies send a whole address where others send its path.
+fn path_of(target: &str) -> &str {
+    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
+    if target.starts_with('/') {
+        return target;
+    }
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+fn no_route(request: Option<String>) -> Problem {
+    let request = request.unwrap_or_default();
+    let detail = format!(
+        "no `[[route]]` takes {request}, and the catalog names no `default` policy; add one of them"
+    );
+    Problem::new(StatusCode::NOT_FOUND, "unknown-route", detail)
 }
 
 fn no_gate() -> Problem {
     Problem::bad(
         "no-gate",
         "name a gate with `?gate=NAME`, or send X-Forwarded-Method and X-Forwarded-Uri from an \
-         address in `[network] trusted_proxies` so that a `[[route]]` can be found",
+         address in `[network] trusted_proxies`, so that a `[[route]]` can be found",
     )
 }
 
@@ -101,11 +152,10 @@ fn render(front: &Front, decision: &Decision) -> Answer {
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     fields::write(decision, front.settings.x_ratelimit, headers);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if !decision.allowed {
-        let kind = axum::http::HeaderValue::from_static("application/problem+json");
-        headers.insert(axum::http::header::CONTENT_TYPE, kind);
-        let store = axum::http::HeaderValue::from_static("no-store");
-        headers.insert(axum::http::header::CACHE_CONTROL, store);
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
     }
     answer
 }

@@ -3,6 +3,7 @@
 //! Must only translate: a wire shape in, an engine call, a JSON shape out.
 
 use catraca::core::request::DEFAULT_NAMESPACE;
+use catraca::settlement::BucketState;
 use catraca::shape::Shape;
 use catraca::{Engine, Outcome, Settle, Stub};
 use serde::Serialize;
@@ -38,8 +39,7 @@ pub fn credit(engine: &Engine, body: &[u8]) -> Result<Vec<u8>, Problem> {
 pub fn buckets(engine: &Engine, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let wire: WireBuckets<'_> = read(body)?;
     let states = engine.buckets(DEFAULT_NAMESPACE, &wire.subject.subject())?;
-    let states: Vec<_> = states.iter().map(Shape).collect();
-    encode(&serde_json::json!({ "buckets": states }))
+    encode(&Buckets { buckets: states.iter().map(Shape).collect() })
 }
 
 /// `POST /v1/buckets/{policy}`.
@@ -48,6 +48,11 @@ pub fn bucket(engine: &Engine, policy: &str, body: &[u8]) -> Result<Vec<u8>, Pro
     encode(&Shape(&engine.bucket_state(DEFAULT_NAMESPACE, policy, &wire.subject.subject())?))
 }
 
+#[derive(Serialize)]
+struct Buckets<'a> {
+    buckets: Vec<Shape<&'a BucketState>>,
+}
+
 fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(value).map_err(|error| Problem::bad("bad-json", error.to_string()))
+    serde_json::to_vec(value).map_err(|error| Problem::internal(&error))
 }

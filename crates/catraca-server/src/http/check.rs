@@ -3,11 +3,10 @@
 //! Must not allocate more than the answer and the body.
 
 use bytes::Bytes;
-use catraca::shape::Shape;
 use catraca::{Check, Decision, Engine, Error};
-use serde::de::Error as _;
 
 use super::problem::{Answer, Problem, json};
+use super::quick;
 use super::wire::{LIST_MAX, WireCheck, is_list, read};
 
 /// How a check is made: for real, or only looked at.
@@ -20,7 +19,7 @@ pub fn answer(engine: &Engine, body: &Bytes, verb: Verb) -> Answer {
 }
 
 fn single(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
-    let mut out = Vec::with_capacity(512);
+    let mut out = Vec::with_capacity(quick::USUAL_BYTES);
     one(engine, &read(body)?, verb, &mut out)?;
     Ok(out)
 }
@@ -54,9 +53,6 @@ fn one(
     check.cost = wire.cost;
     check.reference = wire.r#ref.as_deref();
     check.lists = wire.lists.unwrap_or(true);
-    let decision = verb(engine, &check)?;
-    serde_json::to_writer(out, &Shape(&decision)).map_err(|error| {
-        let error = serde_json::Error::custom(error);
-        Problem::bad("bad-json", error.to_string())
-    })
+    quick::write(&verb(engine, &check)?, out);
+    Ok(())
 }

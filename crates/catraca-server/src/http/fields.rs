@@ -9,7 +9,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use catraca::core::policy::Mode;
 use catraca::{Decision, Row, Span};
 
-/// Writes the headers of a decision; `now_s` is the wall clock in seconds, for the older ones.
+/// The largest whole number that a structured field may hold.
+const NUMBER_MAX: i64 = 999_999_999_999_999;
+
+/// Writes the headers of a decision.
 pub fn write(decision: &Decision, x_ratelimit: bool, headers: &mut HeaderMap) {
     let rows = || decision.rows.iter().filter(|row| row.mode == Mode::Enforce);
     let policies = join(rows().filter_map(policy_item));
@@ -30,18 +33,18 @@ pub fn retry_after(decision: &Decision) -> Option<i64> {
 }
 
 fn policy_item(row: &Row) -> Option<String> {
-    let mut item = format!("\"{}\";q={}", row.policy, row.limit?);
+    let mut item = format!("\"{}\";q={}", row.policy, bounded(row.limit?));
     if let Some(window) = row.window.filter(|window| *window >= Span::from_secs(1)) {
-        let _ = write!(item, ";w={}", window.ceil_secs());
+        let _ = write!(item, ";w={}", bounded(window.ceil_secs()));
     }
     Some(item)
 }
 
 fn limit_item(row: &Row) -> Option<String> {
-    let mut item = format!("\"{}\";r={}", row.policy, row.remaining?);
+    let mut item = format!("\"{}\";r={}", row.policy, bounded(row.remaining?));
     let wait = row.retry_after.or(row.reset_after).filter(|wait| *wait > Span::ZERO);
     if let Some(wait) = wait {
-        let _ = write!(item, ";t={}", seconds(wait));
+        let _ = write!(item, ";t={}", bounded(seconds(wait)));
     }
     Some(item)
 }
@@ -58,6 +61,10 @@ fn older(decision: &Decision, headers: &mut HeaderMap) {
 
 fn seconds(span: Span) -> i64 {
     span.ceil_secs().max(1)
+}
+
+fn bounded(number: i64) -> i64 {
+    number.clamp(0, NUMBER_MAX)
 }
 
 fn join(items: impl Iterator<Item = String>) -> String {

@@ -1,43 +1,54 @@
 //! The listener: accept, serve, and stop without losing an answer.
 //!
 //! Without keys only loopback is served; any other address is refused by name. Must not queue
-//! without bound.
+//! without bound: when all places are taken, who comes is told so and sent away.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use axum::body::Body;
-use axum::extract::ConnectInfo;
-use axum::http::{Method, Request, Response};
-use bytes::Bytes;
-use catraca::Engine;
-use http_body_util::{Either, Full};
-use hyper::body::Incoming;
+use anyhow::bail;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tower::ServiceExt;
 
-use super::{Front, body, check, router};
+use super::crowd::Crowd;
+use super::shed;
+use super::tally::Tally;
+use super::visit::{Noted, Obeying, Visit};
+use super::{Front, respond, router};
 
-/// Connections served at once; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 8_192;
-/// How long a request's head may take, and an idle connection stay.
-const HEAD_DEADLINE: Duration = Duration::from_secs(30);
+/// The largest head of a request, and the most lines in it.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const HEAD_LINES_MAX: usize = 100;
+/// What is read of a connection before somebody takes it.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// How long answers in flight may take after a stop.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long to wait for a free descriptor.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(50);
+
+/// What all connections share.
+pub struct Shared {
+    /// The engine and the settings.
+    pub front: Front,
+    /// Every call but the check.
+    pub router: axum::Router,
+    /// All connections.
+    pub crowd: Crowd,
+    /// What was answered.
+    pub tally: Tally,
+}
 
 /// A listener that is bound and not yet serving.
 pub struct Server {
     listener: TcpListener,
-    front: Front,
+    shared: Arc<Shared>,
 }
 
 /// Binds an address; without keys it must be loopback.
@@ -49,9 +60,33 @@ pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
             address.port()
         );
     }
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    Ok(Server { listener, front })
+    let listener = TcpListener::bind(address).await.map_err(|error| hint(error, address))?;
+    let router = router::router(front.clone());
+    let crowd = Crowd::new(front.settings.connections_max, front.settings.patience);
+    let shared = Shared { front, router, crowd, tally: Tally::default() };
+    Ok(Server { listener, shared: Arc::new(shared) })
+}
+
+fn hint(error: std::io::Error, address: SocketAddr) -> anyhow::Error {
+    let port = address.port();
+    let hint = match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "cannot listen on {address}: something else does already, maybe another catraca; \
+             stop it (`ss -ltnp 'sport = :{port}'` names it) or choose a port with --listen \
+             {}:0",
+            address.ip()
+        ),
+        ErrorKind::PermissionDenied => format!(
+            "cannot listen on {address}: ports below 1024 need a privilege; choose another with \
+             --listen {}:7878",
+            address.ip()
+        ),
+        ErrorKind::AddrNotAvailable => {
+            format!("cannot listen on {address}: this machine has no such address")
+        }
+        _ => format!("cannot listen on {address}"),
+    };
+    anyhow::Error::new(error).context(hint)
 }
 
 impl Server {
@@ -60,73 +95,84 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop` is done, then lets answers in flight finish.
-    pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let router = router::router(self.front.clone());
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-            let (stream, peer) = tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok(accepted) => accepted,
-                    // Out of descriptors, most likely: wait for one to come free.
-                    Err(_) => {
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                        continue;
-                    }
-                },
-                () = &mut stop => break,
-            };
-            let served = connection(stream, peer, self.front.clone(), router.clone());
-            let watched = graceful.watch(served);
-            tokio::spawn(async move {
-                // A peer that hangs up in the middle is its own business.
-                let _ = watched.await;
-                drop(place);
-            });
+    /// Serves until it is told to stop, then lets answers in flight finish, unless it is told
+    /// again. Says what was answered.
+    pub async fn serve(self, mut told: impl AsyncFnMut()) -> String {
+        let shared = Arc::clone(&self.shared);
+        tokio::select! {
+            () = self.accept() => {}
+            () = shared.crowd.keep() => {}
+            () = told() => self.leave(told).await,
         }
-        let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
+        shared.tally.to_string()
+    }
+
+    /// Takes every connection that comes; never ends.
+    async fn accept(&self) {
+        let farewells = Arc::new(Semaphore::new(shed::FAREWELLS_MAX));
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) if self.shared.crowd.has_room() => self.admit(stream, peer),
+                Ok((stream, _)) => {
+                    self.shared.tally.note_shed();
+                    shed::send_away(stream, &farewells);
+                }
+                // Out of descriptors, most likely: wait for one to come free.
+                Err(_) => tokio::time::sleep(NO_DESCRIPTORS).await,
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let visit = Arc::new(Visit::new(Arc::clone(&self.shared), peer.ip()));
+        let place = Crowd::admit(Arc::clone(&visit));
+        let served = connection(stream, visit);
+        tokio::spawn(async move {
+            served.await;
+            drop(place);
+        });
+    }
+
+    /// Who is already in the queue is served too; then the door is shut.
+    async fn leave(self, mut told: impl AsyncFnMut()) {
+        while let Some((stream, peer)) = self.waiting().await {
+            self.admit(stream, peer);
+        }
+        let shared = self.shared;
+        drop(self.listener);
+        tokio::select! {
+            () = shared.crowd.disperse() => {}
+            () = shared.crowd.keep() => {}
+            () = tokio::time::sleep(DRAIN) => {}
+            () = told() => {}
+        }
+    }
+
+    /// A connection that needs no waiting for.
+    async fn waiting(&self) -> Option<(TcpStream, SocketAddr)> {
+        poll_fn(|cx| match self.listener.poll_accept(cx) {
+            Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 }
 
-fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    front: Front,
-    router: axum::Router,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
+fn connection(stream: TcpStream, visit: Arc<Visit>) -> impl Future<Output = ()> {
     // Small answers must leave at once.
     let _ = stream.set_nodelay(true);
+    let asked = Arc::clone(&visit);
     let service = service_fn(move |request| {
-        let (front, router) = (front.clone(), router.clone());
-        async move { Ok::<_, Infallible>(respond(request, peer, front, router).await) }
+        let visit = Arc::clone(&asked);
+        async move { Ok::<_, Infallible>(respond::respond(request, visit).await) }
     });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_DEADLINE)
-        .serve_connection(TokioIo::new(stream), service)
-}
-
-/// The check is answered here; everything else goes to the router.
-async fn respond(
-    request: Request<Incoming>,
-    peer: SocketAddr,
-    front: Front,
-    router: axum::Router,
-) -> Response<Either<Full<Bytes>, Body>> {
-    if request.uri().path() == "/v1/check" && request.method() == Method::POST {
-        let answer = match body::read(request.into_body()).await {
-            Ok(body) => check::answer(&front.engine, &body, Engine::check),
-            Err(problem) => problem.answer(),
-        };
-        return answer.map(Either::Left);
-    }
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(ConnectInfo(peer));
-    match router.oneshot(request).await {
-        Ok(answer) => answer.map(Either::Right),
-        Err(never) => match never {},
-    }
+    let connection = http1::Builder::new()
+        // The crowd's patience takes the place of a timer per head.
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_headers(HEAD_LINES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(Noted::new(stream, Arc::clone(&visit)), service);
+    Obeying::new(connection, visit)
 }

@@ -20,6 +20,8 @@ pub struct Problem {
     pub code: &'static str,
     /// What is wrong, and how to fix it.
     pub detail: String,
+    /// Line and column of the body, counted from one.
+    pub place: Option<(usize, usize)>,
 }
 
 #[derive(Serialize)]
@@ -29,6 +31,10 @@ struct Body<'a> {
     status: u16,
     code: &'a str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
 }
 
 impl Problem {
@@ -39,7 +45,19 @@ impl Problem {
 
     /// Any problem.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into() }
+        Self { status, code, detail: detail.into(), place: None }
+    }
+
+    /// A problem with a body that cannot be read as JSON, or not as this call's.
+    pub fn of_json(error: &serde_json::Error) -> Self {
+        let code = if error.is_data() { "bad-field" } else { "bad-json" };
+        let place = Some((error.line(), error.column())).filter(|(line, _)| *line > 0);
+        Self { place, ..Self::bad(code, error.to_string()) }
+    }
+
+    /// A problem of our own making.
+    pub fn internal(error: &impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
     }
 
     /// The problem as an object, for lists of answers.
@@ -51,6 +69,8 @@ impl Problem {
             status: self.status.as_u16(),
             code: self.code,
             detail: &self.detail,
+            line: self.place.map(|(line, _)| line),
+            column: self.place.map(|(_, column)| column),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }
@@ -72,7 +92,7 @@ impl From<Error> for Problem {
             Error::Store(error) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-failed", error.to_string())
             }
-            other => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", other.to_string()),
+            other => Self::internal(&other),
         }
     }
 }

@@ -2,69 +2,70 @@
 //!
 //! Must not answer anything that is not listed here.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, Request, State};
-use axum::http::{Response, StatusCode};
-use axum::response::IntoResponse;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use catraca::Engine;
 
 use super::authorize::{self, Asking};
 use super::problem::{Answer, Problem, json};
+use super::visit::Visit;
 use super::{Front, body, calls, check};
 
 /// A call that takes a body and gives JSON.
 type Call = fn(&Engine, &[u8]) -> Result<Vec<u8>, Problem>;
+type On = Extension<Arc<Visit>>;
 
 /// The router over one front.
 pub fn router(front: Front) -> Router {
     Router::new()
-        // Its POST is answered before this router is asked.
-        .route("/v1/check", any(wrong_method))
-        .route("/v1/peek", post(peek))
-        .route("/v1/settle", post(|state, request| call(state, request, calls::settle)))
-        .route("/v1/credit", post(|state, request| call(state, request, calls::credit)))
-        .route("/v1/buckets", post(|state, request| call(state, request, calls::buckets)))
+        // Its POST is answered before this router is asked; here it knows its other methods.
+        .route("/v1/check", post(|on, request| checked(on, request, Engine::check)))
+        .route("/v1/peek", post(|on, request| checked(on, request, Engine::peek)))
+        .route("/v1/settle", post(|on, request| call(on, request, calls::settle)))
+        .route("/v1/credit", post(|on, request| call(on, request, calls::credit)))
+        .route("/v1/buckets", post(|on, request| call(on, request, calls::buckets)))
         .route("/v1/buckets/{policy}", post(bucket))
         .route("/v1/authorize", any(authorize))
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(healthy))
         .fallback(unknown)
-        .method_not_allowed_fallback(wrong_method)
+        .method_not_allowed_fallback(other_method)
         .with_state(front)
 }
 
-async fn peek(State(front): State<Front>, request: Request) -> Response<Body> {
-    match body::read(request.into_body()).await {
-        Ok(body) => whole(check::answer(&front.engine, &body, Engine::peek)),
+async fn checked(on: On, request: Request, verb: check::Verb) -> Response<Body> {
+    let engine = Arc::clone(&on.shared.front.engine);
+    match read(on, request).await {
+        Ok(body) => whole(check::answer(&engine, &body, verb)),
         Err(problem) => whole(problem.answer()),
     }
 }
 
-async fn call(State(front): State<Front>, request: Request, call: Call) -> Response<Body> {
-    let done = body::read(request.into_body()).await.and_then(|body| call(&front.engine, &body));
+async fn call(on: On, request: Request, call: Call) -> Response<Body> {
+    let engine = Arc::clone(&on.shared.front.engine);
+    let done = read(on, request).await.and_then(|body| call(&engine, &body));
     whole(done.map_or_else(|problem| problem.answer(), json))
 }
 
-async fn bucket(
-    State(front): State<Front>,
-    Path(policy): Path<String>,
-    request: Request,
-) -> Response<Body> {
-    let done = body::read(request.into_body()).await;
-    let done = done.and_then(|body| calls::bucket(&front.engine, &policy, &body));
+async fn bucket(on: On, Path(policy): Path<String>, request: Request) -> Response<Body> {
+    let engine = Arc::clone(&on.shared.front.engine);
+    let done = read(on, request).await;
+    let done = done.and_then(|body| calls::bucket(&engine, &policy, &body));
     whole(done.map_or_else(|problem| problem.answer(), json))
 }
 
-async fn authorize(
-    State(front): State<Front>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request,
-) -> Response<Body> {
+async fn read(Extension(visit): On, request: Request) -> Result<bytes::Bytes, Problem> {
+    let (head, body) = request.into_parts();
+    body::read(&head.headers, body, &visit).await
+}
+
+async fn authorize(State(front): State<Front>, on: On, request: Request) -> Response<Body> {
     let asking = Asking {
-        peer: peer.ip(),
+        peer: on.peer,
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
@@ -72,16 +73,35 @@ async fn authorize(
     whole(authorize::answer(&front, &asking))
 }
 
+async fn healthy() -> Response<Body> {
+    let mut answer = Response::new(Body::from("ok\n"));
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
 async fn unknown(request: Request) -> Response<Body> {
-    let detail = format!("there is no {}", request.uri().path());
+    let detail = format!(
+        "there is no {}; there are /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, \
+         /v1/buckets/POLICY, /v1/authorize and /healthz",
+        request.uri().path()
+    );
     whole(Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail).answer())
 }
 
-async fn wrong_method(request: Request) -> Response<Body> {
-    let detail = format!("{} does not take {}", request.uri().path(), request.method());
+/// What a path takes instead is in `Allow`, which the router adds; OPTIONS asks for just that.
+async fn other_method(request: Request) -> Response<Body> {
+    if request.method() == Method::OPTIONS {
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        return answer;
+    }
+    let (path, method) = (request.uri().path(), request.method());
+    let detail = format!("{path} does not take {method}; `Allow` says what it takes");
     whole(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail).answer())
 }
 
 fn whole(answer: Answer) -> Response<Body> {
-    answer.map(Body::new).into_response()
+    answer.map(Body::new)
 }

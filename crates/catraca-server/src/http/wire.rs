@@ -2,9 +2,11 @@
 //!
 //! Must stay in this front end: the domain never sees these types.
 
+mod exact;
 mod subject;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use catraca::Outcome;
 use serde::Deserialize;
@@ -59,11 +61,11 @@ pub struct WireOutcome {
     /// The status.
     pub status: Option<u16>,
     /// The answer's body.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "exact::value")]
     pub body: serde_json::Value,
     /// The answer's headers.
-    #[serde(default)]
-    pub headers: std::collections::BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "exact::headers")]
+    pub headers: BTreeMap<String, String>,
     /// The reported amount.
     pub cost: Option<i64>,
 }
@@ -94,14 +96,17 @@ pub struct WireBuckets<'a> {
 
 impl From<WireOutcome> for Outcome {
     fn from(wire: WireOutcome) -> Self {
-        let headers = wire.headers.into_iter().map(|(name, value)| (name.to_lowercase(), value));
-        Self { status: wire.status, body: wire.body, headers: headers.collect(), cost: wire.cost }
+        let headers = wire.headers.into_iter().collect();
+        Self { status: wire.status, body: wire.body, headers, cost: wire.cost }
     }
 }
 
 /// Reads a JSON body; the problem says where and what.
 pub fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| Problem::bad("bad-json", error.to_string()))
+    if body.is_empty() {
+        return Err(Problem::bad("bad-json", "the body is empty; send an object as JSON"));
+    }
+    serde_json::from_slice(body).map_err(|error| Problem::of_json(&error))
 }
 
 /// Whether a body is a list.

@@ -1,0 +1,147 @@
+//! Puts rounds side by side: ratios are taken inside a round and only then summarised, because
+//! rounds differ by more than servers do.
+
+use std::fmt::Write;
+
+use crate::args::Plan;
+use crate::conduct::{CONNECTIONS, KEYS, RATE};
+use crate::servers::REFERENCE;
+
+/// One server in one round.
+pub struct Row {
+    /// The round, from zero.
+    pub round: usize,
+    /// The server.
+    pub name: &'static str,
+    /// Answers per second, flat out.
+    pub rate: f64,
+    /// Server's processor time per request, flat out.
+    pub cpu_us: f64,
+    /// The part of it outside the kernel.
+    pub user_us: f64,
+    /// The whole at the fixed rate.
+    pub paced_cpu_us: f64,
+    /// Median latency at the fixed rate, from when a request was due.
+    pub paced_p50_us: f64,
+    /// 99 % of it.
+    pub paced_p99_us: f64,
+    /// Cores used by anybody else meanwhile.
+    pub foreign: f64,
+}
+
+impl Row {
+    /// The row as one JSON line.
+    pub fn to_json(&self) -> String {
+        format!(
+            "{{\"round\":{},\"server\":\"{}\",\"rate\":{:.0},\"cpu_us\":{:.3},\
+             \"user_us\":{:.3},\"paced_cpu_us\":{:.3},\"paced_p50_us\":{:.1},\"paced_p99_us\":{:.1},\
+             \"foreign_cores\":{:.2}}}",
+            self.round + 1,
+            self.name,
+            self.rate,
+            self.cpu_us,
+            self.user_us,
+            self.paced_cpu_us,
+            self.paced_p50_us,
+            self.paced_p99_us,
+            self.foreign
+        )
+    }
+}
+
+/// A figure of a row.
+type Figure = fn(&Row) -> f64;
+
+/// The table, in Markdown.
+pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
+    let mut text = format!(
+        "{} rounds of {} s, {CONNECTIONS} connections, {KEYS} resident keys; medians. Ratios are to \
+         {REFERENCE}\nin the same round, with the smallest and largest; above 1 is better in both.\n",
+        plan.rounds, plan.seconds
+    );
+    let disturbed = rows.iter().filter(|row| row.foreign > 0.2).count();
+    let _ = writeln!(text, "{disturbed} of {} had others use over 0.2 cores.\n", rows.len());
+    if plan.quick {
+        text.push_str("**A quick run: it shows that this works and proves little.**\n\n");
+    }
+    let rate = RATE as u64;
+    let _ = writeln!(
+        text,
+        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s | p50 µs | p99 µs |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    );
+    for name in names {
+        let _ = writeln!(text, "{}", line(rows, name));
+    }
+    text
+}
+
+fn line(rows: &[Row], name: &str) -> String {
+    let own = |figure: Figure| median(rows.iter().filter(|row| row.name == name).map(figure));
+    format!(
+        "| {name} | {:.0} | {} | {:.2} | {} | {:.2} | {:.1} | {:.0} | {:.0} |",
+        own(|row| row.rate),
+        ratio(rows, name, |row| row.rate),
+        own(|row| row.cpu_us),
+        ratio(rows, name, |row| 1.0 / row.cpu_us),
+        own(|row| row.user_us),
+        own(|row| row.paced_cpu_us),
+        own(|row| row.paced_p50_us),
+        own(|row| row.paced_p99_us),
+    )
+}
+
+/// The ratio to the reference, round by round.
+fn ratio(rows: &[Row], name: &str, figure: Figure) -> String {
+    let of = |name: &str, round| {
+        let own = |row: &&Row| row.name == name && row.round == round;
+        rows.iter().find(own).map(figure)
+    };
+    let rounds = rows.iter().filter(|row| row.name == name).map(|row| row.round);
+    let ratios = rounds.filter_map(|round| Some(of(name, round)? / of(REFERENCE, round)?));
+    let ratios: Vec<f64> = ratios.collect();
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(0.0, f64::max);
+    format!("{:.2} ({least:.2}–{most:.2})", median(ratios.iter().copied()))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(round: usize, name: &'static str, rate: f64) -> Row {
+        Row {
+            round,
+            name,
+            rate,
+            cpu_us: 1e6 / rate,
+            user_us: 1.0,
+            paced_cpu_us: 1.0,
+            paced_p50_us: 1.0,
+            paced_p99_us: 1.0,
+            foreign: 0.0,
+        }
+    }
+
+    #[test]
+    fn ratios_are_taken_inside_a_round() {
+        let rows = [
+            row(0, REFERENCE, 100.0),
+            row(0, "catraca", 90.0),
+            row(1, REFERENCE, 50.0),
+            row(1, "catraca", 40.0),
+        ];
+        assert_eq!(ratio(&rows, "catraca", |row| row.rate), "0.85 (0.80–0.90)");
+        assert!(line(&rows, "catraca").starts_with("| catraca | 65 | 0.85 (0.80–0.90) |"));
+    }
+}

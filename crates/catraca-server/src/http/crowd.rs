@@ -1,0 +1,123 @@
+//! All connections: how many there may be, which have waited too long, and the word to stop.
+//!
+//! Time is counted in ticks of one task, so that a request costs no timer and no clock. Must not
+//! know what is asked or answered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::settings::Patience;
+use super::visit::{Phase, Visit};
+
+/// Ticks in the shortest patience; a wait may last one tick longer than it should.
+const TICKS: u32 = 4;
+/// Bounds of a tick: the first for the sake of the processor, the second for that of precision.
+const TICK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// All connections.
+pub struct Crowd {
+    visits: Mutex<HashMap<u64, Arc<Visit>>>,
+    /// How many there are, so that nobody waits for the lock to learn it.
+    present: AtomicUsize,
+    max: usize,
+    next: AtomicU64,
+    ticks: AtomicU64,
+    tick: Duration,
+    patience: Patience,
+    left: Notify,
+}
+
+/// A place among the connections, given back when it is dropped.
+pub struct Place {
+    visit: Arc<Visit>,
+    id: u64,
+}
+
+impl Crowd {
+    /// Room for so many connections, each with this patience.
+    pub fn new(max: usize, patience: Patience) -> Self {
+        let shortest = patience.shortest() / TICKS;
+        Self {
+            visits: Mutex::default(),
+            present: AtomicUsize::new(0),
+            max,
+            next: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+            tick: shortest.clamp(TICK.0, TICK.1),
+            patience,
+            left: Notify::new(),
+        }
+    }
+
+    /// The present tick.
+    pub fn tick(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Whether another connection fits.
+    pub fn has_room(&self) -> bool {
+        self.present.load(Ordering::Relaxed) < self.max
+    }
+
+    /// Takes a visit in.
+    pub fn admit(visit: Arc<Visit>) -> Place {
+        let crowd = &visit.shared.crowd;
+        let id = crowd.next.fetch_add(1, Ordering::Relaxed);
+        crowd.visits.lock().insert(id, Arc::clone(&visit));
+        crowd.present.fetch_add(1, Ordering::Relaxed);
+        Place { visit, id }
+    }
+
+    /// Counts time and sends away who has waited too long; never ends.
+    pub async fn keep(&self) {
+        let mut clock = tokio::time::interval(self.tick);
+        clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            clock.tick().await;
+            let now = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
+            self.visits.lock().values().for_each(|visit| self.look(visit, now));
+        }
+    }
+
+    /// Lets every connection finish what it is answering; done when all have left.
+    pub async fn disperse(&self) {
+        self.visits.lock().values().for_each(|visit| visit.stop());
+        loop {
+            let left = self.left.notified();
+            if self.present.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    fn look(&self, visit: &Visit, now: u64) {
+        let (phase, since) = visit.phase();
+        let limit = self.patience.of(phase).as_millis().div_ceil(self.tick.as_millis().max(1));
+        if u128::from(now.saturating_sub(since)) <= limit {
+            return;
+        }
+        match phase {
+            Phase::Body => {
+                visit.hurry();
+                visit.enter(Phase::Body);
+            }
+            _ => visit.dismiss(),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let crowd = &self.visit.shared.crowd;
+        crowd.visits.lock().remove(&self.id);
+        crowd.present.fetch_sub(1, Ordering::Release);
+        // Whoever waits for the last one may begin to wait only now.
+        crowd.left.notify_one();
+    }
+}

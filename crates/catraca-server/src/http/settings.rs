@@ -1,0 +1,175 @@
+//! The front end's own settings: `[server]`, and the proxies of `[network]`.
+//!
+//! Every mistake is named with its field and a fix; a field that nobody knows is a mistake too.
+//! Must not open anything.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use axum::http::HeaderName;
+use catraca::Catalog;
+use catraca::core::address::Range;
+use catraca::core::address::forwarded::Source;
+use catraca::core::time::parse_span;
+
+use super::visit::Phase;
+
+/// Where the server listens unless the catalog or the command line says otherwise.
+pub const ADDRESS: &str = "127.0.0.1:7878";
+/// Connections served at once unless the catalog says otherwise.
+const CONNECTIONS: usize = 8_192;
+/// The most that the catalog may say.
+const CONNECTIONS_MAX: usize = 1_000_000;
+/// The shortest and longest patience that makes sense.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
+const FIELDS: [&str; 8] = [
+    "listen",
+    "x_ratelimit",
+    "client_address",
+    "connections_max",
+    "head_timeout",
+    "body_timeout",
+    "answer_timeout",
+    "idle_timeout",
+];
+
+/// How connections, addresses and headers are treated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Whether `X-RateLimit-*` headers are sent too.
+    pub x_ratelimit: bool,
+    /// Where a caller's address is read from.
+    pub source: Source,
+    /// The proxies whose headers are believed.
+    pub trusted_proxies: Vec<Range>,
+    /// Connections served at once.
+    pub connections_max: usize,
+    /// How long a connection is waited for.
+    pub patience: Patience,
+}
+
+/// How long a connection is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For a request's head.
+    pub head: Duration,
+    /// For its body.
+    pub body: Duration,
+    /// Until the answer is made and taken.
+    pub answer: Duration,
+    /// For the next request.
+    pub idle: Duration,
+}
+
+impl Settings {
+    /// The settings of a catalog.
+    pub fn read(catalog: &Catalog) -> Result<Self> {
+        let none = toml::Table::new();
+        let section = Section(catalog.settings.sections.get("server").unwrap_or(&none));
+        section.refuse_unknown()?;
+        let usual = Patience::default();
+        Ok(Self {
+            listen: section.listen()?,
+            x_ratelimit: section.flag("x_ratelimit")?,
+            source: section.source()?,
+            trusted_proxies: catalog.network.trusted_proxies.clone(),
+            connections_max: section.connections()?,
+            patience: Patience {
+                head: section.patience("head_timeout", usual.head)?,
+                body: section.patience("body_timeout", usual.body)?,
+                answer: section.patience("answer_timeout", usual.answer)?,
+                idle: section.patience("idle_timeout", usual.idle)?,
+            },
+        })
+    }
+}
+
+impl Patience {
+    /// The patience with a phase.
+    pub fn of(&self, phase: Phase) -> Duration {
+        match phase {
+            Phase::First | Phase::Head => self.head,
+            Phase::Body => self.body,
+            Phase::Answer => self.answer,
+            Phase::Idle => self.idle,
+        }
+    }
+
+    /// The shortest of all.
+    pub fn shortest(&self) -> Duration {
+        self.head.min(self.body).min(self.answer).min(self.idle)
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let (head, idle) = (Duration::from_secs(10), Duration::from_secs(75));
+        Self { head, body: head, answer: head, idle }
+    }
+}
+
+/// The table `[server]`.
+struct Section<'c>(&'c toml::Table);
+
+impl Section<'_> {
+    fn refuse_unknown(&self) -> Result<()> {
+        match self.0.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+            Some(odd) => bail!("[server] has no field `{odd}`; it has: {}", FIELDS.join(", ")),
+            None => Ok(()),
+        }
+    }
+
+    fn listen(&self) -> Result<SocketAddr> {
+        let text = self.text("listen")?.unwrap_or(ADDRESS);
+        let fix =
+            || format!("[server] listen = {text:?}: write an address and port, such as {ADDRESS}");
+        text.parse().with_context(fix)
+    }
+
+    fn source(&self) -> Result<Source> {
+        let Some(name) = self.text("client_address")? else { return Ok(Source::XForwardedFor) };
+        let source = Source::named(name);
+        let header = source.header().is_none_or(|name| HeaderName::try_from(name).is_ok());
+        ensure!(
+            header,
+            "[server] client_address = {name:?}: write \"peer\", or the header in which your \
+             proxies put the caller's address, such as \"x-forwarded-for\""
+        );
+        Ok(source)
+    }
+
+    fn connections(&self) -> Result<usize> {
+        let Some(value) = self.0.get("connections_max") else { return Ok(CONNECTIONS) };
+        let number = value.as_integer().and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|number| (1..=CONNECTIONS_MAX).contains(number));
+        number.with_context(|| {
+            format!(
+                "[server] connections_max = {value}: write a number from 1 to {CONNECTIONS_MAX}"
+            )
+        })
+    }
+
+    fn patience(&self, field: &str, usual: Duration) -> Result<Duration> {
+        let Some(text) = self.text(field)? else { return Ok(usual) };
+        let fix = || format!("[server] {field} = {text:?}: write a time from 20ms to 1h");
+        let span = parse_span(text).with_context(fix)?;
+        let wait = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
+        ensure!((PATIENCE.0..=PATIENCE.1).contains(&wait), "{}", fix());
+        Ok(wait)
+    }
+
+    fn flag(&self, field: &str) -> Result<bool> {
+        let Some(value) = self.0.get(field) else { return Ok(false) };
+        value.as_bool().with_context(|| format!("[server] {field} = {value}: write true or false"))
+    }
+
+    fn text(&self, field: &str) -> Result<Option<&str>> {
+        let Some(value) = self.0.get(field) else { return Ok(None) };
+        let text = value.as_str();
+        text.map(Some)
+            .with_context(|| format!("[server] {field} = {value}: write it between quotes"))
+    }
+}

@@ -1,0 +1,67 @@
+//! Sending connections away when all places are taken: a short answer, and never a queue.
+//!
+//! Must not wait for a slow peer beyond a moment, nor serve more than a few farewells at once.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+/// Farewells at once; beyond it a connection is closed without a word.
+pub const FAREWELLS_MAX: usize = 64;
+/// How long a farewell may take.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// The whole answer, fixed, so that shedding costs next to nothing.
+const FAREWELL: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\n",
+    "content-type: application/problem+json\r\n",
+    "retry-after: 1\r\n",
+    "connection: close\r\n",
+    "content-length: 184\r\n",
+    "\r\n",
+    r#"{"type":"urn:catraca:problem:too-many-connections","title":"Service Unavailable","#,
+    r#""status":503,"code":"too-many-connections","#,
+    r#""detail":"all connections are taken; try again in a second"}"#,
+);
+
+/// Answers 503 and closes.
+pub fn send_away(stream: TcpStream, farewells: &Arc<Semaphore>) {
+    if let Ok(permit) = Arc::clone(farewells).try_acquire_owned() {
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(MOMENT, farewell(stream)).await;
+            drop(permit);
+        });
+    }
+}
+
+/// What the peer still sends is read, because closing over it would take the answer back.
+async fn farewell(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.write_all(FAREWELL.as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut heard = [0; 1024];
+    loop {
+        match stream.read(&mut heard).await {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_farewell_has_the_length_it_says_and_is_json() {
+        let (head, body) = FAREWELL.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r", body.len())), "{}", body.len());
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["status"], 503);
+    }
+}

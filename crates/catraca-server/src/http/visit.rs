@@ -1,0 +1,220 @@
+//! One connection: what it waits for, since when, and how it is told to go.
+//!
+//! A timer per request would cost more than many decisions, so a visit only notes its phase in one
+//! word; the crowd walks all visits now and then. Must not read a clock.
+
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::HttpService;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+
+use super::listen::Shared;
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Its very first byte.
+    First = 0,
+    /// A request's body.
+    Body = 1,
+    /// An answer to be made and taken.
+    Answer = 2,
+    /// The next request.
+    Idle = 3,
+    /// The rest of a request's head.
+    Head = 4,
+}
+
+/// The bits of a phase, and the phases by their numbers.
+const BITS: u32 = 3;
+const MASK: usize = (1 << BITS) - 1;
+const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idle, Phase::Head];
+
+/// Bits by which a visit is told what to do.
+const STOP: u8 = 1;
+const LATE: u8 = 2;
+const GO: u8 = 4;
+
+/// One connection.
+pub struct Visit {
+    /// What all connections share.
+    pub shared: Arc<Shared>,
+    /// The other end.
+    pub peer: IpAddr,
+    /// The tick at which the phase began, and the phase in the lowest bits.
+    since: AtomicU64,
+    orders: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Visit {
+    /// A visit that begins now, with nothing heard yet.
+    pub fn new(shared: Arc<Shared>, peer: IpAddr) -> Self {
+        let since = AtomicU64::new(shared.crowd.tick() << BITS);
+        Self { shared, peer, since, orders: AtomicU8::new(0), waker: Mutex::default() }
+    }
+
+    /// Notes that another phase begins.
+    pub fn enter(&self, phase: Phase) {
+        self.since.store(self.shared.crowd.tick() << BITS | phase as u64, Ordering::Relaxed);
+    }
+
+    /// The phase, and the tick at which it began.
+    pub fn phase(&self) -> (Phase, u64) {
+        let since = self.since.load(Ordering::Relaxed);
+        (PHASES[(since as usize & MASK) % PHASES.len()], since >> BITS)
+    }
+
+    /// Whether the body took too long, so that the request has to be answered without it.
+    pub fn is_late(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & LATE != 0
+    }
+
+    /// Tells a visit to answer without the body that does not come; the second time, to go.
+    pub fn hurry(&self) {
+        self.order(if self.is_late() { GO } else { LATE });
+    }
+
+    /// Tells a visit to go at once.
+    pub fn dismiss(&self) {
+        self.order(GO);
+    }
+
+    /// Tells a visit to go as soon as nothing is left to answer.
+    pub fn stop(&self) {
+        self.order(STOP);
+    }
+
+    fn order(&self, order: u8) {
+        self.orders.fetch_or(order, Ordering::Relaxed);
+        // The lock orders the flag before the waker: whoever stores a waker later sees the flag.
+        if let Some(waker) = &*self.waker.lock() {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn is_in(&self, phase: Phase) -> bool {
+        self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
+    }
+}
+
+/// A stream that notes when a head begins to arrive and when an answer has left.
+pub struct Noted {
+    stream: TokioIo<TcpStream>,
+    visit: Arc<Visit>,
+}
+
+impl Noted {
+    /// A stream of a visit.
+    pub fn new(stream: TcpStream, visit: Arc<Visit>) -> Self {
+        Self { stream: TokioIo::new(stream), visit }
+    }
+}
+
+impl Read for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let visit = &self.visit;
+        if read.is_ready() && (visit.is_in(Phase::Idle) || visit.is_in(Phase::First)) {
+            visit.enter(Phase::Head);
+        }
+        read
+    }
+}
+
+impl Write for Noted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() && self.visit.is_in(Phase::Answer) {
+            self.visit.enter(Phase::Idle);
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+}
+
+/// A connection that obeys its visit's orders; ready when it is over.
+pub struct Obeying<S: HttpService<hyper::body::Incoming>> {
+    connection: http1::Connection<Noted, S>,
+    visit: Arc<Visit>,
+    begun: bool,
+    stopping: bool,
+}
+
+impl<S: HttpService<hyper::body::Incoming>> Obeying<S> {
+    /// A connection and the visit it obeys.
+    pub fn new(connection: http1::Connection<Noted, S>, visit: Arc<Visit>) -> Self {
+        Self { connection, visit, begun: false, stopping: false }
+    }
+}
+
+impl<S, B> Future for Obeying<S>
+where
+    S: HttpService<hyper::body::Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.begun {
+            self.begun = true;
+            *self.visit.waker.lock() = Some(cx.waker().clone());
+        }
+        let orders = self.visit.orders.load(Ordering::Relaxed);
+        if orders & GO != 0 {
+            return Poll::Ready(());
+        }
+        let this = &mut *self;
+        if orders & STOP != 0 && !this.stopping {
+            this.stopping = true;
+            Pin::new(&mut this.connection).graceful_shutdown();
+        }
+        // A peer that hangs up in the middle is its own business.
+        let over = Pin::new(&mut this.connection).poll(cx).map(drop);
+        // Whoever has asked nothing yet, not even now, loses nothing.
+        if over.is_pending() && this.stopping && this.visit.is_in(Phase::First) {
+            return Poll::Ready(());
+        }
+        over
+    }
+}

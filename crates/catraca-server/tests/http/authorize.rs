@@ -1,0 +1,160 @@
+//! Forward-auth: a proxy asks, and gets a status, headers and a body that it can hand on.
+
+use crate::served::Served;
+
+const SHOP: &str = r#"
+[network]
+trusted_proxies = ["127.0.0.0/8"]
+
+[policy.ip]
+by     = ["ip"]
+window = "2 per 1m"
+
+[policy.tenant]
+by     = ["tenant"]
+fixed  = "2 per 1h"
+
+[policy.must]
+by         = ["customer"]
+window     = "1 per 1m"
+on_missing = "deny"
+
+[policy.pay]
+each = ["ip"]
+ban  = [ { when = "status == 402", for = "10m", reason = "r", status = 418, message = "Tea?" } ]
+
+[[route]]
+match = "POST /api/orders/*"
+gate  = "tenant"
+set   = { tenant = "header:x-tenant", other = "query:q" }
+
+[[route]]
+match = "/api/**"
+gate  = "ip"
+
+[[blocklist]]
+range  = "203.0.113.0/24"
+reason = "abuse"
+"#;
+
+fn from(address: &str) -> (&str, &str) {
+    ("X-Forwarded-For", address)
+}
+
+#[test]
+fn a_trusted_proxy_names_the_caller_and_a_forged_hop_changes_nothing() {
+    let served = Served::with(SHOP);
+    let ask = |hops: &str| served.ask("GET /v1/authorize?gate=ip", &[from(hops)]).status;
+    assert_eq!([ask("198.51.100.7"), ask("192.0.2.66, 198.51.100.7")], [204, 204]);
+    assert_eq!(ask("192.0.2.67, 198.51.100.7"), 429);
+    assert_eq!(ask("198.51.100.8"), 204);
+}
+
+/// covers: 003-40
+#[test]
+fn a_stranger_may_forward_nothing() {
+    let served = Served::with(&SHOP.replace("127.0.0.0/8", "10.0.0.0/8"));
+    let ask = |hops: &str| served.ask("GET /v1/authorize?gate=ip", &[from(hops)]).status;
+    assert_eq!([ask("198.51.100.7"), ask("198.51.100.8"), ask("198.51.100.9")], [204, 204, 429]);
+    let described = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/api/x")];
+    let answer = served.ask("GET /v1/authorize", &described);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "no-gate"));
+    assert!(answer.body.contains("trusted_proxies"), "{}", answer.body);
+}
+
+#[test]
+fn the_caller_is_read_from_the_one_header_that_is_named() {
+    let other = format!("{SHOP}\n[server]\nclient_address = \"X-Real-Ip\"\n");
+    let served = Served::with(&other);
+    let ask = |name: &str, ip: &str| served.ask("GET /v1/authorize?gate=ip", &[(name, ip)]).status;
+    assert_eq!([ask("X-Forwarded-For", "198.51.100.7"), ask("X-Forwarded-For", "::1")], [204, 204]);
+    assert_eq!(ask("X-Forwarded-For", "198.51.100.8"), 429);
+    assert_eq!(ask("X-Real-IP", "198.51.100.9"), 204);
+    let peer = Served::with(&format!("{SHOP}\n[server]\nclient_address = \"peer\"\n"));
+    let ask = |ip: &str| peer.ask("GET /v1/authorize?gate=ip", &[from(ip)]).status;
+    assert_eq!([ask("198.51.100.1"), ask("198.51.100.2"), ask("198.51.100.3")], [204, 204, 429]);
+}
+
+#[test]
+fn without_a_gate_the_route_of_the_described_request_decides() {
+    let served = Served::with(SHOP);
+    let ask = |method: &str, target: &str, tenant: &str| {
+        let described =
+            [("X-Forwarded-Method", method), ("X-Forwarded-Uri", target), ("X-Tenant", tenant)];
+        served.ask("GET /v1/authorize", &described)
+    };
+    for status in [204, 204, 429] {
+        let answer = ask("POST", "/api/orders/7?q=1", "t1");
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""));
+    }
+    assert_eq!(ask("POST", "/api//orders/../orders/9", "t2").status, 204);
+    let other = ask("GET", "/api/orders/7", "t1");
+    assert!(other.header("ratelimit").unwrap().starts_with("\"ip\""), "{other:?}");
+    let nowhere = ask("GET", "/shop", "t1");
+    assert_eq!((nowhere.status, nowhere.problem().as_str()), (404, "unknown-route"));
+    assert!(nowhere.body.contains("GET /shop"), "{}", nowhere.body);
+}
+
+#[test]
+fn the_headers_of_other_proxies_are_understood_too() {
+    let served = Served::with(SHOP);
+    let nginx = [("X-Original-Method", "POST"), ("X-Original-URI", "/api/orders/1")];
+    let answer = served.ask("GET /v1/authorize", &[&nginx[..], &[("X-Tenant", "n")]].concat());
+    assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""), "{answer:?}");
+    let whole = [("X-Original-Method", "GET"), ("X-Original-URL", "https://a.example/api/x?y")];
+    let answer = served.ask("GET /v1/authorize", &whole);
+    assert!(answer.header("ratelimit").unwrap().starts_with("\"ip\""), "{answer:?}");
+    // Without a method of its own the question's stands for it.
+    let answer = served.ask("POST /v1/authorize", &[("X-Forwarded-Uri", "/api/orders/1")]);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "missing-attribute"));
+}
+
+#[test]
+fn a_description_that_is_there_twice_is_not_believed() {
+    let served = Served::with(SHOP);
+    let twice = [("X-Forwarded-Uri", "/api/x"), ("X-Forwarded-Uri", "/free")];
+    let answer = served.ask("GET /v1/authorize", &twice);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-request"));
+    assert!(answer.body.contains("x-forwarded-uri"), "{}", answer.body);
+}
+
+#[test]
+fn every_denial_has_its_status() {
+    let served = Served::with(SHOP);
+    let ask =
+        |gate: &str, ip: &str| served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from(ip)]);
+    let listed = ask("ip", "203.0.113.9");
+    assert_eq!((listed.status, listed.json()["reason"].as_str()), (403, Some("blocklisted")));
+    let missing = ask("must", "198.51.100.7");
+    assert_eq!((missing.status, missing.json()["reason"].as_str()), (400, Some("missing")));
+    assert_eq!(missing.header("retry-after"), None);
+    let check = r#"{"gate":"pay","subject":{"ip":"198.51.100.7"}}"#;
+    let (_, decision) = served.json("/v1/check", check);
+    let settle = serde_json::json!({"ticket": decision["ticket"], "outcome": {"status": 402}});
+    served.json("/v1/settle", &settle.to_string());
+    let banned = ask("pay", "198.51.100.7");
+    assert_eq!((banned.status, banned.json()["detail"].as_str()), (418, Some("Tea?")));
+    assert!(banned.header("retry-after").is_some());
+    let unknown = ask("nobody", "198.51.100.7");
+    assert_eq!((unknown.status, unknown.problem().as_str()), (404, "unknown-gate"));
+    for denial in [&listed, &missing, &banned] {
+        assert_eq!(denial.header("content-type"), Some("application/problem+json"));
+        assert_eq!(denial.header("cache-control"), Some("no-store"));
+        assert_eq!(denial.json()["status"], denial.status);
+    }
+}
+
+#[test]
+fn any_method_asks_and_a_body_does_not_matter() {
+    let served = Served::with(&SHOP.replace("2 per 1m", "100 per 1m"));
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] {
+        let answer = served.ask(&format!("{method} /v1/authorize?gate=ip"), &[]);
+        assert_eq!(answer.status, 204, "{method}");
+    }
+    let mut talk = served.connect();
+    talk.send("POST /v1/authorize?gate=ip", &[("Content-Type", "text/plain")], b"hello");
+    assert_eq!(talk.answer().status, 204);
+    talk.send("GET /v1/authorize?gate=ip", &[], b"");
+    assert_eq!(talk.answer().status, 204);
+}

@@ -1,0 +1,78 @@
+//! The first two minutes: what a newcomer sees, pastes and gets.
+
+use crate::served::{Served, binary, file};
+
+/// covers: 001-06, 004-60, B-71
+#[test]
+fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
+    let served = Served::demo();
+    let greeting = &served.greeting;
+    let curl = format!("curl -i 'http://{}/v1/authorize?gate=demo'", served.address);
+    assert!(greeting.contains(&curl) && greeting.contains("window 5 per 1m, by ip"), "{greeting}");
+    for left in (0..5).rev() {
+        let answer = served.ask("GET /v1/authorize?gate=demo", &[]);
+        assert_eq!((answer.status, answer.body.as_str()), (204, ""));
+        let limit = answer.header("ratelimit").unwrap();
+        assert!(limit.starts_with(&format!("\"demo\";r={left};t=")), "{limit}");
+        assert_eq!(answer.header("retry-after"), None);
+    }
+    let denied = served.ask("GET /v1/authorize?gate=demo", &[]);
+    assert_eq!(denied.status, 429);
+    let wait: u64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    let problem = denied.json();
+    assert_eq!((&problem["reason"], &problem["policy"]), (&"over_limit".into(), &"demo".into()));
+    assert_eq!(problem["retry_after"], wait);
+    assert!(problem["detail"].as_str().unwrap().starts_with("Slow down"), "{problem}");
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_by_name() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7878"] {
+        let ran = binary().args(["serve", "--listen", address]).output().unwrap();
+        assert_eq!(ran.status.code(), Some(2));
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(said.contains(address) && said.contains("loopback"), "{said}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_a_way_out() {
+    let served = Served::demo();
+    let ran = binary().args(["serve", "--listen", &served.address]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains(&served.address) && said.contains("something else"), "{said}");
+    assert!(said.contains("--listen 127.0.0.1:0"), "{said}");
+}
+
+#[test]
+fn the_server_section_is_read_strictly() {
+    let policy = "[policy.a]\nby = ['ip']\nwindow = '1 per 1m'\n[server]\n";
+    for (setting, why) in [
+        ("listne = '127.0.0.1:1'", "[server] has no field `listne`; it has: listen,"),
+        ("listen = 'here'", "listen = \"here\": write an address and port"),
+        ("listen = 7878", "listen = 7878: write it between quotes"),
+        ("x_ratelimit = 'yes'", "x_ratelimit = \"yes\": write true or false"),
+        ("connections_max = 0", "connections_max = 0: write a number from 1"),
+        ("head_timeout = 'soon'", "head_timeout = \"soon\": write a time from 20ms to 1h"),
+        ("idle_timeout = 'forever'", "idle_timeout = \"forever\": write a time from 20ms to 1h"),
+        ("client_address = 'a b'", "client_address = \"a b\": write \"peer\", or the header"),
+    ] {
+        let file = file(&format!("{policy}{setting}\n"));
+        let ran = binary().args(["serve", "--config"]).arg(&file).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(said.contains(why) && said.contains(file.to_str().unwrap()), "{said}");
+    }
+}
+
+#[test]
+fn help_is_a_tour_of_the_server() {
+    let ran = binary().args(["serve", "--help"]).output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    for part in ["/v1/check", "/v1/authorize", "--config", "--listen", "curl", "Examples:"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}

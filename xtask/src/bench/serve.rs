@@ -1,0 +1,43 @@
+//! What the benchmark of the server needs first: the release binary, and a peer to stand beside it.
+//!
+//! The peer is installed by its package's name, once, below `target/`. Must not measure anything.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::leash::Leash;
+use crate::packages;
+use crate::repo::Repo;
+use crate::test::{Room, build_release};
+
+const PEER: &str = "throttlecrab-server";
+const VERSION: &str = "0.4.40";
+const ROOT: &str = "target/bench-peers";
+/// Two builds from nothing.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// The arguments that name what was built.
+pub(super) fn prepare(repo: &Repo) -> Result<Vec<String>> {
+    let leash = Leash::new(PATIENCE);
+    let room = Room { repo, leash: &leash, factor: 1 };
+    let ours = build_release(&room)?;
+    let mut args = vec!["--catraca".to_owned(), ours.display().to_string()];
+    match peer(&room) {
+        Ok(path) => args.extend(["--throttlecrab".to_owned(), path.display().to_string()]),
+        Err(error) => eprintln!("{PEER} is left out: {error:#}"),
+    }
+    Ok(args)
+}
+
+fn peer(room: &Room) -> Result<PathBuf> {
+    let binary = room.repo.path(&format!("{ROOT}/bin/{PEER}"));
+    if !binary.is_file() {
+        // Its build needs it for a protocol that is not measured here.
+        packages::need(room, "protoc", "protobuf-compiler")?;
+        let args = ["install", "--locked", "--root", ROOT, PEER, "--version", VERSION];
+        room.leash.run(&mut room.repo.cargo(&args))?;
+    }
+    Ok(binary)
+}

@@ -1,0 +1,48 @@
+//! Programs that a task needs and that may be missing: found on the path, or installed.
+//!
+//! Set-up belongs to the run. Must not start a service.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::test::Room;
+
+/// The path of a program; its package is installed if it is missing and the machine can.
+pub(crate) fn need(room: &Room, program: &str, package: &str) -> Result<PathBuf> {
+    match find(program) {
+        Some(path) => Ok(path),
+        None => install(room, program, package),
+    }
+}
+
+fn install(room: &Room, program: &str, package: &str) -> Result<PathBuf> {
+    let help = || format!("install {package} by hand and run this again");
+    apt(room, &["update"]).with_context(help)?;
+    apt(room, &["install", "-y", "--no-install-recommends", package]).with_context(help)?;
+    find(program).with_context(help)
+}
+
+/// In run level 1 the package's own scripts start no service.
+fn apt(room: &Room, args: &[&str]) -> Result<()> {
+    let mut apt = room.repo.command("apt-get");
+    apt.args(["-q", "-o", "DPkg::Lock::Timeout=120"]).args(args);
+    room.leash.run(apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_on_the_path_or_not_at_all() {
+        assert!(find("bash").is_some_and(|path| path.is_absolute()));
+        assert_eq!(find("no-such-program-anywhere"), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Loads the release binary for a minute: no error, a fast server, memory that does not grow.
+//!
+//! The driver is that of the server's benchmark, which says what it saw. Must not judge: the
+//! driver's exit status does.
+
+use anyhow::Result;
+
+use super::{Room, build_release};
+
+const DRIVER: &str = "bench/serve/Cargo.toml";
+const SECONDS: &str = "60";
+
+pub(crate) fn run(room: &Room) -> Result<()> {
+    let binary = build_release(room)?;
+    let mut driver = room.repo.cargo(&["run", "--release", "--manifest-path", DRIVER, "--"]);
+    driver.args(["--soak", "--seconds", SECONDS, "--catraca"]).arg(binary);
+    room.leash.run(&mut driver)
+}
