@@ -7,8 +7,10 @@ mod binary;
 mod cargo;
 mod lua;
 mod parts;
+mod program;
 mod report;
 mod scenarios;
+mod screenshots;
 
 use std::time::{Duration, Instant};
 

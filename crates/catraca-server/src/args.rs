@@ -179,7 +179,7 @@ pub struct Simulate {
     /// The history, gzipped or not; `-` reads standard input
     #[arg(value_name = "EVENTS")]
     pub events: PathBuf,
-    /// How the history is written: as events, or as an access log
+    /// How it is written: events, or an access log
     #[arg(
         short,
         long,
@@ -188,16 +188,16 @@ pub struct Simulate {
         default_value = "events"
     )]
     pub format: Format,
-    /// Where a JSON log has it: time, ip, method, uri, request, status or header:NAME
+    /// Where a JSON log has time, ip, method, uri, status, header:X
     #[arg(long, value_name = "NAME=PATH", value_parser = Field::parse)]
     pub field: Vec<Field>,
-    /// The gate of every line of an access log, instead of its route's
+    /// The gate of every line of a log, instead of its route's
     #[arg(long, value_name = "NAME")]
     pub gate: Option<String>,
     /// Another catalog: what would change?
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
-    /// Write a page with timelines, in one file that needs no network
+    /// Write a page with timelines, complete in one file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// For people or for programs

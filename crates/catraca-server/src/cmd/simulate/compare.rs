@@ -18,6 +18,7 @@ use super::source::{AHEAD, Source};
 use super::stage::{Stage, joined};
 use super::summary::{Picture, PolicyPicture, SubjectId, Summary, Verdict};
 use crate::args::Simulate;
+pub use print::change;
 
 /// What a change does.
 pub struct Comparison {
@@ -67,8 +68,7 @@ struct Count {
 pub fn replay(args: &Simulate, before: &Stage, after: &Stage) -> Result<(Comparison, Ended)> {
     let readers = (Reader::new(&before.catalog, args)?, Reader::new(&after.catalog, args)?);
     let source = Source::open(&args.events)?;
-    let mut summaries =
-        (before.summary().with_verdicts(), after.summary().with_verdicts().quiet());
+    let mut summaries = (before.summary().with_verdicts(), after.summary().with_verdicts().quiet());
     let (mut moves, ended) = thread::scope(|scope| {
         let ((to_one, one), (to_other, other)) = (sync_channel(AHEAD), sync_channel(AHEAD));
         let (tell_one, told_one) = sync_channel(AHEAD);

@@ -28,7 +28,7 @@ use crate::args::{Format, Simulate};
 pub use fields::Field;
 
 /// The gate of a request that no route takes: the catalog's default policy stands in.
-const UNROUTED: &str = "unrouted";
+pub const UNROUTED: &str = "unrouted";
 /// What proxies write their callers' addresses to.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 

@@ -31,7 +31,8 @@ impl Progress {
             None => (ProgressBar::with_draw_target(None, target), SPINNER),
         };
         // Both templates are constants that are read in the tests below.
-        let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self(Some(bar.with_style(style.progress_chars("━╸─"))))
     }
 

@@ -25,12 +25,13 @@ use catraca_core::select::{Parts, Selector};
 pub use heard::Heard;
 pub use picture::{Instant, Picture, PolicyPicture};
 use policy::{Minutes, PolicyTally};
-pub use print::{in_words, share, sum};
+pub use print::{share, sum};
 pub use subjects::{SubjectId, Subjects};
 pub use timeline::{Axis, Slot as TimeSlot, Timeline};
 
 use super::event::{At, CheckEvent};
 use super::run::{Act, Checked, Settled, Sink, Slot};
+use crate::render::plain;
 
 /// Bad lines shown one by one; the rest are counted.
 const BAD_SHOWN: u64 = 20;
@@ -167,11 +168,7 @@ impl Summary {
 
     /// A decision does not name keys, so those of its rows are selected again, as the engine did.
     /// Returns whom the decision is about when it is a denial.
-    fn count_subjects(
-        &mut self,
-        event: &CheckEvent<'_>,
-        decision: &Decision,
-    ) -> Option<SubjectId> {
+    fn count_subjects(&mut self, event: &CheckEvent<'_>, decision: &Decision) -> Option<SubjectId> {
         let check = event.check();
         let (catalog, facts) = (&*self.catalog, &self.catalog.facts);
         let gate = catalog.gates.get(check.gate).map(|gate| gate.policies.as_slice());
@@ -194,7 +191,7 @@ impl Summary {
         if let Some(count) = self.unlisted.get_mut(gate) {
             *count += 1;
         } else if self.unlisted.len() < UNLISTED_MAX {
-            self.unlisted.insert(gate.to_owned(), 1);
+            self.unlisted.insert(plain(gate), 1);
         }
     }
 }
@@ -238,7 +235,7 @@ impl Sink for Summary {
             self.verdicts.iter_mut().for_each(|all| all.push(Verdict::None));
         }
         if self.tells_bad && self.totals.bad <= BAD_SHOWN {
-            eprintln!("line {number}: {error}");
+            eprintln!("line {number}: {}", plain(error));
         }
         Ok(())
     }
@@ -278,6 +275,6 @@ fn who(catalog: &Catalog, digester: &Digester, parts: &Parts<'_, '_>) -> String 
     if named.is_empty() {
         return "everybody".to_owned();
     }
-    let all = named.iter().map(|(name, value)| format!("{name}={value}"));
+    let all = named.iter().map(|(name, value)| format!("{name}={}", plain(value)));
     all.collect::<Vec<_>>().join(" ")
 }

@@ -41,7 +41,16 @@ pub struct Node {
 const USUAL: [(Slot, &[&str]); 6] = [
     (
         Slot::Time,
-        &["ts", "time_iso8601", "msec", "time_local", "StartUTC", "time", "timestamp", "@timestamp"],
+        &[
+            "ts",
+            "time_iso8601",
+            "msec",
+            "time_local",
+            "StartUTC",
+            "time",
+            "timestamp",
+            "@timestamp",
+        ],
     ),
     (
         Slot::Ip,
@@ -66,7 +75,9 @@ impl Field {
             None => path.split('.').map(str::to_owned).collect(),
         };
         if path.iter().any(String::is_empty) {
-            return Err("the path has an empty name; write NAME=PATH, such as ip=client.addr".into());
+            return Err(
+                "the path has an empty name; write NAME=PATH, such as ip=client.addr".into()
+            );
         }
         Ok(Self { slot, path })
     }

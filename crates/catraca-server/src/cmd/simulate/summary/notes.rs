@@ -1,5 +1,6 @@
 //! What deserves a look beside the figures.
 
+use super::super::log::UNROUTED;
 use super::Summary;
 use super::subjects::SUBJECTS_MAX;
 use crate::render::{count, counted};
@@ -11,8 +12,15 @@ const NAMES: usize = 10;
 pub fn notes(summary: &Summary) -> Vec<String> {
     let said = summary.heard.said();
     let mut notes = Vec::new();
-    if !summary.unlisted.is_empty() {
-        let gates = names(summary.unlisted.keys().map(String::as_str));
+    let unrouted = summary.unlisted.get(UNROUTED).copied().unwrap_or_default();
+    if unrouted > 0 {
+        let requests = counted(unrouted as usize, "request takes", "requests take");
+        notes.push(format!("{requests} no route; the default policy decides"));
+    }
+    let unlisted = summary.unlisted.keys().map(String::as_str);
+    let mut unlisted = unlisted.filter(|gate| *gate != UNROUTED).peekable();
+    if unlisted.peek().is_some() {
+        let gates = names(unlisted);
         notes.push(format!(
             "gates that the catalog does not declare, decided by its default: {gates}"
         ));

@@ -112,7 +112,7 @@ impl<W: Write> Printer<'_, W> {
 }
 
 /// Each word with its number.
-pub fn in_words(counts: &Counts) -> String {
+fn in_words(counts: &Counts) -> String {
     let all = counts.iter().map(|(word, times)| format!("{word} {}", count(*times)));
     all.collect::<Vec<_>>().join(", ")
 }
