@@ -7,6 +7,7 @@ mod compare;
 mod markdown;
 mod session;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,6 +27,27 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     let room = Room { repo, leash: &leash, factor: 1 };
     let documents = if args.is_empty() { documents(repo)? } else { args.to_vec() };
     run(&room, &documents).and(leash.sweep())
+}
+
+/// The directory in which a document's commands run: its files and the presets.
+pub(crate) fn tour_room(repo: &Repo, document: &str, room: &Path) -> Result<()> {
+    session::furnish(room, &repo.path("presets"))?;
+    for step in markdown::parse(&repo.read(document)?)? {
+        if let Step::File { name, body } = step {
+            let place = room.join(name);
+            fs::create_dir_all(place.parent().unwrap_or(room))?;
+            fs::write(place, body)?;
+        }
+    }
+    Ok(())
+}
+
+/// The first command of a document that has this word.
+pub(crate) fn tour_command(repo: &Repo, document: &str, word: &str) -> Result<String> {
+    let steps = markdown::parse(&repo.read(document)?)?;
+    let mut commands = steps.iter().filter_map(Step::command);
+    let found = commands.find(|command| command.text.split_whitespace().any(|part| part == word));
+    Ok(found.with_context(|| format!("{document} has no command with {word}"))?.text.clone())
 }
 
 /// The `docs` part.
@@ -48,7 +70,7 @@ fn run(room: &Room, documents: &[String]) -> Result<()> {
     for document in documents {
         let steps = markdown::parse(&room.repo.read(document)?)
             .with_context(|| format!("cannot run {document}"))?;
-        let commands = steps.iter().filter(|step| matches!(step, Step::Command(_))).count();
+        let commands = steps.iter().filter(|step| step.command().is_some()).count();
         println!("{document}: {commands} commands");
         total += commands;
         if commands > 0 {

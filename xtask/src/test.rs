@@ -10,6 +10,7 @@ mod lua;
 mod parts;
 mod report;
 mod scenarios;
+mod screenshots;
 
 use std::time::{Duration, Instant};
 

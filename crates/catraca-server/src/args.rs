@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::cmd::simulate::Field;
+
 const TOUR: &str = "\
 A tour:
   catraca                                                serve a demo on 127.0.0.1:7878
@@ -155,10 +157,14 @@ pub struct Explain {
 }
 
 const SIMULATE: &str = r#"Examples:
-  catraca simulate -c shop.toml tuesday.jsonl            a summary
-  catraca simulate -c shop.toml -o json - < live.jsonl   one decision per line
+  catraca simulate -c shop.toml tuesday.jsonl                     a summary
+  catraca simulate -c shop.toml --format combined access.log.gz   of an access log
+  catraca simulate -c shop.toml --format json caddy.log --report out.html
+                                                                  and a page to send around
+  catraca simulate -c shop.toml --compare new.toml tuesday.jsonl  what would a change do?
+  catraca simulate -c shop.toml -o json - < live.jsonl            one decision per line
 
-One event per line, `at` in milliseconds or RFC 3339, never going back:
+Events, the default format, are JSON lines, `at` in milliseconds or RFC 3339 and never going back:
   {"at":0,"gate":"login","subject":{"ip":"198.51.100.7"}}
   {"at":5,"gate":"lookup","subject":{"payer":"11144477735"},"ref":"E1","outcome":{"status":404}}
   {"at":6,"gate":"lookup","subject":{"payer":"11144477735"},"outcome":{"status":200},"after_ms":40}
@@ -167,8 +173,12 @@ One event per line, `at` in milliseconds or RFC 3339, never going back:
   {"at":9,"unblock":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
   {"at":9,"reset":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
 
-A check also takes `cost`, and `lists: false` to skip the lists. A bad line changes nothing, and the
-run goes on. Exits 2 if there was one, else 0, whatever was decided."#;
+A check also takes `cost`, and `lists: false` to skip the lists. A line of an access log is a check:
+its gate is that of the first `[[route]]` that takes it, else the catalog's `default`; its status is
+the outcome. A JSON log of Caddy, nginx or Traefik needs no --field.
+
+A bad line changes nothing, and the run goes on. Exits 2 if there was one, else 0, whatever was
+decided."#;
 
 /// Replays a history through the same engine that decides in production, in virtual time.
 #[derive(Debug, clap::Args)]
@@ -177,9 +187,30 @@ pub struct Simulate {
     /// The catalog
     #[arg(short, long, value_name = "FILE")]
     pub catalog: PathBuf,
-    /// The history as JSON lines; `-` reads standard input
+    /// The history, gzipped or not; `-` reads standard input
     #[arg(value_name = "EVENTS")]
     pub events: PathBuf,
+    /// How it is written: events, or an access log
+    #[arg(
+        short,
+        long,
+        value_name = "events|combined|json",
+        hide_possible_values = true,
+        default_value = "events"
+    )]
+    pub format: Format,
+    /// Where a JSON log has time, ip, method, uri, status, header:X
+    #[arg(long, value_name = "NAME=PATH", value_parser = Field::parse)]
+    pub field: Vec<Field>,
+    /// The gate of every line of a log, instead of its route's
+    #[arg(long, value_name = "NAME")]
+    pub gate: Option<String>,
+    /// Another catalog: what would change?
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
+    /// Write a page with timelines, complete in one file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// For people or for programs
     #[arg(
         short,
@@ -189,6 +220,17 @@ pub struct Simulate {
         default_value = "human"
     )]
     pub output: Output,
+}
+
+/// How a history is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Our own JSON lines
+    Events,
+    /// The combined log format of Apache and nginx
+    Combined,
+    /// An access log as JSON lines
+    Json,
 }
 
 /// How to print.

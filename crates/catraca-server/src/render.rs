@@ -106,6 +106,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// A text from a stranger, without what would move the cursor or turn the line around.
+pub fn plain(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+}
+
 /// A count and its noun, in singular or plural: `1 policy`, `3 policies`.
 pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(number as u64), if number == 1 { one } else { many })
@@ -121,6 +127,11 @@ mod tests {
         assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!(counted(1, "policy", "policies"), "1 policy");
         assert_eq!(counted(1_200, "policy", "policies"), "1,200 policies");
+    }
+
+    #[test]
+    fn a_strangers_text_cannot_move_the_cursor() {
+        assert_eq!(plain("a\u{1b}[2J\n\u{202e}b ç <b>"), "a\u{fffd}[2J\u{fffd}\u{fffd}b ç <b>");
     }
 
     #[test]

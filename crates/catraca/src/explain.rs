@@ -135,7 +135,8 @@ pub fn limit(limit: &Limit) -> String {
     }
 }
 
-fn penalty(penalty: Penalty) -> String {
+/// A block in words.
+pub fn penalty(penalty: Penalty) -> String {
     if !penalty.escalates() {
         return penalty.first.to_string();
     }

@@ -11,6 +11,8 @@ pub(crate) enum Step {
     File { name: String, body: String },
     /// Run a command and compare.
     Command(Command),
+    /// Start a server, which stays until the document ends, and compare what it printed.
+    Serve(Command),
 }
 
 /// A command with the output the document promises.
@@ -25,7 +27,7 @@ pub(crate) struct Command {
 impl Step {
     pub(crate) fn command(&self) -> Option<&Command> {
         match self {
-            Step::Command(command) => Some(command),
+            Step::Command(command) | Step::Serve(command) => Some(command),
             Step::File { .. } => None,
         }
     }
@@ -85,7 +87,8 @@ fn read(block: &Block) -> Result<Vec<Step>> {
         return match tags[..] {
             [] => commands(block),
             ["norun"] => Ok(Vec::new()),
-            _ => bail!("`{}`: a console block is run, or tagged norun", block.info),
+            ["serve"] => served(block),
+            _ => bail!("`{}`: a console block is run, or tagged norun or serve", block.info),
         };
     }
     let Some(name) = tags.iter().find_map(|tag| tag.strip_prefix("file=")) else {
@@ -129,6 +132,20 @@ fn commands(block: &Block) -> Result<Vec<Step>> {
     Ok(commands.into_iter().map(Step::Command).collect())
 }
 
+/// One command that goes on while the rest of the document runs.
+fn served(block: &Block) -> Result<Vec<Step>> {
+    let mut steps = commands(block)?;
+    ensure!(steps.len() == 1, "a block tagged serve has one command, and this has {}", steps.len());
+    let Some(Step::Command(command)) = steps.pop() else { return Ok(steps) };
+    let start = format!("{SERVE} ");
+    let plain = command.text == SERVE || command.text.starts_with(&start);
+    ensure!(plain, "a block tagged serve starts with `{SERVE}`");
+    Ok(vec![Step::Serve(command)])
+}
+
+/// How a server is started in a document.
+pub(crate) const SERVE: &str = "catraca serve";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,9 +156,18 @@ mod tests {
             .into_iter()
             .filter_map(|step| match step {
                 Step::Command(command) => Some(command),
-                Step::File { .. } => None,
+                Step::File { .. } | Step::Serve(_) => None,
             })
             .collect()
+    }
+
+    #[test]
+    fn a_server_is_one_command_of_a_known_shape() {
+        let serve = |body: &str| parse(&format!("```console,serve\n{body}\n```\n"));
+        let steps = serve("$ catraca serve --config a.toml\nCatraca\n...").unwrap();
+        assert!(matches!(&steps[..], [Step::Serve(command)] if command.expected.len() == 2));
+        assert!(serve("$ catraca serve\n$ true").is_err());
+        assert!(serve("$ sleep 1000").is_err());
     }
 
     #[test]

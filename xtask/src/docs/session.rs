@@ -1,12 +1,14 @@
 //! Runs the steps of one document in one bash, in a directory of its own.
 //!
 //! One shell, so that variables, `cd` and background jobs carry over as they do for a reader; its
-//! jobs end with it. Must not judge the output.
+//! jobs end with it. A server gets a free port in place of the usual one, which is put back where
+//! it is shown. Must not judge the output.
 
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,6 +17,16 @@ use anyhow::{Context, Result};
 use super::markdown::Step;
 use crate::leash::Leash;
 use crate::scratch::Scratch;
+
+/// Where a server listens unless it is told otherwise.
+const ADDRESS: &str = "127.0.0.1:7878";
+
+/// Starts a server and goes on once it listens, or has ended; it is ended by its id with the shell.
+const START: &str = r#"(. "$step.command") >"$step.out" 2>&1 &
+server=$!
+until grep -qs 'listens on' "$step.out" || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
+kill -0 $server 2>/dev/null; status=$?
+echo $status >"$step.status""#;
 
 /// What a command answered; no status when the session ended before it.
 pub(crate) struct Reply {
@@ -31,13 +43,28 @@ pub(crate) fn run(
 ) -> Result<Vec<Reply>> {
     let scratch = Scratch::new("docs")?;
     let (room, desk) = (scratch.path().join("room"), scratch.path().join("desk"));
-    fs::create_dir(&room)?;
+    furnish(&room, presets)?;
     fs::create_dir(&desk)?;
-    copy(presets, &room.join("presets")).context("cannot copy the presets")?;
-    write(&desk, steps)?;
+    let address = address(steps)?;
+    write(&desk, steps, &address)?;
     leash.status(&mut bash(programs, &room, &desk)?)?;
     let commands = steps.iter().enumerate().filter(|(_, step)| step.command().is_some());
-    commands.map(|(index, _)| reply(&desk, index)).collect()
+    commands.map(|(index, _)| reply(&desk, index, &address)).collect()
+}
+
+/// A fresh directory with the presets in it.
+pub(crate) fn furnish(room: &Path, presets: &Path) -> Result<()> {
+    fs::create_dir(room)?;
+    copy(presets, &room.join("presets")).context("cannot copy the presets")
+}
+
+/// Where the document's server listens: somewhere free, so that nobody else's is asked.
+fn address(steps: &[Step]) -> Result<String> {
+    if !steps.iter().any(|step| matches!(step, Step::Serve(_))) {
+        return Ok(ADDRESS.to_owned());
+    }
+    let free = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
+    Ok(free.local_addr()?.to_string())
 }
 
 /// The environment is plain, so that the output does not depend on who runs it.
@@ -58,7 +85,7 @@ fn search_path(programs: &Path) -> Result<OsString> {
 
 /// Each command is a file of its own that the script sources: a syntax error stays in its command,
 /// and `$?` passes from one to the next.
-fn write(desk: &Path, steps: &[Step]) -> Result<()> {
+fn write(desk: &Path, steps: &[Step], address: &str) -> Result<()> {
     let mut script = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nstatus=0\n".to_owned();
     for (index, step) in steps.iter().enumerate() {
         match step {
@@ -68,21 +95,28 @@ fn write(desk: &Path, steps: &[Step]) -> Result<()> {
                 writeln!(script, "cp \"$DESK/{index}.file\" \"$ROOM/{name}\"")?;
             }
             Step::Command(command) => {
-                fs::write(desk.join(format!("{index}.command")), &command.text)?;
+                let text = command.text.replace(ADDRESS, address);
+                fs::write(desk.join(format!("{index}.command")), text)?;
                 let source = format!(". \"$DESK/{index}.command\" >\"$DESK/{index}.out\" 2>&1");
                 writeln!(script, "(exit $status); {source}; status=$?")?;
                 writeln!(script, "echo $status >\"$DESK/{index}.status\"")?;
+            }
+            Step::Serve(command) => {
+                let text = format!("exec {} --listen {address}", command.text);
+                fs::write(desk.join(format!("{index}.command")), text)?;
+                writeln!(script, "step=$DESK/{index}\n{START}")?;
             }
         }
     }
     Ok(fs::write(desk.join("script"), script)?)
 }
 
-fn reply(desk: &Path, index: usize) -> Result<Reply> {
+fn reply(desk: &Path, index: usize, address: &str) -> Result<Reply> {
     let status = fs::read_to_string(desk.join(format!("{index}.status"))).ok();
     let status = status.map(|text| text.trim().parse()).transpose()?;
     let output = fs::read(desk.join(format!("{index}.out"))).unwrap_or_default();
-    Ok(Reply { output: String::from_utf8_lossy(&output).into_owned(), status })
+    let output = String::from_utf8_lossy(&output).replace(address, ADDRESS);
+    Ok(Reply { output, status })
 }
 
 /// Copies a directory; one that is not there is left out.
@@ -149,6 +183,25 @@ mod tests {
     #[test]
     fn what_follows_an_exit_did_not_run() {
         assert_eq!(replies("```console\n$ exit 0\n$ echo on\n```\n")[1].1, None);
+    }
+
+    #[test]
+    fn a_server_is_waited_for_has_a_port_of_its_own_and_ends_with_the_session() {
+        let program = "#!/bin/bash\necho \"It listens on http://$5\"; exec sleep 1000\n";
+        let text = format!(
+            "```sh,file=bin/catraca\n{program}```\n```console\n$ chmod +x bin/catraca; \
+             PATH=$PWD/bin:$PATH\n```\n```console,serve\n$ catraca serve --config x\n```\n\
+             ```console\n$ echo http://127.0.0.1:7878/\n```\n"
+        );
+        let found = replies(&text);
+        assert_eq!(found[1], ("It listens on http://127.0.0.1:7878\n".to_owned(), Some(0)));
+        assert_eq!(found[2].0, "http://127.0.0.1:7878/\n");
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_is_a_failure() {
+        let text = "```console,serve\n$ catraca serve\n```\n";
+        assert!(replies(text)[0].1.is_some_and(|status| status != 0));
     }
 
     #[test]

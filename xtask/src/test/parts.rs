@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, cargo, load, lua, scenarios};
+use super::{Room, cargo, load, lua, scenarios, screenshots};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -32,6 +32,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("scenarios", 3, scenarios::run),
     part("lua", 5, lua::run),
     part("docs", 3, docs::run_all),
+    part("screenshots", 5, screenshots::run),
     Part { deep_only: true, ..part("load", 8, load::run) },
     part("trace", 1, |room| trace::trace(room.repo, false)),
 ];

@@ -5,72 +5,146 @@
 //! error. Must not hold rules: the engine has them.
 
 mod answer;
+mod compare;
 mod event;
 mod json;
 mod lines;
+mod log;
+mod progress;
+mod report;
 mod run;
+mod source;
+mod stage;
 mod summary;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, stdin, stdout};
+use std::fs;
+use std::io::{BufWriter, StdoutLock, Write, stdout};
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use anyhow::{Context, Result};
-use catraca::{Engine, ManualClock};
 
-use super::SECRET;
 use crate::args::{Output, Simulate};
 use crate::exit::Exit;
-use lines::Lines;
-use run::{Run, Sink};
-use summary::{Heard, Summary};
+use crate::render::counted;
+use compare::Comparison;
+use json::Json;
+pub use log::Field;
+use log::Reader;
+use report::Labels;
+use run::{Ended, Late, Sink};
+use source::{AHEAD, Source};
+use stage::Stage;
 
-/// Bytes read and written at once.
+/// Bytes written at once.
 const CHUNK: usize = 256 * 1024;
 
 /// Replays a history; exits 2 if a line was bad.
 pub fn run(args: &Simulate) -> Result<Exit> {
-    let builder = Engine::builder(super::catalog(&args.catalog)?).secret(SECRET);
-    let clock = ManualClock::default();
-    let builder = builder.clock(clock.clone());
-    let events = open(&args.events)?;
-    let out = BufWriter::with_capacity(CHUNK, stdout().lock());
-    let fine = match args.output {
+    let ended = match &args.compare {
+        None => alone(args)?,
+        Some(other) => compared(args, other)?,
+    };
+    tell_late(ended.late);
+    Ok(Exit::yes_or(ended.fine, Exit::Wrong))
+}
+
+/// One catalog.
+fn alone(args: &Simulate) -> Result<Ended> {
+    let decisions_only = args.output == Output::Json && args.report.is_none();
+    let stage = Stage::new(super::catalog(&args.catalog)?, decisions_only);
+    if decisions_only {
+        return replay(args, &stage, &mut Json::new(out()));
+    }
+    let mut summary = stage.summary();
+    let ended = match args.output {
         Output::Json => {
-            let mut json = json::Json::new(out);
-            replay(builder.build(), clock, events, &mut json)?
+            let mut both = (summary.quiet(), Json::new(out()));
+            let ended = replay(args, &stage, &mut both)?;
+            summary = both.0;
+            ended
         }
         Output::Human => {
-            let heard = Heard::default();
-            let engine = builder.listener(heard.listener()).build();
-            let mut summary = Summary::new(engine.catalog(), SECRET, heard);
-            let fine = replay(engine, clock, events, &mut summary)?;
-            summary.print(out)?;
-            fine
+            let ended = replay(args, &stage, &mut summary)?;
+            summary.picture().print(out())?;
+            ended
         }
     };
-    Ok(Exit::yes_or(fine, Exit::Wrong))
+    if let Some(path) = &args.report {
+        write_page(path, &report::page(&labels(args), &summary.picture()))?;
+    }
+    Ok(ended)
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(BufReader::with_capacity(CHUNK, stdin().lock())));
-    }
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Box::new(BufReader::with_capacity(CHUNK, file)))
+fn replay(args: &Simulate, stage: &Stage, sink: &mut impl Sink) -> Result<Ended> {
+    let reader = Reader::new(&stage.catalog, args)?;
+    let source = Source::open(&args.events)?;
+    thread::scope(|scope| {
+        let (to, from) = sync_channel(AHEAD);
+        let pump = scope.spawn(move || source.pump(&[to]));
+        let ended = stage.replay(&reader, from, sink, |_| {});
+        stage::joined(pump).and(ended)
+    })
 }
 
-/// Feeds every line, then what is still due; says whether every line was good.
-fn replay(
-    engine: Engine,
-    clock: ManualClock,
-    events: Box<dyn BufRead>,
-    sink: &mut impl Sink,
-) -> Result<bool> {
-    let mut lines = Lines::new(events);
-    let mut run = Run::new(engine, clock, sink);
-    while let Some((number, line)) = lines.next().context("cannot read the events")? {
-        run.feed(number, line)?;
+/// Two catalogs, side by side: each decides on a thread of its own.
+fn compared(args: &Simulate, other: &Path) -> Result<Ended> {
+    let before = Stage::new(super::catalog(&args.catalog)?, false);
+    let after = Stage::new(super::catalog(other)?, false);
+    let (comparison, ended) = compare::replay(args, &before, &after)?;
+    let labels = labels(args);
+    match args.output {
+        Output::Human => comparison.print(&labels, out())?,
+        Output::Json => comparison.write_json(&labels, out())?,
     }
-    run.finish()
+    tell_bad(&comparison, &labels);
+    if let Some(path) = &args.report {
+        write_page(path, &report::comparison(&labels, &comparison))?;
+    }
+    Ok(ended)
+}
+
+fn labels(args: &Simulate) -> Labels {
+    let shown = |path: &Path| match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+    };
+    Labels {
+        history: shown(&args.events),
+        catalog: shown(&args.catalog),
+        other: args.compare.as_deref().map(shown).unwrap_or_default(),
+    }
+}
+
+fn out() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(CHUNK, stdout().lock())
+}
+
+fn write_page(path: &Path, page: &str) -> Result<()> {
+    let written = fs::File::create(path).and_then(|mut file| file.write_all(page.as_bytes()));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn tell_late(late: Late) {
+    if late.lines > 0 {
+        eprintln!(
+            "note: {} behind the one before, by {} at most; decided in the order of the file",
+            counted(late.lines as usize, "line is", "lines are"),
+            late.most
+        );
+    }
+}
+
+fn tell_bad(comparison: &Comparison, labels: &Labels) {
+    let (before, after) = (comparison.before.bad, comparison.after.bad);
+    if before != after {
+        eprintln!(
+            "note: {} has {} and {} has {}; simulate each alone to see why",
+            labels.catalog,
+            counted(before as usize, "bad line", "bad lines"),
+            labels.other,
+            counted(after as usize, "bad line", "bad lines"),
+        );
+    }
 }

@@ -42,6 +42,10 @@ impl Room {
         fs::write(self.path.join(name), text).unwrap();
     }
 
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
     pub fn run(&self, args: &[&str]) -> Ran {
         self.run_with(args, b"")
     }

@@ -1,7 +1,9 @@
 //! `catraca simulate`.
 
 mod acts;
+mod compare;
 mod dict;
+mod logs;
 mod output;
 mod refused;
 mod settle;

@@ -36,6 +36,7 @@ impl Serialize for Written<'_> {
         match self {
             Self::Millis(millis) => serializer.serialize_i64(*millis),
             Self::Text(text) => serializer.serialize_str(text),
+            Self::Logged(time) => serializer.collect_str(time),
         }
     }
 }

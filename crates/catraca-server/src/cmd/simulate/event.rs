@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use fields::{BlockFields, CheckFields, CreditFields, LineFields, TargetFields};
 use object::Object;
-use text::Text;
+pub use text::Text;
 
 /// One line of a history.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub enum Written<'a> {
     Millis(i64),
     /// RFC 3339.
     Text(Text<'a>),
+    /// A server's log, in a way of its own; shown as RFC 3339.
+    Logged(Time),
 }
 
 /// What a line is about.
@@ -231,7 +233,14 @@ impl fields::OutcomeFields<'_> {
     }
 }
 
-impl CheckEvent<'_> {
+impl<'a> CheckEvent<'a> {
+    /// A request of an access log, which was over when it was written.
+    pub fn logged(gate: Text<'a>, subject: Attributes<'a>, status: Option<u16>) -> Self {
+        let outcome = Outcome { status, ..Outcome::default() };
+        let (cost, reference, lists) = (None, None, true);
+        Self { gate, subject, cost, reference, lists, outcome: Some((outcome, Span::ZERO)) }
+    }
+
     /// The check as the engine takes it.
     pub fn check(&self) -> Check<'_> {
         let mut check = Check::new(&self.gate, subject(&self.subject));
@@ -265,7 +274,7 @@ fn missing(field: &str) -> String {
 }
 
 /// What the JSON reader says, with the column alone: a line has no second line.
-fn said(error: serde_json::Error) -> String {
+pub fn said(error: serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);

@@ -15,9 +15,13 @@ use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::event::{At, BlockEvent, CheckEvent, CreditEvent, Event, Kind, Target, Written};
 use super::lines::{LINE_BYTES_MAX, Line};
+use super::log::Reader;
 
 /// The most lines that may wait for an outcome, or behind one that does.
 const WAITING_MAX: usize = 1_000_000;
+/// How far behind the one before it a line of an access log may be: servers write a line when its
+/// request ends, and some write when it began.
+const LATE_MAX: Span = Span::from_secs(3_600);
 
 /// Where results go. Slots number them, so that a later settle finds its own.
 pub trait Sink {
@@ -33,6 +37,38 @@ pub trait Sink {
     fn waiting(&self) -> usize;
     /// Nothing more comes.
     fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Both hear everything; the second has the places.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot> {
+        self.0.checked(line)?;
+        self.1.checked(line)
+    }
+
+    fn settled(&mut self, slot: Slot, settlement: &Settlement) -> io::Result<()> {
+        self.0.settled(slot, settlement)?;
+        self.1.settled(slot, settlement)
+    }
+
+    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()> {
+        self.0.acted(at, act)?;
+        self.1.acted(at, act)
+    }
+
+    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
+        self.0.refused(number, slot, error)?;
+        self.1.refused(number, slot, error)
+    }
+
+    fn waiting(&self) -> usize {
+        self.0.waiting().max(self.1.waiting())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()?;
+        self.1.finish()
+    }
 }
 
 /// A line's place among the results.
@@ -78,7 +114,8 @@ pub enum Act {
 
 /// One run over one history.
 pub struct Run<'s, S> {
-    engine: Engine,
+    reader: &'s Reader<'s>,
+    engine: &'s Engine,
     clock: ManualClock,
     /// The instant of the last good line, or of a later settle.
     now: Time,
@@ -86,7 +123,26 @@ pub struct Run<'s, S> {
     /// No ticket of this catalog lives longer.
     longest_hold: Span,
     bad: u64,
+    late: Late,
     sink: &'s mut S,
+}
+
+/// Lines of a log that were written after later ones, and decided in the order of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Late {
+    /// How many.
+    pub lines: u64,
+    /// How late the latest was.
+    pub most: Span,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Whether every line was good.
+    pub fine: bool,
+    /// What was late.
+    pub late: Late,
 }
 
 /// An outcome that is due later.
@@ -106,12 +162,23 @@ enum Trouble {
 
 impl<'s, S: Sink> Run<'s, S> {
     /// A run that starts at the epoch.
-    pub fn new(engine: Engine, clock: ManualClock, sink: &'s mut S) -> Self {
+    pub fn new(
+        reader: &'s Reader<'s>,
+        engine: &'s Engine,
+        clock: ManualClock,
+        sink: &'s mut S,
+    ) -> Self {
         let holds = engine.catalog();
         let longest_hold = holds.policies.iter().map(|policy| policy.hold).max();
         let (now, due) = (Time::ZERO, BinaryHeap::new());
         let longest_hold = longest_hold.unwrap_or(Span::ZERO);
-        Self { engine, clock, now, due, longest_hold, bad: 0, sink }
+        let late = Late::default();
+        Self { reader, engine, clock, now, due, longest_hold, bad: 0, late, sink }
+    }
+
+    /// Where results go.
+    pub fn sink(&mut self) -> &mut S {
+        self.sink
     }
 
     /// Takes one line.
@@ -137,11 +204,11 @@ impl<'s, S: Sink> Run<'s, S> {
         Ok(())
     }
 
-    /// Runs what is still due; says whether every line was good.
-    pub fn finish(mut self) -> anyhow::Result<bool> {
+    /// Runs what is still due; says how it went.
+    pub fn finish(mut self) -> anyhow::Result<Ended> {
         self.settle_until(Time::FOREVER)?;
         self.sink.finish()?;
-        Ok(self.bad == 0)
+        Ok(Ended { fine: self.bad == 0, late: self.late })
     }
 
     fn refuse(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
@@ -150,11 +217,16 @@ impl<'s, S: Sink> Run<'s, S> {
     }
 
     fn line(&mut self, number: u64, text: &[u8]) -> Result<(), Trouble> {
-        let event = Event::read(text)?;
-        let time = event.at.time;
-        if time < self.now {
-            return Err(Trouble::Bad(self.back_in_time(&event.at)));
+        let reader = self.reader;
+        let mut event = reader.read(text)?;
+        let behind = self.now.since(event.at.time);
+        if behind > Span::ZERO {
+            if !reader.is_log() || behind > LATE_MAX {
+                return Err(Trouble::Bad(self.back_in_time(&event.at)));
+            }
+            event.at.time = self.now;
         }
+        let time = event.at.time;
         if self.due.peek().is_some_and(|due| due.0.at <= time) {
             self.refuse_early(&event)?;
             self.settle_until(time)?;
@@ -163,6 +235,7 @@ impl<'s, S: Sink> Run<'s, S> {
         let done = self.act(number, &event);
         if !matches!(done, Err(Trouble::Bad(_))) {
             self.now = time;
+            self.late.count(behind);
         }
         self.clock.set(self.now);
         done
@@ -171,11 +244,17 @@ impl<'s, S: Sink> Run<'s, S> {
     fn back_in_time(&self, at: &At<'_>) -> String {
         let now = match at.written {
             Written::Millis(_) => (self.now.micros() / 1_000).to_string(),
-            Written::Text(_) => self.now.to_rfc3339(),
+            Written::Text(_) | Written::Logged(_) => self.now.to_rfc3339(),
         };
         let then = match &at.written {
             Written::Millis(millis) => millis.to_string(),
             Written::Text(text) => text.to_string(),
+            Written::Logged(time) => {
+                return format!(
+                    "{time} is more than {LATE_MAX} before {now}, where the history already is; \
+                     put the oldest file first"
+                );
+            }
         };
         format!(
             "`at`: {then} is before {now}, where the history already is; sort the events by time"
@@ -269,6 +348,13 @@ impl<'s, S: Sink> Run<'s, S> {
 
     fn unblock(&self, target: &Target<'_>) -> Result<bool, Trouble> {
         Ok(self.engine.unblock(DEFAULT_NAMESPACE, &target.policy, &target.subject())?)
+    }
+}
+
+impl Late {
+    fn count(&mut self, behind: Span) {
+        self.lines += u64::from(behind > Span::ZERO);
+        self.most = self.most.max(behind);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catraca::Event;
 use catraca::shape::origin;
+use catraca::{Event, Time};
 
 /// Everything heard so far; clones hear together.
 #[derive(Clone, Default)]
@@ -19,6 +19,8 @@ pub struct Said {
     pub low_water: BTreeMap<String, u64>,
     /// How often a policy's bans turned to shadow.
     pub storms: BTreeMap<String, u64>,
+    /// Blocks that nobody has put on a timeline yet.
+    pub started: Vec<(String, Time)>,
     /// Ban conditions that read a missing field or compared unlike things.
     pub failed: u64,
 }
@@ -41,6 +43,7 @@ impl Heard {
                 let mut said = self.said();
                 let by_origin = said.blocks.entry(blocked.policy.clone()).or_default();
                 *by_origin.entry(origin(blocked.origin)).or_default() += 1;
+                said.started.push((blocked.policy.clone(), blocked.at));
             }
             Event::LowWater { policy, .. } => {
                 *self.said().low_water.entry((*policy).to_owned()).or_default() += 1;

@@ -1,11 +1,8 @@
-//! What one policy did: how many it let pass and denied, whom most, and its worst minute.
+//! What one policy did: how many it let pass and denied, when, and its worst minute.
 
-use std::collections::HashMap;
+use catraca::{Reason, Row, Time};
 
-use catraca_core::policy::PolicyId;
-
-/// Subjects tracked in one run, over all policies.
-pub const SUBJECTS_MAX: usize = 200_000;
+use super::timeline::{Slot, Timeline};
 
 /// The counts of one policy.
 #[derive(Default)]
@@ -16,7 +13,9 @@ pub struct PolicyTally {
     pub denied: u64,
     /// Those of them that were denied because a block stood.
     pub blocked: u64,
-    /// When the denials came.
+    /// When.
+    pub timeline: Timeline,
+    /// When the denials were thickest.
     pub minutes: Minutes,
 }
 
@@ -27,9 +26,35 @@ pub struct Minutes {
     worst: Option<(i64, u64)>,
 }
 
+impl PolicyTally {
+    /// Counts a row of a decision.
+    pub fn count(&mut self, row: &Row, at: Time) {
+        self.timeline.at(at).count(row.allowed, row.reason);
+        if row.allowed {
+            self.allowed += 1;
+            return;
+        }
+        self.denied += 1;
+        self.blocked += u64::from(row.reason == Reason::Blocked);
+        self.minutes.count(at);
+    }
+}
+
+impl Slot {
+    /// Counts one verdict.
+    pub fn count(&mut self, allowed: bool, reason: Reason) {
+        match (allowed, reason) {
+            (true, _) => self.allowed += 1,
+            (false, Reason::Blocked) => self.blocked += 1,
+            (false, _) => self.denied += 1,
+        }
+    }
+}
+
 impl Minutes {
-    /// Counts one denial in a minute since the epoch.
-    pub fn count(&mut self, minute: i64) {
+    /// Counts one denial.
+    pub fn count(&mut self, at: Time) {
+        let minute = at.micros() / 60_000_000;
         let before = self.current.filter(|(open, _)| *open == minute).map_or(0, |(_, count)| count);
         let current = (minute, before + 1);
         self.current = Some(current);
@@ -39,41 +64,9 @@ impl Minutes {
     }
 
     /// The first minute with most denials, and how many.
-    pub fn worst(&self) -> Option<(i64, u64)> {
-        self.worst
-    }
-}
-
-/// Who was denied how often, up to a cap.
-#[derive(Default)]
-pub struct Subjects {
-    denied: HashMap<PolicyId, HashMap<String, u64>>,
-    tracked: usize,
-    /// Denials of subjects that came when the cap was reached.
-    pub untracked: u64,
-}
-
-impl Subjects {
-    /// Counts one denial.
-    pub fn count(&mut self, policy: PolicyId, who: &str) {
-        let mine = self.denied.entry(policy).or_default();
-        if let Some(times) = mine.get_mut(who) {
-            *times += 1;
-        } else if self.tracked < SUBJECTS_MAX {
-            mine.insert(who.to_owned(), 1);
-            self.tracked += 1;
-        } else {
-            self.untracked += 1;
-        }
-    }
-
-    /// The subjects that a policy denied most, with ties in the order of their names.
-    pub fn top(&self, policy: PolicyId, most: usize) -> Vec<(&str, u64)> {
-        let mine = self.denied.get(&policy).into_iter().flatten();
-        let mut all: Vec<_> = mine.map(|(who, times)| (who.as_str(), *times)).collect();
-        all.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
-        all.truncate(most);
-        all
+    pub fn worst(&self) -> Option<(Time, u64)> {
+        let (minute, denied) = self.worst?;
+        Some((Time::from_micros(minute.saturating_mul(60_000_000)), denied))
     }
 }
 
@@ -86,31 +79,8 @@ mod tests {
         let mut minutes = Minutes::default();
         assert_eq!(minutes.worst(), None);
         for minute in [1, 1, 2, 2, 3, 3, 3, 9, 9, 9] {
-            minutes.count(minute);
+            minutes.count(Time::from_millis(minute * 60_000 + 59_999));
         }
-        assert_eq!(minutes.worst(), Some((3, 3)));
-    }
-
-    #[test]
-    fn subjects_are_ranked_and_ties_are_stable() {
-        let mut subjects = Subjects::default();
-        for who in ["c", "b", "a", "b", "c", "z"] {
-            subjects.count(PolicyId(0), who);
-        }
-        subjects.count(PolicyId(1), "other");
-        assert_eq!(subjects.top(PolicyId(0), 3), [("b", 2), ("c", 2), ("a", 1)]);
-    }
-
-    #[test]
-    fn beyond_the_cap_new_subjects_are_only_counted() {
-        let mut subjects = Subjects::default();
-        for number in 0..SUBJECTS_MAX {
-            subjects.count(PolicyId(0), &number.to_string());
-        }
-        subjects.count(PolicyId(0), "late");
-        subjects.count(PolicyId(0), "7");
-        assert_eq!(subjects.untracked, 1);
-        assert_eq!(subjects.denied[&PolicyId(0)].len(), SUBJECTS_MAX);
-        assert_eq!(subjects.top(PolicyId(0), 1), [("7", 2)]);
+        assert_eq!(minutes.worst(), Some((Time::from_millis(180_000), 3)));
     }
 }

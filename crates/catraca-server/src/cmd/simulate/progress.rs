@@ -1,0 +1,83 @@
+//! How far a long run is: a bar on standard error, where somebody watches and nowhere else.
+//!
+//! Must not write when standard error is not a terminal.
+
+use std::io::{IsTerminal, stderr};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::render::count;
+
+/// With a known size.
+const BAR: &str = "{bar:32} {bytes}/{total_bytes}  {msg}  {eta} left";
+/// Without one.
+const SPINNER: &str = "{spinner} {bytes}  {msg}  {elapsed}";
+/// How often it is drawn, at most.
+const TIMES_PER_SECOND: u8 = 5;
+
+/// A bar, or nothing. Clones are the same one.
+#[derive(Clone)]
+pub struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    /// A bar for that many bytes, or a spinner.
+    pub fn new(size: Option<u64>) -> Self {
+        if !stderr().is_terminal() {
+            return Self(None);
+        }
+        let target = ProgressDrawTarget::stderr_with_hz(TIMES_PER_SECOND);
+        let (bar, style) = match size {
+            Some(size) => (ProgressBar::with_draw_target(Some(size), target), BAR),
+            None => (ProgressBar::with_draw_target(None, target), SPINNER),
+        };
+        // Both templates are constants that are read in the tests below.
+        let style =
+            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(Some(bar.with_style(style.progress_chars("━╸─"))))
+    }
+
+    /// So many more bytes were read.
+    pub fn bytes(&self, more: usize) {
+        if let Some(bar) = &self.0 {
+            bar.inc(more as u64);
+        }
+    }
+
+    /// So many lines were read in all.
+    pub fn lines(&self, total: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(format!("{} lines", count(total)));
+        }
+    }
+
+    /// Takes it off the screen.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_can_be_drawn() {
+        for template in [BAR, SPINNER] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+
+    #[test]
+    fn nobody_watches_a_test_so_nothing_is_drawn() {
+        // Test runners may leave the terminal connected; then there is a bar, and it counts.
+        let progress = Progress::new(Some(10));
+        progress.bytes(4);
+        progress.lines(3_000);
+        if let Some(bar) = &progress.0 {
+            assert_eq!((bar.position(), bar.message().as_str()), (4, "3,000 lines"));
+        }
+        progress.finish();
+    }
+}

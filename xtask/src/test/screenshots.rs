@@ -1,0 +1,89 @@
+//! Opens the report of the README's tour in a browser, and takes the pictures that the README shows.
+//!
+//! A page must draw without a word on the console and without asking the network for anything; a
+//! page that does both is opened first, so that the watch is known to see. Must not compare pixels:
+//! fonts differ between machines.
+
+mod browser;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Room, build_binary};
+use crate::docs::{tour_command, tour_room};
+use crate::packages;
+use crate::scratch::Scratch;
+use browser::{Browser, Scheme, Seen};
+
+/// Larger pictures make the README slow.
+const PICTURE_BYTES_MAX: u64 = 250 * 1024;
+/// Smaller ones show nothing.
+const PICTURE_BYTES_MIN: u64 = 10 * 1024;
+const REPORT: &str = "report.html";
+/// As a desktop and as a telephone show it.
+const WIDE: (u32, u32) = (1280, 1440);
+const NARROW: (u32, u32) = (500, 1600);
+
+/// Says something on the console and asks the network for something.
+const NOISY: &str = "<!doctype html><title>x</title><script>console.error('noise')</script>\
+                     <img src=\"http://127.0.0.1:9/picture.png\">";
+
+pub(crate) fn run(room: &Room) -> Result<()> {
+    let scratch = Scratch::new("screenshots")?;
+    let browser = Browser { path: packages::need(room, "chromium", "chromium")?, room };
+    sees_noise(&browser, scratch.path())?;
+    let page = report(room, scratch.path())?;
+    for (scheme, name) in [(Scheme::Light, "light"), (Scheme::Dark, "dark")] {
+        let narrow = scratch.path().join("narrow.png");
+        quiet(&browser.open(&page, scheme, NARROW, &narrow)?)?;
+        let picture = scratch.path().join(format!("{name}.png"));
+        quiet(&browser.open(&page, scheme, WIDE, &picture)?)?;
+        keep(room, &picture, name)?;
+    }
+    Ok(())
+}
+
+/// The page of the tour's own command.
+fn report(room: &Room, scratch: &Path) -> Result<std::path::PathBuf> {
+    let binary = build_binary(room)?;
+    let desk = scratch.join("tour");
+    tour_room(room.repo, "README.md", &desk)?;
+    let command = tour_command(room.repo, "README.md", "--report")?;
+    let mut bash = room.repo.command("bash");
+    let programs = binary.parent().context("the binary has no directory")?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
+    bash.args(["-c", &command]).current_dir(&desk).env("PATH", std::env::join_paths(all)?);
+    room.leash.run(&mut bash)?;
+    let page = desk.join(REPORT);
+    ensure!(page.is_file(), "the README's command with --report does not write {REPORT}");
+    Ok(page)
+}
+
+fn sees_noise(browser: &Browser, scratch: &Path) -> Result<()> {
+    let page = scratch.join("noisy.html");
+    fs::write(&page, NOISY)?;
+    let seen = browser.open(&page, Scheme::Light, (300, 200), &scratch.join("noisy.png"))?;
+    ensure!(!seen.console.is_empty(), "the watch did not hear a console error");
+    ensure!(!seen.requests.is_empty(), "the watch did not see a request");
+    Ok(())
+}
+
+fn quiet(seen: &Seen) -> Result<()> {
+    ensure!(seen.console.is_empty(), "on the console: {}", seen.console.join("; "));
+    ensure!(seen.requests.is_empty(), "asked for: {}", seen.requests.join(", "));
+    Ok(())
+}
+
+fn keep(room: &Room, picture: &Path, name: &str) -> Result<()> {
+    let bytes = fs::metadata(picture).context("the browser drew nothing")?.len();
+    let bounds = PICTURE_BYTES_MIN..=PICTURE_BYTES_MAX;
+    ensure!(bounds.contains(&bytes), "the {name} picture has {bytes} bytes");
+    let place = format!("docs/images/simulate-report-{name}.png");
+    fs::create_dir_all(room.repo.path("docs/images"))?;
+    fs::copy(picture, room.repo.path(&place)).with_context(|| format!("cannot write {place}"))?;
+    println!("{place}: {} KiB, quiet, no request", bytes / 1024);
+    Ok(())
+}
