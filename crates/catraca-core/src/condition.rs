@@ -3,6 +3,8 @@
 //! Wraps the expression library so that the rest of the crate never sees its types.
 //! Must not fail a request: whatever goes wrong while evaluating is a `false` that is counted.
 
+mod shape;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +13,17 @@ use cel::objects::Key;
 use cel::{Context, Program, Value};
 
 use crate::outcome::Outcome;
+use shape::Shape;
 
-/// The names a condition may read.
-const VARIABLES: [&str; 4] = ["status", "body", "headers", "subject"];
+/// The largest body that a loop goes through, in values: a loop may compare each with every other.
+const LOOPED_VALUES_MAX: usize = 4_096;
 
 /// A compiled condition with its source.
 #[derive(Clone)]
 pub struct Condition {
     source: Arc<str>,
     program: Arc<Program>,
-    attributes: Vec<Arc<str>>,
+    shape: Arc<Shape>,
 }
 
 /// What evaluating a condition gave.
@@ -30,7 +33,8 @@ pub enum Verdict {
     True,
     /// It does not hold.
     False,
-    /// It read a missing field or compared unlike things; counts as not holding.
+    /// It read a missing field, compared unlike things, or would loop over too large a body; counts
+    /// as not holding.
     Failed,
 }
 
@@ -38,16 +42,18 @@ impl Condition {
     /// Compiles a condition; the error says what is wrong with it.
     pub fn compile(source: &str) -> Result<Self, String> {
         let program = Program::compile(source).map_err(|error| first_line(&error.to_string()))?;
-        if let Some(name) = unknown_name(&program) {
-            return Err(format!("`{name}` is not known here"));
-        }
-        let attributes = attributes_read(source)?;
-        Ok(Self { source: source.into(), program: Arc::new(program), attributes })
+        let shape = Arc::new(shape::shape(program.expression())?);
+        Ok(Self { source: source.into(), program: Arc::new(program), shape })
     }
 
     /// The subject's attributes that the condition reads.
     pub fn attributes(&self) -> &[Arc<str>] {
-        &self.attributes
+        &self.shape.attributes
+    }
+
+    /// Those of them whose value it looks at, not only whether they are there.
+    pub fn values(&self) -> &[Arc<str>] {
+        &self.shape.values
     }
 
     /// The condition as written.
@@ -57,6 +63,9 @@ impl Condition {
 
     /// Evaluates the condition on an outcome.
     pub fn holds(&self, outcome: &Outcome, subject: &[(String, String)]) -> Verdict {
+        if self.shape.loops && values(&outcome.body) > LOOPED_VALUES_MAX {
+            return Verdict::Failed;
+        }
         let mut context = Context::default();
         context.add_variable_from_value("status", status_value(outcome.status));
         context.add_variable_from_value("body", value_of(&outcome.body));
@@ -76,14 +85,17 @@ impl fmt::Debug for Condition {
     }
 }
 
-fn unknown_name(program: &Program) -> Option<String> {
-    let references = program.references();
-    let unknown = references.variables().into_iter().filter(|name| !VARIABLES.contains(name));
-    unknown.min().map(str::to_owned)
-}
-
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// How many values there are in a body, itself included.
+fn values(json: &serde_json::Value) -> usize {
+    match json {
+        serde_json::Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        serde_json::Value::Object(fields) => 1 + fields.values().map(values).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn status_value(status: Option<u16>) -> Value {
@@ -126,40 +138,6 @@ fn key(name: &str) -> Key {
     Key::String(Arc::new(name.to_owned()))
 }
 
-/// Finds every `subject.name` and `subject["name"]`: the ticket must carry exactly these.
-fn attributes_read(source: &str) -> Result<Vec<Arc<str>>, String> {
-    let mut found: Vec<Arc<str>> = Vec::new();
-    for (at, _) in source.match_indices("subject") {
-        if is_inside_word(source, at) {
-            continue;
-        }
-        let name = attribute_after(&source[at + "subject".len()..])
-            .ok_or("read an attribute as `subject.name`, or test it with `has(subject.name)`")?;
-        if !found.iter().any(|known| **known == *name) {
-            found.push(name.into());
-        }
-    }
-    Ok(found)
-}
-
-fn is_inside_word(source: &str, at: usize) -> bool {
-    let before = source[..at].chars().next_back();
-    let after = source[at + "subject".len()..].chars().next();
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    before.is_some_and(|c| word(c) || c == '.') || after.is_some_and(word)
-}
-
-fn attribute_after(rest: &str) -> Option<&str> {
-    let rest = rest.trim_start();
-    if let Some(field) = rest.strip_prefix('.') {
-        let end = field.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(field.len());
-        return (end > 0).then(|| &field[..end]);
-    }
-    let quoted = rest.strip_prefix('[')?.trim_start();
-    let quote = quoted.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    quoted[1..].split(quote).next().filter(|name| !name.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +167,72 @@ mod tests {
         let rule = Condition::compile("body.reject_id == 5").unwrap();
         assert_eq!(rule.holds(&outcome(serde_json::json!({})), &[]), Verdict::Failed);
         assert_eq!(rule.holds(&outcome(serde_json::Value::Null), &[]), Verdict::Failed);
+    }
+
+    #[test]
+    fn loops_have_variables_of_their_own() {
+        let holds = |source: &str, body| {
+            Condition::compile(source).unwrap().holds(&outcome(body), &[]) == Verdict::True
+        };
+        let items = || serde_json::json!({"items": [1, 5], "kind": "subject"});
+        assert!(holds("body.items.exists(x, x == 5)", items()));
+        assert!(holds("body.items.exists_one(x, x == 5)", items()));
+        assert!(!holds("body.items.all(x, x == 5)", items()));
+        assert!(holds("size(body.items.filter(subject, subject > 1)) == 1", items()));
+        assert!(holds("body.kind == \"subject\"", items()));
+    }
+
+    #[test]
+    fn what_a_condition_reads_of_the_subject_is_known() {
+        let rule = Condition::compile(
+            "has(subject.payer) && subject[\"plan\"] == \"pro\" && body.subject == 1",
+        );
+        let rule = rule.unwrap();
+        assert_eq!(
+            rule.attributes().iter().map(|name| &**name).collect::<Vec<_>>(),
+            ["payer", "plan"]
+        );
+        assert_eq!(rule.values().iter().map(|name| &**name).collect::<Vec<_>>(), ["plan"]);
+    }
+
+    #[test]
+    fn every_function_that_is_offered_works() {
+        let body = serde_json::json!({"s": "abc", "n": 3});
+        for source in [
+            "body.s.contains(\"b\")",
+            "body.s.startsWith(\"a\")",
+            "body.s.endsWith(\"c\")",
+            "body.s.matches(\"^a.c$\")",
+            "size(body.s) == 3",
+            "string(body.n) == \"3\"",
+            "int(\"3\") == body.n",
+            "uint(\"3\") == 3u",
+            "double(body.n) == 3.0",
+        ] {
+            let rule = Condition::compile(source).unwrap();
+            assert_eq!(rule.holds(&outcome(body.clone()), &[]), Verdict::True, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_could_never_hold_or_never_end_is_refused() {
+        let refused = |source: &str| Condition::compile(source).unwrap_err();
+        assert!(refused("body.s.startWith(\"a\")").contains("no function `startWith`"));
+        assert!(refused("max(1, 2) == 2").contains("no function `max`"));
+        assert!(refused("headers['X-Ban'] == 'y'").contains("write `x-ban`"));
+        assert!(refused("body.a.all(x, body.a.all(y, x == y))").contains("inside a loop"));
+        assert!(refused("body.a.map(x, x + x) == []").contains("`map`"));
+        assert!(refused("body.a.map(x, x > 1, x + x) == []").contains("`map`"));
+        let long = format!("1{} == 41", "+1".repeat(40));
+        assert!(refused(&long).contains("deep"));
+    }
+
+    #[test]
+    fn a_loop_over_too_large_a_body_fails_and_is_not_judged() {
+        let rule = Condition::compile("body.a.exists(x, x in body.a)").unwrap();
+        let body = |count: usize| serde_json::json!({"a": vec![1; count]});
+        assert_eq!(rule.holds(&outcome(body(1_000)), &[]), Verdict::True);
+        assert_eq!(rule.holds(&outcome(body(LOOPED_VALUES_MAX)), &[]), Verdict::Failed);
     }
 
     #[test]

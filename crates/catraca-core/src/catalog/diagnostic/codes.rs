@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 78] = [
+pub const CODES: [(&str, &str); 79] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -28,6 +28,7 @@ pub const CODES: [(&str, &str); 78] = [
     ("block-below-window", "A block that ends before its window does."),
     ("block-unused", "A block that nothing can start."),
     ("by-and-each", "A policy with both `by` and `each`."),
+    ("condition-reads-private", "A condition on a value that is only known as a pseudonym."),
     ("cost-unused", "A cost beside an algorithm that ignores it."),
     ("count-denied-not-window", "`count_denied` beside a bucket or leases."),
     ("credit-not-bucket", "`credit` beside another algorithm than `bucket`."),

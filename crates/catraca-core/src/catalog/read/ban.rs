@@ -2,8 +2,9 @@
 //!
 //! Must not evaluate conditions: they are compiled here and judged at settle.
 
+use super::attribute::Known;
 use super::block;
-use super::bounds::{BANS_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, UNITS_MAX};
+use super::bounds::{BANS_MAX, CONDITION_CHAIN_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, UNITS_MAX};
 use super::node::{Fields, Node};
 use super::price;
 use super::report::Report;
@@ -22,7 +23,7 @@ const WATCH_FIELDS: [&str; 6] = ["share", "of", "above", "min", "per", "ban"];
 const REASON: &str = "API rejection";
 
 /// Reads the `ban` list.
-pub(super) fn bans(report: &mut Report, node: Node<'_>) -> Option<Vec<Ban>> {
+pub(super) fn bans(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Vec<Ban>> {
     let items =
         node.items(report, "a list such as [ { when = \"status == 403\", for = \"10m\" } ]")?;
     if let Some(extra) = items.get(BANS_MAX) {
@@ -30,14 +31,14 @@ pub(super) fn bans(report: &mut Report, node: Node<'_>) -> Option<Vec<Ban>> {
         let fix = format!("keep at most {BANS_MAX}: join conditions with `||`");
         report.error("too-many-bans", extra.place, message, fix);
     }
-    let bans: Vec<_> = items.into_iter().map(|item| ban(report, item)).collect();
+    let bans: Vec<_> = items.into_iter().map(|item| ban(report, item, known)).collect();
     bans.into_iter().collect()
 }
 
-fn ban(report: &mut Report, item: Node<'_>) -> Option<Ban> {
+fn ban(report: &mut Report, item: Node<'_>, known: &Known) -> Option<Ban> {
     let fields = Fields::item(report, item, "ban", &BAN_FIELDS)?;
     let when = fields.need(report, "when", "\"status == 403\"");
-    let when = when.and_then(|node| condition(report, node));
+    let when = when.and_then(|node| condition(report, node, known));
     let penalty = fields.need(report, "for", "\"10m\"");
     let penalty = penalty.and_then(|node| block::penalty(report, node));
     let reason = fields.given("reason", |node| scalar::prose(report, node)).or(REASON.into());
@@ -54,13 +55,14 @@ fn ban(report: &mut Report, item: Node<'_>) -> Option<Ban> {
     })
 }
 
-fn condition(report: &mut Report, node: Node<'_>) -> Option<Condition> {
+fn condition(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Condition> {
     let text = node.text(report, "a condition such as \"status == 403\"")?;
-    if text.chars().count() > CONDITION_MAX || depth(text) > CONDITION_DEPTH_MAX {
+    let deep = depth(text) > CONDITION_DEPTH_MAX || longest_chain(text) > CONDITION_CHAIN_MAX;
+    if text.chars().count() > CONDITION_MAX || deep {
         let message = "the condition is too long, or nests too deeply";
         let fix = format!(
-            "split it into rules of at most {CONDITION_MAX} characters and {CONDITION_DEPTH_MAX} \
-             brackets inside each other"
+            "split it into rules of at most {CONDITION_MAX} characters, {CONDITION_DEPTH_MAX} \
+             brackets inside each other and {CONDITION_CHAIN_MAX} operators in a row"
         );
         report.error("bad-condition", node.place, message, fix);
         return None;
@@ -71,7 +73,19 @@ fn condition(report: &mut Report, node: Node<'_>) -> Option<Condition> {
         let fix = "write CEL over status, body, headers and subject, such as \"body.code == 5\"";
         report.error("bad-condition", node.place, message, fix);
     };
-    compiled.map_err(refuse).ok()
+    let compiled = compiled.map_err(refuse).ok()?;
+    reads_private(report, node, &compiled, known);
+    Some(compiled)
+}
+
+/// Warns of a comparison with a value that no condition ever sees.
+fn reads_private(report: &mut Report, node: Node<'_>, condition: &Condition, known: &Known) {
+    let private = |name: &&Name| known.attributes.get(&***name).is_some_and(|a| a.private);
+    for name in condition.values().iter().filter(private) {
+        let message = format!("`{name}` is private: a condition sees its pseudonym, not its value");
+        let fix = format!("test it with has(subject.{name}), or give its values facts and tiers");
+        report.warn("condition-reads-private", node.place, message, fix);
+    }
 }
 
 /// The compiler's message, with the place in the condition in words.
@@ -94,6 +108,13 @@ fn depth(text: &str) -> usize {
     }
     // A choice descends less than a bracket, and is never closed.
     deepest.max(text.matches('?').count() / 2)
+}
+
+/// The longest chain of operators that the compiler would descend along: it balances `&&` and `||`
+/// itself. Those in quoted texts count too, as brackets do.
+fn longest_chain(text: &str) -> usize {
+    let chain = |piece: &str| piece.matches(['+', '-', '*', '/', '%', '[', '.']).count();
+    text.split("&&").flat_map(|piece| piece.split("||")).map(chain).max().unwrap_or(0)
 }
 
 fn after(report: &mut Report, node: Node<'_>) -> Option<Rate> {

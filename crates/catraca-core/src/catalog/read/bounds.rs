@@ -37,6 +37,8 @@ pub const CONDITION_MAX: usize = 2_000;
 /// Brackets inside brackets of a condition: its compiler descends with every one, and a thread's
 /// stack is finite.
 pub const CONDITION_DEPTH_MAX: usize = 8;
+/// Operators in a row of a condition, for the same reason.
+pub const CONDITION_CHAIN_MAX: usize = 24;
 /// Segments of a route's path.
 pub const SEGMENTS_MAX: usize = 32;
 /// How long a ticket may be settled.

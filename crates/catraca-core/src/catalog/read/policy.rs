@@ -85,7 +85,7 @@ fn policy(
     let who = who::read(report, fields);
     let words = Words::read(report, fields);
     let amounts = Amounts::read(report, fields);
-    let bans = fields.given("ban", |node| ban::bans(report, node));
+    let bans = fields.given("ban", |node| ban::bans(report, node, known));
     let watch = fields.given("watch", |node| ban::watch(report, node));
     let tiers = fields.given("tier", |node| tier::read(report, known, node));
     let context = amounts.context(judges(fields, &bans));
