@@ -1,7 +1,9 @@
-//! Hands a benchmark over to its own crate under `bench/`.
+//! Runs a benchmark: its own crate under `bench/`, or one of ours over the release binary.
 //!
-//! Benchmarks bring peers as dependencies, so they live outside the workspace. Must not measure
-//! anything itself.
+//! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
+//! it prints, people read.
+
+mod simulate;
 
 mod serve;
 
@@ -12,6 +14,9 @@ use crate::repo::Repo;
 /// `cargo xtask bench NAME [ARG...]`
 pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     let (name, rest) = args.split_first().context("which benchmark? e.g. `bench core`")?;
+    if name == "simulate" {
+        return simulate::run(repo, rest);
+    }
     let manifest = format!("bench/{name}/Cargo.toml");
     ensure!(
         repo.path(&manifest).is_file(),

@@ -42,12 +42,15 @@ pub(crate) fn tour_room(repo: &Repo, document: &str, room: &Path) -> Result<()> 
     Ok(())
 }
 
-/// The first command of a document that has this word.
-pub(crate) fn tour_command(repo: &Repo, document: &str, word: &str) -> Result<String> {
+/// A document's commands up to the first that has this word, to be run by a shell.
+pub(crate) fn tour_script(repo: &Repo, document: &str, word: &str) -> Result<String> {
     let steps = markdown::parse(&repo.read(document)?)?;
-    let mut commands = steps.iter().filter_map(Step::command);
-    let found = commands.find(|command| command.text.split_whitespace().any(|part| part == word));
-    Ok(found.with_context(|| format!("{document} has no command with {word}"))?.text.clone())
+    let commands: Vec<_> = steps.iter().filter_map(Step::command).collect();
+    let has_word = |text: &str| text.split_whitespace().any(|part| part == word);
+    let found = commands.iter().position(|command| has_word(&command.text));
+    let last = found.with_context(|| format!("{document} has no command with {word}"))?;
+    let texts: Vec<&str> = commands[..=last].iter().map(|command| &*command.text).collect();
+    Ok(texts.join("\n"))
 }
 
 /// The `docs` part.

@@ -26,7 +26,7 @@ cargo xtask trace [--list]            which requirements have a test; --list nam
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
 cargo xtask docs [FILE...]            run the console blocks of the documentation
-cargo xtask bench NAME [ARG...]       run the stand-alone benchmark in bench/NAME";
+cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -11,11 +11,15 @@ use crate::cmd::simulate::Field;
 
 const TOUR: &str = "\
 A tour:
-  catraca                                                serve a demo on 127.0.0.1:7878
-  catraca lint shop.toml                                 is the catalog right?
-  catraca explain -c shop.toml login ip=198.51.100.7     what counts for this caller, and why?
-  catraca simulate -c shop.toml tuesday.jsonl            what would it have done last Tuesday?
-  catraca test shop.scenario.toml                        does it still do what we agreed on?
+  catraca                                             serve a demo, and print a curl to paste
+  catraca lint shop.toml                              is the catalog right?
+  catraca explain -c shop.toml login ip=198.51.100.7  what counts for this caller, and why?
+  catraca test shop.scenario.toml                     does it still do what we agreed on?
+  catraca simulate -c shop.toml -f combined access.log
+                                                      what would it have done last Tuesday?
+  catraca simulate -c shop.toml --compare new.toml -f combined access.log --report out.html
+                                                      what would this change do, on a page to send?
+  catraca serve --config shop.toml                    decide for real, on 127.0.0.1:7878
 
 Exit codes: 0 yes, 1 no (lint errors, a failing scenario), 2 the command line or its input is wrong.
 `catraca help VERB` says more.";

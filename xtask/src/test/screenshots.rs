@@ -7,13 +7,19 @@
 mod browser;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
+<<<<<<< HEAD
 use super::{Room, build_binary};
 use crate::docs::{tour_command, tour_room};
 use crate::packages;
+=======
+use super::{Room, build_binary, program};
+use crate::docs::{tour_room, tour_script};
+>>>>>>> dde2545 (Tell the tour in the README and the help; take the report's picture; bench simulate)
 use crate::scratch::Scratch;
 use browser::{Browser, Scheme, Seen};
 
@@ -46,17 +52,18 @@ pub(crate) fn run(room: &Room) -> Result<()> {
 }
 
 /// The page of the tour's own command.
-fn report(room: &Room, scratch: &Path) -> Result<std::path::PathBuf> {
+fn report(room: &Room, scratch: &Path) -> Result<PathBuf> {
     let binary = build_binary(room)?;
     let desk = scratch.join("tour");
     tour_room(room.repo, "README.md", &desk)?;
-    let command = tour_command(room.repo, "README.md", "--report")?;
+    let script = tour_script(room.repo, "README.md", "--report")?;
     let mut bash = room.repo.command("bash");
     let programs = binary.parent().context("the binary has no directory")?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
-    bash.args(["-c", &command]).current_dir(&desk).env("PATH", std::env::join_paths(all)?);
-    room.leash.run(&mut bash)?;
+    bash.args(["-ec", &script]).current_dir(&desk).env("PATH", std::env::join_paths(all)?);
+    let status = room.leash.status(bash.stdout(Stdio::null()))?;
+    ensure!(status.success(), "the README's commands up to --report: {status}");
     let page = desk.join(REPORT);
     ensure!(page.is_file(), "the README's command with --report does not write {REPORT}");
     Ok(page)

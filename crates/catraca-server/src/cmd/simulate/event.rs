@@ -119,17 +119,17 @@ impl<'a> Event<'a> {
 impl<'a> LineFields<'a> {
     fn kind(self) -> Result<Kind<'a>, String> {
         self.about_one_thing()?;
-        if let Some(Object(credit)) = self.credit {
-            return credit.read().map(Kind::Credit);
+        if let Some(credit) = self.credit {
+            return credit.0.read().map(Kind::Credit);
         }
-        if let Some(Object(block)) = self.block {
-            return block.read().map(Kind::Block);
+        if let Some(block) = self.block {
+            return block.0.read().map(Kind::Block);
         }
-        if let Some(Object(target)) = self.unblock {
-            return target.read("unblock").map(Kind::Unblock);
+        if let Some(target) = self.unblock {
+            return target.0.read("unblock").map(Kind::Unblock);
         }
-        if let Some(Object(target)) = self.reset {
-            return target.read("reset").map(Kind::Reset);
+        if let Some(target) = self.reset {
+            return target.0.read("reset").map(Kind::Reset);
         }
         self.check.read().map(Kind::Check)
     }

@@ -7,15 +7,15 @@ use super::At;
 use super::object::{Fields, Object, Pairs, leaf, object};
 use super::text::{Status, Text, Whole};
 
-/// Everything a line may hold.
+/// Everything a line may hold; what is rare stands apart, so that the usual is quick to hand on.
 #[derive(Debug, Default)]
 pub struct LineFields<'a> {
     pub at: Option<At<'a>>,
     pub check: CheckFields<'a>,
-    pub credit: Option<Object<CreditFields<'a>>>,
-    pub block: Option<Object<BlockFields<'a>>>,
-    pub unblock: Option<Object<TargetFields<'a>>>,
-    pub reset: Option<Object<TargetFields<'a>>>,
+    pub credit: Option<Box<Object<CreditFields<'a>>>>,
+    pub block: Option<Box<Object<BlockFields<'a>>>>,
+    pub unblock: Option<Box<Object<TargetFields<'a>>>>,
+    pub reset: Option<Box<Object<TargetFields<'a>>>>,
 }
 
 /// What a check has beside its instant.

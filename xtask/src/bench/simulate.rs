@@ -1,0 +1,184 @@
+//! `cargo xtask bench simulate [LINES]`: how many lines of a history are replayed in a second.
+//!
+//! Histories are made here, the same every time, and replayed by the release binary as a user
+//! would. On a busy machine the time on a core says more than the clock. Must not keep what it
+//! made.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::repo::Repo;
+use crate::scratch::Scratch;
+
+const LINES: u64 = 1_000_000;
+/// What the kernel counts time in, on every Linux there is.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+const CATALOG: &str = r#"
+[policy.search]
+by     = ["ip"]
+bucket = { size = 60, refill = "1 per 1s" }
+
+[policy.payer]
+by     = ["participant", "payer"]
+bucket = { size = 100, refill = "2 per 1m" }
+cost   = { "200" = 1, "404" = 20, default = 0 }
+credit = { payment = { amount = 1, on = ["200"] } }
+debt   = true
+
+[policy.participant]
+by     = ["participant"]
+bucket = { size = 50000, refill = "25000 per 1m" }
+cost   = { "200" = 1, "404" = 3, default = 0 }
+debt   = true
+
+[gate.lookup]
+policies = ["payer", "participant"]
+
+[[route]]
+match = "GET /search"
+gate  = "search"
+"#;
+
+/// A history, and how it is replayed.
+struct Case {
+    name: &'static str,
+    history: fn(&mut BufWriter<File>, u64) -> std::io::Result<()>,
+    args: &'static [&'static str],
+}
+
+const CASES: [Case; 5] = [
+    Case { name: "events, one bucket, summary", history: events, args: &[] },
+    Case { name: "events, one bucket, -o json", history: events, args: &["-o", "json"] },
+    Case { name: "combined log, summary", history: log, args: &["--format", "combined"] },
+    Case {
+        name: "combined log, --compare",
+        history: log,
+        args: &["--format", "combined", "--compare", "catalog.toml"],
+    },
+    Case { name: "events, two buckets, ref, settled", history: lookups, args: &[] },
+];
+
+pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
+    let lines = match args.first() {
+        Some(text) => text.replace('_', "").parse().context("LINES is a whole number")?,
+        None => LINES,
+    };
+    let binary = build(repo)?;
+    let scratch = Scratch::new("bench")?;
+    fs::write(scratch.path().join("catalog.toml"), CATALOG)?;
+    println!("{:<36} {:>10} {:>12} {:>14}", "case", "seconds", "lines/s", "µs on a core");
+    for case in &CASES {
+        let mut out = BufWriter::new(File::create(scratch.path().join("history"))?);
+        (case.history)(&mut out, lines)?;
+        out.flush()?;
+        let (seconds, on_core) = measure(repo, &binary, scratch.path(), case)?;
+        let (rate, each) = (lines as f64 / seconds, on_core * 1e6 / lines as f64);
+        println!("{:<36} {seconds:>10.2} {rate:>12.0} {each:>14.2}", case.name);
+    }
+    Ok(())
+}
+
+fn build(repo: &Repo) -> Result<PathBuf> {
+    let status = repo.cargo(&["build", "--release", "--bin", "catraca"]).status()?;
+    ensure!(status.success(), "cannot build catraca: {status}");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    Ok(target.unwrap_or_else(|| repo.path("target")).join("release/catraca"))
+}
+
+/// Seconds by the clock, and on a core.
+fn measure(repo: &Repo, binary: &Path, room: &Path, case: &Case) -> Result<(f64, f64)> {
+    let (start, before) = (Instant::now(), on_core_so_far()?);
+    let status = repo
+        .command(&binary.to_string_lossy())
+        .args(["simulate", "-c", "catalog.toml", "history"])
+        .args(case.args)
+        .current_dir(room)
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "{}: {status}", case.name);
+    Ok((start.elapsed().as_secs_f64(), on_core_so_far()? - before))
+}
+
+/// What all our ended children have used.
+fn on_core_so_far() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").context("this benchmark needs Linux")?;
+    // The name may hold anything, and ends with the last bracket.
+    let (_, rest) = stat.rsplit_once(')').context("/proc/self/stat is odd")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = fields.get(13..15).context("/proc/self/stat is short")?;
+    let ticks: Vec<f64> = ticks.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
+
+fn events(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
+    for line in 0..lines {
+        let ip = address(line);
+        writeln!(out, r#"{{"at":{line},"gate":"search","subject":{{"ip":"{ip}"}}}}"#)?;
+    }
+    Ok(())
+}
+
+fn log(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
+    for line in 0..lines {
+        let (ip, second) = (address(line), line / 100);
+        let (day, hour) = (1 + second / 86_400 % 28, second / 3_600 % 24);
+        let (minute, second) = (second / 60 % 60, second % 60);
+        writeln!(
+            out,
+            "{ip} - - [{day:02}/Jan/2026:{hour:02}:{minute:02}:{second:02} +0000] \
+             \"GET /search?q={line} HTTP/1.1\" 200 512 \"-\" \"Mozilla/5.0 (X11; Linux x86_64)\""
+        )?;
+    }
+    Ok(())
+}
+
+fn lookups(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
+    for line in 0..lines {
+        let payer = 11_144_400_000 + mixed(line) % 50_000;
+        let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
+        writeln!(
+            out,
+            r#"{{"at":{},"gate":"lookup","subject":{subject},"ref":"E{line}","outcome":{{"status":200}}}}"#,
+            line * 10
+        )?;
+    }
+    Ok(())
+}
+
+/// One of some fifty thousand addresses.
+fn address(line: u64) -> String {
+    let number = mixed(line);
+    format!("10.{}.{}.{}", number % 4, number / 4 % 64, number / 256 % 200)
+}
+
+/// Numbers that look like chance and are the same every time (the finish of splitmix64).
+fn mixed(number: u64) -> u64 {
+    let mut mix = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mix = (mix ^ (mix >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mix = (mix ^ (mix >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mix ^ (mix >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_ended_children_is_counted() {
+        let before = on_core_so_far().unwrap();
+        let script = "for ((i = 0; i < 200000; i++)); do :; done";
+        std::process::Command::new("bash").args(["-c", script]).status().unwrap();
+        assert!(on_core_so_far().unwrap() > before);
+    }
+
+    #[test]
+    fn histories_are_the_same_every_time() {
+        assert_eq!([address(0), address(1)], ["10.3.43.85", "10.1.48.12"].map(str::to_owned));
+    }
+}
