@@ -108,7 +108,9 @@ pub fn count(number: u64) -> String {
 
 /// A text from a stranger, without what would move the cursor or turn the line around.
 pub fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    const TURNS: [std::ops::RangeInclusive<char>; 3] =
+        ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+    let turns = |c: char| TURNS.iter().any(|range| range.contains(&c));
     text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
 }
 

@@ -142,11 +142,8 @@ fn lookups(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
     for line in 0..lines {
         let payer = 11_144_400_000 + mixed(line) % 50_000;
         let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
-        writeln!(
-            out,
-            r#"{{"at":{},"gate":"lookup","subject":{subject},"ref":"E{line}","outcome":{{"status":200}}}}"#,
-            line * 10
-        )?;
+        write!(out, r#"{{"at":{},"gate":"lookup","subject":{subject},"#, line * 10)?;
+        writeln!(out, r#""ref":"E{line}","outcome":{{"status":200}}}}"#)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Opens the report of the README's tour in a browser, and takes the pictures that the README shows.
+//! Opens the report of the README's tour in a browser, and takes the pictures that it shows.
 //!
 //! A page must draw without a word on the console and without asking the network for anything; a
 //! page that does both is opened first, so that the watch is known to see. Must not compare pixels:

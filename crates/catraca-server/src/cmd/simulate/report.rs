@@ -23,7 +23,8 @@ use instants::Instants;
 const STYLE: &str = include_str!("report/page.css");
 /// A turnstile.
 const MARK: &str = "<svg class=\"mark\" viewBox=\"0 0 32 32\" aria-hidden=\"true\">\
-    <path d=\"M9 4v24M9 16h15M9 16l10-10M9 16l10 10\"/><circle cx=\"9\" cy=\"16\" r=\"3.2\"/></svg>";
+    <path d=\"M9 4v24M9 16h15M9 16l10-10M9 16l10 10\"/>\
+    <circle cx=\"9\" cy=\"16\" r=\"3.2\"/></svg>";
 /// Nothing but its own style is let in.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'";

@@ -148,7 +148,11 @@ fn a_json_log_is_read_with_trusted_proxies_and_by_fields() {
     let room = Room::with("catalog.toml", SITE);
     let caddy = |ip: &str, forwarded: &str| {
         format!(
-            r#"{{"ts":1767690001.5,"request":{{"remote_ip":"{ip}","method":"POST","uri":"/login","headers":{{"X-Forwarded-For":["{forwarded}"]}}}},"status":200}}"#
+            "{}{}",
+            r#"{"ts":1767690001.5,"status":200,"request":{"method":"POST","uri":"/login","#,
+            format_args!(
+                r#""remote_ip":"{ip}","headers":{{"X-Forwarded-For":["{forwarded}"]}}}}}}"#
+            )
         )
     };
     let lines = [

@@ -19,11 +19,15 @@ pub fn lead(html: &mut Html, labels: &Labels, comparison: &Comparison) {
         return;
     }
     html.text("With ").element("b", "", &labels.other).text(", ");
-    let more = counted(allowed.requests as usize, "more request", "more requests");
-    html.element("b", "n-good", &more);
-    html.text(if allowed.requests == 1 { " passes, and " } else { " pass, and " });
-    let fewer = counted(denied.requests as usize, "request", "requests");
-    html.element("b", "n-b", &fewer).text(" that passed before ");
+    let passes = counted(allowed.requests as usize, "request", "requests");
+    html.element("b", "n-good", &passes).text(" that ");
+    html.text(if allowed.requests == 1 {
+        "was denied passes, and "
+    } else {
+        "were denied pass, and "
+    });
+    let denies = counted(denied.requests as usize, "request", "requests");
+    html.element("b", "n-b", &denies).text(" that passed ");
     html.text(if denied.requests == 1 { "is denied." } else { "are denied." }).raw("</p>");
 }
 

@@ -124,7 +124,7 @@ fn a_comparison_shows_both_sides_and_whom_it_moves() {
     assert_well_formed(&page);
     let terms = "<del>window 2 per 1m, block 5m</del> → <ins>window 4 per 1m, block 5m</ins>";
     assert!(page.contains(terms), "{page}");
-    assert!(page.contains("2 more requests</b> pass, and <b class=\"n-b\">0 requests</b>"));
+    assert!(page.contains("2 requests</b> that were denied pass, and <b class=\"n-b\">0 requests"));
     assert!(page.contains("demo  user=u&lt;b&gt;"));
     assert!(page.contains("<span class=\"was\">3</span> → <b>1</b>"), "{page}");
 }
