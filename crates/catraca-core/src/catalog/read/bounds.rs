@@ -37,6 +37,8 @@ pub const CONDITION_MAX: usize = 2_000;
 /// Brackets inside brackets of a condition: its compiler descends with every one, and a thread's
 /// stack is finite.
 pub const CONDITION_DEPTH_MAX: usize = 8;
+/// Routes of one catalog: a request is compared with each of them until one takes it.
+pub const ROUTES_MAX: usize = 4_096;
 /// Segments of a route's path.
 pub const SEGMENTS_MAX: usize = 32;
 /// How long a ticket may be settled.
