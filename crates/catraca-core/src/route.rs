@@ -40,7 +40,7 @@ impl Path {
 }
 
 /// Decodes once; an encoded separator, a control character or broken text has no canonical form.
-fn decode(raw: &str) -> Option<String> {
+pub(crate) fn decode(raw: &str) -> Option<String> {
     if !raw.contains('%') {
         return Some(raw.to_owned());
     }

@@ -17,12 +17,14 @@ mod lists;
 mod names;
 mod network;
 mod node;
+mod pattern;
 mod policy;
 mod price;
 mod report;
 mod route;
 mod scalar;
 mod section;
+mod settings;
 mod terms;
 mod tier;
 mod value;
@@ -43,7 +45,7 @@ use crate::policy::{Name, PolicyId};
 pub use bounds::{
     BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX, FILES_MAX,
     GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX, POLICIES_MAX,
-    REMEMBER_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, WINDOWS_MAX,
+    REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, WINDOWS_MAX,
 };
 
 /// One file of a catalog.
@@ -93,7 +95,7 @@ fn assemble<'t>(
     revision: Name,
 ) -> Option<Catalog> {
     let sections = Sections::gather(report, trees);
-    let settings = network::settings(report, &sections);
+    let settings = settings::read(report, &sections);
     let network = network::read(report, &sections);
     let known = attribute::read(report, &sections, network.ipv6_prefix);
     let allowlist = lists::read(report, &sections, &known, "allowlist");

@@ -5,7 +5,8 @@ use std::fs;
 
 use catraca_core::catalog::diagnostic::CODES;
 use catraca_core::catalog::read::{
-    CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, POLICIES_MAX, TIERS_MAX,
+    CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, POLICIES_MAX, ROUTES_MAX,
+    TIERS_MAX,
 };
 
 use crate::support::{codes, fixtures, said};
@@ -17,6 +18,8 @@ fn built() -> Vec<(&'static str, String)> {
     let names: Vec<_> = (0..=GATE_POLICIES_MAX).map(|at| format!("\"p{at}\"")).collect();
     let tier = |at| format!("{{ when = {{ plan = \"{at}\" }}, cost = 1 }}, ");
     let tiers: String = (0..=TIERS_MAX).map(tier).collect();
+    let route = |at| format!("[[route]]\nmatch = \"/r{at}\"\ngate = \"p0\"\n");
+    let routes: String = (0..=ROUTES_MAX).map(route).collect();
     let files: String = (0..=FILES_MAX).map(|at| format!("#--- f{at}\n")).collect();
     let included: Vec<_> = (0..FILES_MAX).map(|at| format!("\"f{at}\"")).collect();
     vec![
@@ -26,6 +29,7 @@ fn built() -> Vec<(&'static str, String)> {
             "too-many-policies",
             format!("{}[gate.all]\npolicies = [{}]\n", policies(64), names.join(", ")),
         ),
+        ("too-many-routes", format!("{}{routes}", policies(1))),
         ("too-many-tiers", format!("{}tier = [{tiers}]\n", policies(1))),
         ("too-many-files", format!("include = [{}]\n{files}", included.join(", "))),
     ]

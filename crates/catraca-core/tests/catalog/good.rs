@@ -7,11 +7,12 @@ use catraca_core::lists::What;
 use catraca_core::policy::{Credit, Mode, OnFailure, OnMissing, Policy, PolicyId, Who};
 use catraca_core::price::{Cost, Price, StatusSet};
 use catraca_core::rate::{Percent, Rate};
+use catraca_core::route::Request;
 use catraca_core::select::normalise;
 use catraca_core::time::{Span, Time};
 use smallvec::smallvec;
 
-use crate::support::{fixture, must_read};
+use crate::support::{codes, fixture, must_read, said};
 
 fn minutes(minutes: i64) -> Span {
     Span::from_secs(minutes * 60)
@@ -117,7 +118,8 @@ fn gates_routes_attributes_and_facts_are_kept() {
 #[test]
 fn every_field_is_read() {
     let Reading { catalog, warnings } = everything();
-    assert_eq!(warnings, []);
+    // Its fallback denies all, which is worth a warning.
+    assert_eq!(warnings.iter().map(|found| found.code).collect::<Vec<_>>(), ["never-admits"]);
     assert_eq!(catalog.language, Language::Portuguese);
     let antiscan = policy(&catalog, "PARTICIPANT_ANTISCAN");
     assert_eq!((antiscan.reserve, antiscan.hold), (0, Span::from_secs(30)));
@@ -216,11 +218,45 @@ fn values_are_normalised_as_requests_are() {
 fn the_sections_of_the_process_are_kept_as_read() {
     let settings = everything().catalog.settings;
     let names: Vec<_> = settings.sections.keys().collect();
-    assert_eq!(names, ["server", "store"]);
-    let nested = settings.sections["server"]["nested"]["deep"].as_array().unwrap();
-    assert_eq!(nested[0].as_integer(), Some(1));
-    assert_eq!(nested[1].as_float(), Some(2.5));
-    assert!(nested[3].is_datetime());
+    assert_eq!(names, ["server"]);
+    let server = &settings.sections["server"];
+    assert_eq!(server.len(), 8, "every field");
+    assert_eq!(server["listen"].as_str(), Some("127.0.0.1:8080"));
+    assert_eq!(server["x_ratelimit"].as_bool(), Some(true));
+    assert_eq!(server["connections_max"].as_integer(), Some(100));
+    assert_eq!(server["idle_timeout"].as_str(), Some("1m"));
+}
+
+/// A misspelt or mistyped setting of the process was taken without a word.
+#[test]
+fn the_sections_of_the_process_are_checked() {
+    for (field, code) in [
+        ("lisen = \"127.0.0.1:1\"", "unknown-field"),
+        ("listen = 5", "wrong-type"),
+        ("listen = \"localhost\"", "bad-address"),
+        ("x_ratelimit = \"yes\"", "wrong-type"),
+        ("connections_max = 0", "bad-amount"),
+        ("connections_max = 1_000_001", "inexact"),
+        ("idle_timeout = \"soon\"", "bad-duration"),
+    ] {
+        let found = said(&format!("\n[server]\n{field}\n"));
+        let place: Vec<_> = found.iter().map(|found| (found.code, found.line)).collect();
+        assert_eq!(place, [(code, 3)], "{field}");
+    }
+    assert_eq!(codes("server = 5\n"), ["wrong-type"]);
+    assert_eq!(codes("[server]\n#--- never.toml\n"), [""; 0]);
+}
+
+/// `{name}` was taken literally, so that no request matched it.
+#[test]
+fn a_named_segment_is_any_segment() {
+    let text = "[policy.a]\nby = [\"ip\"]\nwindow = \"1 per 1s\"\n[[route]]\n\
+                match = \"GET /users/{user_id}/files/{file.name}/**\"\ngate = \"a\"\n";
+    let catalog = must_read(text).catalog;
+    assert_eq!(catalog.routes[0].path, ["users", "*", "files", "*", "**"]);
+    let request = |target| catalog.route(&Request { method: "GET", target });
+    assert!(request("/users/7/files/x.pdf/pages/1").is_some());
+    assert!(request("/users/7/8/files/x.pdf").is_none());
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Whatever the bytes, reading ends with a catalog or with located words.
 
 use catraca_core::catalog::diagnostic::Severity;
-use catraca_core::catalog::read::read;
+use catraca_core::catalog::read::{GATE_POLICIES_MAX, read};
 
-use crate::support::{fixture, read_text};
+use crate::support::{codes, fixture, read_text, said};
 
 /// Texts that are cut and bent.
 fn texts() -> Vec<String> {
@@ -95,5 +95,64 @@ fn hostile_shapes_are_read_in_bounded_time_and_stack() {
     ] {
         assert!(read_text(&text).is_err());
         probe(&text);
+    }
+}
+
+/// What is refused for its number is not compared with itself first: that took most of a minute.
+#[test]
+fn what_is_too_much_is_refused_before_it_is_judged() {
+    let same = |count| vec!["\"a\""; count].join(", ");
+    let windows = vec!["\"1 per 1s\""; 100_000].join(", ");
+    let policy = |rest: &str| format!("[policy.a]\n{rest}\n");
+    for (text, code) in [
+        (format!("by = [{}]\nwindow = \"1 per 1s\"", same(100_000)), "too-many-parts"),
+        (format!("each = [{}]\nwindow = \"1 per 1s\"", same(100_000)), "too-many-parts"),
+        (
+            format!("by = [\"{}\"]\nwindow = \"1 per 1s\"", vec!["a"; 100_000].join("|")),
+            "too-many-parts",
+        ),
+        (format!("by = []\nwindow = [{windows}]"), "too-many-windows"),
+    ] {
+        assert_eq!(codes(&policy(&text)), [code]);
+    }
+    let gate = format!("by = []\nwindow = \"1 per 1s\"\n[gate.g]\npolicies = [{}]", same(100_000));
+    let found = codes(&policy(&gate));
+    assert_eq!(found.iter().filter(|code| **code == "too-many-policies").count(), 1);
+    assert!(found.len() <= GATE_POLICIES_MAX, "{} said", found.len());
+}
+
+/// Every value was looked for in every other tier's, one by one.
+#[test]
+fn long_lists_of_values_are_compared_in_bounded_time() {
+    let values =
+        |from: usize| -> String { (from..from + 60_000).map(|at| format!("\"v{at}\",")).collect() };
+    let tier = |from| format!("{{ when = {{ plan = [{}] }}, cost = 1 }},", values(from));
+    let text = format!(
+        "[policy.a]\nby = []\nwindow = \"1 per 1s\"\ntier = [{}{}{}]\n",
+        tier(0),
+        tier(1),
+        tier(0)
+    );
+    let found = said(&text);
+    let places: Vec<_> = found.iter().map(|found| found.code).collect();
+    assert_eq!(places, ["tier-unreachable"]);
+}
+
+/// A value of three megabytes was echoed whole.
+#[test]
+fn what_is_said_of_a_long_value_is_short() {
+    let long = "x".repeat(3 * 1024 * 1024);
+    for text in [
+        format!("[policy.a]\nby = [\"{long}\"]\nwindow = \"1 per 1s\"\n"),
+        format!("[policy.a]\nby = []\nwindow = \"{long}\"\n"),
+        format!("[policy.a]\nby = []\nwindow = \"1 per 1s\"\nmode = \"{long}\"\n"),
+        format!("[policy.a]\n{long} = 1\nby = []\nwindow = \"1 per 1s\"\n"),
+        format!("include = [\"{long}\"]\n"),
+        format!("[{long}]\n"),
+    ] {
+        let found = said(&text);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].to_string().len() < 4_000, "{} bytes", found[0].to_string().len());
+        assert!(found[0].message.contains('…'), "{}", found[0].message);
     }
 }

@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 79] = [
+pub const CODES: [(&str, &str); 81] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -70,6 +70,7 @@ pub const CODES: [(&str, &str); 79] = [
     ("too-many-files", "More files than a catalog may have."),
     ("too-many-parts", "More parts than a key may have."),
     ("too-many-policies", "More policies than a catalog or a gate may have."),
+    ("too-many-routes", "More routes than a catalog may have."),
     ("too-many-tiers", "More tiers than a policy may have."),
     ("too-many-windows", "More windows than a policy may have."),
     ("two-algorithms", "A policy that counts in two ways."),
@@ -80,6 +81,7 @@ pub const CODES: [(&str, &str); 79] = [
     ("unknown-policy", "A policy that nobody declared."),
     ("unknown-section", "A section that nobody knows."),
     ("unknown-word", "A word that means nothing here."),
+    ("unused-section", "A section that nothing obeys."),
     ("window-too-large", "More units than are kept one by one."),
     ("wrong-kind", "`ip` declared as something else than an address."),
     ("wrong-type", "A value of another type than the field's."),

@@ -65,7 +65,7 @@ fn policies(
         report.error("too-many-policies", extra.place, message, fix);
     }
     let mut policies = Vec::new();
-    for item in items {
+    for item in items.into_iter().take(GATE_POLICIES_MAX) {
         let Some(id) = policy(report, ids, item) else { continue };
         if policies.contains(&id) {
             let message = "the policy is in the gate already";

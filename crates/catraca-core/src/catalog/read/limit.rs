@@ -70,6 +70,7 @@ fn windows(report: &mut Report, node: Node<'_>) -> Option<SmallVec<[WindowTerms;
         let message = format!("{} windows are too many", items.len());
         let fix = format!("keep at most {WINDOWS_MAX}");
         report.error("too-many-windows", extra.place, message, fix);
+        return None;
     }
     let terms: Vec<_> = items.iter().map(|item| window(report, *item)).collect();
     repeated(report, &items, &terms);

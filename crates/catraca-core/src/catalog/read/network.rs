@@ -1,17 +1,13 @@
-//! `[network]`, `language`, and the sections that are kept for the process that owns them.
+//! `[network]` and `language`: how addresses are read and times are told.
 //!
-//! Must not interpret the last.
-
-use std::collections::BTreeMap;
-
-use toml::de::DeValue;
+//! Must not read addresses: callers' are read as they come.
 
 use super::lists;
 use super::node::{Fields, Node};
 use super::report::Report;
 use super::scalar;
-use super::section::{SETTINGS, Sections};
-use crate::catalog::{Language, Network, Settings};
+use super::section::Sections;
+use crate::catalog::{Language, Network};
 
 /// The prefixes by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
@@ -51,40 +47,4 @@ pub(super) fn language(report: &mut Report, sections: &Sections<'_>) -> Language
     let words = [("en", Language::English), ("pt", Language::Portuguese)];
     let given = sections.single(report, "language");
     given.and_then(|(_, node)| scalar::word(report, node, &words)).unwrap_or_default()
-}
-
-/// Keeps the sections of the process as they were read.
-pub(super) fn settings(report: &mut Report, sections: &Sections<'_>) -> Settings {
-    let mut kept = BTreeMap::new();
-    for name in SETTINGS {
-        let Some((_, node)) = sections.single(report, name) else { continue };
-        match plain(report, node) {
-            Some(toml::Value::Table(table)) => drop(kept.insert(name.to_owned(), table)),
-            Some(_) => node.refuse(report, &format!("a table, opened by [{name}]")).unwrap_or(()),
-            None => {}
-        }
-    }
-    Settings { sections: kept }
-}
-
-/// A value without its places.
-fn plain(report: &mut Report, node: Node<'_>) -> Option<toml::Value> {
-    Some(match node.value {
-        DeValue::String(text) => toml::Value::String(text.to_string()),
-        DeValue::Integer(_) => toml::Value::Integer(node.integer(report, "a whole number")?),
-        DeValue::Float(float) => toml::Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(flag) => toml::Value::Boolean(*flag),
-        DeValue::Datetime(datetime) => toml::Value::Datetime(*datetime),
-        DeValue::Array(_) => {
-            let items = node.items(report, "a list")?;
-            toml::Value::Array(items.into_iter().filter_map(|item| plain(report, item)).collect())
-        }
-        DeValue::Table(_) => {
-            let entries = node.entries(report, "a table")?.into_iter();
-            let named = |(key, node): (super::node::Key<'_>, _)| {
-                plain(report, node).map(|value| (key.text.to_owned(), value))
-            };
-            toml::Value::Table(entries.filter_map(named).collect())
-        }
-    })
 }

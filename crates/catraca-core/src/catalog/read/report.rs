@@ -111,7 +111,7 @@ impl Report {
         {
             return;
         }
-        let (message, fix) = says;
+        let (message, fix) = (shortened(says.0, MESSAGE_SHOWN), shortened(says.1, FIX_SHOWN));
         let fix = Some(fix).filter(|fix| !fix.is_empty());
         self.faults.push(Fault { severity, code, place, message, fix, private: false });
     }
@@ -202,6 +202,23 @@ impl<'a> Line<'a> {
 fn stars(text: &str) -> String {
     text.chars().map(|_| '*').collect()
 }
+
+/// What quotes a whole value may be as long as a catalog: its start and end say enough.
+fn shortened(says: String, shown: usize) -> String {
+    let length = says.chars().count();
+    if length <= shown {
+        return says;
+    }
+    let start: String = says.chars().take(shown / 2).collect();
+    let end: String = says.chars().skip(length - shown / 2).collect();
+    format!("{start}…{end}")
+}
+
+/// Characters of a message that are kept.
+const MESSAGE_SHOWN: usize = 400;
+
+/// Characters of a fix that are kept: it may list the names that are known.
+const FIX_SHOWN: usize = 2_400;
 
 /// Characters of the offending text that are shown.
 const TEXT_SHOWN: usize = 80;

@@ -3,23 +3,17 @@
 //! The first match in the order of the text wins. Must not match requests: front ends do.
 
 use super::attribute::Known;
-use super::bounds::SEGMENTS_MAX;
+use super::bounds::{ROUTES_MAX, SEGMENTS_MAX};
 use super::gate::Gates;
 use super::names;
 use super::node::{Fields, Key, Node};
+use super::pattern;
 use super::report::Report;
 use super::section::Sections;
 use crate::catalog::{Pick, Route};
 use crate::policy::Name;
 
 const FIELDS: [&str; 4] = ["match", "gate", "set", "upstream"];
-
-/// Methods that a mistyped one is compared with; others are allowed.
-const METHODS: [&str; 9] =
-    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
-
-/// A method, or any, and the segments of a path.
-type Pattern = (Option<String>, Vec<String>);
 
 /// Reads all routes.
 pub(super) fn read(
@@ -29,7 +23,13 @@ pub(super) fn read(
     gates: &Gates,
 ) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
-    for item in sections.listed(report, "route") {
+    let items = sections.listed(report, "route");
+    if let Some(extra) = items.get(ROUTES_MAX) {
+        let message = format!("{} routes are too many", items.len());
+        let fix = format!("keep at most {ROUTES_MAX}: join them with * and **");
+        report.error("too-many-routes", extra.place, message, fix);
+    }
+    for item in items.into_iter().take(ROUTES_MAX) {
         let Some(fields) = Fields::item(report, item, "route", &FIELDS) else { continue };
         let Some(route) = route(report, &fields, known, gates) else { continue };
         let place = fields.get("match").map_or(fields.place, |node| node.place);
@@ -45,7 +45,7 @@ pub(super) fn read(
 
 fn route(report: &mut Report, fields: &Fields<'_>, known: &Known, gates: &Gates) -> Option<Route> {
     let matched = fields.need(report, "match", "\"POST /api/orders/**\"");
-    let matched = matched.and_then(|node| pattern(report, node));
+    let matched = matched.and_then(|node| pattern::read(report, node));
     let gate = fields.need(report, "gate", "\"orders\"");
     let gate = gate.and_then(|node| gate_of(report, node, gates));
     let set = fields.given("set", |node| set(report, node, known)).or(Vec::new());
@@ -63,63 +63,6 @@ fn gate_of(report: &mut Report, node: Node<'_>, gates: &Gates) -> Option<Name> {
         report.error("unknown-gate", node.place, message, names::suggest(report, name, &known));
     }
     found
-}
-
-fn pattern(report: &mut Report, node: Node<'_>) -> Option<Pattern> {
-    let text = node.text(report, "a match such as \"POST /api/orders/**\"")?.trim();
-    let (method, path) = match text.split_once(char::is_whitespace) {
-        Some((method, path)) => (Some(method), path.trim_start()),
-        None => (None, text),
-    };
-    let wrong = method.and_then(wrong_method).or_else(|| wrong_path(path));
-    if let Some((message, fix)) = wrong {
-        report.error("bad-route", node.place, message, fix);
-        return None;
-    }
-    // A closing slash names the same place: requests are read without it too.
-    let segments = path[1..].split('/').filter(|segment| !segment.is_empty());
-    Some((method.map(str::to_owned), segments.map(str::to_owned).collect()))
-}
-
-fn wrong_method(method: &str) -> Option<(String, String)> {
-    let upper = method.to_ascii_uppercase();
-    if upper.is_empty() || !upper.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
-        let message = format!("`{}` is not a method", method.escape_debug());
-        return Some((message, "write METHOD /path, or /path for any method".to_owned()));
-    }
-    let meant = names::nearest(&upper, &METHODS).unwrap_or(&upper);
-    let message = format!("`{method}` is not a method that requests have");
-    (meant != method).then(|| (message, format!("did you mean `{meant}`?")))
-}
-
-fn wrong_path(path: &str) -> Option<(String, String)> {
-    let says = |message: &str, fix: &str| Some((message.to_owned(), fix.to_owned()));
-    let Some(rest) = path.strip_prefix('/') else {
-        return says("the path does not start with a slash", "write a path such as /api/orders/**");
-    };
-    if path.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#')) {
-        return says("a path has no spaces, queries or fragments", "write the path alone");
-    }
-    let segments: Vec<&str> = rest.split('/').collect();
-    if segments.len() > SEGMENTS_MAX {
-        return says("the path has too many segments", "end it with ** earlier");
-    }
-    for (at, segment) in segments.iter().enumerate() {
-        let last = at + 1 == segments.len();
-        match *segment {
-            "**" if !last => return says("`**` takes the rest of the path", "write it last"),
-            "" if !last => return says("the path has an empty segment", "write one slash only"),
-            "*" | "**" => {}
-            text if text.contains('*') => {
-                return says("`*` stands for a whole segment", "write * alone between slashes");
-            }
-            "." | ".." => {
-                return says("a path has no dots for directories", "write where it leads");
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 fn set(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Vec<(Name, Pick)>> {
@@ -196,18 +139,5 @@ fn upstream(report: &mut Report, node: Node<'_>) -> Option<String> {
 /// Whether every request of `later` is one of `earlier`.
 fn covers(earlier: &Route, later: &Route) -> bool {
     let method = earlier.method.is_none() || earlier.method == later.method;
-    method && takes_all(&earlier.path, &later.path)
-}
-
-/// Whether every path of `later` is one of `earlier`; `**` takes any rest, an empty one too.
-fn takes_all(earlier: &[String], later: &[String]) -> bool {
-    match (earlier.split_first(), later.split_first()) {
-        (Some((first, _)), _) if first == "**" => true,
-        (Some((first, rest)), Some((other, others))) => {
-            let same = first == other || (first == "*" && other != "**");
-            same && takes_all(rest, others)
-        }
-        (None, None) => true,
-        (None, Some(_)) | (Some(_), None) => false,
-    }
+    method && pattern::takes_all(&earlier.path, &later.path)
 }

@@ -76,7 +76,12 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>, least: i64) -> Option<i6
     between(report, node, (least, COST_MAX))
 }
 
-fn between(report: &mut Report, node: Node<'_>, (least, most): (i64, i64)) -> Option<i64> {
+/// A whole number within bounds.
+pub(super) fn between(
+    report: &mut Report,
+    node: Node<'_>,
+    (least, most): (i64, i64),
+) -> Option<i64> {
     let number = node.integer(report, &format!("a whole number of at least {least}"))?;
     if number < least {
         let message = format!("`{number}` is too small");

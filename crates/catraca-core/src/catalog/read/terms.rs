@@ -216,11 +216,17 @@ fn short_block(report: &mut Report, fields: &Fields<'_>, terms: &Terms) {
 
 /// Warns of an amount that can never pass.
 fn never_admits(report: &mut Report, place: Place, terms: &Terms, reserve: i64) {
-    let capacity = terms.limit.capacity().filter(|capacity| *capacity > 0);
     let held = terms.cost.held(None, reserve);
-    if let Some(capacity) = capacity.filter(|capacity| held > *capacity) {
-        let message = format!("each request holds {held} of at most {capacity}: none ever passes");
-        let fix = format!("hold at most {capacity}");
-        report.warn("never-admits", place, message, fix);
-    }
+    let (message, fix) = match terms.limit.capacity() {
+        Some(0) => {
+            let fix = "write at least 1, or leave it so if nobody is to pass";
+            ("a limit of zero lets nobody pass".to_owned(), fix.to_owned())
+        }
+        Some(most) if held > most => {
+            let message = format!("each request holds {held} of at most {most}: none ever passes");
+            (message, format!("hold at most {most}"))
+        }
+        _ => return,
+    };
+    report.warn("never-admits", place, message, fix);
 }

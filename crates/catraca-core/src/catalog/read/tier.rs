@@ -3,6 +3,8 @@
 //! A tier changes numbers, block, costs and credits, never the algorithm: one key must not be
 //! counted in two ways. Must not match callers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::attribute::Known;
 use super::bounds::TIERS_MAX;
 use super::limit::ALGORITHMS;
@@ -33,7 +35,8 @@ pub(super) fn read<'t>(
         let fix = format!("keep at most {TIERS_MAX}: give callers a fact, such as a plan");
         report.error("too-many-tiers", extra.place, message, fix);
     }
-    let tiers: Vec<_> = items.into_iter().map(|item| tier(report, known, item)).collect();
+    let tiers: Vec<_> =
+        items.into_iter().take(TIERS_MAX).map(|item| tier(report, known, item)).collect();
     let tiers: Vec<_> = tiers.into_iter().collect::<Option<_>>()?;
     unreachable(report, &tiers);
     Some(tiers)
@@ -84,12 +87,16 @@ fn without_when<T>(report: &mut Report, place: super::report::Place) -> Option<T
     None
 }
 
+/// What a tier asks, arranged so that comparing long lists of values takes no longer than reading
+/// them.
+type Sets<'w> = BTreeMap<&'w str, BTreeSet<&'w str>>;
+
 /// Warns of tiers whose callers an earlier one takes all.
 fn unreachable(report: &mut Report, tiers: &[Draft<'_>]) {
-    for (at, tier) in tiers.iter().enumerate() {
-        let Some(later) = &tier.when else { continue };
-        let mut earlier = tiers[..at].iter().filter_map(|tier| tier.when.as_ref());
-        if earlier.any(|earlier| takes_all(earlier, later)) {
+    let arranged: Vec<_> = tiers.iter().map(|tier| tier.when.as_ref().map(sets)).collect();
+    for (at, (tier, later)) in tiers.iter().zip(&arranged).enumerate() {
+        let Some(later) = later else { continue };
+        if arranged[..at].iter().flatten().any(|earlier| takes_all(earlier, later)) {
             let message = "an earlier tier takes all callers of this one";
             let fix = "move this tier before it, or remove it";
             report.warn("tier-unreachable", tier.fields.place, message, fix);
@@ -97,10 +104,14 @@ fn unreachable(report: &mut Report, tiers: &[Draft<'_>]) {
     }
 }
 
+fn sets(when: &When) -> Sets<'_> {
+    when.iter()
+        .map(|(name, values)| (&**name, values.iter().map(|value| &**value).collect()))
+        .collect()
+}
+
 /// Whether whoever matches `later` matches `earlier`.
-fn takes_all(earlier: &When, later: &When) -> bool {
-    earlier.iter().all(|(name, values)| {
-        let asked = later.iter().find(|(other, _)| other == name);
-        asked.is_some_and(|(_, narrower)| narrower.iter().all(|value| values.contains(value)))
-    })
+fn takes_all(earlier: &Sets<'_>, later: &Sets<'_>) -> bool {
+    let narrower = |name| later.get(name);
+    earlier.iter().all(|(name, values)| narrower(name).is_some_and(|asked| asked.is_subset(values)))
 }

@@ -30,8 +30,8 @@ pub(super) fn read(report: &mut Report, fields: &Fields<'_>) -> Option<Who> {
 
 fn parts(report: &mut Report, node: Node<'_>) -> Option<Vec<Part>> {
     let items = texts(report, node, "a list of attributes such as [\"ip\"] or [\"token|ip\"]")?;
+    bounded(report, node.place, items.len())?;
     let parts: Vec<_> = items.iter().map(|(place, text)| part(report, *place, text)).collect();
-    bounded(report, node.place, parts.len());
     for (at, (place, text)) in items.iter().enumerate() {
         if parts[..at].contains(&parts[at]) && parts[at].is_some() {
             repeated(report, *place, text);
@@ -43,7 +43,7 @@ fn parts(report: &mut Report, node: Node<'_>) -> Option<Vec<Part>> {
 /// `token|ip`: the first that is present.
 fn part(report: &mut Report, place: Place, text: &str) -> Option<Part> {
     let names: Vec<&str> = text.split('|').map(str::trim).collect();
-    bounded(report, place, names.len());
+    bounded(report, place, names.len())?;
     let fine: Vec<bool> =
         names.iter().map(|name| names::check_at(report, place, name, "attribute")).collect();
     let repeats = names.iter().enumerate().any(|(at, name)| names[..at].contains(name));
@@ -60,7 +60,7 @@ fn each(report: &mut Report, node: Node<'_>) -> Option<Vec<Name>> {
         report.error("no-key", node.place, message, "name at least one, such as [\"session\"]");
         return None;
     }
-    bounded(report, node.place, items.len());
+    bounded(report, node.place, items.len())?;
     let mut names: Vec<Name> = Vec::new();
     for (place, text) in &items {
         if names.iter().any(|name| **name == **text) {
@@ -82,11 +82,14 @@ fn texts<'t>(report: &mut Report, node: Node<'t>, wanted: &str) -> Option<Vec<(P
     texts.into_iter().collect()
 }
 
-fn bounded(report: &mut Report, place: Place, count: usize) {
+/// Nothing if there are too many, so that they are not compared with each other.
+fn bounded(report: &mut Report, place: Place, count: usize) -> Option<()> {
     if count > PARTS_MAX {
         let message = format!("{count} parts are too many for one key");
         report.error("too-many-parts", place, message, format!("name at most {PARTS_MAX}"));
+        return None;
     }
+    Some(())
 }
 
 fn repeated(report: &mut Report, place: Place, text: &str) {

@@ -1,0 +1,112 @@
+//! The sections that belong to the process: checked here, obeyed by whoever owns them.
+//!
+//! A section that nothing obeys is refused, because a catalog that names keys or a shared store and
+//! gets neither is worse than none. Whoever starts to obey one adds its fields to `OBEYED`.
+//! Must not act on what it reads.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use super::node::{Fields, Key, Node};
+use super::report::Report;
+use super::scalar;
+use super::section::{SETTINGS, Sections};
+use crate::catalog::Settings;
+
+/// What a field holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    /// An address and a port.
+    Socket,
+    /// Any text.
+    Text,
+    /// True or false.
+    Flag,
+    /// A whole number from one to this.
+    Whole(i64),
+    /// A duration.
+    Duration,
+}
+
+/// The sections that something obeys, with their fields.
+const OBEYED: [(&str, &[(&str, Holds)]); 1] = [(
+    "server",
+    &[
+        ("listen", Holds::Socket),
+        ("x_ratelimit", Holds::Flag),
+        ("client_address", Holds::Text),
+        ("connections_max", Holds::Whole(1_000_000)),
+        ("head_timeout", Holds::Duration),
+        ("body_timeout", Holds::Duration),
+        ("answer_timeout", Holds::Duration),
+        ("idle_timeout", Holds::Duration),
+    ],
+)];
+
+/// Keeps the sections of the process as they were read.
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Settings {
+    let mut kept = BTreeMap::new();
+    for name in SETTINGS {
+        let Some(entry) = sections.single(report, name) else { continue };
+        match OBEYED.iter().find(|(obeyed, _)| *obeyed == name) {
+            Some((_, fields)) => {
+                if let Some(table) = section(report, entry, (name, fields)) {
+                    kept.insert(name.to_owned(), table);
+                }
+            }
+            None => unused(report, entry.0),
+        }
+    }
+    Settings { sections: kept }
+}
+
+fn unused(report: &mut Report, key: Key<'_>) {
+    let message = format!("nothing obeys [{}] in this version", key.text);
+    let fix = "remove it: what it asks for would silently not happen";
+    report.error("unused-section", key.place, message, fix);
+}
+
+fn section(
+    report: &mut Report,
+    (key, node): (Key<'_>, Node<'_>),
+    (name, known): (&str, &[(&str, Holds)]),
+) -> Option<toml::Table> {
+    let fields: Vec<&str> = known.iter().map(|(field, _)| *field).collect();
+    let what = format!("{name} section");
+    let read = Fields::read(report, (key.place, node), &what, &fields)?;
+    let mut table = toml::Table::new();
+    for (field, holds) in known {
+        let Some(value) = read.get(field).and_then(|node| holds.read(report, node)) else {
+            continue;
+        };
+        table.insert((*field).to_owned(), value);
+    }
+    Some(table)
+}
+
+impl Holds {
+    /// The value without its place, if it is of this kind.
+    fn read(self, report: &mut Report, node: Node<'_>) -> Option<toml::Value> {
+        match self {
+            Self::Socket => socket(report, node).map(toml::Value::from),
+            Self::Text => node.text(report, "a text in quotes").map(toml::Value::from),
+            Self::Flag => node.flag(report).map(toml::Value::from),
+            Self::Whole(most) => scalar::between(report, node, (1, most)).map(toml::Value::from),
+            Self::Duration => {
+                scalar::duration(report, node)?;
+                node.value.as_str().map(toml::Value::from)
+            }
+        }
+    }
+}
+
+fn socket<'t>(report: &mut Report, node: Node<'t>) -> Option<&'t str> {
+    let wanted = "an address and a port such as \"127.0.0.1:7878\"";
+    let text = node.text(report, wanted)?;
+    if text.parse::<SocketAddr>().is_err() {
+        let message = format!("`{}` is not an address and a port", text.escape_debug());
+        report.error("bad-address", node.place, message, format!("write {wanted}"));
+        return None;
+    }
+    Some(text)
+}
