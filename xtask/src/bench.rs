@@ -3,9 +3,8 @@
 //! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
 //! it prints, people read.
 
-mod simulate;
-
 mod serve;
+mod simulate;
 
 use anyhow::{Context, Result, ensure};
 
