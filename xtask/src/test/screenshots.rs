@@ -12,14 +12,9 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
-<<<<<<< HEAD
 use super::{Room, build_binary};
-use crate::docs::{tour_command, tour_room};
-use crate::packages;
-=======
-use super::{Room, build_binary, program};
 use crate::docs::{tour_room, tour_script};
->>>>>>> dde2545 (Tell the tour in the README and the help; take the report's picture; bench simulate)
+use crate::packages;
 use crate::scratch::Scratch;
 use browser::{Browser, Scheme, Seen};
 
