@@ -84,9 +84,13 @@ impl Crowd {
         }
     }
 
-    /// Lets every connection finish what it is answering; done when all have left.
-    pub async fn disperse(&self) {
+    /// Tells every connection to leave when it has finished what it is answering.
+    pub fn disperse(&self) {
         self.visits.lock().values().for_each(|visit| visit.stop());
+    }
+
+    /// Done when all have left.
+    pub async fn emptied(&self) {
         loop {
             let left = self.left.notified();
             if self.present.load(Ordering::Acquire) == 0 {

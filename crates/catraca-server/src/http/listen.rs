@@ -139,9 +139,11 @@ impl Server {
             self.admit(stream, peer);
         }
         let shared = self.shared;
+        // First the word and then the door: who finds it shut knows that the others were told.
+        shared.crowd.disperse();
         drop(self.listener);
         tokio::select! {
-            () = shared.crowd.disperse() => {}
+            () = shared.crowd.emptied() => {}
             () = shared.crowd.keep() => {}
             () = tokio::time::sleep(DRAIN) => {}
             () = told() => {}
@@ -170,6 +172,8 @@ fn connection(stream: TcpStream, visit: Arc<Visit>) -> impl Future<Output = ()> 
         // The crowd's patience takes the place of a timer per head.
         .header_read_timeout(None)
         .half_close(true)
+        // Answers are small: one copy costs less than two pieces to the system.
+        .writev(false)
         .max_headers(HEAD_LINES_MAX)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn the_farewell_has_the_length_it_says_and_is_json() {
         let (head, body) = FAREWELL.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r", body.len())), "{}", body.len());
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
         let problem: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!(problem["status"], 503);
     }

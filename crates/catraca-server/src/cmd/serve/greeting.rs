@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use catraca::core::policy::{Part, Policy, Who};
+use catraca::core::policy::{Name, Part, Policy, Who};
 use catraca::{Catalog, explain};
 
 /// The greeting of a server of this catalog.
@@ -38,7 +38,9 @@ fn paste(catalog: &Catalog, address: SocketAddr) -> Option<String> {
         Who::By(parts) => parts.iter().filter_map(|part| part.first()).collect::<Vec<_>>(),
         Who::Each(names) => names.iter().take(1).collect(),
     };
-    let known: Vec<String> = known.iter().map(|name| format!("\"{name}\":\"...\"")).collect();
+    let example = |name: &&Name| if ***name == *"ip" { "198.51.100.7" } else { "..." };
+    let known = known.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
+    let known: Vec<String> = known.collect();
     Some(format!(
         "Try it, with a caller of yours:\n  curl http://{address}/v1/check -H 'Content-Type: \
          application/json' \\\n    -d '{{\"gate\":\"{name}\",\"subject\":{{{}}}}}'",
