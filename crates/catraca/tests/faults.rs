@@ -5,6 +5,8 @@
 //! do. `CATRACA_KILLS` sets how often one is killed (200; a deep run takes 1,000), `CATRACA_SEED`
 //! when. Must not leave a process or a mount behind.
 
+#![expect(clippy::unwrap_used, reason = "a test with a main of its own")]
+
 #[path = "faults/child.rs"]
 mod child;
 #[path = "faults/full.rs"]

@@ -1,5 +1,7 @@
 //! Records: every act kept with its history, found again, forgotten on time, and never in clear.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 #[path = "records/acts.rs"]
 mod acts;
 #[path = "records/engine.rs"]

@@ -63,7 +63,7 @@ pub enum OpenError {
         reason: String,
     },
     /// There is a file where a backup was to be put back.
-    #[error("{} exists already: move it away first, so that nothing is overwritten", path.display())]
+    #[error("{} exists already: move it away, so that nothing is overwritten", path.display())]
     Exists {
         /// The file.
         path: PathBuf,

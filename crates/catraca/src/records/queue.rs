@@ -201,3 +201,6 @@ impl Waiting {
         if job.records.is_empty() { Vec::new() } else { vec![job] }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,3 +132,33 @@ fn shard() -> usize {
     }
     MINE.with(|mine| *mine)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count_one(sums: &mut Sums, action: &str) {
+        sums.add("default", action, "", 0);
+    }
+
+    #[test]
+    fn actions_that_callers_make_up_are_counted_together() {
+        let mut sums = Sums::default();
+        (0..SUMS_MAX + 50).for_each(|number| count_one(&mut sums, &number.to_string()));
+        count_one(&mut sums, "0");
+        let actions = &sums.open["default"];
+        assert_eq!(actions.len(), SUMS_MAX + 1);
+        assert_eq!((actions[OTHER][""][0], actions["0"][""][0]), (50, 2));
+    }
+
+    #[test]
+    fn minutes_that_nobody_takes_are_bounded() {
+        let mut sums = Sums::default();
+        for minute in 0..200 {
+            sums.turn(minute);
+            count_one(&mut sums, "login");
+        }
+        assert_eq!(sums.closed.len(), MINUTES_MAX);
+        assert_eq!(sums.closed[0].0, 199 - MINUTES_MAX as i64);
+    }
+}

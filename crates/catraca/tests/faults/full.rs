@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::kit::{Folder, Running, found, open, role};
 
-/// covers: 000-36, B-03
+/// covers: B-03
 pub fn a_full_disk_is_admitted() {
     let (folder, copy) = (Folder::new("full"), Folder::new("copy"));
     let (lines, passed) = Running::start(&mut on_a_small_disk(&folder.0, &copy.0)).finish();

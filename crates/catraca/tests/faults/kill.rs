@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::kit::{Folder, Running, found, open, role};
+use crate::kit::{Folder, Running, found, open, role, who};
 
 /// Rounds on one file, so that most starts find what an earlier process left.
 const ROUNDS_PER_FILE: u64 = 10;
 
-/// covers: X-24, 004-92
+/// covers: 004-92
 pub fn what_was_acknowledged_survives() {
     let kills = number("CATRACA_KILLS", 200);
     let mut dice = number("CATRACA_SEED", 20_261_116);
@@ -53,6 +53,7 @@ fn killed(folder: &Folder, round: u64, after: Duration) -> u64 {
                 assert!(found.blocks.contains(mark), "block {mark} was lost");
                 assert!(found.lists.contains(mark), "entry {mark} was lost");
                 assert!(found.facts.contains(mark), "fact {mark} was lost");
+                assert!(found.debts.contains(&who(mark).key), "debt {mark} was lost");
             }
             "freed" => {
                 acknowledged += 1;
@@ -65,6 +66,7 @@ fn killed(folder: &Folder, round: u64, after: Duration) -> u64 {
         found.blocks.iter().filter(|mark| !mark.ends_with(".freed")).cloned().collect();
     assert_eq!(whole, found.lists, "half an act of round {round}");
     assert_eq!(found.lists, found.facts, "half an act of round {round}");
+    assert_eq!(found.lists.len(), found.debts.len(), "half an act of round {round}");
     assert!(records.verify().unwrap().is_empty());
     acknowledged
 }

@@ -8,12 +8,17 @@ use std::sync::mpsc::{self, Receiver};
 
 use catraca::Time;
 use catraca::core::cell::block::{Note, Origin};
-use catraca::core::digest::{Digester, Domain, Secret};
+use catraca::core::digest::{Digester, Domain, Key, Secret};
+use catraca::core::limit::BucketTerms;
 use catraca::core::lists::What;
-use catraca::records::{About, Blocking, Deed, ListName, Options, Record, Records, Standing, Who};
+use catraca::records::{
+    About, Blocking, Debt, Deed, ListName, Options, Record, Records, Standing, Who,
+};
 
 pub const NOW: Time = Time::from_micros(1_800_000_000_000_000);
 pub const LATER: Time = Time::from_micros(1_900_000_000_000_000);
+
+const TERMS: BucketTerms = BucketTerms { size: 100, tokens: 1, period: 30_000_000 };
 
 /// A folder that goes with the test.
 pub struct Folder(pub PathBuf);
@@ -79,7 +84,7 @@ impl Drop for Running {
     }
 }
 
-/// Three things that are written together or not at all, under one mark.
+/// Four things that are written together or not at all, under one mark.
 pub fn deeds(mark: &str) -> Vec<Record> {
     let about = About { attribute: "mark".to_owned(), value: mark.to_owned() };
     let what = What::Value { attribute: "mark".to_owned(), value: mark.to_owned() };
@@ -87,6 +92,7 @@ pub fn deeds(mark: &str) -> Vec<Record> {
         block(mark),
         Deed::List(ListName::Block, what, None),
         Deed::State(about, vec![("name".to_owned(), mark.to_owned())]),
+        Deed::Owe(Box::new(Debt { who: who(mark), balance: -15, terms: TERMS })),
     ];
     deeds.map(|deed| Record::operator(NOW, "ana", Some("test"), deed)).into()
 }
@@ -110,6 +116,7 @@ pub struct Found {
     pub blocks: BTreeSet<String>,
     pub lists: BTreeSet<String>,
     pub facts: BTreeSet<String>,
+    pub debts: BTreeSet<Key>,
 }
 
 pub fn found(records: &Records) -> Found {
@@ -125,6 +132,9 @@ pub fn found(records: &Records) -> Found {
         }
         Standing::Fact(about, _, _) => {
             found.facts.insert(about.value);
+        }
+        Standing::Debt(debt) => {
+            found.debts.insert(debt.key);
         }
         _ => {}
     };

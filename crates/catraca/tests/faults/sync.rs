@@ -38,7 +38,6 @@ int fdatasync(int file) {
 /// More than the acts need, so that the last ones fail nothing.
 const PLACES: u64 = 24;
 
-/// covers: 000-28
 pub fn a_failed_sync_is_never_acknowledged() {
     let library = Folder::new("library");
     let library_file = build(&library.0);

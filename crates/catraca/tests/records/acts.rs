@@ -22,7 +22,7 @@ fn only_id(records: &Records, now: Time) -> i64 {
     page.rows[0].id
 }
 
-/// covers: 000-32, 000-33, B-09, X-21
+/// covers: 000-27, 000-32, 000-33, B-09, X-21
 #[test]
 fn two_bans_leave_one_block_and_two_rows_of_history() {
     let folder = Folder::new();
@@ -41,7 +41,7 @@ fn two_bans_leave_one_block_and_two_rows_of_history() {
     assert!(records.blocks(&BlockQuery::default(), at(900)).unwrap().rows.is_empty());
 }
 
-/// covers: B-07, B-08
+/// covers: B-07
 #[test]
 fn the_later_end_wins_with_its_origin_and_reason() {
     let folder = Folder::new();
@@ -62,7 +62,7 @@ fn the_later_end_wins_with_its_origin_and_reason() {
     assert_eq!(records.history(row.id).unwrap()[2].act, "started");
 }
 
-/// covers: X-29, 000-17, 000-48..000-51
+/// covers: X-29, 000-17
 #[test]
 fn a_release_ends_the_block_and_names_who_and_why() {
     let folder = Folder::new();
@@ -101,7 +101,7 @@ fn audited(records: &Records, act: &str) -> Vec<AuditRow> {
     records.audit(&query).unwrap().rows
 }
 
-/// covers: 003-45, 003-46, 003-48
+/// covers: 003-45, 003-48
 #[test]
 fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     let folder = Folder::new();

@@ -46,7 +46,8 @@ fn the_database_of_another_program_is_left_alone() {
 
 #[test]
 fn a_damaged_file_is_refused_and_left_as_it_is() {
-    let spoil: [(&str, fn(&mut Vec<u8>)); 4] = [
+    type Spoil = (&'static str, fn(&mut Vec<u8>));
+    let spoil: [Spoil; 4] = [
         ("empty", Vec::clear),
         ("another kind of file", |bytes| bytes[..16].copy_from_slice(b"this is no base!")),
         ("a page of noise", |bytes| bytes[8192..12288].fill(0xa5)),
@@ -100,7 +101,6 @@ fn urls_of_nothing_known_say_what_to_write() {
     }
 }
 
-/// covers: 004-91
 #[test]
 fn a_backup_made_while_work_goes_on_can_be_put_back() {
     let folder = Folder::new();

@@ -7,7 +7,7 @@ use catraca::records::{
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::kit::{Folder, START, at, engine, passes, secs};
+use crate::kit::{Folder, START, ask, at, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.pay]
@@ -74,7 +74,7 @@ fn set_up(options: Options) -> (Folder, Arc<Records>, Engine, ManualClock) {
     (folder, records, engine, clock)
 }
 
-/// covers: X-26, 000-14, B-14, B-56
+/// covers: B-14
 #[test]
 fn no_planted_identifier_is_in_any_file() {
     let (folder, records, engine, _) = set_up(Options::default());
@@ -87,12 +87,14 @@ fn no_planted_identifier_is_in_any_file() {
         assert!(folder.holds(&named[0].value), "{when}");
     };
     looked_for("while open");
+    let shown = ask::<String>(&folder.database(), "SELECT identifier FROM buyer_rate_limits");
+    assert!(shown.len() == 6 && shown.iter().all(|name| name.starts_with('~')), "{shown:?}");
     records.backup(&folder.file("backup.db")).unwrap();
     drop((engine, records));
     looked_for("after closing");
 }
 
-/// covers: X-27
+/// covers: X-27, B-56
 #[test]
 fn what_is_over_its_time_is_gone_from_the_disk() {
     let days = |number: i64| Span::from_secs(number * 86_400);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catraca::records::{BlockQuery, Record};
+use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
 use catraca_core::cell::block::Origin;
 
-use crate::kit::{Folder, at, blocking, engine, excess, passes, who, write};
+use crate::kit::{Folder, SECRET, START, at, blocking, engine, excess, passes, who, write};
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"2 per 1m\"\nblock = \"15m\"";
 
@@ -21,7 +22,13 @@ fn address(number: u64) -> String {
     std::net::Ipv6Addr::from(u128::from(number) << 64 | 0x2001_0db8 << 96).to_string()
 }
 
-///
+/// An engine with room for a million blocks, which the default has not.
+fn roomy() -> Engine {
+    let memory = MemoryOptions { block_bytes: 512 << 20, ..MemoryOptions::default() };
+    let catalog = Catalog::parse(LOGIN).unwrap();
+    Engine::builder(catalog).clock(ManualClock::at(START)).secret(SECRET).memory(memory).build()
+}
+
 #[test]
 fn every_live_block_is_in_force_before_the_first_answer() {
     let (folder, many) = (Folder::new(), count());
@@ -30,15 +37,14 @@ fn every_live_block_is_in_force_before_the_first_answer() {
     for first in (0..many).step_by(1_000) {
         let some = first..many.min(first + 1_000);
         let all = some.map(|n| excess("login", &address(n), at(0), at(3_600))).collect();
-        drop(records.record(all));
+        write(&records, all);
     }
-    records.flush().unwrap();
     println!("{many} blocks written in {:?}", begun.elapsed());
     assert_eq!(records.close(), 0);
     let begun = Instant::now();
     let records = Arc::new(folder.open());
     let opened = begun.elapsed();
-    let (engine, _) = engine(LOGIN, &records);
+    let engine = roomy();
     let resumed = engine.resume(&records, None).unwrap();
     println!("{many} blocks in force after {:?}, {opened:?} of it to open", begun.elapsed());
     assert_eq!((resumed.blocks, resumed.blocks_left_out), (many, 0));
@@ -47,6 +53,21 @@ fn every_live_block_is_in_force_before_the_first_answer() {
     let page = records.blocks(&BlockQuery::default(), at(1)).unwrap();
     println!("a page of {} in {:?}", page.rows.len(), begun.elapsed());
     assert_eq!(page.rows.len(), 50);
+}
+
+/// A store that is too small says how many it could not take.
+#[test]
+fn blocks_without_room_are_counted() {
+    let folder = Folder::new();
+    let records = folder.open();
+    write(&records, (0..500).map(|n| excess("login", &address(n), at(0), at(60))).collect());
+    let memory = MemoryOptions { block_bytes: 8 << 10, ..MemoryOptions::default() };
+    let catalog = Catalog::parse(LOGIN).unwrap();
+    let engine = Engine::builder(catalog).clock(ManualClock::at(START)).memory(memory).build();
+    let resumed = engine.resume(&records, None).unwrap();
+    let kept = engine.store().stats().blocks.cells as u64;
+    assert!(kept > 0 && resumed.blocks_left_out > 0, "{resumed:?}");
+    assert_eq!(kept + resumed.blocks_left_out, 500);
 }
 
 /// Says how long a lone act and a crowd of them wait for the disk; only their truth is asserted.

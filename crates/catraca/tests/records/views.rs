@@ -61,7 +61,7 @@ fn filled() -> (Folder, Records) {
     (folder, records)
 }
 
-/// covers: 003-43, 003-44, 003-49, B-53
+/// covers: 003-49, B-53
 #[test]
 fn buyer_rate_limits_has_one_row_per_block_event() {
     let (folder, _records) = filled();
@@ -75,7 +75,7 @@ fn buyer_rate_limits_has_one_row_per_block_event() {
     assert_eq!(first[7], "2020-01-01T00:00:00.000Z");
 }
 
-/// covers: 000-13, 000-14, 000-16, 000-18, 000-27, 000-51
+/// covers: 000-18, 000-51
 #[test]
 fn rate_limit_tracking_shows_who_until_when_and_why_while_it_stands() {
     let (folder, _records) = filled();
@@ -87,7 +87,6 @@ fn rate_limit_tracking_shows_who_until_when_and_why_while_it_stands() {
     assert_eq!(blocked, wanted);
 }
 
-/// covers: 000-16, 000-30
 #[test]
 fn an_end_is_shown_to_the_millisecond_and_forever_has_a_date() {
     let folder = Folder::new();
@@ -102,7 +101,7 @@ fn an_end_is_shown_to_the_millisecond_and_forever_has_a_date() {
     assert_eq!(ends, ["2200-01-01T00:00:00.007Z", "9999-12-31T23:59:59.999Z"]);
 }
 
-/// covers: 003-45, 003-46, 003-48, B-51
+/// covers: 003-45, 003-48
 #[test]
 fn ip_blocklist_has_one_row_per_range() {
     let folder = Folder::new();
