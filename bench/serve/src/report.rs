@@ -34,8 +34,8 @@ impl Row {
     pub fn to_json(&self) -> String {
         format!(
             "{{\"round\":{},\"server\":\"{}\",\"rate\":{:.0},\"cpu_us\":{:.3},\
-             \"user_us\":{:.3},\"paced_cpu_us\":{:.3},\"paced_p50_us\":{:.1},\"paced_p99_us\":{:.1},\
-             \"foreign_cores\":{:.2}}}",
+             \"user_us\":{:.3},\"paced_cpu_us\":{:.3},\"paced_p50_us\":{:.1},\
+             \"paced_p99_us\":{:.1},\"foreign_cores\":{:.2}}}",
             self.round + 1,
             self.name,
             self.rate,
@@ -55,8 +55,9 @@ type Figure = fn(&Row) -> f64;
 /// The table, in Markdown.
 pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
     let mut text = format!(
-        "{} rounds of {} s, {CONNECTIONS} connections, {KEYS} resident keys; medians. Ratios are to \
-         {REFERENCE}\nin the same round, with the smallest and largest; above 1 is better in both.\n",
+        "{} rounds of {} s, {CONNECTIONS} connections, {KEYS} resident keys; medians. Ratios are \
+         to {REFERENCE}\nin the same round, with the smallest and largest; above 1 is better in \
+         both.\n",
         plan.rounds, plan.seconds
     );
     let disturbed = rows.iter().filter(|row| row.foreign > 0.2).count();
@@ -67,7 +68,8 @@ pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
     let rate = RATE as u64;
     let _ = writeln!(
         text,
-        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s | p50 µs | p99 µs |\n\
+        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s | p50 µs \
+         | p99 µs |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for name in names {

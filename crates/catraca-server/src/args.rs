@@ -57,7 +57,7 @@ Examples:
 Then, six times: curl -i 'http://127.0.0.1:7878/v1/authorize?gate=demo'
 
 A program asks, acts, and tells what came of it:
-  POST /v1/check      {\"gate\":\"login\",\"subject\":{\"ip\":\"198.51.100.7\"}}, or a list of up to 100
+  POST /v1/check      {\"gate\":\"login\",\"subject\":{\"ip\":\"198.51.100.7\"}}, or up to 100
   POST /v1/peek       the same, and nothing is charged
   POST /v1/settle     {\"ticket\":\"...\",\"outcome\":{\"status\":404}}
   POST /v1/credit     {\"ref\":\"E1\",\"event\":\"payment\",\"subject\":{...}}
