@@ -107,7 +107,7 @@ impl Records {
         let (queue, tally) = (Arc::new(Queue::default()), Arc::new(Tally::new()));
         let writer = Writer { database, queue: Arc::clone(&queue), tally: Arc::clone(&tally) };
         let thread = std::thread::Builder::new().name("catraca-records".into());
-        let thread = Mutex::new(Some(thread.spawn(|| writer.run())?));
+        let thread = Mutex::new(Some(thread.spawn(|| writer.start())?));
         Ok(Self { queue, tally, reads, options, thread, _lock: lock })
     }
 

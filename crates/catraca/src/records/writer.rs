@@ -30,8 +30,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Works until the queue is closed; a writer that falls must not leave people waiting.
+    pub(super) fn start(self) -> u64 {
+        let _fallen = Fallen(Arc::clone(&self.queue));
+        self.run()
+    }
+
     /// Works until the queue is closed and empty; says how many records could not be written.
-    pub(super) fn run(mut self) -> u64 {
+    fn run(mut self) -> u64 {
         let mut counted = Instant::now();
         let mut unwritten = 0;
         loop {
@@ -97,8 +103,8 @@ impl Writer {
 
     fn put_off(&self, jobs: &mut [Job], why: Arc<str>) {
         self.queue.counters.failures.add(1);
-        jobs.iter_mut().for_each(|job| self.queue.refuse(job.acker.take(), &why));
         self.queue.down(&why);
+        jobs.iter_mut().for_each(|job| self.queue.refuse(job.acker.take(), &why));
     }
 
     /// The process ends: what cannot be written now will not be.
@@ -125,3 +131,17 @@ impl Writer {
         }
     }
 }
+
+/// Tells everybody, should the thread ever panic.
+struct Fallen(Arc<Queue>);
+
+impl Drop for Fallen {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.down(&"the thread that writes has failed: start again".into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

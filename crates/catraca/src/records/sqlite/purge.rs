@@ -2,6 +2,8 @@
 //!
 //! Must not delete what is still in force, however old.
 
+use std::collections::BTreeSet;
+
 use catraca_core::time::{Span, Time};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -18,16 +20,23 @@ pub(super) fn purge(
 ) -> Result<Purged, WriteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let ended = before(now, keep.history);
-    delete(&transaction, PAID, now.micros())?;
-    let purged = Purged {
-        history: delete(&transaction, HISTORY, ended)?,
-        blocks: delete(&transaction, BLOCKS, ended)?,
+    let paid = freeing(&transaction, PAID, now.micros())?;
+    let history = freeing(&transaction, HISTORY, ended)?;
+    let blocks = freeing(&transaction, BLOCKS, ended)?;
+    let mut purged = Purged {
+        history: history.len() as u64,
+        blocks: blocks.len() as u64,
         lists: delete(&transaction, LISTS, ended)?,
         audit: delete(&transaction, AUDIT, before(now, keep.audit))?
             + delete(&transaction, REVISIONS, before(now, keep.audit))?,
         counts: delete(&transaction, COUNTS, before(now, keep.counts) / MICROS_PER_MINUTE)?,
-        subjects: delete(&transaction, SUBJECTS, 0)?,
+        subjects: 0,
     };
+    // Only those that something was just deleted of: looking at all of them takes too long.
+    let touched: BTreeSet<i64> = [paid, history, blocks].concat().into_iter().collect();
+    for subject in touched {
+        purged.subjects += transaction.prepare_cached(SUBJECT)?.execute([subject])? as u64;
+    }
     transaction.commit()?;
     Ok(purged)
 }
@@ -37,9 +46,10 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 /// The history of a block that stands is kept, so that its reason can be told.
 const HISTORY: &str = "DELETE FROM history WHERE id IN (
     SELECT h.id FROM history AS h LEFT JOIN blocks AS b ON b.subject = h.subject
-    WHERE h.at < ?1 AND coalesce(b.until, 0) < ?1 LIMIT ?2)";
+    WHERE h.at < ?1 AND coalesce(b.until, 0) < ?1 LIMIT ?2) RETURNING subject";
 const BLOCKS: &str = "DELETE FROM blocks WHERE subject IN (
-    SELECT subject FROM blocks WHERE until < ?1 AND touched < ?1 LIMIT ?2)";
+    SELECT subject FROM blocks WHERE until < ?1 AND touched < ?1 LIMIT ?2)
+    RETURNING subject";
 const LISTS: &str = "DELETE FROM lists WHERE id IN (
     SELECT id FROM lists WHERE until < ?1 LIMIT ?2)";
 const AUDIT: &str = "DELETE FROM audit WHERE id IN (
@@ -52,12 +62,12 @@ const COUNTS: &str = "DELETE FROM counts WHERE (minute, namespace, action, polic
     SELECT minute, namespace, action, policy FROM counts WHERE minute < ?1 LIMIT ?2)";
 /// A debt that the refill alone has paid back.
 const PAID: &str = "DELETE FROM debts WHERE subject IN (
-    SELECT subject FROM debts WHERE at + (size - balance) * period / tokens < ?1 LIMIT ?2)";
-const SUBJECTS: &str = "DELETE FROM subjects WHERE id IN (
-    SELECT s.id FROM subjects AS s
-    WHERE ?1 = 0 AND NOT EXISTS (SELECT 1 FROM blocks WHERE subject = s.id)
-      AND NOT EXISTS (SELECT 1 FROM history WHERE subject = s.id)
-      AND NOT EXISTS (SELECT 1 FROM debts WHERE subject = s.id) LIMIT ?2)";
+    SELECT subject FROM debts WHERE at + (size - balance) * period / tokens < ?1 LIMIT ?2)
+    RETURNING subject";
+const SUBJECT: &str = "DELETE FROM subjects WHERE id = ?1
+    AND NOT EXISTS (SELECT 1 FROM blocks WHERE subject = ?1)
+    AND NOT EXISTS (SELECT 1 FROM history WHERE subject = ?1)
+    AND NOT EXISTS (SELECT 1 FROM debts WHERE subject = ?1)";
 
 fn before(now: Time, span: Span) -> i64 {
     now.before(span).micros()
@@ -65,4 +75,11 @@ fn before(now: Time, span: Span) -> i64 {
 
 fn delete(transaction: &Transaction<'_>, sql: &str, bound: i64) -> Result<u64, WriteError> {
     Ok(transaction.prepare_cached(sql)?.execute([bound, ROWS])? as u64)
+}
+
+/// Deletes, and says whose rows they were.
+fn freeing(transaction: &Transaction<'_>, sql: &str, bound: i64) -> Result<Vec<i64>, WriteError> {
+    let mut statement = transaction.prepare_cached(sql)?;
+    let rows = statement.query_map([bound, ROWS], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
