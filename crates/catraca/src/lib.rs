@@ -56,5 +56,5 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{BlockOrder, Builder, Engine, Observed, Settle, Stub};
 pub use error::Error;
 pub use event::Event;
-pub use load::{LoadError, load};
+pub use load::{Includes, LoadError, load};
 pub use memory::{Memory, MemoryOptions};

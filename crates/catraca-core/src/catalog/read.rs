@@ -42,6 +42,8 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::lists::Lists;
 use crate::policy::{Name, PolicyId};
 
+pub use file::Loaded;
+
 pub use bounds::{
     BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX, FILES_MAX,
     GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX, POLICIES_MAX,
@@ -66,11 +68,12 @@ pub struct Reading {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a catalog. Included files are loaded by the names that the text gives them.
+/// Reads a catalog. Included files are loaded by the names that the text gives them; the loader
+/// knows which names are one file.
 pub fn read(
     root_name: &str,
     root_text: &str,
-    load: &mut dyn FnMut(&str) -> Result<String, String>,
+    load: &mut dyn FnMut(&str) -> Result<Loaded, String>,
 ) -> Result<Reading, Diagnostics> {
     let mut report = Report::default();
     let files = file::gather((root_name, root_text), load, &mut report);

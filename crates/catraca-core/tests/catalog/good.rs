@@ -1,6 +1,6 @@
 //! Good catalogs become exactly the values they say.
 
-use catraca_core::catalog::read::{Reading, read};
+use catraca_core::catalog::read::{Loaded, Reading, read};
 use catraca_core::catalog::{Attribute, Catalog, Kind, Language, Pick};
 use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
 use catraca_core::lists::What;
@@ -24,7 +24,7 @@ fn policy<'c>(catalog: &'c Catalog, name: &str) -> &'c Policy {
 
 /// Reads `good/everything.toml`, which includes its neighbours.
 fn everything() -> Reading {
-    let load = &mut |name: &str| Ok(fixture(&format!("good/{name}")));
+    let load = &mut |name: &str| Ok(Loaded::Text(fixture(&format!("good/{name}"))));
     let read = read("everything.toml", &fixture("good/everything.toml"), load);
     read.unwrap_or_else(|refused| panic!("{refused}"))
 }

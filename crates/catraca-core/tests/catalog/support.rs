@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
-use catraca_core::catalog::read::{Reading, read};
+use catraca_core::catalog::read::{Loaded, Reading, read};
 
 /// The folder of fixtures.
 pub fn fixtures() -> PathBuf {
@@ -25,7 +25,8 @@ pub fn read_text(text: &str) -> Result<Reading, Diagnostics> {
     let root = parts.next().unwrap_or_default();
     let others: BTreeMap<&str, &str> = parts.filter_map(|part| part.split_once('\n')).collect();
     read("catalog.toml", root, &mut |name| {
-        others.get(name).map(|text| (*text).to_owned()).ok_or_else(|| "no such file".to_owned())
+        let text = others.get(name).map(|text| Loaded::Text((*text).to_owned()));
+        text.ok_or_else(|| "no such file".to_owned())
     })
 }
 

@@ -104,3 +104,57 @@ fn nothing_is_coloured_when_nobody_watches() {
     let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
     assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
 }
+
+/// A file without end was read until memory was full, and a pipe waited for ever.
+#[test]
+fn only_regular_files_called_toml_are_included() {
+    let room = Room::new();
+    room.write("passwd", "root:x:0:0\n");
+    std::fs::create_dir(room.path("folder.toml")).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(room.path("pipe.toml")).status();
+    assert!(pipe.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", room.path("endless.toml")).unwrap();
+    for (name, why) in [
+        ("passwd", "a file that is included is called *.toml"),
+        ("/dev/zero", "a file that is included is called *.toml"),
+        ("folder.toml", "it is not a regular file"),
+        ("pipe.toml", "it is not a regular file"),
+        ("endless.toml", "it is not a regular file"),
+    ] {
+        room.write("shop.toml", format!("include = [\"{name}\"]\n{GOOD}"));
+        let ran = room.run(&["lint", "shop.toml"]);
+        assert_eq!(ran.code, Some(1), "{name}");
+        let says = format!("error[include-unreadable]: `{name}` cannot be read: {why}");
+        assert!(ran.out.contains(&says), "{}", ran.out);
+        assert!(!ran.out.contains("root:x"), "{}", ran.out);
+    }
+}
+
+/// Where the catalog itself is a pipe, somebody means it; still it is read no further than needed.
+#[test]
+fn a_catalog_may_come_through_a_pipe_and_is_read_to_its_bound() {
+    let room = Room::new();
+    let ran = room.run_with(&["lint", "/dev/stdin"], GOOD.as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = room.run(&["lint", "/dev/zero"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.out.contains("error[too-large]"), "{}", ran.out);
+}
+
+/// Under another spelling the same file was read twice, and its names were called duplicates.
+#[test]
+fn a_file_is_one_file_however_it_is_spelt() {
+    let room = Room::with("shop.toml", &format!("include = [\"./a.toml\", \"a.toml\"]\n{GOOD}"));
+    std::fs::create_dir(room.path("sub")).unwrap();
+    room.write("a.toml", "[policy.a]\nby = []\nwindow = \"1 per 1s\"\n");
+    let ran = room.run(&["lint", "shop.toml"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.out);
+    assert!(ran.out.contains("3 policies"), "{}", ran.out);
+    for (root, back) in [("shop.toml", "./shop.toml"), ("./shop.toml", "sub/../shop.toml")] {
+        room.write("a.toml", format!("include = [\"{back}\"]\n"));
+        let ran = room.run(&["lint", root]);
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.out.contains("error[include-cycle]"), "{}", ran.out);
+        assert!(!ran.out.contains("duplicate-name"), "{}", ran.out);
+    }
+}

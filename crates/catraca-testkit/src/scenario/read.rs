@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catraca::{Catalog, LoadError};
+use catraca::{Catalog, Includes, LoadError};
+use catraca_core::catalog;
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
 use catraca_core::catalog::read::Reading;
 use catraca_core::time::Time;
@@ -164,12 +165,10 @@ impl Reader<'_> {
         let quotes = written.trim_start_matches(['"', '\'']);
         let below = usize::from(quotes.starts_with(['\n', '\r']));
         let padding = "\n".repeat(self.desk.line(node.place) - 1 + below);
-        let folder = self.folder;
-        let mut include = |name: &str| {
-            std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
-        };
+        // Named like a neighbour, so that includes count from the same folder.
+        let mut includes = Includes::of(&self.folder.join("catalog_text"));
         let text = padding + text;
-        match catraca_core::catalog::read::read(self.desk.file, &text, &mut include) {
+        match catalog::read::read(self.desk.file, &text, &mut |name| includes.load(name)) {
             Ok(reading) => self.keep(reading),
             Err(found) => self.wrong(found),
         }

@@ -13,8 +13,17 @@ use super::damage;
 use super::node::{Node, entries};
 use super::report::{Place, Report};
 
-/// Gives the text of an included file, or says why it cannot.
-pub(super) type Load<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
+/// What a loader makes of the name of an included file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// Its text.
+    Text(String),
+    /// The file was read before, under the name given here: names may be spelt in many ways.
+    Again(String),
+}
+
+/// Gives an included file, or says why it cannot.
+pub(super) type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Loaded, String>;
 
 /// A file's name and text; one that was refused has no text.
 pub(super) struct File<'a> {
@@ -82,7 +91,13 @@ impl<'a> Gathering<'a, '_> {
             return;
         }
         match (self.load)(&name) {
-            Ok(text) => self.add(name.into(), text.into(), above, report),
+            Ok(Loaded::Text(text)) => self.add(name.into(), text.into(), above, report),
+            Ok(Loaded::Again(known)) if above.contains(&known) => {
+                report.lose_names();
+                let (code, message, fix) = cycle(&name, above);
+                report.error(code, place, message, fix);
+            }
+            Ok(Loaded::Again(_)) => {}
             Err(why) => {
                 let message = format!("`{name}` cannot be read: {why}");
                 let fix = "check the name, which counts from where the catalog is";
@@ -93,10 +108,9 @@ impl<'a> Gathering<'a, '_> {
     }
 
     /// Why a file may not be included here, if so.
-    fn refusal(&self, name: &str, above: &[String]) -> Option<(&'static str, String, String)> {
+    fn refusal(&self, name: &str, above: &[String]) -> Option<Refused> {
         if above.iter().any(|open| *open == *name) {
-            let message = format!("`{name}` includes itself: {} → {name}", above.join(" → "));
-            return Some(("include-cycle", message, "remove this include".to_owned()));
+            return Some(cycle(name, above));
         }
         if above.len() > INCLUDE_DEPTH_MAX {
             let message = format!("`{name}` is included {} files deep", above.len());
@@ -109,6 +123,14 @@ impl<'a> Gathering<'a, '_> {
         }
         None
     }
+}
+
+/// A code, what is wrong, and what to do.
+type Refused = (&'static str, String, String);
+
+fn cycle(name: &str, above: &[String]) -> Refused {
+    let message = format!("`{name}` includes itself: {} → {name}", above.join(" → "));
+    ("include-cycle", message, "remove this include".to_owned())
 }
 
 fn too_large<'a>(report: &mut Report, file: usize) -> Cow<'a, str> {
