@@ -20,6 +20,7 @@ A tour:
   catraca simulate -c shop.toml --compare new.toml -f combined access.log --report out.html
                                                       what would this change do, on a page to send?
   catraca serve --config shop.toml                    decide for real, on 127.0.0.1:7878
+  catraca keygen --role check                         a key for a caller, shown once
 
 Exit codes: 0 yes, 1 no (lint errors, a failing scenario), 2 the command line or its input is wrong.
 `catraca help VERB` says more.";
@@ -46,6 +47,8 @@ pub enum Verb {
     Explain(Explain),
     /// Replay a history in virtual time and show what the catalog makes of it
     Simulate(Simulate),
+    /// Make a key for callers, and the lines that let it in
+    Keygen(Keygen),
 }
 
 const SERVE: &str = "\
@@ -64,10 +67,10 @@ A program asks, acts, and tells what came of it:
   POST /v1/buckets    {\"subject\":{...}}: what every bucket holds; /v1/buckets/POLICY for one
 A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /healthz says ok.
 
-[server] in the catalog: listen, client_address, x_ratelimit, connections_max, head_timeout,
+[server] in the catalog: listen, hosts, client_address, x_ratelimit, connections_max, head_timeout,
 body_timeout, answer_timeout, idle_timeout. SIGTERM and Ctrl-C finish what is being answered.
-State lives in the process and ends with it. Until there are keys to tell callers apart, only a
-loopback address is served.";
+State lives in the process and ends with it. Without keys to tell callers apart (`catraca keygen`)
+only a loopback address is served.";
 
 /// Decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
 /// /v1/authorize for reverse proxies.
@@ -80,6 +83,53 @@ pub struct Serve {
     /// The address and port, instead of what `[server] listen` says
     #[arg(short, long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+}
+
+const KEYGEN: &str = "\
+Examples:
+  catraca keygen --role check                              for a program that asks
+  catraca keygen --role check --namespace shop             one that sees only its own counts
+  catraca keygen --role admin --name ana                   for a person who operates
+
+read looks at states, check also decides and settles, admin may do everything. The key is printed
+once; the catalog keeps its hash in [[auth.key]]. As soon as there is one key, every call but
+/healthz needs one, and any address may be listened on.";
+
+/// A new random key, and the [[auth.key]] to paste into the catalog.
+#[derive(Debug, clap::Args)]
+#[command(after_help = KEYGEN)]
+pub struct Keygen {
+    /// What it may do
+    #[arg(long, value_name = "read|check|admin", hide_possible_values = true)]
+    pub role: RoleName,
+    /// The namespace it is bound to; without one, it may also make calls that see them all
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// What operators call it; without one, its role and a part of its hash
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleName {
+    /// Look at states
+    Read,
+    /// Also decide and settle
+    Check,
+    /// Everything
+    Admin,
+}
+
+impl RoleName {
+    /// As a catalog writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Check => "check",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 const LINT: &str = "\

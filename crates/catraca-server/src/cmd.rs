@@ -1,6 +1,7 @@
 //! The verbs of the command line, and what several of them do first: load a catalog.
 
 pub mod explain;
+pub mod keygen;
 pub mod lint;
 pub mod serve;
 pub mod simulate;

@@ -1,9 +1,10 @@
 //! The HTTP front end: JSON in, decisions out, over one engine.
 //!
-//! `wire` holds the shapes of requests, `check`, `calls` and `authorize` turn them into engine
+//! `auth` lets requests in by the table of `roles`. `wire` holds the shapes of requests, `check`, `calls` and `authorize` turn them into engine
 //! calls, `listen` is the I/O with `crowd` and `visit` to bound it. The check is served before the
 //! general router, because it is the one that everybody calls. Must not decide anything.
 
+mod auth;
 mod authorize;
 mod body;
 mod calls;
@@ -14,6 +15,7 @@ mod listen;
 mod problem;
 mod quick;
 mod respond;
+mod roles;
 mod router;
 mod settings;
 mod shed;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use catraca::Engine;
 
+pub use auth::{Guard, hash, plain_name};
 pub use listen::bind;
 pub use settings::Settings;
 
@@ -35,4 +38,6 @@ pub struct Front {
     pub engine: Arc<Engine>,
     /// How connections, addresses and headers are treated.
     pub settings: Arc<Settings>,
+    /// Lets requests in.
+    pub guard: Arc<Guard>,
 }

@@ -36,6 +36,7 @@ fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Verb::Explain(args)) => cmd::explain::run(args),
         Some(Verb::Simulate(args)) => cmd::simulate::run(args),
         Some(Verb::Serve(args)) => cmd::serve::run(args),
+        Some(Verb::Keygen(args)) => cmd::keygen::run(args),
         None => cmd::serve::run(&Serve::default()),
     }
 }

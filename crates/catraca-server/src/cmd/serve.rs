@@ -1,7 +1,7 @@
 //! `catraca serve`: the HTTP front end over an embedded store, with a demo catalog when none is
 //! given.
 //!
-//! Must not serve anything but loopback until there are keys to tell callers apart.
+//! Must not serve anything but loopback without keys to tell callers apart.
 
 mod greeting;
 
@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::catalog;
 use crate::args::Serve;
 use crate::exit::Exit;
-use crate::http::{Front, Settings, bind};
+use crate::http::{Front, Guard, Settings, bind};
 
 /// What is served without a catalog.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
@@ -29,10 +29,11 @@ pub fn run(args: &Serve) -> Result<Exit> {
         None => (demo()?, "the built-in demo".to_owned()),
     };
     let settings = Settings::read(&catalog).with_context(|| name.clone())?;
+    let guard = Guard::read(&catalog, settings.hosts.clone()).with_context(|| name.clone())?;
     let address = args.listen.unwrap_or(settings.listen);
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(catalog, &name, address, settings))?;
+    runtime.block_on(serve(catalog, &name, address, (settings, guard)))?;
     // A connection that did not end in time must not keep the process.
     runtime.shutdown_background();
     Ok(Exit::Yes)
@@ -49,13 +50,19 @@ fn demo() -> Result<Catalog> {
     Catalog::parse(DEMO).context("the built-in demo catalog")
 }
 
-async fn serve(catalog: Catalog, name: &str, at: SocketAddr, settings: Settings) -> Result<()> {
+async fn serve(
+    catalog: Catalog,
+    name: &str,
+    at: SocketAddr,
+    (settings, guard): (Settings, Guard),
+) -> Result<()> {
     // Before anything is served, so that no signal finds the usual, abrupt end.
     let mut signals = Signals::new()?;
     let engine = Arc::new(Engine::new(catalog));
-    let front = Front { engine: Arc::clone(&engine), settings: Arc::new(settings) };
-    let server = bind(at, front).await?;
-    let greeting = greeting::greeting(&engine.catalog(), name, server.address()?);
+    let keyed = guard.has_keys();
+    let (settings, guard) = (Arc::new(settings), Arc::new(guard));
+    let server = bind(at, Front { engine: Arc::clone(&engine), settings, guard }).await?;
+    let greeting = greeting::greeting(&engine.catalog(), name, server.address()?, keyed);
     // Nobody may be listening, and the server is not less useful for it.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     let answered = server.serve(async || signals.next().await).await;

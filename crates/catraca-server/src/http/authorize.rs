@@ -15,6 +15,7 @@ use catraca::core::route::{Request, pick};
 use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
+use super::auth::Caller;
 use super::problem::{Answer, Problem};
 use super::{Front, fields};
 
@@ -35,6 +36,8 @@ pub struct Asking<'a> {
     pub uri: &'a Uri,
     /// Its headers.
     pub headers: &'a HeaderMap,
+    /// Whose key it came with.
+    pub caller: &'a Caller,
 }
 
 /// Answers a proxy.
@@ -56,7 +59,8 @@ fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
     let attributes = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
     let attributes = attributes.filter(|(name, _)| *name != "ip");
     let subject = attributes.chain([("ip", address.as_str())]).collect();
-    let check = Check { subject, ..Check::new(&asked.gate, []) };
+    let subject = asking.caller.subject(subject)?;
+    let check = Check::new(&asked.gate, subject).namespace(asking.caller.namespace());
     match front.engine.check(&check) {
         Err(Error::Refused(Refusal::UnknownGate(_))) if asked.unrouted.is_some() => {
             Err(no_route(asked.unrouted))

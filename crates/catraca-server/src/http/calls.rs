@@ -2,50 +2,51 @@
 //!
 //! Must only translate: a wire shape in, an engine call, a JSON shape out.
 
-use catraca::core::request::DEFAULT_NAMESPACE;
 use catraca::settlement::BucketState;
 use catraca::shape::Shape;
 use catraca::{Engine, Outcome, Settle, Stub};
 use serde::Serialize;
 
+use super::auth::Caller;
 use super::problem::Problem;
 use super::wire::{WireBuckets, WireCredit, WireSettle, read};
 
 /// `POST /v1/settle`.
-pub fn settle(engine: &Engine, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub fn settle(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let wire: WireSettle<'_> = read(body)?;
+    let outcome = Outcome::from(wire.outcome);
     let stub = match (&wire.ticket, &wire.r#ref) {
         (Some(ticket), None) => Stub::Ticket(ticket),
-        (None, Some(name)) => Stub::Reference(name, wire.subject.subject()),
+        (None, Some(name)) => Stub::Reference(name, by.subject(wire.subject.subject())?),
         _ => {
             let detail = "name the check by its `ticket`, or by its `ref` and `subject`";
             return Err(Problem::bad("bad-settle", detail));
         }
     };
-    let outcome = Outcome::from(wire.outcome);
-    let call = Settle { namespace: DEFAULT_NAMESPACE, stub, outcome: &outcome };
+    let call = Settle { namespace: by.namespace(), stub, outcome: &outcome };
     encode(&Shape(&engine.settle(&call)?))
 }
 
 /// `POST /v1/credit`.
-pub fn credit(engine: &Engine, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub fn credit(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let wire: WireCredit<'_> = read(body)?;
-    let subject = wire.subject.subject();
-    let credited = engine.credit(DEFAULT_NAMESPACE, &wire.r#ref, &wire.event, &subject)?;
+    let subject = by.subject(wire.subject.subject())?;
+    let credited = engine.credit(by.namespace(), &wire.r#ref, &wire.event, &subject)?;
     encode(&Shape(&credited))
 }
 
 /// `POST /v1/buckets`.
-pub fn buckets(engine: &Engine, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub fn buckets(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let wire: WireBuckets<'_> = read(body)?;
-    let states = engine.buckets(DEFAULT_NAMESPACE, &wire.subject.subject())?;
+    let states = engine.buckets(by.namespace(), &by.subject(wire.subject.subject())?)?;
     encode(&Buckets { buckets: states.iter().map(Shape).collect() })
 }
 
 /// `POST /v1/buckets/{policy}`.
-pub fn bucket(engine: &Engine, policy: &str, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub fn bucket(engine: &Engine, by: &Caller, policy: &str, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let wire: WireBuckets<'_> = read(body)?;
-    encode(&Shape(&engine.bucket_state(DEFAULT_NAMESPACE, policy, &wire.subject.subject())?))
+    let subject = by.subject(wire.subject.subject())?;
+    encode(&Shape(&engine.bucket_state(by.namespace(), policy, &subject)?))
 }
 
 #[derive(Serialize)]

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use catraca::{Check, Decision, Engine, Error};
 
+use super::auth::Caller;
 use super::problem::{Answer, Problem, json};
 use super::quick;
 use super::wire::{LIST_MAX, WireCheck, is_list, read};
@@ -13,18 +14,19 @@ use super::wire::{LIST_MAX, WireCheck, is_list, read};
 pub type Verb = fn(&Engine, &Check<'_>) -> Result<Decision, Error>;
 
 /// Answers one check, or a list of them, each on its own.
-pub fn answer(engine: &Engine, body: &Bytes, verb: Verb) -> Answer {
-    let body = if is_list(body) { many(engine, body, verb) } else { single(engine, body, verb) };
+pub fn answer(engine: &Engine, by: &Caller, body: &Bytes, verb: Verb) -> Answer {
+    let make = if is_list(body) { many } else { single };
+    let body = make(engine, by, body, verb);
     body.map_or_else(|problem| problem.answer(), json)
 }
 
-fn single(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+fn single(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(quick::USUAL_BYTES);
-    one(engine, &read(body)?, verb, &mut out)?;
+    one(engine, by, &read(body)?, verb, &mut out)?;
     Ok(out)
 }
 
-fn many(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+fn many(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
     let checks: Vec<WireCheck<'_>> = read(body)?;
     if checks.len() > LIST_MAX {
         let detail = format!("a list may have {LIST_MAX} checks and this one has {}", checks.len());
@@ -35,7 +37,7 @@ fn many(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
         if place > 0 {
             out.push(b',');
         }
-        if let Err(problem) = one(engine, check, verb, &mut out) {
+        if let Err(problem) = one(engine, by, check, verb, &mut out) {
             out.extend(problem.to_json());
         }
     }
@@ -45,11 +47,13 @@ fn many(engine: &Engine, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
 
 fn one(
     engine: &Engine,
+    by: &Caller,
     wire: &WireCheck<'_>,
     verb: Verb,
     out: &mut Vec<u8>,
 ) -> Result<(), Problem> {
-    let mut check = Check::new(&wire.gate, wire.subject.subject());
+    let mut check = Check::new(&wire.gate, by.subject(wire.subject.subject())?);
+    check.namespace = by.namespace();
     check.cost = wire.cost;
     check.reference = wire.r#ref.as_deref();
     check.lists = wire.lists.unwrap_or(true);

@@ -53,10 +53,10 @@ pub struct Server {
 
 /// Binds an address; without keys it must be loopback.
 pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
-    if !address.ip().is_loopback() {
+    if !address.ip().is_loopback() && !front.guard.has_keys() {
         bail!(
-            "{address} can be reached by others, and there are no keys yet to tell them apart; \
-             listen on a loopback address such as 127.0.0.1:{}",
+            "{address} can be reached by others, and there are no keys to tell them apart; make one \
+             with `catraca keygen`, or listen on a loopback address such as 127.0.0.1:{}",
             address.port()
         );
     }

@@ -23,8 +23,9 @@ const CONNECTIONS: usize = 8_192;
 const CONNECTIONS_MAX: usize = 1_000_000;
 /// The shortest and longest patience that makes sense.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 9] = [
     "listen",
+    "hosts",
     "x_ratelimit",
     "client_address",
     "connections_max",
@@ -39,6 +40,8 @@ const FIELDS: [&str; 8] = [
 pub struct Settings {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// The names by which operators may call, besides loopback.
+    pub hosts: Vec<String>,
     /// Whether `X-RateLimit-*` headers are sent too.
     pub x_ratelimit: bool,
     /// Where a caller's address is read from.
@@ -73,6 +76,7 @@ impl Settings {
         let usual = Patience::default();
         Ok(Self {
             listen: section.listen()?,
+            hosts: section.hosts()?,
             x_ratelimit: section.flag("x_ratelimit")?,
             source: section.source()?,
             trusted_proxies: catalog.network.trusted_proxies.clone(),
@@ -127,6 +131,19 @@ impl Section<'_> {
         let fix =
             || format!("[server] listen = {text:?}: write an address and port, such as {ADDRESS}");
         text.parse().with_context(fix)
+    }
+
+    fn hosts(&self) -> Result<Vec<String>> {
+        let Some(value) = self.0.get("hosts") else { return Ok(Vec::new()) };
+        let name = |value: &toml::Value| {
+            let text = value.as_str()?;
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
+            (!text.is_empty() && text.bytes().all(plain)).then(|| text.to_owned())
+        };
+        let names = value.as_array().and_then(|list| list.iter().map(name).collect());
+        names.with_context(|| {
+            format!("[server] hosts = {value}: write names without ports, such as [\"a.example\"]")
+        })
     }
 
     fn source(&self) -> Result<Source> {

@@ -4,12 +4,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod auth;
 mod authorize;
 mod bounds;
 mod calls;
 mod fields;
 mod first;
+mod keys;
+mod matrix;
 mod refused;
+#[path = "../../src/http/roles.rs"]
+#[allow(dead_code, reason = "the table of the server itself, of which tests need a part")]
+mod roles;
 mod served;
 mod slow;
 mod stop;

@@ -20,18 +20,23 @@ pub struct Served {
 impl Served {
     /// The demo, as a newcomer starts it.
     pub fn demo() -> Self {
-        Self::start(&[])
+        Self::start("127.0.0.1:0", &[])
     }
 
     /// A server of this catalog.
     pub fn with(catalog: &str) -> Self {
-        let file = file(catalog);
-        Self::start(&["--config", file.to_str().unwrap()])
+        Self::on("127.0.0.1:0", catalog)
     }
 
-    fn start(args: &[&str]) -> Self {
+    /// The same, on an address.
+    pub fn on(address: &str, catalog: &str) -> Self {
+        let file = file(catalog);
+        Self::start(address, &["--config", file.to_str().unwrap()])
+    }
+
+    fn start(address: &str, args: &[&str]) -> Self {
         let mut child = binary()
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", address])
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

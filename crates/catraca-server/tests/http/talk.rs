@@ -132,7 +132,7 @@ pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// The head of a request.
 pub fn head(request: &str, headers: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
-    let mut head = format!("{request} HTTP/1.1\r\nHost: x\r\n");
+    let mut head = format!("{request} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -8,21 +8,24 @@ use std::net::SocketAddr;
 use catraca::core::policy::{Name, Part, Policy, Who};
 use catraca::{Catalog, explain};
 
+/// What a caller adds when there are keys.
+const KEY: &str = " -H 'Authorization: Bearer KEY'";
+
 /// The greeting of a server of this catalog.
-pub fn greeting(catalog: &Catalog, name: &str, address: SocketAddr) -> String {
+pub fn greeting(catalog: &Catalog, name: &str, address: SocketAddr, keyed: bool) -> String {
     let mut text = format!("Catraca {} listens on http://{address}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     for policy in &catalog.policies {
         let _ = writeln!(text, "  {:<12} {}", policy.name, in_words(policy));
     }
-    if let Some(paste) = paste(catalog, address) {
+    if let Some(paste) = paste(catalog, address, if keyed { KEY } else { "" }) {
         let _ = writeln!(text, "\n{paste}");
     }
     text + "\nCtrl-C stops it. `catraca serve --config FILE` serves your own catalog.\n"
 }
 
 /// A question that the first policy can answer.
-fn paste(catalog: &Catalog, address: SocketAddr) -> Option<String> {
+fn paste(catalog: &Catalog, address: SocketAddr, key: &str) -> Option<String> {
     let policy = catalog.policies.first()?;
     let by_address = |who: &Who| match who {
         Who::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
@@ -31,7 +34,7 @@ fn paste(catalog: &Catalog, address: SocketAddr) -> Option<String> {
     let name = &policy.name;
     if by_address(&policy.who) {
         return Some(format!(
-            "Try it, six times:\n  curl -i 'http://{address}/v1/authorize?gate={name}'"
+            "Try it, six times:\n  curl -i{key} 'http://{address}/v1/authorize?gate={name}'"
         ));
     }
     let known = match &policy.who {
@@ -42,7 +45,7 @@ fn paste(catalog: &Catalog, address: SocketAddr) -> Option<String> {
     let known = known.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
     let known: Vec<String> = known.collect();
     Some(format!(
-        "Try it, with a caller of yours:\n  curl http://{address}/v1/check -H 'Content-Type: \
+        "Try it, with a caller of yours:\n  curl http://{address}/v1/check{key} -H 'Content-Type: \
          application/json' \\\n    -d '{{\"gate\":\"{name}\",\"subject\":{{{}}}}}'",
         known.join(",")
     ))

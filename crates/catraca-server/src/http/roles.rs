@@ -1,0 +1,153 @@
+//! Who may call what: one table of every call, with the least role and the reach that it needs.
+//!
+//! A path without a row is refused, whatever the router would say, so that a call that somebody
+//! forgets here is closed and not open. Rows may stand here before their call is served. Must
+//! depend on nothing: a test reads this very file and tries every row in every forbidden way.
+
+/// What a key may do; every role may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look at states and at the catalog.
+    Read,
+    /// Decide, settle and credit.
+    Check,
+    /// Everything.
+    Admin,
+}
+
+/// Every role by its name, the least first.
+pub const ROLES: [(&str, Role); 3] =
+    [("read", Role::Read), ("check", Role::Check), ("admin", Role::Admin)];
+
+/// Who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody, also without a key.
+    Open,
+    /// Keys of this role or a greater one.
+    Least(Role),
+}
+
+/// How far a call sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The namespace of its key alone.
+    Namespace,
+    /// All namespaces, so keys that are bound to one may not call it.
+    Catalog,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Row {
+    /// The methods; none is any.
+    pub methods: &'static [&'static str],
+    /// The path; `{x}` is one piece of any name.
+    pub path: &'static str,
+    /// Who may call.
+    pub access: Access,
+    /// How far it sees.
+    pub reach: Reach,
+}
+
+/// What the table says of a request.
+#[derive(Debug)]
+pub enum Found {
+    /// A call.
+    Row(&'static Row),
+    /// The path takes these methods and not this one.
+    OtherMethod(String),
+    /// There is no such path.
+    Nothing,
+}
+
+/// Every call; the first row that fits counts, and the check comes first because it is asked most.
+pub const ROWS: [Row; 29] = [
+    own("/v1/check", &["POST"], Role::Check),
+    own("/v1/peek", &["POST"], Role::Check),
+    own("/v1/settle", &["POST"], Role::Check),
+    own("/v1/credit", &["POST"], Role::Check),
+    own("/v1/buckets", &["POST"], Role::Read),
+    own("/v1/buckets/reconcile", &["POST"], Role::Check),
+    own("/v1/buckets/{policy}", &["POST"], Role::Read),
+    own("/v1/authorize", &[], Role::Check),
+    own("/v1/whoami", &["GET"], Role::Read),
+    open("/healthz"),
+    whole("/v1/policies", &["GET"], Role::Read),
+    whole("/v1/policies/{name}", &["GET"], Role::Read),
+    whole("/v1/policies/{name}/mode", &["PUT"], Role::Admin),
+    whole("/v1/config", &["GET"], Role::Read),
+    whole("/v1/config/reload", &["POST"], Role::Admin),
+    whole("/v1/facts/{attribute}/{value}", &["GET", "PUT", "DELETE"], Role::Admin),
+    whole("/v1/blocks", &["GET", "POST"], Role::Admin),
+    whole("/v1/blocks/{id}", &["GET", "DELETE"], Role::Admin),
+    whole("/v1/blocklist", &["GET", "POST", "DELETE"], Role::Admin),
+    whole("/v1/blocklist/{id}", &["GET", "DELETE"], Role::Admin),
+    whole("/v1/allowlist", &["GET", "POST", "DELETE"], Role::Admin),
+    whole("/v1/allowlist/{id}", &["GET", "DELETE"], Role::Admin),
+    whole("/v1/reset", &["POST"], Role::Admin),
+    whole("/v1/stats", &["GET"], Role::Admin),
+    whole("/v1/stats/{what}", &["GET"], Role::Admin),
+    whole("/v1/audit", &["GET"], Role::Admin),
+    whole("/v1/events", &["GET"], Role::Admin),
+    whole("/v1/privacy/export", &["POST"], Role::Admin),
+    whole("/v1/privacy/erase", &["POST"], Role::Admin),
+];
+
+/// The row of a request.
+pub fn find(method: &str, path: &str) -> Found {
+    let mut allow = Vec::new();
+    for row in ROWS.iter().filter(|row| fits(row.path, path)) {
+        if row.takes(method) {
+            return Found::Row(row);
+        }
+        allow.extend(row.methods);
+    }
+    match allow.iter().position(|method| *method == "GET") {
+        _ if allow.is_empty() => Found::Nothing,
+        Some(at) => {
+            allow.insert(at + 1, "HEAD");
+            Found::OtherMethod(allow.join(","))
+        }
+        None => Found::OtherMethod(allow.join(",")),
+    }
+}
+
+impl Row {
+    /// Whether a method is one of this row's; whoever may GET may ask for the head alone.
+    pub fn takes(&self, method: &str) -> bool {
+        let method = if method == "HEAD" { "GET" } else { method };
+        self.methods.is_empty() || self.methods.contains(&method)
+    }
+}
+
+/// Piece by piece, as the router does it: nothing is decoded, and no piece is empty.
+fn fits(pattern: &str, path: &str) -> bool {
+    if pattern == path {
+        return true;
+    }
+    if !pattern.contains('{') {
+        return false;
+    }
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(given)) if wanted == given => {}
+            (Some(wanted), Some(given)) if wanted.starts_with('{') && !given.is_empty() => {}
+            _ => return false,
+        }
+    }
+}
+
+const fn own(path: &'static str, methods: &'static [&'static str], role: Role) -> Row {
+    Row { methods, path, access: Access::Least(role), reach: Reach::Namespace }
+}
+
+const fn whole(path: &'static str, methods: &'static [&'static str], role: Role) -> Row {
+    Row { methods, path, access: Access::Least(role), reach: Reach::Catalog }
+}
+
+const fn open(path: &'static str) -> Row {
+    Row { methods: &["GET"], path, access: Access::Open, reach: Reach::Catalog }
+}
