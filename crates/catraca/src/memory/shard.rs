@@ -25,15 +25,15 @@ pub(super) const RECLAIM_SLOTS: usize = 32;
 pub(super) struct Shard {
     pub buckets: Table<Bucket>,
     pub blocks: Table<Block>,
-    pub logs: Table<Log>,
-    pub fixed: Table<Fixed>,
-    pub rest: Box<Rest>,
     /// New counters that this batch was promised room for.
     pub promised: u32,
     /// Which kind of counter was looked up last: the one that a new place is asked for.
     pub sought: CounterKind,
     /// Whether there may be shared cells.
     pub overflowing: bool,
+    pub logs: Table<Log>,
+    pub fixed: Table<Fixed>,
+    pub rest: Box<Rest>,
 }
 
 /// What is touched less often.
