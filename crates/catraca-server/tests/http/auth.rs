@@ -3,7 +3,7 @@
 use crate::keys::keygen;
 use crate::served::{Served, binary, file};
 
-const POLICY: &str = "[policy.login]\nby = ['tenant']\nwindow = '2 per 1h'\nreserve = 1\n\
+const POLICY: &str = "[policy.login]\nby = ['tenant']\nwindow = '2 per 1h'\n\
                       [policy.bucket]\nby = ['tenant']\nbucket = { size = 5, refill = '1 per 1h' }\n\
                       cost = { default = 2 }\n";
 const T1: &str = r#"{"gate":"login","subject":{"tenant":"t1"}}"#;
@@ -134,7 +134,7 @@ fn a_mistake_in_a_key_stops_the_start_and_is_named() {
     let table = keygen(&["--role", "check", "--name", "ci"]).table;
     let changed = |from: &str, to: &str| table.replacen(from, to, 1);
     for (text, why) in [
-        (changed("name", "nmae"), "unknown field `nmae`"),
+        (changed("name", "nmae"), "a key has no field `nmae`"),
         (changed("\"check\"", "\"root\""), "role = \"root\": write read, check or admin"),
         (changed("blake3:", "md5:"), "write what `catraca keygen` prints"),
         (changed("\"ci\"", "\"a b\""), "name = \"a b\": write 1 to 64 letters"),
@@ -142,8 +142,8 @@ fn a_mistake_in_a_key_stops_the_start_and_is_named() {
         (format!("{table}{}", changed("ci", "cd")), "another key has the same"),
         (format!("{table}namespace = ''\n"), "namespace = \"\""),
         (format!("{table}fix = {{ tenant = '' }}\n"), "write a value of 1"),
-        ("[auth]\nkeys = []\n".to_owned(), "[auth] has no field `keys`"),
-        ("[auth]\nkey = 'x'\n".to_owned(), "write tables such as [[auth.key]]"),
+        ("[auth]\nkeys = []\n".to_owned(), "an auth section has no field `keys`"),
+        ("[auth]\nkey = 'x'\n".to_owned(), "expected tables such as [[auth.key]], found a text"),
         ("[server]\nhosts = ['http://a']\n".to_owned(), "write names without ports"),
     ] {
         let file = file(&format!("{POLICY}{text}"));

@@ -26,22 +26,31 @@ enum Holds {
     Whole(i64),
     /// A duration.
     Duration,
+    /// A list of texts.
+    Texts,
+    /// Tables of callers' keys.
+    Keys,
 }
 
 /// The sections that something obeys, with their fields.
-const OBEYED: [(&str, &[(&str, Holds)]); 1] = [(
-    "server",
-    &[
-        ("listen", Holds::Socket),
-        ("x_ratelimit", Holds::Flag),
-        ("client_address", Holds::Text),
-        ("connections_max", Holds::Whole(1_000_000)),
-        ("head_timeout", Holds::Duration),
-        ("body_timeout", Holds::Duration),
-        ("answer_timeout", Holds::Duration),
-        ("idle_timeout", Holds::Duration),
-    ],
-)];
+const OBEYED: [(&str, &[(&str, Holds)]); 2] = [("server", &SERVER), ("auth", &AUTH)];
+
+const SERVER: [(&str, Holds); 9] = [
+    ("listen", Holds::Socket),
+    ("hosts", Holds::Texts),
+    ("x_ratelimit", Holds::Flag),
+    ("client_address", Holds::Text),
+    ("connections_max", Holds::Whole(1_000_000)),
+    ("head_timeout", Holds::Duration),
+    ("body_timeout", Holds::Duration),
+    ("answer_timeout", Holds::Duration),
+    ("idle_timeout", Holds::Duration),
+];
+
+const AUTH: [(&str, Holds); 1] = [("key", Holds::Keys)];
+
+/// The fields of a key that are texts; `fix` is a table of them.
+const KEY_TEXTS: [&str; 4] = ["name", "hash", "role", "namespace"];
 
 /// Keeps the sections of the process as they were read.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Settings {
@@ -96,8 +105,36 @@ impl Holds {
                 scalar::duration(report, node)?;
                 node.value.as_str().map(toml::Value::from)
             }
+            Self::Texts => {
+                let texts = node.texts(report, "a list of texts such as [\"a.example\"]")?;
+                let texts = texts.into_iter().map(|(_, text)| text.into());
+                Some(toml::Value::Array(texts.collect()))
+            }
+            Self::Keys => {
+                let items = node.items(report, "tables such as [[auth.key]]")?;
+                let keys = items.into_iter().map(|item| Some(key(report, item)?.into()));
+                keys.collect::<Option<_>>().map(toml::Value::Array)
+            }
         }
     }
+}
+
+fn key(report: &mut Report, item: Node<'_>) -> Option<toml::Table> {
+    let known = [&KEY_TEXTS[..], &["fix"]].concat();
+    let fields = Fields::item(report, item, "key", &known)?;
+    let mut table = toml::Table::new();
+    for name in KEY_TEXTS {
+        let Some(node) = fields.get(name) else { continue };
+        table.insert(name.to_owned(), node.text(report, "a text in quotes")?.into());
+    }
+    if let Some(node) = fields.get("fix") {
+        let mut fix = toml::Table::new();
+        for (name, node) in node.entries(report, "a table such as { tenant = \"t1\" }")? {
+            fix.insert(name.text.to_owned(), node.text(report, "a text in quotes")?.into());
+        }
+        table.insert("fix".to_owned(), fix.into());
+    }
+    Some(table)
 }
 
 fn socket<'t>(report: &mut Report, node: Node<'t>) -> Option<&'t str> {

@@ -13,8 +13,6 @@ use serde::Deserialize;
 use super::super::roles::ROLES;
 use super::{Caller, hash};
 
-/// The fields of `[auth]`.
-const FIELDS: [&str; 2] = ["key", "secret_file"];
 /// The most keys.
 const KEYS_MAX: usize = 10_000;
 /// The longest name of a key or namespace.
@@ -48,9 +46,6 @@ impl Keys {
     /// The keys of `[auth]`.
     pub fn read(section: Option<&toml::Table>) -> Result<Self> {
         let Some(section) = section else { return Ok(Self::default()) };
-        if let Some(odd) = section.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-            bail!("[auth] has no field `{odd}`; it has: {}", FIELDS.join(", "));
-        }
         let Some(list) = section.get("key") else { return Ok(Self::default()) };
         let list = list.as_array().context("[auth] key: write tables such as [[auth.key]]")?;
         ensure!(list.len() <= KEYS_MAX, "[[auth.key]]: there may be {KEYS_MAX} keys");
