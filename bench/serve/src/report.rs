@@ -68,8 +68,8 @@ pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
     let rate = RATE as u64;
     let _ = writeln!(
         text,
-        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s | p50 µs \
-         | p99 µs |\n\
+        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s \
+         | p50 µs | p99 µs |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for name in names {

@@ -51,8 +51,7 @@ pub enum Verb {
     Keygen(Keygen),
 }
 
-const SERVE: &str = "\
-Examples:
+const SERVE: &str = r#"Examples:
   catraca                                 a demo catalog, on 127.0.0.1:7878
   catraca serve --config shop.toml        your own
   catraca serve --listen 127.0.0.1:0      any free port; the first line says which
@@ -60,17 +59,17 @@ Examples:
 Then, six times: curl -i 'http://127.0.0.1:7878/v1/authorize?gate=demo'
 
 A program asks, acts, and tells what came of it:
-  POST /v1/check      {\"gate\":\"login\",\"subject\":{\"ip\":\"198.51.100.7\"}}, or up to 100
+  POST /v1/check      {"gate":"login","subject":{"ip":"198.51.100.7"}}, or a list of up to 100
   POST /v1/peek       the same, and nothing is charged
-  POST /v1/settle     {\"ticket\":\"...\",\"outcome\":{\"status\":404}}
-  POST /v1/credit     {\"ref\":\"E1\",\"event\":\"payment\",\"subject\":{...}}
-  POST /v1/buckets    {\"subject\":{...}}: what every bucket holds; /v1/buckets/POLICY for one
+  POST /v1/settle     {"ticket":"...","outcome":{"status":404}}
+  POST /v1/credit     {"ref":"E1","event":"payment","subject":{...}}
+  POST /v1/buckets    {"subject":{...}}: what every bucket holds; /v1/buckets/POLICY for one
 A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /healthz says ok.
 
 [server] in the catalog: listen, hosts, client_address, x_ratelimit, connections_max, head_timeout,
 body_timeout, answer_timeout, idle_timeout. SIGTERM and Ctrl-C finish what is being answered.
 State lives in the process and ends with it. Without keys to tell callers apart (`catraca keygen`)
-only a loopback address is served.";
+only a loopback address is served."#;
 
 /// Decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
 /// /v1/authorize for reverse proxies.
