@@ -18,6 +18,7 @@ mod respond;
 mod roles;
 mod router;
 mod settings;
+mod settle;
 mod shed;
 mod tally;
 mod visit;
@@ -26,6 +27,7 @@ mod wire;
 use std::sync::Arc;
 
 use catraca::Engine;
+use catraca::records::Records;
 
 pub use auth::{Guard, hash, plain_name};
 pub use listen::bind;
@@ -36,6 +38,8 @@ pub use settings::Settings;
 pub struct Front {
     /// Decides.
     pub engine: Arc<Engine>,
+    /// Remembers, unless nothing is kept.
+    pub records: Option<Arc<Records>>,
     /// How connections, addresses and headers are treated.
     pub settings: Arc<Settings>,
     /// Lets requests in.

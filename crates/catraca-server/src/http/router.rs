@@ -15,7 +15,7 @@ use super::auth::Caller;
 use super::authorize::{self, Asking};
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
-use super::{Front, body, calls, check};
+use super::{Front, body, calls, check, settle};
 
 /// A call that takes a body and gives JSON.
 type Call = fn(&Engine, &Caller, &[u8]) -> Result<Vec<u8>, Problem>;
@@ -28,7 +28,7 @@ pub fn router(front: Front) -> Router {
         // Its POST is answered before this router is asked; here it knows its other methods.
         .route("/v1/check", post(|on, by, request| checked(on, by, request, Engine::check)))
         .route("/v1/peek", post(|on, by, request| checked(on, by, request, Engine::peek)))
-        .route("/v1/settle", post(|on, by, request| call(on, by, request, calls::settle)))
+        .route("/v1/settle", post(settled))
         .route("/v1/credit", post(|on, by, request| call(on, by, request, calls::credit)))
         .route("/v1/buckets", post(|on, by, request| call(on, by, request, calls::buckets)))
         .route("/v1/buckets/{policy}", post(bucket))
@@ -50,6 +50,19 @@ async fn checked(on: On, by: By, request: Request, verb: check::Verb) -> Respons
 async fn call(on: On, by: By, request: Request, call: Call) -> Response<Body> {
     let engine = Arc::clone(&on.shared.front.engine);
     let done = read(on, request).await.and_then(|body| call(&engine, &by, &body));
+    whole(done.map_or_else(|problem| problem.answer(), json))
+}
+
+async fn settled(
+    State(front): State<Front>,
+    on: On,
+    by: By,
+    request: Request,
+) -> Response<Body> {
+    let done = match read(on, request).await {
+        Ok(body) => settle::settle(&front, &by, &body).await,
+        Err(problem) => Err(problem),
+    };
     whole(done.map_or_else(|problem| problem.answer(), json))
 }
 

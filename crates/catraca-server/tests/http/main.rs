@@ -10,6 +10,7 @@ mod bounds;
 mod calls;
 mod fields;
 mod first;
+mod kept;
 mod keys;
 mod matrix;
 mod refused;
