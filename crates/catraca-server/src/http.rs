@@ -10,8 +10,11 @@ mod body;
 mod calls;
 mod check;
 mod crowd;
+mod desk;
+mod feed;
 mod fields;
 mod listen;
+mod operator;
 mod problem;
 mod quick;
 mod respond;
@@ -20,6 +23,7 @@ mod router;
 mod settings;
 mod settle;
 mod shed;
+mod shown;
 mod tally;
 mod visit;
 mod wire;
@@ -30,6 +34,7 @@ use catraca::Engine;
 use catraca::records::Records;
 
 pub use auth::{Guard, hash, plain_name};
+pub use feed::Feed;
 pub use listen::bind;
 pub use settings::Settings;
 
@@ -40,6 +45,8 @@ pub struct Front {
     pub engine: Arc<Engine>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
+    /// Tells whoever listens.
+    pub feed: Arc<Feed>,
     /// How connections, addresses and headers are treated.
     pub settings: Arc<Settings>,
     /// Lets requests in.

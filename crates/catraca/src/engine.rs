@@ -9,6 +9,8 @@ mod acts;
 mod check;
 mod credit;
 #[cfg(feature = "records")]
+mod operate;
+#[cfg(feature = "records")]
 mod resume;
 mod settle;
 mod states;

@@ -80,6 +80,7 @@ async fn serve(
     let front = Front {
         engine: Arc::clone(&kept.engine),
         records: kept.records.clone(),
+        feed: Arc::clone(&kept.feed),
         settings: Arc::new(settings),
         guard: Arc::new(guard),
     };

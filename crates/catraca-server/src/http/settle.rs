@@ -42,7 +42,11 @@ fn must_survive(settlement: &Settlement) -> bool {
         && rows.any(|row| leaves(row.balance) || row.blocked_by.is_some())
 }
 
-fn apply(front: &Front, by: &Caller, body: &[u8]) -> Result<(Settlement, Option<Receipt>), Problem> {
+fn apply(
+    front: &Front,
+    by: &Caller,
+    body: &[u8],
+) -> Result<(Settlement, Option<Receipt>), Problem> {
     let wire: WireSettle<'_> = read(body)?;
     let stub = match (&wire.ticket, &wire.r#ref) {
         (Some(ticket), None) => Stub::Ticket(ticket),

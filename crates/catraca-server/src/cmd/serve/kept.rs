@@ -16,6 +16,7 @@ use catraca::{Catalog, Engine};
 
 use super::keep::Places;
 use super::secret;
+use crate::http::Feed;
 
 /// How often what is over its time is deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
@@ -26,6 +27,8 @@ pub struct Kept {
     pub engine: Arc<Engine>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
+    /// Tells whoever listens.
+    pub feed: Arc<Feed>,
     /// One line about what was found.
     pub found: String,
     upkeep: Option<Upkeep>,
@@ -40,19 +43,24 @@ struct Upkeep {
 impl Kept {
     /// An engine that forgets everything with the process.
     pub fn nothing(catalog: Catalog) -> Self {
-        let engine = Engine::new(catalog);
+        let feed = Arc::new(Feed::default());
+        let told = Arc::clone(&feed);
+        let engine = Engine::builder(catalog).listener(move |event| told.tell(event)).build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
-        Self { engine: Arc::new(engine), records: None, found, upkeep: None }
+        Self { engine: Arc::new(engine), records: None, feed, found, upkeep: None }
     }
 
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places) -> Result<Self> {
         let secret = secret::open(&places.secret, &places.records)?;
         let records = Arc::new(Records::open(&url(&places.records), Options::default())?);
-        let heard = Arc::clone(&records);
+        let feed = Arc::new(Feed::default());
+        let (heard, told) = (Arc::clone(&records), Arc::clone(&feed));
         let revision = revision(&catalog);
-        let engine =
-            Engine::builder(catalog).secret(secret).listener(move |event| heard.hear(event));
+        let engine = Engine::builder(catalog).secret(secret).listener(move |event| {
+            heard.hear(event);
+            told.tell(event);
+        });
         let (engine, restored) = engine.restore(&places.snapshot)?;
         let since = match restored {
             Restored::Read { created_at, .. } => Some(created_at),
@@ -76,7 +84,7 @@ impl Kept {
         }
         let engine = Arc::new(engine);
         let upkeep = Upkeep::start(&engine, &records, places)?;
-        Ok(Self { engine, records: Some(records), found, upkeep: Some(upkeep) })
+        Ok(Self { engine, records: Some(records), feed, found, upkeep: Some(upkeep) })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.
