@@ -68,8 +68,10 @@ A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /heal
 
 [server] in the catalog: listen, hosts, client_address, x_ratelimit, connections_max, head_timeout,
 body_timeout, answer_timeout, idle_timeout. SIGTERM and Ctrl-C finish what is being answered.
-State lives in the process and ends with it. Without keys to tell callers apart (`catraca keygen`)
-only a loopback address is served."#;
+Beside the catalog it keeps catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot;
+[records] url, [auth] secret_file and [store] snapshot name other places, [records] url = "none"
+keeps nothing, and so does the demo. Without keys to tell callers apart (`catraca keygen`) only a
+loopback address is served."#;
 
 /// Decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
 /// /v1/authorize for reverse proxies.

@@ -10,15 +10,20 @@ mod body;
 mod calls;
 mod check;
 mod crowd;
+mod desk;
+mod feed;
 mod fields;
 mod listen;
+mod operator;
 mod problem;
 mod quick;
 mod respond;
 mod roles;
 mod router;
 mod settings;
+mod settle;
 mod shed;
+mod shown;
 mod tally;
 mod visit;
 mod wire;
@@ -26,8 +31,10 @@ mod wire;
 use std::sync::Arc;
 
 use catraca::Engine;
+use catraca::records::Records;
 
 pub use auth::{Guard, hash, plain_name};
+pub use feed::Feed;
 pub use listen::bind;
 pub use settings::Settings;
 
@@ -36,6 +43,10 @@ pub use settings::Settings;
 pub struct Front {
     /// Decides.
     pub engine: Arc<Engine>,
+    /// Remembers, unless nothing is kept.
+    pub records: Option<Arc<Records>>,
+    /// Tells whoever listens.
+    pub feed: Arc<Feed>,
     /// How connections, addresses and headers are treated.
     pub settings: Arc<Settings>,
     /// Lets requests in.

@@ -9,12 +9,15 @@ mod acts;
 mod check;
 mod credit;
 #[cfg(feature = "records")]
+mod operate;
+#[cfg(feature = "records")]
 mod resume;
 mod settle;
 mod states;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +34,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{Clock, SystemClock};
 use crate::event::{Event, Listener};
-use crate::memory::{Memory, MemoryOptions};
+use crate::memory::{Memory, MemoryOptions, Restored, SnapshotError};
 use crate::store::Store;
 use crate::world::World;
 
@@ -126,6 +129,18 @@ impl Builder {
     /// The engine.
     pub fn build(self) -> Engine {
         let store = Memory::new(self.options, Arc::clone(&self.clock));
+        self.over(store)
+    }
+
+    /// The engine over the cells of a snapshot, and what was found of it. A missing file is a
+    /// first start; any other trouble is an error that names the file.
+    pub fn restore(self, snapshot: &Path) -> Result<(Engine, Restored), SnapshotError> {
+        let clock = Arc::clone(&self.clock);
+        let (store, restored) = Memory::restore(snapshot, self.options, clock)?;
+        Ok((self.over(store), restored))
+    }
+
+    fn over(self, store: Memory) -> Engine {
         let process: [u8; 8] = random();
         Engine {
             world: ArcSwap::from_pointee(World::new(self.catalog)),
@@ -178,7 +193,8 @@ impl<S> Engine<S> {
         self.world.load()
     }
 
-    pub(crate) fn now(&self) -> catraca_core::time::Time {
+    /// The present instant, by the engine's clock.
+    pub fn now(&self) -> catraca_core::time::Time {
         self.clock.now()
     }
 

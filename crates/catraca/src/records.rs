@@ -65,8 +65,8 @@ pub use privacy::{Erased, Exported, known_as};
 pub use receipt::{Ack, Receipt};
 pub use record::{About, Blocking, Count, Debt, Deed, ListName, Noted, Record, Revision, Who};
 pub use row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, NotACursor, PAGE_MAX, Page,
-    RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, ListRow, NotACursor, PAGE_MAX,
+    Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
 };
 pub use sqlite::put_back;
 

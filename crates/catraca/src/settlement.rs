@@ -3,6 +3,7 @@
 
 use catraca_core::cell::block::Origin;
 use catraca_core::credit::NotCredited;
+use catraca_core::digest::Key;
 use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
 
@@ -55,6 +56,8 @@ pub type Credited = Result<Vec<(Name, i64)>, NotCredited>;
 /// A key that an operator has blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedKey {
+    /// The key of (namespace, policy, parts).
+    pub key: Key,
     /// Who, as may be shown.
     pub parts: Vec<(String, String)>,
     /// The first free instant; forever is [`Time::FOREVER`].

@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub facts: Facts,
     /// Lists made at run time, whose private values are pseudonyms; they survive a new catalog.
     pub lists: Arc<Lists>,
+    /// The entries behind `lists`: those that pass, and those that are refused.
+    pub entries: Arc<(Vec<Entry>, Vec<Entry>)>,
     /// Modes that an operator has overridden, by name, so that they survive a new catalog.
     pub overrides: Vec<(Name, Mode)>,
     /// The same by place in this catalog.
@@ -43,9 +45,9 @@ pub(crate) struct Asked<'w> {
 impl World {
     pub fn new(catalog: Arc<Catalog>) -> Self {
         let facts = catalog.facts.clone();
-        let (stated, lists) = (Facts::default(), Arc::default());
+        let (stated, lists, entries) = (Facts::default(), Arc::default(), Arc::default());
         let (overrides, modes) = (Vec::new(), Vec::new());
-        Self { catalog, stated, facts, lists, overrides, modes }
+        Self { catalog, stated, facts, lists, entries, overrides, modes }
     }
 
     /// The same facts and overrides over another catalog; a stated fact whose name the new catalog
@@ -72,6 +74,13 @@ impl World {
         next.overrides.extend(mode.map(|mode| (policy.into(), mode)));
         next.place_modes();
         next
+    }
+
+    /// The same with other lists made at run time.
+    #[cfg(feature = "records")]
+    pub fn with_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) -> Self {
+        let lists = Arc::new(Lists::new(allow.clone(), block.clone()));
+        Self { lists, entries: Arc::new((allow, block)), ..self.clone() }
     }
 
     fn place_modes(&mut self) {

@@ -26,6 +26,9 @@ pub use keys::name as plain_name;
 /// Where a proxy puts its own key when `Authorization` is that of the request it asks about.
 const OWN_HEADER: HeaderName = HeaderName::from_static("catraca-key");
 
+/// The name of everybody while there are no keys.
+const ANYONE: &str = "local";
+
 /// Lets requests in.
 pub struct Guard {
     keys: Keys,
@@ -37,6 +40,8 @@ pub struct Guard {
 /// Whoever made a request, as their key says.
 #[derive(Debug)]
 pub struct Caller {
+    /// The key's name, which is what the audit says.
+    name: String,
     role: Role,
     namespace: Option<String>,
     /// Attributes that are this caller's, whatever they say.
@@ -47,7 +52,8 @@ impl Guard {
     /// The guard of a catalog: its keys, and the names by which operators may call this server.
     pub fn read(catalog: &catraca::Catalog, hosts: Vec<String>) -> anyhow::Result<Self> {
         let keys = Keys::read(catalog.settings.sections.get("auth"))?;
-        let anyone = Caller { role: Role::Admin, namespace: None, fix: Vec::new() };
+        let name = ANYONE.to_owned();
+        let anyone = Caller { name, role: Role::Admin, namespace: None, fix: Vec::new() };
         Ok(Self { keys, hosts, anyone: Arc::new(anyone) })
     }
 
@@ -104,6 +110,11 @@ impl Guard {
 }
 
 impl Caller {
+    /// The name of the caller's key.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The namespace in which this caller's keys are counted.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)

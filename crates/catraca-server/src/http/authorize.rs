@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
 use catraca::core::address::Address;
-use catraca::core::address::forwarded::client;
+use catraca::core::address::forwarded::{Client, client};
 use catraca::core::catalog::Catalog;
 use catraca::core::route::{Request, pick};
 use catraca::{Check, Decision, Error, Reason, Refusal};
@@ -49,11 +49,7 @@ pub fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
 }
 
 fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
-    let settings = &front.settings;
-    let lines = settings.source.header().map(|name| header_lines(asking.headers, name));
-    let lines = lines.unwrap_or_default();
-    let who = client(asking.peer, &lines, &settings.source, &settings.trusted_proxies);
-    let address = who.address.to_string();
+    let address = caller(front, asking.peer, asking.headers).address.to_string();
     let catalog = front.engine.catalog();
     let asked = asked(front, asking, &catalog)?;
     let attributes = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
@@ -67,6 +63,13 @@ fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
         }
         decided => Ok(decided?),
     }
+}
+
+/// Who calls, by the connection and what trusted proxies say.
+pub fn caller(front: &Front, peer: IpAddr, headers: &HeaderMap) -> Client {
+    let settings = &front.settings;
+    let lines = settings.source.header().map(|name| header_lines(headers, name));
+    client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
 }
 
 /// What a proxy's question comes to.

@@ -1,31 +1,15 @@
-//! The other calls: settle, credit and bucket states.
+//! The other calls: credit and bucket states.
 //!
 //! Must only translate: a wire shape in, an engine call, a JSON shape out.
 
+use catraca::Engine;
 use catraca::settlement::BucketState;
 use catraca::shape::Shape;
-use catraca::{Engine, Outcome, Settle, Stub};
 use serde::Serialize;
 
 use super::auth::Caller;
 use super::problem::Problem;
-use super::wire::{WireBuckets, WireCredit, WireSettle, read};
-
-/// `POST /v1/settle`.
-pub fn settle(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let wire: WireSettle<'_> = read(body)?;
-    let outcome = Outcome::from(wire.outcome);
-    let stub = match (&wire.ticket, &wire.r#ref) {
-        (Some(ticket), None) => Stub::Ticket(ticket),
-        (None, Some(name)) => Stub::Reference(name, by.subject(wire.subject.subject())?),
-        _ => {
-            let detail = "name the check by its `ticket`, or by its `ref` and `subject`";
-            return Err(Problem::bad("bad-settle", detail));
-        }
-    };
-    let call = Settle { namespace: by.namespace(), stub, outcome: &outcome };
-    encode(&Shape(&engine.settle(&call)?))
-}
+use super::wire::{WireBuckets, WireCredit, read};
 
 /// `POST /v1/credit`.
 pub fn credit(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
@@ -54,6 +38,7 @@ struct Buckets<'a> {
     buckets: Vec<Shape<&'a BucketState>>,
 }
 
-fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Problem> {
+/// A value as JSON.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| Problem::internal(&error))
 }

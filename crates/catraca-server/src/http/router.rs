@@ -15,7 +15,7 @@ use super::auth::Caller;
 use super::authorize::{self, Asking};
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
-use super::{Front, body, calls, check};
+use super::{Front, body, calls, check, desk, settle};
 
 /// A call that takes a body and gives JSON.
 type Call = fn(&Engine, &Caller, &[u8]) -> Result<Vec<u8>, Problem>;
@@ -28,12 +28,13 @@ pub fn router(front: Front) -> Router {
         // Its POST is answered before this router is asked; here it knows its other methods.
         .route("/v1/check", post(|on, by, request| checked(on, by, request, Engine::check)))
         .route("/v1/peek", post(|on, by, request| checked(on, by, request, Engine::peek)))
-        .route("/v1/settle", post(|on, by, request| call(on, by, request, calls::settle)))
+        .route("/v1/settle", post(settled))
         .route("/v1/credit", post(|on, by, request| call(on, by, request, calls::credit)))
         .route("/v1/buckets", post(|on, by, request| call(on, by, request, calls::buckets)))
         .route("/v1/buckets/{policy}", post(bucket))
         .route("/v1/authorize", any(authorize))
         .route("/healthz", get(healthy))
+        .merge(desk::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .with_state(front)
@@ -50,6 +51,14 @@ async fn checked(on: On, by: By, request: Request, verb: check::Verb) -> Respons
 async fn call(on: On, by: By, request: Request, call: Call) -> Response<Body> {
     let engine = Arc::clone(&on.shared.front.engine);
     let done = read(on, request).await.and_then(|body| call(&engine, &by, &body));
+    whole(done.map_or_else(|problem| problem.answer(), json))
+}
+
+async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
+    let done = match read(on, request).await {
+        Ok(body) => settle::settle(&front, &by, &body).await,
+        Err(problem) => Err(problem),
+    };
     whole(done.map_or_else(|problem| problem.answer(), json))
 }
 
@@ -92,7 +101,9 @@ async fn unknown(request: Request) -> Response<Body> {
 pub fn unknown_call(path: &str) -> Problem {
     let detail = format!(
         "there is no {path}; there are /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, \
-         /v1/buckets/POLICY, /v1/authorize and /healthz"
+         /v1/buckets/POLICY, /v1/authorize and /healthz, and for operators /v1/blocks, \
+         /v1/blocklist, /v1/allowlist, /v1/facts, /v1/policies, /v1/config, /v1/reset, /v1/stats, \
+         /v1/audit, /v1/events, /v1/whoami and /v1/privacy"
     );
     Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
 }

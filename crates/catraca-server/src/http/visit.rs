@@ -81,6 +81,11 @@ impl Visit {
         self.orders.load(Ordering::Relaxed) & LATE != 0
     }
 
+    /// Whether it was told to go as soon as nothing is left to answer.
+    pub fn is_stopping(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & STOP != 0
+    }
+
     /// Tells a visit to answer without the body that does not come; the second time, to go.
     pub fn hurry(&self) {
         self.order(if self.is_late() { GO } else { LATE });

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::problem::Problem;
 
-pub use subject::WireSubject;
+pub use subject::{OwnedSubject, WireSubject};
 
 /// The most checks in one list.
 pub const LIST_MAX: usize = 100;

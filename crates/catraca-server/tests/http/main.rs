@@ -4,12 +4,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod admin;
 mod auth;
 mod authorize;
 mod bounds;
 mod calls;
 mod fields;
 mod first;
+mod kept;
 mod keys;
 mod matrix;
 mod refused;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +26,11 @@ impl Served {
     /// A server of this catalog.
     pub fn with(catalog: &str) -> Self {
         Self::on("127.0.0.1:0", catalog)
+    }
+
+    /// A server of the catalog in this file, and of what is kept beside it.
+    pub fn of(file: &Path) -> Self {
+        Self::start("127.0.0.1:0", &["--config", file.to_str().unwrap()])
     }
 
     /// The same, on an address.
@@ -105,11 +110,14 @@ pub fn binary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_catraca"))
 }
 
-/// A catalog in a file of its own.
+/// A catalog in a folder of its own, since what is kept is kept beside it.
 pub fn file(text: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("http-{}-{}.toml", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let name = format!("http-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("catalog.toml");
     fs::write(&path, text).unwrap();
     path
 }

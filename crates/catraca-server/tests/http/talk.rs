@@ -86,6 +86,15 @@ impl Talk {
         Ok(answer)
     }
 
+    /// Reads until something is said; everything up to the end of that line.
+    pub fn until(&mut self, wanted: &str) -> String {
+        let mut heard = String::new();
+        while !heard.contains(wanted) {
+            assert!(self.reader.read_line(&mut heard).unwrap() > 0, "{wanted}: {heard}");
+        }
+        heard
+    }
+
     /// Whether the other end has closed, and said nothing more.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.reader.read(&mut [0; 1]), Ok(0))

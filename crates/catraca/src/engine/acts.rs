@@ -70,7 +70,7 @@ impl<S: Store> Engine<S> {
                 note: operator_act(order).note,
                 shadow: false,
             }));
-            BlockedKey { parts, until, origin, changed: standing.changed }
+            BlockedKey { key, parts, until, origin, changed: standing.changed }
         });
         all.collect()
     }

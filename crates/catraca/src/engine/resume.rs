@@ -11,7 +11,7 @@ use catraca_core::cell::block::Act;
 use catraca_core::digest::Key;
 use catraca_core::facts::Facts;
 use catraca_core::limit::Penalty;
-use catraca_core::lists::{Entry, Lists};
+use catraca_core::lists::Entry;
 use catraca_core::policy::Mode;
 use catraca_core::refusal::Refusal;
 use catraca_core::time::Time;
@@ -83,9 +83,7 @@ impl<S: Store> Engine<S> {
     /// Puts these run-time lists in force in place of the ones before. Values of private attributes
     /// are given as pseudonyms, which is how the records keep them.
     pub fn set_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) {
-        let lists = Arc::new(Lists::new(allow, block));
-        let changed = self
-            .change(|world| Ok::<_, Refusal>(World { lists: Arc::clone(&lists), ..world.clone() }));
+        let changed = self.change(|world| Ok::<_, Refusal>(world.with_lists(allow, block)));
         debug_assert!(changed.is_ok(), "nothing in it can be refused");
     }
 

@@ -6,15 +6,16 @@
 use std::path::Path;
 use std::sync::mpsc;
 
+use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::Records;
 use super::error::{RecordsError, WriteError};
 use super::port::{Purged, Writes};
 use super::privacy::{Erased, Exported};
-use super::record::About;
+use super::record::{About, ListName};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, Page, RevisionRow, Standing,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, ListRow, Page, RevisionRow, Standing,
     TopBlocked, Totals,
 };
 
@@ -38,6 +39,22 @@ impl Records {
     /// The block of an id, whether it stands or not.
     pub fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError> {
         self.reads.block(id)
+    }
+
+    /// The block of a key, whether it stands or not.
+    pub fn block_of(&self, key: Key) -> Result<Option<BlockRow>, RecordsError> {
+        self.reads.block_of(key)
+    }
+
+    /// Entries of a list that stand, newest first; only those older than the one of id `before`.
+    pub fn lists(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+        now: Time,
+    ) -> Result<Page<ListRow, i64>, RecordsError> {
+        self.reads.lists(list, before, limit, now)
     }
 
     /// The acts of one block, oldest first.

@@ -5,13 +5,14 @@
 
 use std::path::Path;
 
+use catraca_core::digest::Key;
 use catraca_core::time::{Span, Time};
 
 use super::error::{RecordsError, WriteError};
 use super::privacy::{Erased, Exported};
-use super::record::{About, Record};
+use super::record::{About, ListName, Record};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, Page, RevisionRow, Standing,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, ListRow, Page, RevisionRow, Standing,
     TopBlocked, Totals,
 };
 
@@ -46,6 +47,16 @@ pub(super) trait Reads: Send + Sync {
     fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError>;
     /// The block of an id, whether it stands or not.
     fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError>;
+    /// The block of a key, whether it stands or not.
+    fn block_of(&self, key: Key) -> Result<Option<BlockRow>, RecordsError>;
+    /// Entries of a list that stand, newest first.
+    fn lists(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+        now: Time,
+    ) -> Result<Page<ListRow, i64>, RecordsError>;
     /// The acts of one block, oldest first.
     fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError>;
     /// Audited acts, newest first.

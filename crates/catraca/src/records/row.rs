@@ -9,7 +9,7 @@ use std::sync::Arc;
 use catraca_core::cell::block::{Note, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::Entry;
+use catraca_core::lists::{Entry, What};
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
@@ -124,6 +124,23 @@ pub struct AuditRow {
     pub before: Option<String>,
     /// What is there after, as JSON.
     pub after: Option<String>,
+}
+
+/// An entry of a list as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListRow {
+    /// Its id: later entries have larger ones.
+    pub id: i64,
+    /// Whom it is about; a private value as its pseudonym.
+    pub what: What,
+    /// When it was made or last changed.
+    pub at: Time,
+    /// When it ends; without an end it stands until it is removed.
+    pub until: Option<Time>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Which operator, if one.
+    pub by: Option<String>,
 }
 
 /// A catalog that was in force.

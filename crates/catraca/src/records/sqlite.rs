@@ -5,6 +5,7 @@
 
 mod backup;
 mod erase;
+mod lists;
 mod migrate;
 mod purge;
 mod read;

@@ -12,12 +12,18 @@ use catraca::{Catalog, explain};
 const KEY: &str = " -H 'Authorization: Bearer KEY'";
 
 /// The greeting of a server of this catalog.
-pub fn greeting(catalog: &Catalog, name: &str, address: SocketAddr, keyed: bool) -> String {
+pub fn greeting(
+    catalog: &Catalog,
+    name: &str,
+    found: &str,
+    (address, keyed): (SocketAddr, bool),
+) -> String {
     let mut text = format!("Catraca {} listens on http://{address}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     for policy in &catalog.policies {
         let _ = writeln!(text, "  {:<12} {}", policy.name, in_words(policy));
     }
+    let _ = writeln!(text, "{found}");
     if let Some(paste) = paste(catalog, address, if keyed { KEY } else { "" }) {
         let _ = writeln!(text, "\n{paste}");
     }

@@ -85,7 +85,8 @@ impl Keys {
             format!("hash = {:?}: write what `catraca keygen` prints", written.hash)
         })?;
         let fix = fixed(written.fix)?;
-        let caller = Arc::new(Caller { role: *role, namespace: written.namespace, fix });
+        let (name, namespace) = (written.name, written.namespace);
+        let caller = Arc::new(Caller { name, role: *role, namespace, fix });
         let twice = self.held.insert(first(&hash), Held { hash, caller });
         ensure!(twice.is_none(), "hash: another key has the same; make one for each caller");
         Ok(())

@@ -28,6 +28,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSubject<'a> {
     }
 }
 
+/// The same, for calls that outlive the body's reading.
+#[derive(Debug)]
+pub struct OwnedSubject(WireSubject<'static>);
+
+impl OwnedSubject {
+    /// The subject, borrowed.
+    pub fn subject(&self) -> Subject<'_> {
+        self.0.subject()
+    }
+}
+
+impl<'de> Deserialize<'de> for OwnedSubject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let WireSubject(pairs) = WireSubject::deserialize(deserializer)?;
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let pairs = pairs.into_iter().map(|(name, value)| (owned(name), owned(value)));
+        Ok(Self(WireSubject(pairs.collect())))
+    }
+}
+
 struct Attributes;
 
 impl<'de> Visitor<'de> for Attributes {

@@ -10,14 +10,14 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::restore::{key, odd, standing};
-use super::{SqliteReader, backup, erase, stats};
+use super::{SqliteReader, backup, erase, lists, stats};
 use crate::records::error::RecordsError;
 use crate::records::port::Reads;
 use crate::records::privacy::Exported;
-use crate::records::record::{About, origin_of, origin_word};
+use crate::records::record::{About, ListName, origin_of, origin_word};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, PAGE_MAX, Page, RevisionRow,
-    Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, ListRow, PAGE_MAX, Page,
+    RevisionRow, Standing, TopBlocked, Totals,
 };
 
 type Answer<T> = Result<T, RecordsError>;
@@ -36,6 +36,20 @@ impl Reads for SqliteReader {
         let connection = self.connection.lock();
         let mut statement = connection.prepare_cached(&sql)?;
         statement.query_row([id], |row| Ok(block_row(row))).optional()?.transpose()
+    }
+
+    fn block_of(&self, key: Key) -> Answer<Option<BlockRow>> {
+        lists::block_of(&self.connection.lock(), key)
+    }
+
+    fn lists(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+        now: Time,
+    ) -> Answer<Page<ListRow, i64>> {
+        lists::lists(&self.connection.lock(), list, before, limit, now)
     }
 
     fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {

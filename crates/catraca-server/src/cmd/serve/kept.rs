@@ -1,0 +1,154 @@
+//! An engine that remembers: opened with everything it knew, tended while it serves, closed with
+//! everything on disk.
+//!
+//! Must not let anybody ask before all that was kept is in force.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use catraca::memory::Restored;
+use catraca::records::{Deed, Options, Record, Records, Revision};
+use catraca::{Catalog, Engine};
+
+use super::keep::Places;
+use super::secret;
+use crate::http::Feed;
+
+/// How often what is over its time is deleted.
+const PURGE_EVERY: Duration = Duration::from_secs(3_600);
+
+/// An engine, and what keeps its word.
+pub struct Kept {
+    /// Decides.
+    pub engine: Arc<Engine>,
+    /// Remembers, unless nothing is kept.
+    pub records: Option<Arc<Records>>,
+    /// Tells whoever listens.
+    pub feed: Arc<Feed>,
+    /// One line about what was found.
+    pub found: String,
+    upkeep: Option<Upkeep>,
+}
+
+struct Upkeep {
+    snapshot: PathBuf,
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Kept {
+    /// An engine that forgets everything with the process.
+    pub fn nothing(catalog: Catalog) -> Self {
+        let feed = Arc::new(Feed::default());
+        let told = Arc::clone(&feed);
+        let engine = Engine::builder(catalog).listener(move |event| told.tell(event)).build();
+        let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
+        Self { engine: Arc::new(engine), records: None, feed, found, upkeep: None }
+    }
+
+    /// An engine that knows what was kept in these places.
+    pub fn open(catalog: Catalog, places: &Places) -> Result<Self> {
+        let secret = secret::open(&places.secret, &places.records)?;
+        let records = Arc::new(Records::open(&url(&places.records), Options::default())?);
+        let feed = Arc::new(Feed::default());
+        let (heard, told) = (Arc::clone(&records), Arc::clone(&feed));
+        let revision = revision(&catalog);
+        let engine = Engine::builder(catalog).secret(secret).listener(move |event| {
+            heard.hear(event);
+            told.tell(event);
+        });
+        let (engine, restored) = engine.restore(&places.snapshot)?;
+        let since = match restored {
+            Restored::Read { created_at, .. } => Some(created_at),
+            Restored::Missing => None,
+        };
+        let resumed = engine.resume(&records, since)?;
+        // Nobody waits for it: it only says since when this catalog has been in force.
+        drop(records.record(vec![Record::automatic(engine.now(), Deed::Revise(revision))]));
+        let found = format!(
+            "It keeps {}: {} blocks, {} list entries and {} facts are in force.",
+            places.records.display(),
+            resumed.blocks,
+            resumed.lists,
+            resumed.facts
+        );
+        if resumed.blocks_left_out + resumed.facts_left_out > 0 {
+            eprintln!(
+                "catraca: no room for {} blocks and no place for {} facts of the records",
+                resumed.blocks_left_out, resumed.facts_left_out
+            );
+        }
+        let engine = Arc::new(engine);
+        let upkeep = Upkeep::start(&engine, &records, places)?;
+        Ok(Self { engine, records: Some(records), feed, found, upkeep: Some(upkeep) })
+    }
+
+    /// Puts everything on disk; call it when nothing is answered any more.
+    pub fn close(self) -> Result<()> {
+        if let Some(upkeep) = self.upkeep {
+            drop(upkeep.stop);
+            // A panic there was told already, and the last snapshot is still worth writing.
+            let _ = upkeep.thread.join();
+            self.engine.store().snapshot(&upkeep.snapshot)?;
+        }
+        if let Some(records) = self.records {
+            records.flush().context("some acts may be missing after the next start")?;
+        }
+        Ok(())
+    }
+}
+
+impl Upkeep {
+    fn start(engine: &Arc<Engine>, records: &Arc<Records>, places: &Places) -> Result<Self> {
+        let (stop, stopped) = mpsc::channel();
+        let (engine, records) = (Arc::clone(engine), Arc::clone(records));
+        let (snapshot, interval) = (places.snapshot.clone(), places.interval);
+        let mut tending = Tending { engine, records, since_purge: PURGE_EVERY, failed: false };
+        let path = snapshot.clone();
+        let thread = thread::Builder::new().name("catraca-upkeep".to_owned()).spawn(move || {
+            while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                tending.round(&path, interval);
+            }
+        })?;
+        Ok(Self { snapshot, stop, thread })
+    }
+}
+
+struct Tending {
+    engine: Arc<Engine>,
+    records: Arc<Records>,
+    since_purge: Duration,
+    /// Whether the last round failed: one line says so, and one that it is over.
+    failed: bool,
+}
+
+impl Tending {
+    fn round(&mut self, snapshot: &Path, interval: Duration) {
+        let mut trouble = self.engine.store().snapshot(snapshot).err().map(|e| e.to_string());
+        self.since_purge += interval;
+        if self.since_purge >= PURGE_EVERY {
+            self.since_purge = Duration::ZERO;
+            let purged = self.records.purge(self.engine.now());
+            trouble = trouble.or_else(|| purged.err().map(|error| error.to_string()));
+        }
+        match &trouble {
+            Some(trouble) if !self.failed => eprintln!("catraca: {trouble}; it is tried again"),
+            None if self.failed => eprintln!("catraca: snapshots are written again"),
+            _ => {}
+        }
+        self.failed = trouble.is_some();
+    }
+}
+
+fn url(records: &Path) -> String {
+    format!("sqlite:{}", records.display())
+}
+
+fn revision(catalog: &Catalog) -> Revision {
+    let policies = u32::try_from(catalog.policies.len()).ok();
+    Revision { revision: catalog.revision.to_string(), policies }
+}

@@ -1,0 +1,66 @@
+//! The secret that digests and tickets are made with, in a file of its own.
+//!
+//! Without it nothing that was kept can be found again, so it is never made anew beside records
+//! that need the old one. Must not print it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use catraca::Secret;
+
+const BYTES: usize = 32;
+
+/// The secret of a file, which is made on the first start, when there are no records yet.
+pub fn open(file: &Path, records: &Path) -> Result<Secret> {
+    let shown = file.display();
+    match fs::read_to_string(file) {
+        Ok(text) => read(text.trim()).with_context(|| {
+            format!(
+                "the secret {shown} is damaged: it must hold {} hexadecimal digits; bring it back \
+                 from a backup",
+                BYTES * 2
+            )
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if records.exists() {
+                bail!(
+                    "the records {} were made with the secret {shown}, which is missing: bring it \
+                     back, or name it in `[auth] secret_file`; without it no block would be found",
+                    records.display()
+                );
+            }
+            make(file).with_context(|| format!("cannot make the secret {shown}"))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read the secret {shown}")),
+    }
+}
+
+fn read(text: &str) -> Option<Secret> {
+    let mut bytes = [0; BYTES];
+    if text.len() != BYTES * 2 || !text.is_ascii() {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
+    }
+    Some(Secret::from_bytes(bytes))
+}
+
+/// Whole or not at all, readable by its owner alone, and on disk before anything is made with it.
+fn make(file: &Path) -> Result<Secret> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes)?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = file.with_extension("new");
+    let _ = fs::remove_file(&draft);
+    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    writeln!(new, "{digits}")?;
+    new.sync_all()?;
+    fs::rename(&draft, file)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(Secret::from_bytes(bytes))
+}

@@ -1,0 +1,189 @@
+//! The blocklist and the allowlist: address ranges and attribute values, with or without an end.
+//!
+//! What is in force and what is recorded change together, one call at a time. Must not keep a
+//! private value: entries about one hold its pseudonym.
+
+use catraca::Time;
+use catraca::core::address::Range;
+use catraca::core::lists::{Entry, What};
+use catraca::records::{Deed, ListName, Record};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::shown;
+use super::super::wire::is_list;
+use super::blocks::span;
+use super::{Answered, Call, Desk, Problem, bounded, durable, instant, missing, number};
+
+/// Entries in one call.
+const ENTRIES_MAX: usize = 1_000;
+/// Rows of a page, unless asked otherwise.
+const PAGE: u32 = 50;
+
+/// Two changes of one entry must be recorded in the order in which they came in force.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// `GET /v1/blocklist`.
+pub fn blocked(desk: &Desk<'_>, call: &Call) -> Answered {
+    page(desk, call, ListName::Block)
+}
+
+/// `POST /v1/blocklist`.
+pub fn block(desk: &Desk<'_>, call: &Call) -> Answered {
+    add(desk, call, ListName::Block)
+}
+
+/// `DELETE /v1/blocklist`.
+pub fn unblock(desk: &Desk<'_>, call: &Call) -> Answered {
+    remove(desk, call, ListName::Block)
+}
+
+/// `GET /v1/allowlist`.
+pub fn allowed(desk: &Desk<'_>, call: &Call) -> Answered {
+    page(desk, call, ListName::Allow)
+}
+
+/// `POST /v1/allowlist`.
+pub fn allow(desk: &Desk<'_>, call: &Call) -> Answered {
+    add(desk, call, ListName::Allow)
+}
+
+/// `DELETE /v1/allowlist`.
+pub fn disallow(desk: &Desk<'_>, call: &Call) -> Answered {
+    remove(desk, call, ListName::Allow)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    range: Option<String>,
+    attribute: Option<String>,
+    value: Option<String>,
+    reason: Option<String>,
+    r#for: Option<String>,
+    until: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gone {
+    range: Option<String>,
+    attribute: Option<String>,
+    value: Option<String>,
+    why: Option<String>,
+}
+
+/// Entries of the records, and those of the catalog, which only the catalog can change.
+fn page(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
+    let [after, limit] = call.asked(["after", "limit"])?;
+    let (after, limit) = (number("after", after)?, number("limit", limit)?);
+    let now = desk.engine.now();
+    let page = desk.records()?.lists(list, after, limit.unwrap_or(PAGE), now)?;
+    let entries: Vec<Value> = page.rows.iter().map(shown::entry).collect();
+    let catalog = desk.engine.catalog();
+    let fixed = match list {
+        ListName::Allow => &catalog.allowlist,
+        ListName::Block => &catalog.blocklist,
+    };
+    let next = page.next.map(|next| next.to_string());
+    Ok(json!({ "entries": entries, "next": next, "catalog_entries": fixed.len() }))
+}
+
+fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
+    let wires = if is_list(&call.body) { call.wire()? } else { vec![call.wire::<Wire>()?] };
+    if wires.len() > ENTRIES_MAX {
+        let detail = format!("a call may bring {ENTRIES_MAX} entries and this one {}", wires.len());
+        return Err(Problem::bad("list-too-long", detail));
+    }
+    desk.records()?;
+    let now = desk.engine.now();
+    let entries = wires.iter().map(|wire| entry(desk, wire, now));
+    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+    let _turn = TURN.lock();
+    let before = desk.engine.list(list, entries.clone());
+    let made = entries.iter().map(|entry| {
+        let deed = Deed::List(list, entry.what.clone(), entry.until);
+        // An entry's reason is the motive of whoever made it.
+        Record::operator(now, desk.by.name(), entry.reason.as_deref(), deed)
+    });
+    let durable = durable(desk.records()?.record(made.collect()));
+    let shown = entries.iter().zip(&before);
+    let shown: Vec<Value> = shown.map(|(entry, before)| one(entry, before.as_ref())).collect();
+    Ok(json!({ "list": list.as_str(), "entries": shown, "durable": durable }))
+}
+
+fn remove(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
+    let gone: Gone = call.wire()?;
+    let what = what(desk, gone.range.as_deref(), gone.attribute.as_deref(), gone.value.as_deref())?;
+    let why = bounded("why", gone.why.as_deref())?;
+    desk.records()?;
+    let _turn = TURN.lock();
+    let Some(before) = desk.engine.unlist(list, &what) else {
+        let detail = format!(
+            "the {} has no such entry made at run time; those of the catalog are changed there",
+            list.as_str()
+        );
+        return Err(missing("unknown-entry", detail));
+    };
+    let durable = desk.recorded(why, vec![Deed::Unlist(list, what)])?;
+    let before = Value::Object(of(&before));
+    Ok(json!({ "list": list.as_str(), "before": before, "after": null, "durable": durable }))
+}
+
+fn entry(desk: &Desk<'_>, wire: &Wire, now: Time) -> Result<Entry, Problem> {
+    let what = what(desk, wire.range.as_deref(), wire.attribute.as_deref(), wire.value.as_deref())?;
+    let until = match (&wire.r#for, &wire.until) {
+        (Some(text), None) => Some(now.after(span("for", text)?)).filter(|at| !at.is_forever()),
+        (None, until) => instant("until", until.as_deref())?,
+        (Some(_), Some(_)) => {
+            return Err(Problem::bad("bad-entry", "give `for` or `until`, not both"));
+        }
+    };
+    if until.is_some_and(|until| until <= now) {
+        return Err(Problem::bad("bad-entry", "the entry would have ended already"));
+    }
+    let reason = bounded("reason", wire.reason.as_deref())?.map(str::to_owned);
+    Ok(Entry { what, reason, until })
+}
+
+fn what(
+    desk: &Desk<'_>,
+    range: Option<&str>,
+    attribute: Option<&str>,
+    value: Option<&str>,
+) -> Result<What, Problem> {
+    match (range, attribute, value) {
+        (Some(range), None, None) => {
+            let range = Range::parse(range);
+            let range = range.map_err(|error| Problem::bad("bad-range", error.to_string()))?;
+            Ok(What::Range(range))
+        }
+        (None, Some("ip"), Some(_)) => {
+            Err(Problem::bad("bad-entry", "write an address as `range`, such as 203.0.113.0/24"))
+        }
+        (None, Some(attribute), Some(value)) => {
+            // The name as the catalog has it now comes first.
+            let known = desk.engine.known_as(attribute, value)?.into_iter().next();
+            let known = known.ok_or_else(|| Problem::bad("bad-entry", "the value is no name"))?;
+            Ok(What::Value { attribute: known.attribute, value: known.value })
+        }
+        _ => Err(Problem::bad(
+            "bad-entry",
+            "an entry has a `range`, such as 203.0.113.0/24, or an `attribute` and its `value`",
+        )),
+    }
+}
+
+fn one(entry: &Entry, before: Option<&Entry>) -> Value {
+    let mut shown = of(entry);
+    shown.insert("before".to_owned(), before.map_or(Value::Null, |entry| Value::Object(of(entry))));
+    Value::Object(shown)
+}
+
+fn of(entry: &Entry) -> serde_json::Map<String, Value> {
+    let mut shown = shown::target(&entry.what);
+    shown.insert("reason".to_owned(), entry.reason.clone().into());
+    shown.insert("until".to_owned(), entry.until.map(Time::to_rfc3339).into());
+    shown
+}

@@ -1,0 +1,70 @@
+//! Settling: what must survive is on disk before it is answered.
+//!
+//! The engine is called and the receipt awaited, so that no worker waits for the disk. Must not
+//! claim `durable` for what is only counted: that may lose what came since the last snapshot.
+
+use catraca::records::Receipt;
+use catraca::settlement::{Settled, Settlement};
+use catraca::shape::Shape;
+use catraca::{Outcome, Settle, Stub};
+use serde::Serialize;
+
+use super::Front;
+use super::auth::Caller;
+use super::calls::encode;
+use super::problem::Problem;
+use super::wire::{WireSettle, read};
+
+/// `POST /v1/settle`.
+pub async fn settle(front: &Front, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
+    let (settlement, receipt) = apply(front, by, body)?;
+    let durable = match receipt {
+        _ if !must_survive(&settlement) => None,
+        Some(receipt) => Some(receipt.await.is_durable()),
+        None => Some(false),
+    };
+    encode(&Answer { settlement: Shape(&settlement), durable })
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    settlement: Shape<&'a Settlement>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    durable: Option<bool>,
+}
+
+/// Whether it left a debt or started a block; what was settled before was answered before.
+fn must_survive(settlement: &Settlement) -> bool {
+    let leaves = |balance: Option<i64>| balance.is_some_and(|balance| balance < 0);
+    let mut rows = settlement.rows.iter();
+    settlement.state == Settled::Applied
+        && rows.any(|row| leaves(row.balance) || row.blocked_by.is_some())
+}
+
+fn apply(
+    front: &Front,
+    by: &Caller,
+    body: &[u8],
+) -> Result<(Settlement, Option<Receipt>), Problem> {
+    let wire: WireSettle<'_> = read(body)?;
+    let stub = match (&wire.ticket, &wire.r#ref) {
+        (Some(ticket), None) => Stub::Ticket(ticket),
+        (None, Some(name)) => Stub::Reference(name, by.subject(wire.subject.subject())?),
+        _ => {
+            let detail = "name the check by its `ticket`, or by its `ref` and `subject`";
+            return Err(Problem::bad("bad-settle", detail));
+        }
+    };
+    let outcome = Outcome::from(wire.outcome);
+    let call = Settle { namespace: by.namespace(), stub, outcome: &outcome };
+    let settle = || front.engine.settle(&call);
+    let (settled, receipt) = match &front.records {
+        Some(records) => {
+            let (settled, receipt) = records.acknowledged(None, None, settle);
+            (settled, Some(receipt))
+        }
+        None => (settle(), None),
+    };
+    Ok((settled?, receipt))
+}

@@ -1,0 +1,78 @@
+//! The operators' calls, over real sockets: what they do, what they refuse, and what survives.
+
+mod acts;
+mod reads;
+mod refusals;
+mod survives;
+
+use serde_json::Value;
+
+use crate::served::Served;
+use crate::talk::JSON;
+
+pub const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "2 per 1h"
+block  = "2h"
+
+[policy.lookup]
+by     = ["payer"]
+bucket = { size = 10, refill = "1 per 1h" }
+
+[policy.api]
+by     = ["customer"]
+window = "1 per 1h"
+tier   = [ { when = { plan = "gold" }, window = "3 per 1h" } ]
+
+[attribute.payer]
+kind    = "cpf_cnpj"
+private = true
+
+[attribute.customer]
+private = true
+
+[facts.customer.known]
+plan = "silver"
+"#;
+
+pub const PAYER: &str = "52998224725";
+pub const CUSTOMER: &str = "customer-4711";
+
+/// One call with or without a body, answered with JSON.
+pub fn call(served: &Served, request: &str, body: &str) -> (u16, Value) {
+    let mut talk = served.connect();
+    let headers: &[(&str, &str)] = if body.is_empty() { &[] } else { &[JSON] };
+    talk.send(request, headers, body.as_bytes());
+    let answer = talk.answer();
+    (answer.status, answer.json())
+}
+
+/// The same, which must succeed.
+pub fn done(served: &Served, request: &str, body: &str) -> Value {
+    let (status, value) = call(served, request, body);
+    assert_eq!(status, 200, "{request} {body}: {value}");
+    value
+}
+
+/// The same, which must be on disk.
+pub fn durable(served: &Served, request: &str, body: &str) -> Value {
+    let value = done(served, request, body);
+    assert_eq!(value["durable"], true, "{request} {body}: {value}");
+    value
+}
+
+/// Why a check is decided as it is.
+pub fn reason(served: &Served, gate: &str, subject: &str) -> String {
+    let body = format!(r#"{{"gate":"{gate}","subject":{subject}}}"#);
+    let decision = done(served, "POST /v1/check", &body);
+    decision["reason"].as_str().unwrap().to_owned()
+}
+
+pub fn payer() -> String {
+    format!(r#"{{"payer":"{PAYER}"}}"#)
+}
+
+pub fn customer() -> String {
+    format!(r#"{{"customer":"{CUSTOMER}"}}"#)
+}

@@ -1,0 +1,80 @@
+//! What operators look at.
+
+use super::{CATALOG, CUSTOMER, call, customer, done, durable, reason};
+use crate::served::Served;
+use crate::talk::head;
+
+#[test]
+fn totals_add_up_and_name_who_is_blocked_most() {
+    let served = Served::with(CATALOG);
+    let ip = r#"{"ip":"198.51.100.7"}"#;
+    assert_eq!([0; 4].map(|_| reason(&served, "login", ip)), ["ok", "ok", "over_limit", "blocked"]);
+    for (path, name) in [("/v1/stats", "policies"), ("/v1/stats/actions", "actions")] {
+        let told = done(&served, &format!("GET {path}"), "");
+        let parts = ["allowed", "denied", "blocked"].map(|part| told[part].as_u64().unwrap());
+        assert_eq!((parts, &told["total"]), ([2, 1, 1], &4.into()), "{told}");
+        assert_eq!(told[name][0]["total"], 4);
+    }
+    let top = done(&served, "GET /v1/stats/top-blocked?limit=5", "");
+    assert_eq!(top["subjects"][0]["subject"]["ip"], "198.51.100.7", "{top}");
+    assert_eq!(top["subjects"][0]["blocks"], 1);
+    let blocks = done(&served, "GET /v1/blocks?origin=excess", "");
+    assert_eq!(blocks["blocks"].as_array().unwrap().len(), 1);
+    assert_eq!(done(&served, "GET /v1/blocks?origin=ban", "")["blocks"], serde_json::json!([]));
+}
+
+#[test]
+fn the_catalog_is_shown_with_its_revision() {
+    let served = Served::with(CATALOG);
+    let config = done(&served, "GET /v1/config", "");
+    assert_eq!((&config["policies"], &config["default"]), (&3.into(), &().into()));
+    let policies = done(&served, "GET /v1/policies", "");
+    assert_eq!(policies["revision"], config["revision"]);
+    let login = &policies["policies"][0];
+    assert_eq!(
+        (&login["policy"], &login["limit"], &login["block"]),
+        (&"login".into(), &"window 2 per 1h".into(), &"2h".into())
+    );
+    let me = done(&served, "GET /v1/whoami", "");
+    assert_eq!((&me["address"], &me["operator"]), (&"127.0.0.1".into(), &"local".into()));
+    assert!(me["why"].as_str().unwrap().contains("no trusted proxy"));
+}
+
+/// covers: X-28
+#[test]
+fn a_person_is_exported_and_erased_and_what_stands_is_reported() {
+    let served = Served::with(CATALOG);
+    let order = format!(r#"{{"policy":"api","subject":{},"for":"1h"}}"#, customer());
+    durable(&served, "POST /v1/blocks", &order);
+    durable(&served, &format!("PUT /v1/facts/customer/{CUSTOMER}"), r#"{"facts":{"plan":"gold"}}"#);
+    let person = format!(r#"{{"attribute":"customer","value":"{CUSTOMER}","why":"request"}}"#);
+    let found = durable(&served, "POST /v1/privacy/export", &person);
+    assert_eq!(
+        (&found["facts"]["plan"], &found["blocks"][0]["history"][0]["act"]),
+        (&"gold".into(), &"started".into())
+    );
+    assert!(found["counters"].as_str().unwrap().contains("lapses"));
+    let gone = durable(&served, "POST /v1/privacy/erase", &person);
+    assert_eq!((&gone["erased"]["facts"], &gone["retained"]["blocks"]), (&1.into(), &1.into()));
+    let (status, _) = call(&served, &format!("GET /v1/facts/customer/{CUSTOMER}"), "");
+    assert_eq!(status, 404);
+    assert_eq!(reason(&served, "api", &customer()), "blocked");
+}
+
+#[test]
+fn whoever_listens_hears_a_block_and_does_not_keep_the_process() {
+    let served = Served::with(CATALOG);
+    let mut talk = served.connect();
+    talk.raw(&head("GET /v1/events", &[], None));
+    let heard = talk.until("listening");
+    assert!(heard.contains("text/event-stream"), "{heard}");
+    let order = format!(r#"{{"policy":"api","subject":{},"for":"1h"}}"#, customer());
+    durable(&served, "POST /v1/blocks", &order);
+    let heard = talk.until("\"policy\":\"api\"");
+    assert!(heard.contains("event: blocked") && !heard.contains(CUSTOMER), "{heard}");
+    assert_eq!(reason(&served, "api", &customer()), "blocked");
+    assert!(talk.until("\"reason\":\"blocked\"").contains("event: denied"));
+    served.signal("TERM");
+    let (status, said) = served.ended();
+    assert!(status.success(), "{said}");
+}

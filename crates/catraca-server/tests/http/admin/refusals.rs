@@ -1,0 +1,91 @@
+//! What operators' calls refuse, by name, changing nothing.
+
+use super::{CATALOG, call, done};
+use crate::served::Served;
+
+#[test]
+fn bad_input_is_named_and_what_is_not_there_is_a_404() {
+    let served = Served::with(CATALOG);
+    let long = "x".repeat(501);
+    let ip = r#"{"ip":"198.51.100.7"}"#;
+    let block = |rest: &str| format!(r#"{{"policy":"login","subject":{ip},{rest}}}"#);
+    let cases = [
+        ("POST /v1/blocks", block(r#""for":"soon""#), 400, "bad-duration"),
+        ("POST /v1/blocks", block(r#""for":"0s""#), 400, "no-length"),
+        ("POST /v1/blocks", block(r#""for":"1h","until":"x""#), 400, "bad-field"),
+        ("POST /v1/blocks", block(&format!(r#""for":"1h","why":"{long}""#)), 400, "text-too-long"),
+        (
+            "POST /v1/blocks",
+            r#"{"policy":"no","subject":{},"for":"1h"}"#.into(),
+            404,
+            "unknown-policy",
+        ),
+        (
+            "POST /v1/blocks",
+            r#"{"policy":"login","subject":{},"for":"1h"}"#.into(),
+            400,
+            "missing-attribute",
+        ),
+        ("GET /v1/blocks?color=red", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?attribute=ip", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?limit=many", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?after=x", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?limit=1&limit=2", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks/99", String::new(), 404, "unknown-block"),
+        ("GET /v1/blocks/x", String::new(), 404, "unknown-block"),
+        ("DELETE /v1/blocks/99", String::new(), 404, "unknown-block"),
+        ("POST /v1/blocklist", r#"{"range":"203.0.113.9/24"}"#.into(), 400, "bad-range"),
+        ("POST /v1/blocklist", r#"{"range":"203.0.113.9","value":"x"}"#.into(), 400, "bad-entry"),
+        ("POST /v1/blocklist", r#"{"attribute":"ip","value":"::1"}"#.into(), 400, "bad-entry"),
+        (
+            "POST /v1/blocklist",
+            r#"{"range":"::1","until":"2020-01-01T00:00:00Z"}"#.into(),
+            400,
+            "bad-entry",
+        ),
+        ("POST /v1/blocklist", r#"{"range":"::1","until":"later"}"#.into(), 400, "bad-instant"),
+        ("DELETE /v1/allowlist", r#"{"range":"::1"}"#.into(), 404, "unknown-entry"),
+        ("GET /v1/facts/customer/nobody", String::new(), 404, "unknown-value"),
+        ("DELETE /v1/facts/customer/known", String::new(), 404, "unknown-value"),
+        ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
+        ("PUT /v1/facts/ip/::1", r#"{"facts":{"plan":"x"}}"#.into(), 400, "bad-attribute"),
+        ("GET /v1/policies/no", String::new(), 404, "unknown-policy"),
+        ("PUT /v1/policies/login/mode", r#"{"mode":"loud"}"#.into(), 400, "bad-mode"),
+        ("PUT /v1/policies/login/mode", "{}".into(), 400, "bad-field"),
+        ("POST /v1/reset", r#"{"policy":"login","confirm":"login"}"#.into(), 400, "whole-policy"),
+        (
+            "POST /v1/buckets/reconcile",
+            r#"{"subject":{},"observed_at":"x","states":[]}"#.into(),
+            400,
+            "bad-states",
+        ),
+        (
+            "GET /v1/stats?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",
+            String::new(),
+            400,
+            "bad-query",
+        ),
+        (
+            "POST /v1/privacy/erase",
+            r#"{"attribute":"payer","value":"1"}"#.into(),
+            400,
+            "bad-attribute",
+        ),
+    ];
+    for (request, body, status, code) in cases {
+        let (got, problem) = call(&served, request, &body);
+        assert_eq!((got, problem["code"].as_str()), (status, Some(code)), "{request} {body}");
+    }
+    let acts = done(&served, "GET /v1/audit?by=local", "");
+    assert_eq!(acts["acts"], serde_json::json!([]), "a refused call changes nothing");
+}
+
+#[test]
+fn a_server_without_records_says_what_it_lacks() {
+    let served = Served::demo();
+    for request in ["GET /v1/blocks", "GET /v1/audit", "GET /v1/stats", "GET /v1/allowlist"] {
+        let (status, problem) = call(&served, request, "");
+        assert_eq!((status, problem["code"].as_str()), (409, Some("no-records")), "{request}");
+    }
+    assert_eq!(call(&served, "GET /v1/policies", "").0, 200);
+}

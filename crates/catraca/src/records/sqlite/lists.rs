@@ -1,0 +1,67 @@
+//! Reading lists for operators, page by page, and single blocks by their key.
+//!
+//! Must not scan what an index can find.
+
+use catraca_core::address::Range;
+use catraca_core::digest::Key;
+use catraca_core::lists::What;
+use catraca_core::time::Time;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::read::{BLOCK, block_row};
+use super::restore::odd;
+use crate::records::error::RecordsError;
+use crate::records::record::ListName;
+use crate::records::row::{BlockRow, ListRow, PAGE_MAX, Page};
+
+pub(super) fn lists(
+    connection: &Connection,
+    list: ListName,
+    before: Option<i64>,
+    limit: u32,
+    now: Time,
+) -> Result<Page<ListRow, i64>, RecordsError> {
+    let limit = limit.clamp(1, PAGE_MAX) as usize;
+    let mut statement = connection.prepare_cached(
+        "SELECT id, attribute, value, at, until, reason, by FROM lists
+         WHERE list = ?1 AND id < coalesce(?2, 9223372036854775807)
+           AND (until IS NULL OR until > ?3)
+         ORDER BY id DESC LIMIT ?4",
+    )?;
+    let values = params![list.as_str(), before, now.micros(), (limit + 1) as i64];
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(list_row(row)?);
+    }
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|last| last.id);
+    Ok(Page { rows: found, next })
+}
+
+fn list_row(row: &Row<'_>) -> Result<ListRow, RecordsError> {
+    let (attribute, value): (String, String) = (row.get(1)?, row.get(2)?);
+    let what = match attribute.is_empty() {
+        true => What::Range(Range::parse(&value).map_err(|_| odd("range"))?),
+        false => What::Value { attribute, value },
+    };
+    Ok(ListRow {
+        id: row.get(0)?,
+        what,
+        at: Time::from_micros(row.get(3)?),
+        until: row.get::<_, Option<i64>>(4)?.map(Time::from_micros),
+        reason: row.get(5)?,
+        by: row.get(6)?,
+    })
+}
+
+pub(super) fn block_of(
+    connection: &Connection,
+    key: Key,
+) -> Result<Option<BlockRow>, RecordsError> {
+    let sql = format!("{BLOCK} WHERE b.key = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let row = statement.query_row([key.to_bytes()], |row| Ok(block_row(row))).optional()?;
+    row.transpose()
+}
