@@ -48,6 +48,7 @@ fn apply(
     body: &[u8],
 ) -> Result<(Settlement, Option<Receipt>), Problem> {
     let wire: WireSettle<'_> = read(body)?;
+    let outcome = Outcome::from(wire.outcome);
     let stub = match (&wire.ticket, &wire.r#ref) {
         (Some(ticket), None) => Stub::Ticket(ticket),
         (None, Some(name)) => Stub::Reference(name, by.subject(wire.subject.subject())?),
@@ -56,7 +57,6 @@ fn apply(
             return Err(Problem::bad("bad-settle", detail));
         }
     };
-    let outcome = Outcome::from(wire.outcome);
     let call = Settle { namespace: by.namespace(), stub, outcome: &outcome };
     let settle = || front.engine.settle(&call);
     let (settled, receipt) = match &front.records {
