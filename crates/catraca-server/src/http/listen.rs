@@ -55,8 +55,8 @@ pub struct Server {
 pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
     if !address.ip().is_loopback() && !front.guard.has_keys() {
         bail!(
-            "{address} can be reached by others, and there are no keys to tell them apart; make one \
-             with `catraca keygen`, or listen on a loopback address such as 127.0.0.1:{}",
+            "{address} can be reached by others, and there are no keys to tell them apart; make \
+             one with `catraca keygen`, or listen on a loopback address such as 127.0.0.1:{}",
             address.port()
         );
     }

@@ -4,8 +4,8 @@ use crate::keys::keygen;
 use crate::served::{Served, binary, file};
 
 const POLICY: &str = "[policy.login]\nby = ['tenant']\nwindow = '2 per 1h'\n\
-                      [policy.bucket]\nby = ['tenant']\nbucket = { size = 5, refill = '1 per 1h' }\n\
-                      cost = { default = 2 }\n";
+                      [policy.bucket]\nby = ['tenant']\n\
+                      bucket = { size = 5, refill = '1 per 1h' }\ncost = { default = 2 }\n";
 const T1: &str = r#"{"gate":"login","subject":{"tenant":"t1"}}"#;
 const NOBODY: &str = r#"{"gate":"login","subject":{}}"#;
 
@@ -86,7 +86,8 @@ fn keys_of_two_namespaces_share_no_count_no_ticket_and_no_bucket() {
 #[test]
 fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
     let key = keygen(&["--role", "check"]);
-    let route = "[[route]]\nmatch = 'GET /**'\ngate = 'login'\nset = { tenant = 'header:x-tenant' }\n\
+    let route = "[[route]]\nmatch = 'GET /**'\ngate = 'login'\n\
+                 set = { tenant = 'header:x-tenant' }\n\
                  [network]\ntrusted_proxies = ['127.0.0.1/32']\n";
     let served = Served::with(&format!("{POLICY}{route}{}fix = {{ tenant = 't1' }}\n", key.table));
     assert_eq!(key.post(&served, "/v1/check", NOBODY).json()["remaining"], 1);
