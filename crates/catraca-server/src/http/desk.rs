@@ -161,9 +161,12 @@ impl Call {
         let unnamed = || Problem::internal(&"the request came past the guard");
         let by = operator(&request).cloned().ok_or_else(unnamed)?;
         let (peer, client) = (visit.peer, authorize::caller(front, visit.peer, request.headers()));
-        let takes_body = *request.method() != Method::GET
-            && !(*request.method() == Method::DELETE
-                && request.body().size_hint().upper() == Some(0));
+        let takes_body = match *request.method() {
+            Method::GET | Method::HEAD => false,
+            // Its body only says why, and may be left out.
+            Method::DELETE => request.body().size_hint().upper() != Some(0),
+            _ => true,
+        };
         let (head, body) = request.into_parts();
         let body =
             if takes_body { body::read(&head.headers, body, visit).await? } else { Bytes::new() };

@@ -33,7 +33,8 @@ enum Holds {
 }
 
 /// The sections that something obeys, with their fields.
-const OBEYED: [(&str, &[(&str, Holds)]); 2] = [("server", &SERVER), ("auth", &AUTH)];
+const OBEYED: [(&str, &[(&str, Holds)]); 4] =
+    [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
 const SERVER: [(&str, Holds); 9] = [
     ("listen", Holds::Socket),
@@ -47,7 +48,12 @@ const SERVER: [(&str, Holds); 9] = [
     ("idle_timeout", Holds::Duration),
 ];
 
-const AUTH: [(&str, Holds); 1] = [("key", Holds::Keys)];
+const AUTH: [(&str, Holds); 2] = [("key", Holds::Keys), ("secret_file", Holds::Text)];
+
+const RECORDS: [(&str, Holds); 1] = [("url", Holds::Text)];
+
+const STORE: [(&str, Holds); 3] =
+    [("url", Holds::Text), ("snapshot", Holds::Text), ("snapshot_interval", Holds::Duration)];
 
 /// The fields of a key that are texts; `fix` is a table of them.
 const KEY_TEXTS: [&str; 4] = ["name", "hash", "role", "namespace"];
