@@ -39,7 +39,7 @@ impl Includes {
 
     /// The file of a name, or why it cannot be read.
     pub fn load(&mut self, name: &str) -> Result<Loaded, String> {
-        if !Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+        if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err("a file that is included is called *.toml".to_owned());
         }
         let path = self.folder.join(name);

@@ -68,7 +68,7 @@ impl Guard {
         method: &Method,
         path: &str,
         headers: &HeaderMap,
-    ) -> Result<Arc<Caller>, Answer> {
+    ) -> Result<Arc<Caller>, Box<Answer>> {
         let found = roles::find(method.as_str(), path);
         if let Found::Row(Row { access: Access::Open, .. }) = found {
             return Ok(Arc::clone(&self.anyone));
@@ -76,20 +76,20 @@ impl Guard {
         let caller = self.caller(headers)?;
         match found {
             Found::Row(row) => {
-                self.refuse(row, &caller, headers).map_err(|problem| problem.answer())?;
+                self.refuse(row, &caller, headers).map_err(|problem| Box::new(problem.answer()))?;
                 Ok(caller)
             }
-            Found::OtherMethod(allow) => Err(other_method(method, path, &allow)),
-            Found::Nothing => Err(router::unknown_call(path).answer()),
+            Found::OtherMethod(allow) => Err(Box::new(other_method(method, path, &allow))),
+            Found::Nothing => Err(Box::new(router::unknown_call(path).answer())),
         }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Answer> {
+    fn caller(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Box<Answer>> {
         if self.keys.is_empty() {
             return Ok(Arc::clone(&self.anyone));
         }
         let given = key(headers).map_err(|()| unknown_key())?.ok_or_else(no_key)?;
-        self.keys.find(given).ok_or_else(unknown_key)
+        Ok(self.keys.find(given).ok_or_else(unknown_key)?)
     }
 
     fn refuse(&self, row: &Row, caller: &Caller, headers: &HeaderMap) -> Result<(), Problem> {

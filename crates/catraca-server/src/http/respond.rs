@@ -28,7 +28,7 @@ pub async fn respond(request: Request<Incoming>, visit: Arc<Visit>) -> Answered 
     let guard = &visit.shared.front.guard;
     let caller = match guard.admit(request.method(), request.uri().path(), request.headers()) {
         Ok(caller) => caller,
-        Err(answer) => return noted(answer.map(Either::Left), &visit, begun),
+        Err(answer) => return noted((*answer).map(Either::Left), &visit, begun),
     };
     let answer = if is_check {
         let (head, body) = request.into_parts();
