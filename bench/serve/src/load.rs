@@ -1,6 +1,8 @@
 //! The load driver: one thread, plain sockets, HTTP/1.1 with keep-alive.
 //!
-//! Closed loop: every connection asks again as soon as it is answered. Open loop: requests are due
+//! Closed loop: every connection asks again as soon as it is answered, and the driver never sleeps:
+//! waking it would be charged to the server, and most to the one that it waits for longest. Open
+//! loop: requests are due
 //! at random instants at a fixed mean rate, and latency counts from when a request was *due*, so
 //! that a slow server cannot slow its own examination. Bounded in time and in what may be waiting.
 
@@ -134,7 +136,7 @@ impl Driver {
                 second += 1;
             }
             let next = self.send_due(&mut pace, now)?;
-            self.hear(next.map_or(NAP, |next| (next - now).min(NAP)))?;
+            self.hear(next.map_or(Duration::ZERO, |next| (next - now).min(NAP)))?;
         }
     }
 

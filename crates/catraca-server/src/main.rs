@@ -16,6 +16,10 @@ use clap::Parser;
 use args::{Args, Serve, Verb};
 use exit::Exit;
 
+/// Answers are many small pieces, made and dropped on the same thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     match run(&args) {
