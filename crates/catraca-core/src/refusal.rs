@@ -91,6 +91,9 @@ pub enum Refusal {
     /// The policy is not a bucket.
     #[error("policy `{0}` is not a bucket")]
     NotABucket(String),
+    /// A reason is longer than anybody would read.
+    #[error("the reason has {0} characters and takes at most {max}", max = crate::request::REASON_MAX)]
+    LongReason(usize),
     /// A length of time that makes no sense here.
     #[error("a block needs a length above zero")]
     NoLength,
@@ -114,6 +117,7 @@ impl Refusal {
             Self::OtherSubject => "other-subject",
             Self::TicketTooLarge { .. } => "ticket-too-large",
             Self::NotABucket(_) => "not-a-bucket",
+            Self::LongReason(_) => "reason-too-long",
             Self::NoLength => "no-length",
         }
     }

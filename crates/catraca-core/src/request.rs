@@ -11,6 +11,8 @@ pub const COST_MAX: i64 = 1 << 40;
 pub const VALUE_BYTES_MAX: usize = 256;
 /// The longest gate name, reference or event, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
+/// The longest reason of a block, in characters.
+pub const REASON_MAX: usize = 1_000;
 /// The namespace of callers that have none.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
@@ -87,4 +89,10 @@ pub fn name_in_bounds(what: &'static str, name: &str) -> Result<(), Refusal> {
 /// Refuses a negative or absurd cost.
 pub fn cost_in_bounds(cost: i64) -> Result<(), Refusal> {
     if (0..=COST_MAX).contains(&cost) { Ok(()) } else { Err(Refusal::BadCost(cost)) }
+}
+
+/// Refuses an overlong reason: it is kept, and shown whole.
+pub fn reason_in_bounds(reason: &str) -> Result<(), Refusal> {
+    let characters = reason.chars().count();
+    if characters > REASON_MAX { Err(Refusal::LongReason(characters)) } else { Ok(()) }
 }

@@ -110,7 +110,7 @@ impl Judging<'_> {
     /// An upstream that says empty may also say for how long.
     fn upstream(&self, price: Price) -> Option<Span> {
         let seconds = self.outcome.retry_after_secs().filter(|_| price == Price::Drain)?;
-        Some(Span::from_secs(seconds.min(Span::FOREVER.micros() / 1_000_000)))
+        Some(Span::from_secs(seconds))
     }
 
     fn bans(&self, failed: &mut u32) -> SmallVec<[BanRow; 1]> {

@@ -1,5 +1,7 @@
 //! The memory store: exact under any crowd, bounded under any flood, whole again after a restart.
 
+#[path = "memory/acts.rs"]
+mod acts;
 #[path = "memory/crowd.rs"]
 mod crowd;
 #[path = "memory/expiry.rs"]

@@ -168,7 +168,9 @@ fn settle_units(
 fn settle_drain(cell: &mut Cell, terms: &InForce, outcome: &Outcome, now: Micros) -> i64 {
     let taken = cell.drain(terms, now);
     if let Some(seconds) = outcome.retry_after {
-        start(cell, terms, Origin::Upstream, Some(&Length::Fixed(seconds * 1_000_000)), now);
+        // An upstream shuts a caller out for a day at most.
+        let length = Length::Fixed(seconds.min(86_400) * 1_000_000);
+        start(cell, terms, Origin::Upstream, Some(&length), now);
     }
     taken
 }

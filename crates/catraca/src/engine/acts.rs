@@ -6,6 +6,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
 use catraca_core::plan::named;
 use catraca_core::refusal::Refusal;
+use catraca_core::request::reason_in_bounds;
 use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
 use catraca_core::time::Span;
@@ -41,6 +42,7 @@ impl<S: Store> Engine<S> {
         if order.span == Span::ZERO {
             return Err(Refusal::NoLength.into());
         }
+        order.reason.map_or(Ok(()), reason_in_bounds)?;
         let world = self.world.load();
         let keys = self.keys(&world, order.namespace, order.policy, &order.subject)?;
         let act = operator_act(order);

@@ -31,7 +31,7 @@ pub const TIERS_MAX: usize = 255;
 /// Ban rules of one policy.
 pub const BANS_MAX: usize = crate::run::RULES_MAX as usize;
 /// Characters of a message or a reason.
-pub const MESSAGE_MAX: usize = 1_000;
+pub const MESSAGE_MAX: usize = crate::request::REASON_MAX;
 /// Characters of a condition.
 pub const CONDITION_MAX: usize = 2_000;
 /// Brackets inside brackets of a condition: its compiler descends with every one, and a thread's
