@@ -67,7 +67,8 @@ pub struct Engine<S = Memory> {
 pub struct Builder {
     catalog: Arc<Catalog>,
     clock: Arc<dyn Clock>,
-    secret: Secret,
+    /// Random unless given.
+    secret: Option<Secret>,
     options: MemoryOptions,
     listener: Option<Listener>,
 }
@@ -90,7 +91,7 @@ impl Engine<Memory> {
         Builder {
             catalog: Arc::new(catalog),
             clock: Arc::new(SystemClock::new()),
-            secret: Secret::from_bytes(random()),
+            secret: None,
             options: MemoryOptions::default(),
             listener: None,
         }
@@ -108,7 +109,7 @@ impl Builder {
     /// Uses this secret for digests and tickets, so that they outlive the process.
     #[must_use]
     pub fn secret(mut self, secret: Secret) -> Self {
-        self.secret = secret;
+        self.secret = Some(secret);
         self
     }
 
@@ -134,21 +135,46 @@ impl Builder {
 
     /// The engine over the cells of a snapshot, and what was found of it. A missing file is a
     /// first start; any other trouble is an error that names the file.
+    ///
+    /// Keys are digests under the secret, so it must be the one the snapshot was made with: none
+    /// is refused here, and under another one nothing would be found again.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Check, Engine, Secret};
+    ///
+    /// let text = "[policy.login]\n by = ['ip']\n window = '1 per 1h'";
+    /// let secret = Secret::from_bytes([7; 32]); // in earnest: random, and kept in a file
+    /// let file = std::env::temp_dir().join(format!("catraca-{}.snapshot", std::process::id()));
+    /// let check = Check::new("login", [("ip", "198.51.100.7")]);
+    ///
+    /// let engine = Engine::builder(Catalog::parse(text)?).secret(secret.clone()).build();
+    /// assert!(engine.check(&check)?.allowed);
+    /// engine.store().snapshot(&file)?;
+    ///
+    /// let (again, found) = Engine::builder(Catalog::parse(text)?).secret(secret).restore(&file)?;
+    /// assert!(!again.check(&check)?.allowed, "{found:?}");
+    /// # std::fs::remove_file(&file)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn restore(self, snapshot: &Path) -> Result<(Engine, Restored), SnapshotError> {
+        if self.secret.is_none() {
+            return Err(SnapshotError::NoSecret { path: snapshot.to_owned() });
+        }
         let clock = Arc::clone(&self.clock);
         let (store, restored) = Memory::restore(snapshot, self.options, clock)?;
         Ok((self.over(store), restored))
     }
 
     fn over(self, store: Memory) -> Engine {
+        let secret = self.secret.unwrap_or_else(|| Secret::from_bytes(random()));
         let process: [u8; 8] = random();
         Engine {
             world: ArcSwap::from_pointee(World::new(self.catalog)),
             writing: Mutex::new(()),
             store,
             clock: self.clock,
-            digester: Digester::new(&self.secret),
-            sealer: Sealer::new(&self.secret),
+            digester: Digester::new(&secret),
+            sealer: Sealer::new(&secret),
             ids: Ids { process: u64::from_le_bytes(process), next: AtomicU64::new(1) },
             storms: Mutex::default(),
             unlisted: Mutex::default(),

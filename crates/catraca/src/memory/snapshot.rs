@@ -84,6 +84,16 @@ pub enum SnapshotError {
         /// What is wrong.
         reason: String,
     },
+    /// Nobody said under which secret its keys were made.
+    #[error(
+        "the keys of the snapshot {} were made with a secret: give the same one to the builder \
+         first, or nothing would be found again",
+        path.display()
+    )]
+    NoSecret {
+        /// The file.
+        path: PathBuf,
+    },
     /// A later program wrote it.
     #[error(
         "the snapshot {} has format {found}, and this program reads formats up to {known}: \

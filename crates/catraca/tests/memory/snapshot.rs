@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use catraca::clock::ManualClock;
 use catraca::memory::{Memory, MemoryOptions, Restored, SnapshotError};
 use catraca::store::{Store, When};
+use catraca::{Catalog, Check, Engine, Secret};
 use catraca_core::batch::CheckRow;
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::Limit;
@@ -265,4 +266,34 @@ fn traffic_goes_on_while_a_snapshot_is_written() {
     let (again, found) = restore(&folder.file(), MemoryOptions::default()).expect("a whole file");
     assert!(matches!(found, Restored::Read { kept: 50_000, left_out: 0, .. }), "{found:?}");
     assert_eq!(again.stats().logs.cells, 50_000);
+}
+
+const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1h\"\nblock = \"2h\"\n";
+
+/// An engine's snapshot could be read into a store, but no engine could be built over it.
+#[test]
+fn an_engine_goes_on_from_a_snapshot() {
+    let folder = Folder::new();
+    let clock = ManualClock::at(START);
+    let secret = Secret::from_bytes([7; 32]);
+    let builder =
+        || Engine::builder(Catalog::parse(LOGIN).expect("a catalog")).clock(clock.clone());
+    let check = Check::new("login", [("ip", "198.51.100.7")]);
+    let first = builder().secret(secret.clone()).build();
+    assert!(first.check(&check).expect("a decision").allowed);
+    assert!(!first.check(&check).expect("a decision").allowed);
+    first.store().snapshot(&folder.file()).expect("a snapshot");
+
+    let (second, found) =
+        builder().secret(secret.clone()).restore(&folder.file()).expect("a start");
+    assert!(matches!(found, Restored::Read { kept: 2, left_out: 0, .. }), "{found:?}");
+    let denied = second.check(&check).expect("a decision");
+    assert_eq!((denied.allowed, denied.reason.as_str()), (false, "blocked"));
+    clock.advance(Span::from_secs(2 * 3_600));
+    assert!(second.check(&check).expect("a decision").allowed, "the clock is the builder's");
+
+    let missing = builder().secret(secret).restore(&folder.0.join("none")).expect("a first start");
+    assert_eq!(missing.1, Restored::Missing);
+    let refused = builder().restore(&folder.file()).expect_err("no secret");
+    assert!(matches!(refused, SnapshotError::NoSecret { .. }), "{refused}");
 }
