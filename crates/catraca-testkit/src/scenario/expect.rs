@@ -17,7 +17,17 @@ pub(super) const ANY: &str = "any";
 
 /// Reads what is expected of an answer with these fields.
 pub(super) fn expected(desk: &mut Desk<'_>, node: Node<'_>, fields: &[Field]) -> Option<Value> {
-    table(desk, node, fields)
+    let read = table(desk, node, fields);
+    if node.value.as_table().is_some_and(|table| table.is_empty()) {
+        let message = "nothing is expected, so the step cannot fail".to_owned();
+        let fix = match fields.first() {
+            Some((name, _)) => format!("name what the answer must have, such as `{name}`"),
+            None => "remove it: this verb answers nothing".to_owned(),
+        };
+        desk.error("expects-nothing", node.place, message, fix);
+        return None;
+    }
+    read
 }
 
 fn value(desk: &mut Desk<'_>, node: Node<'_>, shape: Shape) -> Option<Value> {
@@ -26,6 +36,7 @@ fn value(desk: &mut Desk<'_>, node: Node<'_>, shape: Shape) -> Option<Value> {
     }
     match shape {
         Shape::Plain => plain(desk, node),
+        Shape::Word(words) => word(desk, node, words),
         Shape::Open => open(desk, node),
         Shape::Table(fields) => table(desk, node, fields),
         Shape::Tables(fields) => {
@@ -50,6 +61,16 @@ fn table(desk: &mut Desk<'_>, node: Node<'_>, fields: &[Field]) -> Option<Value>
         read = read.zip(value).map(|(read, value)| with(read, name, value));
     }
     read.map(Value::Object)
+}
+
+fn word(desk: &mut Desk<'_>, node: Node<'_>, words: &[&str]) -> Option<Value> {
+    let text = node.text(desk, &format!("one of: {}", words.join(", ")))?;
+    if !words.contains(&text) {
+        let message = format!("no answer ever says `{}` here", text.escape_debug());
+        desk.error("unknown-word", node.place, message, names::suggest(text, words));
+        return None;
+    }
+    Some(Value::from(text))
 }
 
 fn open(desk: &mut Desk<'_>, node: Node<'_>) -> Option<Value> {

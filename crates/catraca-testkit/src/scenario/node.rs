@@ -57,9 +57,9 @@ impl<'t> Desk<'t> {
             line: self.line(place),
             column: 1 + before[start..].chars().count(),
             text: shown.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect(),
-            message,
-            fix: Some(fix),
-            line_text: self.text[start..].lines().next().unwrap_or_default().to_owned(),
+            message: cut(&message, SAYS_SHOWN),
+            fix: Some(cut(&fix, SAYS_SHOWN)),
+            line_text: cut(self.text[start..].lines().next().unwrap_or_default(), LINE_SHOWN),
         });
     }
 
@@ -226,5 +226,17 @@ fn found(value: &DeValue<'_>) -> String {
     }
 }
 
+/// What quotes a whole value may be as long as the file.
+fn cut(text: &str, shown: usize) -> String {
+    match text.char_indices().nth(shown) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Characters of a message or a fix that are shown.
+const SAYS_SHOWN: usize = 800;
+/// Characters of the source line that are kept.
+const LINE_SHOWN: usize = 400;
 /// Characters of the offending text that are shown.
 const TEXT_SHOWN: usize = 80;

@@ -59,7 +59,7 @@ impl Reader<'_> {
     fn scenarios(&mut self, root: &DeTable<'_>) -> Vec<Scenario> {
         let fields = Fields::root(&mut self.desk, root, &ROOT);
         let shared = self.catalog(&fields);
-        let list = fields.need(&mut self.desk, "scenario", "[[scenario]] with a name and steps");
+        let list = self.list(&fields, "scenario", "[[scenario]] with a name and its steps");
         let items = list.and_then(|list| list.items(&mut self.desk, "[[scenario]] tables"));
         let items = items.unwrap_or_default().into_iter();
         let scenarios: Vec<_> =
@@ -86,6 +86,16 @@ impl Reader<'_> {
         Some(Scenario { name, covers, line, catalog, start: start?, steps: steps? })
     }
 
+    /// A list of tables that must be there; `header` says how it is opened.
+    fn list<'t>(&mut self, fields: &Fields<'t>, name: &str, header: &str) -> Option<Node<'t>> {
+        let found = fields.get(name);
+        if found.is_none() {
+            let message = format!("there is no {name}");
+            self.desk.error("missing-field", fields.place, message, format!("add {header}"));
+        }
+        found
+    }
+
     fn covers(&mut self, fields: &Fields<'_>) -> Option<Vec<String>> {
         let Some(node) = fields.get("covers") else { return Some(Vec::new()) };
         let items = node.items(&mut self.desk, "a list of requirements such as [\"002-21\"]")?;
@@ -110,7 +120,7 @@ impl Reader<'_> {
     }
 
     fn steps(&mut self, fields: &Fields<'_>) -> Option<Vec<Step>> {
-        let list = fields.need(&mut self.desk, "step", "[[scenario.step]] with a verb")?;
+        let list = self.list(fields, "step", "[[scenario.step]] with a verb such as `check`")?;
         let items = list.items(&mut self.desk, "[[scenario.step]] tables")?;
         let steps: Vec<_> = items.into_iter().map(|item| step::read(self, item)).collect();
         let steps: Option<Vec<Step>> = steps.into_iter().collect();

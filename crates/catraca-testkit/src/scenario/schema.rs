@@ -9,6 +9,8 @@
 pub(super) enum Shape {
     /// A plain value.
     Plain,
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// A table whose names are anybody's, with plain values.
     Open,
     /// A table with these fields.
@@ -20,19 +22,36 @@ pub(super) enum Shape {
 /// A field's name and what it holds.
 pub(super) type Field = (&'static str, Shape);
 
-use Shape::{Open, Plain, Table, Tables};
+use Shape::{Open, Plain, Table, Tables, Word};
+
+/// Why a decision is what it is.
+const REASONS: Shape = Word(&[
+    "ok",
+    "over_limit",
+    "blocked",
+    "blocklisted",
+    "allowlisted",
+    "too_costly",
+    "missing",
+    "unavailable",
+]);
+const MODES: Shape = Word(&["enforce", "shadow", "off"]);
+const ORIGINS: Shape = Word(&["excess", "ban", "operator", "upstream"]);
+const STATES: Shape = Word(&["settled", "again", "expired"]);
+const NOT_CREDITED: Shape =
+    Word(&["unknown", "other_subject", "duplicate", "not_settled", "not_creditable"]);
 
 /// check and peek.
 pub(super) const DECISION: &[Field] = &[
     ("allowed", Plain),
-    ("reason", Plain),
+    ("reason", REASONS),
     ("policy", Plain),
     ("limit", Plain),
     ("remaining", Plain),
     ("reset_after_ms", Plain),
     ("retry_after_ms", Plain),
     ("blocked_until", Plain),
-    ("mode", Plain),
+    ("mode", MODES),
     ("degraded", Plain),
     ("revision", Plain),
     ("message", Plain),
@@ -47,7 +66,7 @@ const ROW: &[Field] = &[
     ("policy", Plain),
     ("attribute", Plain),
     ("allowed", Plain),
-    ("reason", Plain),
+    ("reason", REASONS),
     ("limit", Plain),
     ("remaining", Plain),
     ("balance", Plain),
@@ -55,18 +74,18 @@ const ROW: &[Field] = &[
     ("retry_after_ms", Plain),
     ("blocked_until", Plain),
     ("charged", Plain),
-    ("mode", Plain),
+    ("mode", MODES),
 ];
 
 /// settle.
-pub(super) const SETTLEMENT: &[Field] = &[("state", Plain), ("policies", Tables(SETTLED_ROW))];
+pub(super) const SETTLEMENT: &[Field] = &[("state", STATES), ("policies", Tables(SETTLED_ROW))];
 
 const SETTLED_ROW: &[Field] = &[
     ("policy", Plain),
     ("charged", Plain),
     ("balance", Plain),
     ("blocked_until", Plain),
-    ("blocked_by", Plain),
+    ("blocked_by", ORIGINS),
     ("reason", Plain),
     ("status", Plain),
     ("message", Plain),
@@ -74,7 +93,7 @@ const SETTLED_ROW: &[Field] = &[
 
 /// credit.
 pub(super) const CREDIT: &[Field] =
-    &[("applied", Plain), ("reason", Plain), ("policies", Tables(GIVEN))];
+    &[("applied", Plain), ("reason", NOT_CREDITED), ("policies", Tables(GIVEN))];
 
 const GIVEN: &[Field] = &[("policy", Plain), ("amount", Plain)];
 
@@ -82,7 +101,7 @@ const GIVEN: &[Field] = &[("policy", Plain), ("amount", Plain)];
 pub(super) const BLOCK: &[Field] = &[("keys", Tables(KEY))];
 
 const KEY: &[Field] =
-    &[("parts", Open), ("blocked_until", Plain), ("origin", Plain), ("changed", Plain)];
+    &[("parts", Open), ("blocked_until", Plain), ("origin", ORIGINS), ("changed", Plain)];
 
 /// unblock.
 pub(super) const UNBLOCK: &[Field] = &[("was_blocked", Plain)];

@@ -143,7 +143,7 @@ fn unknown_names_are_located_and_corrected() {
 fn every_mistake_of_a_step_is_found_at_once() {
     let all = codes(&format!(
         "[[scenario.step]]\nat = \"2s\"\n{CHECK}\npeek = {{}}\n\
-         [[scenario.step]]\nat = \"1s\"\n{CHECK}\nexpect_last = {{}}\n\
+         [[scenario.step]]\nat = \"1s\"\n{CHECK}\nexpect_last = {{ allowed = true }}\n\
          [[scenario.step]]\nat = \"3s\"\ntimes = 2\n\
          reset = {{ policy = \"login\", subject = {{}} }}\n\
          [[scenario.step]]\nsettle = {{ ticket = \"x\", outcome = {{}} }}\n\
@@ -163,6 +163,43 @@ fn every_mistake_of_a_step_is_found_at_once() {
 #[test]
 fn a_scenario_that_cannot_fail_is_refused() {
     assert_eq!(codes(&format!("[[scenario.step]]\n{CHECK}\n")), ["expects-nothing"]);
+    for field in ["expect", "times = 2\nexpect_last"] {
+        let step = format!("[[scenario.step]]\n{CHECK}\n{field} = {{}}\n");
+        assert_eq!(codes(&step), ["expects-nothing"], "{field}");
+    }
+}
+
+#[test]
+fn a_word_that_no_answer_says_is_located_and_corrected() {
+    for (expected, proposal) in [
+        ("reason = \"overlimit\"", "did you mean `over_limit`?"),
+        ("mode = \"enforced\"", "did you mean `enforce`?"),
+        ("policies = [{ reason = \"block\" }]", "did you mean `blocked`?"),
+        ("settled = { state = \"setled\" }", "did you mean `settled`?"),
+    ] {
+        let steps = format!("[[scenario.step]]\n{CHECK}\nexpect = {{ {expected} }}\n");
+        let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
+        let Err(ScenarioError::Wrong(found)) = read else { panic!("{expected}: nothing is wrong") };
+        assert_eq!((found.all[0].code, found.all[0].line), ("unknown-word", 19), "{found}");
+        assert!(found.to_string().contains(proposal), "{found}");
+    }
+}
+
+/// The fix said `add scenario = [[scenario]]`, which is not TOML.
+#[test]
+fn a_missing_list_is_opened_by_its_header() {
+    let told = parse("a", "", Path::new(".")).unwrap_err().to_string();
+    assert!(told.contains("fix: add [[scenario]] with"), "{told}");
+    let told = read("[[scenario]]\nname = \"a\"\n").unwrap_err().to_string();
+    assert!(told.contains("fix: add [[scenario.step]] with"), "{told}");
+}
+
+#[test]
+fn what_is_said_of_a_long_value_is_short() {
+    let long = "x".repeat(1_000_000);
+    let told = parse("a", &format!("{long} = 1\n"), Path::new(".")).unwrap_err();
+    let ScenarioError::Wrong(found) = told else { panic!("{told}") };
+    assert!(found.to_string().len() < 4_000 && found.all[0].line_text.len() < 1_000);
 }
 
 #[test]
