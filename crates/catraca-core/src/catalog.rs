@@ -156,6 +156,13 @@ impl Catalog {
         Some((PolicyId(at as u16), &self.policies[at]))
     }
 
+    /// The gate or policy that was probably meant by a name that nobody declared.
+    pub fn nearest_gate(&self, name: &str) -> Option<&str> {
+        let policies = self.policies.iter().map(|policy| &*policy.name);
+        let known: Vec<&str> = self.gate_names.iter().map(|name| &**name).chain(policies).collect();
+        read::nearest(name, &known)
+    }
+
     /// Whether an attribute's values are pseudonymised wherever they are kept or shown.
     pub fn is_private(&self, attribute: &str) -> bool {
         self.attributes.get(attribute).is_some_and(|known| known.private)

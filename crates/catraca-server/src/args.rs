@@ -3,7 +3,7 @@
 //! Must not do anything: verbs are in `cmd`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -32,6 +32,17 @@ pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub verb: Option<Verb>,
+}
+
+impl Args {
+    /// The file with the secret of pseudonyms, if one is named.
+    pub fn secret_file(&self) -> Option<&Path> {
+        match &self.verb {
+            Some(Verb::Explain(args)) => args.secret_file.as_deref(),
+            Some(Verb::Simulate(args)) => args.secret_file.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// What to do.
@@ -197,6 +208,9 @@ pub struct Explain {
     /// What is known of the caller
     #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
     pub subject: Vec<(String, String)>,
+    /// Show pseudonyms under this secret, 64 hexadecimal digits; random without it
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
     /// The units the request asks for
     #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
     pub cost: Option<i64>,
@@ -263,6 +277,9 @@ pub struct Simulate {
     /// Another catalog: what would change?
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
+    /// Show pseudonyms under this secret, 64 hexadecimal digits; random without it
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
     /// Write a page with timelines, complete in one file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -3,6 +3,7 @@
 pub mod explain;
 pub mod keygen;
 pub mod lint;
+pub mod secret;
 pub mod serve;
 pub mod simulate;
 pub mod test;
@@ -10,12 +11,9 @@ pub mod test;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use catraca::{Catalog, LoadError, Secret};
+use catraca::{Catalog, LoadError};
 
 use crate::render::{Paint, counted, diagnostic};
-
-/// Everything here is virtual and ends with the process; a fixed secret makes runs repeatable.
-const SECRET: Secret = Secret::from_bytes(*b"catraca: virtual time, no secret");
 
 /// A catalog that can be used. What is wrong with it goes to standard error.
 fn catalog(path: &Path) -> Result<Catalog> {

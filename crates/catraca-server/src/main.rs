@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match run(&args) {
         Ok(exit) => exit.into(),
-        // Whoever read our output has seen enough, as `head` does.
+        // A replay ends with its reader: what would follow may be endless.
         Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
             eprintln!("catraca: {error:#}");
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<Exit> {
+    args.secret_file().map_or(Ok(()), cmd::secret::take)?;
     match &args.verb {
         Some(Verb::Lint(args)) => cmd::lint::run(args),
         Some(Verb::Test(args)) => cmd::test::run(args),

@@ -3,12 +3,15 @@
 //! Colour only on a terminal and never with `NO_COLOR`. Must not decide what is shown.
 
 pub mod diagnostic;
+mod outlet;
 
 use std::fmt;
 use std::io::{IsTerminal, stdout};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+pub use outlet::Outlet;
 
 /// A table without walls: a rule below the head is enough.
 const PLAIN: TableStyle =

@@ -48,6 +48,8 @@ pub struct Explained {
     pub block: Option<String>,
     /// Units held at check.
     pub held: i64,
+    /// Whether that is more than there ever is, so that the request never passes.
+    pub too_costly: bool,
     /// What the request costs in the end, in words.
     pub price: String,
     /// Whether it decides.
@@ -91,6 +93,8 @@ impl<S: Store> Engine<S> {
             let tier = policy.tiers.get(usize::from(place))?;
             Some((usize::from(place) + 1, condition(&tier.when)))
         });
+        let held = row.terms.map_or(0, |terms| held(policy, terms, check.cost));
+        let capacity = row.terms.and_then(|terms| terms.limit.capacity());
         Explained {
             policy: policy.name.clone(),
             instead_of: row.instead_of.map(|id| world.catalog.policy(id).name.clone()),
@@ -100,7 +104,8 @@ impl<S: Store> Engine<S> {
                 .terms
                 .map_or_else(|| "denies: no key".to_owned(), |terms| limit(&terms.limit)),
             block: row.terms.and_then(|terms| terms.block).map(penalty),
-            held: row.terms.map_or(0, |terms| held(policy, terms, check.cost)),
+            held,
+            too_costly: capacity.is_some_and(|capacity| held.max(1) > capacity),
             price: row.terms.map_or_else(String::new, price),
             mode: row.mode,
         }

@@ -91,6 +91,11 @@ pub fn read(
     }
 }
 
+/// The known name that was probably meant.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    names::nearest(name, known)
+}
+
 /// Reads every section; the order is that of who needs whom.
 fn assemble<'t>(
     report: &mut Report,

@@ -5,24 +5,25 @@
 mod json;
 mod words;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
-use anyhow::Result;
-use catraca::{Check, Engine, Subject};
+use anyhow::{Result, anyhow, bail};
+use catraca::{Catalog, Check, Engine, Error, Refusal, Subject};
 
-use super::SECRET;
+use super::secret::secret;
 use crate::args::{Explain, Output};
 use crate::exit::Exit;
-use crate::render::Paint;
+use crate::render::{Outlet, Paint};
 
 /// Explains one request.
 pub fn run(args: &Explain) -> Result<Exit> {
-    let engine = Engine::builder(super::catalog(&args.catalog)?).secret(SECRET).build();
+    let engine = Engine::builder(super::catalog(&args.catalog)?).secret(secret()).build();
+    refuse_repeated(&args.subject)?;
     let pairs = args.subject.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut check = Check::new(&args.gate, pairs.collect::<Subject<'_>>());
     check.cost = args.cost;
-    let explained = engine.explain(&check)?;
-    let mut out = stdout().lock();
+    let explained = engine.explain(&check).map_err(|error| meant(error, &engine.catalog()))?;
+    let mut out = Outlet::stdout();
     match args.output {
         Output::Human => {
             let catalog = engine.catalog();
@@ -35,4 +36,26 @@ pub fn run(args: &Explain) -> Result<Exit> {
         }
     }
     Ok(Exit::Yes)
+}
+
+/// Two values for one attribute: neither is more meant than the other.
+fn refuse_repeated(subject: &[(String, String)]) -> Result<()> {
+    for (place, (name, _)) in subject.iter().enumerate() {
+        if subject[..place].iter().any(|(earlier, _)| earlier == name) {
+            bail!("`{name}` is given twice: a caller has one value of each attribute");
+        }
+    }
+    Ok(())
+}
+
+/// An unknown gate is often a known one, misspelt.
+fn meant(error: Error, catalog: &Catalog) -> anyhow::Error {
+    let near = match &error {
+        Error::Refused(Refusal::UnknownGate(name)) => catalog.nearest_gate(name),
+        _ => None,
+    };
+    match near {
+        Some(near) => anyhow!("{error}: did you mean `{near}`?"),
+        None => error.into(),
+    }
 }

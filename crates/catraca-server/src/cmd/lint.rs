@@ -2,7 +2,7 @@
 //!
 //! Must not judge: core's reader does.
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{Lint, Output};
 use crate::exit::Exit;
-use crate::render::{Paint, counted, diagnostic};
+use crate::render::{Outlet, Paint, counted, diagnostic};
 
 /// What one catalog came to.
 struct Finding {
@@ -23,7 +23,7 @@ struct Finding {
 
 /// Lints every file and prints each as soon as it is read.
 pub fn run(args: &Lint) -> Result<Exit> {
-    let mut out = stdout().lock();
+    let mut out = Outlet::stdout();
     let mut fine = true;
     for file in &args.files {
         let finding = read(file)?;

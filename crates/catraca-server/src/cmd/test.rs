@@ -3,7 +3,7 @@
 //! Must not know what a scenario says: the runner reads and plays it.
 
 use std::collections::BTreeMap;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
@@ -11,7 +11,7 @@ use catraca_testkit::scenario::{Played, Report, ScenarioError, Suite, load};
 
 use crate::args::Test;
 use crate::exit::Exit;
-use crate::render::{Paint, count, counted, diagnostic};
+use crate::render::{Outlet, Paint, count, counted, diagnostic};
 
 /// How many scenarios went which way, and how many files could not be run.
 #[derive(Default)]
@@ -23,7 +23,7 @@ struct Score {
 
 /// Runs every file, also after one that is malformed.
 pub fn run(args: &Test) -> Result<Exit> {
-    let mut out = stdout().lock();
+    let mut out = Outlet::stdout();
     let mut score = Score::default();
     for file in &args.files {
         match play(file) {

@@ -79,13 +79,38 @@ fn pseudonym(text: &str) -> &str {
     text[at..].split_whitespace().next().unwrap()
 }
 
+/// Under a fixed secret every taxpayer number could be tried against a pseudonym.
 #[test]
-fn private_values_are_shown_as_pseudonyms_that_repeat() {
+fn pseudonyms_are_of_one_run_unless_a_file_gives_the_secret() {
     let room = Room::with("dict.toml", DICT);
     let args = ["explain", "-c", "dict.toml", "lookup", "participant=1", "payer=111.444.777-35"];
     let ran = room.run(&args);
     assert!(!ran.out.contains("777"), "{}", ran.out);
-    assert_eq!(ran.out, room.run(&args).out);
+    assert_ne!(pseudonym(&ran.out), pseudonym(&room.run(&args).out));
+
+    room.write("secret", "0123456789abcdef".repeat(4) + "\n");
+    let stable = [&args[..], &["--secret-file", "secret"]].concat();
+    let ran = room.run(&stable);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(ran.out, room.run(&stable).out);
+    for (text, why) in [("short\n", "must hold 64 hexadecimal digits"), ("", "must hold 64")] {
+        room.write("secret", text);
+        let ran = room.run(&stable);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+        assert!(ran.err.contains(why) && !ran.err.contains("short"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_cost_that_never_passes_says_so() {
+    let room = Room::with("shop.toml", SHOP);
+    let args = ["explain", "-c", "shop.toml", "login", "ip=198.51.100.7", "--cost"];
+    let told = room.run(&[&args[..], &["99"]].concat()).out;
+    assert!(told.contains("takes    99, and there are never more than 3: too_costly\n"), "{told}");
+    let json = room.run(&[&args[..], &["99", "-o", "json"]].concat()).json().pop().unwrap();
+    assert_eq!(json["policies"][0]["too_costly"], true);
+    let json = room.run(&[&args[..], &["3", "-o", "json"]].concat()).json().pop().unwrap();
+    assert_eq!(json["policies"][0]["too_costly"], false);
 }
 
 #[test]
@@ -147,6 +172,7 @@ fn what_cannot_be_explained_exits_2_and_says_why() {
     for (rest, why) in [
         (&["login"][..], "policy `login` counts by `ip`, which is missing"),
         (&["login", "ip=localhost"], "attribute `ip`: "),
+        (&["login", "ip=198.51.100.7", "ip=198.51.100.8"], "`ip` is given twice"),
         (&["login", "ip=198.51.100.7", "--cost", "-1"], "cost -1 is not between 0 and"),
         (&["login", "ip=198.51.100.7", "--cost", "9223372036854775807"], "cost 92233720368"),
     ] {
@@ -158,4 +184,9 @@ fn what_cannot_be_explained_exits_2_and_says_why() {
     let unknown = room.run(&["explain", "-c", "none.toml", "logn", "ip=198.51.100.7"]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.err.contains("no gate or policy is called `logn`"), "{}", unknown.err);
+    assert!(unknown.err.ends_with("did you mean `login`?\n"), "{}", unknown.err);
+    let far = room.run(&["explain", "-c", "none.toml", "newsletter", "ip=198.51.100.7"]);
+    assert!(!far.err.contains("did you mean"), "{}", far.err);
+    let unlisted = room.run(&["explain", "-c", "shop.toml", "logn", "ip=198.51.100.7"]).out;
+    assert!(unlisted.contains("the default policy stands in. Did you mean login?\n"), "{unlisted}");
 }

@@ -158,3 +158,27 @@ fn a_file_is_one_file_however_it_is_spelt() {
         assert!(!ran.out.contains("duplicate-name"), "{}", ran.out);
     }
 }
+
+/// `catraca lint bad.toml | head -1` said yes to a refused catalog.
+#[test]
+fn the_exit_code_does_not_depend_on_who_reads_on() {
+    let room = Room::with("bad.toml", TWENTY);
+    room.write("shop.toml", GOOD);
+    room.write("differs.scenario.toml", DIFFERS);
+    for (args, code) in [
+        (&["lint", "bad.toml"][..], 1),
+        (&["lint", "-o", "json", "bad.toml", "shop.toml"], 1),
+        (&["lint", "shop.toml"], 0),
+        (&["test", "differs.scenario.toml"], 1),
+        (&["explain", "-c", "shop.toml", "login", "ip=198.51.100.7"], 0),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = room.command(args).stdout(writer).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+const DIFFERS: &str = "catalog = \"shop.toml\"\n[[scenario]]\nname = \"a\"\n[[scenario.step]]\n\
+                       check = { gate = \"login\", subject = { ip = \"198.51.100.7\" } }\n\
+                       expect = { allowed = false }\n";

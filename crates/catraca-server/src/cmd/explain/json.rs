@@ -30,6 +30,7 @@ struct Row<'a> {
     limit: &'a str,
     block: Option<&'a str>,
     held: i64,
+    too_costly: bool,
     price: &'a str,
     mode: &'a str,
 }
@@ -70,6 +71,7 @@ fn row(row: &Explained) -> Row<'_> {
         limit: &row.limit,
         block: row.block.as_deref(),
         held: row.held,
+        too_costly: row.too_costly,
         price: &row.price,
         mode: row.mode.as_str(),
     }

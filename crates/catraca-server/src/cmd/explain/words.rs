@@ -42,7 +42,10 @@ impl Words<'_> {
         }
         match explained.rows.len() {
             _ if explained.unlisted => {
-                writeln!(out, "Gate {gate} is not in the catalog: the default policy stands in.")
+                let near = self.catalog.nearest_gate(&explained.gate);
+                let near = near.map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
+                let why = "is not in the catalog: the default policy stands in.";
+                writeln!(out, "Gate {gate} {why}{near}")
             }
             0 => writeln!(out, "Gate {gate} asks no policy: the caller passes."),
             1 => writeln!(out, "Gate {gate} asks one policy."),
@@ -127,6 +130,10 @@ fn limit(row: &Explained, limit: &Limit) -> String {
 fn takes(row: &Explained, terms: &Terms) -> String {
     if matches!(terms.limit, Limit::Inflight(_)) {
         return "1 while the work goes on".to_owned();
+    }
+    if row.too_costly {
+        let most = terms.limit.capacity().unwrap_or_default();
+        return format!("{}, and there are never more than {most}: too_costly", row.held);
     }
     if terms.cost.is_priced_at_settle() {
         return format!("{} now; in the end {}", row.held, row.price);

@@ -9,7 +9,7 @@ use std::thread::ScopedJoinHandle;
 use anyhow::{Result, anyhow};
 use catraca::{Catalog, Engine, ManualClock};
 
-use super::super::SECRET;
+use super::super::secret::secret;
 use super::log::Reader;
 use super::run::{Ended, Run, Sink};
 use super::source::Batch;
@@ -28,7 +28,7 @@ impl Stage {
     /// A stage for a catalog; a silent one tells nothing beside its decisions, and has no summary.
     pub fn new(catalog: Catalog, silent: bool) -> Self {
         let clock = ManualClock::default();
-        let mut builder = Engine::builder(catalog).secret(SECRET).clock(clock.clone());
+        let mut builder = Engine::builder(catalog).secret(secret()).clock(clock.clone());
         let heard = (!silent).then(Heard::default);
         if let Some(heard) = &heard {
             builder = builder.listener(heard.listener());
@@ -40,7 +40,7 @@ impl Stage {
     /// A summary of what will happen here.
     pub fn summary(&self) -> Summary {
         let heard = self.heard.clone().unwrap_or_default();
-        Summary::new(Arc::clone(&self.catalog), SECRET, heard)
+        Summary::new(Arc::clone(&self.catalog), secret(), heard)
     }
 
     /// Feeds every line, then what is still due; `after_batch` runs whenever a batch is done.

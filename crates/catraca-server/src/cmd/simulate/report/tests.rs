@@ -35,6 +35,7 @@ fn args(events: &std::path::Path) -> Simulate {
         field: Vec::new(),
         gate: None,
         compare: None,
+        secret_file: None,
         report: None,
         output: Output::Human,
     }
