@@ -43,6 +43,11 @@ mod world;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// So are the guide's.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/library.md")]
+struct Guide;
+
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
 pub use catraca_core::decision::{Decision, Reason, Row};

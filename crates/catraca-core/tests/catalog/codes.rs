@@ -68,6 +68,67 @@ fn every_code_is_given_by_some_text_and_no_other_is() {
     assert!(CODES.is_sorted(), "the list is in alphabetical order");
 }
 
+/// The page that users look codes up in.
+#[test]
+fn the_page_of_codes_says_what_the_codes_say() {
+    let path = fixtures().join("../../../../../docs/diagnostics.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let head = page.split_once("|---|---|---|\n").unwrap().0;
+    let texts = kept().into_iter().chain(built().into_iter().map(|(c, t)| (c.to_owned(), t)));
+    let found: Vec<_> = texts.flat_map(|(_, text)| said(&text)).collect();
+    let kind = |code: &str| {
+        let kinds: BTreeSet<&str> = found
+            .iter()
+            .filter(|found| found.code == code)
+            .map(|found| found.severity.as_str())
+            .collect();
+        kinds.into_iter().collect::<Vec<_>>().join(" or ")
+    };
+    let row =
+        |(code, meaning): &(&str, &str)| format!("| `{code}` | {} | {meaning} |\n", kind(code));
+    let rows: String = CODES.iter().map(row).collect();
+    let wanted = format!("{head}|---|---|---|\n{rows}");
+    if std::env::var_os("CATRACA_BLESS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), wanted);
+}
+
+/// The guide to the catalog names every field that there is.
+#[test]
+fn the_guide_names_every_field() {
+    let guide =
+        fs::read_to_string(fixtures().join("../../../../../docs/guide/catalog.md")).unwrap();
+    let words: BTreeSet<&str> = guide.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let policy = "[policy.p]\nby = []\nwindow = \"1 per 1s\"\n";
+    for text in [
+        "[zzzzzzzzzzzz]\n".to_owned(),
+        format!("{policy}zzzzzzzzzzzz = 1\n"),
+        format!("{policy}tier = [ {{ zzzzzzzzzzzz = 1 }} ]\n"),
+        format!("{policy}ban = [ {{ zzzzzzzzzzzz = 1 }} ]\n"),
+        format!("{policy}watch = {{ zzzzzzzzzzzz = 1 }}\n"),
+        format!("{policy}block = {{ zzzzzzzzzzzz = 1 }}\n"),
+        format!("{policy}[gate.g]\nzzzzzzzzzzzz = 1\n"),
+        "[[route]]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[[allowlist]]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[attribute.a]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[network]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[server]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[auth]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[[auth.key]]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[records]\nzzzzzzzzzzzz = 1\n".to_owned(),
+        "[store]\nzzzzzzzzzzzz = 1\n".to_owned(),
+    ] {
+        let found = said(&text);
+        let fixes = found.iter().filter_map(|found| found.fix.as_deref());
+        let known: Vec<_> = fixes.filter_map(|fix| fix.strip_prefix("use one of: ")).collect();
+        assert_eq!(known.len(), 1, "{text}: {found:?}");
+        for name in known[0].split(", ") {
+            assert!(words.contains(name), "`{name}` is not in the guide");
+        }
+    }
+}
+
 #[test]
 fn every_diagnostic_names_its_text_and_a_fix() {
     for (code, text) in kept() {

@@ -48,7 +48,7 @@ pub const CODES: [(&str, &str); 81] = [
     ("margin-not-bucket", "`margin` beside another algorithm than `bucket`."),
     ("max-below-first", "An escalation whose longest block is shorter than its first."),
     ("missing-field", "A field that must be there."),
-    ("never-admits", "A cost that never fits."),
+    ("never-admits", "A cost or a limit by which nobody ever passes."),
     ("no-key", "A policy that counts nobody."),
     ("no-limit", "A policy that limits nothing."),
     ("otherwise-cycle", "Policies that fall back to each other in a circle."),
