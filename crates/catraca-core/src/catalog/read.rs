@@ -12,6 +12,7 @@ mod chain;
 mod damage;
 mod file;
 mod gate;
+mod keys;
 mod limit;
 mod lists;
 mod names;
@@ -46,8 +47,9 @@ pub use file::Loaded;
 
 pub use bounds::{
     BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX, FILES_MAX,
-    GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX, POLICIES_MAX,
-    REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, WINDOWS_MAX,
+    FIXED_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, KEYS_MAX, MESSAGE_MAX, NAME_MAX,
+    PARTS_MAX, POLICIES_MAX, REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX,
+    WINDOWS_MAX,
 };
 
 /// One file of a catalog.
@@ -92,7 +94,7 @@ pub fn read(
 }
 
 /// The known name that was probably meant.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     names::nearest(name, known)
 }
 
@@ -103,9 +105,9 @@ fn assemble<'t>(
     revision: Name,
 ) -> Option<Catalog> {
     let sections = Sections::gather(report, trees);
-    let settings = settings::read(report, &sections);
     let network = network::read(report, &sections);
     let known = attribute::read(report, &sections, network.ipv6_prefix);
+    let settings = settings::read(report, &sections, &known);
     let allowlist = lists::read(report, &sections, &known, "allowlist");
     let blocklist = lists::read(report, &sections, &known, "blocklist");
     let mut drafts = policies(report, &sections, &known);

@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 81] = [
+pub const CODES: [(&str, &str); 83] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -14,6 +14,7 @@ pub const CODES: [(&str, &str); 81] = [
     ("bad-duration", "A text that is not a duration, or one that cannot be used."),
     ("bad-entry", "A list entry that is not about exactly one range or value."),
     ("bad-factor", "An escalation that would shorten blocks."),
+    ("bad-hash", "A text that is not the hash of a key."),
     ("bad-instant", "A text that is not an instant."),
     ("bad-name", "A name with characters that names do not have."),
     ("bad-percent", "A text that is not a share, or one that means nothing."),
@@ -34,7 +35,7 @@ pub const CODES: [(&str, &str); 81] = [
     ("credit-not-bucket", "`credit` beside another algorithm than `bucket`."),
     ("debt-unused", "`debt` without a price that is known only at settle."),
     ("duplicate-key", "A field that is given twice."),
-    ("duplicate-name", "A policy, gate, attribute or value that is declared twice."),
+    ("duplicate-name", "A policy, gate, attribute, value or key that is declared twice."),
     ("duplicate-section", "A section that two files give."),
     ("duplicate-span", "Two windows of one length."),
     ("empty-gate", "A gate without policies."),
@@ -68,7 +69,8 @@ pub const CODES: [(&str, &str); 81] = [
     ("too-long", "A text of too many characters."),
     ("too-many-bans", "More ban rules than a policy may have."),
     ("too-many-files", "More files than a catalog may have."),
-    ("too-many-parts", "More parts than a key may have."),
+    ("too-many-keys", "More keys of callers than a catalog may have."),
+    ("too-many-parts", "More parts or fixed attributes than a key may have."),
     ("too-many-policies", "More policies than a catalog or a gate may have."),
     ("too-many-routes", "More routes than a catalog may have."),
     ("too-many-tiers", "More tiers than a policy may have."),

@@ -47,6 +47,10 @@ pub const SEGMENTS_MAX: usize = 32;
 pub const HOLD_MAX: Span = Span::from_secs(24 * 3_600);
 /// How long a reference may be remembered.
 pub const REMEMBER_MAX: Span = Span::from_secs(30 * 24 * 3_600);
+/// Keys of callers.
+pub const KEYS_MAX: usize = 10_000;
+/// Attributes that a caller's key fixes.
+pub const FIXED_MAX: usize = 8;
 /// Diagnostics of one reading.
 pub const DIAGNOSTICS_MAX: usize = 500;
 

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use super::attribute::Known;
+use super::keys;
 use super::node::{Fields, Key, Node};
 use super::report::Report;
 use super::scalar;
@@ -55,17 +57,14 @@ const RECORDS: [(&str, Holds); 1] = [("url", Holds::Text)];
 const STORE: [(&str, Holds); 3] =
     [("url", Holds::Text), ("snapshot", Holds::Text), ("snapshot_interval", Holds::Duration)];
 
-/// The fields of a key that are texts; `fix` is a table of them.
-const KEY_TEXTS: [&str; 4] = ["name", "hash", "role", "namespace"];
-
 /// Keeps the sections of the process as they were read.
-pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Settings {
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>, known: &Known) -> Settings {
     let mut kept = BTreeMap::new();
     for name in SETTINGS {
         let Some(entry) = sections.single(report, name) else { continue };
         match OBEYED.iter().find(|(obeyed, _)| *obeyed == name) {
             Some((_, fields)) => {
-                if let Some(table) = section(report, entry, (name, fields)) {
+                if let Some(table) = section(report, entry, known, (name, fields)) {
                     kept.insert(name.to_owned(), table);
                 }
             }
@@ -84,14 +83,15 @@ fn unused(report: &mut Report, key: Key<'_>) {
 fn section(
     report: &mut Report,
     (key, node): (Key<'_>, Node<'_>),
-    (name, known): (&str, &[(&str, Holds)]),
+    known: &Known,
+    (name, holds): (&str, &[(&str, Holds)]),
 ) -> Option<toml::Table> {
-    let fields: Vec<&str> = known.iter().map(|(field, _)| *field).collect();
+    let fields: Vec<&str> = holds.iter().map(|(field, _)| *field).collect();
     let what = format!("{name} section");
     let read = Fields::read(report, (key.place, node), &what, &fields)?;
     let mut table = toml::Table::new();
-    for (field, holds) in known {
-        let Some(value) = read.get(field).and_then(|node| holds.read(report, node)) else {
+    for (field, holds) in holds {
+        let Some(value) = read.get(field).and_then(|node| holds.read(report, node, known)) else {
             continue;
         };
         table.insert((*field).to_owned(), value);
@@ -101,7 +101,7 @@ fn section(
 
 impl Holds {
     /// The value without its place, if it is of this kind.
-    fn read(self, report: &mut Report, node: Node<'_>) -> Option<toml::Value> {
+    fn read(self, report: &mut Report, node: Node<'_>, known: &Known) -> Option<toml::Value> {
         match self {
             Self::Socket => socket(report, node).map(toml::Value::from),
             Self::Text => node.text(report, "a text in quotes").map(toml::Value::from),
@@ -116,31 +116,9 @@ impl Holds {
                 let texts = texts.into_iter().map(|(_, text)| text.into());
                 Some(toml::Value::Array(texts.collect()))
             }
-            Self::Keys => {
-                let items = node.items(report, "tables such as [[auth.key]]")?;
-                let keys = items.into_iter().map(|item| Some(key(report, item)?.into()));
-                keys.collect::<Option<_>>().map(toml::Value::Array)
-            }
+            Self::Keys => keys::read(report, node, known),
         }
     }
-}
-
-fn key(report: &mut Report, item: Node<'_>) -> Option<toml::Table> {
-    let known = [&KEY_TEXTS[..], &["fix"]].concat();
-    let fields = Fields::item(report, item, "key", &known)?;
-    let mut table = toml::Table::new();
-    for name in KEY_TEXTS {
-        let Some(node) = fields.get(name) else { continue };
-        table.insert(name.to_owned(), node.text(report, "a text in quotes")?.into());
-    }
-    if let Some(node) = fields.get("fix") {
-        let mut fix = toml::Table::new();
-        for (name, node) in node.entries(report, "a table such as { tenant = \"t1\" }")? {
-            fix.insert(name.text.to_owned(), node.text(report, "a text in quotes")?.into());
-        }
-        table.insert("fix".to_owned(), fix.into());
-    }
-    Some(table)
 }
 
 fn socket<'t>(report: &mut Report, node: Node<'t>) -> Option<&'t str> {
