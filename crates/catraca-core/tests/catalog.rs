@@ -13,6 +13,8 @@ mod codes;
 mod good;
 #[path = "catalog/located.rs"]
 mod located;
+#[path = "catalog/page.rs"]
+mod page;
 #[path = "catalog/robust.rs"]
 mod robust;
 #[path = "catalog/support.rs"]

@@ -149,6 +149,7 @@ Examples:
   catraca lint shop.toml
   catraca lint --strict presets/*/catalog.toml     warnings fail too
   catraca lint -o json shop.toml                   one object per file, for editors and CI
+  catraca lint --explain bad-rate                  what a code means, with an example
 
 Exits 1 if a catalog has errors, 2 if a file cannot be read.";
 
@@ -157,8 +158,11 @@ Exits 1 if a catalog has errors, 2 if a file cannot be read.";
 #[command(after_help = LINT)]
 pub struct Lint {
     /// The catalogs; each is read with what it includes
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "explain", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Say what a code means, and show a catalog that gives it
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "strict", "output"])]
+    pub explain: Option<String>,
     /// Fail on warnings too
     #[arg(long)]
     pub strict: bool,
@@ -280,6 +284,14 @@ pub struct Simulate {
     /// Show pseudonyms under this secret, 64 hexadecimal digits; random without it
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
+    /// MiB for counters; blocks, references and settled marks get a quarter of it each
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 256,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub memory: u16,
     /// Write a page with timelines, complete in one file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -2,6 +2,8 @@
 //!
 //! Must not judge: core's reader does.
 
+mod page;
+
 use std::io::Write;
 use std::path::Path;
 
@@ -24,7 +26,12 @@ struct Finding {
 /// Lints every file and prints each as soon as it is read.
 pub fn run(args: &Lint) -> Result<Exit> {
     let mut out = Outlet::stdout();
+    if let Some(code) = &args.explain {
+        page::print(code, &mut out)?;
+        return Ok(Exit::Yes);
+    }
     let mut fine = true;
+    let mut first = None;
     for file in &args.files {
         let finding = read(file)?;
         match args.output {
@@ -32,6 +39,12 @@ pub fn run(args: &Lint) -> Result<Exit> {
             Output::Json => finding.print_json(&mut out)?,
         }
         fine &= finding.errors() == 0 && !(args.strict && finding.warnings() > 0);
+        first = first.or(finding.found.first().map(|one| one.code));
+    }
+    if let (Some(code), Output::Human) = (first, args.output) {
+        let paint = Paint::for_stdout();
+        let more = format!("More on a code: catraca lint --explain {code}");
+        writeln!(out, "{}", paint.faint(&more))?;
     }
     Ok(Exit::yes_or(fine, Exit::No))
 }

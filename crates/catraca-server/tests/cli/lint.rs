@@ -35,7 +35,8 @@ fn a_good_catalog_is_told_in_one_line() {
 fn twenty_mistakes_are_twenty_located_errors() {
     let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
-    assert!(ran.out.ends_with("bad.toml: refused: 20 errors\n"), "{}", ran.out);
+    let end = "\nbad.toml: refused: 20 errors\nMore on a code: catraca lint --explain ";
+    assert!(ran.out.contains(end), "{}", ran.out);
     let places: Vec<_> = ran.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
     assert_eq!(places.len(), 20, "{}", ran.out);
     assert_eq!(ran.out.lines().filter(|line| line.starts_with("error[")).count(), 20);
@@ -179,6 +180,59 @@ fn the_exit_code_does_not_depend_on_who_reads_on() {
     }
 }
 
+/// A closed standard error made the process panic, and exit 101.
+#[test]
+fn nor_on_who_reads_what_is_wrong() {
+    let room = Room::with("bad.toml", TWENTY);
+    for args in [&["explain", "-c", "bad.toml", "login"][..], &["lint", "none.toml"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = room.command(args).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
+}
+
 const DIFFERS: &str = "catalog = \"shop.toml\"\n[[scenario]]\nname = \"a\"\n[[scenario.step]]\n\
                        check = { gate = \"login\", subject = { ip = \"198.51.100.7\" } }\n\
                        expect = { allowed = false }\n";
+
+/// Lint names codes; what a code means is one command away.
+#[test]
+fn a_code_is_explained_with_its_example() {
+    let room = Room::with("shop.toml", GOOD);
+    let ran = room.run(&["lint", "--explain", "bad-rate"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.starts_with("bad-rate: A text that is not a rate. *(error)*\n"), "{}", ran.out);
+    assert!(ran.out.contains("error[bad-rate]") && ran.out.contains("fix: "), "{}", ran.out);
+    let ran = room.run(&["lint", "--explain", "bad-rat"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.err.ends_with("did you mean `bad-rate`?\n"), "{}", ran.err);
+    let clean = room.run(&["lint", "shop.toml"]);
+    assert!(!clean.out.contains("--explain"), "{}", clean.out);
+}
+
+/// A key's mistakes were found when the server started, and not where they are.
+#[test]
+fn mistakes_of_keys_are_located() {
+    let hash = format!("blake3:{}", "0f".repeat(32));
+    let key = "catraca_qnjuxtezgpuwxvh2kgaw3fnmnhjlmmg4ea4xtxeejskt3qfl5cza";
+    let text = format!(
+        "{GOOD}\n[[auth.key]]\nname = \"ci\"\nrole = \"chek\"\nhash = \"{hash}\"\n\
+         [[auth.key]]\nname = \"a b\"\nrole = \"read\"\nhash = \"{key}\"\n\
+         [[auth.key]]\nrole = \"read\"\nhash = \"{hash}\"\nfix = {{ ip = \"x\" }}\n"
+    );
+    let room = Room::with("keys.toml", &text);
+    let ran = room.run(&["lint", "keys.toml"]);
+    assert_eq!(ran.code, Some(1));
+    for said in [
+        "did you mean `check`?",
+        "`a b` cannot name a key",
+        "this is a key, and only its hash may stand here",
+        "the field `name` is missing",
+        "another key has the same hash",
+        "the value is not an address",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("qnjuxtezg"), "the key is shown: {}", ran.out);
+}
