@@ -6,7 +6,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
 use catraca_core::plan::named;
 use catraca_core::refusal::Refusal;
-use catraca_core::request::reason_in_bounds;
+use catraca_core::request::{DEFAULT_NAMESPACE, reason_in_bounds};
 use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
 use catraca_core::time::Span;
@@ -39,18 +39,32 @@ type NamedKey = (Key, Vec<(String, String)>);
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy; every key of an `each` policy.
     pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
-        if order.span == Span::ZERO {
-            return Err(Refusal::NoLength.into());
-        }
-        order.reason.map_or(Ok(()), reason_in_bounds)?;
         let world = self.world.load();
-        let keys = self.keys(&world, order.namespace, order.policy, &order.subject)?;
+        let keys = self.ordered(&world, order)?;
         let act = operator_act(order);
         let rows = keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect();
         match self.store.apply(&Batch::Block(rows), When::Store)? {
             Reply::Block(standing) => Ok(self.blocked(order, keys, standing)),
             _ => Err(StoreError::odd_reply().into()),
         }
+    }
+
+    /// Refuses what [`Engine::block`] would refuse, and changes nothing.
+    pub fn peek_block(&self, order: &BlockOrder<'_>) -> Result<(), Error> {
+        Ok(self.ordered(&self.world.load(), order).map(drop)?)
+    }
+
+    /// Refuses what [`Engine::unblock`] and [`Engine::reset`] would refuse, and changes nothing.
+    pub fn peek_act(&self, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
+        Ok(self.keys(&self.world.load(), DEFAULT_NAMESPACE, policy, subject).map(drop)?)
+    }
+
+    fn ordered(&self, world: &World, order: &BlockOrder<'_>) -> Result<Vec<NamedKey>, Refusal> {
+        if order.span == Span::ZERO {
+            return Err(Refusal::NoLength);
+        }
+        order.reason.map_or(Ok(()), reason_in_bounds)?;
+        self.keys(world, order.namespace, order.policy, &order.subject)
     }
 
     fn blocked(

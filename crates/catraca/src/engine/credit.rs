@@ -21,30 +21,39 @@ impl<S: Store> Engine<S> {
         event: &str,
         subject: &Subject<'_>,
     ) -> Result<Credited, Error> {
-        name_in_bounds("the reference", reference)?;
-        name_in_bounds("the event", event)?;
         let world = self.world.load();
-        let credited = self.credited(&world, namespace, reference, event, subject)?;
+        let credited = match self.planned(&world, (namespace, reference, event), subject)? {
+            Ok(plan) => self.apply_credit(&world, plan)?,
+            Err(reason) => Err(reason),
+        };
         let refused = credited.as_ref().err().copied();
         self.record(&Event::Credited { event, refused });
         Ok(credited)
     }
 
-    fn credited(
+    /// Refuses what [`Engine::credit`] would refuse, and changes nothing.
+    pub fn peek_credit(
         &self,
-        world: &World,
         namespace: &str,
         reference: &str,
         event: &str,
         subject: &Subject<'_>,
-    ) -> Result<Credited, Error> {
+    ) -> Result<(), Error> {
+        self.planned(&self.world.load(), (namespace, reference, event), subject).map(drop)
+    }
+
+    fn planned(
+        &self,
+        world: &World,
+        (namespace, reference, event): (&str, &str, &str),
+        subject: &Subject<'_>,
+    ) -> Result<Result<CreditPlan, NotCredited>, Error> {
+        name_in_bounds("the reference", reference)?;
+        name_in_bounds("the event", event)?;
         let scope = self.scope(namespace);
         let key = scope.reference(reference);
         let Some(recalled) = self.recall(key)? else { return Ok(Err(NotCredited::Unknown)) };
-        match credit(&world.selector(), &scope, key, event, subject, &recalled)? {
-            Ok(plan) => self.apply_credit(world, plan),
-            Err(reason) => Ok(Err(reason)),
-        }
+        Ok(credit(&world.selector(), &scope, key, event, subject, &recalled)?)
     }
 
     fn apply_credit(&self, world: &World, plan: CreditPlan) -> Result<Credited, Error> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::event::Written;
-use super::run::{Act, Checked, Settled};
+use super::sink::{Act, Checked, Settled};
 
 /// A bad line.
 #[derive(Serialize)]

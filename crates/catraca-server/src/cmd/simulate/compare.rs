@@ -98,7 +98,9 @@ pub fn replay(args: &Simulate, before: &Stage, after: &Stage) -> Result<(Compari
 fn both(one: Ended, other: Ended) -> Ended {
     let most = one.late.most.max(other.late.most);
     let late = Late { lines: one.late.lines.max(other.late.lines), most };
-    Ended { fine: one.fine && other.fine, late }
+    let shared = one.shared.max(other.shared);
+    let unblocked = one.unblocked.max(other.unblocked);
+    Ended { fine: one.fine && other.fine, late, shared, unblocked }
 }
 
 impl Moves {

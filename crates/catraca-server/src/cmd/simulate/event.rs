@@ -9,8 +9,8 @@ mod object;
 mod tests;
 mod text;
 
-use catraca::{Check, Outcome, Span, Subject, Time};
-use catraca_core::request::cost_in_bounds;
+use catraca::{BlockOrder, Check, Outcome, Span, Subject, Time};
+use catraca_core::request::{DEFAULT_NAMESPACE, cost_in_bounds};
 use catraca_core::time::parse_span;
 use smallvec::SmallVec;
 
@@ -255,6 +255,19 @@ impl CreditEvent<'_> {
     /// Whose check it was.
     pub fn subject(&self) -> Subject<'_> {
         subject(&self.subject)
+    }
+}
+
+impl BlockEvent<'_> {
+    /// The block as the engine takes it.
+    pub fn order(&self) -> BlockOrder<'_> {
+        BlockOrder {
+            namespace: DEFAULT_NAMESPACE,
+            policy: &self.target.policy,
+            subject: self.target.subject(),
+            span: self.span,
+            reason: self.reason.as_deref(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::answer::{Acted, Refused};
 use super::event::At;
-use super::run::{Act, Checked, Settled, Sink, Slot};
+use super::sink::{Act, Checked, Settled, Sink, Slot};
 
 /// Writes results as JSON lines.
 pub struct Json<W> {

@@ -9,108 +9,21 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use anyhow::bail;
-use catraca::settlement::{Credited, Settlement};
-use catraca::{BlockOrder, Decision, Engine, ManualClock, Outcome, Settle, Span, Time};
+use catraca::settlement::Credited;
+use catraca::{Engine, ManualClock, Outcome, Settle, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
 
+use super::early;
 use super::event::{At, BlockEvent, CheckEvent, CreditEvent, Event, Kind, Target, Written};
 use super::lines::{LINE_BYTES_MAX, Line};
 use super::log::Reader;
+use super::sink::{Act, Checked, Settled, Sink, Slot};
 
 /// The most lines that may wait for an outcome, or behind one that does.
 const WAITING_MAX: usize = 1_000_000;
 /// How far behind the one before it a line of an access log may be: servers write a line when its
 /// request ends, and some write when it began.
 const LATE_MAX: Span = Span::from_secs(3_600);
-
-/// Where results go. Slots number them, so that a later settle finds its own.
-pub trait Sink {
-    /// A check was decided.
-    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot>;
-    /// What the outcome of an earlier check came to.
-    fn settled(&mut self, slot: Slot, settlement: &Settlement) -> io::Result<()>;
-    /// An operator's act or a credit was done.
-    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()>;
-    /// A line is bad; with a slot, it is one whose outcome could not be settled.
-    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()>;
-    /// How many lines cannot be shown before an outcome is known.
-    fn waiting(&self) -> usize;
-    /// Nothing more comes.
-    fn finish(&mut self) -> io::Result<()>;
-}
-
-/// Both hear everything; the second has the places.
-impl<A: Sink, B: Sink> Sink for (A, B) {
-    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot> {
-        self.0.checked(line)?;
-        self.1.checked(line)
-    }
-
-    fn settled(&mut self, slot: Slot, settlement: &Settlement) -> io::Result<()> {
-        self.0.settled(slot, settlement)?;
-        self.1.settled(slot, settlement)
-    }
-
-    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()> {
-        self.0.acted(at, act)?;
-        self.1.acted(at, act)
-    }
-
-    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
-        self.0.refused(number, slot, error)?;
-        self.1.refused(number, slot, error)
-    }
-
-    fn waiting(&self) -> usize {
-        self.0.waiting().max(self.1.waiting())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.0.finish()?;
-        self.1.finish()
-    }
-}
-
-/// A line's place among the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(pub u64);
-
-/// A check with its decision.
-pub struct Checked<'r, 't> {
-    /// When it was asked.
-    pub at: &'r At<'t>,
-    /// What was asked.
-    pub event: &'r CheckEvent<'t>,
-    /// The answer.
-    pub decision: &'r Decision,
-    /// What came of its outcome.
-    pub settled: Settled<'r>,
-}
-
-/// What came of a check's outcome.
-pub enum Settled<'a> {
-    /// The line has none.
-    NotGiven,
-    /// The check was denied, or nothing in its gate has a use for it.
-    Ignored,
-    /// It was settled at once.
-    Done(&'a Settlement),
-    /// It is due later.
-    Waiting,
-}
-
-/// What an act came to.
-#[derive(Debug)]
-pub enum Act {
-    /// A late event.
-    Credit(Credited),
-    /// Whether the block moved the end of what stood.
-    Block(bool),
-    /// Whether a block stood.
-    Unblock(bool),
-    /// Always done.
-    Reset,
-}
 
 /// One run over one history.
 pub struct Run<'s, S> {
@@ -143,6 +56,10 @@ pub struct Ended {
     pub fine: bool,
     /// What was late.
     pub late: Late,
+    /// How often a caller was counted in a cell that others share, for want of memory.
+    pub shared: u64,
+    /// Blocks that were not started, for want of memory.
+    pub unblocked: u64,
 }
 
 /// An outcome that is due later.
@@ -208,7 +125,9 @@ impl<'s, S: Sink> Run<'s, S> {
     pub fn finish(mut self) -> anyhow::Result<Ended> {
         self.settle_until(Time::FOREVER)?;
         self.sink.finish()?;
-        Ok(Ended { fine: self.bad == 0, late: self.late })
+        let stats = self.engine.store().stats();
+        let (shared, unblocked) = (stats.shared, stats.refused_blocks);
+        Ok(Ended { fine: self.bad == 0, late: self.late, shared, unblocked })
     }
 
     fn refuse(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
@@ -227,8 +146,11 @@ impl<'s, S: Sink> Run<'s, S> {
             event.at.time = self.now;
         }
         let time = event.at.time;
-        if self.due.peek().is_some_and(|due| due.0.at <= time) {
-            self.refuse_early(&event)?;
+        let due = self.due.peek().is_some_and(|due| due.0.at <= time);
+        if due || !matches!(event.kind, Kind::Check(_)) {
+            early::refuse(self.engine, &event.kind)?;
+        }
+        if due {
             self.settle_until(time)?;
         }
         self.clock.set(time);
@@ -259,14 +181,6 @@ impl<'s, S: Sink> Run<'s, S> {
         format!(
             "`at`: {then} is before {now}, where the history already is; sort the events by time"
         )
-    }
-
-    /// A check that is refused must not make settles run: it would have moved the time.
-    fn refuse_early(&self, event: &Event<'_>) -> Result<(), Trouble> {
-        if let Kind::Check(check) = &event.kind {
-            self.engine.peek(&check.check())?;
-        }
-        Ok(())
     }
 
     fn settle_until(&mut self, time: Time) -> io::Result<()> {
@@ -336,13 +250,7 @@ impl<'s, S: Sink> Run<'s, S> {
     }
 
     fn block(&self, block: &BlockEvent<'_>) -> Result<bool, Trouble> {
-        let blocked = self.engine.block(&BlockOrder {
-            namespace: DEFAULT_NAMESPACE,
-            policy: &block.target.policy,
-            subject: block.target.subject(),
-            span: block.span,
-            reason: block.reason.as_deref(),
-        })?;
+        let blocked = self.engine.block(&block.order())?;
         Ok(blocked.iter().any(|key| key.changed))
     }
 

@@ -7,11 +7,12 @@ use std::sync::mpsc::Receiver;
 use std::thread::ScopedJoinHandle;
 
 use anyhow::{Result, anyhow};
-use catraca::{Catalog, Engine, ManualClock};
+use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
 
 use super::super::secret::secret;
 use super::log::Reader;
-use super::run::{Ended, Run, Sink};
+use super::run::{Ended, Run};
+use super::sink::Sink;
 use super::source::Batch;
 use super::summary::{Heard, Summary};
 
@@ -26,9 +27,10 @@ pub struct Stage {
 
 impl Stage {
     /// A stage for a catalog; a silent one tells nothing beside its decisions, and has no summary.
-    pub fn new(catalog: Catalog, silent: bool) -> Self {
+    pub fn new(catalog: Catalog, memory: MemoryOptions, silent: bool) -> Self {
         let clock = ManualClock::default();
-        let mut builder = Engine::builder(catalog).secret(secret()).clock(clock.clone());
+        let builder = Engine::builder(catalog).memory(memory);
+        let mut builder = builder.secret(secret()).clock(clock.clone());
         let heard = (!silent).then(Heard::default);
         if let Some(heard) = &heard {
             builder = builder.listener(heard.listener());

@@ -30,8 +30,8 @@ pub use subjects::{SubjectId, Subjects};
 pub use timeline::{Axis, Slot as TimeSlot, Timeline};
 
 use super::event::{At, CheckEvent};
-use super::run::{Act, Checked, Settled, Sink, Slot};
-use crate::render::plain;
+use super::sink::{Act, Checked, Settled, Sink, Slot};
+use crate::render::{plain, tell};
 
 /// Bad lines shown one by one; the rest are counted.
 const BAD_SHOWN: u64 = 20;
@@ -235,7 +235,7 @@ impl Sink for Summary {
             self.verdicts.iter_mut().for_each(|all| all.push(Verdict::None));
         }
         if self.tells_bad && self.totals.bad <= BAD_SHOWN {
-            eprintln!("line {number}: {}", plain(error));
+            tell(format_args!("line {number}: {}", plain(error)));
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Sink for Summary {
         self.place_blocks();
         let more = self.totals.bad.saturating_sub(BAD_SHOWN);
         if self.tells_bad && more > 0 {
-            eprintln!("and {} more bad lines", crate::render::count(more));
+            tell(format_args!("and {} more bad lines", crate::render::count(more)));
         }
         Ok(())
     }

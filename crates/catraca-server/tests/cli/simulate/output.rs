@@ -118,3 +118,21 @@ fn private_values_appear_nowhere() {
     let human = room.run_with(&["simulate", "-c", "catalog.toml", "-"], input.as_bytes());
     assert!(human.out.contains("payer=~") && !human.out.contains("11144477735"), "{}", human.out);
 }
+
+/// Callers that share a cell are not decided as each would be, so whoever reads figures is told.
+#[test]
+fn a_run_that_outgrew_its_memory_says_that_its_figures_are_not_exact() {
+    let room = Room::with("catalog.toml", LOGIN);
+    let caller =
+        |n: u32| login(0).replace("198.51.100.7", &format!("10.1.{}.{}", n / 250, n % 250));
+    let lines: String = (0..20_000).map(|n| caller(n) + "\n").collect();
+    room.write("events.jsonl", lines);
+    let args = ["simulate", "-c", "catalog.toml", "events.jsonl", "-o", "json"];
+    let ran = room.run(&[&args[..], &["--memory", "1"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.starts_with("note: the figures are not exact: more keys"), "{}", ran.err);
+    assert!(ran.err.trim_end().ends_with("give more with --memory"), "{}", ran.err);
+    let ran = room.run(&args);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.json().iter().all(|one| one["remaining"] == 2 && one["degraded"] == false));
+}

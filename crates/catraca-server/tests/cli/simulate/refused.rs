@@ -100,6 +100,41 @@ fn text_that_is_no_text_and_depth_without_end_are_refused() {
     assert!(error.starts_with("`outcome.body`: recursion limit exceeded"), "{error}");
 }
 
+/// A lookup whose outcome comes a second later, then a line far ahead that must be refused.
+const LOOKUP: &str = "[policy.lookup]\nby = ['ip']\nbucket = { size = 100, refill = '1 per 1h' }\n\
+                      cost = { '404' = 20, default = 1 }\n\
+                      credit = { payment = { amount = 1, on = ['404'] } }\n";
+
+/// Only checks were looked at before what was due ran: a refused act had moved the time.
+#[test]
+fn a_refused_act_does_not_move_the_time_either() {
+    let ip = r#""subject":{"ip":"198.51.100.7"}"#;
+    let check = |at: u32, rest: &str| format!(r#"{{"at":{at},"gate":"lookup",{ip}{rest}}}"#);
+    let first = check(0, r#","ref":"E1","outcome":{"status":404},"after_ms":1000"#);
+    let reason = "r".repeat(1_001);
+    for (act, why) in [
+        (r#""reset":{"policy":"lokup","subject":{}}"#.to_owned(), "no policy is called `lokup`"),
+        (r#""unblock":{"policy":"lookup","subject":{}}"#.to_owned(), "policy `lookup` counts by"),
+        (format!(r#""block":{{"policy":"lookup",{ip},"for":"0s"}}"#), "a block needs a length"),
+        (
+            format!(r#""block":{{"policy":"lookup",{ip},"for":"1s","reason":"{reason}"}}"#),
+            "the reason has 1001 characters",
+        ),
+        (
+            r#""credit":{"ref":"E1","event":"payment","subject":{"ip":"x"}}"#.to_owned(),
+            "attribute `ip`",
+        ),
+    ] {
+        let bad = format!(r#"{{"at":9000,{act}}}"#);
+        let ran = replay(LOOKUP, &[&first, &bad, &check(10, ""), &check(2_000, "")]);
+        assert_eq!(ran.code, Some(2), "{bad}");
+        let all = ran.json();
+        assert!(all[1]["error"].as_str().unwrap().starts_with(why), "{}", all[1]);
+        let left = [&all[0], &all[2], &all[3]].map(|one| one["remaining"].as_i64().unwrap());
+        assert_eq!(left, [99, 98, 78], "{bad}: the outcome came when it was due");
+    }
+}
+
 /// The wrong line is refused before anything that is due at its instant runs.
 #[test]
 fn a_refused_line_does_not_move_the_time() {

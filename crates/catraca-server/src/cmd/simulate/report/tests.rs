@@ -1,5 +1,6 @@
 //! A page is complete, hostile texts stay texts, and figures are those of the run.
 
+use catraca::MemoryOptions;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
@@ -36,13 +37,15 @@ fn args(events: &std::path::Path) -> Simulate {
         gate: None,
         compare: None,
         secret_file: None,
+        memory: 256,
         report: None,
         output: Output::Human,
     }
 }
 
 fn picture(catalog: &str, who: &str) -> Picture {
-    let stage = Stage::new(catraca::Catalog::parse(catalog).unwrap(), false);
+    let stage =
+        Stage::new(catraca::Catalog::parse(catalog).unwrap(), MemoryOptions::default(), false);
     let name = format!("report-{}-{:?}", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, lines(who)).unwrap();
@@ -132,7 +135,8 @@ fn a_comparison_shows_both_sides_and_whom_it_moves() {
 
 #[test]
 fn a_history_without_events_has_a_page_too() {
-    let stage = Stage::new(catraca::Catalog::parse(CATALOG).unwrap(), false);
+    let stage =
+        Stage::new(catraca::Catalog::parse(CATALOG).unwrap(), MemoryOptions::default(), false);
     let page = page(&labels(""), &stage.summary().picture());
     assert_well_formed(&page);
     assert!(page.contains("Nobody is denied."));
