@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use catraca::{Catalog, LoadError};
 
-use crate::render::{Paint, counted, diagnostic};
+use crate::render::{Paint, counted, diagnostic, tell};
 
 /// A catalog that can be used. What is wrong with it goes to standard error.
 fn catalog(path: &Path) -> Result<Catalog> {
@@ -22,13 +22,13 @@ fn catalog(path: &Path) -> Result<Catalog> {
         Ok(reading) => {
             if !reading.warnings.is_empty() {
                 let warnings = counted(reading.warnings.len(), "warning", "warnings");
-                eprintln!("{shown}: {warnings}; see `catraca lint {shown}`");
+                tell(format_args!("{shown}: {warnings}; see `catraca lint {shown}`"));
             }
             Ok(reading.catalog)
         }
         Err(LoadError::Wrong(found)) => {
             for one in &found.all {
-                eprintln!("{}\n", diagnostic::render(one, Paint::for_stderr()));
+                tell(format_args!("{}\n", diagnostic::render(one, Paint::for_stderr())));
             }
             bail!("{shown} has {}", counted(found.errors().count(), "error", "errors"))
         }

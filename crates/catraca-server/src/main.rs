@@ -15,6 +15,7 @@ use clap::Parser;
 
 use args::{Args, Serve, Verb};
 use exit::Exit;
+use render::tell;
 
 /// Answers are many small pieces, made and dropped on the same thread.
 #[global_allocator]
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
         // A replay ends with its reader: what would follow may be endless.
         Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
-            eprintln!("catraca: {error:#}");
+            tell(format_args!("catraca: {error:#}"));
             Exit::Wrong.into()
         }
     }

@@ -6,7 +6,7 @@ pub mod diagnostic;
 mod outlet;
 
 use std::fmt;
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
@@ -37,7 +37,7 @@ impl Paint {
 
     /// As standard error wants it.
     pub fn for_stderr() -> Self {
-        Self { colour: std::io::stderr().is_terminal() && is_wanted() }
+        Self { colour: stderr().is_terminal() && is_wanted() }
     }
 
     /// Whether there is colour.
@@ -82,6 +82,12 @@ impl fmt::Display for Painted<'_> {
 /// Any text but an empty one asks for no colour.
 fn is_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// A line on standard error. Nobody may read it, and a server must not end for that, so unlike
+/// `eprintln!` it never panics.
+pub fn tell(line: fmt::Arguments<'_>) {
+    let _ = stderr().lock().write_fmt(format_args!("{line}\n"));
 }
 
 /// A table with these heads; numbers go right from the given column on, up to the next text.

@@ -25,6 +25,7 @@ use super::catalog;
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::http::{Front, Guard, Settings, bind};
+use crate::render::tell;
 
 /// What is served without a catalog.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
@@ -90,7 +91,7 @@ async fn serve(
     // Nobody may be listening, and the server is not less useful for it.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     let answered = server.serve(async || signals.next().await).await;
-    eprintln!("stopped: {answered}");
+    tell(format_args!("stopped: {answered}"));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use catraca_testkit::scenario::{Played, Report, ScenarioError, Suite, load};
 
 use crate::args::Test;
 use crate::exit::Exit;
-use crate::render::{Outlet, Paint, count, counted, diagnostic};
+use crate::render::{Outlet, Paint, count, counted, diagnostic, tell};
 
 /// How many scenarios went which way, and how many files could not be run.
 #[derive(Default)]
@@ -44,13 +44,13 @@ fn play(file: &Path) -> Option<Report> {
         }
         Err(ScenarioError::Wrong(found)) => {
             for one in &found.all {
-                eprintln!("{}\n", diagnostic::render(one, Paint::for_stderr()));
+                tell(format_args!("{}\n", diagnostic::render(one, Paint::for_stderr())));
             }
-            eprintln!("{}: not run", file.display());
+            tell(format_args!("{}: not run", file.display()));
             None
         }
         Err(other) => {
-            eprintln!("{other}");
+            tell(format_args!("{other}"));
             None
         }
     }
@@ -65,7 +65,7 @@ fn mention(suite: &Suite) {
     }
     for (file, number) in by_file {
         let warnings = counted(number, "warning", "warnings");
-        eprintln!("{file}: {warnings}; see `catraca lint {file}`");
+        tell(format_args!("{file}: {warnings}; see `catraca lint {file}`"));
     }
 }
 

@@ -17,6 +17,7 @@ use catraca::{Catalog, Engine};
 use super::keep::Places;
 use super::secret;
 use crate::http::Feed;
+use crate::render::tell;
 
 /// How often what is over its time is deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
@@ -77,10 +78,10 @@ impl Kept {
             resumed.facts
         );
         if resumed.blocks_left_out + resumed.facts_left_out > 0 {
-            eprintln!(
+            tell(format_args!(
                 "catraca: no room for {} blocks and no place for {} facts of the records",
                 resumed.blocks_left_out, resumed.facts_left_out
-            );
+            ));
         }
         let engine = Arc::new(engine);
         let upkeep = Upkeep::start(&engine, &records, places)?;
@@ -136,8 +137,10 @@ impl Tending {
             trouble = trouble.or_else(|| purged.err().map(|error| error.to_string()));
         }
         match &trouble {
-            Some(trouble) if !self.failed => eprintln!("catraca: {trouble}; it is tried again"),
-            None if self.failed => eprintln!("catraca: snapshots are written again"),
+            Some(trouble) if !self.failed => {
+                tell(format_args!("catraca: {trouble}; it is tried again"))
+            }
+            None if self.failed => tell(format_args!("catraca: snapshots are written again")),
             _ => {}
         }
         self.failed = trouble.is_some();
