@@ -165,7 +165,9 @@ impl Builder {
         Ok((self.over(store), restored))
     }
 
-    fn over(self, store: Memory) -> Engine {
+    /// The engine over a store of your own, such as a [`Memory`] that was restored. A store that
+    /// reads a clock should have the one given to this builder.
+    pub fn over<S: Store>(self, store: S) -> Engine<S> {
         let secret = self.secret.unwrap_or_else(|| Secret::from_bytes(random()));
         let process: [u8; 8] = random();
         Engine {
