@@ -5,6 +5,8 @@
 
 use thiserror::Error;
 
+use crate::request::REASON_MAX;
+
 /// What is wrong with a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -92,7 +94,7 @@ pub enum Refusal {
     #[error("policy `{0}` is not a bucket")]
     NotABucket(String),
     /// A reason is longer than anybody would read.
-    #[error("the reason has {0} characters and takes at most {max}", max = crate::request::REASON_MAX)]
+    #[error("the reason has {0} characters and takes at most {max}", max = REASON_MAX)]
     LongReason(usize),
     /// A length of time that makes no sense here.
     #[error("a block needs a length above zero")]

@@ -18,7 +18,8 @@ pub fn outcome(dice: &mut Dice) -> Outcome {
         status: dice.maybe(93, status),
         reject_id: dice.maybe(35, |dice| dice.pick(&REJECTS)),
         cost: dice.maybe(50, |dice| dice.pick(&[0, 1, 2, 3, 5, 8, 20])),
-        retry_after: dice.maybe(30, |dice| dice.pick(&[1, 2, 7])),
+        // The last is longer than any upstream may block for.
+        retry_after: dice.maybe(30, |dice| dice.pick(&[1, 2, 7, 1, 2, 7, 100_000])),
     }
 }
 
