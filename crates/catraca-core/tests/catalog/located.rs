@@ -99,6 +99,15 @@ fn warnings_do_not_refuse() {
     assert!(warnings[0].to_string().starts_with("catalog.toml:4:1: warning[block-below-window]: "));
 }
 
+/// covers: 000-16
+#[test]
+fn a_ban_must_say_how_long() {
+    let found = said("[policy.pay]\nby = []\nban = [ { when = \"body.reject_id == 5\" } ]\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].code, found[0].line), ("missing-field", 3));
+    assert!(found[0].message.contains("`for`"), "{}", found[0]);
+}
+
 #[test]
 fn one_mistake_is_said_once() {
     for (text, wanted) in [

@@ -71,6 +71,7 @@ fn a_debt_and_a_ban_that_were_answered_durable_survive_a_kill() {
     }
 }
 
+/// covers: 002-19
 #[test]
 fn a_server_that_is_told_to_stop_forgets_no_counter() {
     let file = file(&format!("{CATALOG}[store]\nsnapshot_interval = '1h'\n"));

@@ -14,6 +14,7 @@ mod first;
 mod kept;
 mod keys;
 mod matrix;
+mod presets;
 mod refused;
 #[path = "../../src/http/roles.rs"]
 #[allow(dead_code, reason = "the table of the server itself, of which tests need a part")]

@@ -37,7 +37,7 @@ fn served(keys: &[(Role, bool, Key)]) -> Served {
     Served::with(&format!("{POLICY}{tables}"))
 }
 
-/// covers: B-59
+/// covers: B-59, X-25
 #[test]
 fn every_call_refuses_everybody_whom_the_table_does_not_name() {
     let keys = keys();

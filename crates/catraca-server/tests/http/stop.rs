@@ -27,6 +27,7 @@ fn await_shut(address: &str) {
     }
 }
 
+/// covers: 002-19
 #[test]
 fn an_answer_in_flight_is_finished_after_either_signal() {
     for signal in ["TERM", "INT"] {

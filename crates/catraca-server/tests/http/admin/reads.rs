@@ -4,6 +4,7 @@ use super::{CATALOG, CUSTOMER, call, customer, done, durable, reason};
 use crate::served::Served;
 use crate::talk::head;
 
+/// covers: 004-11
 #[test]
 fn totals_add_up_and_name_who_is_blocked_most() {
     let served = Served::with(CATALOG);

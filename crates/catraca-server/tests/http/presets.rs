@@ -1,0 +1,53 @@
+//! The presets behind a proxy: each path meets its own limit, and a denial is what its source says.
+
+use crate::served::Served;
+use crate::talk::Answer;
+
+const PROXIES: &str = "[network]\ntrusted_proxies = ['127.0.0.0/8']\n";
+
+fn ask(served: &Served, request: (&str, &str), more: &[(&str, &str)]) -> Answer {
+    let described = [("X-Forwarded-Method", request.0), ("X-Forwarded-Uri", request.1)];
+    served.ask("GET /v1/authorize", &[&described[..], more].concat())
+}
+
+/// covers: 004-17, 004-18
+#[test]
+fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
+    let preset = include_str!("../../../../presets/booking/catalog.toml");
+    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    for (path, policy) in [
+        ("/api/appointments/7", "\"appointments_client\""),
+        ("/api/appointments/7/notes?all", "\"appointments_client\""),
+        ("/api/services/3", "\"public\""),
+        ("/api/employees/3/hours", "\"public\""),
+        ("/about", "\"global\""),
+    ] {
+        let caller =
+            [("X-Forwarded-For", "198.51.100.7"), ("X-Tenant-Id", "t1"), ("X-Shop-Slug", "cuts")];
+        let answer = ask(&served, ("GET", path), &caller);
+        assert_eq!(answer.status, 204, "{path}: {answer:?}");
+        assert!(answer.header("ratelimit").unwrap().starts_with(policy), "{path}: {answer:?}");
+    }
+}
+
+/// covers: 000-39
+#[test]
+fn a_banned_customer_is_told_429_and_for_how_long() {
+    let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
+    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    let submit =
+        |more: &[(&str, &str)]| ask(&served, ("POST", "/CheckoutServices-SubmitPayment"), more);
+    let ana = [("X-Customer-No", "00012345"), ("X-Session-Id", "s1")];
+    assert_eq!(submit(&ana).status, 204);
+    let check = r#"{"gate":"submit_payment","subject":{"customer":"00012345","session":"s1"}}"#;
+    let checked = served.json("/v1/check", check).1;
+    let ticket = checked["ticket"].as_str().unwrap();
+    let outcome = r#"{"status":200,"body":{"reject_id":5}}"#;
+    let settle = format!(r#"{{"ticket":"{ticket}","outcome":{outcome}}}"#);
+    assert_eq!(served.json("/v1/settle", &settle).0, 200);
+    let denied = submit(&ana);
+    assert_eq!(denied.status, 429, "{denied:?}");
+    assert!(matches!(denied.header("retry-after"), Some("600" | "599")), "{denied:?}");
+    assert_eq!(submit(&[("X-Session-Id", "s1")]).status, 429, "logged out, in the same browser");
+    assert_eq!(submit(&[("X-Session-Id", "s2")]).status, 204, "somebody else");
+}
