@@ -212,7 +212,7 @@ pub struct Explain {
     /// What is known of the caller
     #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
     pub subject: Vec<(String, String)>,
-    /// Show pseudonyms under this secret, 64 hexadecimal digits; random without it
+    /// Make pseudonyms with this secret, 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// The units the request asks for
@@ -281,10 +281,10 @@ pub struct Simulate {
     /// Another catalog: what would change?
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
-    /// Show pseudonyms under this secret, 64 hexadecimal digits; random without it
+    /// Make pseudonyms with this secret, 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// MiB for counters; blocks, references and settled marks get a quarter of it each
+    /// MiB of memory for counters
     #[arg(
         long,
         value_name = "MIB",

@@ -89,7 +89,7 @@ fn a_warning_fails_only_when_strict() {
     assert_eq!(ran.code, Some(0));
     assert!(ran.out.contains("warning["), "{}", ran.out);
     assert!(ran.out.contains("--> shop.toml:5:"), "{}", ran.out);
-    assert!(ran.out.trim_end().ends_with(", 1 warning"), "{}", ran.out);
+    assert!(ran.out.contains(", 1 warning\n"), "{}", ran.out);
     assert_eq!(room.run(&["lint", "--strict", "shop.toml"]).code, Some(1));
 }
 
