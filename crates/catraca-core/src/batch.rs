@@ -95,6 +95,8 @@ pub struct CheckRow {
 pub struct Remember {
     /// The reference's key.
     pub key: Key,
+    /// The check that owns it: its settled-marker's key, which no other check has.
+    pub owner: Key,
     /// The unsealed ticket, without its instants.
     pub ticket: Box<[u8]>,
     /// How long it is remembered.
@@ -183,10 +185,10 @@ pub struct Settle {
 pub struct Told {
     /// The reference's key.
     pub key: Key,
+    /// The check: another check's reference of the same name has another owner.
+    pub owner: Key,
     /// The status it was settled with.
     pub status: Option<u16>,
-    /// The instants of the check: another check's reference of the same name has others.
-    pub instants: Vec<Option<Time>>,
 }
 
 /// One row to settle.

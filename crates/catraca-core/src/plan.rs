@@ -219,6 +219,7 @@ fn remember(
     check.reference.map(|reference| {
         Box::new(batch::Remember {
             key: scope.reference(reference),
+            owner: scope.mark(body.id),
             ticket: body.to_bytes().into_boxed_slice(),
             span: spans.fold(Span::ZERO, Span::max),
         })

@@ -39,17 +39,10 @@ pub fn settle(
     storms: impl Fn(PolicyId) -> bool,
 ) -> Result<SettlePlan, Refusal> {
     outcome.cost.map_or(Ok(()), cost_in_bounds)?;
-    let told = |key| {
-        let (status, instants) = (outcome.status, ticket.instants.clone());
-        Box::new(Told { key, status, instants })
-    };
+    let mark = scope.mark(ticket.body.id);
+    let told = |key| Box::new(Told { key, owner: mark, status: outcome.status });
     let reference = ticket.body.reference.map(told);
-    let batch = batch::Settle {
-        mark: scope.mark(ticket.body.id),
-        expires: ticket.expires,
-        rows: Vec::new(),
-        reference,
-    };
+    let batch = batch::Settle { mark, expires: ticket.expires, rows: Vec::new(), reference };
     let mut plan = SettlePlan { batch, rows: Vec::new(), failed: 0 };
     for (place, row) in ticket.body.rows.iter().enumerate() {
         let at = ticket.instants.get(place).copied().flatten();

@@ -111,6 +111,7 @@ const CASES: &[(&str, Trial)] = cases! {
     references:
         the_first_admitted_check_owns_a_reference,
         a_reference_knows_its_charged_rows_and_its_outcome,
+        a_reference_hears_only_of_its_own_check,
         a_reference_is_forgotten_on_time,
         a_credit_counts_once_per_event,
         a_credit_is_capped_and_lifts_no_block,

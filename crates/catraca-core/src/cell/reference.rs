@@ -3,6 +3,7 @@
 //! Must not be an idempotency key for checks: only the first admitted check owns it.
 
 use super::Cell;
+use crate::digest::Key;
 use crate::time::Time;
 
 /// What is remembered of the check that owns a reference.
@@ -10,6 +11,8 @@ use crate::time::Time;
 pub struct Reference {
     /// When it is forgotten.
     pub expires: Time,
+    /// The check that owns it.
+    pub owner: Key,
     /// The instant of each row of the check; absent for a row that was not charged.
     pub instants: Vec<Option<Time>>,
     /// The unsealed ticket, without its instants.

@@ -9,6 +9,7 @@ use super::{Codec, CodecError, Fields, Kind};
 use crate::batch::RowSettled;
 use crate::cell::block::{Note, Origin};
 use crate::cell::{Block, Mark, Reference};
+use crate::digest::Key;
 use crate::time::Time;
 
 impl Codec for Block {
@@ -106,6 +107,7 @@ impl Codec for Reference {
 impl Fields for Reference {
     fn write(&self, to: &mut Writer<'_>) {
         to.time(self.expires);
+        to.bytes(&self.owner.to_bytes());
         to.count(self.instants.len());
         self.instants.iter().for_each(|instant| write_instant(*instant, to));
         to.bytes(&self.ticket);
@@ -116,6 +118,7 @@ impl Fields for Reference {
 
     fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
         let expires = from.time("expires")?;
+        let owner = read_key(from)?;
         let mut instants = Vec::new();
         for _ in 0..from.count()? {
             instants.push(read_instant(from)?);
@@ -126,8 +129,13 @@ impl Fields for Reference {
         for _ in 0..from.count()? {
             credited.push(from.text("credited")?.into());
         }
-        Ok(Self { expires, instants, ticket, settled, credited })
+        Ok(Self { expires, owner, instants, ticket, settled, credited })
     }
+}
+
+fn read_key(from: &mut Reader<'_>) -> Result<Key, CodecError> {
+    let bytes = from.bytes()?.try_into().map_err(|_| CodecError::Range { field: "owner" })?;
+    Ok(Key::from_bytes(bytes))
 }
 
 /// One more than the number, so that zero can say that there is none.

@@ -13,6 +13,7 @@ use crate::cell::block::{Note, Origin};
 use crate::cell::log::Track;
 use crate::cell::watch::SLICES;
 use crate::cell::{Block, Bucket, Fixed, Leases, Log, Mark, Reference, Watch};
+use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::time::{Span, Time};
 
@@ -162,9 +163,11 @@ fn reference() -> impl Strategy<Value = Reference> {
     let ticket = vec(any::<u8>(), 0..200);
     let events = vec(any::<String>().prop_map(Into::into), 0..4);
     let instants = vec(option::of(time()), 0..5);
-    (time(), instants, ticket, option::of(any::<u16>()), events).prop_map(
-        |(expires, instants, ticket, settled, credited)| Reference {
+    let owner = any::<[u8; 16]>().prop_map(Key::from_bytes);
+    (time(), owner, instants, ticket, option::of(any::<u16>()), events).prop_map(
+        |(expires, owner, instants, ticket, settled, credited)| Reference {
             expires,
+            owner,
             instants,
             ticket: ticket.into(),
             settled,

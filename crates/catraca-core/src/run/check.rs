@@ -145,6 +145,7 @@ fn keep<C: Pool<Reference>>(what: &Remember, rows: &[RowReply], cells: &mut C, n
     }
     let reference = Reference {
         expires: now.after(what.span),
+        owner: what.owner,
         instants: rows.iter().map(instant_of_charge).collect(),
         ticket: what.ticket.clone(),
         settled: None,

@@ -40,7 +40,7 @@ pub fn run<C: Cells>(settle: &Settle, cells: &mut C, now: Time) -> SettleReply {
 fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time) {
     if let Some(told) = &settle.reference
         && let Some(reference) = cells.get(told.key, now)
-        && reference.instants == told.instants
+        && reference.owner == told.owner
     {
         reference.settled = Some(told.status.unwrap_or(0));
     }

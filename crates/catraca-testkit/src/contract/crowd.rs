@@ -136,7 +136,12 @@ pub(super) fn a_crowd_settles_once(desk: &Desk) -> Proof {
 
 pub(super) fn a_crowd_credits_once(desk: &Desk) -> Proof {
     let ten = row(1, bucket(100, 1, 3_600 * S));
-    let remember = Remember { key: key(200), ticket: Box::new([1]), span: Span::from_secs(60) };
+    let remember = Remember {
+        key: key(200),
+        owner: key(100),
+        ticket: Box::new([1]),
+        span: Span::from_secs(60),
+    };
     let rows = [asking(50, &ten)].into_iter().collect();
     desk.ask(Check { rows, remember: Some(Box::new(remember)), ..Check::default() }, 0)?;
     let given = CreditRow { key: ten.key, terms: terms(100, 1, 3_600 * S), amount: 2 };

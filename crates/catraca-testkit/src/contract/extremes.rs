@@ -76,7 +76,7 @@ pub(super) fn the_longest_times_do_not_wrap(desk: &Desk) -> Proof {
 pub(super) fn absurd_views_and_credits_are_clamped(desk: &Desk) -> Proof {
     let ten = row(1, bucket(10, 1, S));
     let ticket: Box<[u8]> = Box::new([]);
-    let remember = Remember { key: key(200), ticket, span: Span::from_secs(10) };
+    let remember = Remember { key: key(200), owner: key(100), ticket, span: Span::from_secs(10) };
     let rows = [asking(10, &ten)].into_iter().collect();
     desk.ask(Check { rows, remember: Some(Box::new(remember)), ..Check::default() }, 0)?;
     let given = CreditRow { key: ten.key, terms: terms(10, 1, S), amount: COST_MAX };

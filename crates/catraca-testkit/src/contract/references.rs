@@ -7,14 +7,21 @@ use catraca_core::batch::{
     Settle, Told, Verdict,
 };
 use catraca_core::cell::block::Origin;
+use catraca_core::digest::Key;
 use catraca_core::time::Span;
 
 use super::desk::*;
 
+/// The check whose ticket this is.
+fn owner(ticket: u8) -> Key {
+    key(150 + ticket)
+}
+
 /// Checks some rows and remembers them for ten seconds.
 fn remembering(desk: &Desk, rows: &[CheckRow], ticket: u8, at: i64) -> Result<CheckReply, String> {
     let span = Span::from_secs(10);
-    let remember = Remember { key: key(200), ticket: Box::new([ticket; 3]), span };
+    let remember =
+        Remember { key: key(200), owner: owner(ticket), ticket: Box::new([ticket; 3]), span };
     let rows = rows.iter().cloned().collect();
     desk.ask(Check { rows, remember: Some(Box::new(remember)), ..Check::default() }, at)
 }
@@ -43,10 +50,29 @@ pub(super) fn a_reference_knows_its_charged_rows_and_its_outcome(desk: &Desk) ->
     for (mark, status, kept) in [(100, Some(404), 404), (101, None, 0)] {
         let (mark, expires) = (key(mark), instant(60 * S));
         let rows = vec![paid(&real, S, 1)];
-        let told = Told { key: key(200), status, instants: vec![None, Some(instant(S))] };
+        let told = Told { key: key(200), owner: owner(1), status };
         desk.settle(Settle { mark, expires, rows, reference: Some(Box::new(told)) }, S)?;
         let known = desk.recall(key(200), S)?.ok_or("a settled check is unknown")?;
         same("settled with", known.settled, Some(kept))?;
+    }
+    Ok(())
+}
+
+pub(super) fn a_reference_hears_only_of_its_own_check(desk: &Desk) -> Proof {
+    let shadow = CheckRow { shadow: true, ..row(1, window(1, 600 * S)) };
+    desk.one(&shadow, 0)?;
+    for ticket in [1, 2] {
+        let at = i64::from(ticket) * 20 * S;
+        same("taken", remembering(desk, from_ref(&shadow), ticket, at)?.remembered, true)?;
+    }
+    // Neither check was charged, so nothing but its owner tells one from the other.
+    for (ticket, settled) in [(1, None), (2, Some(200))] {
+        let told = Told { key: key(200), owner: owner(ticket), status: Some(200) };
+        let (mark, expires) = (owner(ticket), instant(600 * S));
+        let reference = Some(Box::new(told));
+        desk.settle(Settle { mark, expires, rows: Vec::new(), reference }, 41 * S)?;
+        let known = desk.recall(key(200), 41 * S)?.ok_or("a remembered check is unknown")?;
+        same("settled with", known.settled, settled)?;
     }
     Ok(())
 }

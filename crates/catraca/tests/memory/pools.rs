@@ -80,8 +80,12 @@ fn counters_never_take_the_bytes_of_blocks() {
 }
 
 fn remember(memory: &Memory, number: u64, size: usize) -> bool {
-    let remember =
-        Remember { key: key(OTHERS + number), ticket: vec![1; size].into(), span: 24.hours() };
+    let remember = Remember {
+        key: key(OTHERS + number),
+        owner: key(number),
+        ticket: vec![1; size].into(),
+        span: 24.hours(),
+    };
     let rows: SmallVec<[CheckRow; 1]> = [row(key(0), Limit::Unlimited)].into_iter().collect();
     let batch = Check { rows, remember: Some(Box::new(remember)), ..Check::default() };
     checked(memory, &Batch::Check(batch)).remembered

@@ -72,7 +72,8 @@ impl Story {
 
     fn remember(&mut self) -> Remember {
         let ticket = vec![7; self.dice.roll(40) as usize].into();
-        Remember { key: self.reference(), ticket, span: self.span(20_000) }
+        let owner = key(MARKS + self.dice.roll(3));
+        Remember { key: self.reference(), owner, ticket, span: self.span(20_000) }
     }
 
     fn settle(&mut self) -> Batch {
@@ -86,7 +87,8 @@ impl Story {
     }
 
     fn told(&mut self) -> Box<Told> {
-        Box::new(Told { key: self.reference(), status: Some(200), instants: vec![Some(self.now)] })
+        let owner = key(MARKS + self.dice.roll(3));
+        Box::new(Told { key: self.reference(), owner, status: Some(200) })
     }
 
     fn settle_row(&mut self, key: Key) -> SettleRow {
