@@ -75,10 +75,13 @@ A program asks, acts, and tells what came of it:
   POST /v1/settle     {"ticket":"...","outcome":{"status":404}}
   POST /v1/credit     {"ref":"E1","event":"payment","subject":{...}}
   POST /v1/buckets    {"subject":{...}}: what every bucket holds; /v1/buckets/POLICY for one
-A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /healthz says ok.
+A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /healthz says ok,
+GET /readyz which catalog is in force and what is wrong, GET /metrics what happened so far.
 
-[server] in the catalog: listen, hosts, client_address, x_ratelimit, connections_max, head_timeout,
-body_timeout, answer_timeout, idle_timeout. SIGTERM and Ctrl-C finish what is being answered.
+[server] in the catalog: listen, hosts, log, client_address, x_ratelimit, connections_max,
+head_timeout, body_timeout, answer_timeout, idle_timeout, stop_delay. A catalog that is edited is
+put in force at once, if it is right; so does SIGHUP. SIGTERM and Ctrl-C finish what is being
+answered.
 Beside the catalog it keeps catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot;
 [records] url, [auth] secret_file and [store] snapshot name other places, [records] url = "none"
 keeps nothing, and so does the demo. Without keys to tell callers apart (`catraca keygen`) only a
@@ -105,7 +108,7 @@ Examples:
 
 read looks at states, check also decides and settles, admin may do everything. The key is printed
 once; the catalog keeps its hash in [[auth.key]]. As soon as there is one key, every call but
-/healthz needs one, and any address may be listened on.";
+/healthz and /readyz needs one, and any address may be listened on.";
 
 /// A new random key, and the [[auth.key]] to paste into the catalog.
 #[derive(Debug, clap::Args)]

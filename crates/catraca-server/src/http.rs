@@ -15,9 +15,11 @@ mod desk;
 mod feed;
 mod fields;
 mod listen;
+mod live;
 mod operator;
 mod problem;
 mod quick;
+mod ready;
 mod respond;
 mod roles;
 mod router;
@@ -31,13 +33,19 @@ mod wire;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use catraca::Engine;
 use catraca::records::Records;
 
+use crate::observe::Observer;
+use crate::reload::Reloader;
+
 pub use auth::{Guard, hash, plain_name};
 pub use feed::Feed;
-pub use listen::bind;
+pub use listen::{Listening, bind};
+pub use live::Live;
 pub use settings::Settings;
+pub use tally::Times;
 
 /// What every request is answered with.
 #[derive(Clone)]
@@ -48,8 +56,10 @@ pub struct Front {
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.
     pub feed: Arc<Feed>,
-    /// How connections, addresses and headers are treated.
-    pub settings: Arc<Settings>,
-    /// Lets requests in.
-    pub guard: Arc<Guard>,
+    /// Lets requests in, and reads their addresses.
+    pub live: Arc<ArcSwap<Live>>,
+    /// Puts other catalogs in force.
+    pub reloader: Arc<Reloader>,
+    /// Counts and logs what happens.
+    pub observer: Arc<Observer>,
 }

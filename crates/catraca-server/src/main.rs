@@ -6,6 +6,8 @@ mod args;
 mod cmd;
 mod exit;
 mod http;
+mod observe;
+mod reload;
 mod render;
 
 use std::io::{self, ErrorKind};

@@ -9,7 +9,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::time::Time;
 
-use crate::settlement::Settlement;
+use crate::settlement::{Settled, Settlement};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -54,6 +54,8 @@ pub enum Event<'a> {
     },
     /// A ticket was settled for the first time.
     Settled(&'a Settlement),
+    /// A ticket was settled before, or too late.
+    NotSettled(Settled),
     /// A settle left a debt, or paid one back.
     Owed(Owed),
     /// A credit was asked for.
@@ -73,6 +75,15 @@ pub enum Event<'a> {
         remaining: i64,
         /// The limit.
         limit: i64,
+    },
+    /// An outcome was counted in a policy's watched ratio.
+    Watched {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+        /// Whether it counts in the share, or in the whole alone.
+        in_part: bool,
     },
     /// A policy's ban rules turned to shadow.
     Storm {

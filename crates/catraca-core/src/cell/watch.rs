@@ -55,6 +55,12 @@ impl Watch {
         })
     }
 
+    /// The same as it is at another instant.
+    pub fn totals_at(&mut self, now: Time) -> (i64, i64) {
+        self.advance(now);
+        self.totals()
+    }
+
     fn advance(&mut self, now: Time) {
         let present = (now.micros() / self.slice.micros()).max(self.newest);
         let stale = (present - self.newest).min(SLICES as i64);

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use arc_swap::ArcSwap;
 use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,7 +25,9 @@ use kept::Kept;
 use super::catalog;
 use crate::args::Serve;
 use crate::exit::Exit;
-use crate::http::{Front, Guard, Settings, bind};
+use crate::http::{Front, Live, bind};
+use crate::observe::Observer;
+use crate::reload::{Reloader, Rooms, Wish, watch};
 use crate::render::tell;
 
 /// What is served without a catalog.
@@ -32,29 +35,34 @@ const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
 
 /// Serves until the process is told to stop.
 pub fn run(args: &Serve) -> Result<Exit> {
-    let (catalog, name) = match &args.config {
+    let config = args.config.as_deref();
+    let (catalog, name) = match config {
         Some(path) => (catalog(path)?, path.display().to_string()),
         None => (demo()?, "the built-in demo".to_owned()),
     };
-    let settings = Settings::read(&catalog).with_context(|| name.clone())?;
-    let guard = Guard::read(&catalog, settings.hosts.clone()).with_context(|| name.clone())?;
-    let address = args.listen.unwrap_or(settings.listen);
-    let kept = open(catalog, args.config.as_deref()).with_context(|| name.clone())?;
+    let live = Live::read(&catalog).with_context(|| name.clone())?;
+    let at = args.listen.unwrap_or(live.settings.listen);
+    let observer = Arc::new(Observer::start(live.settings.log, &catalog)?);
+    let kept = open(catalog, config, &observer).with_context(|| name.clone())?;
     raise_descriptor_limit();
+    let front = front(&kept, live, &observer, (config, at));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(&kept, &name, address, (settings, guard)));
+    let served = runtime.block_on(serve(front, (&name, &kept.found), at));
     // A connection that did not end in time must not keep the process.
     runtime.shutdown_background();
-    kept.close()?;
-    served.map(|()| Exit::Yes)
+    let closed = kept.close();
+    observer.logs.close();
+    closed?;
+    tell(format_args!("stopped: {}", served?));
+    Ok(Exit::Yes)
 }
 
 /// A catalog of one's own is worth remembering for; the demo leaves nothing behind.
-fn open(catalog: Catalog, config: Option<&Path>) -> Result<Kept> {
-    let Some(config) = config else { return Ok(Kept::nothing(catalog)) };
+fn open(catalog: Catalog, config: Option<&Path>, observer: &Arc<Observer>) -> Result<Kept> {
+    let Some(config) = config else { return Ok(Kept::nothing(catalog, observer)) };
     match Places::read(&catalog, config.parent().unwrap_or(Path::new("")))? {
-        Some(places) => Kept::open(catalog, &places),
-        None => Ok(Kept::nothing(catalog)),
+        Some(places) => Kept::open(catalog, &places, observer),
+        None => Ok(Kept::nothing(catalog, observer)),
     }
 }
 
@@ -69,30 +77,55 @@ fn demo() -> Result<Catalog> {
     Catalog::parse(DEMO).context("the built-in demo catalog")
 }
 
-async fn serve(
+fn front(
     kept: &Kept,
-    name: &str,
-    at: SocketAddr,
-    (settings, guard): (Settings, Guard),
-) -> Result<()> {
-    // Before anything is served, so that no signal finds the usual, abrupt end.
-    let mut signals = Signals::new()?;
-    let keyed = guard.has_keys();
-    let front = Front {
+    live: Live,
+    observer: &Arc<Observer>,
+    (config, at): (Option<&Path>, SocketAddr),
+) -> Front {
+    let live = Arc::new(ArcSwap::from_pointee(live));
+    let rooms = Rooms {
+        engine: Arc::clone(&kept.engine),
+        records: kept.records.clone(),
+        live: Arc::clone(&live),
+        observer: Arc::clone(observer),
+    };
+    let reloader = Reloader::new(config.map(Path::to_owned), rooms, at.ip().is_loopback());
+    Front {
         engine: Arc::clone(&kept.engine),
         records: kept.records.clone(),
         feed: Arc::clone(&kept.feed),
-        settings: Arc::new(settings),
-        guard: Arc::new(guard),
-    };
+        live,
+        reloader: Arc::new(reloader),
+        observer: Arc::clone(observer),
+    }
+}
+
+/// Serves until it is told to stop; says what was answered.
+async fn serve(front: Front, (name, found): (&str, &str), at: SocketAddr) -> Result<String> {
+    // Before anything is served, so that no signal finds the usual, abrupt end.
+    let mut signals = Signals::new()?;
+    let hang_ups = signal(SignalKind::hangup()).context("cannot listen to signals")?;
+    let (catalog, reloader) = (front.engine.catalog(), Arc::clone(&front.reloader));
+    let keyed = front.live.load().guard.has_keys();
     let server = bind(at, front).await?;
-    let (catalog, address) = (kept.engine.catalog(), server.address()?);
-    let greeting = greeting::greeting(&catalog, name, &kept.found, (address, keyed));
+    if reloader.has_file() {
+        tokio::spawn(watch(Arc::clone(&reloader)));
+    }
+    tokio::spawn(obey(hang_ups, reloader));
+    let greeting = greeting::greeting(&catalog, name, found, (server.address()?, keyed));
     // Nobody may be listening, and the server is not less useful for it.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
-    let answered = server.serve(async || signals.next().await).await;
-    tell(format_args!("stopped: {answered}"));
-    Ok(())
+    Ok(server.serve(async || signals.next().await).await)
+}
+
+/// Reads the catalog again whenever the process is told to.
+async fn obey(mut hang_ups: Signal, reloader: Arc<Reloader>) {
+    while hang_ups.recv().await.is_some() {
+        let reloader = Arc::clone(&reloader);
+        // Why not is in the log, in `/readyz` and in the metrics.
+        let _ = tokio::task::spawn_blocking(move || reloader.now(Wish::Signal).is_ok()).await;
+    }
 }
 
 /// The two ways of asking the process to stop.

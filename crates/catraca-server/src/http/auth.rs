@@ -33,6 +33,7 @@ const ANYONE: &str = "local";
 pub struct Guard {
     keys: Keys,
     hosts: Vec<String>,
+    metrics_open: bool,
     /// Who everybody is while there are no keys, and on open calls.
     anyone: Arc<Caller>,
 }
@@ -51,15 +52,22 @@ pub struct Caller {
 impl Guard {
     /// The guard of a catalog: its keys, and the names by which operators may call this server.
     pub fn read(catalog: &catraca::Catalog, hosts: Vec<String>) -> anyhow::Result<Self> {
-        let keys = Keys::read(catalog.settings.sections.get("auth"))?;
+        let section = catalog.settings.sections.get("auth");
+        let (keys, metrics_open) = (Keys::read(section)?, keys::metrics_open(section)?);
         let name = ANYONE.to_owned();
         let anyone = Caller { name, role: Role::Admin, namespace: None, fix: Vec::new() };
-        Ok(Self { keys, hosts, anyone: Arc::new(anyone) })
+        Ok(Self { keys, hosts, metrics_open, anyone: Arc::new(anyone) })
     }
 
     /// Whether callers can be told apart.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
+    }
+
+    /// Whether whoever sent these headers may be told things: they have a key, or nobody needs one.
+    pub fn knows(&self, headers: &HeaderMap) -> bool {
+        let given = key(headers).ok().flatten();
+        self.keys.is_empty() || given.is_some_and(|given| self.keys.find(given).is_some())
     }
 
     /// Who calls, if they may; else the answer that says why not.
@@ -70,7 +78,12 @@ impl Guard {
         headers: &HeaderMap,
     ) -> Result<Arc<Caller>, Box<Answer>> {
         let found = roles::find(method.as_str(), path);
-        if let Found::Row(Row { access: Access::Open, .. }) = found {
+        let open = match found {
+            Found::Row(row) if row.access == Access::Metrics => self.metrics_open,
+            Found::Row(row) => row.access == Access::Open,
+            _ => false,
+        };
+        if open {
             return Ok(Arc::clone(&self.anyone));
         }
         let caller = self.caller(headers)?;
@@ -93,7 +106,10 @@ impl Guard {
     }
 
     fn refuse(&self, row: &Row, caller: &Caller, headers: &HeaderMap) -> Result<(), Problem> {
-        let Access::Least(least) = row.access else { return Ok(()) };
+        let least = match row.access {
+            Access::Least(least) => least,
+            Access::Open | Access::Metrics => Role::Read,
+        };
         if caller.role < least {
             return Err(forbidden(
                 "role-too-low",

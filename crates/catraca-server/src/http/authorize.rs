@@ -67,7 +67,7 @@ fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
 
 /// Who calls, by the connection and what trusted proxies say.
 pub fn caller(front: &Front, peer: IpAddr, headers: &HeaderMap) -> Client {
-    let settings = &front.settings;
+    let settings = &front.live.load().settings;
     let lines = settings.source.header().map(|name| header_lines(headers, name));
     client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
 }
@@ -104,7 +104,7 @@ fn asked(front: &Front, asking: &Asking<'_>, catalog: &Catalog) -> Result<Asked,
 /// The method and target that a trusted proxy describes.
 fn described(front: &Front, asking: &Asking<'_>) -> Result<Option<(String, String)>, Problem> {
     let peer = Address::from_ip(asking.peer);
-    if !front.settings.trusted_proxies.iter().any(|range| range.contains(&peer)) {
+    if !front.live.load().settings.trusted_proxies.iter().any(|range| range.contains(&peer)) {
         return Ok(None);
     }
     let Some(target) = single(asking.headers, &TARGETS)? else { return Ok(None) };
@@ -158,7 +158,7 @@ fn render(front: &Front, decision: &Decision) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(body)));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    fields::write(decision, front.settings.x_ratelimit, headers);
+    fields::write(decision, front.live.load().settings.x_ratelimit, headers);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if !decision.allowed {
         let kind = HeaderValue::from_static("application/problem+json");

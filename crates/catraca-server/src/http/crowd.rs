@@ -59,6 +59,16 @@ impl Crowd {
         self.ticks.load(Ordering::Relaxed)
     }
 
+    /// How long a connection is waited for.
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// How many there are, and how many there may be.
+    pub fn size(&self) -> (usize, usize) {
+        (self.present.load(Ordering::Relaxed), self.max)
+    }
+
     /// Whether another connection fits.
     pub fn has_room(&self) -> bool {
         self.present.load(Ordering::Relaxed) < self.max

@@ -10,6 +10,7 @@ mod facts;
 mod lists;
 mod policies;
 mod privacy;
+mod reload;
 mod reset;
 mod stats;
 mod whoami;
@@ -75,6 +76,7 @@ pub fn routes() -> Router<Front> {
         .route("/v1/policies/{name}", get(on(policies::one)))
         .route("/v1/policies/{name}/mode", put(on(policies::mode)))
         .route("/v1/config", get(on(policies::config)))
+        .route("/v1/config/reload", post(on(reload::reload)))
         .route("/v1/reset", post(on(reset::reset)))
         .route("/v1/buckets/reconcile", post(on(reset::reconcile)))
         .route("/v1/whoami", get(on(whoami::whoami)))
@@ -165,6 +167,9 @@ impl Call {
             Method::GET | Method::HEAD => false,
             // Its body only says why, and may be left out.
             Method::DELETE => request.body().size_hint().upper() != Some(0),
+            Method::POST if request.uri().path() == "/v1/config/reload" => {
+                request.body().size_hint().upper() != Some(0)
+            }
             _ => true,
         };
         let (head, body) = request.into_parts();

@@ -27,7 +27,10 @@ impl Default for Feed {
 impl Feed {
     /// Tells an event, if somebody listens.
     pub fn tell(&self, event: &Event<'_>) {
-        if self.0.receiver_count() == 0 {
+        // First what most events are, because the count of listeners is behind a lock.
+        if matches!(event, Event::Decided { decision, .. } if decision.allowed)
+            || self.listeners() == 0
+        {
             return;
         }
         if let Some((name, data)) = told(event) {
@@ -36,9 +39,14 @@ impl Feed {
         }
     }
 
+    /// How many listen.
+    pub fn listeners(&self) -> usize {
+        self.0.receiver_count()
+    }
+
     /// Everything from now on; none if too many listen already.
     pub fn listen(&self) -> Option<Receiver<Bytes>> {
-        (self.0.receiver_count() < LISTENERS_MAX).then(|| self.0.subscribe())
+        (self.listeners() < LISTENERS_MAX).then(|| self.0.subscribe())
     }
 }
 

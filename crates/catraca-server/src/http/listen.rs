@@ -4,11 +4,11 @@
 //! without bound: when all places are taken, who comes is told so and sent away.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -43,6 +43,39 @@ pub struct Shared {
     pub crowd: Crowd,
     /// What was answered.
     pub tally: Tally,
+    /// Whether the server was told to stop.
+    draining: AtomicBool,
+    /// How long it then goes on taking connections.
+    stop_delay: Duration,
+}
+
+/// What a scrape sees of the listener.
+pub struct Listening<'a> {
+    /// The engine and all around it.
+    pub front: &'a Front,
+    /// What was answered.
+    pub tally: &'a Tally,
+    /// How many connections there are, and how many there may be.
+    pub connections: (usize, usize),
+    /// Whether the server was told to stop.
+    pub draining: bool,
+}
+
+impl Shared {
+    /// Whether the server was told to stop.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// What a scrape sees.
+    pub fn listening(&self) -> Listening<'_> {
+        Listening {
+            front: &self.front,
+            tally: &self.tally,
+            connections: self.crowd.size(),
+            draining: self.is_draining(),
+        }
+    }
 }
 
 /// A listener that is bound and not yet serving.
@@ -53,7 +86,7 @@ pub struct Server {
 
 /// Binds an address; without keys it must be loopback.
 pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
-    if !address.ip().is_loopback() && !front.guard.has_keys() {
+    if !address.ip().is_loopback() && !front.live.load().guard.has_keys() {
         bail!(
             "{address} can be reached by others, and there are no keys to tell them apart; make \
              one with `catraca keygen`, or listen on a loopback address such as 127.0.0.1:{}",
@@ -62,8 +95,12 @@ pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
     }
     let listener = TcpListener::bind(address).await.map_err(|error| hint(error, address))?;
     let router = router::router(front.clone());
-    let crowd = Crowd::new(front.settings.connections_max, front.settings.patience);
-    let shared = Shared { front, router, crowd, tally: Tally::default() };
+    let live = front.live.load();
+    let crowd = Crowd::new(live.settings.connections_max, live.settings.patience);
+    let stop_delay = live.settings.stop_delay;
+    drop(live);
+    let (tally, draining) = (Tally::default(), AtomicBool::new(false));
+    let shared = Shared { front, router, crowd, tally, draining, stop_delay };
     Ok(Server { listener, shared: Arc::new(shared) })
 }
 
@@ -112,7 +149,9 @@ impl Server {
         let farewells = Arc::new(Semaphore::new(shed::FAREWELLS_MAX));
         loop {
             match self.listener.accept().await {
-                Ok((stream, peer)) if self.shared.crowd.has_room() => self.admit(stream, peer),
+                Ok((stream, peer)) if self.shared.crowd.has_room() => {
+                    admit(&self.shared, stream, peer);
+                }
                 Ok((stream, _)) => {
                     self.shared.tally.note_shed();
                     shed::send_away(stream, &farewells);
@@ -123,25 +162,35 @@ impl Server {
         }
     }
 
-    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
-        let visit = Arc::new(Visit::new(Arc::clone(&self.shared), peer.ip()));
-        let place = Crowd::admit(Arc::clone(&visit));
-        let served = connection(stream, visit);
-        tokio::spawn(async move {
-            served.await;
-            drop(place);
-        });
+    /// Says that it stops, and goes on for as long as whoever sends us callers needs to hear it.
+    async fn leave(self, mut told: impl AsyncFnMut()) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        let delay = self.shared.stop_delay;
+        if !delay.is_zero() {
+            tokio::select! {
+                () = self.accept() => {}
+                () = self.shared.crowd.keep() => {}
+                () = tokio::time::sleep(delay) => {}
+                () = told() => return,
+            }
+        }
+        self.shut(told).await;
     }
 
     /// Who is already in the queue is served too; then the door is shut.
-    async fn leave(self, mut told: impl AsyncFnMut()) {
-        while let Some((stream, peer)) = self.waiting().await {
-            self.admit(stream, peer);
+    async fn shut(self, mut told: impl AsyncFnMut()) {
+        let Self { listener, shared } = self;
+        let Ok(door) = listener.into_std() else { return };
+        // By asking the system itself: what it has accepted may not have been told to us yet.
+        while let Ok((stream, peer)) = door.accept() {
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                admit(&shared, stream, peer);
+            }
         }
-        let shared = self.shared;
         // First the word and then the door: who finds it shut knows that the others were told.
         shared.crowd.disperse();
-        drop(self.listener);
+        drop(door);
         tokio::select! {
             () = shared.crowd.emptied() => {}
             () = shared.crowd.keep() => {}
@@ -149,15 +198,16 @@ impl Server {
             () = told() => {}
         }
     }
+}
 
-    /// A connection that needs no waiting for.
-    async fn waiting(&self) -> Option<(TcpStream, SocketAddr)> {
-        poll_fn(|cx| match self.listener.poll_accept(cx) {
-            Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
-    }
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+    let visit = Arc::new(Visit::new(Arc::clone(shared), peer.ip()));
+    let place = Crowd::admit(Arc::clone(&visit));
+    let served = connection(stream, visit);
+    tokio::spawn(async move {
+        served.await;
+        drop(place);
+    });
 }
 
 fn connection(stream: TcpStream, visit: Arc<Visit>) -> impl Future<Output = ()> {

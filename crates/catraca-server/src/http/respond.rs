@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::http::{Method, Request, Response};
+use axum::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
 use catraca::Engine;
 use http_body_util::{Either, Full};
@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use super::auth::Caller;
+use super::problem::Answer;
 use super::visit::{Phase, Visit};
 use super::{body, check};
 
@@ -25,10 +26,9 @@ pub async fn respond(request: Request<Incoming>, visit: Arc<Visit>) -> Answered 
     let begun = Instant::now();
     visit.enter(Phase::Body);
     let is_check = request.uri().path() == "/v1/check" && request.method() == Method::POST;
-    let guard = &visit.shared.front.guard;
-    let caller = match guard.admit(request.method(), request.uri().path(), request.headers()) {
+    let caller = match admit(&request, &visit) {
         Ok(caller) => caller,
-        Err(answer) => return noted((*answer).map(Either::Left), &visit, begun),
+        Err(answer) => return noted((*answer).map(Either::Left), &visit, begun, is_check),
     };
     let answer = if is_check {
         let (head, body) = request.into_parts();
@@ -41,12 +41,20 @@ pub async fn respond(request: Request<Incoming>, visit: Arc<Visit>) -> Answered 
         // Boxed, so that the check does not carry its weight.
         Box::pin(route(request, Arc::clone(&visit), caller)).await
     };
-    noted(answer, &visit, begun)
+    noted(answer, &visit, begun, is_check)
 }
 
-fn noted(answer: Answered, visit: &Visit, begun: Instant) -> Answered {
+fn admit(request: &Request<Incoming>, visit: &Visit) -> Result<Arc<Caller>, Box<Answer>> {
+    let live = visit.shared.front.live.load();
+    live.guard.admit(request.method(), request.uri().path(), request.headers())
+}
+
+fn noted(mut answer: Answered, visit: &Visit, begun: Instant, is_check: bool) -> Answered {
     visit.enter(Phase::Answer);
-    visit.shared.tally.note(answer.status(), begun.elapsed());
+    visit.shared.tally.note(answer.status(), begun.elapsed(), is_check);
+    if visit.is_stopping() {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     answer
 }
 

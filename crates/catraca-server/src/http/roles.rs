@@ -24,6 +24,8 @@ pub const ROLES: [(&str, Role); 3] =
 pub enum Access {
     /// Everybody, also without a key.
     Open,
+    /// Keys that may read, or everybody where `[auth] metrics` says so.
+    Metrics,
     /// Keys of this role or a greater one.
     Least(Role),
 }
@@ -62,7 +64,7 @@ pub enum Found {
 }
 
 /// Every call; the first row that fits counts, and the check comes first because it is asked most.
-pub const ROWS: [Row; 29] = [
+pub const ROWS: [Row; 31] = [
     own("/v1/check", &["POST"], Role::Check),
     own("/v1/peek", &["POST"], Role::Check),
     own("/v1/settle", &["POST"], Role::Check),
@@ -73,6 +75,8 @@ pub const ROWS: [Row; 29] = [
     own("/v1/authorize", &[], Role::Check),
     own("/v1/whoami", &["GET"], Role::Read),
     open("/healthz"),
+    open("/readyz"),
+    Row { access: Access::Metrics, ..open("/metrics") },
     whole("/v1/policies", &["GET"], Role::Read),
     whole("/v1/policies/{name}", &["GET"], Role::Read),
     whole("/v1/policies/{name}/mode", &["PUT"], Role::Admin),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use catraca::Engine;
@@ -15,7 +15,7 @@ use super::auth::Caller;
 use super::authorize::{self, Asking};
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
-use super::{Front, body, calls, check, desk, settle};
+use super::{Front, body, calls, check, desk, ready, settle};
 
 /// A call that takes a body and gives JSON.
 type Call = fn(&Engine, &Caller, &[u8]) -> Result<Vec<u8>, Problem>;
@@ -33,7 +33,9 @@ pub fn router(front: Front) -> Router {
         .route("/v1/buckets", post(|on, by, request| call(on, by, request, calls::buckets)))
         .route("/v1/buckets/{policy}", post(bucket))
         .route("/v1/authorize", any(authorize))
-        .route("/healthz", get(healthy))
+        .route("/healthz", get(ready::healthy))
+        .route("/readyz", get(ready::ready))
+        .route("/metrics", get(ready::metrics))
         .merge(desk::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
@@ -85,14 +87,6 @@ async fn authorize(State(front): State<Front>, on: On, by: By, request: Request)
     whole(authorize::answer(&front, &asking))
 }
 
-async fn healthy() -> Response<Body> {
-    let mut answer = Response::new(Body::from("ok\n"));
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
-}
-
 async fn unknown(request: Request) -> Response<Body> {
     whole(unknown_call(request.uri().path()).answer())
 }
@@ -101,9 +95,9 @@ async fn unknown(request: Request) -> Response<Body> {
 pub fn unknown_call(path: &str) -> Problem {
     let detail = format!(
         "there is no {path}; there are /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, \
-         /v1/buckets/POLICY, /v1/authorize and /healthz, and for operators /v1/blocks, \
-         /v1/blocklist, /v1/allowlist, /v1/facts, /v1/policies, /v1/config, /v1/reset, /v1/stats, \
-         /v1/audit, /v1/events, /v1/whoami and /v1/privacy"
+         /v1/buckets/POLICY, /v1/authorize, /healthz, /readyz and /metrics, and for operators \
+         /v1/blocks, /v1/blocklist, /v1/allowlist, /v1/facts, /v1/policies, /v1/config, \
+         /v1/config/reload, /v1/reset, /v1/stats, /v1/audit, /v1/events, /v1/whoami and /v1/privacy"
     );
     Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
 }

@@ -14,6 +14,7 @@ use catraca::core::address::forwarded::Source;
 use catraca::core::time::parse_span;
 
 use super::visit::Phase;
+use crate::observe::log::Style;
 
 /// Where the server listens unless the catalog or the command line says otherwise.
 pub const ADDRESS: &str = "127.0.0.1:7878";
@@ -23,9 +24,12 @@ const CONNECTIONS: usize = 8_192;
 const CONNECTIONS_MAX: usize = 1_000_000;
 /// The shortest and longest patience that makes sense.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
-const FIELDS: [&str; 9] = [
+/// The longest time between the word to stop and the shut door.
+const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
+const FIELDS: [&str; 11] = [
     "listen",
     "hosts",
+    "log",
     "x_ratelimit",
     "client_address",
     "connections_max",
@@ -33,6 +37,7 @@ const FIELDS: [&str; 9] = [
     "body_timeout",
     "answer_timeout",
     "idle_timeout",
+    "stop_delay",
 ];
 
 /// How connections, addresses and headers are treated.
@@ -42,6 +47,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The names by which operators may call, besides loopback.
     pub hosts: Vec<String>,
+    /// How log lines are written.
+    pub log: Style,
     /// Whether `X-RateLimit-*` headers are sent too.
     pub x_ratelimit: bool,
     /// Where a caller's address is read from.
@@ -52,6 +59,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// How long a connection is waited for.
     pub patience: Patience,
+    /// How long connections are still taken after the word to stop.
+    pub stop_delay: Duration,
 }
 
 /// How long a connection is waited for.
@@ -77,6 +86,7 @@ impl Settings {
         Ok(Self {
             listen: section.listen()?,
             hosts: section.hosts()?,
+            log: section.log()?,
             x_ratelimit: section.flag("x_ratelimit")?,
             source: section.source()?,
             trusted_proxies: catalog.network.trusted_proxies.clone(),
@@ -87,6 +97,7 @@ impl Settings {
                 answer: section.patience("answer_timeout", usual.answer)?,
                 idle: section.patience("idle_timeout", usual.idle)?,
             },
+            stop_delay: section.stop_delay()?,
         })
     }
 }
@@ -146,6 +157,14 @@ impl Section<'_> {
         })
     }
 
+    fn log(&self) -> Result<Style> {
+        match self.text("log")? {
+            None | Some("text") => Ok(Style::Text),
+            Some("json") => Ok(Style::Json),
+            Some(other) => bail!("[server] log = {other:?}: write \"text\" or \"json\""),
+        }
+    }
+
     fn source(&self) -> Result<Source> {
         let Some(name) = self.text("client_address")? else { return Ok(Source::XForwardedFor) };
         let source = Source::named(name);
@@ -175,6 +194,15 @@ impl Section<'_> {
         let span = parse_span(text).with_context(fix)?;
         let wait = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
         ensure!((PATIENCE.0..=PATIENCE.1).contains(&wait), "{}", fix());
+        Ok(wait)
+    }
+
+    fn stop_delay(&self) -> Result<Duration> {
+        let Some(text) = self.text("stop_delay")? else { return Ok(Duration::ZERO) };
+        let fix = || format!("[server] stop_delay = {text:?}: write a time from 1ms to 1m");
+        let span = parse_span(text).with_context(fix)?;
+        let wait = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
+        ensure!(wait <= STOP_DELAY_MAX, "{}", fix());
         Ok(wait)
     }
 

@@ -19,7 +19,8 @@ const BOUNDS: [u64; 22] = [
 /// What was answered.
 #[derive(Debug, Default)]
 pub struct Tally {
-    buckets: [AtomicU64; BOUNDS.len() + 1],
+    checks: Clocked,
+    others: Clocked,
     /// Answers that say the request was wrong.
     refused: AtomicU64,
     /// Answers that say we were.
@@ -28,12 +29,45 @@ pub struct Tally {
     shed: AtomicU64,
 }
 
-impl Tally {
-    /// Notes an answer.
-    pub fn note(&self, status: StatusCode, took: Duration) {
+/// How long some answers took.
+#[derive(Debug, Default)]
+struct Clocked {
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    micros: AtomicU64,
+}
+
+/// The same in seconds, as it was at one moment: each bucket's upper bound and own count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    /// All of them together.
+    pub seconds: f64,
+    /// Upper bounds, the last one without end, and how many are in each bucket alone.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl Clocked {
+    fn note(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let place = BOUNDS.partition_point(|bound| *bound < micros);
         self.buckets[place].fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn counts(&self) -> [u64; BOUNDS.len() + 1] {
+        self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed))
+    }
+
+    fn times(&self) -> Times {
+        let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::INFINITY]);
+        let seconds = self.micros.load(Ordering::Relaxed) as f64 / 1e6;
+        Times { seconds, buckets: bounds.zip(self.counts()).collect() }
+    }
+}
+
+impl Tally {
+    /// Notes an answer, to a check or to another call.
+    pub fn note(&self, status: StatusCode, took: Duration, is_check: bool) {
+        if is_check { &self.checks } else { &self.others }.note(took);
         if status.is_server_error() {
             self.failed.fetch_add(1, Ordering::Relaxed);
         } else if status.is_client_error() {
@@ -46,8 +80,25 @@ impl Tally {
         self.shed.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How long checks took.
+    pub fn checks(&self) -> Times {
+        self.checks.times()
+    }
+
+    /// How long other calls took.
+    pub fn others(&self) -> Times {
+        self.others.times()
+    }
+
+    /// Answers that say the request was wrong, that we were, and connections sent away.
+    pub fn unhappy(&self) -> [u64; 3] {
+        [&self.refused, &self.failed, &self.shed].map(|count| count.load(Ordering::Relaxed))
+    }
+
     fn counts(&self) -> [u64; BOUNDS.len() + 1] {
-        self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed))
+        let (mut all, others) = (self.checks.counts(), self.others.counts());
+        all.iter_mut().zip(others).for_each(|(all, other)| *all += other);
+        all
     }
 }
 
@@ -68,8 +119,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.counts();
         let all: u64 = counts.iter().sum();
-        let [refused, failed, shed] =
-            [&self.refused, &self.failed, &self.shed].map(|count| count.load(Ordering::Relaxed));
+        let [refused, failed, shed] = self.unhappy();
         write!(f, "{all} answers, {refused} refused, {failed} failed, {shed} shed")?;
         if all == 0 {
             return Ok(());
@@ -93,14 +143,19 @@ mod tests {
         let tally = Tally::default();
         assert_eq!(tally.to_string(), "0 answers, 0 refused, 0 failed, 0 shed");
         for micros in [1, 5, 5, 6] {
-            tally.note(StatusCode::OK, Duration::from_micros(micros));
+            tally.note(StatusCode::OK, Duration::from_micros(micros), micros < 5);
         }
-        tally.note(StatusCode::BAD_REQUEST, Duration::from_micros(900));
-        tally.note(StatusCode::BAD_GATEWAY, Duration::from_secs(120));
+        tally.note(StatusCode::BAD_REQUEST, Duration::from_micros(900), true);
+        tally.note(StatusCode::BAD_GATEWAY, Duration::from_secs(120), false);
         tally.note_shed();
         let expected = "6 answers, 1 refused, 1 failed, 1 shed; 50% within 5us, \
                         99% beyond a minute, 99.9% beyond a minute";
         assert_eq!(tally.to_string(), expected);
+        let (checks, others) = (tally.checks(), tally.others());
+        assert_eq!((checks.seconds, others.seconds), (0.000_901, 120.000_016));
+        let sum = |times: &Times| times.buckets.iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!((sum(&checks), sum(&others)), (2, 4));
+        assert_eq!(others.buckets.last(), Some(&(f64::INFINITY, 1)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::HttpService;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 
 use super::listen::Shared;
@@ -45,6 +46,8 @@ const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idl
 const STOP: u8 = 1;
 const LATE: u8 = 2;
 const GO: u8 = 4;
+/// Bit by which a stream tells its visit that bytes wait to be read.
+const UNREAD: u8 = 8;
 
 /// One connection.
 pub struct Visit {
@@ -109,6 +112,11 @@ impl Visit {
         }
     }
 
+    /// Whether a request may be on its way that nobody has begun to read.
+    fn has_unread(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & UNREAD != 0
+    }
+
     fn is_in(&self, phase: Phase) -> bool {
         self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
     }
@@ -125,6 +133,18 @@ impl Noted {
     pub fn new(stream: TcpStream, visit: Arc<Visit>) -> Self {
         Self { stream: TokioIo::new(stream), visit }
     }
+
+    /// Asks the system itself: what it has received may not have been told to us yet.
+    fn look_for_unread(&self) {
+        let (socket, flags) = (self.stream.inner(), RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let found = recv(socket, &mut [0_u8; 1], flags).is_ok_and(|(_, bytes)| bytes > 0);
+        let orders = &self.visit.orders;
+        if found {
+            orders.fetch_or(UNREAD, Ordering::Relaxed);
+        } else {
+            orders.fetch_and(!UNREAD, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Read for Noted {
@@ -135,8 +155,12 @@ impl Read for Noted {
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let visit = &self.visit;
-        if read.is_ready() && (visit.is_in(Phase::Idle) || visit.is_in(Phase::First)) {
-            visit.enter(Phase::Head);
+        if visit.is_in(Phase::Idle) || visit.is_in(Phase::First) {
+            if read.is_ready() {
+                visit.enter(Phase::Head);
+            } else if visit.is_stopping() {
+                self.look_for_unread();
+            }
         }
         read
     }
@@ -209,17 +233,29 @@ where
         if orders & GO != 0 {
             return Poll::Ready(());
         }
-        let this = &mut *self;
-        if orders & STOP != 0 && !this.stopping {
-            this.stopping = true;
-            Pin::new(&mut this.connection).graceful_shutdown();
-        }
         // A peer that hangs up in the middle is its own business.
-        let over = Pin::new(&mut this.connection).poll(cx).map(drop);
+        let over = Pin::new(&mut self.connection).poll(cx).map(drop);
+        if over.is_ready() || orders & STOP == 0 || self.stopping || !self.may_stop() {
+            return over;
+        }
         // Whoever has asked nothing yet, not even now, loses nothing.
-        if over.is_pending() && this.stopping && this.visit.is_in(Phase::First) {
+        if self.visit.is_in(Phase::First) {
             return Poll::Ready(());
         }
-        over
+        self.stopping = true;
+        Pin::new(&mut self.connection).graceful_shutdown();
+        Pin::new(&mut self.connection).poll(cx).map(drop)
+    }
+}
+
+impl<S: HttpService<hyper::body::Incoming>> Obeying<S> {
+    /// Whether no request is lost by a stop. One whose head is not read yet would be: its answer
+    /// says `close` by itself, and then the connection ends.
+    fn may_stop(&self) -> bool {
+        match self.visit.phase().0 {
+            Phase::Head => false,
+            Phase::First | Phase::Idle => !self.visit.has_unread(),
+            Phase::Body | Phase::Answer => true,
+        }
     }
 }

@@ -15,7 +15,9 @@ mod kept;
 mod keys;
 mod matrix;
 mod presets;
+mod observe;
 mod refused;
+mod reload;
 #[path = "../../src/http/roles.rs"]
 #[allow(dead_code, reason = "the table of the server itself, of which tests need a part")]
 mod roles;

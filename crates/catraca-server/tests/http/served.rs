@@ -28,14 +28,18 @@ impl Served {
         Self::on("127.0.0.1:0", catalog)
     }
 
+    /// The same, on an address.
+    pub fn on(address: &str, catalog: &str) -> Self {
+        Self::on_file(address, &file(catalog))
+    }
+
     /// A server of the catalog in this file, and of what is kept beside it.
     pub fn of(file: &Path) -> Self {
-        Self::start("127.0.0.1:0", &["--config", file.to_str().unwrap()])
+        Self::on_file("127.0.0.1:0", file)
     }
 
     /// The same, on an address.
-    pub fn on(address: &str, catalog: &str) -> Self {
-        let file = file(catalog);
+    pub fn on_file(address: &str, file: &Path) -> Self {
         Self::start(address, &["--config", file.to_str().unwrap()])
     }
 

@@ -80,6 +80,8 @@ impl<S: Store> Engine<S> {
         if settlement.state == Settled::Applied {
             let settling = Settling { namespace: call.namespace, ticket: &ticket, plan: &plan };
             self.after_settle(&world, &settling, &reply, &settlement);
+        } else {
+            self.record(&Event::NotSettled(settlement.state));
         }
         Ok(settlement)
     }
@@ -169,6 +171,10 @@ impl<S: Store> Engine<S> {
             self.record_block(&settled);
             self.record_debt(&settled);
             self.record_sinking(policy, row, done, *now);
+            if let Some(watch) = &asked.watch {
+                let (policy, in_part) = (&*policy.name, watch.in_part);
+                self.record(&Event::Watched { at: *now, policy, in_part });
+            }
             if done.started == Some(Origin::Ban) {
                 self.count_ban(policy, *now);
             }

@@ -38,9 +38,10 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 9] = [
+const SERVER: [(&str, Holds); 11] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
+    ("log", Holds::Text),
     ("x_ratelimit", Holds::Flag),
     ("client_address", Holds::Text),
     ("connections_max", Holds::Whole(1_000_000)),
@@ -48,9 +49,11 @@ const SERVER: [(&str, Holds); 9] = [
     ("body_timeout", Holds::Duration),
     ("answer_timeout", Holds::Duration),
     ("idle_timeout", Holds::Duration),
+    ("stop_delay", Holds::Duration),
 ];
 
-const AUTH: [(&str, Holds); 2] = [("key", Holds::Keys), ("secret_file", Holds::Text)];
+const AUTH: [(&str, Holds); 3] =
+    [("key", Holds::Keys), ("secret_file", Holds::Text), ("metrics", Holds::Text)];
 
 const RECORDS: [(&str, Holds); 1] = [("url", Holds::Text)];
 

@@ -13,11 +13,12 @@ use anyhow::{Context, Result};
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
 use catraca::{Catalog, Engine};
+use tracing::{info, warn};
 
 use super::keep::Places;
 use super::secret;
 use crate::http::Feed;
-use crate::render::tell;
+use crate::observe::Observer;
 
 /// How often what is over its time is deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
@@ -43,24 +44,30 @@ struct Upkeep {
 
 impl Kept {
     /// An engine that forgets everything with the process.
-    pub fn nothing(catalog: Catalog) -> Self {
+    pub fn nothing(catalog: Catalog, observer: &Arc<Observer>) -> Self {
         let feed = Arc::new(Feed::default());
-        let told = Arc::clone(&feed);
-        let engine = Engine::builder(catalog).listener(move |event| told.tell(event)).build();
+        let (told, seen) = (Arc::clone(&feed), Arc::clone(observer));
+        let engine = Engine::builder(catalog).listener(move |event| {
+            told.tell(event);
+            seen.hear(event);
+        });
+        let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
         Self { engine: Arc::new(engine), records: None, feed, found, upkeep: None }
     }
 
     /// An engine that knows what was kept in these places.
-    pub fn open(catalog: Catalog, places: &Places) -> Result<Self> {
+    pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         let secret = secret::open(&places.secret, &places.records)?;
         let records = Arc::new(Records::open(&url(&places.records), Options::default())?);
         let feed = Arc::new(Feed::default());
         let (heard, told) = (Arc::clone(&records), Arc::clone(&feed));
+        let seen = Arc::clone(observer);
         let revision = revision(&catalog);
         let engine = Engine::builder(catalog).secret(secret).listener(move |event| {
             heard.hear(event);
             told.tell(event);
+            seen.hear(event);
         });
         let (engine, restored) = engine.restore(&places.snapshot)?;
         let since = match restored {
@@ -78,10 +85,8 @@ impl Kept {
             resumed.facts
         );
         if resumed.blocks_left_out + resumed.facts_left_out > 0 {
-            tell(format_args!(
-                "catraca: no room for {} blocks and no place for {} facts of the records",
-                resumed.blocks_left_out, resumed.facts_left_out
-            ));
+            let (blocks, facts) = (resumed.blocks_left_out, resumed.facts_left_out);
+            warn!(blocks, facts, "no room for some blocks and facts of the records");
         }
         let engine = Arc::new(engine);
         let upkeep = Upkeep::start(&engine, &records, places)?;
@@ -137,10 +142,8 @@ impl Tending {
             trouble = trouble.or_else(|| purged.err().map(|error| error.to_string()));
         }
         match &trouble {
-            Some(trouble) if !self.failed => {
-                tell(format_args!("catraca: {trouble}; it is tried again"))
-            }
-            None if self.failed => tell(format_args!("catraca: snapshots are written again")),
+            Some(why) if !self.failed => warn!(why, "upkeep failed; it is tried again"),
+            None if self.failed => info!("upkeep works again"),
             _ => {}
         }
         self.failed = trouble.is_some();

@@ -79,6 +79,18 @@ impl Keys {
     }
 }
 
+/// Whether `/metrics` is for everybody.
+pub fn metrics_open(section: Option<&toml::Table>) -> Result<bool> {
+    match section.and_then(|section| section.get("metrics")) {
+        None => Ok(false),
+        Some(value) => match value.as_str() {
+            Some("open") => Ok(true),
+            Some("read") => Ok(false),
+            _ => bail!("[auth] metrics = {value}: write \"open\", or \"read\" for keys that may"),
+        },
+    }
+}
+
 /// Refuses a name that could not be told apart in a log.
 pub fn name(field: &str, text: &str) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);

@@ -8,7 +8,8 @@ use super::{Answered, Call, Desk};
 /// `GET /v1/whoami`.
 pub fn whoami(desk: &Desk<'_>, call: &Call) -> Answered {
     let [] = call.asked([])?;
-    let header = desk.front.settings.source.header().unwrap_or("none");
+    let live = desk.front.live.load();
+    let header = live.settings.source.header().unwrap_or("none");
     let why = match call.client.why {
         Why::Peer => "this listener reads the connection alone",
         Why::UntrustedPeer => "the connection is no trusted proxy's, so no header was read",

@@ -1,0 +1,136 @@
+//! What is held right now: by the catalog, the store, the records, the listener and the process.
+//!
+//! Must not keep anything between two scrapes.
+
+use catraca::Engine;
+use catraca::memory::Usage;
+use catraca::records::Records;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use super::{Counters, Drawn, Gauges, counter, gauge, labels, whole};
+use crate::http::{Front, Listening};
+
+/// The catalog in force, and whether it is the one on disk.
+pub fn catalog(to: &mut Registry, front: &Front) {
+    let catalog = front.engine.catalog();
+    let revision = Info::new(labels([("revision", &catalog.revision)]));
+    to.register("catalog", "The catalog in force", revision);
+    gauge(to, "policies", "Policies in force", catalog.policies.len());
+    let unlisted = front.engine.unlisted().len();
+    gauge(to, "unlisted_gates", "Gates that were asked for and nobody declared", unlisted);
+    let trouble = front.reloader.trouble();
+    let stale = usize::from(trouble.is_some());
+    gauge(to, "catalog_stale", "1 while the files on disk are not in force", stale);
+    let problem: Gauges = Gauges::default();
+    if let Some(trouble) = &trouble {
+        problem.get_or_create(&labels([("place", &trouble.place)])).set(1);
+    }
+    to.register("catalog_problem", "Where the catalog on disk is wrong", problem);
+    let reloads = Counters::default();
+    for (result, count) in front.observer.meter.reloads() {
+        reloads.get_or_create(&labels([("result", result)])).inc_by(count);
+    }
+    to.register("reloads", "Catalogs that were tried while running", reloads);
+    let built = Info::new(labels([("version", env!("CARGO_PKG_VERSION"))]));
+    to.register("build", "The program", built);
+}
+
+/// What the store holds and what it had to do without.
+pub fn store(to: &mut Registry, engine: &Engine) {
+    let stats = engine.store().stats();
+    let (cells, bytes): (Gauges, Gauges) = Default::default();
+    let kinds: [(&str, Usage); 9] = [
+        ("buckets", stats.buckets),
+        ("logs", stats.logs),
+        ("fixed", stats.fixed),
+        ("leases", stats.leases),
+        ("watches", stats.watches),
+        ("overflow", stats.overflow),
+        ("blocks", stats.blocks),
+        ("marks", stats.marks),
+        ("references", stats.references),
+    ];
+    for (kind, usage) in kinds {
+        cells.get_or_create(&labels([("kind", kind)])).set(whole(usage.cells));
+        bytes.get_or_create(&labels([("kind", kind)])).set(whole(usage.bytes));
+    }
+    to.register("store_cells", "What the store holds", cells);
+    to.register("store_bytes", "Bytes that it takes", bytes);
+    gauge(to, "blocks", "Blocks that stand and decide", standing(engine));
+    for (name, help, count) in [
+        ("store_shared", "Counts in cells that keys share because memory was full", stats.shared),
+        ("store_refused_counters", "Counters not kept", stats.refused_counters),
+        ("store_refused_blocks", "Blocks not started: their pool was full", stats.refused_blocks),
+        ("store_refused_marks", "Settles not done: their pool was full", stats.refused_marks),
+        ("store_dropped_references", "References dropped early", stats.dropped_references),
+    ] {
+        counter(to, name, help, count);
+    }
+}
+
+/// Blocks that stand now; one that is over may be remembered for its level.
+fn standing(engine: &Engine) -> usize {
+    let (now, mut standing) = (engine.now(), 0);
+    engine
+        .store()
+        .each_block(|_, block| standing += usize::from(block.until > now && !block.shadow));
+    standing
+}
+
+/// How the records fare, if anything is kept.
+pub fn records(to: &mut Registry, records: Option<&Records>) {
+    let health = records.map(Records::health).unwrap_or_default();
+    let up = usize::from(records.is_some() && health.down.is_none());
+    gauge(to, "records_up", "1 while acts reach the disk", up);
+    let waiting = usize::try_from(health.waiting).unwrap_or(usize::MAX);
+    gauge(to, "records_waiting", "Records that wait to be written", waiting);
+    for (name, help, count) in [
+        ("records_written", "Records on disk", health.written),
+        ("records_commits", "Transactions", health.commits),
+        ("records_failures", "Commits that failed and were tried again", health.failures),
+        ("records_not_durable", "Acts answered `durable: false`", health.refused),
+        ("records_postponed", "Records that found the queue full", health.postponed),
+        ("records_lost", "Records given up", health.lost),
+        ("records_rejected", "Records that the database will never take", health.rejected),
+        ("records_untended", "Housekeeping that failed", health.untended),
+    ] {
+        counter(to, name, help, count);
+    }
+}
+
+/// Connections, answers and how long they took.
+pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
+    let tally = listening.tally;
+    to.register("check_seconds", "Time to answer a check", Drawn(tally.checks()));
+    to.register("call_seconds", "Time to answer any other call", Drawn(tally.others()));
+    let [refused, failed, shed] = tally.unhappy();
+    counter(to, "http_refused", "Answers that say the request was wrong", refused);
+    counter(to, "http_failed", "Answers that say we were", failed);
+    counter(to, "connections_shed", "Connections sent away", shed);
+    let (present, most) = listening.connections;
+    gauge(to, "connections", "Connections open", present);
+    gauge(to, "connections_max", "Connections that may be", most);
+    gauge(to, "draining", "1 while the server is stopping", usize::from(listening.draining));
+    let front = listening.front;
+    gauge(to, "feed_listeners", "Listeners of the live feed", front.feed.listeners());
+    let dropped = front.observer.logs.dropped();
+    counter(to, "log_lines_dropped", "Log lines that found no room", dropped);
+}
+
+/// What the system says of the process; where it does not say, nothing is shown.
+pub fn process(to: &mut Registry) {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let resident = pages.split_whitespace().nth(1).and_then(|text| text.parse::<usize>().ok());
+    if let Some(pages) = resident {
+        let bytes = pages.saturating_mul(rustix::param::page_size());
+        gauge(to, "resident_memory_bytes", "Memory that the process takes", bytes);
+    }
+    if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+        gauge(to, "open_descriptors", "Files and connections open", open.count());
+    }
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9;
+    to.register("cpu_seconds", "Processor time spent", ConstCounter::new(seconds));
+}

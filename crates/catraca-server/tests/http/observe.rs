@@ -1,0 +1,234 @@
+//! What operators see: probes, metrics and log lines, and what these must never show.
+
+use std::collections::BTreeSet;
+
+use crate::keys::keygen;
+use crate::served::{Served, file};
+
+const CATALOG: &str = "default = 'other'\n\
+    [policy.login]\nby = ['user']\nwindow = '1 per 1h'\nblock = '1h'\n\
+    [policy.pay]\nby = ['payer']\nbucket = { size = 1, refill = '1 per 1h' }\n\
+    cost = { default = 1 }\nblock = '1h'\n\
+    [policy.watched]\nby = ['user']\nwindow = '1 per 1h'\nmode = 'shadow'\n\
+    [policy.other]\nby = ['user']\nwindow = '100 per 1h'\n\
+    [attribute.payer]\nkind = 'cpf_cnpj'\nprivate = true\n";
+const CPF: &str = "11144477735";
+const LOW: &str = "[policy.low]\nby = ['user']\nwindow = '10 per 1h'\nlow_water = '20%'\n\
+    [policy.look]\nby = ['user']\nbucket = { size = 90, refill = '1 per 1h' }\n\
+    cost = { default = 1 }\ncredit = { payment = { amount = 1, on = ['200'] } }\n\
+    watch = { share = '404', of = ['200', '404'], above = '90%', min = 100, per = '24h', \
+    ban = '1h' }\nban_storm = '50 per 1m'\n";
+
+fn check(served: &Served, gate: &str, subject: &str) -> serde_json::Value {
+    served.json("/v1/check", &format!(r#"{{"gate":"{gate}","subject":{subject}}}"#)).1
+}
+
+fn scrape(served: &Served) -> String {
+    let answer = served.ask("GET /metrics", &[]);
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(answer.body.ends_with("# EOF\n"));
+    answer.body
+}
+
+/// The value of a series.
+fn value(text: &str, series: &str) -> f64 {
+    let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(s, _)| s == series));
+    let line = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+fn series(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.rsplit_once(' ').unwrap().0).collect()
+}
+
+/// covers: 004-88
+#[test]
+fn metrics_count_what_was_decided() {
+    let served = Served::with(CATALOG);
+    for _ in 0..3 {
+        check(&served, "login", r#"{"user":"ana"}"#);
+        check(&served, "watched", r#"{"user":"ana"}"#);
+    }
+    let ticket = check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#))["ticket"].clone();
+    let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":200}}}}"#);
+    for _ in 0..2 {
+        assert_eq!(served.post("/v1/settle", &settle).status, 200);
+    }
+    assert_eq!(served.post("/v1/check", "{").status, 400);
+    let text = scrape(&served);
+    for (series, expected) in [
+        (r#"catraca_decisions_total{policy="login",reason="ok",mode="enforce"}"#, 1.0),
+        (r#"catraca_decisions_total{policy="login",reason="over_limit",mode="enforce"}"#, 1.0),
+        (r#"catraca_decisions_total{policy="login",reason="blocked",mode="enforce"}"#, 1.0),
+        (r#"catraca_denials_total{policy="watched",reason="over_limit",mode="shadow"}"#, 2.0),
+        (r#"catraca_blocks_started_total{policy="login",origin="excess",mode="enforce"}"#, 1.0),
+        (r#"catraca_settles_total{result="applied"}"#, 1.0),
+        (r#"catraca_settles_total{result="again"}"#, 1.0),
+        (r#"catraca_store_cells{kind="blocks"}"#, 1.0),
+        ("catraca_check_seconds_count", 8.0),
+        ("catraca_call_seconds_count", 2.0),
+        ("catraca_http_refused_total", 1.0),
+        ("catraca_policies", 4.0),
+    ] {
+        assert_eq!(value(&text, series), expected, "{series}");
+    }
+    let everything = value(&text, r#"catraca_check_seconds_bucket{le="+Inf"}"#);
+    assert_eq!(everything, 8.0);
+    assert!(value(&text, r#"catraca_store_bytes{kind="blocks"}"#) > 0.0);
+}
+
+/// covers: X-26
+#[test]
+fn no_caller_makes_a_series_and_no_identifier_is_shown() {
+    let served = Served::with(CATALOG);
+    check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+    check(&served, "gate-0", r#"{"user":"canary-0"}"#);
+    let before = scrape(&served);
+    for n in 0..200 {
+        check(&served, &format!("gate-{n}"), &format!(r#"{{"user":"canary-{n}"}}"#));
+        check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+    }
+    let after = scrape(&served);
+    let new: Vec<_> = series(&after).difference(&series(&before)).copied().collect();
+    // The second check of the payer was the first to be denied, and started a block.
+    assert!(new.iter().all(|series| series.contains("policy=\"pay\"")), "{new:?}");
+    assert!(new.len() <= 6, "{new:?}");
+    assert_eq!(value(&after, "catraca_unlisted_gates"), 200.0);
+    assert!(series(&after).len() < 200, "{}", series(&after).len());
+    for secret in [CPF, "canary", "gate-0"] {
+        assert!(!after.contains(secret), "{secret}: {after}");
+    }
+}
+
+/// covers: X-26, 000-35
+#[test]
+fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
+    for style in ["text", "json"] {
+        let served = Served::with(&format!("{CATALOG}[server]\nlog = '{style}'\n"));
+        for _ in 0..2 {
+            check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+            check(&served, "login", r#"{"user":"canary\r\n2026 WARN forged \u001b[31mred"}"#);
+        }
+        let order = r#"{"policy":"login","subject":{"user":"canary-two"},"for":"2h",
+                        "reason":"odd\r\n2026 WARN forged \u001b[31mred"}"#;
+        assert_eq!(served.post("/v1/blocks", order).status, 200);
+        served.signal("TERM");
+        let (_, said) = served.ended();
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("WARN")).collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        let has = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
+        assert!(has(lines[0], &["blocked", "pay", "payer", "excess", "until"]), "{said}");
+        assert!(has(lines[1], &["blocked", "login", "user", "over the limit"]), "{said}");
+        assert!(has(lines[2], &["blocked", "login", "operator", "odd", "forged"]), "{said}");
+        for secret in [CPF, "canary"] {
+            assert!(!said.contains(secret), "{said}");
+        }
+        assert!(said.bytes().all(|byte| byte == b'\n' || byte >= b' '), "{said:?}");
+        if style == "json" {
+            let line: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
+            assert_eq!((&line["policy"], &line["level"]), (&"login".into(), &"WARN".into()));
+            assert!(line["reason"].as_str().unwrap().contains("\r\n2026"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn probes_need_no_key_and_metrics_need_one_unless_they_are_open() {
+    let [reader, bound] =
+        [&["--role", "read"][..], &["--role", "admin", "--namespace", "a"]].map(keygen);
+    let keys = format!("{CATALOG}{}{}", reader.table, bound.table);
+    let served = Served::with(&keys);
+    assert_eq!(served.ask("GET /healthz", &[]).body, "ok\n");
+    let ready = served.ask("GET /readyz", &[]).json();
+    assert_eq!((&ready["ready"], &ready["policies"]), (&true.into(), &4.into()));
+    assert_eq!(ready["problems"], serde_json::json!([]));
+    assert_eq!(served.ask("GET /metrics", &[]).status, 401);
+    assert_eq!(bound.ask(&served, "GET /metrics").status, 403);
+    let text = reader.ask(&served, "GET /metrics").body;
+    let revision = ready["revision"].as_str().unwrap();
+    assert_eq!(value(&text, &format!("catraca_catalog_info{{revision=\"{revision}\"}}")), 1.0);
+    let open = format!("{CATALOG}[auth]\nmetrics = 'open'\n{}", reader.table);
+    let open = Served::with(&open);
+    assert_eq!(open.ask("GET /metrics", &[]).status, 200);
+}
+
+/// covers: 001-32
+#[test]
+fn what_runs_low_is_told_before_anybody_is_denied() {
+    let served = Served::with(&format!("{CATALOG}{LOW}"));
+    let series = r#"catraca_lowest_remaining_ratio{policy="low"}"#;
+    let warned = r#"catraca_low_water_total{policy="low"}"#;
+    assert_eq!(value(&scrape(&served), series), 1.0);
+    for _ in 0..9 {
+        assert_eq!(check(&served, "low", r#"{"user":"ana"}"#)["allowed"], true);
+    }
+    let text = scrape(&served);
+    assert_eq!((value(&text, series), value(&text, warned)), (0.1, 1.0));
+    assert!(!text.contains("catraca_denials_total{policy=\"low\""), "{text}");
+}
+
+/// covers: X-30
+#[test]
+fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
+    let served = Served::with(&format!("{CATALOG}{LOW}"));
+    for (place, status) in [200, 404, 200, 200].into_iter().enumerate() {
+        let body = format!(r#"{{"gate":"look","subject":{{"user":"ana"}},"ref":"E{place}"}}"#);
+        let ticket = served.json("/v1/check", &body).1["ticket"].clone();
+        let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":{status}}}}}"#);
+        assert_eq!(served.post("/v1/settle", &settle).status, 200);
+    }
+    for (reference, event) in [("E0", "payment"), ("E0", "payment"), ("E9", "made-up")] {
+        let body =
+            format!(r#"{{"ref":"{reference}","event":"{event}","subject":{{"user":"ana"}}}}"#);
+        assert_eq!(served.post("/v1/credit", &body).status, 200);
+    }
+    let text = scrape(&served);
+    for (series, expected) in [
+        (r#"catraca_watch_outcomes_total{policy="look"}"#, 4.0),
+        (r#"catraca_watch_share_total{policy="look"}"#, 1.0),
+        (r#"catraca_watch_ratio{policy="look"}"#, 0.25),
+        (r#"catraca_credits_total{event="payment",result="applied"}"#, 1.0),
+        (r#"catraca_credits_total{event="payment",result="duplicate"}"#, 1.0),
+        (r#"catraca_credits_total{event="(other)",result="unknown"}"#, 1.0),
+        (r#"catraca_settles_total{result="applied"}"#, 4.0),
+    ] {
+        assert_eq!(value(&text, series), expected, "{series}");
+    }
+    assert!(!text.contains("made-up"));
+}
+
+#[test]
+fn the_guide_lists_every_series_and_no_other() {
+    let file = file(&format!("{CATALOG}{LOW}"));
+    let served = Served::of(&file);
+    for _ in 0..2 {
+        check(&served, "login", r#"{"user":"ana"}"#);
+    }
+    let ticket = check(&served, "look", r#"{"user":"ana"}"#)["ticket"].clone();
+    let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":404}}}}"#);
+    assert_eq!(served.post("/v1/settle", &settle).status, 200);
+    let credit = r#"{"ref":"E1","event":"payment","subject":{"user":"ana"}}"#;
+    assert_eq!(served.post("/v1/credit", credit).status, 200);
+    std::fs::write(&file, "wrong").unwrap();
+    assert_eq!(served.ask("POST /v1/config/reload", &[]).status, 422);
+    let text = scrape(&served);
+    let told: BTreeSet<String> = text.lines().filter_map(named).collect();
+    let guide = include_str!("../../../../docs/guide/observe.md");
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("| `catraca_"));
+    let listed: BTreeSet<String> =
+        rows.map(|row| format!("catraca_{}", row.split('`').next().unwrap())).collect();
+    assert_eq!(told, listed);
+}
+
+/// The name by which a series of this type is asked for.
+fn named(line: &str) -> Option<String> {
+    let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+    let end = match kind {
+        "counter" => "_total",
+        "info" => "_info",
+        _ => "",
+    };
+    Some(format!("{name}{end}"))
+}
