@@ -56,7 +56,7 @@ impl Observer {
 fn blocked(block: &Blocked) {
     let names: Vec<&str> = block.parts.iter().map(|(name, _)| name.as_str()).collect();
     let until =
-        if block.until.is_forever() { "released".to_owned() } else { block.until.to_rfc3339() };
+        if block.until.is_forever() { "forever".to_owned() } else { block.until.to_rfc3339() };
     warn!(
         policy = block.policy.as_str(),
         key = format!("{:?}", block.key).as_str(),

@@ -14,8 +14,8 @@ mod first;
 mod kept;
 mod keys;
 mod matrix;
-mod presets;
 mod observe;
+mod presets;
 mod refused;
 mod reload;
 #[path = "../../src/http/roles.rs"]
