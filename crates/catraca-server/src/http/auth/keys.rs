@@ -86,7 +86,9 @@ pub fn metrics_open(section: Option<&toml::Table>) -> Result<bool> {
         Some(value) => match value.as_str() {
             Some("open") => Ok(true),
             Some("read") => Ok(false),
-            _ => bail!("[auth] metrics = {value}: write \"open\", or \"read\" for keys that may"),
+            _ => anyhow::bail!(
+                "[auth] metrics = {value}: write \"open\", or \"read\" for keys that may"
+            ),
         },
     }
 }
