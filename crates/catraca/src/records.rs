@@ -68,7 +68,7 @@ pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, ListRow, NotACursor, PAGE_MAX,
     Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
 };
-pub use sqlite::put_back;
+pub use sqlite::{back_up, put_back, put_back_over};
 
 /// How records are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

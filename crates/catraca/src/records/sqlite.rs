@@ -23,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{OpenError, RecordsError, WriteError};
 
-pub use backup::put_back;
+pub use backup::{back_up, put_back, put_back_over};
 
 /// Files up to this size are looked through at every start; larger ones on request.
 const CHECKED_AT_START: u64 = 64 << 20;

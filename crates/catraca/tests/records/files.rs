@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use catraca::records::{BlockQuery, OpenError, Options, Records, put_back};
+use catraca::records::{BlockQuery, OpenError, Options, Records, back_up, put_back, put_back_over};
 
 use crate::kit::{Folder, ask, at, excess, write};
 
@@ -119,6 +119,34 @@ fn a_backup_made_while_work_goes_on_can_be_put_back() {
     put_back(&copy, &other.database()).unwrap();
     let blocks = other.open().blocks(&BlockQuery::default(), at(1)).unwrap();
     assert_eq!(blocks.rows.len(), 1);
+}
+
+/// What is in the log alone is part of the copy, and an old log is never read with other records.
+#[test]
+fn records_in_use_are_backed_up_by_their_file_and_replaced_only_when_free() {
+    let folder = Folder::new();
+    let records = folder.open();
+    write(&records, vec![excess("login", "198.51.100.7", at(0), at(600))]);
+    let copy = folder.file("backup.db");
+    back_up(&folder.database(), &copy).unwrap();
+    let again = back_up(&folder.database(), &copy).expect_err("must not overwrite");
+    assert!(matches!(again, OpenError::Exists { .. }), "{again}");
+    write(&records, vec![excess("login", "198.51.100.8", at(0), at(600))]);
+    let busy = put_back_over(&copy, &folder.database()).expect_err("must not pull the rug");
+    assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
+    let count =
+        |records: &Records| records.blocks(&BlockQuery::default(), at(1)).unwrap().rows.len();
+    assert_eq!(count(&records), 2);
+    // As after a kill: the newest act is in the log alone.
+    let log = fs::read(folder.file("catraca.db-wal")).unwrap();
+    records.close();
+    fs::write(folder.file("catraca.db-wal"), log).unwrap();
+    let old = put_back_over(&copy, &folder.database()).unwrap().unwrap();
+    assert_eq!(old, folder.file("catraca.db.old"));
+    assert_eq!(count(&folder.open()), 1);
+    let old = put_back_over(&copy, &folder.database()).unwrap().unwrap();
+    assert_eq!(old, folder.file("catraca.db.old-2"));
+    assert_eq!(put_back_over(&copy, &Folder::new().database()).unwrap(), None);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! Must not overwrite anything, nor put back what is damaged.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
@@ -14,7 +15,7 @@ use crate::records::lock::Lock;
 
 /// Copies all pages of one instant; writers go on meanwhile.
 pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), RecordsError> {
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         RecordsError(format!("cannot write the backup {}: {error}", to.display()))
     };
     if to.exists() {
@@ -34,23 +35,82 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), RecordsEr
     move_into_place(&new, to).map_err(failed)
 }
 
+/// Copies records that another process may have open, to a file that must not exist yet. The copy
+/// is of one instant, and appears whole or not at all.
+pub fn back_up(records: &Path, to: &Path) -> Result<(), OpenError> {
+    if !exists(records)? {
+        return Err(OpenError::io(records, &io::ErrorKind::NotFound.into()));
+    }
+    if to.exists() {
+        return Err(OpenError::Exists { path: to.to_owned() });
+    }
+    let failed = |error| opening(records, error);
+    let connection = Connection::open_with_flags(records, flags()).map_err(failed)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
+    connection.pragma_update(None, "query_only", true).map_err(failed)?;
+    migrate::recognise(&connection, records)?;
+    backup(&connection, to)
+        .map_err(|RecordsError(reason)| OpenError::Failed { path: records.to_owned(), reason })
+}
+
 /// Puts a backup where records are to be. The place must be free and nobody may have it open.
 pub fn put_back(backup: &Path, records: &Path) -> Result<(), OpenError> {
     let _lock = Lock::take(records)?;
     if exists(records)? {
         return Err(OpenError::Exists { path: records.to_owned() });
     }
+    let new = sound_copy(backup, records)?;
+    move_into_place(&new, records).map_err(|error| OpenError::io(records, &error))
+}
+
+/// Puts a backup in the place of records, which nobody may have open. What is there, sound or
+/// damaged, is kept beside it under the name that is returned.
+pub fn put_back_over(backup: &Path, records: &Path) -> Result<Option<PathBuf>, OpenError> {
+    let _lock = Lock::take(records)?;
+    let new = sound_copy(backup, records)?;
+    let failed = |error: io::Error| OpenError::io(records, &error);
+    let old = set_aside(records).map_err(failed)?;
+    move_into_place(&new, records).map_err(failed)?;
+    Ok(old)
+}
+
+/// A copy beside its later place, looked through and ready to be moved there.
+fn sound_copy(backup: &Path, records: &Path) -> Result<PathBuf, OpenError> {
+    let failed = |error: io::Error| OpenError::io(backup, &error);
+    if !exists(backup)? {
+        return Err(failed(io::ErrorKind::NotFound.into()));
+    }
     let new = beside(records, ".new");
-    let failed = |error: std::io::Error| OpenError::io(backup, &error);
-    exists(backup)?;
-    new_file(&new).map_err(failed)?;
-    fs::copy(backup, &new).map_err(failed)?;
-    let sound = look_through(&new, backup);
+    // Not the system's copy: that would also give it the rights of the backup's file.
+    let mut copy = new_file(&new).map_err(|error| OpenError::io(records, &error))?;
+    let copied = File::open(backup).and_then(|mut backup| io::copy(&mut backup, &mut copy));
+    let sound = copied.map_err(failed).and_then(|_| look_through(&new, backup));
     if let Err(error) = sound {
         fs::remove_file(&new).map_err(failed)?;
         return Err(error);
     }
-    move_into_place(&new, records).map_err(failed)
+    Ok(new)
+}
+
+/// Moves records away with their log, without which they may not be whole, and which must never be
+/// read with others.
+fn set_aside(records: &Path) -> io::Result<Option<PathBuf>> {
+    let there = |ending: &str| beside(records, ending).exists();
+    if !there("") && !there("-wal") {
+        return Ok(None);
+    }
+    let names = std::iter::once(".old".to_owned()).chain((2..).map(|nth| format!(".old-{nth}")));
+    let free = |name: &String| !there(name) && !there(&format!("{name}-wal"));
+    let name = names.into_iter().find(free).unwrap_or_default();
+    for ending in ["", "-wal"] {
+        if there(ending) {
+            fs::rename(beside(records, ending), beside(records, &format!("{name}{ending}")))?;
+        }
+    }
+    if there("-shm") {
+        fs::remove_file(beside(records, "-shm"))?;
+    }
+    Ok(Some(beside(records, &name)))
 }
 
 fn look_through(copy: &Path, backup: &Path) -> Result<(), OpenError> {

@@ -21,6 +21,12 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Brings the schema up to date, or refuses.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let found = recognise(connection, path)?;
+    step(connection, found.max(0) as usize).map_err(|error| opening(path, error))
+}
+
+/// The schema of a file that is ours and that we know, or else the refusal.
+pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let failed = |error| opening(path, error);
     let application = pragma(connection, "application_id").map_err(failed)?;
     if application != APPLICATION {
@@ -31,7 +37,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Op
     if found > known {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
-    step(connection, found.max(0) as usize).map_err(failed)
+    Ok(found)
 }
 
 fn step(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
