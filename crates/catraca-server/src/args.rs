@@ -2,6 +2,14 @@
 //!
 //! Must not do anything: verbs are in `cmd`.
 
+mod ask;
+mod blocks;
+mod files;
+mod lists;
+mod operate;
+mod remote;
+mod tour;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -9,25 +17,25 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::cmd::simulate::Field;
 
-const TOUR: &str = "\
-A tour:
-  catraca                                             serve a demo, and print a curl to paste
-  catraca lint shop.toml                              is the catalog right?
-  catraca explain -c shop.toml login ip=198.51.100.7  what counts for this caller, and why?
-  catraca test shop.scenario.toml                     does it still do what we agreed on?
-  catraca simulate -c shop.toml -f combined access.log
-                                                      what would it have done last Tuesday?
-  catraca simulate -c shop.toml --compare new.toml -f combined access.log --report out.html
-                                                      what would this change do, on a page to send?
-  catraca serve --config shop.toml                    decide for real, on 127.0.0.1:7878
-  catraca keygen --role check                         a key for a caller, shown once
-
-Exit codes: 0 yes, 1 no (lint errors, a failing scenario), 2 the command line or its input is wrong.
-`catraca help VERB` says more.";
+pub use ask::{Check, Credit, Settle};
+pub use blocks::{Blocks, BlocksVerb, Which};
+pub use files::{Backup, Completions, Man, Place, Restore};
+pub use lists::{Lists, ListsVerb, Terms};
+pub use operate::{
+    Audit, Config, ConfigVerb, Counted, Events, Facts, FactsVerb, Privacy, PrivacyVerb, Reset,
+    Stats, Whoami,
+};
+pub use remote::{Paging, Remote};
 
 /// One turnstile for any API: limits, prices, blocks and bans in one exact decision.
 #[derive(Debug, Parser)]
-#[command(name = "catraca", version, after_help = TOUR, max_term_width = 100)]
+#[command(
+    name = "catraca",
+    version,
+    help_template = tour::TEMPLATE,
+    after_help = format!("{}\n\n{}", tour::GROUPS, tour::TOUR),
+    max_term_width = 100
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -60,6 +68,46 @@ pub enum Verb {
     Simulate(Simulate),
     /// Make a key for callers, and the lines that let it in
     Keygen(Keygen),
+    /// Copy the records to a file, while the server goes on
+    Backup(Backup),
+    /// Put a backup of the records back
+    Restore(Restore),
+    /// May this caller pass? Decide and charge
+    Check(Check),
+    /// The same, and nothing is charged
+    Peek(Check),
+    /// Tell what came of a check, so that it is charged its real cost
+    Settle(Settle),
+    /// Give back what a late event earns
+    Credit(Credit),
+    /// Who is blocked, until when and why; block and release
+    Blocks(Blocks),
+    /// Addresses and values that never pass
+    #[command(after_help = lists::BLOCKLIST)]
+    Blocklist(Lists),
+    /// Addresses and values that always pass
+    #[command(after_help = lists::ALLOWLIST)]
+    Allowlist(Lists),
+    /// Categories, plans, known tokens: what chooses a tier
+    Facts(Facts),
+    /// Forget counters, block and level of one key
+    Reset(Reset),
+    /// Totals that add up, and who is blocked most often
+    Stats(Stats),
+    /// What operators did: when, who, what and why
+    Audit(Audit),
+    /// What happens, as it happens
+    Events(Events),
+    /// The catalog in force, its reload, and the kill switch
+    Config(Config),
+    /// Which operator and address the server sees, and why
+    Whoami(Whoami),
+    /// All that is known of somebody, to hand out or to erase
+    Privacy(Privacy),
+    /// A script that completes verbs and options in a shell
+    Completions(Completions),
+    /// The manual pages
+    Man(Man),
 }
 
 const SERVE: &str = r#"Examples:

@@ -1,10 +1,13 @@
 //! The verbs of the command line, and what several of them do first: load a catalog.
 
+pub mod backup;
 pub mod explain;
 pub mod keygen;
 pub mod lint;
+pub mod remote;
 pub mod secret;
 pub mod serve;
+pub mod shell;
 pub mod simulate;
 pub mod test;
 

@@ -7,10 +7,12 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Yes: fine, passed, done.
     Yes = 0,
-    /// No: errors in a catalog, a scenario that differs.
+    /// No: denied, errors in a catalog, a scenario that differs, nothing there to act on.
     No = 1,
     /// The command line or its input is wrong.
     Wrong = 2,
+    /// The server cannot be reached, or cannot do its work.
+    Unreachable = 3,
 }
 
 impl Exit {

@@ -3,6 +3,7 @@
 //! Must not hold the work itself: every verb is a file in `cmd`.
 
 mod args;
+mod client;
 mod cmd;
 mod exit;
 mod http;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
             tell(format_args!("catraca: {error:#}"));
-            Exit::Wrong.into()
+            error.downcast_ref().map_or(Exit::Wrong, client::Trouble::exit).into()
         }
     }
 }
@@ -45,6 +46,11 @@ fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Verb::Simulate(args)) => cmd::simulate::run(args),
         Some(Verb::Serve(args)) => cmd::serve::run(args),
         Some(Verb::Keygen(args)) => cmd::keygen::run(args),
+        Some(Verb::Backup(args)) => cmd::backup::backup(args),
+        Some(Verb::Restore(args)) => cmd::backup::restore(args),
+        Some(Verb::Completions(args)) => cmd::shell::completions(args),
+        Some(Verb::Man(args)) => cmd::shell::man(args),
+        Some(verb) => cmd::remote::run(verb),
         None => cmd::serve::run(&Serve::default()),
     }
 }

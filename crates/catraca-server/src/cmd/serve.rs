@@ -19,7 +19,7 @@ use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use keep::Places;
+pub use keep::Places;
 use kept::Kept;
 
 use super::catalog;

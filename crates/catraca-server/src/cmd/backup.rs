@@ -1,0 +1,77 @@
+//! `catraca backup` and `catraca restore`: the records, copied while a server goes on and put back
+//! while none does.
+//!
+//! Must not overwrite anything unasked, nor take the secret along: the two belong apart.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use catraca::records;
+
+use super::catalog;
+use super::serve::Places;
+use crate::args::{Backup, Place, Restore};
+use crate::exit::Exit;
+use crate::render::Outlet;
+
+/// Copies the records to a file.
+pub fn backup(args: &Backup) -> Result<Exit> {
+    let found = Found::at(&args.place)?;
+    let (from, to) = (&found.records, &args.file);
+    records::back_up(from, to)?;
+    let mut out = Outlet::stdout();
+    writeln!(out, "{} is a copy of {}", to.display(), from.display())?;
+    writeln!(out, "{}", found.about_the_secret("back up"))?;
+    Ok(Exit::Yes)
+}
+
+/// Puts a backup where the records are to be.
+pub fn restore(args: &Restore) -> Result<Exit> {
+    let found = Found::at(&args.place)?;
+    let (from, to) = (&args.file, &found.records);
+    let mut out = Outlet::stdout();
+    if args.force {
+        if let Some(old) = records::put_back_over(from, to)? {
+            writeln!(out, "what was there is now {}", old.display())?;
+        }
+    } else {
+        let hint = "--force puts the backup in its place and keeps what is there beside it";
+        records::put_back(from, to).map_err(|error| match error {
+            records::OpenError::Exists { .. } => anyhow::anyhow!("{error}; {hint}"),
+            error => error.into(),
+        })?;
+    }
+    writeln!(out, "{} holds what {} held", to.display(), from.display())?;
+    writeln!(out, "{}", found.about_the_secret("bring back"))?;
+    Ok(Exit::Yes)
+}
+
+/// Where things are.
+struct Found {
+    records: PathBuf,
+    secret: Option<PathBuf>,
+}
+
+impl Found {
+    fn at(place: &Place) -> Result<Self> {
+        let Some(config) = &place.config else {
+            let records = place.records.clone();
+            let records = records.context("say where the records are: --config or --records")?;
+            return Ok(Self { records, secret: None });
+        };
+        let folder = config.parent().unwrap_or(Path::new(""));
+        match Places::read(&catalog(config)?, folder)? {
+            Some(places) => Ok(Self { records: places.records, secret: Some(places.secret) }),
+            None => bail!("{} keeps no records: `[records] url = \"none\"`", config.display()),
+        }
+    }
+
+    fn about_the_secret(&self, act: &str) -> String {
+        let file = match &self.secret {
+            Some(secret) => secret.display().to_string(),
+            None => "the file of `[auth] secret_file`".to_owned(),
+        };
+        format!("{act} {file} too, apart from it: without that secret no block is found again")
+    }
+}

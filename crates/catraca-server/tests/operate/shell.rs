@@ -1,0 +1,78 @@
+//! Help, completions and manual pages.
+
+use std::fs;
+
+use crate::desk::{Ran, command};
+use crate::served::file;
+
+const VERBS: [&str; 19] = [
+    "check",
+    "peek",
+    "settle",
+    "credit",
+    "blocks",
+    "blocklist",
+    "allowlist",
+    "facts",
+    "reset",
+    "stats",
+    "audit",
+    "events",
+    "config",
+    "whoami",
+    "privacy",
+    "backup",
+    "restore",
+    "completions",
+    "man",
+];
+
+fn run(args: &[&str]) -> Ran {
+    let ran = Ran::of(command("http://127.0.0.1:9", args).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.err);
+    ran
+}
+
+#[test]
+fn help_groups_the_verbs_and_each_shows_an_example() {
+    let tour = run(&["--help"]).out;
+    for verb in VERBS {
+        assert!(tour.contains(&format!("\n  {verb} ")), "{verb}: {tour}");
+        let help = run(&["help", verb]).out;
+        assert!(help.contains(&format!("\n  catraca {verb}")), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        assert!(!help.contains("127.0.0.1:9]"), "no value of the environment: {help}");
+    }
+    for group in ["Write and try policies:", "Ask a server:", "Operate a server:", "Options:"] {
+        assert!(tour.contains(group), "{group}: {tour}");
+    }
+    assert!(tour.lines().all(|line| line.chars().count() <= 100), "{tour}");
+}
+
+#[test]
+fn every_shell_gets_a_script_that_knows_the_verbs() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = run(&["completions", shell]).out;
+        assert!(script.contains("blocklist") && script.contains("key-file"), "{shell}");
+    }
+    // The shell itself must be able to read it.
+    let script = file("").with_file_name("catraca.bash");
+    fs::write(&script, run(&["completions", "bash"]).out).unwrap();
+    let read = std::process::Command::new("bash").arg("-n").arg(&script).status().unwrap();
+    assert!(read.success());
+    let ran = Ran::of(command("http://127.0.0.1:9", &["completions", "tcsh"]).output().unwrap());
+    ran.says(2, &["tcsh"]);
+}
+
+#[test]
+fn there_is_a_page_for_every_verb() {
+    let first = run(&["man"]).out;
+    assert!(first.contains(".TH catraca 1"), "{first}");
+    let folder = file("").with_file_name("man1");
+    run(&["man", folder.to_str().unwrap()]);
+    for verb in VERBS {
+        let page = fs::read_to_string(folder.join(format!("catraca-{verb}.1"))).unwrap();
+        assert!(page.contains("SYNOPSIS"), "{verb}");
+    }
+    assert!(folder.join("catraca-blocks-release.1").exists());
+}

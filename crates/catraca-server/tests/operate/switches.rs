@@ -1,0 +1,59 @@
+//! Facts, modes and resets: what changes how a caller is judged.
+
+use crate::desk::{CUSTOMER, IP, done, json, run, served};
+
+#[test]
+fn facts_are_stated_shown_and_forgotten() {
+    let served = served();
+    run(&served, &["facts", "get", CUSTOMER]).says(1, &["unknown-value"]);
+    let said = done(&served, &["facts", "set", CUSTOMER, "plan=gold", "seats=5", "--why", "paid"]);
+    assert_eq!(said, "before: -\nafter:  plan=gold seats=5\n");
+    assert_eq!(done(&served, &["facts", "get", CUSTOMER]), "plan=gold seats=5\n");
+    for code in [0, 0, 0, 1] {
+        assert_eq!(run(&served, &["check", "api", CUSTOMER]).code, Some(code));
+    }
+    assert_eq!(json(&served, &["facts", "remove", CUSTOMER])["after"], serde_json::json!({}));
+    run(&served, &["facts", "remove", CUSTOMER]).says(1, &["unknown-value"]);
+    run(&served, &["facts", "set", CUSTOMER]).says(2, &["NAME=FACT"]);
+}
+
+/// A value is one piece of the path, whatever it holds.
+#[test]
+fn a_value_may_hold_any_sign() {
+    let served = served();
+    let odd = "customer=a b/c?d#e%2F+ç=1";
+    done(&served, &["facts", "set", odd, "plan=gold"]);
+    assert_eq!(done(&served, &["facts", "get", odd]), "plan=gold\n");
+    let body = ["check", "api", odd, "-o", "json"];
+    assert_eq!([0; 4].map(|_| run(&served, &body).code), [Some(0), Some(0), Some(0), Some(1)]);
+}
+
+#[test]
+fn the_kill_switch_works_at_once_and_is_given_back() {
+    let served = served();
+    let said = done(&served, &["config", "mode", "login", "off", "--why", "outage"]);
+    assert_eq!(said, "login: enforce before, off now, overridden\n");
+    assert!(done(&served, &["config", "show"]).contains("off (overridden)"));
+    assert_eq!([0; 4].map(|_| run(&served, &["check", "login", IP]).code), [Some(0); 4]);
+    let said = done(&served, &["config", "mode", "login", "catalog"]);
+    assert_eq!(said, "login: off before, enforce now, as the catalog says\n");
+    assert_eq!([0; 3].map(|_| run(&served, &["check", "login", IP]).code), [0, 0, 1].map(Some));
+    run(&served, &["config", "mode", "login", "loud"]).says(2, &["loud"]);
+    run(&served, &["config", "mode", "nothing", "off"]).says(2, &["unknown-policy"]);
+    let acts = json(&served, &["audit", "--by", "local"]);
+    assert_eq!(acts["acts"].as_array().unwrap().len(), 2, "{acts}");
+}
+
+#[test]
+fn a_reset_begins_anew_for_one_caller() {
+    let served = served();
+    let other = "ip=203.0.113.9";
+    for ip in [IP, other] {
+        assert_eq!([0; 3].map(|_| run(&served, &["check", "login", ip]).code), [0, 0, 1].map(Some));
+    }
+    let said = done(&served, &["reset", "login", IP, "--why", "a test"]);
+    assert_eq!(said, "login begins anew for this caller\n");
+    assert_eq!(run(&served, &["check", "login", IP]).code, Some(0));
+    assert_eq!(run(&served, &["check", "login", other]).code, Some(1));
+    run(&served, &["reset", "login"]).says(2, &["ATTRIBUTE=VALUE"]);
+}
