@@ -39,18 +39,39 @@ pub enum Domain {
 }
 
 /// The one secret behind digests, pseudonyms and tickets; each use derives a key of its own.
+///
+/// A secret may follow older ones. Pseudonyms and tickets are then made with the newest and found
+/// under all of them; keys of cells stay under the oldest, or no block would be found again.
 #[derive(Clone)]
-pub struct Secret([u8; 32]);
+pub struct Secret {
+    newest: [u8; 32],
+    /// Newest first.
+    older: Vec<[u8; 32]>,
+}
 
 impl Secret {
     /// A secret from bytes that nobody can guess.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+        Self { newest: bytes, older: Vec::new() }
+    }
+
+    /// This secret, in the place of an older one and of those before that.
+    #[must_use]
+    pub fn after(mut self, older: Self) -> Self {
+        self.older.push(older.newest);
+        self.older.extend(older.older);
+        self
     }
 
     /// A key for one use. Keys of different uses tell nothing of each other or of the secret.
     pub fn derive(&self, usage: &str) -> [u8; 32] {
-        blake3::derive_key(usage, &self.0)
+        blake3::derive_key(usage, &self.newest)
+    }
+
+    /// The same of this secret and of the older ones, newest first.
+    pub fn derive_all(&self, usage: &str) -> Vec<[u8; 32]> {
+        let older = self.older.iter().map(|older| blake3::derive_key(usage, older));
+        std::iter::once(self.derive(usage)).chain(older).collect()
     }
 }
 
@@ -65,9 +86,18 @@ impl fmt::Debug for Secret {
 pub struct Digester {
     /// Every digest starts as a copy of this.
     keyed: SipHasher24,
-    pseudonym_key: [u8; 32],
+    /// What tells the secret of the cells from another, and nothing about it.
+    cell_id: String,
+    /// Newest first.
+    names: Vec<Naming>,
+}
+
+/// How pseudonyms are made under one secret.
+#[derive(Clone)]
+struct Naming {
+    key: [u8; 32],
     /// Two characters that tell pseudonyms of one secret from those of another.
-    key_id: String,
+    id: String,
 }
 
 impl Digester {
@@ -76,13 +106,19 @@ impl Digester {
     /// Cells use SipHash-2-4 with 128 bits: as a keyed function it cannot be told from chance
     /// without its key, and it is several times faster on short texts than what pseudonyms use.
     pub fn new(secret: &Secret) -> Self {
-        let cell_key = secret.derive("catraca 2026 cell key");
+        let cell_key = secret.derive_all("catraca 2026 cell key").pop().unwrap_or_default();
         let mut half = [0; 16];
         half.copy_from_slice(&cell_key[..16]);
-        let pseudonym_key = secret.derive("catraca 2026 pseudonym");
-        let print = blake3::derive_key("catraca 2026 pseudonym key id", &pseudonym_key);
+        let print = blake3::derive_key("catraca 2026 cell key id", &cell_key);
         let keyed = SipHasher24::new_with_key(&half);
-        Self { keyed, pseudonym_key, key_id: hex(&print[..1]) }
+        let names = secret.derive_all("catraca 2026 pseudonym").into_iter().map(Naming::new);
+        Self { keyed, cell_id: hex(&print[..8]), names: names.collect() }
+    }
+
+    /// Sixteen characters that tell the secret of the cells from another: what is stored under one
+    /// is not found under another.
+    pub fn cell_id(&self) -> &str {
+        &self.cell_id
     }
 
     /// Begins a digest.
@@ -100,17 +136,35 @@ impl Digester {
     /// tells which secret is needed to look a value up after the secret was changed; and 96 bits
     /// stay apart for more people than there are.
     pub fn pseudonym(&self, attribute: &str, value: &str) -> String {
-        let mut mac = blake3::Hasher::new_keyed(&self.pseudonym_key);
+        self.pseudonyms(attribute, value).next().unwrap_or_default()
+    }
+
+    /// The same under this secret and under the older ones, newest first: whatever was kept before
+    /// the secret was changed is found under one of them.
+    pub fn pseudonyms(&self, attribute: &str, value: &str) -> impl Iterator<Item = String> {
+        self.names.iter().map(move |naming| naming.pseudonym(attribute, value))
+    }
+}
+
+impl Naming {
+    fn new(key: [u8; 32]) -> Self {
+        let print = blake3::derive_key("catraca 2026 pseudonym key id", &key);
+        Self { key, id: hex(&print[..1]) }
+    }
+
+    fn pseudonym(&self, attribute: &str, value: &str) -> String {
+        let mut mac = blake3::Hasher::new_keyed(&self.key);
         for part in [attribute.as_bytes(), value.as_bytes()] {
             mac.update(&length(part)).update(part);
         }
-        format!("~{}{}", self.key_id, hex(&mac.finalize().as_bytes()[..12]))
+        format!("~{}{}", self.id, hex(&mac.finalize().as_bytes()[..12]))
     }
 }
 
 impl fmt::Debug for Digester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Digester").field("key_id", &self.key_id).finish_non_exhaustive()
+        let ids: Vec<&str> = self.names.iter().map(|naming| naming.id.as_str()).collect();
+        f.debug_struct("Digester").field("key_ids", &ids).finish_non_exhaustive()
     }
 }
 

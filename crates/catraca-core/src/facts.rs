@@ -61,10 +61,10 @@ impl Facts {
 
     /// Forgets all facts about a value; says whether there were any.
     pub fn forget(&mut self, attribute: &str, value: &str) -> bool {
-        let hidden = self.pseudonym(attribute, value);
+        let hidden: Vec<String> = self.pseudonyms(attribute, value).collect();
         self.known.get_mut(attribute).is_some_and(|values| {
-            let had = hidden.is_some_and(|hidden| values.remove(&*hidden).is_some());
-            values.remove(value).is_some() || had
+            let had = hidden.iter().filter(|hidden| values.remove(&***hidden).is_some()).count();
+            values.remove(value).is_some() || had > 0
         })
     }
 
@@ -72,11 +72,15 @@ impl Facts {
     pub fn about(&self, attribute: &str, value: &str, name: &str) -> Option<&Name> {
         let values = self.known.get(attribute)?;
         let found = values.get(value).and_then(|facts| facts.get(name));
-        found.or_else(|| values.get(&*self.pseudonym(attribute, value)?)?.get(name))
+        found.or_else(|| {
+            let mut hidden = self.pseudonyms(attribute, value);
+            hidden.find_map(|hidden| values.get(&*hidden)?.get(name))
+        })
     }
 
-    fn pseudonym(&self, attribute: &str, value: &str) -> Option<String> {
-        self.hidden.0.as_ref().map(|digester| digester.pseudonym(attribute, value))
+    fn pseudonyms(&self, attribute: &str, value: &str) -> impl Iterator<Item = String> {
+        let digester = self.hidden.0.iter();
+        digester.flat_map(move |digester| digester.pseudonyms(attribute, value))
     }
 
     /// All facts about a value.

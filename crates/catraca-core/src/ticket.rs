@@ -70,6 +70,8 @@ pub struct Ticket {
 #[derive(Clone)]
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
+    /// Of the secrets before, whose tickets are still good.
+    older: Vec<XChaCha20Poly1305>,
 }
 
 impl std::fmt::Debug for Sealer {
@@ -103,8 +105,9 @@ impl Body {
 impl Sealer {
     /// A sealer under the engine's secret.
     pub fn new(secret: &Secret) -> Self {
-        let key = secret.derive("catraca 1 ticket");
-        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+        let keys = secret.derive_all("catraca 1 ticket");
+        let older = keys[1..].iter().map(|key| XChaCha20Poly1305::new(key.into())).collect();
+        Self { cipher: XChaCha20Poly1305::new(&keys[0].into()), older }
     }
 
     /// Seals a ticket for one namespace.
@@ -129,8 +132,10 @@ impl Sealer {
         let token = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
         let (id, sealed) = token.split_first_chunk::<16>()?;
         let id = u128::from_le_bytes(*id);
-        let payload = Payload { msg: sealed, aad: namespace.as_bytes() };
-        let plain = self.cipher.decrypt(&nonce(id), payload).ok()?;
+        let plain = std::iter::once(&self.cipher).chain(&self.older).find_map(|cipher| {
+            let payload = Payload { msg: sealed, aad: namespace.as_bytes() };
+            cipher.decrypt(&nonce(id), payload).ok()
+        })?;
         bytes::read_ticket(&plain).filter(|ticket| ticket.body.id == id)
     }
 }
@@ -181,6 +186,8 @@ mod tests {
         let sealer = Sealer::new(&Secret::from_bytes([1; 32]));
         let token = sealer.seal(&ticket(), "a");
         assert_eq!(sealer.open(&token, "b"), Err(Refusal::BadTicket));
+        let newer = Secret::from_bytes([3; 32]).after(Secret::from_bytes([1; 32]));
+        assert!(Sealer::new(&newer).open(&token, "default").is_ok(), "the older secret is known");
         let other = Sealer::new(&Secret::from_bytes([2; 32]));
         assert_eq!(other.open(&token, "a"), Err(Refusal::BadTicket));
         for place in 0..token.len() {

@@ -37,6 +37,8 @@ mod health;
 mod hear;
 mod lock;
 mod port;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod privacy;
 mod queue;
 mod receipt;
@@ -44,6 +46,8 @@ mod record;
 mod row;
 mod sqlite;
 mod tally;
+mod url;
+mod words;
 mod writer;
 
 use std::path::Path;
@@ -69,6 +73,7 @@ pub use row::{
     Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
 };
 pub use sqlite::{back_up, put_back, put_back_over};
+pub use url::{is_postgres, redacted};
 
 /// How records are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,25 +89,43 @@ pub struct Records {
     reads: Box<dyn Reads>,
     options: Options,
     thread: Mutex<Option<JoinHandle<u64>>>,
-    _lock: Lock,
+    /// Held where only one process may have the records.
+    _lock: Option<Lock>,
 }
 
 impl Records {
-    /// Opens the records of a URL such as `sqlite:catraca.db`, made new if there are none.
+    /// Opens the records of a URL such as `sqlite:catraca.db` or `postgres://ana@host/shop`, made
+    /// new if there are none.
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
+        if is_postgres(url) {
+            return Self::open_postgres(url, options);
+        }
         let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
-        let path = Path::new(path.ok_or_else(|| OpenError::Url { url: url.to_owned() })?);
+        let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redacted(url) })?);
         let lock = Lock::take(path)?;
         let (writes, reads) = sqlite::open(path)?;
-        Self::start(Box::new(writes), Box::new(reads), options, lock)
+        Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
             .map_err(|error| OpenError::io(path, &error))
+    }
+
+    /// Several processes may have these: the database keeps them apart.
+    #[cfg(feature = "postgres")]
+    fn open_postgres(url: &str, options: Options) -> Result<Self, OpenError> {
+        let (writes, reads) = postgres::open(url)?;
+        Self::start(Box::new(writes), Box::new(reads), options, None)
+            .map_err(|error| OpenError::io(Path::new("postgres:"), &error))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn open_postgres(url: &str, _: Options) -> Result<Self, OpenError> {
+        Err(OpenError::NotBuilt { url: redacted(url) })
     }
 
     fn start(
         database: Box<dyn Writes>,
         reads: Box<dyn Reads>,
         options: Options,
-        lock: Lock,
+        lock: Option<Lock>,
     ) -> std::io::Result<Self> {
         let (queue, tally) = (Arc::new(Queue::default()), Arc::new(Tally::new()));
         let writer = Writer { database, queue: Arc::clone(&queue), tally: Arc::clone(&tally) };
@@ -131,7 +154,9 @@ impl Records {
         self.stop()
     }
 
-    fn stop(&self) -> u64 {
+    /// The same for records that others still hold: what they ask for from now on is refused. Where
+    /// nothing can be written, there is one last attempt.
+    pub fn stop(&self) -> u64 {
         self.queue.close();
         let thread = self.thread.lock().take();
         thread.and_then(|thread| thread.join().ok()).unwrap_or_default()

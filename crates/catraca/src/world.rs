@@ -131,12 +131,17 @@ impl World {
         if self.lists.is_empty() {
             return Ok(found);
         }
-        for (name, value) in &mut normal {
-            if self.catalog.is_private(name) {
-                *value = digester.pseudonym(name, value).into();
+        let mut hidden = Vec::new();
+        for (name, value) in normal {
+            match self.catalog.is_private(name) {
+                // An entry may be older than the secret.
+                true => hidden.extend(
+                    digester.pseudonyms(name, &value).map(|found| (name, Cow::Owned(found))),
+                ),
+                false => hidden.push((name, value)),
             }
         }
-        let made = found_in(&self.lists, &addresses, &normal, now);
+        let made = found_in(&self.lists, &addresses, &hidden, now);
         // Letting pass comes first; of two refusals the one that ends last is told.
         let rank = |found: &(&Entry, bool)| (found.1, found.0.end());
         Ok(found.into_iter().chain(made).max_by_key(rank))

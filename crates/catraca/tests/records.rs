@@ -1,4 +1,5 @@
-//! Records: every act kept with its history, found again, forgotten on time, and never in clear.
+//! Records in SQLite: every act kept with its history, found again, forgotten on time, and never
+//! in clear. `records_postgres.rs` runs the same suite on the other dialect.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -10,6 +11,8 @@ mod engine;
 mod files;
 #[path = "records/kit.rs"]
 mod kit;
+#[path = "records/on_sqlite.rs"]
+mod place;
 #[path = "records/privacy.rs"]
 mod privacy;
 #[path = "records/queries.rs"]

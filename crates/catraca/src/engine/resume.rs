@@ -68,6 +68,7 @@ impl<S: Store> Engine<S> {
         records: &Records,
         snapshot: Option<Time>,
     ) -> Result<Resumed, ResumeError> {
+        records.tie(self.digester().cell_id())?;
         let (now, since) = (self.clock.now(), snapshot.unwrap_or(Time::ZERO));
         let mut resuming = Resuming::new(self, now, since);
         let mut failed = None;

@@ -118,6 +118,20 @@ impl Records {
         }
     }
 
+    /// Ties the records to the secret that their keys are made with, by its fingerprint. Under
+    /// another one nothing in them would be found again, so that is an error.
+    pub(crate) fn tie(&self, id: &str) -> Result<(), RecordsError> {
+        let ours = id.to_owned();
+        let kept = self.errand(move |database| database.tie(&ours))?;
+        if kept == id {
+            return Ok(());
+        }
+        Err(RecordsError(format!(
+            "they were made with the secret {kept}, and this is {id}: bring the old secret back; \
+             to change it, put the new one above it in the same file"
+        )))
+    }
+
     /// Writes a copy to a file, which appears whole or not at all, while work goes on.
     pub fn backup(&self, to: &Path) -> Result<(), RecordsError> {
         self.reads.backup(to)

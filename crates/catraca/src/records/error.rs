@@ -10,10 +10,36 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL names no database that is known here.
-    #[error("`{url}` are no records: write sqlite:FILE, such as sqlite:catraca.db")]
+    #[error(
+        "`{url}` are no records: write sqlite:FILE, such as sqlite:catraca.db, or \
+         postgres://USER@HOST/DATABASE"
+    )]
     Url {
-        /// What was written.
+        /// What was written, without a password.
         url: String,
+    },
+    /// The URL of a PostgreSQL database is not sound.
+    #[error("`{url}` names no database: {reason}; write postgres://USER@HOST/DATABASE")]
+    Postgres {
+        /// What was written, without a password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This program was built without the dialect.
+    #[error("`{url}` needs a program built with the feature `postgres`: write sqlite:FILE")]
+    NotBuilt {
+        /// What was written, without a password.
+        url: String,
+    },
+    /// Another program's tables are where ours would be.
+    #[error(
+        "{place} has a schema `catraca` that another program made: name another database in \
+         `[records]`"
+    )]
+    Taken {
+        /// The database.
+        place: String,
     },
     /// Another process has them open.
     #[error(

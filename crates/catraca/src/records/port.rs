@@ -27,6 +27,9 @@ pub(super) trait Writes: Send {
     /// Deletes what is known of a subject, unless it still protects somebody.
     fn erase(&mut self, about: &[About], now: Time) -> Result<Erased, WriteError>;
 
+    /// Keeps the fingerprint of a secret, unless there is one; says which one is there.
+    fn tie(&mut self, id: &str) -> Result<String, WriteError>;
+
     /// Does housekeeping that nobody waits for.
     fn tend(&mut self) -> Result<(), WriteError>;
 

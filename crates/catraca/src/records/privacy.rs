@@ -12,7 +12,7 @@ use super::record::About;
 use super::row::{AuditRow, BlockRow, HistoryRow};
 
 /// The names under which a real value may be found: as the catalog has it now first, then as it
-/// would have been had the attribute been private, or not.
+/// would have been under an older secret, or had the attribute been private, or not.
 pub fn known_as(
     catalog: &Catalog,
     digester: &Digester,
@@ -20,9 +20,11 @@ pub fn known_as(
     raw: &str,
 ) -> Result<Vec<About>, Refusal> {
     let clear = normalise(catalog, attribute, raw)?.to_string();
-    let hidden = digester.pseudonym(attribute, &clear);
-    let values = if catalog.is_private(attribute) { [hidden, clear] } else { [clear, hidden] };
-    Ok(values.map(|value| About { attribute: attribute.to_owned(), value }).into())
+    let mut values: Vec<String> = digester.pseudonyms(attribute, &clear).collect();
+    let place = if catalog.is_private(attribute) { values.len() } else { 0 };
+    values.insert(place, clear);
+    let about = |value| About { attribute: attribute.to_owned(), value };
+    Ok(values.into_iter().map(about).collect())
 }
 
 /// All that is known of a subject.

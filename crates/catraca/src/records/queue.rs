@@ -90,7 +90,13 @@ impl Queue {
     /// Takes something else to do on the writer's thread.
     pub(super) fn send(&self, errand: Errand) {
         let job = Job { records: Vec::new(), acker: None, errand: Some(errand) };
-        self.waiting.lock().jobs.push_back(job);
+        let mut waiting = self.waiting.lock();
+        if waiting.closing {
+            // Dropped, which tells whoever waits for it: nobody may be there to run it.
+            return;
+        }
+        waiting.jobs.push_back(job);
+        drop(waiting);
         self.wake.notify_one();
     }
 

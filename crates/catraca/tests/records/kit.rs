@@ -1,65 +1,16 @@
-//! What every test here needs: a folder of its own, records, an engine that is heard.
+//! What every test here needs, whatever the dialect: records, an engine that is heard.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use catraca::records::{Blocking, Deed, Options, Record, Records, Who};
+use catraca::records::{Blocking, Deed, Record, Records, Who};
 use catraca::{Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
 use catraca_core::cell::block::{Note, Origin};
 use catraca_core::digest::{Digester, Domain};
 
+pub use crate::place::Folder;
+
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
 pub const SECRET: Secret = Secret::from_bytes([7; 32]);
-
-/// A folder that goes with the test.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("catraca-records-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub fn database(&self) -> PathBuf {
-        self.file("catraca.db")
-    }
-
-    pub fn url(&self) -> String {
-        format!("sqlite:{}", self.database().display())
-    }
-
-    pub fn open(&self) -> Records {
-        Records::open(&self.url(), Options::default()).unwrap()
-    }
-
-    /// Every byte of every file.
-    pub fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let files = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
-        files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
-    }
-
-    /// Whether any file holds these bytes.
-    pub fn holds(&self, needle: &str) -> bool {
-        let needle = needle.as_bytes();
-        self.bytes().iter().any(|(_, bytes)| bytes.windows(needle.len()).any(|at| at == needle))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// An engine whose events are recorded, and its clock.
 pub fn engine(catalog: &str, records: &Arc<Records>) -> (Engine, ManualClock) {
@@ -114,12 +65,4 @@ pub fn excess(policy: &str, address: &str, from: Time, until: Time) -> Record {
 
 pub fn write(records: &Records, all: Vec<Record>) {
     assert!(records.record(all).wait().is_durable());
-}
-
-/// One value that a question asked of the file itself gives.
-pub fn ask<T: rusqlite::types::FromSql>(database: &Path, sql: &str) -> Vec<T> {
-    let connection = rusqlite::Connection::open(database).unwrap();
-    let mut statement = connection.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| row.get(0)).unwrap();
-    rows.collect::<Result<_, _>>().unwrap()
 }

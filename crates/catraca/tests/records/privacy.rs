@@ -7,7 +7,7 @@ use catraca::records::{
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::kit::{Folder, START, ask, at, engine, passes, secs};
+use crate::kit::{Folder, START, at, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.pay]
@@ -34,7 +34,7 @@ const CATALOG: &str = r#"
     private = true
 "#;
 
-const PLANTED: [&str; 4] = ["customer-4711", "session-8a9b", "52998224725", "token-c0ffee"];
+pub const PLANTED: [&str; 4] = ["customer-4711", "session-8a9b", "52998224725", "token-c0ffee"];
 
 /// Does a bit of everything with the planted values.
 fn act_on_planted(engine: &Engine, records: &Records) {
@@ -66,7 +66,7 @@ fn act_on_planted(engine: &Engine, records: &Records) {
     records.flush().unwrap();
 }
 
-fn set_up(options: Options) -> (Folder, Arc<Records>, Engine, ManualClock) {
+pub fn set_up(options: Options) -> (Folder, Arc<Records>, Engine, ManualClock) {
     let folder = Folder::new();
     let records = Arc::new(Records::open(&folder.url(), options).unwrap());
     let (engine, clock) = engine(CATALOG, &records);
@@ -87,9 +87,9 @@ fn no_planted_identifier_is_in_any_file() {
         assert!(folder.holds(&named[0].value), "{when}");
     };
     looked_for("while open");
-    let shown = ask::<String>(&folder.database(), "SELECT identifier FROM buyer_rate_limits");
+    let shown = folder.rows("SELECT identifier FROM buyer_rate_limits").concat();
     assert!(shown.len() == 6 && shown.iter().all(|name| name.starts_with('~')), "{shown:?}");
-    records.backup(&folder.file("backup.db")).unwrap();
+    folder.back_up(&records);
     drop((engine, records));
     looked_for("after closing");
 }

@@ -7,37 +7,22 @@ use catraca::core::cell::block::Origin;
 use catraca::core::lists::What;
 use catraca::records::{Count, Deed, ListName, Record, Records};
 use catraca::{Span, Time};
-use rusqlite::Connection;
 
-use crate::kit::{Folder, ask, at, blocking, engine, excess, passes, who, write};
+use crate::kit::{Folder, at, blocking, engine, excess, passes, who, write};
+use crate::place::FENCES;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/records.md");
 
-/// The query below a heading of the guide.
+/// The query below a heading of the guide, in the dialect at hand if it has one of its own.
 fn query(heading: &str) -> &'static str {
     let (_, rest) = GUIDE.split_once(heading).unwrap_or_else(|| panic!("no {heading}"));
-    let (_, sql) = rest.split_once("```sql\n").unwrap();
-    sql.split_once("\n```").unwrap().0
+    dialects(rest.split("\n## ").next().and_then(|part| part.split("\n### ").next()).unwrap())
+        .unwrap_or_else(|| panic!("no query below {heading}"))
 }
 
-fn rows(folder: &Folder, sql: &str) -> Vec<Vec<String>> {
-    let connection = Connection::open(folder.database()).unwrap();
-    let mut statement = connection.prepare(sql).unwrap();
-    let width = statement.column_count();
-    let rows = statement.query_map([], |row| {
-        (0..width).map(|column| row.get_ref(column).map(|value| shown(&value))).collect()
-    });
-    rows.unwrap().collect::<Result<_, _>>().unwrap()
-}
-
-fn shown(value: &rusqlite::types::ValueRef<'_>) -> String {
-    use rusqlite::types::ValueRef;
-    match value {
-        ValueRef::Null => "NULL".to_owned(),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        other => format!("{other:?}"),
-    }
+fn dialects(section: &'static str) -> Option<&'static str> {
+    let own = FENCES.iter().find_map(|fence| section.split_once(fence));
+    own.map(|(_, sql)| sql.split_once("\n```").unwrap().0)
 }
 
 /// The views know the machine's time, so what they show is put years before and after it.
@@ -65,12 +50,12 @@ fn filled() -> (Folder, Records) {
 #[test]
 fn buyer_rate_limits_has_one_row_per_block_event() {
     let (folder, _records) = filled();
-    let top = rows(&folder, query("### Most blocked"));
+    let top = folder.rows(query("### Most blocked"));
     assert_eq!(top[0], ["198.51.100.7", "login", "2", "2023-01-01T00:00:00.000Z"]);
     assert_eq!(top.len(), 3);
     let columns = "SELECT id, identifier, action, attempts, first_attempt_at, last_attempt_at,
-                   blocked_until, created_at FROM buyer_rate_limits";
-    let first = &rows(&folder, columns)[0];
+                   blocked_until, created_at FROM buyer_rate_limits ORDER BY created_at";
+    let first = &folder.rows(columns)[0];
     assert_eq!(first[0].len(), 36, "{first:?}");
     assert_eq!(first[7], "2020-01-01T00:00:00.000Z");
 }
@@ -79,7 +64,7 @@ fn buyer_rate_limits_has_one_row_per_block_event() {
 #[test]
 fn rate_limit_tracking_shows_who_until_when_and_why_while_it_stands() {
     let (folder, _records) = filled();
-    let blocked = rows(&folder, query("### Who is blocked"));
+    let blocked = folder.rows(query("### Who is blocked"));
     let wanted = [
         ["198.51.100.8", "2200-01-01T00:00:00.000Z", "NULL"],
         ["198.51.100.9", "2200-01-01T00:00:00.000Z", "reject 5"],
@@ -94,11 +79,8 @@ fn an_end_is_shown_to_the_millisecond_and_forever_has_a_date() {
     let end = year(2200).after(Span::from_micros(7_999));
     write(&records, vec![excess("a", "198.51.100.1", year(2020), end)]);
     write(&records, vec![excess("b", "198.51.100.2", year(2020), Time::FOREVER)]);
-    let ends = ask::<String>(
-        &folder.database(),
-        "SELECT unblockTime FROM rate_limit_tracking ORDER BY policy",
-    );
-    assert_eq!(ends, ["2200-01-01T00:00:00.007Z", "9999-12-31T23:59:59.999Z"]);
+    let ends = folder.rows("SELECT unblockTime FROM rate_limit_tracking ORDER BY policy");
+    assert_eq!(ends, [["2200-01-01T00:00:00.007Z"], ["9999-12-31T23:59:59.999Z"]]);
 }
 
 /// covers: 003-45, 003-48
@@ -121,9 +103,9 @@ fn ip_blocklist_has_one_row_per_range() {
             tenant,
         ],
     );
-    let listed = rows(&folder, query("### Addresses on the blocklist"));
+    let listed = folder.rows(query("### Addresses on the blocklist"));
     assert_eq!(listed, [["203.0.113.0/24", "scan", "2020-01-01T00:00:00.000Z", "NULL"]]);
-    assert_eq!(rows(&folder, "SELECT * FROM ip_blocklist").len(), 2);
+    assert_eq!(folder.rows("SELECT * FROM ip_blocklist").len(), 2);
 }
 
 /// covers: 003-50, B-54
@@ -150,7 +132,7 @@ fn attempts_by_action_counts_attempts_of_the_last_day() {
         count(minute, "pay", "", 1, 0, 0),
     ];
     write(&records, vec![Record::automatic(at(0), Deed::Count(counts))]);
-    let seen = rows(&folder, query("### Attempts by action"));
+    let seen = folder.rows(query("### Attempts by action"));
     assert_eq!(seen, [["login", "19", "3"], ["pay", "1", "0"]]);
 }
 
@@ -166,7 +148,7 @@ fn the_view_and_the_totals_agree() {
     }
     records.flush().unwrap();
     let view = "SELECT action, sum(attempts), sum(blocked) FROM attempts_by_action GROUP BY action";
-    assert_eq!(rows(&folder, view), [["login", "6", "3"]]);
+    assert_eq!(folder.rows(view), [["login", "6", "3"]]);
     let totals = &records.actions(at(0), at(60)).unwrap()[0];
     assert_eq!((totals.total, totals.blocked), (6, 3));
 }
@@ -175,9 +157,9 @@ fn the_view_and_the_totals_agree() {
 #[test]
 fn every_query_of_the_guide_runs() {
     let (folder, _records) = filled();
-    let queries: Vec<_> = GUIDE.split("```sql\n").skip(1).collect();
+    let queries: Vec<_> = GUIDE.split("\n### ").filter_map(dialects).collect();
     assert!(queries.len() >= 6, "{}", queries.len());
-    for text in queries {
-        rows(&folder, text.split_once("\n```").unwrap().0);
+    for query in queries {
+        folder.rows(query);
     }
 }

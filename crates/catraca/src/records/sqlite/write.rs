@@ -50,6 +50,13 @@ impl Writes for SqliteWriter {
         Ok(erased)
     }
 
+    fn tie(&mut self, id: &str) -> Result<String, WriteError> {
+        let new = "INSERT INTO secrets (id) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM secrets)";
+        self.connection.execute(new, [id])?;
+        self.since_fold += 1;
+        Ok(self.connection.query_row("SELECT id FROM secrets", [], |row| row.get(0))?)
+    }
+
     fn tend(&mut self) -> Result<(), WriteError> {
         if self.since_fold > 0 {
             self.fold("PASSIVE")?;

@@ -47,6 +47,10 @@ impl Writes for Script {
         Ok(Erased::default())
     }
 
+    fn tie(&mut self, id: &str) -> Result<String, WriteError> {
+        Ok(id.to_owned())
+    }
+
     fn tend(&mut self) -> Result<(), WriteError> {
         Ok(())
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Done, Scribe, Trail, shown};
 use crate::records::record::{Blocking, Debt, Who, origin_word};
+use crate::records::words::{identifier, target};
 
 /// What is known of a block.
 struct Known {
@@ -171,22 +172,4 @@ impl Scribe<'_> {
         }
         Ok(subject)
     }
-}
-
-/// A lone value stands for itself; several need their names.
-fn identifier(parts: &[(String, String)]) -> String {
-    match parts {
-        [(_, value)] => value.clone(),
-        several => pairs(several),
-    }
-}
-
-fn target(who: &Who) -> String {
-    format!("{} {}", who.policy, pairs(&who.parts))
-}
-
-fn pairs(parts: &[(String, String)]) -> String {
-    let pairs: Vec<String> =
-        parts.iter().map(|(attribute, value)| format!("{attribute}={value}")).collect();
-    pairs.join(" ")
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Done, Scribe, Trail, shown};
 use crate::records::record::{About, Count, ListName, Revision};
+use crate::records::words::{columns, named};
 
 impl Scribe<'_> {
     pub(super) fn list(&self, list: ListName, what: &What, until: Option<Time>) -> Done {
@@ -167,18 +168,3 @@ impl Scribe<'_> {
 
 /// What was there, if anything.
 type Before = rusqlite::Result<Option<Value>>;
-
-/// The attribute and the value of an entry; a range has no attribute.
-fn columns(what: &What) -> (String, String) {
-    match what {
-        What::Range(range) => (String::new(), range.to_string()),
-        What::Value { attribute, value } => (attribute.clone(), value.clone()),
-    }
-}
-
-fn named(what: &What) -> String {
-    match what {
-        What::Range(range) => range.to_string(),
-        What::Value { attribute, value } => format!("{attribute}={value}"),
-    }
-}

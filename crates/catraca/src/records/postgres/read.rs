@@ -1,0 +1,254 @@
+//! Reading for operators: pages of blocks, their history, the audit.
+//!
+//! Must not scan what an index can find.
+
+use std::path::Path;
+
+use catraca_core::digest::Key;
+use catraca_core::time::Time;
+use tokio_postgres::Row;
+
+use super::restore::{key, odd, standing};
+use super::value::{Value, values};
+use super::{PostgresReader, erase, lists, stats};
+use crate::records::error::RecordsError;
+use crate::records::port::Reads;
+use crate::records::privacy::Exported;
+use crate::records::record::{About, ListName, origin_of, origin_word};
+use crate::records::row::{
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, ListRow, PAGE_MAX, Page,
+    RevisionRow, Standing, TopBlocked, Totals,
+};
+
+pub(super) type Answer<T> = Result<T, RecordsError>;
+
+impl Reads for PostgresReader {
+    fn standing(&self, now: Time, since: Time, visit: &mut dyn FnMut(Standing)) -> Answer<()> {
+        standing(&mut self.session.lock(), now, since, visit)
+    }
+
+    fn blocks(&self, query: &BlockQuery, now: Time) -> Answer<Page<BlockRow>> {
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let (sql, values) = page_sql(query, now, limit);
+        let mut found = self.rows(&sql, &values, block_row)?;
+        let more = found.len() > limit as usize;
+        found.truncate(limit as usize);
+        let last = found.last().filter(|_| more);
+        let next = last.map(|last| Cursor { since: last.since, id: last.id });
+        Ok(Page { rows: found, next })
+    }
+
+    fn block(&self, id: i64) -> Answer<Option<BlockRow>> {
+        Ok(self.rows(&format!("{BLOCK} WHERE b.subject = $1"), &values![id], block_row)?.pop())
+    }
+
+    fn block_of(&self, key: Key) -> Answer<Option<BlockRow>> {
+        let values = values![key.to_bytes()];
+        Ok(self.rows(&format!("{BLOCK} WHERE b.key = $1"), &values, block_row)?.pop())
+    }
+
+    fn lists(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+        now: Time,
+    ) -> Answer<Page<ListRow, i64>> {
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let values = values![list.as_str(), before, now.micros(), (limit + 1) as i64];
+        let rows = self.rows(lists::LISTS, &values, lists::list_row)?;
+        Ok(page(rows, limit, |row| row.id))
+    }
+
+    fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {
+        self.rows(HISTORY, &values![id], history_row)
+    }
+
+    fn audit(&self, query: &AuditQuery) -> Answer<Page<AuditRow, i64>> {
+        let limit = query.limit.clamp(1, PAGE_MAX) as usize;
+        let (by, act) = (query.by.as_deref(), query.act.as_deref());
+        let values = values![query.before, by, act, (limit + 1) as i64];
+        Ok(page(self.rows(AUDIT, &values, audit_row)?, limit, |row| row.id))
+    }
+
+    fn revisions(&self, limit: u32) -> Answer<Vec<RevisionRow>> {
+        let sql = "SELECT at, revision, policies, by FROM catraca.revisions
+                   ORDER BY id DESC LIMIT $1";
+        self.rows(sql, &values![i64::from(limit.min(PAGE_MAX))], |row| {
+            let policies = row.try_get::<_, Option<i64>>(2)?;
+            Ok(RevisionRow {
+                at: Time::from_micros(row.try_get(0)?),
+                revision: row.try_get(1)?,
+                policies: policies.and_then(|number| u32::try_from(number).ok()),
+                by: row.try_get(3)?,
+            })
+        })
+    }
+
+    fn policies(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+        self.rows(stats::POLICIES, &stats::minutes(from, to), stats::totals)
+    }
+
+    fn actions(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+        self.rows(stats::ACTIONS, &stats::minutes(from, to), stats::totals)
+    }
+
+    fn top_blocked(&self, from: Time, limit: u32) -> Answer<Vec<TopBlocked>> {
+        let values = values![from.micros(), i64::from(limit.min(PAGE_MAX))];
+        self.rows(stats::TOP_BLOCKED, &values, stats::top_blocked)
+    }
+
+    fn export(&self, about: &[About]) -> Answer<Exported> {
+        erase::export(&mut self.session.lock(), about)
+    }
+
+    fn backup(&self, _: &Path) -> Answer<()> {
+        let fix =
+            "records in PostgreSQL are backed up with its own tools: pg_dump --schema=catraca";
+        Err(RecordsError(fix.to_owned()))
+    }
+
+    /// Reads every row of every table, which also proves their pages where the server keeps
+    /// checksums.
+    fn verify(&self) -> Answer<Vec<String>> {
+        let mut wrong = Vec::new();
+        let tables = ["subjects", "parts", "blocks", "history", "debts", "lists", "facts"];
+        for table in tables.iter().chain(&["modes", "revisions", "audit", "counts"]) {
+            let sql = format!("SELECT count(t::text) FROM catraca.{table} AS t");
+            if let Err(error) = self.session.lock().ask_again(&sql, &[]) {
+                wrong.push(format!("{table}: {error}"));
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+impl PostgresReader {
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: &[Value],
+        read: impl FnMut(&Row) -> Answer<T>,
+    ) -> Answer<Vec<T>> {
+        self.session.lock().ask_again(sql, values)?.iter().map(read).collect()
+    }
+}
+
+/// One row more than asked for says whether there are more.
+fn page<T>(mut rows: Vec<T>, limit: usize, id: impl Fn(&T) -> i64) -> Page<T, i64> {
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(id);
+    Page { rows, next }
+}
+
+/// The columns that [`block_row`] reads.
+pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
+    b.until, b.origin, b.reason, b.by
+    FROM catraca.blocks AS b JOIN catraca.subjects AS s ON s.id = b.subject";
+pub(super) const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
+    FROM catraca.history WHERE subject = $1 ORDER BY id";
+const AUDIT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
+    WHERE id < coalesce($1, 9223372036854775807)
+      AND ($2 IS NULL OR by = $2) AND ($3 IS NULL OR act = $3)
+    ORDER BY id DESC LIMIT $4";
+
+fn page_sql(query: &BlockQuery, now: Time, limit: u32) -> (String, Vec<Value>) {
+    let mut sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
+    let mut values = values![now.micros()];
+    let mut narrow = |clause: &str, more: Vec<Value>| {
+        sql.push_str(&numbered(clause, values.len()));
+        values.extend(more);
+    };
+    if let Some(namespace) = &query.namespace {
+        narrow(" AND s.namespace = ?", values![namespace]);
+    }
+    if let Some(policy) = &query.policy {
+        narrow(" AND s.policy = ?", values![policy]);
+    }
+    if let Some(origin) = query.origin {
+        narrow(" AND b.origin = ?", values![origin_word(origin)]);
+    }
+    if !query.about.is_empty() {
+        let (clause, more) = subjects_about(&query.about);
+        narrow(&format!(" AND b.subject IN ({clause})"), more);
+    }
+    if let Some(Cursor { since, id }) = query.after {
+        narrow(" AND (b.since, b.subject) < (?, ?)", values![since.micros(), id]);
+    }
+    let order = " ORDER BY b.since DESC, b.subject DESC LIMIT ?";
+    narrow(order, values![i64::from(limit + 1)]);
+    (sql, values)
+}
+
+/// Each `?` becomes the next numbered value.
+pub(super) fn numbered(clause: &str, mut used: usize) -> String {
+    let mut pieces = clause.split('?');
+    let mut sql = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        used += 1;
+        sql.push_str(&format!("${used}{piece}"));
+    }
+    sql
+}
+
+/// The subjects that have one of these values.
+pub(super) fn subjects_about(about: &[About]) -> (String, Vec<Value>) {
+    let one = "SELECT subject FROM catraca.parts WHERE attribute = ? AND value = ?";
+    let clause = vec![one; about.len()].join(" UNION ");
+    let values = about.iter().flat_map(|about| values![&about.attribute, &about.value]);
+    (clause, values.collect())
+}
+
+pub(super) fn block_row(row: &Row) -> Answer<BlockRow> {
+    let origin: &str = row.try_get(7)?;
+    Ok(BlockRow {
+        id: row.try_get(0)?,
+        key: key(row, 1)?,
+        namespace: row.try_get(2)?,
+        policy: row.try_get(3)?,
+        parts: parts(row.try_get(4)?)?,
+        since: Time::from_micros(row.try_get(5)?),
+        until: Time::from_micros(row.try_get(6)?),
+        origin: origin_of(origin).ok_or_else(|| odd("origin"))?,
+        reason: row.try_get(8)?,
+        by: row.try_get(9)?,
+    })
+}
+
+pub(super) fn parts(json: &str) -> Answer<Vec<(String, String)>> {
+    serde_json::from_str(json).map_err(|_| odd("subject"))
+}
+
+pub(super) fn history_row(row: &Row) -> Answer<HistoryRow> {
+    let origin: &str = row.try_get(3)?;
+    Ok(HistoryRow {
+        id: row.try_get(0)?,
+        at: Time::from_micros(row.try_get(1)?),
+        act: row.try_get(2)?,
+        origin: origin_of(origin).ok_or_else(|| odd("origin"))?,
+        reason: row.try_get(4)?,
+        until: Time::from_micros(row.try_get(5)?),
+        by: row.try_get(6)?,
+    })
+}
+
+pub(super) fn audit_row(row: &Row) -> Answer<AuditRow> {
+    Ok(AuditRow {
+        id: row.try_get(0)?,
+        at: Time::from_micros(row.try_get(1)?),
+        by: row.try_get(2)?,
+        act: row.try_get(3)?,
+        target: row.try_get(4)?,
+        why: row.try_get(5)?,
+        before: row.try_get(6)?,
+        after: row.try_get(7)?,
+    })
+}
+
+/// A column that is not what the schema says.
+impl From<tokio_postgres::Error> for RecordsError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self(format!("a row of the records cannot be read: {error}"))
+    }
+}

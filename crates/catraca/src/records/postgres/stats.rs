@@ -1,0 +1,46 @@
+//! Totals that add up: every decision is allowed, denied or blocked, and counted once.
+//!
+//! Must not count rows where events are meant.
+
+use catraca_core::time::Time;
+use tokio_postgres::Row;
+
+use super::read::{Answer, parts};
+use super::value::{Value, values};
+use crate::records::row::{TopBlocked, Totals};
+use crate::records::tally::minute_of;
+
+/// Texts sort by their bytes, whatever the database's language, as they do in a file.
+pub(super) const POLICIES: &str = "SELECT policy, sum(allowed)::bigint, sum(denied)::bigint,
+        sum(blocked)::bigint FROM catraca.counts
+    WHERE minute >= $1 AND minute < $2 AND policy <> ''
+    GROUP BY policy ORDER BY policy COLLATE \"C\"";
+pub(super) const ACTIONS: &str = "SELECT action, sum(allowed)::bigint, sum(denied)::bigint,
+        sum(blocked)::bigint FROM catraca.counts
+    WHERE minute >= $1 AND minute < $2 AND policy = ''
+    GROUP BY action ORDER BY sum(allowed + denied + blocked) DESC, action COLLATE \"C\"";
+pub(super) const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(h.until)
+    FROM catraca.history AS h JOIN catraca.subjects AS s ON s.id = h.subject
+    WHERE h.at >= $1 AND h.act IN ('started', 'extended') AND NOT h.shadow
+    GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $2";
+
+pub(super) fn minutes(from: Time, to: Time) -> Vec<Value> {
+    values![minute_of(from), minute_of(to)]
+}
+
+pub(super) fn totals(row: &Row) -> Answer<Totals> {
+    let number = |column: usize| row.try_get::<_, i64>(column).map(|sum| sum as u64);
+    let (allowed, denied, blocked) = (number(1)?, number(2)?, number(3)?);
+    let total = allowed + denied + blocked;
+    Ok(Totals { name: row.try_get(0)?, total, allowed, denied, blocked })
+}
+
+pub(super) fn top_blocked(row: &Row) -> Answer<TopBlocked> {
+    Ok(TopBlocked {
+        namespace: row.try_get(0)?,
+        policy: row.try_get(1)?,
+        parts: parts(row.try_get(2)?)?,
+        blocks: row.try_get::<_, i64>(3)? as u64,
+        last_until: Time::from_micros(row.try_get(4)?),
+    })
+}

@@ -1,0 +1,93 @@
+//! Where the records of one test are: a file in a folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catraca::records::{Options, Records};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+/// The fence of the guide's queries in this dialect, best first.
+pub const FENCES: &[&str] = &["```sql\n"];
+
+/// A folder that goes with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("catraca-records-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.file("catraca.db")
+    }
+
+    pub fn url(&self) -> String {
+        format!("sqlite:{}", self.database().display())
+    }
+
+    pub fn open(&self) -> Records {
+        Records::open(&self.url(), Options::default()).unwrap()
+    }
+
+    /// What a question asked of the file itself gives, as text.
+    pub fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        let connection = Connection::open(self.database()).unwrap();
+        let mut statement = connection.prepare(sql).unwrap();
+        let width = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..width).map(|column| row.get_ref(column).map(|value| shown(&value))).collect()
+        });
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Copies the records to where this folder looks too.
+    pub fn back_up(&self, records: &Records) {
+        records.backup(&self.file("backup.db")).unwrap();
+    }
+
+    /// Every byte of every file.
+    pub fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+    }
+
+    /// Whether any file holds these bytes.
+    pub fn holds(&self, needle: &str) -> bool {
+        let needle = needle.as_bytes();
+        self.bytes().iter().any(|(_, bytes)| bytes.windows(needle.len()).any(|at| at == needle))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One value of each row that a question asked of the file itself gives.
+pub fn ask<T: rusqlite::types::FromSql>(database: &Path, sql: &str) -> Vec<T> {
+    let connection = Connection::open(database).unwrap();
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn shown(value: &ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        other => format!("{other:?}"),
+    }
+}

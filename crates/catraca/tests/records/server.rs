@@ -1,0 +1,179 @@
+//! A private PostgreSQL: a directory, a socket and a port of its own, ended with the value.
+//!
+//! The programs are those of `CATRACA_POSTGRES_BIN`, else of the path or of Debian's package. Root
+//! may not run them, so root becomes the package's user. Must not touch any other server.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+const NAMED: &str = "CATRACA_POSTGRES_BIN";
+const USER: &str = "postgres";
+const READY: &str = "ready to accept connections";
+pub const PASSWORD: &str = "pw-0f-the-server";
+
+pub struct Server {
+    programs: PathBuf,
+    pub directory: PathBuf,
+    pub port: u16,
+    running: Mutex<Option<Child>>,
+}
+
+/// The server that tests share while any of them needs it.
+pub fn shared() -> Arc<Server> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap();
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(Server::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+impl Server {
+    pub fn start() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("catraca-pg-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(directory.join("password"), PASSWORD).unwrap();
+        if let Some(user) = other_user() {
+            chown(&directory, Some(user), None).unwrap();
+            chown(directory.join("password"), Some(user), None).unwrap();
+        }
+        // Whoever takes the port in between makes the start fail, loudly.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = Self { programs: programs(), directory, port, running: Mutex::new(None) };
+        let made = server
+            .program("initdb")
+            .args(["--no-sync", "-U", "catraca", "-A", "scram-sha-256", "--auth-local=trust"])
+            .args(["-E", "UTF8", "--locale=C.UTF-8", "-D"])
+            .arg(server.data())
+            .arg("--pwfile")
+            .arg(server.directory.join("password"))
+            .output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        server.run();
+        server
+    }
+
+    /// Starts it, or starts it again; returns when it is ready.
+    pub fn run(&self) {
+        let mut postgres = self.program("postgres");
+        postgres.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
+        postgres.args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        // What is tested are processes that end; disks that fail are tested elsewhere.
+        postgres.args(["-c", "fsync=off", "-c", "max_connections=60"]);
+        let mut child = postgres.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = String::new();
+        while !said.contains(READY) {
+            let line = log.next().unwrap_or_else(|| panic!("postgres did not start: {said}"));
+            said.push_str(&line.unwrap());
+            said.push('\n');
+        }
+        std::thread::spawn(move || log.for_each(drop));
+        *self.running.lock().unwrap() = Some(child);
+    }
+
+    /// Ends it: `INT` closes every connection, `QUIT` is as good as a crash.
+    pub fn stop(&self, signal: &str) {
+        let Some(mut child) = self.running.lock().unwrap().take() else { return };
+        kill(signal, &child.id().to_string());
+        child.wait().unwrap();
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    pub fn url(&self, database: &str) -> String {
+        format!(
+            "postgres://catraca@/{database}?host={}&port={}",
+            self.directory.display(),
+            self.port
+        )
+    }
+
+    /// What a question gives, asked with the shell that operators have.
+    pub fn psql(&self, database: &str, sql: &str) -> Vec<Vec<String>> {
+        let asked = Command::new(self.programs.join("psql"))
+            .args(["-X", "-A", "-t", "-q", "-F", "\u{1f}", "-P", "null=NULL", "-U", "catraca"])
+            .args(["-v", "ON_ERROR_STOP=1", "-d", database, "-p", &self.port.to_string(), "-h"])
+            .arg(&self.directory)
+            .args(["-c", sql])
+            .env("PGOPTIONS", "-c search_path=catraca,public -c timezone=UTC")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(asked.status.success(), "{sql}: {said}");
+        let rows = String::from_utf8(asked.stdout).unwrap();
+        rows.lines().map(|row| row.split('\u{1f}').map(str::to_owned).collect()).collect()
+    }
+
+    /// A program of the server's, as whom it may run.
+    fn program(&self, name: &str) -> Command {
+        let program = self.programs.join(name);
+        let mut command = match other_user() {
+            Some(_) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]);
+                command.arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        command.current_dir(&self.directory).env("LC_ALL", "C");
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop("QUIT");
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Sends a signal to one process.
+pub fn kill(signal: &str, id: &str) {
+    assert!(Command::new("kill").args(["-s", signal, id]).status().unwrap().success());
+}
+
+fn other_user() -> Option<u32> {
+    let number = |args: &[&str]| -> u32 {
+        let id = Command::new("id").args(args).output().unwrap();
+        String::from_utf8(id.stdout).unwrap().trim().parse().expect("the user `postgres`")
+    };
+    (number(&["-u"]) == 0).then(|| number(&["-u", USER]))
+}
+
+fn programs() -> PathBuf {
+    if let Some(named) = std::env::var_os(NAMED) {
+        return named.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).collect::<Vec<_>>();
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|found| found.flatten().map(|entry| entry.path().join("bin")).collect())
+        .unwrap_or_default();
+    versions.sort();
+    let all = on_path.iter().chain(versions.iter().rev());
+    let has = |place: &&PathBuf| ["initdb", "postgres", "psql"].iter().all(|p| is_file(place, p));
+    let found = all.into_iter().find(has).cloned();
+    found.unwrap_or_else(|| {
+        panic!("no initdb, postgres and psql: install postgresql, or set {NAMED}")
+    })
+}
+
+fn is_file(place: &Path, name: &str) -> bool {
+    place.join(name).is_file()
+}
