@@ -6,6 +6,7 @@
 mod greeting;
 mod keep;
 mod kept;
+mod retain;
 mod secret;
 
 use std::io::{Write, stdout};

@@ -9,19 +9,26 @@ mod auth;
 mod authorize;
 mod bounds;
 mod calls;
+mod disk;
 mod fields;
 mod first;
 mod kept;
 mod keys;
 mod matrix;
 mod observe;
+mod planted;
+mod postgres;
 mod presets;
 mod refused;
 mod reload;
 #[path = "../../src/http/roles.rs"]
 #[allow(dead_code, reason = "the table of the server itself, of which tests need a part")]
 mod roles;
+mod secret;
 mod served;
+#[path = "../../../catraca/tests/records/server.rs"]
+#[allow(dead_code, reason = "the library's own tests need more of it")]
+mod server;
 mod slow;
 mod stop;
 mod talk;

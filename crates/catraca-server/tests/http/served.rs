@@ -43,8 +43,19 @@ impl Served {
         Self::start(address, &["--config", file.to_str().unwrap()])
     }
 
+    /// A server of the catalog in this file, started with these variables.
+    pub fn with_env(file: &Path, variables: &[(&str, &Path)]) -> Self {
+        let mut command = binary();
+        command.envs(variables.iter().copied());
+        Self::run(command, "127.0.0.1:0", &["--config", file.to_str().unwrap()])
+    }
+
     fn start(address: &str, args: &[&str]) -> Self {
-        let mut child = binary()
+        Self::run(binary(), address, args)
+    }
+
+    fn run(mut command: Command, address: &str, args: &[&str]) -> Self {
+        let mut child = command
             .args(["serve", "--listen", address])
             .args(args)
             .stdout(Stdio::piped())

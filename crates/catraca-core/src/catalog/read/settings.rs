@@ -55,10 +55,26 @@ const SERVER: [(&str, Holds); 11] = [
 const AUTH: [(&str, Holds); 3] =
     [("key", Holds::Keys), ("secret_file", Holds::Text), ("metrics", Holds::Text)];
 
-const RECORDS: [(&str, Holds); 1] = [("url", Holds::Text)];
+const RECORDS: [(&str, Holds); 6] = [
+    ("url", Holds::Text),
+    ("password_file", Holds::Text),
+    ("keep_history", Holds::Duration),
+    ("keep_audit", Holds::Duration),
+    ("keep_counts", Holds::Duration),
+    ("purge_interval", Holds::Duration),
+];
 
-const STORE: [(&str, Holds); 3] =
-    [("url", Holds::Text), ("snapshot", Holds::Text), ("snapshot_interval", Holds::Duration)];
+const STORE: [(&str, Holds); 7] = [
+    ("url", Holds::Text),
+    ("snapshot", Holds::Text),
+    ("snapshot_interval", Holds::Duration),
+    ("counter_mib", Holds::Whole(MIB_MAX)),
+    ("block_mib", Holds::Whole(MIB_MAX)),
+    ("reference_mib", Holds::Whole(MIB_MAX)),
+    ("mark_mib", Holds::Whole(MIB_MAX)),
+];
+/// One tebibyte: more is a slip of the hand.
+const MIB_MAX: i64 = 1 << 20;
 
 /// Keeps the sections of the process as they were read.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>, known: &Known) -> Settings {

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use catraca::Catalog;
 use catraca::core::time::parse_span;
+use catraca::records::{Retention, is_postgres, redacted};
+use catraca::{Catalog, MemoryOptions};
+
+use super::retain;
 
 const RECORDS: &str = "sqlite:catraca.db";
 const SECRET: &str = "catraca.secret";
@@ -19,22 +22,30 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// Where everything is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The records' file.
-    pub records: PathBuf,
+    /// The records' URL, which may hold a password.
+    pub records: String,
+    /// Their file, where they are in one: nobody else can have them then.
+    pub file: Option<PathBuf>,
+    /// How long each class of them is kept.
+    pub retention: Retention,
+    /// How often what is over its time is deleted.
+    pub purge_interval: Duration,
     /// The secret of digests and tickets.
     pub secret: PathBuf,
     /// The store's snapshot.
     pub snapshot: PathBuf,
     /// How often the snapshot is written.
     pub interval: Duration,
+    /// How much the store may hold.
+    pub memory: MemoryOptions,
 }
 
 impl Places {
     /// The places that a catalog names, relative to its folder; none if it wants nothing kept.
     pub fn read(catalog: &Catalog, folder: &Path) -> Result<Option<Self>> {
         let (records, store) = (section(catalog, "records"), section(catalog, "store"));
-        refuse_unknown("records", &records, &["url"])?;
-        refuse_unknown("store", &store, &["url", "snapshot", "snapshot_interval"])?;
+        refuse_unknown("records", &records, &FIELDS)?;
+        refuse_unknown("store", &store, &STORE_FIELDS)?;
         let url = text("store", &store, "url")?.unwrap_or("memory:");
         ensure!(url == "memory:", "[store] url = {url:?}: this program keeps counters in memory:");
         let auth = section(catalog, "auth");
@@ -50,18 +61,93 @@ impl Places {
             );
             return Ok(None);
         }
-        let Some(file) = url.strip_prefix("sqlite:").filter(|file| !file.is_empty()) else {
-            bail!("[records] url = {url:?}: write {RECORDS:?}, or \"none\" to keep nothing");
+        let file = url.strip_prefix("sqlite:").filter(|file| !file.is_empty());
+        ensure!(
+            file.is_some() || is_postgres(url),
+            "[records] url = {:?}: write {RECORDS:?}, \"postgres://USER@HOST/DATABASE\", or \
+             \"none\" to keep nothing",
+            redacted(url)
+        );
+        let file = file.map(|file| folder.join(file));
+        let beside = |name: &str| match &file {
+            Some(file) => file.with_file_name(name),
+            None => folder.join(name),
         };
-        let records = folder.join(file);
-        let beside = |name: &str| records.with_file_name(name);
         Ok(Some(Self {
             secret: secret.map_or_else(|| beside(SECRET), |file| folder.join(file)),
             snapshot: snapshot.map_or_else(|| beside(SNAPSHOT), |file| folder.join(file)),
-            records,
+            records: match &file {
+                Some(file) => format!("sqlite:{}", file.display()),
+                None => with_password(url, text("records", &records, "password_file")?, folder)?,
+            },
+            file,
+            retention: retain::retention(&records)?,
+            purge_interval: retain::purge_interval(&records)?,
             interval,
+            memory: memory(&store)?,
         }))
     }
+
+    /// The records as people may see them.
+    pub fn shown(&self) -> String {
+        match &self.file {
+            Some(file) => file.display().to_string(),
+            None => redacted(&self.records),
+        }
+    }
+}
+
+/// The fields of `[store]`.
+const STORE_FIELDS: [&str; 7] = [
+    "url",
+    "snapshot",
+    "snapshot_interval",
+    "counter_mib",
+    "block_mib",
+    "reference_mib",
+    "mark_mib",
+];
+
+/// The bounds of the memory store: what the section says, else the defaults.
+fn memory(store: &toml::Table) -> Result<MemoryOptions> {
+    let usual = MemoryOptions::default();
+    let bytes = |field: &str, usual: usize| -> Result<usize> {
+        let Some(value) = store.get(field) else { return Ok(usual) };
+        let mib = value.as_integer().and_then(|mib| usize::try_from(mib).ok());
+        let mib = mib.filter(|mib| (1..=1 << 20).contains(mib));
+        let fix = || format!("[store] {field} = {value}: write whole mebibytes, from 1 to 1048576");
+        Ok(mib.with_context(fix)? << 20)
+    };
+    Ok(MemoryOptions {
+        budget_bytes: bytes("counter_mib", usual.budget_bytes)?,
+        block_bytes: bytes("block_mib", usual.block_bytes)?,
+        reference_bytes: bytes("reference_mib", usual.reference_bytes)?,
+        mark_bytes: bytes("mark_mib", usual.mark_bytes)?,
+        ..usual
+    })
+}
+
+/// The fields of `[records]`.
+const FIELDS: [&str; 6] =
+    ["url", "password_file", "keep_history", "keep_audit", "keep_counts", "purge_interval"];
+
+/// The URL with the password of a file, so that the catalog need not hold one.
+fn with_password(url: &str, file: Option<&str>, folder: &Path) -> Result<String> {
+    let Some(file) = file else { return Ok(url.to_owned()) };
+    let path = folder.join(file);
+    let read = std::fs::read_to_string(&path)
+        .with_context(|| format!("[records] password_file: cannot read {}", path.display()))?;
+    let password: String = form_urlencoded::byte_serialize(read.trim_end().as_bytes())
+        .collect::<String>()
+        .replace('+', "%20");
+    let place = url.split_once("://").and_then(|(scheme, rest)| {
+        let (user, place) = rest.split_once('@').filter(|(user, _)| !user.contains(':'))?;
+        Some(format!("{scheme}://{user}:{password}@{place}"))
+    });
+    place.context(
+        "[records] password_file needs a url with a user and without a password: \
+         \"postgres://USER@HOST/DATABASE\"",
+    )
 }
 
 fn section(catalog: &Catalog, name: &str) -> toml::Table {
@@ -75,7 +161,7 @@ fn refuse_unknown(name: &str, table: &toml::Table, known: &[&str]) -> Result<()>
     }
 }
 
-fn text<'t>(name: &str, table: &'t toml::Table, field: &str) -> Result<Option<&'t str>> {
+pub(super) fn text<'t>(name: &str, table: &'t toml::Table, field: &str) -> Result<Option<&'t str>> {
     let Some(value) = table.get(field) else { return Ok(None) };
     let text = value.as_str().filter(|text| !text.is_empty());
     text.map(Some).with_context(|| format!("[{name}] {field} = {value}: write it between quotes"))
@@ -105,18 +191,41 @@ mod tests {
     #[test]
     fn everything_is_beside_the_catalog_unless_it_says_otherwise() {
         let usual = places("").unwrap().unwrap();
-        assert_eq!(usual.records, Path::new("shop/catraca.db"));
+        assert_eq!(usual.file.as_deref(), Some(Path::new("shop/catraca.db")));
+        assert_eq!(usual.records, "sqlite:shop/catraca.db");
+        assert_eq!(usual.shown(), "shop/catraca.db");
         assert_eq!(usual.secret, Path::new("shop/catraca.secret"));
         assert_eq!(usual.snapshot, Path::new("shop/catraca.snapshot"));
         assert_eq!(usual.interval, INTERVAL);
         let other = "[records]\nurl = 'sqlite:/data/a.db'\n[auth]\nsecret_file = 'key'\n\
                      [store]\nsnapshot_interval = '1m'";
         let other = places(other).unwrap().unwrap();
-        assert_eq!(other.records, Path::new("/data/a.db"));
+        assert_eq!(other.shown(), "/data/a.db");
         assert_eq!(other.secret, Path::new("shop/key"));
         assert_eq!(other.snapshot, Path::new("/data/catraca.snapshot"));
         assert_eq!(other.interval, Duration::from_secs(60));
+        let roomy = places("[store]\nblock_mib = 512").unwrap().unwrap().memory;
+        assert_eq!(roomy, MemoryOptions { block_bytes: 512 << 20, ..MemoryOptions::default() });
         assert_eq!(places("[records]\nurl = 'none'").unwrap(), None);
+    }
+
+    #[test]
+    fn a_database_keeps_its_password_to_itself() {
+        let url = "[records]\nurl = 'postgres://ana:s3cret@db/shop'";
+        let shared = places(url).unwrap().unwrap();
+        assert_eq!(shared.shown(), "postgres://ana:…@db/shop");
+        assert_eq!((shared.file, shared.secret), (None, PathBuf::from("shop/catraca.secret")));
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("catraca-password-{}", std::process::id()));
+        std::fs::write(&file, "p@ss w/rd\n").unwrap();
+        let name = file.to_str();
+        let composed = with_password("postgres://ana@db/shop", name, &folder).unwrap();
+        assert_eq!(composed, "postgres://ana:p%40ss%20w%2Frd@db/shop");
+        for url in ["postgres://db/shop", "postgres://ana:s3cret@db/shop"] {
+            let said = with_password(url, name, &folder).unwrap_err().to_string();
+            assert!(said.contains("without a password") && !said.contains("s3cret"), "{said}");
+        }
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]
@@ -126,8 +235,12 @@ mod tests {
             ("[records]\nurl = 'sqlite:'", "write \"sqlite:catraca.db\""),
             ("[records]\nurl = 5", "between quotes"),
             ("[records]\nurls = 'x'", "no field `urls`"),
+            ("[records]\nurl = 'mysql://ana:s3cret@db'", "mysql://ana:…@db"),
+            ("[records]\nkeep_audit = '1m'", "keep_audit = \"1m\": write a time from 1h"),
+            ("[records]\npurge_interval = '2d'", "from 1s to 1d"),
             ("[store]\nurl = 'redis://x'", "memory:"),
             ("[store]\nsnapshot_interval = '1ms'", "from 100ms to 1h"),
+            ("[store]\nblock_mib = 0", "block_mib = 0: write whole mebibytes"),
             ("[records]\nurl = 'none'\n[store]\nsnapshot = 'x'", "leave out"),
         ];
         for (text, fix) in wrong {

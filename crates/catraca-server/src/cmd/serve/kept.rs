@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
 use catraca::{Catalog, Engine};
@@ -19,9 +19,6 @@ use super::keep::Places;
 use super::secret;
 use crate::http::Feed;
 use crate::observe::Observer;
-
-/// How often what is over its time is deleted.
-const PURGE_EVERY: Duration = Duration::from_secs(3_600);
 
 /// An engine, and what keeps its word.
 pub struct Kept {
@@ -58,13 +55,15 @@ impl Kept {
 
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
-        let secret = secret::open(&places.secret, &places.records)?;
-        let records = Arc::new(Records::open(&url(&places.records), Options::default())?);
+        let secret = secret::open(&places.secret, places.file.as_deref())?;
+        let options = Options { retention: places.retention };
+        let records = Arc::new(Records::open(&places.records, options)?);
         let feed = Arc::new(Feed::default());
         let (heard, told) = (Arc::clone(&records), Arc::clone(&feed));
         let seen = Arc::clone(observer);
         let revision = revision(&catalog);
-        let engine = Engine::builder(catalog).secret(secret).listener(move |event| {
+        let builder = Engine::builder(catalog).secret(secret).memory(places.memory);
+        let engine = builder.listener(move |event| {
             heard.hear(event);
             told.tell(event);
             seen.hear(event);
@@ -79,7 +78,7 @@ impl Kept {
         drop(records.record(vec![Record::automatic(engine.now(), Deed::Revise(revision))]));
         let found = format!(
             "It keeps {}: {} blocks, {} list entries and {} facts are in force.",
-            places.records.display(),
+            places.shown(),
             resumed.blocks,
             resumed.lists,
             resumed.facts
@@ -95,15 +94,19 @@ impl Kept {
 
     /// Puts everything on disk; call it when nothing is answered any more.
     pub fn close(self) -> Result<()> {
+        // First, so that nobody waits for a database that is away.
+        let unwritten = self.records.map_or(0, |records| records.stop());
         if let Some(upkeep) = self.upkeep {
             drop(upkeep.stop);
             // A panic there was told already, and the last snapshot is still worth writing.
             let _ = upkeep.thread.join();
             self.engine.store().snapshot(&upkeep.snapshot)?;
         }
-        if let Some(records) = self.records {
-            records.flush().context("some acts may be missing after the next start")?;
-        }
+        ensure!(
+            unwritten == 0,
+            "{unwritten} records could not be written: those acts will be missing after the next \
+             start"
+        );
         Ok(())
     }
 }
@@ -113,7 +116,9 @@ impl Upkeep {
         let (stop, stopped) = mpsc::channel();
         let (engine, records) = (Arc::clone(engine), Arc::clone(records));
         let (snapshot, interval) = (places.snapshot.clone(), places.interval);
-        let mut tending = Tending { engine, records, since_purge: PURGE_EVERY, failed: false };
+        let purge_interval = places.purge_interval;
+        let since_purge = purge_interval;
+        let mut tending = Tending { engine, records, since_purge, purge_interval, failed: false };
         let path = snapshot.clone();
         let thread = thread::Builder::new().name("catraca-upkeep".to_owned()).spawn(move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
@@ -128,6 +133,7 @@ struct Tending {
     engine: Arc<Engine>,
     records: Arc<Records>,
     since_purge: Duration,
+    purge_interval: Duration,
     /// Whether the last round failed: one line says so, and one that it is over.
     failed: bool,
 }
@@ -136,7 +142,7 @@ impl Tending {
     fn round(&mut self, snapshot: &Path, interval: Duration) {
         let mut trouble = self.engine.store().snapshot(snapshot).err().map(|e| e.to_string());
         self.since_purge += interval;
-        if self.since_purge >= PURGE_EVERY {
+        if self.since_purge >= self.purge_interval {
             self.since_purge = Duration::ZERO;
             let purged = self.records.purge(self.engine.now());
             trouble = trouble.or_else(|| purged.err().map(|error| error.to_string()));
@@ -148,10 +154,6 @@ impl Tending {
         }
         self.failed = trouble.is_some();
     }
-}
-
-fn url(records: &Path) -> String {
-    format!("sqlite:{}", records.display())
 }
 
 fn revision(catalog: &Catalog) -> Revision {

@@ -1,7 +1,7 @@
 //! The secret that digests and tickets are made with, in a file of its own.
 //!
 //! Without it nothing that was kept can be found again, so it is never made anew beside records
-//! that need the old one. Must not print it.
+//! that need the old one. A new one is put above it, and both are known. Must not print it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -13,18 +13,26 @@ use catraca::Secret;
 
 const BYTES: usize = 32;
 
-/// The secret of a file, which is made on the first start, when there are no records yet.
-pub fn open(file: &Path, records: &Path) -> Result<Secret> {
+/// The secret of a file, which is made on the first start, when there are no records yet. Records
+/// that others may share are in no file, and need a secret that everybody has.
+pub fn open(file: &Path, records: Option<&Path>) -> Result<Secret> {
     let shown = file.display();
     match fs::read_to_string(file) {
-        Ok(text) => read(text.trim()).with_context(|| {
+        Ok(text) => read(&text).with_context(|| {
             format!(
-                "the secret {shown} is damaged: it must hold {} hexadecimal digits; bring it back \
-                 from a backup",
+                "the secret {shown} is damaged: it must hold {} hexadecimal digits, and older \
+                 secrets on the lines below; bring it back from a backup",
                 BYTES * 2
             )
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => {
+            let Some(records) = records else {
+                bail!(
+                    "the secret {shown} is missing, and records in a database may be another \
+                     node's too: give every node the same one, made once with `openssl rand -hex \
+                     32 > {shown}`, readable by its owner alone"
+                );
+            };
             if records.exists() {
                 bail!(
                     "the records {} were made with the secret {shown}, which is missing: bring it \
@@ -38,9 +46,16 @@ pub fn open(file: &Path, records: &Path) -> Result<Secret> {
     }
 }
 
+/// The newest secret is on the first line, those before it are below.
 fn read(text: &str) -> Option<Secret> {
+    let secrets = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(one);
+    let secrets: Vec<Secret> = secrets.collect::<Option<_>>()?;
+    secrets.into_iter().rev().reduce(|older, newer| newer.after(older))
+}
+
+fn one(text: &str) -> Option<Secret> {
     let mut bytes = [0; BYTES];
-    if text.len() != BYTES * 2 || !text.is_ascii() {
+    if text.len() != BYTES * 2 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     for (place, byte) in bytes.iter_mut().enumerate() {

@@ -1,0 +1,180 @@
+//! A disk that fails or is full, under the real binary: acts are refused, decisions go on, nothing
+//! is lost in silence.
+//!
+//! The failure comes from a small library loaded before the C library, for as long as a file is
+//! there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use catraca::Time;
+use catraca::core::cell::block::{Note, Origin};
+use catraca::core::digest::{Digester, Domain, Secret};
+use catraca::records::{Blocking, Deed, Options, Record, Records, Who};
+
+use crate::admin::{CATALOG, call, done, durable, payer, reason};
+use crate::served::{Served, file};
+
+/// While the file exists, syncs fail, or writes find no room.
+const LIBRARY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int broken(const char *name, int why) {
+    const char *file = getenv(name);
+    if (!file || access(file, F_OK) != 0) return 0;
+    errno = why;
+    return 1;
+}
+
+int fsync(int file) {
+    if (broken("SYNC_FAILS", EIO)) return -1;
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fsync"))(file);
+}
+
+int fdatasync(int file) {
+    if (broken("SYNC_FAILS", EIO)) return -1;
+    return ((int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"))(file);
+}
+
+ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t at) {
+    if (broken("DISK_FULL", ENOSPC)) return -1;
+    return ((ssize_t (*)(int, const void *, size_t, off64_t)) dlsym(RTLD_NEXT, "pwrite64"))
+        (file, bytes, size, at);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t size, off_t at) {
+    if (broken("DISK_FULL", ENOSPC)) return -1;
+    return ((ssize_t (*)(int, const void *, size_t, off_t)) dlsym(RTLD_NEXT, "pwrite"))
+        (file, bytes, size, at);
+}
+"#;
+
+fn library(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("fail.c"), folder.join("fail.so"));
+    fs::write(&source, LIBRARY).unwrap();
+    let mut cc = Command::new("cc");
+    let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
+    assert!(built.expect("a C compiler, which SQLite needs too").success());
+    library
+}
+
+fn order(customer: &str) -> String {
+    let subject = format!(r#"{{"customer":"{customer}"}}"#);
+    format!(r#"{{"policy":"api","subject":{subject},"for":"1h","reason":"fraud"}}"#)
+}
+
+fn blocked(served: &Served, customer: &str) -> bool {
+    reason(served, "api", &format!(r#"{{"customer":"{customer}"}}"#)) == "blocked"
+}
+
+/// covers: B-03
+#[test]
+fn an_act_on_a_broken_disk_is_admitted_and_written_when_it_works_again() {
+    for variable in ["SYNC_FAILS", "DISK_FULL"] {
+        let file = file(CATALOG);
+        let folder = file.parent().unwrap();
+        let (library, broken) = (library(folder), folder.join("broken"));
+        let variables = [("LD_PRELOAD", library.as_path()), (variable, broken.as_path())];
+        let served = Served::with_env(&file, &variables);
+        durable(&served, "POST /v1/blocks", &order("before"));
+        fs::write(&broken, "").unwrap();
+        let refused = done(&served, "POST /v1/blocks", &order("meanwhile"));
+        assert_eq!(refused["durable"], false, "{variable}: {refused}");
+        let listed = done(&served, "POST /v1/blocklist", r#"{"range":"203.0.113.0/24"}"#);
+        assert_eq!(listed["durable"], false, "{variable}: {listed}");
+        // It stands all the same, decisions and questions go on.
+        assert!(blocked(&served, "meanwhile"), "{variable}");
+        assert_eq!(reason(&served, "lookup", &payer()), "ok");
+        assert_eq!(call(&served, "GET /v1/audit", "").0, 200);
+        fs::remove_file(&broken).unwrap();
+        // What waits is written in order, so what comes after it is only durable after it.
+        while done(&served, "POST /v1/blocks", &order("after"))["durable"] != true {}
+        served.signal("KILL");
+        drop(served);
+        let served = Served::of(&file);
+        for customer in ["before", "meanwhile", "after"] {
+            assert!(blocked(&served, customer), "{variable}: {customer}");
+        }
+        assert_eq!(reason(&served, "login", r#"{"ip":"203.0.113.7"}"#), "blocklisted");
+    }
+}
+
+/// What was never called durable may be gone, and nothing else.
+#[test]
+fn a_kill_on_a_broken_disk_loses_only_what_was_refused() {
+    let file = file(CATALOG);
+    let folder = file.parent().unwrap();
+    let (library, broken) = (library(folder), folder.join("broken"));
+    let variables = [("LD_PRELOAD", library.as_path()), ("DISK_FULL", broken.as_path())];
+    let served = Served::with_env(&file, &variables);
+    durable(&served, "POST /v1/blocks", &order("before"));
+    fs::write(&broken, "").unwrap();
+    assert_eq!(done(&served, "POST /v1/blocks", &order("meanwhile"))["durable"], false);
+    served.signal("KILL");
+    drop(served);
+    let served = Served::of(&file);
+    assert!(blocked(&served, "before"));
+}
+
+/// A server that cannot write what waits ends all the same, and says how much is missing.
+#[test]
+fn a_stop_on_a_broken_disk_ends_and_says_what_is_missing() {
+    let file = file(CATALOG);
+    let folder = file.parent().unwrap();
+    let (library, broken) = (library(folder), folder.join("broken"));
+    let variables = [("LD_PRELOAD", library.as_path()), ("DISK_FULL", broken.as_path())];
+    let served = Served::with_env(&file, &variables);
+    fs::write(&broken, "").unwrap();
+    assert_eq!(done(&served, "POST /v1/blocks", &order("meanwhile"))["durable"], false);
+    served.signal("TERM");
+    let (status, said) = served.ended();
+    assert!(!status.success() && said.contains("could not be written"), "{status} {said}");
+}
+
+/// covers: X-27, B-56
+#[test]
+fn what_is_over_its_time_is_deleted_while_it_serves() {
+    let file = file(&format!(
+        "{CATALOG}[records]\nkeep_history = '1h'\npurge_interval = '1s'\n\
+         [store]\nsnapshot_interval = '100ms'\n"
+    ));
+    let served = Served::of(&file);
+    served.signal("TERM");
+    assert!(served.ended().0.success());
+    let database = file.with_file_name("catraca.db");
+    let url = format!("sqlite:{}", database.display());
+    let records = Records::open(&url, Options::default()).unwrap();
+    assert!(records.record(vec![ended("198.51.100.77")]).wait().is_durable());
+    assert_eq!(records.close(), 0);
+    let holds = || {
+        let bytes = fs::read(&database).unwrap();
+        bytes.windows(13).any(|at| at == b"198.51.100.77")
+    };
+    assert!(holds());
+    let _served = Served::of(&file);
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while holds() {
+        assert!(std::time::Instant::now() < patience, "it is still there");
+        std::thread::yield_now();
+    }
+}
+
+/// A block that ended years ago.
+fn ended(address: &str) -> Record {
+    let year = |text: &str| Time::parse_rfc3339(text).unwrap();
+    let digester = Digester::new(&Secret::from_bytes([7; 32]));
+    let who = Who {
+        key: digester.start(Domain::Cell).part(address.as_bytes()).finish(),
+        namespace: "default".to_owned(),
+        policy: "login".to_owned(),
+        parts: vec![("ip".to_owned(), address.to_owned())],
+    };
+    let (until, origin, note) = (year("2021-01-01T00:00:00Z"), Origin::Excess, Note::default());
+    let blocking = Blocking { who, until, origin, note, shadow: false };
+    Record::automatic(year("2020-01-01T00:00:00Z"), Deed::Block(Box::new(blocking)))
+}
