@@ -3,6 +3,7 @@
 //! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
 //! it prints, people read.
 
+mod restart;
 mod serve;
 mod simulate;
 
@@ -15,6 +16,9 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     let (name, rest) = args.split_first().context("which benchmark? e.g. `bench core`")?;
     if name == "simulate" {
         return simulate::run(repo, rest);
+    }
+    if name == "restart" {
+        return restart::run(repo, rest);
     }
     let manifest = format!("bench/{name}/Cargo.toml");
     ensure!(

@@ -2,8 +2,8 @@
 //!
 //! Set-up belongs to the run. Must not start a service.
 
-use std::env;
 use std::path::PathBuf;
+use std::{env, fs};
 
 use anyhow::{Context, Result};
 
@@ -18,10 +18,37 @@ pub(crate) fn need(room: &Room, program: &str, package: &str) -> Result<PathBuf>
 }
 
 fn install(room: &Room, program: &str, package: &str) -> Result<PathBuf> {
-    let help = || format!("install {package} by hand and run this again");
-    apt(room, &["update"]).with_context(help)?;
-    apt(room, &["install", "-y", "--no-install-recommends", package]).with_context(help)?;
-    find(program).with_context(help)
+    fetch(room, package)?;
+    find(program).with_context(|| help(package))
+}
+
+/// The folder of PostgreSQL's programs, which its package keeps off the path.
+pub(crate) fn postgres(room: &Room) -> Result<PathBuf> {
+    let package = "postgresql";
+    if newest(POSTGRES).is_none() {
+        fetch(room, package)?;
+    }
+    newest(POSTGRES).with_context(|| help(package))
+}
+
+const POSTGRES: &str = "/usr/lib/postgresql";
+
+/// The programs of the highest version below a folder.
+fn newest(folder: &str) -> Option<PathBuf> {
+    let versions = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path().join("bin"));
+    let number = |programs: &PathBuf| -> Option<u32> {
+        programs.parent()?.file_name()?.to_str()?.parse().ok()
+    };
+    versions.filter(|programs| programs.join("initdb").is_file()).max_by_key(number)
+}
+
+fn fetch(room: &Room, package: &str) -> Result<()> {
+    apt(room, &["update"]).with_context(|| help(package))?;
+    apt(room, &["install", "-y", "--no-install-recommends", package]).with_context(|| help(package))
+}
+
+fn help(package: &str) -> String {
+    format!("install {package} by hand and run this again")
 }
 
 /// In run level 1 the package's own scripts start no service.

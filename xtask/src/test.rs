@@ -5,6 +5,7 @@
 
 mod binary;
 mod cargo;
+mod deploy;
 mod load;
 mod lua;
 mod parts;

@@ -8,9 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use super::Room;
+use crate::packages;
 
 /// Decisions compared with the oracle in a normal run.
 const ORACLE_DECISIONS: u64 = 10_000_000;
+/// Kills of a deep run; `unit` has 200.
+const KILLS: &str = "1000";
 const GATE_SEED: &str = "20261116";
 
 pub(crate) fn fmt(room: &Room) -> Result<()> {
@@ -29,7 +32,17 @@ pub(crate) fn doc(room: &Room) -> Result<()> {
 
 /// The heavy targets are in here too, but run small: they read their size from the environment.
 pub(crate) fn unit(room: &Room) -> Result<()> {
-    room.leash.run(&mut room.repo.cargo(&["test", "--workspace", "--profile", "ci"]))
+    let postgres = packages::postgres(room)?;
+    let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
+    room.leash.run(cargo.env("CATRACA_POSTGRES_BIN", postgres))
+}
+
+/// Processes killed while they write, until chance has seen most moments.
+pub(crate) fn kills(room: &Room) -> Result<()> {
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "faults"];
+    let mut cargo = room.repo.cargo(&args);
+    cargo.args(["--", "what_was_acknowledged_survives"]).env("CATRACA_SEED", seed(true)?);
+    room.leash.run(cargo.env("CATRACA_KILLS", KILLS))
 }
 
 pub(crate) fn oracle(room: &Room) -> Result<()> {

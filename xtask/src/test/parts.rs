@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, cargo, load, lua, scenarios, screenshots};
+use super::{Room, cargo, deploy, load, lua, scenarios, screenshots};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -33,6 +33,8 @@ pub(crate) const PARTS: &[Part] = &[
     part("lua", 5, lua::run),
     part("docs", 3, docs::run_all),
     part("screenshots", 5, screenshots::run),
+    part("deploy", 2, deploy::run),
+    Part { deep_only: true, ..part("kills", 10, cargo::kills) },
     Part { deep_only: true, ..part("load", 8, load::run) },
     part("trace", 1, |room| trace::trace(room.repo, false)),
 ];
