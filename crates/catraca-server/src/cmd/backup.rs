@@ -61,10 +61,13 @@ impl Found {
             return Ok(Self { records, secret: None });
         };
         let folder = config.parent().unwrap_or(Path::new(""));
-        match Places::read(&catalog(config)?, folder)? {
-            Some(places) => Ok(Self { records: places.records, secret: Some(places.secret) }),
-            None => bail!("{} keeps no records: `[records] url = \"none\"`", config.display()),
-        }
+        let Some(places) = Places::read(&catalog(config)?, folder)? else {
+            bail!("{} keeps no records: `[records] url = \"none\"`", config.display());
+        };
+        let records = places.file.with_context(|| {
+            format!("{} keeps records in PostgreSQL; use its pg_dump", config.display())
+        })?;
+        Ok(Self { records, secret: Some(places.secret) })
     }
 
     fn about_the_secret(&self, act: &str) -> String {
