@@ -7,6 +7,7 @@ mod bench;
 mod docs;
 mod leash;
 mod licences;
+mod openapi;
 mod packages;
 mod repo;
 mod scratch;
@@ -26,6 +27,7 @@ cargo xtask trace [--list]            which requirements have a test; --list nam
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
 cargo xtask docs [FILE...]            run the console blocks of the documentation
+cargo xtask openapi                   write docs/openapi.json anew
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "docs" => docs::command(&repo, rest),
+        "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
         "bench" => bench::bench(&repo, rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -3,6 +3,7 @@
 //! A failing part does not stop the others: one run shows everything that is wrong. Must not hold
 //! what a part does; that is `test/parts.rs`.
 
+mod api;
 mod binary;
 mod cargo;
 mod deploy;

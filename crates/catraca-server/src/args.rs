@@ -108,6 +108,8 @@ pub enum Verb {
     Completions(Completions),
     /// The manual pages
     Man(Man),
+    /// Print the description of the HTTP API, OpenAPI 3.1, to make clients of
+    Openapi,
 }
 
 const SERVE: &str = r#"Examples:

@@ -4,6 +4,7 @@ pub mod backup;
 pub mod explain;
 pub mod keygen;
 pub mod lint;
+pub mod openapi;
 pub mod remote;
 pub mod secret;
 pub mod serve;

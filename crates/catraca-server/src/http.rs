@@ -1,17 +1,22 @@
 //! The HTTP front end: JSON in, decisions out, over one engine.
 //!
-//! `auth` lets requests in by the table of `roles`. `wire` holds the shapes of requests; `check`,
+//! `auth` lets requests in by the table of `roles`, which `api` describes and `docs` shows. `wire` holds the shapes of requests; `check`,
 //! `calls`, `settle`, `authorize` and the operators' `desk` turn them into engine calls; `listen`
 //! is the I/O with `crowd` and `visit` to bound it. The check is served before the general router,
 //! because it is the one that everybody calls. Must not decide anything.
 
+mod accept;
+mod api;
 mod auth;
 mod authorize;
 mod body;
 mod calls;
 mod check;
 mod crowd;
+mod curt;
+mod denial;
 mod desk;
+mod docs;
 mod feed;
 mod fields;
 mod listen;
@@ -30,6 +35,8 @@ mod shown;
 mod tally;
 mod visit;
 mod wire;
+mod words;
+mod xml;
 
 use std::sync::Arc;
 
@@ -40,6 +47,7 @@ use catraca::records::Records;
 use crate::observe::Observer;
 use crate::reload::Reloader;
 
+pub use api::text as openapi;
 pub use auth::{Guard, hash, plain_name};
 pub use feed::Feed;
 pub use listen::{Listening, bind};

@@ -6,6 +6,7 @@ mod args;
 mod client;
 mod cmd;
 mod exit;
+mod html;
 mod http;
 mod observe;
 mod reload;
@@ -46,6 +47,7 @@ fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(Verb::Simulate(args)) => cmd::simulate::run(args),
         Some(Verb::Serve(args)) => cmd::serve::run(args),
         Some(Verb::Keygen(args)) => cmd::keygen::run(args),
+        Some(Verb::Openapi) => cmd::openapi::run(),
         Some(Verb::Backup(args)) => cmd::backup::backup(args),
         Some(Verb::Restore(args)) => cmd::backup::restore(args),
         Some(Verb::Completions(args)) => cmd::shell::completions(args),

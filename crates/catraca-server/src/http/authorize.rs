@@ -16,8 +16,8 @@ use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use super::auth::Caller;
-use super::problem::{Answer, Problem};
-use super::{Front, fields};
+use super::problem::{Answer, Problem, typed};
+use super::{Front, denial, fields};
 
 /// The gate of a request that no route takes: the catalog's default policy stands in.
 const UNROUTED: &str = "unrouted";
@@ -154,16 +154,15 @@ fn no_gate() -> Problem {
 
 fn render(front: &Front, decision: &Decision) -> Answer {
     let status = status(decision);
-    let body = if decision.allowed { Vec::new() } else { denial(decision, status) };
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    let denied = || denial::body(front.settings.denial, decision, status);
+    let mut answer = match (!decision.allowed).then(denied).flatten() {
+        Some((kind, body)) => typed(kind, body),
+        None => Response::new(Full::new(Bytes::new())),
+    };
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     fields::write(decision, front.live.load().settings.x_ratelimit, headers);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if !decision.allowed {
-        let kind = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, kind);
-    }
     answer
 }
 
@@ -176,32 +175,6 @@ fn status(decision: &Decision) -> StatusCode {
         Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         _ => named.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
     }
-}
-
-/// The denial as problem+json, with the problem types of the rate-limit headers draft.
-fn denial(decision: &Decision, status: StatusCode) -> Vec<u8> {
-    let kind = match decision.reason {
-        Reason::Blocked => {
-            "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
-        }
-        Reason::Unavailable => {
-            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-        }
-        _ => "https://iana.org/assignments/http-problem-types#quota-exceeded",
-    };
-    let violated: Vec<&str> =
-        decision.rows.iter().filter(|row| !row.allowed).map(|row| &*row.policy).collect();
-    let body = serde_json::json!({
-        "type": kind,
-        "title": status.canonical_reason(),
-        "status": status.as_u16(),
-        "detail": decision.message,
-        "reason": decision.reason.as_str(),
-        "policy": decision.policy.as_deref(),
-        "violated-policies": violated,
-        "retry_after": fields::retry_after(decision),
-    });
-    serde_json::to_vec(&body).unwrap_or_default()
 }
 
 fn query(query: Option<&str>, wanted: &str) -> Option<String> {

@@ -1,41 +1,98 @@
 //! The other calls: credit and bucket states.
 //!
-//! Must only translate: a wire shape in, an engine call, a JSON shape out.
+//! Must only translate: a wire shape in, an engine call, JSON or XML out.
 
-use catraca::Engine;
+use axum::http::{HeaderMap, HeaderValue, header};
 use catraca::settlement::BucketState;
 use catraca::shape::Shape;
+use catraca::{Engine, Subject};
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 
+use super::accept::wants_xml;
 use super::auth::Caller;
-use super::problem::Problem;
+use super::problem::{Answer, Problem, json, typed};
 use super::wire::{WireBuckets, WireCredit, read};
+use super::xml;
+
+/// The attribute and the fact that a bucket state in XML shows.
+const PARTICIPANT: &str = "participant";
+const CATEGORY: &str = "category";
+
+/// Who asks, and how.
+pub struct Asked<'a> {
+    /// Whose key it is.
+    pub by: &'a Caller,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// Its body.
+    pub body: &'a [u8],
+}
 
 /// `POST /v1/credit`.
-pub fn credit(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let wire: WireCredit<'_> = read(body)?;
+pub fn credit(engine: &Engine, asked: &Asked<'_>) -> Result<Answer, Problem> {
+    let (by, wire) = (asked.by, read::<WireCredit<'_>>(asked.body)?);
     let subject = by.subject(wire.subject.subject())?;
     let credited = engine.credit(by.namespace(), &wire.r#ref, &wire.event, &subject)?;
-    encode(&Shape(&credited))
+    encode(&Shape(&credited)).map(json)
 }
 
 /// `POST /v1/buckets`.
-pub fn buckets(engine: &Engine, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let wire: WireBuckets<'_> = read(body)?;
-    let states = engine.buckets(by.namespace(), &by.subject(wire.subject.subject())?)?;
-    encode(&Buckets { buckets: states.iter().map(Shape).collect() })
+pub fn buckets(engine: &Engine, asked: &Asked<'_>) -> Result<Answer, Problem> {
+    let wire: WireBuckets<'_> = read(asked.body)?;
+    let subject = asked.by.subject(wire.subject.subject())?;
+    let states = engine.buckets(asked.by.namespace(), &subject)?;
+    if wants_xml(asked.headers) {
+        return in_xml(engine, &subject, |about| xml::states(about, &states));
+    }
+    let all = Buckets { buckets: states.iter().map(Shape).collect() };
+    encode(&all).map(|body| varying(json(body)))
 }
 
 /// `POST /v1/buckets/{policy}`.
-pub fn bucket(engine: &Engine, by: &Caller, policy: &str, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let wire: WireBuckets<'_> = read(body)?;
-    let subject = by.subject(wire.subject.subject())?;
-    encode(&Shape(&engine.bucket_state(by.namespace(), policy, &subject)?))
+pub fn bucket(engine: &Engine, asked: &Asked<'_>, policy: &str) -> Result<Answer, Problem> {
+    let wire: WireBuckets<'_> = read(asked.body)?;
+    let subject = asked.by.subject(wire.subject.subject())?;
+    let state = engine.bucket_state(asked.by.namespace(), policy, &subject)?;
+    if wants_xml(asked.headers) {
+        return in_xml(engine, &subject, |about| xml::state(about, &state));
+    }
+    encode(&Shape(&state)).map(|body| varying(json(body)))
 }
 
 #[derive(Serialize)]
 struct Buckets<'a> {
     buckets: Vec<Shape<&'a BucketState>>,
+}
+
+fn in_xml(
+    engine: &Engine,
+    subject: &Subject<'_>,
+    write: impl FnOnce(&xml::About<'_>) -> Vec<u8>,
+) -> Result<Answer, Problem> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
+    let category = category(engine, subject)?;
+    let about = xml::About {
+        at: engine.now(),
+        correlation: &HEXLOWER.encode(&random),
+        category: category.as_deref(),
+    };
+    Ok(varying(typed(xml::KIND, write(&about))))
+}
+
+/// The participant's category, if there is a participant and it has one.
+fn category(engine: &Engine, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
+    let participant = subject.pairs().iter().find(|(name, _)| *name == PARTICIPANT);
+    let Some((_, participant)) = participant else { return Ok(None) };
+    let facts = engine.facts_about(PARTICIPANT, participant).map_err(Problem::from)?;
+    Ok(facts.into_iter().find(|(name, _)| **name == *CATEGORY).map(|(_, fact)| fact.to_string()))
+}
+
+/// The same request may be answered in another shape.
+fn varying(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    answer
 }
 
 /// A value as JSON.

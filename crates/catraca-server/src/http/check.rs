@@ -8,7 +8,7 @@ use catraca::{Check, Decision, Engine, Error};
 use super::auth::Caller;
 use super::problem::{Answer, Problem, json};
 use super::quick;
-use super::wire::{LIST_MAX, WireCheck, is_list, read};
+use super::wire::{LIST_MAX, WireCheck, is_list, read, read_list};
 
 /// How a check is made: for real, or only looked at.
 pub type Verb = fn(&Engine, &Check<'_>) -> Result<Decision, Error>;
@@ -27,7 +27,7 @@ fn single(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u
 }
 
 fn many(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
-    let checks: Vec<WireCheck<'_>> = read(body)?;
+    let checks: Vec<WireCheck<'_>> = read_list(body)?;
     if checks.len() > LIST_MAX {
         let detail = format!("a list may have {LIST_MAX} checks and this one has {}", checks.len());
         return Err(Problem::bad("list-too-long", detail));

@@ -3,23 +3,25 @@
 //! A call is read here, answered on a thread that may wait for the disk, and rendered here. Must
 //! not act by itself: each call is a function in a file of its own.
 
-mod audit;
-mod blocks;
+pub mod audit;
+pub mod blocks;
+pub mod config;
 mod events;
-mod facts;
-mod lists;
-mod policies;
-mod privacy;
-mod reload;
-mod reset;
-mod stats;
-mod whoami;
+pub mod facts;
+pub mod lists;
+pub mod policies;
+pub mod privacy;
+pub mod reload;
+pub mod reset;
+pub mod stats;
+pub mod whoami;
 
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::{get, post, put};
@@ -28,12 +30,15 @@ use bytes::Bytes;
 use catraca::core::address::forwarded::Client;
 use catraca::records::{Deed, Receipt, Record, Records, RecordsError};
 use catraca::{Engine, Time};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::auth::Caller;
 use super::operator::operator;
 use super::problem::{Problem, json};
+use super::router::bad_path;
 use super::visit::Visit;
 use super::{Front, authorize, body, wire};
 
@@ -46,14 +51,14 @@ type Answered = Result<Value, Problem>;
 type Verb = fn(&Desk<'_>, &Call) -> Answered;
 
 /// What a call works with.
-struct Desk<'a> {
+pub struct Desk<'a> {
     front: &'a Front,
     engine: &'a Engine,
     by: &'a Caller,
 }
 
 /// A call as it came.
-struct Call {
+pub struct Call {
     path: Vec<String>,
     query: Vec<(String, String)>,
     body: Bytes,
@@ -75,7 +80,7 @@ pub fn routes() -> Router<Front> {
         .route("/v1/policies", get(on(policies::all)))
         .route("/v1/policies/{name}", get(on(policies::one)))
         .route("/v1/policies/{name}/mode", put(on(policies::mode)))
-        .route("/v1/config", get(on(policies::config)))
+        .route("/v1/config", get(on(config::config)))
         .route("/v1/config/reload", post(on(reload::reload)))
         .route("/v1/reset", post(on(reset::reset)))
         .route("/v1/buckets/reconcile", post(on(reset::reconcile)))
@@ -92,11 +97,14 @@ pub fn routes() -> Router<Front> {
 /// A handler that answers with a verb.
 fn on(
     verb: Verb,
-) -> impl Fn(State<Front>, On, RawPathParams, Request) -> Answering + Clone + Send + Sync + 'static
-{
+) -> impl Fn(State<Front>, On, Pieces, Request) -> Answering + Clone + Send + Sync + 'static {
     move |State(front), Extension(visit), path, request| {
         Box::pin(async move {
-            let done = match Call::read(&front, &visit, &path, request).await {
+            let read = match &path {
+                Ok(path) => Call::read(&front, &visit, path, request).await,
+                Err(_) => Err(bad_path()),
+            };
+            let done = match read {
                 Ok(call) => answer(front, call, verb).await,
                 Err(problem) => Err(problem),
             };
@@ -107,6 +115,7 @@ fn on(
 }
 
 type On = Extension<Arc<Visit>>;
+type Pieces = Result<RawPathParams, RawPathParamsRejection>;
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// On a thread of its own kind: records are read from and written to a disk.
@@ -144,6 +153,20 @@ impl Desk<'_> {
         let records = deeds.into_iter().map(|deed| Record::operator(at, self.by.name(), why, deed));
         Ok(durable(self.records()?.record(records.collect())))
     }
+}
+
+/// What an operator says of their own act.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Motive {
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX), example = &"the caller was wronged")]
+    why: Option<String>,
+}
+
+/// An answer as JSON.
+fn told<T: Serialize>(answer: &T) -> Answered {
+    serde_json::to_value(answer).map_err(|error| Problem::internal(&error))
 }
 
 fn durable(receipt: Receipt) -> bool {
@@ -186,6 +209,11 @@ impl Call {
     /// The body.
     fn wire<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         wire::read(&self.body)
+    }
+
+    /// Why, if the body says so.
+    fn motive(&self) -> Result<Motive, Problem> {
+        if self.body.is_empty() { Ok(Motive::default()) } else { self.wire() }
     }
 
     /// What the query asks for; anything that nobody knows is refused.

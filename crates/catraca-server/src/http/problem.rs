@@ -8,6 +8,11 @@ use catraca::{Error, Refusal};
 use http_body_util::Full;
 use serde::Serialize;
 
+use super::api;
+
+/// The media type of problems.
+pub const KIND: &str = "application/problem+json";
+
 /// An answer whose body is whole.
 pub type Answer = Response<Full<Bytes>>;
 
@@ -45,6 +50,8 @@ impl Problem {
 
     /// Any problem.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let told = || api::code(code).map(|known| known.status);
+        debug_assert_eq!(told(), Some(status.as_u16()), "docs/errors.md on {code}");
         Self { status, code, detail: detail.into(), place: None }
     }
 
@@ -64,7 +71,7 @@ impl Problem {
     pub fn to_json(&self) -> Vec<u8> {
         let title = self.status.canonical_reason().unwrap_or("error");
         let body = Body {
-            r#type: format!("urn:catraca:problem:{}", self.code),
+            r#type: format!("/docs/errors/{}", self.code),
             title,
             status: self.status.as_u16(),
             code: self.code,
@@ -77,10 +84,8 @@ impl Problem {
 
     /// The answer.
     pub fn answer(&self) -> Answer {
-        let mut answer = Response::new(Full::new(Bytes::from(self.to_json())));
+        let mut answer = typed(KIND, self.to_json());
         *answer.status_mut() = self.status;
-        let kind = HeaderValue::from_static("application/problem+json");
-        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
         answer
     }
 }
@@ -111,8 +116,12 @@ impl From<Refusal> for Problem {
 
 /// A JSON answer.
 pub fn json(body: Vec<u8>) -> Answer {
+    typed("application/json", body)
+}
+
+/// An answer of this media type.
+pub fn typed(kind: &'static str, body: Vec<u8>) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(body)));
-    let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }

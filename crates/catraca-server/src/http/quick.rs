@@ -121,6 +121,7 @@ mod tests {
     use catraca::shape::Shape;
     use catraca::{Catalog, Check, Engine, ManualClock};
 
+    use super::super::api;
     use super::*;
 
     const CATALOG: &str = r#"
@@ -156,6 +157,8 @@ mod tests {
         write(decision, &mut quick);
         let shape = serde_json::to_string(&Shape(decision)).unwrap();
         assert_eq!(String::from_utf8(quick).unwrap(), shape);
+        let described = api::described::<api::Decision>(&shape).unwrap();
+        assert_eq!(described, serde_json::from_str::<serde_json::Value>(&shape).unwrap());
     }
 
     fn asks() -> impl Iterator<Item = (&'static str, &'static str, Option<i64>)> {

@@ -1,7 +1,7 @@
 //! Who may call what: one table of every call, with the least role and the reach that it needs.
 //!
 //! A path without a row is refused, whatever the router would say, so that a call that somebody
-//! forgets here is closed and not open. Rows may stand here before their call is served. Must
+//! forgets here is closed and not open. Every row has a route and an entry in `api/calls`. Must
 //! depend on nothing: a test reads this very file and tries every row in every forbidden way.
 
 /// What a key may do; every role may do what those before it may.
@@ -64,7 +64,7 @@ pub enum Found {
 }
 
 /// Every call; the first row that fits counts, and the check comes first because it is asked most.
-pub const ROWS: [Row; 31] = [
+pub const ROWS: [Row; 37] = [
     own("/v1/check", &["POST"], Role::Check),
     own("/v1/peek", &["POST"], Role::Check),
     own("/v1/settle", &["POST"], Role::Check),
@@ -77,21 +77,24 @@ pub const ROWS: [Row; 31] = [
     open("/healthz"),
     open("/readyz"),
     Row { access: Access::Metrics, ..open("/metrics") },
+    open("/openapi.json"),
+    open("/docs"),
+    open("/docs/style.css"),
+    open("/docs/errors"),
+    open("/docs/errors/{code}"),
     whole("/v1/policies", &["GET"], Role::Read),
     whole("/v1/policies/{name}", &["GET"], Role::Read),
     whole("/v1/policies/{name}/mode", &["PUT"], Role::Admin),
     whole("/v1/config", &["GET"], Role::Read),
-    whole("/v1/config/reload", &["POST"], Role::Admin),
     whole("/v1/facts/{attribute}/{value}", &["GET", "PUT", "DELETE"], Role::Admin),
     whole("/v1/blocks", &["GET", "POST"], Role::Admin),
     whole("/v1/blocks/{id}", &["GET", "DELETE"], Role::Admin),
     whole("/v1/blocklist", &["GET", "POST", "DELETE"], Role::Admin),
-    whole("/v1/blocklist/{id}", &["GET", "DELETE"], Role::Admin),
     whole("/v1/allowlist", &["GET", "POST", "DELETE"], Role::Admin),
-    whole("/v1/allowlist/{id}", &["GET", "DELETE"], Role::Admin),
     whole("/v1/reset", &["POST"], Role::Admin),
     whole("/v1/stats", &["GET"], Role::Admin),
-    whole("/v1/stats/{what}", &["GET"], Role::Admin),
+    whole("/v1/stats/top-blocked", &["GET"], Role::Admin),
+    whole("/v1/stats/actions", &["GET"], Role::Admin),
     whole("/v1/audit", &["GET"], Role::Admin),
     whole("/v1/events", &["GET"], Role::Admin),
     whole("/v1/privacy/export", &["POST"], Role::Admin),

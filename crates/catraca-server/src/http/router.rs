@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get, post};
@@ -13,12 +14,13 @@ use catraca::Engine;
 
 use super::auth::Caller;
 use super::authorize::{self, Asking};
+use super::calls::Asked;
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
-use super::{Front, body, calls, check, desk, ready, settle};
+use super::{Front, body, calls, check, desk, docs, ready, settle};
 
-/// A call that takes a body and gives JSON.
-type Call = fn(&Engine, &Caller, &[u8]) -> Result<Vec<u8>, Problem>;
+/// A call that takes a body.
+type Call = fn(&Engine, &Asked<'_>) -> Result<Answer, Problem>;
 type On = Extension<Arc<Visit>>;
 type By = Extension<Arc<Caller>>;
 
@@ -36,6 +38,7 @@ pub fn router(front: Front) -> Router {
         .route("/healthz", get(ready::healthy))
         .route("/readyz", get(ready::ready))
         .route("/metrics", get(ready::metrics))
+        .merge(docs::routes())
         .merge(desk::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
@@ -51,9 +54,18 @@ async fn checked(on: On, by: By, request: Request, verb: check::Verb) -> Respons
 }
 
 async fn call(on: On, by: By, request: Request, call: Call) -> Response<Body> {
-    let engine = Arc::clone(&on.shared.front.engine);
-    let done = read(on, request).await.and_then(|body| call(&engine, &by, &body));
-    whole(done.map_or_else(|problem| problem.answer(), json))
+    whole(asked(on, by, request, call).await.unwrap_or_else(|problem| problem.answer()))
+}
+
+async fn asked(
+    Extension(visit): On,
+    Extension(by): By,
+    request: Request,
+    call: impl FnOnce(&Engine, &Asked<'_>) -> Result<Answer, Problem>,
+) -> Result<Answer, Problem> {
+    let (head, body) = request.into_parts();
+    let body = body::read(&head.headers, body, &visit).await?;
+    call(&visit.shared.front.engine, &Asked { by: &by, headers: &head.headers, body: &body })
 }
 
 async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
@@ -64,11 +76,19 @@ async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -
     whole(done.map_or_else(|problem| problem.answer(), json))
 }
 
-async fn bucket(on: On, by: By, Path(policy): Path<String>, request: Request) -> Response<Body> {
-    let engine = Arc::clone(&on.shared.front.engine);
-    let done = read(on, request).await;
-    let done = done.and_then(|body| calls::bucket(&engine, &by, &policy, &body));
-    whole(done.map_or_else(|problem| problem.answer(), json))
+async fn bucket(
+    on: On,
+    by: By,
+    policy: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Response<Body> {
+    let done = match policy {
+        Ok(Path(policy)) => {
+            asked(on, by, request, |engine, asked| calls::bucket(engine, asked, &policy)).await
+        }
+        Err(_) => Err(bad_path()),
+    };
+    whole(done.unwrap_or_else(|problem| problem.answer()))
 }
 
 async fn read(Extension(visit): On, request: Request) -> Result<bytes::Bytes, Problem> {
@@ -91,14 +111,17 @@ async fn unknown(request: Request) -> Response<Body> {
     whole(unknown_call(request.uri().path()).answer())
 }
 
+/// A piece of a path is no text.
+pub fn bad_path() -> Problem {
+    Problem::bad(
+        "bad-path",
+        "a piece of the path is not UTF-8 after percent-decoding; encode it so",
+    )
+}
+
 /// There is no such call.
 pub fn unknown_call(path: &str) -> Problem {
-    let detail = format!(
-        "there is no {path}; there are /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, \
-         /v1/buckets/POLICY, /v1/authorize, /healthz, /readyz and /metrics, and for operators \
-         /v1/blocks, /v1/blocklist, /v1/allowlist, /v1/facts, /v1/policies, /v1/config, \
-         /v1/config/reload, /v1/reset, /v1/stats, /v1/audit, /v1/events, /v1/whoami and /v1/privacy"
-    );
+    let detail = format!("there is no {path}; /docs lists every call, and so does /openapi.json");
     Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
 }
 

@@ -13,6 +13,7 @@ use catraca::core::address::Range;
 use catraca::core::address::forwarded::Source;
 use catraca::core::time::parse_span;
 
+use super::denial;
 use super::visit::Phase;
 use crate::observe::log::Style;
 
@@ -26,11 +27,12 @@ const CONNECTIONS_MAX: usize = 1_000_000;
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
 /// The longest time between the word to stop and the shut door.
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "listen",
     "hosts",
     "log",
     "x_ratelimit",
+    "denial",
     "client_address",
     "connections_max",
     "head_timeout",
@@ -51,6 +53,8 @@ pub struct Settings {
     pub log: Style,
     /// Whether `X-RateLimit-*` headers are sent too.
     pub x_ratelimit: bool,
+    /// What a gateway's denial looks like.
+    pub denial: denial::Shape,
     /// Where a caller's address is read from.
     pub source: Source,
     /// The proxies whose headers are believed.
@@ -88,6 +92,7 @@ impl Settings {
             hosts: section.hosts()?,
             log: section.log()?,
             x_ratelimit: section.flag("x_ratelimit")?,
+            denial: section.denial()?,
             source: section.source()?,
             trusted_proxies: catalog.network.trusted_proxies.clone(),
             connections_max: section.connections()?,
@@ -163,6 +168,15 @@ impl Section<'_> {
             Some("json") => Ok(Style::Json),
             Some(other) => bail!("[server] log = {other:?}: write \"text\" or \"json\""),
         }
+    }
+
+    fn denial(&self) -> Result<denial::Shape> {
+        let Some(word) = self.text("denial")? else { return Ok(denial::Shape::default()) };
+        let found = denial::SHAPES.iter().find(|(own, _)| *own == word);
+        found.map(|(_, shape)| *shape).with_context(|| {
+            let words: Vec<&str> = denial::SHAPES.iter().map(|(word, _)| *word).collect();
+            format!("[server] denial = {word:?}: write one of {}", words.join(", "))
+        })
     }
 
     fn source(&self) -> Result<Source> {

@@ -23,7 +23,7 @@ const FAREWELL: &str = concat!(
     "connection: close\r\n",
     "content-length: 184\r\n",
     "\r\n",
-    r#"{"type":"urn:catraca:problem:too-many-connections","title":"Service Unavailable","#,
+    r#"{"type":"/docs/errors/too-many-connections","title":"Service Unavailable","#,
     r#""status":503,"code":"too-many-connections","#,
     r#""detail":"all connections are taken; try again in a second"}"#,
 );

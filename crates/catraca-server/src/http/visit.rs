@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 
+use super::curt;
 use super::listen::Shared;
 
 /// What a connection waits for.
@@ -126,12 +127,14 @@ impl Visit {
 pub struct Noted {
     stream: TokioIo<TcpStream>,
     visit: Arc<Visit>,
+    /// What is still to be sent in place of an answer that nobody here made.
+    instead: Option<&'static [u8]>,
 }
 
 impl Noted {
     /// A stream of a visit.
     pub fn new(stream: TcpStream, visit: Arc<Visit>) -> Self {
-        Self { stream: TokioIo::new(stream), visit }
+        Self { stream: TokioIo::new(stream), visit, instead: None }
     }
 
     /// Asks the system itself: what it has received may not have been told to us yet.
@@ -172,6 +175,18 @@ impl Write for Noted {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let asked = self.visit.is_in(Phase::Body) || self.visit.is_in(Phase::Answer);
+        if !asked && self.instead.is_none() {
+            self.instead = curt::fuller(bytes);
+        }
+        while let Some(rest) = self.instead {
+            let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, rest))?;
+            if sent == rest.len() {
+                self.instead = None;
+                return Poll::Ready(Ok(bytes.len()));
+            }
+            self.instead = Some(&rest[sent..]);
+        }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

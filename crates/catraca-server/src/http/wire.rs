@@ -3,91 +3,118 @@
 //! Must stay in this front end: the domain never sees these types.
 
 mod exact;
+mod object;
 mod subject;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catraca::Outcome;
+use catraca::core::request::{COST_MAX, NAME_BYTES_MAX};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::Deserializer;
 
 use super::problem::Problem;
 
+pub use object::Object;
 pub use subject::{OwnedSubject, WireSubject};
 
 /// The most checks in one list.
 pub const LIST_MAX: usize = 100;
 
-/// `POST /v1/check` and `/v1/peek`.
-#[derive(Debug, Deserialize)]
+/// May this caller pass?
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Check")]
 pub struct WireCheck<'a> {
-    /// The gate or policy.
+    /// The gate, or a policy as a gate of its own.
     #[serde(borrow)]
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX), example = &"login")]
     pub gate: Cow<'a, str>,
     /// Who asks.
     #[serde(borrow, default)]
     pub subject: WireSubject<'a>,
-    /// Units.
+    /// Units to charge or to hold; 1 unless the policy says otherwise.
+    #[schemars(range(min = 0, max = COST_MAX), example = 1)]
     pub cost: Option<i64>,
-    /// A name for later.
+    /// A name under which the check is remembered, to settle or credit it later.
     #[serde(borrow)]
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     pub r#ref: Option<Cow<'a, str>>,
-    /// Whether lists are looked at.
+    /// Whether the allowlist and the blocklist are looked at; they are unless this is false.
     pub lists: Option<bool>,
 }
 
-/// `POST /v1/settle`.
-#[derive(Debug, Deserialize)]
+/// What a check that passed came to. Names it by `ticket`, or by `ref` and `subject`.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Settle", example = serde_json::json!({
+    "ref": "E1234567820260101000012345678901",
+    "subject": { "participant": "12345678", "payer": "52998224725" },
+    "outcome": { "status": 404 },
+}))]
 pub struct WireSettle<'a> {
-    /// Which check, by ticket.
+    /// The decision's ticket, unchanged.
     #[serde(borrow)]
     pub ticket: Option<Cow<'a, str>>,
-    /// Which check, by reference.
+    /// The check's `ref`.
     #[serde(borrow)]
     pub r#ref: Option<Cow<'a, str>>,
-    /// Whose, with a reference.
+    /// The check's subject, with a `ref`.
     #[serde(borrow, default)]
     pub subject: WireSubject<'a>,
     /// What happened.
+    #[serde(deserialize_with = "object")]
     pub outcome: WireOutcome,
 }
 
-/// What happened.
-#[derive(Debug, Deserialize)]
+/// What happened: what prices and ban rules read.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Outcome")]
 pub struct WireOutcome {
-    /// The status.
+    /// The answer's HTTP status.
+    #[schemars(example = 404)]
     pub status: Option<u16>,
-    /// The answer's body.
+    /// The answer's body, if a ban rule reads it.
     #[serde(default, deserialize_with = "exact::value")]
     pub body: serde_json::Value,
-    /// The answer's headers.
+    /// The answer's headers, if a ban rule reads them.
     #[serde(default, deserialize_with = "exact::headers")]
     pub headers: BTreeMap<String, String>,
-    /// The reported amount.
+    /// The amount, for policies whose cost is `reported`.
+    #[schemars(range(min = 0, max = COST_MAX))]
     pub cost: Option<i64>,
 }
 
-/// `POST /v1/credit`.
-#[derive(Debug, Deserialize)]
+/// A late event, such as a payment, that gives back.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Credit", example = serde_json::json!({
+    "ref": "E1234567820260101000012345678901", "event": "payment",
+    "subject": { "participant": "12345678", "payer": "52998224725" },
+}))]
 pub struct WireCredit<'a> {
-    /// The check's reference.
+    /// The check's `ref`.
     #[serde(borrow)]
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     pub r#ref: Cow<'a, str>,
-    /// What happened.
+    /// What happened, by the name that the policy's `credit` gives it.
     #[serde(borrow)]
+    #[schemars(example = &"payment")]
     pub event: Cow<'a, str>,
-    /// Whose.
+    /// The check's subject.
     #[serde(borrow)]
     pub subject: WireSubject<'a>,
 }
 
-/// `POST /v1/buckets`.
-#[derive(Debug, Deserialize)]
+/// Whose buckets.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "BucketsOf", example = serde_json::json!({
+    "subject": { "participant": "12345678", "payer": "52998224725" },
+}))]
 pub struct WireBuckets<'a> {
     /// Whose.
     #[serde(borrow)]
@@ -101,8 +128,28 @@ impl From<WireOutcome> for Outcome {
     }
 }
 
-/// Reads a JSON body; the problem says where and what.
+/// Reads a JSON object; the problem says where and what.
 pub fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    let Object(read) = parse(body)?;
+    Ok(read)
+}
+
+/// Reads a JSON list of objects.
+pub fn read_list<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<T>, Problem> {
+    let list: Vec<Object<T>> = parse(body)?;
+    Ok(list.into_iter().map(|Object(read)| read).collect())
+}
+
+/// Reads a field that is an object itself.
+pub fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Object::deserialize(deserializer).map(|Object(read)| read)
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     if body.is_empty() {
         return Err(Problem::bad("bad-json", "the body is empty; send an object as JSON"));
     }

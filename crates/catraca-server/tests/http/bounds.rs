@@ -60,7 +60,8 @@ fn a_head_beyond_the_bound_is_431_and_the_others_are_still_served() {
         let mut talk = served.connect();
         // The server may close before it has heard all of it.
         let _ = talk.try_raw(&head("GET /healthz", headers, None));
-        assert_eq!(talk.answer().status, 431);
+        let answer = talk.answer();
+        assert_eq!((answer.status, answer.problem().as_str()), (431, "head-too-large"));
     }
     assert_eq!(served.ask("GET /healthz", &[]).status, 200);
 }
@@ -71,7 +72,8 @@ fn what_is_no_http_is_400() {
     for noise in ["\u{16}\u{3}\u{1}\r\n\r\n", "GET\r\n\r\n", "PING\r\n*1\r\n$4\r\nPING\r\n\r\n"] {
         let mut talk = served.connect();
         talk.raw(noise.as_bytes());
-        assert_eq!(talk.answer().status, 400, "{noise:?}");
+        let answer = talk.answer();
+        assert_eq!((answer.status, answer.problem().as_str()), (400, "bad-head"), "{noise:?}");
         assert!(talk.is_closed());
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod admin;
+mod api;
 mod auth;
 mod authorize;
 mod bounds;
@@ -32,3 +33,4 @@ mod server;
 mod slow;
 mod stop;
 mod talk;
+mod xml;

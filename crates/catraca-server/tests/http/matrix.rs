@@ -51,7 +51,8 @@ fn every_call_refuses_everybody_whom_the_table_does_not_name() {
             Access::Least(least) => least,
             Access::Metrics => Role::Read,
             Access::Open => {
-                assert_eq!(served.ask(&request, &[]).status, 200, "{request}");
+                let piece = row.path.contains('{');
+                assert_eq!(served.ask(&request, &[]).status, if piece { 404 } else { 200 });
                 continue;
             }
         };
@@ -82,7 +83,7 @@ fn a_path_or_method_without_a_row_is_refused_before_and_after_the_key() {
         refused(&served.ask(request, &[]), 401, "no-key", request);
         refused(&admin.ask(&served, request), 404, "unknown-call", request);
     }
-    for request in ["GET /v1/check", "PATCH /v1/blocks", "TRACE /v1/config/reload"] {
+    for request in ["GET /v1/check", "PATCH /v1/blocks", "TRACE /v1/config"] {
         refused(&served.ask(request, &[]), 401, "no-key", request);
         refused(&admin.ask(&served, request), 405, "wrong-method", request);
     }

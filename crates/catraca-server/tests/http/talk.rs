@@ -131,7 +131,7 @@ impl Answer {
         assert_eq!(problem["status"], self.status, "{self:?}");
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{self:?}");
         let code = problem["code"].as_str().unwrap().to_owned();
-        assert_eq!(problem["type"], format!("urn:catraca:problem:{code}"));
+        assert_eq!(problem["type"], format!("/docs/errors/{code}"));
         code
     }
 }

@@ -28,6 +28,8 @@ enum Holds {
     Whole(i64),
     /// A duration.
     Duration,
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// A list of texts.
     Texts,
     /// Tables of callers' keys.
@@ -38,11 +40,12 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 11] = [
+const SERVER: [(&str, Holds); 12] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
     ("x_ratelimit", Holds::Flag),
+    ("denial", Holds::Word(&DENIALS)),
     ("client_address", Holds::Text),
     ("connections_max", Holds::Whole(1_000_000)),
     ("head_timeout", Holds::Duration),
@@ -51,6 +54,9 @@ const SERVER: [(&str, Holds); 11] = [
     ("idle_timeout", Holds::Duration),
     ("stop_delay", Holds::Duration),
 ];
+
+/// What a gateway's denial may look like.
+const DENIALS: [&str; 6] = ["problem", "problem_xml", "message", "error", "conflict", "empty"];
 
 const AUTH: [(&str, Holds); 3] =
     [("key", Holds::Keys), ("secret_file", Holds::Text), ("metrics", Holds::Text)];
@@ -129,6 +135,10 @@ impl Holds {
             Self::Duration => {
                 scalar::duration(report, node)?;
                 node.value.as_str().map(toml::Value::from)
+            }
+            Self::Word(words) => {
+                let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
+                scalar::word(report, node, &words).map(toml::Value::from)
             }
             Self::Texts => {
                 let texts = node.texts(report, "a list of texts such as [\"a.example\"]")?;

@@ -6,7 +6,6 @@
 
 mod changes;
 mod chart;
-mod html;
 mod instants;
 mod parts;
 #[cfg(test)]
@@ -14,9 +13,9 @@ mod tests;
 
 use super::compare::Comparison;
 use super::summary::{Axis, Picture, sum};
+use crate::html::Html;
 use crate::render::{count, counted};
 use chart::Chart;
-use html::Html;
 use instants::Instants;
 
 /// How it looks, in light and in dark.

@@ -8,12 +8,20 @@ use catraca::records::{About, BlockQuery, BlockRow};
 use catraca::settlement::BlockedKey;
 use catraca::shape::origin;
 use catraca::{BlockOrder, Span};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::super::shown;
 use super::super::wire::OwnedSubject;
-use super::{Answered, Call, Desk, Problem, bounded, missing, number};
+use super::super::{shown, words};
+use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing, number, told};
+
+/// A page of the blocks that stand.
+#[derive(Serialize, JsonSchema)]
+pub struct BlockPage {
+    blocks: Vec<shown::Block>,
+    /// The `after` of the next page; null on the last.
+    next: Option<String>,
+}
 
 /// `GET /v1/blocks`.
 pub fn list(desk: &Desk<'_>, call: &Call) -> Answered {
@@ -29,8 +37,8 @@ pub fn list(desk: &Desk<'_>, call: &Call) -> Answered {
         limit: number("limit", limit)?.unwrap_or(usual.limit),
     };
     let page = desk.records()?.blocks(&query, desk.engine.now())?;
-    let blocks: Vec<Value> = page.rows.iter().map(shown::block).collect();
-    Ok(json!({ "blocks": blocks, "next": page.next.map(|next| next.to_string()) }))
+    let blocks = page.rows.iter().map(shown::Block::from).collect();
+    told(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
 
 /// The names under which the records may know a real value.
@@ -63,19 +71,57 @@ fn read_cursor(text: &str) -> Result<catraca::records::Cursor, Problem> {
     })
 }
 
-#[derive(Deserialize)]
+/// A block to make.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+pub struct NewBlock {
+    #[schemars(example = &"login")]
     policy: String,
+    /// Whom; every key that the policy counts them under is blocked.
     subject: OwnedSubject,
+    /// How long, such as `30m`, `24h` or `forever`.
+    #[schemars(example = &"2h")]
     r#for: String,
+    /// For whoever looks at the block.
+    #[schemars(length(max = TEXT_MAX), example = &"scanning accounts")]
     reason: Option<String>,
+    /// For the audit; the reason unless it is given.
+    #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
+}
+
+/// What an operator blocked.
+#[derive(Serialize, JsonSchema)]
+pub struct NewlyBlocked {
+    blocks: Vec<BlockedKeyShown>,
+    /// Whether it is on disk.
+    durable: bool,
+}
+
+/// One key that an operator blocked.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BlockedKey")]
+pub struct BlockedKeyShown {
+    /// Null while it is not on disk.
+    #[schemars(example = 7)]
+    id: Option<i64>,
+    #[schemars(example = &"login")]
+    policy: String,
+    #[schemars(example = words::subject())]
+    subject: shown::Parts,
+    /// The first free instant; null if it has no end.
+    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    until: Option<String>,
+    /// What holds it: the later end's origin.
+    #[schemars(with = "words::Origin")]
+    origin: &'static str,
+    /// Whether this call moved the end.
+    changed: bool,
 }
 
 /// `POST /v1/blocks`.
 pub fn add(desk: &Desk<'_>, call: &Call) -> Answered {
-    let wire: Wire = call.wire()?;
+    let wire: NewBlock = call.wire()?;
     let reason = bounded("reason", wire.reason.as_deref())?;
     let order = BlockOrder {
         namespace: desk.by.namespace(),
@@ -92,19 +138,19 @@ pub fn add(desk: &Desk<'_>, call: &Call) -> Answered {
         let row = if durable { records.block_of(key.key)? } else { None };
         Ok(one_blocked(&wire.policy, key, row.as_ref()))
     });
-    let blocks: Vec<Value> = shown.collect::<Result<_, Problem>>()?;
-    Ok(json!({ "blocks": blocks, "durable": durable }))
+    let blocks = shown.collect::<Result<_, Problem>>()?;
+    told(&NewlyBlocked { blocks, durable })
 }
 
-fn one_blocked(policy: &str, key: &BlockedKey, row: Option<&BlockRow>) -> Value {
-    json!({
-        "id": row.map(|row| row.id),
-        "policy": policy,
-        "subject": shown::subject(&key.parts),
-        "until": shown::until(key.until),
-        "origin": origin(key.origin),
-        "changed": key.changed,
-    })
+fn one_blocked(policy: &str, key: &BlockedKey, row: Option<&BlockRow>) -> BlockedKeyShown {
+    BlockedKeyShown {
+        id: row.map(|row| row.id),
+        policy: policy.to_owned(),
+        subject: shown::subject(&key.parts),
+        until: shown::until(key.until),
+        origin: origin(key.origin),
+        changed: key.changed,
+    }
 }
 
 /// A length of time in a body.
@@ -112,26 +158,44 @@ pub fn span(name: &str, text: &str) -> Result<Span, Problem> {
     parse_span(text).map_err(|error| Problem::bad("bad-duration", format!("`{name}`: {error}")))
 }
 
+/// A block with its history.
+#[derive(Serialize, JsonSchema)]
+pub struct BlockHistory {
+    #[serde(flatten)]
+    block: shown::Block,
+    /// Whether it stands now.
+    standing: bool,
+    /// Every act, the first first.
+    history: Vec<shown::Act>,
+}
+
 /// `GET /v1/blocks/{id}`.
 pub fn one(desk: &Desk<'_>, call: &Call) -> Answered {
     let [] = call.asked([])?;
     let row = found(desk, call)?;
-    let mut shown = shown::block(&row);
-    shown["standing"] = (row.until > desk.engine.now()).into();
+    let standing = row.until > desk.engine.now();
     let history = desk.records()?.history(row.id)?;
-    shown["history"] = history.iter().map(shown::history).collect();
-    Ok(shown)
+    let history = history.iter().map(shown::Act::from).collect();
+    told(&BlockHistory { block: shown::Block::from(&row), standing, history })
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Motive {
-    why: Option<String>,
+/// A block that an operator ended.
+#[derive(Serialize, JsonSchema)]
+pub struct Released {
+    /// Always true: a block that has ended already is a problem.
+    released: bool,
+    /// As it was.
+    block: shown::Block,
+    /// When it ended.
+    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    until: Option<String>,
+    /// Whether it is on disk.
+    durable: bool,
 }
 
 /// `DELETE /v1/blocks/{id}`.
 pub fn release(desk: &Desk<'_>, call: &Call) -> Answered {
-    let motive: Motive = if call.body.is_empty() { Motive::default() } else { call.wire()? };
+    let motive = call.motive()?;
     let row = found(desk, call)?;
     let why = bounded("why", motive.why.as_deref())?;
     let (released, durable) = desk.acted(why, || desk.engine.release(&row))?;
@@ -139,8 +203,8 @@ pub fn release(desk: &Desk<'_>, call: &Call) -> Answered {
         return Err(missing("not-blocked", format!("block {} has ended already", row.id)));
     }
     let after = desk.records()?.block(row.id)?;
-    let after = after.map(|row| shown::until(row.until));
-    Ok(json!({ "released": true, "block": shown::block(&row), "until": after, "durable": durable }))
+    let until = after.and_then(|row| shown::until(row.until));
+    told(&Released { released: true, block: shown::Block::from(&row), until, durable })
 }
 
 fn found(desk: &Desk<'_>, call: &Call) -> Result<BlockRow, Problem> {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use catraca::records::{About, Deed};
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing};
+use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing, told};
 
 /// Facts in one call.
 const FACTS_MAX: usize = 32;
@@ -17,27 +17,59 @@ const FACTS_MAX: usize = 32;
 /// Two statements about one value must be recorded in the order in which they came in force.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Facts by their names.
+type Facts = BTreeMap<String, String>;
+
+/// What is known of a value.
+#[derive(Serialize, JsonSchema)]
+pub struct Known {
+    #[schemars(example = &"participant")]
+    attribute: String,
+    #[schemars(example = example())]
+    facts: Facts,
+}
+
 /// `GET /v1/facts/{attribute}/{value}`.
 pub fn all(desk: &Desk<'_>, call: &Call) -> Answered {
     let [] = call.asked([])?;
-    let known = known(desk, call)?;
-    if known.as_object().is_none_or(Map::is_empty) {
+    let facts = known(desk, call)?;
+    if facts.is_empty() {
         let detail = format!("nothing is known of this value of `{}`", call.part(0));
         return Err(missing("unknown-value", detail));
     }
-    Ok(json!({ "attribute": call.part(0), "facts": known }))
+    told(&Known { attribute: call.part(0).to_owned(), facts })
 }
 
-#[derive(Deserialize)]
+/// Facts to state.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wire {
-    facts: BTreeMap<String, String>,
+pub struct NewFacts {
+    #[schemars(extend("minProperties" = 1, "maxProperties" = FACTS_MAX), example = example())]
+    facts: Facts,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
+}
+
+/// What is known of a value, before and after a change.
+#[derive(Serialize, JsonSchema)]
+pub struct ChangedFacts {
+    #[schemars(example = &"participant")]
+    attribute: String,
+    before: Facts,
+    #[schemars(example = example())]
+    after: Facts,
+    /// Whether it is on disk.
+    durable: bool,
+}
+
+fn example() -> Facts {
+    Facts::from([("category".to_owned(), "A".to_owned())])
 }
 
 /// `PUT /v1/facts/{attribute}/{value}`: states these; what it does not name stays as it is.
 pub fn state(desk: &Desk<'_>, call: &Call) -> Answered {
-    let wire: Wire = call.wire()?;
+    let wire: NewFacts = call.wire()?;
     let why = bounded("why", wire.why.as_deref())?;
     let fits = |text: &String| (1..=TEXT_MAX).contains(&text.len());
     if wire.facts.is_empty() || wire.facts.len() > FACTS_MAX {
@@ -56,20 +88,13 @@ pub fn state(desk: &Desk<'_>, call: &Call) -> Answered {
     desk.engine.state_facts(attribute, value, &pairs)?;
     let deed = Deed::State(about(desk, call)?, wire.facts.into_iter().collect());
     let durable = desk.recorded(why, vec![deed])?;
-    Ok(json!({
-        "attribute": attribute, "before": before, "after": known(desk, call)?, "durable": durable,
-    }))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Motive {
-    why: Option<String>,
+    let (attribute, after) = (attribute.to_owned(), known(desk, call)?);
+    told(&ChangedFacts { attribute, before, after, durable })
 }
 
 /// `DELETE /v1/facts/{attribute}/{value}`.
 pub fn forget(desk: &Desk<'_>, call: &Call) -> Answered {
-    let motive: Motive = if call.body.is_empty() { Motive::default() } else { call.wire()? };
+    let motive = call.motive()?;
     let why = bounded("why", motive.why.as_deref())?;
     desk.records()?;
     let _turn = TURN.lock();
@@ -82,16 +107,13 @@ pub fn forget(desk: &Desk<'_>, call: &Call) -> Answered {
         return Err(missing("unknown-value", detail));
     }
     let durable = desk.recorded(why, vec![Deed::Forget(about(desk, call)?)])?;
-    Ok(json!({
-        "attribute": call.part(0), "before": before, "after": known(desk, call)?,
-        "durable": durable,
-    }))
+    let (attribute, after) = (call.part(0).to_owned(), known(desk, call)?);
+    told(&ChangedFacts { attribute, before, after, durable })
 }
 
-fn known(desk: &Desk<'_>, call: &Call) -> Answered {
+fn known(desk: &Desk<'_>, call: &Call) -> Result<Facts, Problem> {
     let facts = desk.engine.facts_about(call.part(0), call.part(1))?;
-    let facts = facts.iter().map(|(name, fact)| (name.to_string(), Value::from(&**fact)));
-    Ok(Value::Object(facts.collect()))
+    Ok(facts.iter().map(|(name, fact)| (name.to_string(), fact.to_string())).collect())
 }
 
 fn about(desk: &Desk<'_>, call: &Call) -> Result<About, Problem> {

@@ -8,16 +8,17 @@ use catraca::core::address::Range;
 use catraca::core::lists::{Entry, What};
 use catraca::records::{Deed, ListName, Record};
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::super::shown;
-use super::super::wire::is_list;
+use super::super::wire::{is_list, read_list};
 use super::blocks::span;
-use super::{Answered, Call, Desk, Problem, bounded, durable, instant, missing, number};
+use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded};
+use super::{durable, instant, missing, number, told};
 
 /// Entries in one call.
-const ENTRIES_MAX: usize = 1_000;
+pub const ENTRIES_MAX: usize = 1_000;
 /// Rows of a page, unless asked otherwise.
 const PAGE: u32 = 50;
 
@@ -54,24 +55,96 @@ pub fn disallow(desk: &Desk<'_>, call: &Call) -> Answered {
     remove(desk, call, ListName::Allow)
 }
 
-#[derive(Deserialize)]
+/// An entry to make: a `range`, or an `attribute` and its `value`; `for` or `until`, or neither.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+#[schemars(example = serde_json::json!({
+    "range": "203.0.113.0/24", "reason": "open proxies", "for": "7d",
+}))]
+pub struct NewEntry {
+    /// An address range, or one address.
     range: Option<String>,
+    /// An attribute other than `ip`.
     attribute: Option<String>,
     value: Option<String>,
+    /// For whoever looks at the entry, and for the audit.
+    #[schemars(length(max = TEXT_MAX))]
     reason: Option<String>,
+    /// How long, such as `24h`.
     r#for: Option<String>,
+    /// Until when.
     until: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// An entry to remove: a `range`, or an `attribute` and its `value`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Gone {
+#[schemars(example = serde_json::json!({ "range": "203.0.113.0/24", "why": "they have moved" }))]
+pub struct GoneEntry {
     range: Option<String>,
     attribute: Option<String>,
     value: Option<String>,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
+}
+
+/// A page of a list's entries.
+#[derive(Serialize, JsonSchema)]
+pub struct ListPage {
+    entries: Vec<shown::ListEntry>,
+    /// The `after` of the next page; null on the last.
+    next: Option<String>,
+    /// How many more the catalog has, which only the catalog can change.
+    #[schemars(example = 2)]
+    catalog_entries: usize,
+}
+
+/// Entries that are in force now.
+#[derive(Serialize, JsonSchema)]
+pub struct NewEntries {
+    /// Which list.
+    #[schemars(example = &"blocklist")]
+    list: &'static str,
+    entries: Vec<MadeEntry>,
+    /// Whether they are on disk.
+    durable: bool,
+}
+
+/// An entry that is no more.
+#[derive(Serialize, JsonSchema)]
+pub struct RemovedEntry {
+    /// Which list.
+    #[schemars(example = &"blocklist")]
+    list: &'static str,
+    /// As it was.
+    before: Terms,
+    /// Always null.
+    after: (),
+    /// Whether it is on disk.
+    durable: bool,
+}
+
+/// An entry, and the one that it replaced.
+#[derive(Serialize, JsonSchema)]
+pub struct MadeEntry {
+    #[serde(flatten)]
+    terms: Terms,
+    /// What stood before about the same; null if nothing did.
+    before: Option<Terms>,
+}
+
+/// Whom an entry is about, why, and until when.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EntryTerms")]
+pub struct Terms {
+    #[serde(flatten)]
+    target: shown::Target,
+    #[schemars(example = &"open proxies")]
+    reason: Option<String>,
+    /// When it ends; null if it stands until it is removed.
+    #[schemars(extend("format" = "date-time"))]
+    until: Option<String>,
 }
 
 /// Entries of the records, and those of the catalog, which only the catalog can change.
@@ -80,18 +153,19 @@ fn page(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
     let (after, limit) = (number("after", after)?, number("limit", limit)?);
     let now = desk.engine.now();
     let page = desk.records()?.lists(list, after, limit.unwrap_or(PAGE), now)?;
-    let entries: Vec<Value> = page.rows.iter().map(shown::entry).collect();
+    let entries = page.rows.iter().map(shown::ListEntry::from).collect();
     let catalog = desk.engine.catalog();
     let fixed = match list {
         ListName::Allow => &catalog.allowlist,
         ListName::Block => &catalog.blocklist,
     };
     let next = page.next.map(|next| next.to_string());
-    Ok(json!({ "entries": entries, "next": next, "catalog_entries": fixed.len() }))
+    told(&ListPage { entries, next, catalog_entries: fixed.len() })
 }
 
 fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
-    let wires = if is_list(&call.body) { call.wire()? } else { vec![call.wire::<Wire>()?] };
+    let body = &call.body;
+    let wires: Vec<NewEntry> = if is_list(body) { read_list(body)? } else { vec![call.wire()?] };
     if wires.len() > ENTRIES_MAX {
         let detail = format!("a call may bring {ENTRIES_MAX} entries and this one {}", wires.len());
         return Err(Problem::bad("list-too-long", detail));
@@ -108,13 +182,15 @@ fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
         Record::operator(now, desk.by.name(), entry.reason.as_deref(), deed)
     });
     let durable = durable(desk.records()?.record(made.collect()));
-    let shown = entries.iter().zip(&before);
-    let shown: Vec<Value> = shown.map(|(entry, before)| one(entry, before.as_ref())).collect();
-    Ok(json!({ "list": list.as_str(), "entries": shown, "durable": durable }))
+    let made = entries.iter().zip(&before).map(|(entry, before)| {
+        let before = before.as_ref().map(Terms::from);
+        MadeEntry { terms: Terms::from(entry), before }
+    });
+    told(&NewEntries { list: list.as_str(), entries: made.collect(), durable })
 }
 
 fn remove(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
-    let gone: Gone = call.wire()?;
+    let gone: GoneEntry = call.wire()?;
     let what = what(desk, gone.range.as_deref(), gone.attribute.as_deref(), gone.value.as_deref())?;
     let why = bounded("why", gone.why.as_deref())?;
     desk.records()?;
@@ -127,11 +203,11 @@ fn remove(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
         return Err(missing("unknown-entry", detail));
     };
     let durable = desk.recorded(why, vec![Deed::Unlist(list, what)])?;
-    let before = Value::Object(of(&before));
-    Ok(json!({ "list": list.as_str(), "before": before, "after": null, "durable": durable }))
+    let before = Terms::from(&before);
+    told(&RemovedEntry { list: list.as_str(), before, after: (), durable })
 }
 
-fn entry(desk: &Desk<'_>, wire: &Wire, now: Time) -> Result<Entry, Problem> {
+fn entry(desk: &Desk<'_>, wire: &NewEntry, now: Time) -> Result<Entry, Problem> {
     let what = what(desk, wire.range.as_deref(), wire.attribute.as_deref(), wire.value.as_deref())?;
     let until = match (&wire.r#for, &wire.until) {
         (Some(text), None) => Some(now.after(span("for", text)?)).filter(|at| !at.is_forever()),
@@ -175,15 +251,12 @@ fn what(
     }
 }
 
-fn one(entry: &Entry, before: Option<&Entry>) -> Value {
-    let mut shown = of(entry);
-    shown.insert("before".to_owned(), before.map_or(Value::Null, |entry| Value::Object(of(entry))));
-    Value::Object(shown)
-}
-
-fn of(entry: &Entry) -> serde_json::Map<String, Value> {
-    let mut shown = shown::target(&entry.what);
-    shown.insert("reason".to_owned(), entry.reason.clone().into());
-    shown.insert("until".to_owned(), entry.until.map(Time::to_rfc3339).into());
-    shown
+impl From<&Entry> for Terms {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            target: shown::Target::from(&entry.what),
+            reason: entry.reason.clone(),
+            until: entry.until.map(Time::to_rfc3339),
+        }
+    }
 }

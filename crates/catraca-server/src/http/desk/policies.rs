@@ -7,44 +7,115 @@ use catraca::core::policy::{Mode, Policy, Who};
 use catraca::explain::{limit, penalty};
 use catraca::records::Deed;
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answered, Call, Desk, Problem, bounded, missing};
+use super::super::words;
+use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing, told};
 
 /// Two overrides of one policy must be recorded in the order in which they came in force.
 static TURN: Mutex<()> = Mutex::new(());
+
+/// Every policy of the catalog in force.
+#[derive(Serialize, JsonSchema)]
+pub struct Policies {
+    /// The catalog's revision.
+    #[schemars(example = &"9f2c61d0a7b3e845")]
+    revision: String,
+    policies: Vec<PolicyShown>,
+}
+
+/// A policy in words.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Policy")]
+pub struct PolicyShown {
+    #[schemars(example = &"login")]
+    policy: String,
+    group: Option<String>,
+    /// Who is counted: the attributes of one key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = ["ip"])]
+    by: Option<Vec<String>>,
+    /// Or each of these on its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each: Option<Vec<String>>,
+    /// How much; null without a limit of its own.
+    #[schemars(example = &"window 10 per 15m")]
+    limit: Option<String>,
+    /// What an excess brings.
+    #[schemars(example = &"30m")]
+    block: Option<String>,
+    #[schemars(example = 0)]
+    tiers: usize,
+    #[schemars(example = 0)]
+    bans: usize,
+    debt: bool,
+    /// The policy that stands in for it.
+    otherwise: Option<String>,
+    /// The mode in force.
+    #[schemars(with = "words::Mode")]
+    mode: &'static str,
+    /// Whether an operator set it.
+    overridden: bool,
+}
+
+/// A policy in words, of one revision.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyOf {
+    #[serde(flatten)]
+    policy: PolicyShown,
+    /// The catalog's revision.
+    #[schemars(example = &"9f2c61d0a7b3e845")]
+    revision: String,
+}
 
 /// `GET /v1/policies`.
 pub fn all(desk: &Desk<'_>, call: &Call) -> Answered {
     let [] = call.asked([])?;
     let catalog = desk.engine.catalog();
-    let policies: Vec<Value> =
-        catalog.policies.iter().map(|policy| shown(desk, &catalog, policy)).collect();
-    Ok(json!({ "revision": &*catalog.revision, "policies": policies }))
+    let policies = catalog.policies.iter().map(|policy| shown(desk, &catalog, policy)).collect();
+    told(&Policies { revision: catalog.revision.to_string(), policies })
 }
 
 /// `GET /v1/policies/{name}`.
 pub fn one(desk: &Desk<'_>, call: &Call) -> Answered {
     let [] = call.asked([])?;
     let catalog = desk.engine.catalog();
-    let mut shown = shown(desk, &catalog, find(&catalog, call.part(0))?);
-    shown["revision"] = (*catalog.revision).into();
-    Ok(shown)
+    let policy = shown(desk, &catalog, find(&catalog, call.part(0))?);
+    told(&PolicyOf { policy, revision: catalog.revision.to_string() })
 }
 
-#[derive(Deserialize)]
+/// The mode that a policy shall have from now on.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+pub struct NewMode {
     /// Null gives the policy back to the catalog, and must be written out.
     #[serde(deserialize_with = "Option::deserialize")]
+    #[schemars(required, with = "Option<words::Mode>", example = &"shadow")]
     mode: Option<String>,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX), example = &"too strict since noon")]
     why: Option<String>,
+}
+
+/// The modes of a policy before and after.
+#[derive(Serialize, JsonSchema)]
+pub struct ChangedMode {
+    #[schemars(example = &"login")]
+    policy: String,
+    #[schemars(with = "words::Mode")]
+    before: &'static str,
+    #[schemars(with = "words::Mode", example = &"shadow")]
+    after: &'static str,
+    /// Whether an operator's mode is in force.
+    overridden: bool,
+    /// Whether it is on disk.
+    durable: bool,
 }
 
 /// `PUT /v1/policies/{name}/mode`.
 pub fn mode(desk: &Desk<'_>, call: &Call) -> Answered {
-    let wire: Wire = call.wire()?;
+    let wire: NewMode = call.wire()?;
     let why = bounded("why", wire.why.as_deref())?;
     let wanted = wire.mode.as_deref().map(read_mode).transpose()?;
     let catalog = desk.engine.catalog();
@@ -54,68 +125,30 @@ pub fn mode(desk: &Desk<'_>, call: &Call) -> Answered {
     let before = in_force(desk, policy);
     desk.engine.set_mode(&policy.name, wanted)?;
     let durable = desk.recorded(why, vec![Deed::Mode(policy.name.to_string(), wanted)])?;
-    Ok(json!({
-        "policy": &*policy.name,
-        "before": before,
-        "after": in_force(desk, policy),
-        "overridden": wanted.is_some(),
-        "durable": durable,
-    }))
+    let (policy, after) = (policy.name.to_string(), in_force(desk, policy));
+    told(&ChangedMode { policy, before, after, overridden: wanted.is_some(), durable })
 }
 
-/// `GET /v1/config`.
-pub fn config(desk: &Desk<'_>, call: &Call) -> Answered {
-    let [] = call.asked([])?;
-    let catalog = desk.engine.catalog();
-    let name = |id| &*catalog.policy(id).name;
-    let gates = catalog.gate_names.iter().filter_map(|gate| catalog.gates.get(gate));
-    let gates: Vec<Value> = gates
-        .map(|gate| {
-            let policies: Vec<&str> = gate.policies.iter().map(|id| name(*id)).collect();
-            json!({ "gate": &*gate.name, "policies": policies })
-        })
-        .collect();
-    let attributes = catalog.attributes.iter();
-    let attributes: Vec<Value> = attributes
-        .map(|(name, known)| json!({ "attribute": &**name, "private": known.private }))
-        .collect();
-    let routes = catalog.routes.iter().map(|route| {
-        let method = route.method.as_deref().unwrap_or("*");
-        json!({ "match": format!("{method} /{}", route.path.join("/")), "gate": &*route.gate })
-    });
-    Ok(json!({
-        "revision": &*catalog.revision,
-        "default": catalog.default.map(name),
-        "policies": catalog.policies.len(),
-        "gates": gates,
-        "attributes": attributes,
-        "routes": routes.collect::<Vec<_>>(),
-        "allowlist": catalog.allowlist.len(),
-        "blocklist": catalog.blocklist.len(),
-        "sections": catalog.settings.sections.keys().collect::<Vec<_>>(),
-        "unlisted": desk.engine.unlisted(),
-    }))
-}
-
-fn shown(desk: &Desk<'_>, catalog: &Catalog, policy: &Policy) -> Value {
-    let (who, names) = match &policy.who {
-        Who::By(parts) => ("by", parts.iter().map(|part| part.join("|")).collect::<Vec<_>>()),
-        Who::Each(names) => ("each", names.iter().map(|name| name.to_string()).collect()),
+fn shown(desk: &Desk<'_>, catalog: &Catalog, policy: &Policy) -> PolicyShown {
+    let (by, each) = match &policy.who {
+        Who::By(parts) => (Some(parts.iter().map(|part| part.join("|")).collect()), None),
+        Who::Each(names) => (None, Some(names.iter().map(|name| name.to_string()).collect())),
     };
     let terms = policy.base.as_ref();
-    json!({
-        "policy": &*policy.name,
-        "group": policy.group.as_deref(),
-        who: names,
-        "limit": terms.map(|terms| limit(&terms.limit)),
-        "block": terms.and_then(|terms| terms.block).map(penalty),
-        "tiers": policy.tiers.len(),
-        "bans": policy.bans.len(),
-        "debt": policy.debt,
-        "otherwise": policy.otherwise.map(|id| &*catalog.policy(id).name),
-        "mode": in_force(desk, policy),
-        "overridden": desk.engine.overridden(&policy.name).is_some(),
-    })
+    PolicyShown {
+        policy: policy.name.to_string(),
+        group: policy.group.as_deref().map(str::to_owned),
+        by,
+        each,
+        limit: terms.map(|terms| limit(&terms.limit)),
+        block: terms.and_then(|terms| terms.block).map(penalty),
+        tiers: policy.tiers.len(),
+        bans: policy.bans.len(),
+        debt: policy.debt,
+        otherwise: policy.otherwise.map(|id| catalog.policy(id).name.to_string()),
+        mode: in_force(desk, policy),
+        overridden: desk.engine.overridden(&policy.name).is_some(),
+    }
 }
 
 fn in_force(desk: &Desk<'_>, policy: &Policy) -> &'static str {

@@ -4,28 +4,89 @@
 
 use catraca::records::{PAGE_MAX, Totals};
 use catraca::{Span, Time};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::super::shown;
-use super::{Answered, Call, Desk, Problem, instant, number};
+use super::super::shown::{Counted, OftenBlocked};
+use super::super::words;
+use super::{Answered, Call, Desk, Problem, instant, number, told};
 
 /// How far back, unless asked otherwise.
 const DAY: Span = Span::from_secs(86_400);
 /// Rows, unless asked otherwise.
 const TOP: u32 = 20;
 
+/// Decisions of a period, by policy.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyStats {
+    #[serde(flatten)]
+    period: Period,
+    policies: Vec<PolicyTotals>,
+}
+
+/// Decisions of one policy.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyTotals {
+    #[schemars(example = &"login")]
+    policy: String,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+/// Decisions of a period, by the gate that was asked.
+#[derive(Serialize, JsonSchema)]
+pub struct ActionStats {
+    #[serde(flatten)]
+    period: Period,
+    actions: Vec<ActionTotals>,
+}
+
+/// Decisions of one gate.
+#[derive(Serialize, JsonSchema)]
+pub struct ActionTotals {
+    #[schemars(example = &"login")]
+    action: String,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+/// A period of whole minutes, and all decisions of it.
+#[derive(Serialize, JsonSchema)]
+pub struct Period {
+    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    from: String,
+    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    to: String,
+    #[serde(flatten)]
+    counted: Counted,
+}
+
+/// Who was blocked most often.
+#[derive(Serialize, JsonSchema)]
+pub struct MostBlocked {
+    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    from: String,
+    subjects: Vec<OftenBlocked>,
+}
+
 /// `GET /v1/stats`.
 pub fn policies(desk: &Desk<'_>, call: &Call) -> Answered {
     let (from, to) = period(desk, call)?;
     let rows = flushed(desk)?.policies(from, to)?;
-    answer("policy", "policies", from, to, &rows)
+    let policies = rows
+        .iter()
+        .map(|row| PolicyTotals { policy: row.name.clone(), counted: Counted::from(row) });
+    told(&PolicyStats { policies: policies.collect(), period: Period::of(from, to, &rows) })
 }
 
 /// `GET /v1/stats/actions`.
 pub fn actions(desk: &Desk<'_>, call: &Call) -> Answered {
     let (from, to) = period(desk, call)?;
     let rows = flushed(desk)?.actions(from, to)?;
-    answer("action", "actions", from, to, &rows)
+    let actions = rows
+        .iter()
+        .map(|row| ActionTotals { action: row.name.clone(), counted: Counted::from(row) });
+    told(&ActionStats { actions: actions.collect(), period: Period::of(from, to, &rows) })
 }
 
 /// `GET /v1/stats/top-blocked`.
@@ -34,8 +95,8 @@ pub fn top_blocked(desk: &Desk<'_>, call: &Call) -> Answered {
     let from = instant("from", from)?.unwrap_or(desk.engine.now().before(DAY));
     let limit = number("limit", limit)?.unwrap_or(TOP).clamp(1, PAGE_MAX);
     let rows = flushed(desk)?.top_blocked(from, limit)?;
-    let subjects: Vec<Value> = rows.iter().map(shown::top_blocked).collect();
-    Ok(json!({ "from": from.to_rfc3339(), "subjects": subjects }))
+    let subjects = rows.iter().map(OftenBlocked::from).collect();
+    told(&MostBlocked { from: from.to_rfc3339(), subjects })
 }
 
 /// What was counted a moment ago is part of the answer.
@@ -57,16 +118,9 @@ fn period(desk: &Desk<'_>, call: &Call) -> Result<(Time, Time), Problem> {
     Ok((from, to))
 }
 
-fn answer(name: &str, all: &str, from: Time, to: Time, rows: &[Totals]) -> Answered {
-    let sum = |of: fn(&Totals) -> u64| rows.iter().map(of).sum::<u64>();
-    let shown: Vec<Value> = rows.iter().map(|row| shown::totals(name, row)).collect();
-    Ok(json!({
-        "from": from.to_rfc3339(),
-        "to": to.to_rfc3339(),
-        "total": sum(|row| row.total),
-        "allowed": sum(|row| row.allowed),
-        "denied": sum(|row| row.denied),
-        "blocked": sum(|row| row.blocked),
-        all: shown,
-    }))
+impl Period {
+    fn of(from: Time, to: Time, rows: &[Totals]) -> Self {
+        let counted = Counted::sum(rows);
+        Self { from: from.to_rfc3339(), to: to.to_rfc3339(), counted }
+    }
 }

@@ -1,9 +1,33 @@
 //! Who is asking, as we see it: which address, and why that one.
 
 use catraca::core::address::forwarded::Why;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::{Answered, Call, Desk};
+use super::{Answered, Call, Desk, told};
+
+/// Who asks, as we see it.
+#[derive(Serialize, JsonSchema)]
+pub struct Whoami {
+    /// The name of the key; `local` while there are no keys.
+    #[schemars(example = &"ana")]
+    operator: String,
+    /// The namespace in which this key counts.
+    #[schemars(example = &"default")]
+    namespace: String,
+    /// The caller's address.
+    #[schemars(example = &"198.51.100.7")]
+    address: String,
+    /// Why this address.
+    #[schemars(example = &"the first hop from the right that is no trusted proxy")]
+    why: &'static str,
+    /// The other end of the connection.
+    #[schemars(example = &"127.0.0.1")]
+    peer: String,
+    /// The header that may name the caller, or `none`.
+    #[schemars(example = &"x-forwarded-for")]
+    header: String,
+}
 
 /// `GET /v1/whoami`.
 pub fn whoami(desk: &Desk<'_>, call: &Call) -> Answered {
@@ -18,12 +42,12 @@ pub fn whoami(desk: &Desk<'_>, call: &Call) -> Answered {
         Why::Unreadable => "the hop before it cannot be read, so nothing left of it is believed",
         Why::AllTrusted => "every hop is a trusted proxy, so the request began at the nearest",
     };
-    Ok(json!({
-        "operator": desk.by.name(),
-        "namespace": desk.by.namespace(),
-        "address": call.client.address.to_string(),
-        "why": why,
-        "peer": call.peer.to_string(),
-        "header": header,
-    }))
+    told(&Whoami {
+        operator: desk.by.name().to_owned(),
+        namespace: desk.by.namespace().to_owned(),
+        address: call.client.address.to_string(),
+        why,
+        peer: call.peer.to_string(),
+        header: header.to_owned(),
+    })
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use catraca::Subject;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 /// The most attributes of one subject.
@@ -28,6 +29,23 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSubject<'a> {
     }
 }
 
+impl JsonSchema for WireSubject<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Subject")
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The attributes known of a caller. Whole numbers are taken as their \
+                            digits; attributes that nothing reads are ignored.",
+            "type": "object",
+            "maxProperties": ATTRIBUTES_MAX,
+            "additionalProperties": { "type": ["string", "integer"] },
+            "examples": [{ "ip": "198.51.100.7" }],
+        })
+    }
+}
+
 /// The same, for calls that outlive the body's reading.
 #[derive(Debug)]
 pub struct OwnedSubject(WireSubject<'static>);
@@ -36,6 +54,20 @@ impl OwnedSubject {
     /// The subject, borrowed.
     pub fn subject(&self) -> Subject<'_> {
         self.0.subject()
+    }
+}
+
+impl JsonSchema for OwnedSubject {
+    fn schema_name() -> Cow<'static, str> {
+        WireSubject::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        WireSubject::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        WireSubject::json_schema(generator)
     }
 }
 

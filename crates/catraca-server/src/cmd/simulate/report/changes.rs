@@ -1,10 +1,10 @@
 //! The parts of a comparison's page: what changes, for how many, and for whom.
 
 use super::Labels;
-use super::html::Html;
 use super::parts::{bars, tile};
 use crate::cmd::simulate::compare::{Comparison, Moved, change};
 use crate::cmd::simulate::summary::{Picture, share, sum};
+use crate::html::Html;
 use crate::render::{count, counted};
 
 /// Subjects shown of each kind.

@@ -3,9 +3,9 @@
 //! The drawing stretches with the page, so it holds no letters: those stand around it. Every bar
 //! tells its figures when pointed at. Must not need a script.
 
-use super::html::Html;
 use super::instants::Instants;
 use crate::cmd::simulate::summary::{TimeSlot, Timeline};
+use crate::html::Html;
 use crate::render::count;
 
 /// Units of the drawing.

@@ -1,9 +1,9 @@
 //! The parts that both pages have: the lead, the tiles, a policy, who was denied, notes.
 
 use super::chart::Chart;
-use super::html::Html;
 use super::instants::Instants;
 use crate::cmd::simulate::summary::{Axis, Picture, PolicyPicture, Timeline, share, sum};
+use crate::html::Html;
 use crate::render::{count, counted};
 
 /// What a run came to, in two sentences.

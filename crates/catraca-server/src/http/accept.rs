@@ -1,0 +1,64 @@
+//! Which of two shapes a caller would rather have, by its `Accept`.
+//!
+//! Must give JSON to whoever does not clearly ask for XML.
+
+use axum::http::{HeaderMap, header};
+
+/// Whether XML is wanted more than JSON.
+pub fn wants_xml(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let (mut xml, mut json) = (0, 0);
+    for range in lines.flat_map(|line| line.split(',')) {
+        let (kind, weight) = weighed(range);
+        match kind.as_str() {
+            "application/xml" | "text/xml" => xml = xml.max(weight),
+            "application/json" | "application/*" | "*/*" => json = json.max(weight),
+            _ => {}
+        }
+    }
+    xml > json || xml > 0 && xml == json && !asks_json(headers)
+}
+
+/// Whether JSON is asked for by its name, and not only by a wildcard.
+fn asks_json(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.any(|line| line.to_ascii_lowercase().contains("application/json"))
+}
+
+/// A media range and its weight in thousandths.
+fn weighed(range: &str) -> (String, u32) {
+    let mut parts = range.split(';').map(str::trim);
+    let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+    let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok()).unwrap_or(0.0);
+    (kind, (weight.clamp(0.0, 1.0) * 1_000.0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xml_is_for_those_who_ask_for_it() {
+        for (accept, xml) in [
+            ("", false),
+            ("*/*", false),
+            ("application/json", false),
+            ("application/xml", true),
+            ("text/xml", true),
+            ("Application/XML; charset=utf-8", true),
+            ("application/xml, */*", true),
+            ("application/xml;q=0.9, */*;q=0.8", true),
+            ("application/xml;q=0.5, application/json", false),
+            ("application/xml, application/json", false),
+            ("application/xml;q=0", false),
+            ("application/xml;q=x", false),
+            ("text/html,application/xhtml+xml", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            assert_eq!(wants_xml(&headers), xml, "{accept}");
+        }
+        assert!(!wants_xml(&HeaderMap::new()));
+    }
+}

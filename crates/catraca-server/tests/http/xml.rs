@@ -1,0 +1,117 @@
+//! Bucket states in the DICT's own elements, and denials in every shape, over the wire.
+
+use serde_json::json;
+
+use crate::served::Served;
+use crate::talk::{Answer, JSON};
+
+const CATALOG: &str = r#"
+[attribute.participant]
+kind  = "caseless"
+facts = ["category"]
+
+[facts.participant.12345678]
+category = "A"
+
+[policy.entries_read]
+by     = ["participant"]
+bucket = { size = 100, refill = "2 per 1m" }
+
+[policy.cids_files_write]
+by     = ["participant"]
+bucket = { size = 200, refill = "40 per 1d" }
+"#;
+
+const SUBJECT: &str = r#"{"subject":{"participant":"12345678"}}"#;
+
+fn ask(served: &Served, path: &str, accept: &str) -> Answer {
+    let mut talk = served.connect();
+    let request = format!("POST {path}");
+    talk.send(&request, &[JSON, ("Accept", accept)], SUBJECT.as_bytes());
+    talk.answer()
+}
+
+/// The body without what differs each time.
+fn steady(body: &str) -> String {
+    let mut body = body.to_owned();
+    for (from, to) in
+        [("<ResponseTime>", "</ResponseTime>"), ("<CorrelationId>", "</CorrelationId>")]
+    {
+        let (start, end) = (body.find(from).unwrap() + from.len(), body.find(to).unwrap());
+        assert!(end - start >= 20, "{body}");
+        body.replace_range(start..end, "");
+    }
+    body
+}
+
+/// covers: X-12
+#[test]
+fn bucket_states_have_the_official_elements_for_whoever_prefers_xml() {
+    let served = Served::with(CATALOG);
+    let one = "<Policy><AvailableTokens>100</AvailableTokens><Capacity>100</Capacity>\
+               <RefillTokens>2</RefillTokens><RefillPeriodSec>60</RefillPeriodSec>\
+               <Name>ENTRIES_READ</Name></Policy>";
+    let two = "<Policy><AvailableTokens>200</AvailableTokens><Capacity>200</Capacity>\
+               <RefillTokens>40</RefillTokens><RefillPeriodSec>86400</RefillPeriodSec>\
+               <Name>CIDS_FILES_WRITE</Name></Policy>";
+    let head = "<ResponseTime></ResponseTime><CorrelationId></CorrelationId>\
+                <Category>A</Category>";
+    let declared = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+    let list = ask(&served, "/v1/buckets", "application/xml");
+    assert_eq!((list.status, list.header("content-type")), (200, Some("application/xml")));
+    assert_eq!(list.header("vary"), Some("accept"));
+    let whole = format!(
+        "{declared}<ListPoliciesResponse>{head}<Policies>{one}{two}</Policies>\
+         </ListPoliciesResponse>"
+    );
+    assert_eq!(steady(&list.body), whole);
+    let single = ask(&served, "/v1/buckets/entries_read", "application/xml");
+    assert_eq!(
+        steady(&single.body),
+        format!("{declared}<GetPolicyResponse>{head}{one}</GetPolicyResponse>")
+    );
+    let json = ask(&served, "/v1/buckets/entries_read", "*/*");
+    assert_eq!((json.json()["size"].as_i64(), json.header("vary")), (Some(100), Some("accept")));
+}
+
+/// covers: 000-39, 000-40, 003-41, 004-20, B-77
+#[test]
+fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
+    let policy = "[policy.login]\nby = ['ip']\nwindow = '1 per 1h'\nmessage = 'Espere.'\n";
+    let wait = "WAIT";
+    for (shape, kind, body) in [
+        (
+            "message",
+            Some("application/json"),
+            json!({
+                "success": false, "error": true, "errorMessage": "Espere.", "retryAfter": wait,
+            }),
+        ),
+        (
+            "error",
+            Some("application/json"),
+            json!({ "error": "Rate limit exceeded", "retryAfter": wait }),
+        ),
+        (
+            "conflict",
+            Some("application/json"),
+            json!({ "error": "Rate limit exceeded", "conflict": true, "retryAfter": wait }),
+        ),
+        ("empty", None, json!(null)),
+    ] {
+        let served = Served::with(&format!("{policy}[server]\ndenial = '{shape}'\n"));
+        assert_eq!(served.ask("GET /v1/authorize?gate=login", &[]).status, 204);
+        let denied = served.ask("GET /v1/authorize?gate=login", &[]);
+        assert_eq!((denied.status, denied.header("content-type")), (429, kind), "{shape}");
+        let told = denied.header("retry-after").unwrap();
+        assert!(denied.header("ratelimit").unwrap().starts_with("\"login\";r=0;t="));
+        let expected =
+            if body.is_null() { String::new() } else { body.to_string().replace("\"WAIT\"", told) };
+        assert_eq!(denied.body, expected, "{shape}");
+    }
+    let served = Served::with(&format!("{policy}[server]\ndenial = 'problem_xml'\n"));
+    served.ask("GET /v1/authorize?gate=login", &[]);
+    let denied = served.ask("GET /v1/authorize?gate=login", &[]);
+    assert_eq!(denied.header("content-type"), Some("application/problem+xml"));
+    assert!(denied.body.contains("<status>429</status><detail>Espere.</detail>"), "{denied:?}");
+}

@@ -1,0 +1,27 @@
+//! `cargo xtask openapi`: writes the checked-in copy of the API's description anew.
+//!
+//! The server makes the document; this only keeps it, so that a change of the API shows in a diff.
+//! A unit test of the server fails while the copy differs. Must not edit it.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::leash::Leash;
+use crate::repo::Repo;
+use crate::test::{Room, build_binary};
+
+const COPY: &str = "docs/openapi.json";
+/// Building may take long; printing does not.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+pub(crate) fn openapi(repo: &Repo) -> Result<()> {
+    let leash = Leash::new(PATIENCE);
+    let binary = build_binary(&Room { repo, leash: &leash, factor: 1 })?;
+    let printed = repo.command(&binary.display().to_string()).arg("openapi").output()?;
+    ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
+    fs::write(repo.path(COPY), &printed.stdout).with_context(|| format!("cannot write {COPY}"))?;
+    println!("{COPY}: {} KiB", printed.stdout.len() / 1024);
+    Ok(())
+}
