@@ -54,9 +54,11 @@ fn the_server_section_is_read_strictly() {
         ("listen = 'here'", "`here` is not an address and a port"),
         ("listen = 7878", "expected an address and a port such as"),
         ("x_ratelimit = 'yes'", "expected true or false, found a text"),
-        ("connections_max = 0", "connections_max = 0"),
-        ("head_timeout = 'soon'", "head_timeout = 'soon'"),
-        ("idle_timeout = 'forever'", "idle_timeout = "),
+        ("connections_max = 0", "`0` is too small"),
+        ("head_timeout = 'soon'", "`soon` is not a duration"),
+        ("idle_timeout = 'forever'", "`forever` has no meaning here"),
+        ("idle_timeout = '2h'", "[server] idle_timeout = \"2h\": write a time from 20ms to 1h"),
+        ("denial = 'json'", "`json` is not known here"),
         ("client_address = 'a b'", "client_address = \"a b\": write \"peer\", or the header"),
     ] {
         let file = file(&format!("{policy}{setting}\n"));

@@ -80,3 +80,47 @@ fn who_never_reads_answers_is_cut_off() {
     other.post("/v1/check", BIG);
     assert_eq!(other.answer().status, 200);
 }
+
+/// A listener that has stopped reading, and how to make things happen.
+fn deaf(setting: &str) -> (Served, Talk) {
+    let policy = "[policy.a]\nby = ['ip']\nwindow = '1 per 1h'\n";
+    let served = Served::with(&format!("{policy}[server]\n{setting}\n"));
+    let mut listener = served.connect();
+    listener.send("GET /v1/events", &[], b"");
+    listener.until(": listening");
+    (served, listener)
+}
+
+/// A hundred denials.
+fn happen(talk: &mut Talk) {
+    let list = format!("[{}]", vec![BIG; 100].join(","));
+    talk.post("/v1/check", &list);
+    assert_eq!(talk.answer().status, 200);
+}
+
+#[test]
+fn a_listener_that_never_reads_is_cut_off() {
+    let (served, mut listener) = deaf("answer_timeout = '200ms'");
+    let mut talk = served.connect();
+    // What a listener says is not read until its turn, which never comes.
+    let cut = (0..20_000).any(|_| {
+        happen(&mut talk);
+        listener.try_raw(b" ").is_err()
+    });
+    assert!(cut);
+    assert_eq!(served.ask("GET /healthz", &[]).status, 200);
+}
+
+#[test]
+fn a_listener_that_falls_behind_is_told_how_far_and_sent_away() {
+    let (served, mut listener) = deaf("answer_timeout = '5m'");
+    let mut talk = served.connect();
+    // Some 10 MiB: more than any system keeps for whoever does not read.
+    (0..700).for_each(|_| happen(&mut talk));
+    let heard = listener.until("event: missed");
+    assert!(heard.contains("event: denied"), "it heard what was kept for it");
+    let missed = listener.until("data: ");
+    let missed = missed.split("\"missed\":").nth(1).and_then(|rest| rest.split('}').next());
+    assert!(missed.unwrap().parse::<u64>().unwrap() > 0);
+    listener.rest();
+}
