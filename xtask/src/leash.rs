@@ -45,12 +45,14 @@ impl Leash {
 
     /// Runs a command to its end, or kills it at the deadline.
     pub(crate) fn status(&self, command: &mut Command) -> Result<ExitStatus> {
-        let shown = show(command);
-        let child = command
-            .env(MARK, &self.mark)
-            .spawn()
-            .with_context(|| format!("cannot start `{shown}`"))?;
-        self.wait(child, &shown)
+        let child = self.spawn(command)?;
+        self.wait(child, &show(command))
+    }
+
+    /// Starts a command that its owner ends; one that is left is found by the sweep.
+    pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child> {
+        let child = command.env(MARK, &self.mark).spawn();
+        child.with_context(|| format!("cannot start `{}`", show(command)))
     }
 
     fn wait(&self, mut child: Child, shown: &str) -> Result<ExitStatus> {

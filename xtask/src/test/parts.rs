@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, cargo, deploy, load, lua, scenarios, screenshots};
+use super::{Room, api, cargo, deploy, load, lua, scenarios, screenshots};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -32,6 +32,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("scenarios", 3, scenarios::run),
     part("lua", 5, lua::run),
     part("docs", 3, docs::run_all),
+    Part { deepens: true, ..part("api", 4, api::run) },
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },
