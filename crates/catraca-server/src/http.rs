@@ -1,9 +1,10 @@
 //! The HTTP front end: JSON in, decisions out, over one engine.
 //!
-//! `auth` lets requests in by the table of `roles`, which `api` describes and `docs` shows. `wire` holds the shapes of requests; `check`,
-//! `calls`, `settle`, `authorize` and the operators' `desk` turn them into engine calls; `listen`
-//! is the I/O with `crowd` and `visit` to bound it. The check is served before the general router,
-//! because it is the one that everybody calls. Must not decide anything.
+//! `auth` lets requests in by the table of `roles`, which `api` describes and `docs` shows. `wire`
+//! holds the shapes of requests; `check`, `calls`, `settle`, `authorize` and the operators' `desk`
+//! turn them into engine calls; `listen` is the I/O with `crowd` and `visit` to bound it. The check
+//! is served before the general router, because it is the one that everybody calls. Must not decide
+//! anything.
 
 mod accept;
 mod api;

@@ -1,5 +1,5 @@
-//! Fuzzes the HTTP API by its own description: thousands of requests, right and wrong, with a key of
-//! each role, with a stranger's and with none.
+//! Fuzzes the HTTP API by its own description: thousands of requests, right and wrong, with a key
+//! of each role, with a stranger's and with none.
 //!
 //! Every answer must be one that the description lists, of its media type and shape; none may be a
 //! server's error. The seed is printed, and taken back from `CATRACA_SEED`. Must not test the live
@@ -21,8 +21,8 @@ const SEED: u64 = 20_260_101;
 const MOST: u32 = 60;
 const FEW: u32 = 12;
 
-/// What is checked of every answer. Not that right requests succeed: a gate that nobody knows, or an
-/// address that is none, is right by the schema and refused by the catalog.
+/// What is checked of every answer. Not that right requests succeed: a gate that nobody knows, or
+/// an address that is none, is right by the schema and refused by the catalog.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,\
                       negative_data_rejection,missing_required_header,unsupported_method,\

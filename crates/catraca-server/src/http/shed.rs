@@ -21,7 +21,7 @@ const FAREWELL: &str = concat!(
     "content-type: application/problem+json\r\n",
     "retry-after: 1\r\n",
     "connection: close\r\n",
-    "content-length: 184\r\n",
+    "content-length: 177\r\n",
     "\r\n",
     r#"{"type":"/docs/errors/too-many-connections","title":"Service Unavailable","#,
     r#""status":503,"code":"too-many-connections","#,

@@ -2,9 +2,10 @@
 //!
 //! The words themselves are core's; a test holds the lists equal. Must not decide which is sent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Instants of examples.
@@ -41,6 +42,23 @@ pub enum Mode {
     Shadow,
     /// It is not looked at.
     Off,
+}
+
+/// A mode, or null for the catalog's own; a field of this kind must be written out.
+pub struct ModeOrNull;
+
+impl JsonSchema for ModeOrNull {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("ModeOrNull")
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": ["enforce", "shadow", "off", null] })
+    }
 }
 
 /// Why a decision, or a row of it, is as it is.

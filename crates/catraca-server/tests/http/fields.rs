@@ -99,6 +99,7 @@ fn where_nothing_is_counted_there_is_no_field() {
     assert_eq!(answer.header("ratelimit-policy"), None);
 }
 
+/// covers: 004-57, 004-58, 004-59
 #[test]
 fn the_older_headers_are_there_on_request_only() {
     let plain = Served::with(CATALOG).ask("GET /v1/authorize?gate=day", &[]);
@@ -110,4 +111,10 @@ fn the_older_headers_are_there_on_request_only() {
     assert_eq!(answer.header("x-ratelimit-remaining"), Some("2"));
     let reset: u64 = answer.header("x-ratelimit-reset").unwrap().parse().unwrap();
     assert!((before.as_secs()..before.as_secs() + 120).contains(&reset), "{reset}");
+    (0..2).for_each(|_| drop(served.ask("GET /v1/authorize?gate=day", &[])));
+    let denied = served.ask("GET /v1/authorize?gate=day", &[]);
+    assert_eq!((denied.status, denied.header("x-ratelimit-limit")), (429, Some("3")));
+    assert_eq!(denied.header("x-ratelimit-remaining"), Some("0"));
+    let later: u64 = denied.header("x-ratelimit-reset").unwrap().parse().unwrap();
+    assert!(later > reset, "{later} {reset}");
 }

@@ -88,9 +88,10 @@ impl Talk {
 
     /// Reads until something is said; everything up to the end of that line.
     pub fn until(&mut self, wanted: &str) -> String {
-        let mut heard = String::new();
-        while !heard.contains(wanted) {
-            assert!(self.reader.read_line(&mut heard).unwrap() > 0, "{wanted}: {heard}");
+        let (mut heard, mut from) = (String::new(), 0);
+        while !heard[from..].contains(wanted) {
+            from = heard.len();
+            assert!(self.reader.read_line(&mut heard).unwrap() > 0, "{wanted}: no more is said");
         }
         heard
     }

@@ -120,7 +120,8 @@ impl Builder {
             Takes::Maybe(of) => Some((of(&mut self.read), false)),
         };
         if let Some((schema, required)) = taken {
-            operation["requestBody"] = json!({ "required": required, "content": { "application/json": { "schema": schema } } });
+            let content = json!({ "application/json": { "schema": schema } });
+            operation["requestBody"] = json!({ "required": required, "content": content });
         }
         operation["responses"] = answers::all(&mut self.sent, row, entry);
         operation
@@ -173,15 +174,16 @@ fn security_schemes() -> Value {
         "bearer": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key of `catraca keygen`. Its role is `read`, `check` or `admin`, each \
-                            with all that those before it may. A server without keys listens on \
-                            loopback alone and asks for none.",
+            "description": "A key of `catraca keygen`. Its role is `read`, `check` or `admin`, \
+                            each with all that those before it may. A server without keys \
+                            listens on loopback alone and asks for none.",
         },
         "own": {
             "type": "apiKey",
             "in": "header",
             "name": "Catraca-Key",
-            "description": "The same key, where `Authorization` is that of the request asked about.",
+            "description": "The same key, where `Authorization` is that of the request asked \
+                            about.",
         },
     })
 }

@@ -71,7 +71,8 @@ mod tests {
     }
 
     fn is_code(text: &str) -> bool {
-        text.contains('-') || text == "internal"
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        text.bytes().all(plain) && (text.contains('-') || text == "internal")
     }
 
     fn first_text(source: &str) -> Option<&str> {

@@ -91,7 +91,7 @@ pub fn one(desk: &Desk<'_>, call: &Call) -> Answered {
 pub struct NewMode {
     /// Null gives the policy back to the catalog, and must be written out.
     #[serde(deserialize_with = "Option::deserialize")]
-    #[schemars(required, with = "Option<words::Mode>", example = &"shadow")]
+    #[schemars(with = "words::ModeOrNull", example = &"shadow")]
     mode: Option<String>,
     /// For the audit.
     #[schemars(length(max = TEXT_MAX), example = &"too strict since noon")]
