@@ -23,24 +23,24 @@ pub use subject::{OwnedSubject, WireSubject};
 /// The most checks in one list.
 pub const LIST_MAX: usize = 100;
 
-/// May this caller pass?
+/// May this caller pass? In a list, a check whose name or cost is out of bounds is a problem in its
+/// own place, so the bounds are told in words.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Check")]
 pub struct WireCheck<'a> {
-    /// The gate, or a policy as a gate of its own.
+    /// The gate, or a policy as a gate of its own: 1 to 256 bytes.
     #[serde(borrow)]
-    #[schemars(length(min = 1, max = NAME_BYTES_MAX), example = &"login")]
+    #[schemars(example = &"login")]
     pub gate: Cow<'a, str>,
     /// Who asks.
     #[serde(borrow, default)]
     pub subject: WireSubject<'a>,
-    /// Units to charge or to hold; 1 unless the policy says otherwise.
-    #[schemars(range(min = 0, max = COST_MAX), example = 1)]
+    /// Units to charge or to hold, from 0 to 2^40; 1 unless the policy says otherwise.
+    #[schemars(example = 1)]
     pub cost: Option<i64>,
-    /// A name under which the check is remembered, to settle or credit it later.
+    /// A name under which the check is remembered, to settle or credit it later: 1 to 256 bytes.
     #[serde(borrow)]
-    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     pub r#ref: Option<Cow<'a, str>>,
     /// Whether the allowlist and the blocklist are looked at; they are unless this is false.
     pub lists: Option<bool>,

@@ -1,4 +1,6 @@
 //! Bucket states in the DICT's own elements, and denials in every shape, over the wire.
+//!
+//! The storefront's preset is served as it stands, behind a proxy that this machine trusts.
 
 use serde_json::json;
 
@@ -114,4 +116,32 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
     let denied = served.ask("GET /v1/authorize?gate=login", &[]);
     assert_eq!(denied.header("content-type"), Some("application/problem+xml"));
     assert!(denied.body.contains("<status>429</status><detail>Espere.</detail>"), "{denied:?}");
+}
+
+/// covers: 000-39, 000-40, 000-06
+#[test]
+fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
+    let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
+    let served = Served::with(&format!("{preset}\n[network]\ntrusted_proxies = ['127.0.0.0/8']\n"));
+    let described = [
+        ("X-Forwarded-Method", "POST"),
+        ("X-Forwarded-Uri", "/CheckoutServices-SubmitPayment"),
+        ("X-Customer-No", "c1"),
+        ("X-Session-Id", "s1"),
+    ];
+    assert_eq!(served.ask("GET /v1/authorize", &described).status, 204);
+    let check = r#"{"gate":"submit_payment","subject":{"customer":"c1","session":"s1"}}"#;
+    let ticket = served.json("/v1/check", check).1["ticket"].clone();
+    let settle =
+        json!({ "ticket": ticket, "outcome": { "status": 200, "body": { "reject_id": 5 } } });
+    assert_eq!(served.json("/v1/settle", &settle.to_string()).0, 200);
+    let denied = served.ask("GET /v1/authorize", &described);
+    assert_eq!((denied.status, denied.header("content-type")), (429, Some("application/json")));
+    let body = denied.json();
+    let names: Vec<&String> = body.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["error", "errorMessage", "retryAfter", "success"]);
+    assert_eq!((&body["success"], &body["error"]), (&false.into(), &true.into()));
+    assert!(body["errorMessage"].as_str().unwrap().contains("Aguarde 10 minutos"), "{body}");
+    let told: i64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert_eq!((body["retryAfter"].as_i64(), (590..=600).contains(&told)), (Some(told), true));
 }
