@@ -154,14 +154,15 @@ fn no_gate() -> Problem {
 
 fn render(front: &Front, decision: &Decision) -> Answer {
     let status = status(decision);
-    let denied = || denial::body(front.settings.denial, decision, status);
+    let settings = &front.live.load().settings;
+    let denied = || denial::body(settings.denial, decision, status);
     let mut answer = match (!decision.allowed).then(denied).flatten() {
         Some((kind, body)) => typed(kind, body),
         None => Response::new(Full::new(Bytes::new())),
     };
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    fields::write(decision, front.live.load().settings.x_ratelimit, headers);
+    fields::write(decision, settings.x_ratelimit, headers);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }

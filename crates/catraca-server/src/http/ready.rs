@@ -8,14 +8,44 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::Front;
 use super::visit::Visit;
+use super::{Front, words};
 use crate::observe::scrape;
 
 /// The text format that Prometheus and its kin read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Whether it can decide.
+#[derive(Serialize, JsonSchema)]
+pub struct Readiness {
+    ready: bool,
+    /// The revision of the catalog in force.
+    #[schemars(example = &words::REVISION)]
+    revision: String,
+    /// How many policies there are.
+    #[schemars(example = 12)]
+    policies: usize,
+    /// What somebody should look at.
+    problems: Vec<Ailment>,
+}
+
+/// Something that is not as it should be.
+#[derive(Serialize, JsonSchema)]
+pub struct Ailment {
+    /// `stopping`, `catalog` or `records`.
+    #[schemars(example = &"catalog")]
+    what: &'static str,
+    /// Where in the catalog's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"shop.toml:7:10")]
+    place: Option<String>,
+    /// Why; in detail for those with a key.
+    #[schemars(example = &"ask with a key, or read the log")]
+    why: String,
+}
 
 /// `GET /healthz`: the process answers.
 pub async fn healthy() -> Response<Body> {
@@ -26,12 +56,13 @@ pub async fn healthy() -> Response<Body> {
 pub async fn ready(Extension(visit): Extension<Arc<Visit>>, request: Request) -> Response<Body> {
     let front = &visit.shared.front;
     let (draining, catalog) = (visit.shared.is_draining(), front.engine.catalog());
-    let body = json!({
-        "ready": !draining,
-        "revision": &*catalog.revision,
-        "policies": catalog.policies.len(),
-        "problems": problems(front, draining, request.headers()),
-    });
+    let body = Readiness {
+        ready: !draining,
+        revision: catalog.revision.to_string(),
+        policies: catalog.policies.len(),
+        problems: problems(front, draining, request.headers()),
+    };
+    let body = serde_json::to_value(&body).unwrap_or_default();
     let mut answer = text("application/json", body.to_string());
     if draining {
         *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -46,20 +77,22 @@ pub async fn metrics(Extension(visit): Extension<Arc<Visit>>) -> Response<Body> 
 
 /// Everything that is not as it should be. Whoever asks may have no key; then it is only said
 /// where a catalog is wrong, and not what is written there.
-fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Value> {
+fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> {
     let known = front.live.load().guard.knows(headers);
     let mut found = Vec::new();
     if draining {
-        found.push(json!({ "what": "stopping", "why": "the server was told to stop" }));
+        let why = "the server was told to stop".to_owned();
+        found.push(Ailment { what: "stopping", place: None, why });
     }
     if let Some(trouble) = front.reloader.trouble() {
         let why = if known { trouble.why.as_str() } else { "ask with a key, or read the log" };
-        found.push(json!({ "what": "catalog", "place": trouble.place, "why": why }));
+        let place = Some(trouble.place.clone());
+        found.push(Ailment { what: "catalog", place, why: why.to_owned() });
     }
     let health = front.records.as_ref().map(|records| records.health());
     if let Some(down) = health.and_then(|health| health.down) {
         let why = if known { &*down } else { "ask with a key, or read the log" };
-        found.push(json!({ "what": "records", "why": why }));
+        found.push(Ailment { what: "records", place: None, why: why.to_owned() });
     }
     found
 }

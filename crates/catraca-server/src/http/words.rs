@@ -13,6 +13,9 @@ pub const NOON: &str = "2026-01-31T12:00:00Z";
 /// The same evening.
 pub const EVENING: &str = "2026-01-31T18:00:00Z";
 
+/// A catalog's revision in examples.
+pub const REVISION: &str = "9f2c61d0a7b3e845";
+
 /// The subject of examples.
 pub fn subject() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([("ip", "198.51.100.7")])

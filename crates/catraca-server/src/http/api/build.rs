@@ -13,7 +13,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::super::roles::{Access, ROLES, ROWS, Row};
+use super::super::roles::{Access, ROLES, ROWS, Role, Row};
 use super::{Entry, Group, Takes, calls, example, shapes};
 
 const DEFINITIONS: &str = "/components/schemas";
@@ -153,6 +153,9 @@ fn group(group: Group) -> &'static str {
 
 fn described(row: &Row, entry: &Entry) -> String {
     let who = match role(row) {
+        _ if row.access == Access::Metrics => {
+            "Needs a key of role `read`, or none with `[auth] metrics = \"open\"`.".to_owned()
+        }
         None => "Needs no key.".to_owned(),
         Some(role) => format!("Needs a key of role `{role}` or a greater one."),
     };
@@ -161,7 +164,11 @@ fn described(row: &Row, entry: &Entry) -> String {
 
 /// The least role that a row needs.
 fn role(row: &Row) -> Option<&'static str> {
-    let Access::Least(least) = row.access else { return None };
+    let least = match row.access {
+        Access::Open => return None,
+        Access::Metrics => Role::Read,
+        Access::Least(least) => least,
+    };
     ROLES.iter().find(|(_, role)| *role == least).map(|(name, _)| *name)
 }
 

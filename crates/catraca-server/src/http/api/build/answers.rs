@@ -49,7 +49,12 @@ fn refusals(row: &Row, entry: &Entry) -> Vec<&'static Code> {
     if !matches!(entry.takes, Takes::Nothing) {
         names.extend(BODY);
     }
-    if let Access::Least(least) = row.access {
+    let least = match row.access {
+        Access::Open => None,
+        Access::Metrics => Some(Role::Read),
+        Access::Least(least) => Some(least),
+    };
+    if let Some(least) = least {
         names.extend(["no-key", "unknown-key", "internal"]);
         names.extend(Some("role-too-low").filter(|_| least > Role::Read));
         names.extend(Some("bound-key").filter(|_| row.reach == Reach::Catalog));

@@ -1,6 +1,7 @@
 //! What the server says of itself, to anybody.
 
-use super::super::{Entry, Given, Group, Takes, of};
+use super::super::super::ready::Readiness;
+use super::super::{Entry, Given, Group, Takes, json, of};
 use super::PATH;
 
 const fn says(
@@ -30,6 +31,21 @@ const PAGE: &[Given] = &[text("text/html", "A page for people.")];
 
 pub const CALLS: &[Entry] = &[
     says("GET /healthz", "healthz", "Say that the process answers", &[text("text/plain", "`ok`.")]),
+    says(
+        "GET /readyz",
+        "readyz",
+        "Say whether it can decide, and by which catalog",
+        &[
+            json(of::<Readiness>),
+            Given { status: "503", about: "It was told to stop.", ..json(of::<Readiness>) },
+        ],
+    ),
+    says(
+        "GET /metrics",
+        "metrics",
+        "Give counters to Prometheus and its kin",
+        &[text("application/openmetrics-text", "OpenMetrics.")],
+    ),
     says(
         "GET /openapi.json",
         "openapi",

@@ -1,6 +1,6 @@
 //! The acts of operators: modes, facts, blocks, lists, reset.
 
-use super::super::super::desk::{Motive, blocks, facts, lists, policies, reset};
+use super::super::super::desk::{Motive, blocks, facts, lists, policies, reload, reset};
 use super::super::{Asked, Entry, Given, Group, Kind, Takes, json, of};
 use super::{AFTER, COUNTED, KEPT, LIMIT, PATH, QUERY, SUBJECT, VALUE, one_or_many};
 
@@ -65,6 +65,17 @@ pub const CALLS: &[Entry] = &[
         takes: Takes::Body(of::<policies::NewMode>),
         gives: &[json(of::<policies::ChangedMode>)],
         problems: &[PATH, KEPT, TEXT, &["bad-mode", "unknown-policy"]],
+    },
+    Entry {
+        request: "POST /v1/config/reload",
+        name: "reload",
+        group: Group::Catalog,
+        summary: "Read the catalog's files again",
+        about: "A wrong catalog is answered with all of its mistakes, and the old one stays.",
+        query: &[],
+        takes: Takes::Maybe(of::<Motive>),
+        gives: &[json(of::<reload::NewCatalog>)],
+        problems: &[QUERY, TEXT, &["no-catalog-file", "bad-catalog"]],
     },
     Entry {
         request: "GET /v1/facts/{attribute}/{value}",
