@@ -36,6 +36,7 @@ Operate a server:
 About this program:
   completions  A script that completes verbs and options in a shell
   man          The manual pages
+  openapi      Print the description of the HTTP API, OpenAPI 3.1, to make clients of
   help         This, or more about one verb";
 
 /// Where everything goes.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use catraca::records::{Ack, AuditQuery, BlockQuery, Deed, Noted, Record, Records};
@@ -54,30 +54,30 @@ fn a_restart_of_the_server_is_survived_in_order() {
     assert_eq!(records.blocks(&BlockQuery::default(), at(1)).unwrap().rows.len(), 2);
 }
 
+/// Ends every connection of ours.
+const CUT: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE application_name = 'catraca' AND datname = current_database()";
+
 /// Connections are cut at any moment, also between a commit and its answer.
 #[test]
 fn an_act_whose_answer_was_lost_is_written_once() {
     let folder = Folder::new();
     let records = folder.open();
-    let done = AtomicBool::new(false);
     let mut acknowledged = BTreeSet::new();
+    let (tell, told) = channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                       WHERE application_name = 'catraca' AND datname = current_database()";
-            while !done.load(Ordering::Relaxed) {
-                folder.rows(cut);
-            }
-        });
+        // One cut for every few acts: cutting without a pause would let nothing through.
+        scope.spawn(|| told.iter().step_by(4).for_each(|()| drop(folder.rows(CUT))));
         for number in 0..400 {
             let mark = number.to_string();
             if records.record(note(&mark)).wait().is_durable() {
                 acknowledged.insert(mark);
             }
+            tell.send(()).unwrap();
         }
-        records.flush().unwrap();
-        done.store(true, Ordering::Relaxed);
+        drop(tell);
     });
+    records.flush().unwrap();
     let (marks, health) = (marks(&folder), records.health());
     println!("{} acknowledged, {health:?}", acknowledged.len());
     assert_eq!(marks.len(), 400, "each act once");
