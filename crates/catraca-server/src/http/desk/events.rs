@@ -42,6 +42,8 @@ pub async fn events(
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Where the feed ends, so does the connection: nobody has to look for the last chunk.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
