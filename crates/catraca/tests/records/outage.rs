@@ -67,7 +67,8 @@ fn an_act_whose_answer_was_lost_is_written_once() {
     let (tell, told) = channel();
     std::thread::scope(|scope| {
         // One cut for every few acts: cutting without a pause would let nothing through.
-        scope.spawn(|| told.iter().step_by(4).for_each(|()| drop(folder.rows(CUT))));
+        let cut = |()| drop(folder.rows(CUT));
+        scope.spawn(move || told.iter().step_by(4).for_each(cut));
         for number in 0..400 {
             let mark = number.to_string();
             if records.record(note(&mark)).wait().is_durable() {
