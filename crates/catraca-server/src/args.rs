@@ -258,7 +258,7 @@ Nothing is charged, and what was charged before does not matter: this is about t
 #[command(after_help = EXPLAIN)]
 pub struct Explain {
     /// The catalog
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: PathBuf,
     /// The gate, or a single policy
     pub gate: String,
@@ -311,7 +311,7 @@ decided."#;
 #[command(after_help = SIMULATE)]
 pub struct Simulate {
     /// The catalog
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: PathBuf,
     /// The history, gzipped or not; `-` reads standard input
     #[arg(value_name = "EVENTS")]

@@ -35,9 +35,9 @@ pub struct Check {
 }
 
 const SETTLE: &str = r#"Examples:
-  catraca settle --ticket v1.Qm… --status 404
+  catraca settle --ticket AAAAAAAAABgS… --status 404
   catraca settle --ref E1 payer=11144477735 --status 200 --cost 17
-  catraca settle --ticket v1.Qm… --status 400 --body '{"reject_id":5}'
+  catraca settle --ticket AAAAAAAAABgS… --status 400 --body '{"reject_id":5}'
 
 Settling twice gives the first result again. Exits 1 if the ticket's time is over."#;
 
@@ -48,7 +48,8 @@ pub struct Settle {
     #[command(flatten)]
     pub remote: Remote,
     /// The check, by the ticket it got
-    #[arg(long, value_name = "TICKET", conflicts_with = "ref", required_unless_present = "ref")]
+    #[arg(long, value_name = "TICKET", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "ref", required_unless_present = "ref")]
     pub ticket: Option<String>,
     /// The check, by the name it was given; also say whose it was
     #[arg(long, value_name = "NAME", requires = "subject")]

@@ -60,10 +60,10 @@ pub enum BlocksVerb {
         #[arg(long, value_name = "TIME")]
         r#for: String,
         /// Stays with the block
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         reason: Option<String>,
         /// Goes to the audit; without it, the reason does
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
     /// Let somebody go, at once
@@ -75,7 +75,7 @@ pub enum BlocksVerb {
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
         /// Goes to the audit
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
     /// One block, standing or not, and everything that happened to it

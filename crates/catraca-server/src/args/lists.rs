@@ -63,7 +63,7 @@ pub enum ListsVerb {
         #[arg(required = true, value_name = "RANGE|ATTRIBUTE=VALUE")]
         what: Vec<String>,
         /// Goes to the audit
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
     /// Put in the entries of a file; if one line is wrong, nothing is sent
@@ -86,6 +86,6 @@ pub struct Terms {
     #[arg(long, value_name = "INSTANT")]
     pub until: Option<String>,
     /// Stays with the entry, and goes to the audit
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
 }

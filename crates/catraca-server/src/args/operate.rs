@@ -42,7 +42,7 @@ pub enum FactsVerb {
         #[arg(required = true, value_name = "NAME=FACT", value_parser = attribute)]
         facts: Vec<(String, String)>,
         /// Goes to the audit
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
     /// Forget all that was stated
@@ -51,7 +51,7 @@ pub enum FactsVerb {
         #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
         about: (String, String),
         /// Goes to the audit
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
 }
@@ -137,7 +137,7 @@ pub struct Reset {
     #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
     pub subject: Vec<(String, String)>,
     /// Goes to the audit
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub why: Option<String>,
 }
 
@@ -171,7 +171,11 @@ pub enum ConfigVerb {
         policy: Option<String>,
     },
     /// Read the catalog's files again
-    Reload,
+    Reload {
+        /// Goes to the audit
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        why: Option<String>,
+    },
     /// Override a policy's mode: the kill switch
     Mode {
         /// The policy
@@ -180,7 +184,7 @@ pub enum ConfigVerb {
         #[arg(value_name = "enforce|shadow|off|catalog", hide_possible_values = true)]
         mode: ModeName,
         /// Goes to the audit
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
 }
@@ -272,7 +276,7 @@ pub enum PrivacyVerb {
         #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
         about: (String, String),
         /// Goes to the audit, without the value
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
     /// Delete what has ended, and the facts; there is no way back
@@ -284,7 +288,7 @@ pub enum PrivacyVerb {
         #[arg(long, required = true)]
         confirm: bool,
         /// Goes to the audit, without the value
-        #[arg(long, value_name = "TEXT")]
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
 }

@@ -107,7 +107,9 @@ impl Call<'_> {
             return self.foreign(status);
         };
         let code = plain(&problem.code);
-        let what: String = plain(&problem.detail).chars().take(SHOWN_CHARS).collect();
+        // A catalog's mistakes come a line each.
+        let lines: Vec<String> = problem.detail.lines().map(plain).collect();
+        let what: String = lines.join("\n").chars().take(SHOWN_CHARS).collect();
         let at = match (problem.line, problem.column) {
             (Some(line), Some(column)) => format!(" at line {line}, column {column} of the body"),
             _ => String::new(),

@@ -43,13 +43,30 @@ pub fn restore(args: &Restore) -> Result<Exit> {
         })?;
     }
     writeln!(out, "{} holds what {} held", to.display(), from.display())?;
+    if let Some(old) = found.snapshot.as_deref().map(set_aside).transpose()?.flatten() {
+        writeln!(out, "counters begin anew; the snapshot of before is now {}", old.display())?;
+    }
     writeln!(out, "{}", found.about_the_secret("bring back"))?;
     Ok(Exit::Yes)
+}
+
+/// A snapshot knows blocks that the records have never heard of once these are of another past:
+/// they would stand, and nobody could find them.
+fn set_aside(snapshot: &Path) -> Result<Option<PathBuf>> {
+    if !snapshot.try_exists()? {
+        return Ok(None);
+    }
+    let mut old = snapshot.as_os_str().to_owned();
+    old.push(".old");
+    std::fs::rename(snapshot, &old)
+        .with_context(|| format!("cannot set {} aside", snapshot.display()))?;
+    Ok(Some(old.into()))
 }
 
 /// Where things are.
 struct Found {
     records: PathBuf,
+    snapshot: Option<PathBuf>,
     secret: Option<PathBuf>,
 }
 
@@ -58,7 +75,7 @@ impl Found {
         let Some(config) = &place.config else {
             let records = place.records.clone();
             let records = records.context("say where the records are: --config or --records")?;
-            return Ok(Self { records, secret: None });
+            return Ok(Self { records, snapshot: None, secret: None });
         };
         let folder = config.parent().unwrap_or(Path::new(""));
         let Some(places) = Places::read(&catalog(config)?, folder)? else {
@@ -67,7 +84,7 @@ impl Found {
         let records = places.file.with_context(|| {
             format!("{} keeps records in PostgreSQL; use its pg_dump", config.display())
         })?;
-        Ok(Self { records, secret: Some(places.secret) })
+        Ok(Self { records, snapshot: Some(places.snapshot), secret: Some(places.secret) })
     }
 
     fn about_the_secret(&self, act: &str) -> String {

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::desk::{CATALOG, IP, Ran, command, done, run};
 use crate::served::{Served, file};
 
+/// Somebody who is blocked only after the backup.
+const LATER: &str = "ip=192.0.2.200";
+
 /// Runs a verb about files.
 fn ran(verb: &str, place: [&Path; 2], more: &[&str]) -> Ran {
     let [config, backup] = place.map(|path| path.to_str().unwrap());
@@ -41,6 +44,7 @@ fn a_backup_is_made_while_the_server_goes_on_and_put_back_while_none_does() {
     assert_eq!(mode & 0o777, 0o600);
     ran("backup", [&config, &backup], &[]).says(2, &["exists already"]);
     done(&served, &["blocks", "release", IP]);
+    done(&served, &["blocks", "add", "login", LATER, "--for", "forever"]);
     ran("restore", [&config, &backup], &["--force"]).says(2, &["in use by process"]);
     drop(served);
 
@@ -48,9 +52,10 @@ fn a_backup_is_made_while_the_server_goes_on_and_put_back_while_none_does() {
     let said = ran("restore", [&config, &backup], &["--force"]);
     assert!(fine(&said).contains("catraca.db.old"), "{}", said.out);
     assert!(records.with_file_name("catraca.db.old").exists());
-    fs::remove_file(config.with_file_name("catraca.snapshot")).ok();
+    assert!(said.out.contains("catraca.snapshot.old"), "{}", said.out);
     let served = Served::of(&config);
     assert_eq!(run(&served, &["check", "login", IP]).code, Some(1), "blocked as on monday");
+    assert_eq!(run(&served, &["check", "login", LATER]).code, Some(0), "nobody knows of a block");
 }
 
 #[test]

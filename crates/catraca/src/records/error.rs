@@ -78,8 +78,8 @@ pub enum OpenError {
     },
     /// The file is not what was written.
     #[error(
-        "the records {} are damaged: {reason}; bring a backup, or move the file away to start \
-         without blocks, lists and history",
+        "the records {} are damaged: {reason}; bring a backup, or move the file and the \
+         snapshot away to start without blocks, lists and history",
         path.display()
     )]
     Corrupt {

@@ -21,8 +21,8 @@ pub fn run(args: &Config) -> Result<Exit> {
             let reply = client.get(&format!("/v1/policies/{}", piece(name)))?;
             show(output, &reply, fields)?;
         }
-        ConfigVerb::Reload => {
-            let reply = client.post("/v1/config/reload", &object([]))?;
+        ConfigVerb::Reload { why } => {
+            let reply = client.post("/v1/config/reload", &object([("why", text(why))]))?;
             show(output, &reply, fields)?;
         }
         ConfigVerb::Mode { policy, mode, why } => {
