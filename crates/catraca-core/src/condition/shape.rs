@@ -17,6 +17,9 @@ const FUNCTIONS: [&str; 9] =
 /// How deep an expression may be: judging descends once per level, on the caller's own stack.
 const DEPTH_MAX: usize = 32;
 
+/// The longest pattern of `matches`.
+const PATTERN_MAX: usize = 256;
+
 /// What a condition reads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -116,8 +119,30 @@ impl<'e> Walk<'e> {
             return self.index(from, at);
         }
         known(&call.func_name)?;
+        if call.func_name == "matches" {
+            self.pattern(call)?;
+        }
         call.target.iter().try_for_each(|target| self.visit(target))?;
         call.args.iter().try_for_each(|arg| self.visit(arg))
+    }
+
+    /// A pattern is made ready anew each time: at most once per answer, and never a stranger's.
+    fn pattern(&self, call: &CallExpr) -> Result<(), String> {
+        if !self.bound.is_empty() {
+            return Err("`matches` inside a loop may take too long; use contains, startsWith or \
+                        endsWith"
+                .to_owned());
+        }
+        match call.args.last().map(|arg| &arg.expr) {
+            Some(Expr::Literal(LiteralValue::String(text)))
+                if text.inner().len() <= PATTERN_MAX =>
+            {
+                Ok(())
+            }
+            _ => {
+                Err(format!("`matches` needs its pattern as a text of at most {PATTERN_MAX} bytes"))
+            }
+        }
     }
 
     fn index(&mut self, from: &'e IdedExpr, at: &'e IdedExpr) -> Result<(), String> {

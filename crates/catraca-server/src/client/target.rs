@@ -38,6 +38,11 @@ impl Target {
              CATRACA_KEY"
         );
         ensure!(uri.query().is_none(), "{text:?} has a query, which a server's URL has not; {FIX}");
+        let after_host = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        ensure!(
+            after_host.is_empty() || authority.port_u16().is_some(),
+            "{text:?} has no port between 1 and 65535 after its host; {FIX}"
+        );
         let bare = authority.host().trim_start_matches('[').trim_end_matches(']');
         Ok(Self {
             host: bare.to_owned(),

@@ -60,10 +60,16 @@ pub fn run(args: &Serve) -> Result<Exit> {
 
 /// A catalog of one's own is worth remembering for; the demo leaves nothing behind.
 fn open(catalog: Catalog, config: Option<&Path>, observer: &Arc<Observer>) -> Result<Kept> {
-    let Some(config) = config else { return Ok(Kept::nothing(catalog, observer)) };
-    match Places::read(&catalog, config.parent().unwrap_or(Path::new("")))? {
+    let places = match config {
+        Some(config) => Places::read(&catalog, config.parent().unwrap_or(Path::new("")))?,
+        None => None,
+    };
+    match places {
         Some(places) => Kept::open(catalog, &places, observer),
-        None => Ok(Kept::nothing(catalog, observer)),
+        None => {
+            let memory = keep::memory_of(&catalog)?;
+            Ok(Kept::nothing(catalog, memory, observer))
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl<S: Store> Engine<S> {
         let act = operator_act(order);
         let rows = keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect();
         match self.store.apply(&Batch::Block(rows), When::Store)? {
-            Reply::Block(standing) => Ok(self.blocked(order, keys, standing)),
+            Reply::Block(standing) => self.blocked(order, keys, standing),
             _ => Err(StoreError::odd_reply().into()),
         }
     }
@@ -72,8 +72,12 @@ impl<S: Store> Engine<S> {
         order: &BlockOrder<'_>,
         keys: Vec<NamedKey>,
         standing: Vec<Standing>,
-    ) -> Vec<BlockedKey> {
-        let all = keys.into_iter().zip(standing).map(|((key, parts), standing)| {
+    ) -> Result<Vec<BlockedKey>, Error> {
+        let now = self.clock.now();
+        let stands = |one: &Standing| one.changed || one.until > now;
+        let refused = !standing.iter().all(stands);
+        let all = keys.into_iter().zip(standing).filter(|(_, standing)| stands(standing));
+        let all = all.map(|((key, parts), standing)| {
             let (until, origin) = (standing.until, standing.origin);
             self.record(&Event::Blocked(Blocked {
                 at: self.clock.now(),
@@ -88,7 +92,9 @@ impl<S: Store> Engine<S> {
             }));
             BlockedKey { key, parts, until, origin, changed: standing.changed }
         });
-        all.collect()
+        let done = all.collect();
+        // What did start is told of above: it stands, whatever became of the rest.
+        if refused { Err(StoreError::full("blocks").into()) } else { Ok(done) }
     }
 
     /// Ends the blocks of a subject under one policy; says whether any stood.

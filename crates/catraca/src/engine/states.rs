@@ -76,7 +76,7 @@ impl<S: Store> Engine<S> {
         let world = self.world.load();
         let (mut rows, mut policies) = (Vec::new(), Vec::new());
         for state in states {
-            if state.available.abs() > COST_MAX {
+            if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
                 return Err(Refusal::BadCost(state.available).into());
             }
             let id = find(&world, state.policy)?;

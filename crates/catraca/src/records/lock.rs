@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::error::OpenError;
@@ -17,7 +18,10 @@ pub(super) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 impl Lock {
     /// Takes the lock, or says who has it.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
-        let place = beside(path, ".lock");
+        refuse_second_name(path)?;
+        // The file may be called by another name, through a link.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let place = beside(&real, ".lock");
         let failed = |error| OpenError::io(&place, &error);
         let mut options = OpenOptions::new();
         let mut file = options
@@ -34,6 +38,17 @@ impl Lock {
         }
         write_holder(&mut file).map_err(failed)?;
         Ok(Self(file))
+    }
+}
+
+/// A lock beside one name would not be seen from the other.
+fn refuse_second_name(path: &Path) -> Result<(), OpenError> {
+    match path.metadata() {
+        Ok(found) if found.nlink() > 1 => {
+            let why = "the file has a second name, a hard link; remove one of them";
+            Err(OpenError::io(path, &std::io::Error::other(why)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -40,6 +40,11 @@ pub struct Places {
     pub memory: MemoryOptions,
 }
 
+/// How much the store may hold, as a catalog says.
+pub fn memory_of(catalog: &Catalog) -> Result<MemoryOptions> {
+    memory(&section(catalog, "store"))
+}
+
 impl Places {
     /// The places that a catalog names, relative to its folder; none if it wants nothing kept.
     pub fn read(catalog: &Catalog, folder: &Path) -> Result<Option<Self>> {

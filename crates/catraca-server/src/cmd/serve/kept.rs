@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
-use catraca::{Catalog, Engine};
+use catraca::{Catalog, Engine, MemoryOptions};
 use tracing::{info, warn};
 
 use super::keep::Places;
@@ -41,10 +41,10 @@ struct Upkeep {
 
 impl Kept {
     /// An engine that forgets everything with the process.
-    pub fn nothing(catalog: Catalog, observer: &Arc<Observer>) -> Self {
+    pub fn nothing(catalog: Catalog, memory: MemoryOptions, observer: &Arc<Observer>) -> Self {
         let feed = Arc::new(Feed::default());
         let (told, seen) = (Arc::clone(&feed), Arc::clone(observer));
-        let engine = Engine::builder(catalog).listener(move |event| {
+        let engine = Engine::builder(catalog).memory(memory).listener(move |event| {
             told.tell(event);
             seen.hear(event);
         });

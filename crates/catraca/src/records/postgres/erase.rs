@@ -81,12 +81,15 @@ pub(super) fn erase(session: &mut Session, about: &[About], now: Time) -> Result
         let stands = |entry: &&Listed| entry.2.is_none_or(|until| until > now.micros());
         erased.retained_lists += listed.iter().filter(stands).count() as u64;
         let values = values![attribute, value];
+        session.ask(ENDED, &values![attribute, value, now.micros()])?;
         erased.facts += session.ask(FACTS, &values)?.len() as u64;
         erased.audit += session.ask(UNNAME_ABOUT, &values)?.len() as u64;
     }
     Ok(erased)
 }
 
+const ENDED: &str = "DELETE FROM catraca.lists WHERE attribute = $1 AND value = $2
+    AND until <= $3 RETURNING id";
 const FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2 RETURNING name";
 const UNNAME_ABOUT: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
     after = NULL, about = NULL WHERE about = $1 || '=' || $2

@@ -98,6 +98,8 @@ pub(super) fn erase(
         let stands = |entry: &&Listed| entry.2.is_none_or(|until| until > now.micros());
         erased.retained_lists += listed.iter().filter(stands).count() as u64;
         let run = |sql: &str| transaction.execute(sql, [attribute, value]);
+        let ended = "DELETE FROM lists WHERE attribute = ?1 AND value = ?2 AND until <= ?3";
+        transaction.execute(ended, (attribute, value, now.micros()))?;
         erased.facts += run("DELETE FROM facts WHERE attribute = ?1 AND value = ?2")? as u64;
         erased.audit += run(UNNAME_ABOUT)? as u64;
     }
