@@ -33,7 +33,9 @@ mod settings;
 mod settle;
 mod shed;
 mod shown;
+mod stream;
 mod tally;
+mod tls;
 mod visit;
 mod wire;
 mod words;
@@ -55,6 +57,7 @@ pub use listen::{Listening, bind};
 pub use live::Live;
 pub use settings::Settings;
 pub use tally::Times;
+pub use tls::Tls;
 
 /// What every request is answered with.
 #[derive(Clone)]
@@ -69,6 +72,8 @@ pub struct Front {
     pub live: Arc<ArcSwap<Live>>,
     /// Puts other catalogs in force.
     pub reloader: Arc<Reloader>,
+    /// The certificate in force, if connections are encrypted.
+    pub tls: Option<Arc<Tls>>,
     /// Counts and logs what happens.
     pub observer: Arc<Observer>,
 }

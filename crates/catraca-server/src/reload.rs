@@ -11,7 +11,7 @@ mod restart;
 mod trouble;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -20,7 +20,7 @@ use catraca::{Catalog, Engine};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::http::Live;
+use crate::http::{Live, Tls};
 use crate::observe::Observer;
 use changes::changes;
 use files::Files;
@@ -53,6 +53,8 @@ pub struct Rooms {
     pub records: Option<Arc<Records>>,
     /// Lets requests in.
     pub live: Arc<ArcSwap<Live>>,
+    /// The certificate in force, if connections are encrypted.
+    pub tls: Option<Arc<Tls>>,
     /// Counts and logs.
     pub observer: Arc<Observer>,
 }
@@ -172,6 +174,7 @@ impl Reloader {
         let live = Live::read(&catalog)?;
         let before = self.rooms.engine.catalog();
         self.refuse(&catalog, &live)?;
+        let certificate = self.certificate(&live)?;
         let changes = changes(&before, &catalog);
         let after_restart = restart::waiting(&before, &catalog);
         for setting in &after_restart {
@@ -179,9 +182,19 @@ impl Reloader {
         }
         let revision = catalog.revision.to_string();
         self.rooms.live.store(Arc::new(live));
+        if let Some((tls, certificate)) = self.rooms.tls.as_ref().zip(certificate) {
+            tls.swap(certificate);
+        }
         let durable = self.enforce(catalog, &before, &changes, wish);
         let before = before.revision.to_string();
         Ok(Reloaded { before, revision, changes, after_restart, durable })
+    }
+
+    /// The certificate as it is on disk now. Whether there is one at all was decided at the start.
+    fn certificate(&self, live: &Live) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
+        let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let files = live.settings.certificate(folder)?;
+        files.filter(|_| self.rooms.tls.is_some()).map(|files| files.config()).transpose()
     }
 
     /// What would leave the server worse off than it is.

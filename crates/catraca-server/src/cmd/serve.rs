@@ -26,7 +26,7 @@ use kept::Kept;
 use super::catalog;
 use crate::args::Serve;
 use crate::exit::Exit;
-use crate::http::{Front, Live, bind};
+use crate::http::{Front, Live, Tls, bind};
 use crate::observe::Observer;
 use crate::reload::{Reloader, Rooms, Wish, watch};
 use crate::render::tell;
@@ -44,10 +44,11 @@ pub fn run(args: &Serve) -> Result<Exit> {
     let live = Live::read(&catalog).with_context(|| name.clone())?;
     let at = args.listen.unwrap_or(live.settings.listen);
     let observer = Arc::new(Observer::start(live.settings.log, &catalog)?);
+    let tls = certificate(&live, config).with_context(|| name.clone())?;
     let kept = open(catalog, config, &observer).with_context(|| name.clone())?;
     raise_descriptor_limit();
-    let front = front(&kept, live, &observer, (config, at));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let front = front(&kept, (live, tls), &observer, (config, at));
     let served = runtime.block_on(serve(front, (&name, &kept.found), at));
     // A connection that did not end in time must not keep the process.
     runtime.shutdown_background();
@@ -84,9 +85,16 @@ fn demo() -> Result<Catalog> {
     Catalog::parse(DEMO).context("the built-in demo catalog")
 }
 
+/// The certificate that connections are encrypted with, if any.
+fn certificate(live: &Live, config: Option<&Path>) -> Result<Option<Arc<Tls>>> {
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    let files = live.settings.certificate(folder)?;
+    files.map(|files| Tls::read(&files).map(Arc::new)).transpose()
+}
+
 fn front(
     kept: &Kept,
-    live: Live,
+    (live, tls): (Live, Option<Arc<Tls>>),
     observer: &Arc<Observer>,
     (config, at): (Option<&Path>, SocketAddr),
 ) -> Front {
@@ -95,6 +103,7 @@ fn front(
         engine: Arc::clone(&kept.engine),
         records: kept.records.clone(),
         live: Arc::clone(&live),
+        tls: tls.clone(),
         observer: Arc::clone(observer),
     };
     let reloader = Reloader::new(config.map(Path::to_owned), rooms, at.ip().is_loopback());
@@ -103,6 +112,7 @@ fn front(
         records: kept.records.clone(),
         feed: Arc::clone(&kept.feed),
         live,
+        tls,
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
     }
@@ -114,13 +124,15 @@ async fn serve(front: Front, (name, found): (&str, &str), at: SocketAddr) -> Res
     let mut signals = Signals::new()?;
     let hang_ups = signal(SignalKind::hangup()).context("cannot listen to signals")?;
     let (catalog, reloader) = (front.engine.catalog(), Arc::clone(&front.reloader));
+    let scheme = if front.tls.is_some() { "https" } else { "http" };
     let keyed = front.live.load().guard.has_keys();
     let server = bind(at, front).await?;
     if reloader.has_file() {
         tokio::spawn(watch(Arc::clone(&reloader)));
     }
     tokio::spawn(obey(hang_ups, reloader));
-    let greeting = greeting::greeting(&catalog, name, found, (server.address()?, keyed));
+    let address = format!("{scheme}://{}", server.address()?);
+    let greeting = greeting::greeting(&catalog, name, found, (&address, keyed));
     // Nobody may be listening, and the server is not less useful for it.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     Ok(server.serve(async || signals.next().await).await)

@@ -16,11 +16,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tracing::warn;
 
 use super::crowd::Crowd;
 use super::shed;
+use super::stream::Stream;
 use super::tally::Tally;
-use super::visit::{Noted, Obeying, Visit};
+use super::visit::{Noted, Obeying, Visit, heeding};
 use super::{Front, respond, router};
 
 /// The largest head of a request, and the most lines in it.
@@ -93,6 +95,13 @@ pub async fn bind(address: SocketAddr, front: Front) -> anyhow::Result<Server> {
             address.port()
         );
     }
+    if !address.ip().is_loopback() && front.tls.is_none() {
+        warn!(
+            %address,
+            "keys travel in clear to this address; set [server] tls_cert and tls_key, or let only \
+             a proxy that speaks TLS reach it"
+        );
+    }
     let listener = TcpListener::bind(address).await.map_err(|error| hint(error, address))?;
     let router = router::router(front.clone());
     let live = front.live.load();
@@ -154,7 +163,10 @@ impl Server {
                 }
                 Ok((stream, _)) => {
                     self.shared.tally.note_shed();
-                    shed::send_away(stream, &farewells);
+                    // Who expects TLS understands no words in clear, and is told by the shut door.
+                    if self.shared.front.tls.is_none() {
+                        shed::send_away(stream, &farewells);
+                    }
                 }
                 // Out of descriptors, most likely: wait for one to come free.
                 Err(_) => tokio::time::sleep(NO_DESCRIPTORS).await,
@@ -203,16 +215,28 @@ impl Server {
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     let visit = Arc::new(Visit::new(Arc::clone(shared), peer.ip()));
     let place = Crowd::admit(Arc::clone(&visit));
-    let served = connection(stream, visit);
+    // Small answers must leave at once.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = &shared.front.tls else {
+        let served = connection(Stream::plain(stream), visit);
+        tokio::spawn(async move {
+            served.await;
+            drop(place);
+        });
+        return;
+    };
+    let acceptor = tls.acceptor();
     tokio::spawn(async move {
-        served.await;
+        match heeding(&visit, acceptor.accept(stream)).await {
+            Some(Ok(stream)) => connection(Stream::tls(stream), visit).await,
+            Some(Err(_)) => visit.shared.tally.note_strange(),
+            None => {}
+        }
         drop(place);
     });
 }
 
-fn connection(stream: TcpStream, visit: Arc<Visit>) -> impl Future<Output = ()> {
-    // Small answers must leave at once.
-    let _ = stream.set_nodelay(true);
+fn connection(stream: Stream, visit: Arc<Visit>) -> impl Future<Output = ()> {
     let asked = Arc::clone(&visit);
     let service = service_fn(move |request| {
         let visit = Arc::clone(&asked);

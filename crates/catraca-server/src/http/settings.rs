@@ -4,6 +4,7 @@
 //! Must not open anything.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,6 +15,7 @@ use catraca::core::address::forwarded::Source;
 use catraca::core::time::parse_span;
 
 use super::denial;
+use super::tls::Files;
 use super::visit::Phase;
 use crate::observe::log::Style;
 
@@ -27,7 +29,7 @@ const CONNECTIONS_MAX: usize = 1_000_000;
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
 /// The longest time between the word to stop and the shut door.
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 14] = [
     "listen",
     "hosts",
     "log",
@@ -40,6 +42,8 @@ const FIELDS: [&str; 12] = [
     "answer_timeout",
     "idle_timeout",
     "stop_delay",
+    "tls_cert",
+    "tls_key",
 ];
 
 /// How connections, addresses and headers are treated.
@@ -49,6 +53,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The names by which operators may call, besides loopback.
     pub hosts: Vec<String>,
+    /// The files of the certificate and of its key, as they are written.
+    pub tls: (Option<String>, Option<String>),
     /// How log lines are written.
     pub log: Style,
     /// Whether `X-RateLimit-*` headers are sent too.
@@ -90,6 +96,7 @@ impl Settings {
         Ok(Self {
             listen: section.listen()?,
             hosts: section.hosts()?,
+            tls: section.tls()?,
             log: section.log()?,
             x_ratelimit: section.flag("x_ratelimit")?,
             denial: section.denial()?,
@@ -104,6 +111,13 @@ impl Settings {
             },
             stop_delay: section.stop_delay()?,
         })
+    }
+}
+
+impl Settings {
+    /// The files of the certificate, relative to the catalog's folder, if there is to be one.
+    pub fn certificate(&self, folder: &Path) -> Result<Option<Files>> {
+        Files::named(self.tls.0.as_deref(), self.tls.1.as_deref(), folder)
     }
 }
 
@@ -160,6 +174,11 @@ impl Section<'_> {
         names.with_context(|| {
             format!("[server] hosts = {value}: write names without ports, such as [\"a.example\"]")
         })
+    }
+
+    fn tls(&self) -> Result<(Option<String>, Option<String>)> {
+        let name = |field| Ok::<_, anyhow::Error>(self.text(field)?.map(str::to_owned));
+        Ok((name("tls_cert")?, name("tls_key")?))
     }
 
     fn log(&self) -> Result<Style> {

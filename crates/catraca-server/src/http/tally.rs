@@ -27,6 +27,8 @@ pub struct Tally {
     failed: AtomicU64,
     /// Connections sent away because there were too many.
     shed: AtomicU64,
+    /// Connections that did not speak TLS as they should.
+    strange: AtomicU64,
 }
 
 /// How long some answers took.
@@ -78,6 +80,16 @@ impl Tally {
     /// Notes a connection that was sent away.
     pub fn note_shed(&self) {
         self.shed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes a connection that did not speak TLS as it should.
+    pub fn note_strange(&self) {
+        self.strange.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that did not speak TLS as they should.
+    pub fn strange(&self) -> u64 {
+        self.strange.load(Ordering::Relaxed)
     }
 
     /// How long checks took.

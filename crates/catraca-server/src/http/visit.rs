@@ -14,13 +14,12 @@ use std::task::{Context, Poll, Waker, ready};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::HttpService;
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustix::net::{RecvFlags, recv};
-use tokio::net::TcpStream;
 
 use super::curt;
 use super::listen::Shared;
+use super::stream::Stream;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +122,23 @@ impl Visit {
     }
 }
 
+/// Work that ends with nothing when its visit is told to go or to stop; only for what comes before
+/// the first request.
+pub async fn heeding<T>(visit: &Visit, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| {
+        *visit.waker.lock() = Some(cx.waker().clone());
+        if visit.orders.load(Ordering::Relaxed) & (GO | STOP) != 0 {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
 /// A stream that notes when a head begins to arrive and when an answer has left.
 pub struct Noted {
-    stream: TokioIo<TcpStream>,
+    stream: Stream,
     visit: Arc<Visit>,
     /// What is still to be sent in place of an answer that nobody here made.
     instead: Option<&'static [u8]>,
@@ -133,13 +146,13 @@ pub struct Noted {
 
 impl Noted {
     /// A stream of a visit.
-    pub fn new(stream: TcpStream, visit: Arc<Visit>) -> Self {
-        Self { stream: TokioIo::new(stream), visit, instead: None }
+    pub fn new(stream: Stream, visit: Arc<Visit>) -> Self {
+        Self { stream, visit, instead: None }
     }
 
     /// Asks the system itself: what it has received may not have been told to us yet.
     fn look_for_unread(&self) {
-        let (socket, flags) = (self.stream.inner(), RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let (socket, flags) = (self.stream.socket(), RecvFlags::PEEK | RecvFlags::DONTWAIT);
         let found = recv(socket, &mut [0_u8; 1], flags).is_ok_and(|(_, bytes)| bytes > 0);
         let orders = &self.visit.orders;
         if found {

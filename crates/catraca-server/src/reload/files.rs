@@ -42,6 +42,11 @@ impl Files {
                 read.map(|reading| reading.catalog).map_err(LoadError::Wrong)
             }
         };
+        for file in read.iter().flat_map(certificate) {
+            // Whether it can be used is decided elsewhere; here it may only differ.
+            let _ = contents(&folder.join(file), &mut hasher);
+            all.push(folder.join(file));
+        }
         self.all = all;
         (read.map_err(|error| Trouble::of_load(path, &error)), hasher.finalize())
     }
@@ -60,6 +65,13 @@ impl Files {
     pub fn names(&self) -> &[PathBuf] {
         &self.all
     }
+}
+
+/// The files of the certificate that a catalog names.
+fn certificate(catalog: &Catalog) -> impl Iterator<Item = &str> {
+    let server = catalog.settings.sections.get("server");
+    let named = move |field| server.and_then(|server| server.get(field)?.as_str());
+    ["tls_cert", "tls_key"].into_iter().filter_map(named)
 }
 
 /// Where a file is; one that is named alone is here.

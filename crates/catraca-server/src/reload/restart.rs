@@ -26,12 +26,14 @@ pub fn waiting(before: &Catalog, after: &Catalog) -> Vec<String> {
         section.get(field).cloned()
     };
     let fields = SERVER.iter().map(|name| ("server", *name)).chain([("auth", "secret_file")]);
+    let secure = |catalog: &Catalog| field(catalog, "server", "tls_cert").is_some();
+    let turned = (secure(before) != secure(after)).then(|| "[server] tls_cert".to_owned());
     let fields = fields
         .filter(|(section, name)| field(before, section, name) != field(after, section, name))
         .map(|(section, name)| format!("[{section}] {name}"));
     let whole = |catalog: &Catalog, name: &str| catalog.settings.sections.get(name).cloned();
     let sections = SECTIONS.iter().filter(|name| whole(before, name) != whole(after, name));
-    fields.chain(sections.map(|name| format!("[{name}]"))).collect()
+    fields.chain(turned).chain(sections.map(|name| format!("[{name}]"))).collect()
 }
 
 #[cfg(test)]

@@ -33,4 +33,5 @@ mod server;
 mod slow;
 mod stop;
 mod talk;
+mod tls;
 mod xml;

@@ -68,7 +68,7 @@ impl Served {
             greeting.push_str(&lines.next().unwrap().unwrap());
             greeting.push('\n');
         }
-        let address = greeting.split("http://").nth(1).and_then(|rest| rest.split('\n').next());
+        let address = greeting.split("://").nth(1).and_then(|rest| rest.split('\n').next());
         let address = address.unwrap().trim().to_owned();
         Self { child, address, greeting }
     }

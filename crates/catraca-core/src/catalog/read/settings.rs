@@ -40,7 +40,7 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 12] = [
+const SERVER: [(&str, Holds); 14] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
@@ -53,6 +53,8 @@ const SERVER: [(&str, Holds); 12] = [
     ("answer_timeout", Holds::Duration),
     ("idle_timeout", Holds::Duration),
     ("stop_delay", Holds::Duration),
+    ("tls_cert", Holds::Text),
+    ("tls_key", Holds::Text),
 ];
 
 /// What a gateway's denial may look like.

@@ -3,35 +3,38 @@
 //! Must not show a command that cannot work.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 
 use catraca::core::policy::{Name, Part, Policy, Who};
 use catraca::{Catalog, explain};
 
 /// What a caller adds when there are keys.
 const KEY: &str = " -H 'Authorization: Bearer KEY'";
+/// What a trial adds when there is TLS: a certificate is for a name, and seldom for this address.
+const UNNAMED: &str = " -k";
 
 /// The greeting of a server of this catalog.
 pub fn greeting(
     catalog: &Catalog,
     name: &str,
     found: &str,
-    (address, keyed): (SocketAddr, bool),
+    (address, keyed): (&str, bool),
 ) -> String {
-    let mut text = format!("Catraca {} listens on http://{address}\n", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("Catraca {} listens on {address}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     for policy in &catalog.policies {
         let _ = writeln!(text, "  {:<12} {}", policy.name, in_words(policy));
     }
     let _ = writeln!(text, "{found}");
-    if let Some(paste) = paste(catalog, address, if keyed { KEY } else { "" }) {
+    let unnamed = if address.starts_with("https:") { UNNAMED } else { "" };
+    let more = format!("{unnamed}{}", if keyed { KEY } else { "" });
+    if let Some(paste) = paste(catalog, address, &more) {
         let _ = writeln!(text, "\n{paste}");
     }
     text + "\nCtrl-C stops it. `catraca serve --config FILE` serves your own catalog.\n"
 }
 
 /// A question that the first policy can answer.
-fn paste(catalog: &Catalog, address: SocketAddr, key: &str) -> Option<String> {
+fn paste(catalog: &Catalog, address: &str, more: &str) -> Option<String> {
     let policy = catalog.policies.first()?;
     let by_address = |who: &Who| match who {
         Who::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
@@ -40,7 +43,7 @@ fn paste(catalog: &Catalog, address: SocketAddr, key: &str) -> Option<String> {
     let name = &policy.name;
     if by_address(&policy.who) {
         return Some(format!(
-            "Try it, six times:\n  curl -i{key} 'http://{address}/v1/authorize?gate={name}'"
+            "Try it, six times:\n  curl -i{more} '{address}/v1/authorize?gate={name}'"
         ));
     }
     let known = match &policy.who {
@@ -51,7 +54,7 @@ fn paste(catalog: &Catalog, address: SocketAddr, key: &str) -> Option<String> {
     let known = known.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
     let known: Vec<String> = known.collect();
     Some(format!(
-        "Try it, with a caller of yours:\n  curl http://{address}/v1/check{key} -H 'Content-Type: \
+        "Try it, with a caller of yours:\n  curl {address}/v1/check{more} -H 'Content-Type: \
          application/json' \\\n    -d '{{\"gate\":\"{name}\",\"subject\":{{{}}}}}'",
         known.join(",")
     ))

@@ -109,6 +109,8 @@ pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
     counter(to, "http_refused", "Answers that say the request was wrong", refused);
     counter(to, "http_failed", "Answers that say we were", failed);
     counter(to, "connections_shed", "Connections sent away", shed);
+    let help = "Connections that did not speak TLS as they should";
+    counter(to, "tls_failed", help, tally.strange());
     let (present, most) = listening.connections;
     gauge(to, "connections", "Connections open", present);
     gauge(to, "connections_max", "Connections that may be", most);
