@@ -221,6 +221,8 @@ mod tests {
         assert!(refused("max(1, 2) == 2").contains("no function `max`"));
         assert!(refused("headers['X-Ban'] == 'y'").contains("write `x-ban`"));
         assert!(refused("body.a.all(x, body.a.all(y, x == y))").contains("inside a loop"));
+        assert!(refused("body.a.exists(x, x.matches('a+'))").contains("inside a loop"));
+        assert!(refused("body.a.matches(body.b)").contains("its pattern as a text"));
         assert!(refused("body.a.map(x, x + x) == []").contains("`map`"));
         assert!(refused("body.a.map(x, x > 1, x + x) == []").contains("`map`"));
         let long = format!("1{} == 41", "+1".repeat(40));

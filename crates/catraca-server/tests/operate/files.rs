@@ -46,7 +46,8 @@ fn a_backup_is_made_while_the_server_goes_on_and_put_back_while_none_does() {
     done(&served, &["blocks", "release", IP]);
     done(&served, &["blocks", "add", "login", LATER, "--for", "forever"]);
     ran("restore", [&config, &backup], &["--force"]).says(2, &["in use by process"]);
-    drop(served);
+    served.signal("TERM");
+    assert!(served.ended().0.success());
 
     ran("restore", [&config, &backup], &[]).says(2, &["exists already", "--force"]);
     let said = ran("restore", [&config, &backup], &["--force"]);

@@ -1,6 +1,6 @@
 //! What operators order, and what is refused before it is kept.
 
-use catraca::{BlockOrder, Catalog, Engine, Span};
+use catraca::{BlockOrder, Catalog, Check, Engine, MemoryOptions, Observed, Span, Time};
 use catraca_core::request::REASON_MAX;
 
 /// A reason of any length was kept for as long as the block.
@@ -22,4 +22,42 @@ fn a_reason_has_a_bound() {
     let longer = "é".repeat(REASON_MAX + 1);
     let refused = engine.block(&order(&longer)).expect_err("too long");
     assert_eq!(refused.to_string(), "the reason has 1001 characters and takes at most 1000");
+}
+
+/// Such a block was acknowledged and did not stand.
+#[test]
+fn a_block_that_finds_no_room_is_refused_and_not_acknowledged() {
+    let catalog = Catalog::parse("[policy.login]\nby = [\"user\"]\nwindow = \"1 per 1h\"\n");
+    let memory = MemoryOptions { block_bytes: 64 << 10, ..MemoryOptions::default() };
+    let engine = Engine::builder(catalog.expect("a catalog")).memory(memory).build();
+    let mut refused = 0;
+    for number in 0..20_000 {
+        let name = number.to_string();
+        let subject = [("user", name.as_str())];
+        let span = Span::FOREVER;
+        let order = BlockOrder {
+            namespace: "default",
+            policy: "login",
+            subject: subject.into(),
+            span,
+            reason: None,
+        };
+        let stands = engine.block(&order).is_ok();
+        refused += usize::from(!stands);
+        let denied = !engine.peek(&Check::new("login", subject)).expect("a decision").allowed;
+        assert_eq!(stands, denied, "{number}");
+    }
+    assert!(refused > 0, "the pool never filled");
+}
+
+/// The least number has no positive twin.
+#[test]
+fn an_absurd_view_of_a_bucket_is_refused() {
+    let text = "[policy.read]\nby = [\"user\"]\nbucket = { size = 5, refill = \"1 per 1m\" }\n";
+    let engine = Engine::new(Catalog::parse(text).expect("a catalog"));
+    for available in [i64::MIN, i64::MIN + 1, i64::MAX] {
+        let state = Observed { policy: "read", available };
+        let subject = [("user", "u")].into();
+        assert!(engine.reconcile("default", &subject, Time::ZERO, &[state]).is_err());
+    }
 }

@@ -162,3 +162,18 @@ fn a_damaged_backup_is_not_put_back() {
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     assert!(!other.database().exists() && !other.file("catraca.db.new").exists());
 }
+
+#[test]
+fn a_second_name_of_the_records_opens_no_second_door() {
+    let folder = written();
+    let records = folder.open();
+    let (other, file) = (Folder::new(), folder.database());
+    std::os::unix::fs::symlink(&file, other.database()).unwrap();
+    let error = refused(&other);
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    fs::remove_file(other.database()).unwrap();
+    assert_eq!(records.close(), 0);
+    fs::hard_link(&file, other.database()).unwrap();
+    let error = refused(&other);
+    assert!(error.to_string().contains("second name"), "{error}");
+}
