@@ -16,7 +16,7 @@ const NUMBER_MAX: i64 = 999_999_999_999_999;
 pub fn write(decision: &Decision, x_ratelimit: bool, headers: &mut HeaderMap) {
     let rows = || decision.rows.iter().filter(|row| row.mode == Mode::Enforce);
     let policies = join(rows().filter_map(policy_item));
-    // Where a ban without a limit of its own keeps somebody out, what has room must not invite them.
+    // Where a ban without a limit of its own keeps somebody out, what has room must not invite.
     let speaks = decision.allowed || decision.limit.is_some();
     let limits = join(rows().filter(|row| speaks || !row.allowed).filter_map(limit_item));
     put(headers, "ratelimit-policy", &policies);
