@@ -71,10 +71,9 @@ pub trait Codec: Cell + Fields {
 
     /// Reads a cell from exactly these bytes.
     fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
-        let mut reader = Reader::new(bytes);
-        let found = reader.byte()?;
-        if found != VERSION {
-            return Err(CodecError::Version { found, known: VERSION });
+        let mut reader = Reader::new(bytes)?;
+        if !(1..=VERSION).contains(&reader.version) {
+            return Err(CodecError::Version { found: reader.version, known: VERSION });
         }
         let cell = Self::read(&mut reader)?;
         reader.finish()?;
@@ -144,5 +143,5 @@ pub trait Fields: Sized {
 }
 
 /// The version that is written. A change of any field below is a new version, and `decode` then
-/// still reads the old one.
-const VERSION: u8 = 1;
+/// still reads the old ones. Since the second, a reference knows its owner.
+const VERSION: u8 = 2;

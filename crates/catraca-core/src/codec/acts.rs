@@ -118,7 +118,7 @@ impl Fields for Reference {
 
     fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
         let expires = from.time("expires")?;
-        let owner = read_key(from)?;
+        let owner = if from.version < 2 { NOBODY } else { read_key(from)? };
         let mut instants = Vec::new();
         for _ in 0..from.count()? {
             instants.push(read_instant(from)?);
@@ -132,6 +132,9 @@ impl Fields for Reference {
         Ok(Self { expires, owner, instants, ticket, settled, credited })
     }
 }
+
+/// The owner of a reference whose bytes name none: it hears of no settle.
+const NOBODY: Key = Key::from_bytes([0; 16]);
 
 fn read_key(from: &mut Reader<'_>) -> Result<Key, CodecError> {
     let bytes = from.bytes()?.try_into().map_err(|_| CodecError::Range { field: "owner" })?;

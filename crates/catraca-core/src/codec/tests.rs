@@ -271,6 +271,23 @@ fn texts_and_flags_are_checked() {
 }
 
 #[test]
+fn a_reference_of_the_first_version_is_read_and_has_no_owner() {
+    let old = [1, 7, 0, 1, 42, 0, 0];
+    let read = Reference::decode(&old).expect("the first version");
+    let bare = Reference {
+        expires: Time::from_micros(7),
+        owner: Key::from_bytes([0; 16]),
+        instants: Vec::new(),
+        ticket: Box::new([42]),
+        settled: None,
+        credited: Vec::new(),
+    };
+    assert_eq!(read, bare);
+    let never = CodecError::Version { found: 0, known: VERSION };
+    assert_eq!(Reference::decode(&[0, 7, 0, 1, 42, 0, 0]), Err(never));
+}
+
+#[test]
 fn kinds_keep_their_numbers() {
     let numbers: Vec<u8> = Kind::ALL.iter().map(|kind| *kind as u8).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);

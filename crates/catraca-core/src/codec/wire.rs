@@ -63,16 +63,22 @@ impl<'a> Writer<'a> {
 
 /// Takes fields from bytes.
 #[derive(Debug)]
-pub struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a> {
+    left: &'a [u8],
+    /// The version that the bytes were written in.
+    pub version: u8,
+}
 
 impl<'a> Reader<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
+    /// The first byte is the version.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, CodecError> {
+        let (version, left) = bytes.split_first().ok_or(CodecError::Short)?;
+        Ok(Self { left, version: *version })
     }
 
     /// Nothing may be left.
     pub fn finish(&self) -> Result<(), CodecError> {
-        match self.0.len() {
+        match self.left.len() {
             0 => Ok(()),
             extra => Err(CodecError::Trailing { extra }),
         }
@@ -139,7 +145,7 @@ impl<'a> Reader<'a> {
     /// How many entries follow. Each takes a byte at least, so a lie is found before it costs.
     pub fn count(&mut self) -> Result<usize, CodecError> {
         let count = self.number()?;
-        let fits = |count: &usize| *count <= self.0.len();
+        let fits = |count: &usize| *count <= self.left.len();
         usize::try_from(count).ok().filter(fits).ok_or(CodecError::Short)
     }
 
@@ -153,8 +159,8 @@ impl<'a> Reader<'a> {
 
     pub fn bytes(&mut self) -> Result<&'a [u8], CodecError> {
         let count = self.count()?;
-        let (bytes, rest) = self.0.split_at_checked(count).ok_or(CodecError::Short)?;
-        self.0 = rest;
+        let (bytes, rest) = self.left.split_at_checked(count).ok_or(CodecError::Short)?;
+        self.left = rest;
         Ok(bytes)
     }
 
@@ -172,8 +178,8 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
-        let (array, rest) = self.0.split_first_chunk().ok_or(CodecError::Short)?;
-        self.0 = rest;
+        let (array, rest) = self.left.split_first_chunk().ok_or(CodecError::Short)?;
+        self.left = rest;
         Ok(*array)
     }
 }
