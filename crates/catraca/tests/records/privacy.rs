@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use catraca::core::lists::What;
 use catraca::records::{
-    About, BlockQuery, Deed, Options, Purged, Record, Records, Retention, Revision,
+    About, BlockQuery, Deed, ListName, Options, Purged, Record, Records, Retention, Revision,
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
@@ -137,6 +138,26 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     assert!(!folder.holds(&name));
     let other = engine.known_as("session", PLANTED[1]).unwrap();
     assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "nobody else's is touched");
+}
+
+/// An entry that is over stood in the way of taking the name out of the audit.
+#[test]
+fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
+    let (folder, records, engine, _) = set_up(Options::default());
+    for (value, until) in [("over-991", Some(at(60))), ("stands-992", None)] {
+        let about = engine.known_as("plan", value).unwrap();
+        let About { attribute, value: name } = about[0].clone();
+        let what = What::Value { attribute, value: name };
+        let deed = Deed::List(ListName::Block, what, until);
+        let listed = Record::operator(at(0), "ana", None, deed);
+        assert!(records.record(vec![listed]).wait().is_durable());
+        let erased = records.erase(&about, at(61)).unwrap();
+        assert_eq!(erased.retained_lists, u64::from(until.is_none()));
+        let left = records.export(&about).unwrap();
+        let stands = usize::from(until.is_none());
+        assert_eq!((left.lists.len(), left.audit.len()), (stands, stands));
+        assert_eq!(folder.holds(value), until.is_none(), "{value}");
+    }
 }
 
 fn page(about: &[About]) -> BlockQuery {

@@ -177,7 +177,7 @@ SELECT s.identifier AS blockedID,
        s.policy
 FROM blocks AS b
 JOIN subjects AS s ON s.id = b.subject
-WHERE b.shadow = 0 AND b.until > CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER);
+WHERE b.shadow = 0 AND b.until > CAST(unixepoch('subsec') * 1000000 AS INTEGER);
 
 -- Attempts by minute and action; attempts = allowed + denied + blocked.
 CREATE VIEW attempts_by_action AS
