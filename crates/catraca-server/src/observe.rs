@@ -11,6 +11,7 @@ pub mod scrape;
 use std::io;
 
 use catraca::Catalog;
+use catraca::core::cell::block::Origin;
 use catraca::event::{Blocked, Event};
 use catraca::shape::origin;
 use tracing::{info, warn};
@@ -63,9 +64,18 @@ fn blocked(block: &Blocked) {
         by = names.join("+").as_str(),
         until = until.as_str(),
         origin = origin(block.origin),
-        reason = block.note.reason.as_deref().unwrap_or("over the limit"),
+        reason = block.note.reason.as_deref().unwrap_or(unsaid(block.origin)),
         namespace = block.namespace.as_str(),
         shadow = block.shadow,
         "blocked"
     );
+}
+
+/// What is said of a block that was given no reason.
+fn unsaid(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Excess => "over the limit",
+        Origin::Upstream => "the upstream refused",
+        Origin::Ban | Origin::Operator => "not given",
+    }
 }
