@@ -1,4 +1,5 @@
-//! The verbs of the command line, and what several of them do first: load a catalog.
+//! The verbs of the command line, and what several of them do first: load a catalog,
+//! and read who a caller is.
 
 pub mod backup;
 pub mod explain;
@@ -38,4 +39,14 @@ fn catalog(path: &Path) -> Result<Catalog> {
         }
         Err(other) => bail!(other),
     }
+}
+
+/// Two values for one attribute: neither is more meant than the other.
+fn refuse_repeated(subject: &[(String, String)]) -> Result<()> {
+    for (place, (name, _)) in subject.iter().enumerate() {
+        if subject[..place].iter().any(|(earlier, _)| earlier == name) {
+            bail!("`{name}` is given twice: a caller has one value of each attribute");
+        }
+    }
+    Ok(())
 }

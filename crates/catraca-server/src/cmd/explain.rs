@@ -7,9 +7,10 @@ mod words;
 
 use std::io::Write;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use catraca::{Catalog, Check, Engine, Error, Refusal, Subject};
 
+use super::refuse_repeated;
 use super::secret::secret;
 use crate::args::{Explain, Output};
 use crate::exit::Exit;
@@ -36,16 +37,6 @@ pub fn run(args: &Explain) -> Result<Exit> {
         }
     }
     Ok(Exit::Yes)
-}
-
-/// Two values for one attribute: neither is more meant than the other.
-fn refuse_repeated(subject: &[(String, String)]) -> Result<()> {
-    for (place, (name, _)) in subject.iter().enumerate() {
-        if subject[..place].iter().any(|(earlier, _)| earlier == name) {
-            bail!("`{name}` is given twice: a caller has one value of each attribute");
-        }
-    }
-    Ok(())
 }
 
 /// An unknown gate is often a known one, misspelt.

@@ -73,9 +73,10 @@ fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
 }
 
 /// A subject as the server takes it.
-fn subject(pairs: &[(String, String)]) -> Value {
+fn subject(pairs: &[(String, String)]) -> Result<Value> {
+    super::refuse_repeated(pairs)?;
     let pairs = pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-    Value::Object(pairs.collect::<Map<_, _>>())
+    Ok(Value::Object(pairs.collect::<Map<_, _>>()))
 }
 
 fn text(text: &Option<String>) -> Option<Value> {

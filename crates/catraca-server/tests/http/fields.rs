@@ -92,6 +92,17 @@ fn no_number_is_longer_than_a_structured_field_may_hold() {
 }
 
 #[test]
+fn what_has_room_invites_nobody_whom_a_ban_keeps_out() {
+    let served = Served::with(CATALOG);
+    let ban = r#"{"policy":"pay","subject":{"ip":"127.0.0.1"},"for":"1h"}"#;
+    assert_eq!(served.post("/v1/blocks", ban).status, 200);
+    let denied = served.ask("GET /v1/authorize?gate=all", &[]);
+    assert_eq!((denied.status, denied.header("ratelimit")), (429, None));
+    assert_eq!(denied.header("retry-after"), Some("3600"));
+    assert_eq!(items(&denied, "ratelimit-policy").len(), 2, "the limits are what they are");
+}
+
+#[test]
 fn where_nothing_is_counted_there_is_no_field() {
     let served = Served::with(CATALOG);
     let answer = served.ask("GET /v1/authorize?gate=pay", &[]);

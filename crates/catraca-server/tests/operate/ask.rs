@@ -38,6 +38,7 @@ fn a_check_takes_all_that_the_server_takes() {
     run(&served, &["check", "nowhere", IP]).says(2, &["unknown-gate", "catraca config show"]);
     run(&served, &["check", "login"]).says(2, &["missing-attribute"]);
     run(&served, &["check", "login", "198.51.100.7"]).says(2, &["ATTRIBUTE=VALUE"]);
+    run(&served, &["check", "login", IP, "ip=192.0.2.1"]).says(2, &["`ip` is given twice"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn peek(args: &Check) -> Result<Exit> {
 fn ask(args: &Check, path: &str) -> Result<Exit> {
     let body = object([
         ("gate", Some(args.gate.as_str().into())),
-        ("subject", Some(subject(&args.subject))),
+        ("subject", Some(subject(&args.subject)?)),
         ("cost", args.cost.map(Value::from)),
         ("ref", text(&args.r#ref)),
         ("lists", args.no_lists.then_some(false.into())),
@@ -107,7 +107,7 @@ pub fn settle(args: &Settle) -> Result<Exit> {
     let body = object([
         ("ticket", text(&args.ticket)),
         ("ref", text(&args.r#ref)),
-        ("subject", args.r#ref.as_ref().map(|_| subject(&args.subject))),
+        ("subject", args.r#ref.as_ref().map(|_| subject(&args.subject)).transpose()?),
         ("outcome", Some(outcome)),
     ]);
     let reply = Client::new(&args.remote)?.post("/v1/settle", &body)?;
@@ -141,7 +141,7 @@ pub fn credit(args: &Credit) -> Result<Exit> {
     let body = object([
         ("ref", Some(args.r#ref.as_str().into())),
         ("event", Some(args.event.as_str().into())),
-        ("subject", Some(subject(&args.subject))),
+        ("subject", Some(subject(&args.subject)?)),
     ]);
     let reply = Client::new(&args.remote)?.post("/v1/credit", &body)?;
     show(args.remote.output, &reply, credited)?;

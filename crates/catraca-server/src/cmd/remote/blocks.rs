@@ -30,7 +30,7 @@ pub fn run(args: &Blocks) -> Result<Exit> {
         BlocksVerb::Add { policy, subject: who, r#for, reason, why } => {
             let order = object([
                 ("policy", Some(policy.as_str().into())),
-                ("subject", Some(subject(who))),
+                ("subject", Some(subject(who)?)),
                 ("for", Some(r#for.as_str().into())),
                 ("reason", text(reason)),
                 ("why", text(why)),

@@ -16,7 +16,7 @@ pub fn run(args: &Facts) -> Result<Exit> {
     let reply = match &args.verb {
         FactsVerb::Get { about } => client.get(&path(about))?,
         FactsVerb::Set { about, facts, why } => {
-            let body = object([("facts", Some(subject(facts))), ("why", text(why))]);
+            let body = object([("facts", Some(subject(facts)?)), ("why", text(why))]);
             client.send(Method::PUT, &path(about), Some(&body))?
         }
         FactsVerb::Remove { about, why } => {

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub fn run(args: &Reset) -> Result<Exit> {
     let body = object([
         ("policy", Some(args.policy.as_str().into())),
-        ("subject", Some(subject(&args.subject))),
+        ("subject", Some(subject(&args.subject)?)),
         ("why", text(&args.why)),
     ]);
     let reply = Client::new(&args.remote)?.post("/v1/reset", &body)?;
