@@ -3,6 +3,7 @@
 //!
 //! Must not be in the way of a decision: nothing that decides depends on it.
 
+pub mod blocking;
 pub mod compare;
 pub mod contract;
 pub mod generate;

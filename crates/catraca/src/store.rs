@@ -1,6 +1,7 @@
 //! The store port: where state lives, and what every such place promises.
 //!
-//! A store takes one batch of plain data and applies it whole or not at all, at one instant. It
+//! A store takes one batch of plain data and applies it whole or not at all, at one instant. One
+//! in process answers at once; one that nodes share is asked and awaited. Either
 //! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the
 //! wire.
 
@@ -11,6 +12,42 @@ use catraca_core::time::Time;
 pub trait Store: Send + Sync {
     /// Applies a batch atomically and answers with a reply of the same name.
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError>;
+}
+
+/// A place that several nodes share: the same promise, but each batch is a trip.
+///
+/// Every call ends within the store's own deadline: what cannot be reached is
+/// [`StoreError::Unavailable`], never a wait without end.
+pub trait SharedStore: Send + Sync + 'static {
+    /// Applies a batch atomically and answers with a reply of the same name. One that was cut off
+    /// may have been applied, so it is never sent again.
+    fn apply(
+        &self,
+        batch: &Batch,
+        when: When,
+    ) -> impl Future<Output = Result<Reply, StoreError>> + Send;
+
+    /// How often any node has changed lists, facts or modes, and the store's clock and life.
+    fn pulse(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;
+
+    /// Tells every node that lists, facts or modes have changed.
+    fn stir(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Makes these records the ones of this store unless it has others; says whose they are.
+    /// Nodes that share counters must share blocks and lists too.
+    fn claim(&self, records: &str) -> impl Future<Output = Result<String, StoreError>> + Send;
+}
+
+/// A store's sign of life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// How often lists, facts or modes have changed.
+    pub changes: u64,
+    /// The store's clock.
+    pub now: Time,
+    /// Which life of the store this is: another number means that it has come back, perhaps
+    /// without what it knew.
+    pub life: u64,
 }
 
 /// The instant at which a batch is applied.
