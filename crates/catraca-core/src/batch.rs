@@ -127,6 +127,8 @@ pub enum Verdict {
     TooCostly,
     /// There is no room now.
     OverLimit,
+    /// The store could not be asked, and the row denies then; no store says so itself.
+    Unavailable,
 }
 
 /// One row's answer.

@@ -58,6 +58,7 @@ fn blank(catalog: &Catalog, at: Time) -> Decision {
         blocked_until: None,
         mode: Mode::Enforce,
         degraded: false,
+        cached: false,
         revision: catalog.revision.clone(),
         message: None,
         status: None,
@@ -109,6 +110,7 @@ fn reason(verdict: Verdict) -> Reason {
         Verdict::Blocked => Reason::Blocked,
         Verdict::TooCostly => Reason::TooCostly,
         Verdict::OverLimit => Reason::OverLimit,
+        Verdict::Unavailable => Reason::Unavailable,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Decision {
     pub mode: Mode,
     /// Whether something other than the exact state decided.
     pub degraded: bool,
+    /// Whether a block that this node knew of decided, and nothing else was looked at.
+    pub cached: bool,
     /// The catalog that decided.
     pub revision: Name,
     /// Text for the caller.

@@ -4,6 +4,8 @@
 //! to know a policy.
 //! Must not hold state: what was used lives in cells.
 
+mod share;
+
 use smallvec::SmallVec;
 
 use crate::time::Span;

@@ -156,6 +156,7 @@ fn body(
         id,
         gate: check.gate.to_owned(),
         unlisted: scope.unlisted.is_some(),
+        local: false,
         hold,
         reference: check.reference.map(|reference| scope.reference(reference)),
         rows: rows.collect(),

@@ -28,6 +28,8 @@ pub struct Body {
     pub gate: String,
     /// Whether the default policy stood in for it.
     pub unlisted: bool,
+    /// Whether the node decided by itself, so that only there something is held.
+    pub local: bool,
     /// How long it may be settled.
     pub hold: Span,
     /// The reference, whose cell must learn of the settle.
@@ -164,6 +166,7 @@ mod tests {
             id: 0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0,
             gate: "g".into(),
             unlisted: false,
+            local: true,
             hold: Span::from_secs(60),
             reference: Some(Key::from_bytes([9; 16])),
             rows: vec![row, other],

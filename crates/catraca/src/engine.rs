@@ -44,6 +44,19 @@ pub use resume::{ResumeError, Resumed};
 pub use settle::{Settle, Stub};
 pub use states::Observed;
 
+#[cfg(feature = "shared")]
+pub(crate) use acts::{bare, ordering};
+#[cfg(feature = "shared")]
+pub(crate) use check::{Planned, Prepared, checked};
+#[cfg(feature = "shared")]
+pub(crate) use credit::{CreditCall, given};
+#[cfg(all(feature = "shared", feature = "records"))]
+pub(crate) use resume::Resuming;
+#[cfg(feature = "shared")]
+pub(crate) use settle::{Opened, note_of, recalled, settled};
+#[cfg(feature = "shared")]
+pub(crate) use states::{looking_at, not_a_bucket, states};
+
 /// How many undeclared gate names are kept for reports.
 const UNLISTED_MAX: usize = 1_000;
 
@@ -125,6 +138,12 @@ impl Builder {
     pub fn listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
+    }
+
+    /// Whether a secret was given.
+    #[cfg(feature = "shared")]
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret.is_some()
     }
 
     /// The engine.
@@ -241,7 +260,13 @@ impl<S> Engine<S> {
         Scope { digester: &self.digester, namespace, unlisted: None }
     }
 
-    fn record(&self, event: &Event<'_>) {
+    /// The world as it is, for a verb that waits meanwhile.
+    #[cfg(feature = "shared")]
+    pub(crate) fn world_now(&self) -> Arc<World> {
+        self.world.load_full()
+    }
+
+    pub(crate) fn record(&self, event: &Event<'_>) {
         if let Some(listener) = &self.listener {
             listener(event);
         }

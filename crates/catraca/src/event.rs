@@ -7,7 +7,7 @@ use catraca_core::credit::NotCredited;
 use catraca_core::decision::Decision;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use crate::settlement::{Settled, Settlement};
 
@@ -96,6 +96,13 @@ pub enum Event<'a> {
     ConditionsFailed {
         /// How many.
         count: u32,
+    },
+    /// A shared store was asked.
+    Asked {
+        /// How long it took.
+        took: Span,
+        /// Whether there was no answer.
+        failed: bool,
     },
     /// Another catalog is in force.
     Catalog {

@@ -35,6 +35,8 @@ pub mod memory;
 pub mod records;
 pub mod settlement;
 pub mod shape;
+#[cfg(feature = "shared")]
+pub mod shared;
 pub mod store;
 mod world;
 
@@ -63,3 +65,5 @@ pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, load};
 pub use memory::{Memory, MemoryOptions};
+#[cfg(feature = "shared")]
+pub use shared::{SharedEngine, SharedOptions};

@@ -86,7 +86,7 @@ impl Judged<'_> {
             }
             Verdict::OverLimit => self.exceed(cells),
             Verdict::Blocked if planted(Bug::BlockExtendsOnAttempt) => self.extend(cells),
-            Verdict::Fits | Verdict::Blocked | Verdict::TooCostly => {}
+            _ => {}
         }
     }
 

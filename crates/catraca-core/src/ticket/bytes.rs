@@ -40,7 +40,7 @@ pub fn write_body(body: &Body) -> Vec<u8> {
     out.push(VERSION);
     out.extend(body.id.to_le_bytes());
     put_text(&mut out, &body.gate);
-    out.push(u8::from(body.unlisted));
+    out.push(u8::from(body.unlisted) | u8::from(body.local) << 1);
     put_int(&mut out, body.hold.micros());
     out.push(u8::from(body.reference.is_some()));
     out.extend(body.reference.iter().flat_map(|key| key.to_bytes()));
@@ -57,13 +57,15 @@ pub fn read_body(bytes: &[u8]) -> Option<Body> {
     }
     let id = u128::from_le_bytes(from.array()?);
     let gate = from.text()?;
-    let unlisted = from.flag()?;
+    let flags = from.byte().filter(|flags| *flags < 4)?;
+    let (unlisted, local) = (flags & 1 != 0, flags & 2 != 0);
     let hold = Span::from_micros(from.int()?);
     let reference = if from.flag()? { Some(Key::from_bytes(from.array()?)) } else { None };
     let count = from.count()?;
     let rows = (0..count).map(|_| from.row()).collect::<Option<Vec<_>>>()?;
     let attributes = from.pairs()?;
-    from.0.is_empty().then_some(Body { id, gate, unlisted, hold, reference, rows, attributes })
+    let body = Body { id, gate, unlisted, local, hold, reference, rows, attributes };
+    from.0.is_empty().then_some(body)
 }
 
 fn put_row(out: &mut Vec<u8>, row: &TicketRow) {

@@ -34,19 +34,15 @@ pub struct BlockOrder<'a> {
 }
 
 /// A key and its parts as they may be shown.
-type NamedKey = (Key, Vec<(String, String)>);
+pub(crate) type NamedKey = (Key, Vec<(String, String)>);
 
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy; every key of an `each` policy.
     pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
         let world = self.world.load();
         let keys = self.ordered(&world, order)?;
-        let act = operator_act(order);
-        let rows = keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect();
-        match self.store.apply(&Batch::Block(rows), When::Store)? {
-            Reply::Block(standing) => self.blocked(order, keys, standing),
-            _ => Err(StoreError::odd_reply().into()),
-        }
+        let reply = self.store.apply(&ordering(order, &keys), When::Store)?;
+        self.blocked(order, keys, reply)
     }
 
     /// Refuses what [`Engine::block`] would refuse, and changes nothing.
@@ -59,7 +55,33 @@ impl<S: Store> Engine<S> {
         Ok(self.keys(&self.world.load(), DEFAULT_NAMESPACE, policy, subject).map(drop)?)
     }
 
-    fn ordered(&self, world: &World, order: &BlockOrder<'_>) -> Result<Vec<NamedKey>, Refusal> {
+    /// Ends the blocks of a subject under one policy; says whether any stood.
+    pub fn unblock(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Error> {
+        let keys = self.keys(&self.world.load(), namespace, policy, subject)?;
+        let reply = self.store.apply(&Batch::Unblock(bare(&keys)), When::Store)?;
+        self.unblocked((namespace, policy), keys, reply)
+    }
+
+    /// Forgets counters, block, level and ban counts of a subject under one policy.
+    pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
+        let keys = self.keys(&self.world.load(), namespace, policy, subject)?;
+        self.store.apply(&Batch::Reset(bare(&keys)), When::Store)?;
+        self.record_reset((namespace, policy), keys);
+        Ok(())
+    }
+}
+
+impl<S> Engine<S> {
+    pub(crate) fn ordered(
+        &self,
+        world: &World,
+        order: &BlockOrder<'_>,
+    ) -> Result<Vec<NamedKey>, Refusal> {
         if order.span == Span::ZERO {
             return Err(Refusal::NoLength);
         }
@@ -67,12 +89,16 @@ impl<S: Store> Engine<S> {
         self.keys(world, order.namespace, order.policy, &order.subject)
     }
 
-    fn blocked(
+    /// Tells of the blocks that stand now.
+    pub(crate) fn blocked(
         &self,
         order: &BlockOrder<'_>,
         keys: Vec<NamedKey>,
-        standing: Vec<Standing>,
+        reply: Reply,
     ) -> Result<Vec<BlockedKey>, Error> {
+        let Reply::Block(standing) = reply else {
+            return Err(StoreError::odd_reply().into());
+        };
         let now = self.clock.now();
         let stands = |one: &Standing| one.changed || one.until > now;
         let refused = !standing.iter().all(stands);
@@ -97,17 +123,14 @@ impl<S: Store> Engine<S> {
         if refused { Err(StoreError::full("blocks").into()) } else { Ok(done) }
     }
 
-    /// Ends the blocks of a subject under one policy; says whether any stood.
-    pub fn unblock(
+    /// Tells of the blocks that ended; says whether any stood.
+    pub(crate) fn unblocked(
         &self,
-        namespace: &str,
-        policy: &str,
-        subject: &Subject<'_>,
+        (namespace, policy): (&str, &str),
+        keys: Vec<NamedKey>,
+        reply: Reply,
     ) -> Result<bool, Error> {
-        let world = self.world.load();
-        let keys = self.keys(&world, namespace, policy, subject)?;
-        let batch = Batch::Unblock(keys.iter().map(|(key, _)| *key).collect());
-        let Reply::Unblock(stood) = self.store.apply(&batch, When::Store)? else {
+        let Reply::Unblock(stood) = reply else {
             return Err(StoreError::odd_reply().into());
         };
         let any = stood.contains(&true);
@@ -118,17 +141,11 @@ impl<S: Store> Engine<S> {
         Ok(any)
     }
 
-    /// Forgets counters, block, level and ban counts of a subject under one policy.
-    pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
-        let world = self.world.load();
-        let keys = self.keys(&world, namespace, policy, subject)?;
-        let batch = Batch::Reset(keys.iter().map(|(key, _)| *key).collect());
-        self.store.apply(&batch, When::Store)?;
+    pub(crate) fn record_reset(&self, (namespace, policy): (&str, &str), keys: Vec<NamedKey>) {
         for (key, parts) in keys {
             let at = self.clock.now();
             self.record(&Event::Reset { at, namespace, key, policy, parts });
         }
-        Ok(())
     }
 
     /// States facts about an attribute's value; they come before the catalog's.
@@ -163,7 +180,7 @@ impl<S: Store> Engine<S> {
         Ok(had)
     }
 
-    fn keys(
+    pub(crate) fn keys(
         &self,
         world: &World,
         namespace: &str,
@@ -178,6 +195,17 @@ impl<S: Store> Engine<S> {
             .map(|parts| (scope.key(policy, parts), named(&world.catalog, &self.digester, parts)));
         Ok(keys.collect())
     }
+}
+
+/// Blocks every key that an order means.
+pub(crate) fn ordering(order: &BlockOrder<'_>, keys: &[NamedKey]) -> Batch {
+    let act = operator_act(order);
+    Batch::Block(keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect())
+}
+
+/// The keys without their names, which no store knows.
+pub(crate) fn bare(keys: &[NamedKey]) -> Vec<Key> {
+    keys.iter().map(|(key, _)| *key).collect()
 }
 
 fn operator_act(order: &BlockOrder<'_>) -> Act {

@@ -14,6 +14,22 @@ use crate::event::{Blocked, Event};
 use crate::store::{Store, StoreError, When};
 use crate::world::World;
 
+/// A check before the store is asked.
+pub(crate) enum Prepared<'w, 's> {
+    /// A list decides.
+    Listed(Box<Decision>),
+    /// The store decides.
+    Planned(Planned<'w, 's>),
+}
+
+/// What to ask the store, and what to know when it answers.
+pub(crate) struct Planned<'w, 's> {
+    /// The batch with its rows.
+    pub plan: Plan<'w, 's>,
+    /// Whether nobody declared the gate.
+    pub unlisted: bool,
+}
+
 impl<S: Store> Engine<S> {
     /// May this caller pass now? Charges every policy of the gate, or none.
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
@@ -34,21 +50,52 @@ impl<S: Store> Engine<S> {
     }
 
     fn decide(&self, world: &World, check: &Check<'_>, peek: bool) -> Result<Decision, Error> {
+        let planned = match self.plan_check(world, check, peek)? {
+            Prepared::Listed(decision) => return Ok(*decision),
+            Prepared::Planned(planned) => planned,
+        };
+        let reply = checked(self.store.apply(&planned.plan.batch, When::Store)?)?;
+        Ok(self.conclude_check(world, check, planned, &reply))
+    }
+}
+
+impl<S> Engine<S> {
+    /// The first half of a check: all that is done before the store is asked.
+    #[inline]
+    pub(crate) fn plan_check<'w, 's>(
+        &self,
+        world: &'w World,
+        check: &Check<'s>,
+        peek: bool,
+    ) -> Result<Prepared<'w, 's>, Error> {
         check.validate()?;
         let asked = world.asked(check.gate)?;
         if let Some(decision) = self.by_list(world, check)? {
-            return Ok(decision);
+            return Ok(Prepared::Listed(Box::new(decision)));
         }
         let selected = world.selector().select(asked.policies, &check.subject)?;
+        let unlisted = asked.unlisted.is_some();
         let scope = Scope { unlisted: asked.unlisted, ..self.scope(check.namespace) };
         let plan = plan(&world.catalog, &scope, check, selected, peek, || self.ids.next())?;
-        let reply = self.apply_check(&plan.batch)?;
-        let mut decision = conclude(&world.catalog, &plan, &reply);
-        decision.unlisted = asked.unlisted.is_some();
-        if !peek {
-            self.after_check(world, check, plan, &reply, &mut decision);
+        Ok(Prepared::Planned(Planned { plan, unlisted }))
+    }
+
+    /// The second half: the reply becomes a decision, a ticket and events.
+    #[inline]
+    pub(crate) fn conclude_check(
+        &self,
+        world: &World,
+        check: &Check<'_>,
+        planned: Planned<'_, '_>,
+        reply: &CheckReply,
+    ) -> Decision {
+        let Planned { plan, unlisted } = planned;
+        let mut decision = conclude(&world.catalog, &plan, reply);
+        decision.unlisted = unlisted;
+        if !is_peek(&plan.batch) {
+            self.after_check(world, check, plan, reply, &mut decision);
         }
-        Ok(decision)
+        decision
     }
 
     /// A list decides the whole gate before any policy is looked at.
@@ -59,13 +106,6 @@ impl<S: Store> Engine<S> {
         let now = self.clock.now();
         let entry = world.listed(&check.subject, &self.digester, now)?;
         Ok(entry.map(|(entry, passes)| listed(&world.catalog, entry, passes, now)))
-    }
-
-    fn apply_check(&self, batch: &Batch) -> Result<CheckReply, Error> {
-        match self.store.apply(batch, When::Store)? {
-            Reply::Check(reply) => Ok(reply),
-            _ => Err(StoreError::odd_reply().into()),
-        }
     }
 
     /// What follows a real check: the ticket, and the events that are not the decision itself.
@@ -131,6 +171,19 @@ impl<S: Store> Engine<S> {
             }
         }
     }
+}
+
+/// The answer to a check, if it is one.
+#[inline]
+pub(crate) fn checked(reply: Reply) -> Result<CheckReply, Error> {
+    match reply {
+        Reply::Check(reply) => Ok(reply),
+        _ => Err(StoreError::odd_reply().into()),
+    }
+}
+
+fn is_peek(batch: &Batch) -> bool {
+    matches!(batch, Batch::Check(check) if check.peek)
 }
 
 /// Whether this very charge took what remains from the mark or above to below it.

@@ -1,16 +1,28 @@
 //! Crediting: a late event gives back to the buckets of the check it speaks of.
 
-use catraca_core::batch::{Batch, CreditReply, Reply};
+use catraca_core::batch::{Batch, CreditReply, Recalled, Reply};
 use catraca_core::credit::{CreditPlan, NotCredited, credit};
+use catraca_core::digest::Key;
+use catraca_core::policy::PolicyId;
+use catraca_core::refusal::Refusal;
 use catraca_core::request::name_in_bounds;
 use catraca_core::subject::Subject;
 
 use super::Engine;
+use super::settle::recalled;
 use crate::error::Error;
 use crate::event::Event;
 use crate::settlement::Credited;
 use crate::store::{Store, StoreError, When};
 use crate::world::World;
+
+/// A late event, of which check and for whom.
+pub(crate) struct CreditCall<'a, 's> {
+    pub namespace: &'a str,
+    pub reference: &'a str,
+    pub event: &'a str,
+    pub subject: &'a Subject<'s>,
+}
 
 impl<S: Store> Engine<S> {
     /// Gives back for a late event, once per reference and event.
@@ -22,12 +34,16 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Credited, Error> {
         let world = self.world.load();
-        let credited = match self.planned(&world, (namespace, reference, event), subject)? {
-            Ok(plan) => self.apply_credit(&world, plan)?,
+        let call = CreditCall { namespace, reference, event, subject };
+        let recalled = self.recall(self.credit_key(&call)?)?;
+        let credited = match self.plan_credit(&world, &call, recalled.as_ref())? {
+            Ok(plan) => {
+                let reply = self.store.apply(&Batch::Credit(plan.batch), When::Store)?;
+                given(&world, &plan.policies, reply)?
+            }
             Err(reason) => Err(reason),
         };
-        let refused = credited.as_ref().err().copied();
-        self.record(&Event::Credited { event, refused });
+        self.record_credit(event, &credited);
         Ok(credited)
     }
 
@@ -39,32 +55,52 @@ impl<S: Store> Engine<S> {
         event: &str,
         subject: &Subject<'_>,
     ) -> Result<(), Error> {
-        self.planned(&self.world.load(), (namespace, reference, event), subject).map(drop)
+        let call = CreditCall { namespace, reference, event, subject };
+        let recalled = self.recall(self.credit_key(&call)?)?;
+        self.plan_credit(&self.world.load(), &call, recalled.as_ref()).map(drop)
     }
 
-    fn planned(
+    fn recall(&self, key: Key) -> Result<Option<Recalled>, Error> {
+        recalled(self.store.apply(&Batch::Recall(key), When::Store)?)
+    }
+}
+
+impl<S> Engine<S> {
+    /// The reference to ask the store for.
+    pub(crate) fn credit_key(&self, call: &CreditCall<'_, '_>) -> Result<Key, Refusal> {
+        name_in_bounds("the reference", call.reference)?;
+        name_in_bounds("the event", call.event)?;
+        Ok(self.scope(call.namespace).reference(call.reference))
+    }
+
+    /// What to give to whom, or why nothing.
+    pub(crate) fn plan_credit(
         &self,
         world: &World,
-        (namespace, reference, event): (&str, &str, &str),
-        subject: &Subject<'_>,
+        call: &CreditCall<'_, '_>,
+        recalled: Option<&Recalled>,
     ) -> Result<Result<CreditPlan, NotCredited>, Error> {
-        name_in_bounds("the reference", reference)?;
-        name_in_bounds("the event", event)?;
-        let scope = self.scope(namespace);
-        let key = scope.reference(reference);
-        let Some(recalled) = self.recall(key)? else { return Ok(Err(NotCredited::Unknown)) };
-        Ok(credit(&world.selector(), &scope, key, event, subject, &recalled)?)
+        let Some(recalled) = recalled else { return Ok(Err(NotCredited::Unknown)) };
+        let scope = self.scope(call.namespace);
+        let key = scope.reference(call.reference);
+        Ok(credit(&world.selector(), &scope, key, call.event, call.subject, recalled)?)
     }
 
-    fn apply_credit(&self, world: &World, plan: CreditPlan) -> Result<Credited, Error> {
-        match self.store.apply(&Batch::Credit(plan.batch), When::Store)? {
-            Reply::Credit(CreditReply::Applied(given)) => {
-                let names = plan.policies.iter().map(|id| world.catalog.policy(*id).name.clone());
-                Ok(Ok(names.zip(given).collect()))
-            }
-            Reply::Credit(CreditReply::Duplicate) => Ok(Err(NotCredited::Duplicate)),
-            Reply::Credit(CreditReply::Unknown) => Ok(Err(NotCredited::Unknown)),
-            _ => Err(StoreError::odd_reply().into()),
+    pub(crate) fn record_credit(&self, event: &str, credited: &Credited) {
+        let refused = credited.as_ref().err().copied();
+        self.record(&Event::Credited { event, refused });
+    }
+}
+
+/// What each bucket took, or why none did.
+pub(crate) fn given(world: &World, policies: &[PolicyId], reply: Reply) -> Result<Credited, Error> {
+    match reply {
+        Reply::Credit(CreditReply::Applied(given)) => {
+            let names = policies.iter().map(|id| world.catalog.policy(*id).name.clone());
+            Ok(Ok(names.zip(given).collect()))
         }
+        Reply::Credit(CreditReply::Duplicate) => Ok(Err(NotCredited::Duplicate)),
+        Reply::Credit(CreditReply::Unknown) => Ok(Err(NotCredited::Unknown)),
+        _ => Err(StoreError::odd_reply().into()),
     }
 }

@@ -11,9 +11,8 @@ use catraca_core::select::normalise;
 
 use super::Engine;
 use crate::error::Error;
-use crate::event::Event;
 use crate::records::{BlockRow, ListName};
-use crate::store::{Store, StoreError, When};
+use crate::store::{Store, When};
 
 /// Entries of the lists made at run time: those that pass, and those that are refused.
 pub(crate) type Entries = (Vec<Entry>, Vec<Entry>);
@@ -21,21 +20,18 @@ pub(crate) type Entries = (Vec<Entry>, Vec<Entry>);
 impl<S: Store> Engine<S> {
     /// Ends one block, as the records name it; says whether it stood.
     pub fn release(&self, block: &BlockRow) -> Result<bool, Error> {
-        let batch = Batch::Unblock(vec![block.key]);
-        let Reply::Unblock(stood) = self.store.apply(&batch, When::Store)? else {
-            return Err(StoreError::odd_reply().into());
-        };
-        if !stood.contains(&true) {
-            return Ok(false);
-        }
-        let (namespace, policy, parts) = (&block.namespace, &block.policy, block.parts.clone());
-        let at = self.clock.now();
-        self.record(&Event::Unblocked { at, namespace, key: block.key, policy, parts });
-        Ok(true)
+        let reply = self.store.apply(&Batch::Unblock(vec![block.key]), When::Store)?;
+        self.released(block, reply)
     }
 }
 
 impl<S> Engine<S> {
+    /// Tells of a block that ended; says whether it stood.
+    pub(crate) fn released(&self, block: &BlockRow, reply: Reply) -> Result<bool, Error> {
+        let keys = vec![(block.key, block.parts.clone())];
+        self.unblocked((&block.namespace, &block.policy), keys, reply)
+    }
+
     /// Puts entries on a list; says what stood in place of each before. Values of private
     /// attributes are given as pseudonyms.
     pub fn list(&self, name: ListName, entries: Vec<Entry>) -> Vec<Option<Entry>> {

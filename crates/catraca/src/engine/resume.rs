@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::records::{
     About, ListName, Records, RecordsError, Standing, StandingBlock, StandingDebt, known_as,
 };
-use crate::store::{Store, StoreError, When};
+use crate::store::{Store, When};
 use crate::world::World;
 
 /// Keys in one batch: one lock per shard for many of them.
@@ -58,6 +58,17 @@ pub enum ResumeError {
     /// The store did not take them.
     #[error(transparent)]
     Store(#[from] Error),
+    /// The store is in use with other records.
+    #[error(
+        "the store belongs to the records {theirs}, and these are {ours}: nodes that share a store \
+         must share records in PostgreSQL; to give the store to these records, delete its claim"
+    )]
+    OtherRecords {
+        /// The records given.
+        ours: String,
+        /// The records of the store.
+        theirs: String,
+    },
 }
 
 impl<S: Store> Engine<S> {
@@ -70,17 +81,27 @@ impl<S: Store> Engine<S> {
     ) -> Result<Resumed, ResumeError> {
         records.tie(self.digester().cell_id())?;
         let (now, since) = (self.clock.now(), snapshot.unwrap_or(Time::ZERO));
-        let mut resuming = Resuming::new(self, now, since);
+        let mut resuming = Resuming::new(now, since);
         let mut failed = None;
+        // At the instant that the records are asked about, so that every end is exact.
+        let apply = |resuming: &mut Resuming, batch: Batch| {
+            let reply = self.store.apply(&batch, When::At(now))?;
+            resuming.took(&batch, &reply);
+            Ok::<_, Error>(())
+        };
         records.standing(now, since, |standing| {
-            if failed.is_none() {
-                failed = resuming.take(standing).err();
-            }
+            let batch = resuming.take(standing).filter(|_| failed.is_none());
+            failed = failed.take().or(batch.and_then(|batch| apply(&mut resuming, batch).err()));
         })?;
         failed.map_or(Ok(()), Err)?;
-        Ok(resuming.finish()?)
+        for batch in resuming.rest() {
+            apply(&mut resuming, batch)?;
+        }
+        Ok(self.resumed(resuming))
     }
+}
 
+impl<S> Engine<S> {
     /// Puts these run-time lists in force in place of the ones before. Values of private attributes
     /// are given as pseudonyms, which is how the records keep them.
     pub fn set_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) {
@@ -93,14 +114,25 @@ impl<S: Store> Engine<S> {
     pub fn known_as(&self, attribute: &str, raw: &str) -> Result<Vec<About>, Refusal> {
         known_as(&self.world().catalog, self.digester(), attribute, raw)
     }
-}
 
-impl<S> Engine<S> {
+    /// Puts in force what needs no store; says what was found in all.
+    pub(crate) fn resumed(&self, mut resuming: Resuming) -> Resumed {
+        let lists = resuming.allow.len() + resuming.block.len();
+        resuming.done.lists = lists as u64;
+        self.set_lists(resuming.allow, resuming.block);
+        if resuming.done.facts > 0 {
+            resuming.facts.know_pseudonyms(&self.digester);
+        }
+        let left_out = self.restate(resuming.facts, resuming.modes, resuming.done.facts);
+        resuming.done.facts_left_out += left_out;
+        resuming.done
+    }
+
     /// Puts facts and modes in force; says how many facts the catalog has no place for.
     fn restate(&self, stated: Facts, modes: Vec<(String, Mode)>, count: u64) -> u64 {
         let mut left_out = 0;
         let changed = self.change(|world| {
-            let mut next = World { stated, ..world.clone() };
+            let mut next = World { stated, overrides: Vec::new(), ..world.clone() };
             next = next.with_catalog(Arc::clone(&world.catalog));
             left_out = if count > 0 && next.stated == Facts::default() { count } else { 0 };
             for (policy, mode) in modes {
@@ -113,8 +145,8 @@ impl<S> Engine<S> {
     }
 }
 
-struct Resuming<'e, S> {
-    engine: &'e Engine<S>,
+/// What was read of the records so far: batches come out, and what needs no store is kept.
+pub(crate) struct Resuming {
     now: Time,
     since: Time,
     blocks: Vec<BlockRow>,
@@ -126,10 +158,10 @@ struct Resuming<'e, S> {
     done: Resumed,
 }
 
-impl<'e, S: Store> Resuming<'e, S> {
-    fn new(engine: &'e Engine<S>, now: Time, since: Time) -> Self {
+impl Resuming {
+    /// `now` is by the clock that the ends of blocks were made with.
+    pub fn new(now: Time, since: Time) -> Self {
         Self {
-            engine,
             now,
             since,
             blocks: Vec::new(),
@@ -142,11 +174,13 @@ impl<'e, S: Store> Resuming<'e, S> {
         }
     }
 
-    fn take(&mut self, standing: Standing) -> Result<(), Error> {
+    /// Takes one thing that is in force; gives a batch when there is enough for one.
+    pub fn take(&mut self, standing: Standing) -> Option<Batch> {
         match standing {
-            Standing::Block(block) => self.block(block)?,
+            Standing::Block(block) => return self.block(block),
             // Freed keys come before blocks: one that was blocked again must stay so.
-            Standing::Free(key) => self.free(key)?,
+            Standing::Free(key) => return self.free(key),
+            Standing::Debt(debt) => return self.debt(&debt),
             Standing::List(ListName::Allow, entry) => self.allow.push(entry),
             Standing::List(ListName::Block, entry) => self.block.push(entry),
             Standing::Fact(about, name, fact) => self.fact(&about, &name, &fact),
@@ -154,23 +188,46 @@ impl<'e, S: Store> Resuming<'e, S> {
                 self.modes.push((policy, mode));
                 self.done.modes += 1;
             }
-            Standing::Debt(debt) => self.debt(&debt)?,
         }
-        Ok(())
+        None
     }
 
-    fn block(&mut self, block: StandingBlock) -> Result<(), Error> {
+    /// The batches that are not full, in order.
+    pub fn rest(&mut self) -> Vec<Batch> {
+        [self.all_freed(), self.all_blocks()].into_iter().flatten().collect()
+    }
+
+    /// Counts what the store had no room for.
+    pub fn took(&mut self, batch: &Batch, reply: &Reply) {
+        let (Batch::Block(rows), Reply::Block(standing)) = (batch, reply) else { return };
+        let wanted = rows.iter().map(|row| self.now.after(row.act.penalty.length(0)));
+        let short = standing.iter().zip(wanted).filter(|(block, wanted)| block.until < *wanted);
+        self.done.blocks_left_out += short.count() as u64;
+    }
+
+    fn block(&mut self, block: StandingBlock) -> Option<Batch> {
         let penalty = Penalty::fixed(block.until.since(self.now));
         let act = Act { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
         self.blocks.push(BlockRow { key: block.key, act });
         self.done.blocks += 1;
-        if self.blocks.len() == BATCH { self.apply_blocks() } else { Ok(()) }
+        let freed = self.all_freed();
+        if freed.is_some() || self.blocks.len() < BATCH { freed } else { self.all_blocks() }
     }
 
-    fn free(&mut self, key: Key) -> Result<(), Error> {
+    fn free(&mut self, key: Key) -> Option<Batch> {
         self.freed.push(key);
         self.done.freed += 1;
-        if self.freed.len() == BATCH { self.apply_freed() } else { Ok(()) }
+        if self.freed.len() < BATCH { None } else { self.all_freed() }
+    }
+
+    fn all_freed(&mut self) -> Option<Batch> {
+        let keys = std::mem::take(&mut self.freed);
+        (!keys.is_empty()).then_some(Batch::Unblock(keys))
+    }
+
+    fn all_blocks(&mut self) -> Option<Batch> {
+        let rows = std::mem::take(&mut self.blocks);
+        (!rows.is_empty()).then_some(Batch::Block(rows))
     }
 
     /// What was kept is normalised, or a pseudonym: neither may be normalised again.
@@ -182,50 +239,13 @@ impl<'e, S: Store> Resuming<'e, S> {
     }
 
     /// What the snapshot knows is newer than a debt from before it.
-    fn debt(&mut self, debt: &StandingDebt) -> Result<(), Error> {
+    fn debt(&mut self, debt: &StandingDebt) -> Option<Batch> {
         if debt.at < self.since {
-            return Ok(());
+            return None;
         }
         let (available, observed_at) = (debt.balance, debt.at);
         let row = ReconcileRow { key: debt.key, terms: debt.terms, available, observed_at };
-        self.apply(Batch::Reconcile(vec![row]))?;
         self.done.debts += 1;
-        Ok(())
-    }
-
-    fn apply_blocks(&mut self) -> Result<(), Error> {
-        self.apply_freed()?;
-        let rows = std::mem::replace(&mut self.blocks, Vec::with_capacity(BATCH));
-        let wanted: Vec<Time> =
-            rows.iter().map(|row| self.now.after(row.act.penalty.length(0))).collect();
-        let Reply::Block(standing) = self.apply(Batch::Block(rows))? else {
-            return Err(StoreError::odd_reply().into());
-        };
-        let short = standing.iter().zip(wanted).filter(|(block, wanted)| block.until < *wanted);
-        self.done.blocks_left_out += short.count() as u64;
-        Ok(())
-    }
-
-    fn apply_freed(&mut self) -> Result<(), Error> {
-        let keys = std::mem::take(&mut self.freed);
-        self.apply(Batch::Unblock(keys))?;
-        Ok(())
-    }
-
-    /// At the instant that the records were asked about, so that every end is exact.
-    fn apply(&self, batch: Batch) -> Result<Reply, Error> {
-        Ok(self.engine.store.apply(&batch, When::At(self.now))?)
-    }
-
-    fn finish(mut self) -> Result<Resumed, Error> {
-        self.apply_blocks()?;
-        self.done.lists = (self.allow.len() + self.block.len()) as u64;
-        self.engine.set_lists(self.allow, self.block);
-        if self.done.facts > 0 {
-            self.facts.know_pseudonyms(&self.engine.digester);
-        }
-        let (facts, modes) = (self.facts, self.modes);
-        self.done.facts_left_out += self.engine.restate(facts, modes, self.done.facts);
-        Ok(self.done)
+        Some(Batch::Reconcile(vec![row]))
     }
 }

@@ -4,6 +4,7 @@ use catraca_core::batch::{Batch, Recalled, Reply, RowSettled, SettleReply, Settl
 use catraca_core::cell::block::{Note, Origin};
 use catraca_core::conclude::render;
 use catraca_core::credit::owns;
+use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
 use catraca_core::outcome::Outcome;
 use catraca_core::plan::Scope;
@@ -50,6 +51,14 @@ impl<'a> Settle<'a> {
     }
 }
 
+/// A check as its caller names it afterwards.
+pub(crate) enum Opened {
+    /// With all that a settle needs.
+    Ticket(Box<Ticket>),
+    /// By what the store remembers.
+    Reference(Key),
+}
+
 /// A settle on its way to the events.
 struct Settling<'a> {
     namespace: &'a str,
@@ -71,44 +80,77 @@ impl<S: Store> Engine<S> {
     /// Applies the outcome of an admitted check, once.
     pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
         let world = self.world.load();
-        let ticket = self.ticket_of(&world, call)?;
-        let scope = self.scope(call.namespace);
-        let plan =
-            settle(&world.selector(), &scope, &ticket, call.outcome, |id| self.storms(&world, id))?;
-        let reply = self.apply_settle(&plan)?;
-        let settlement = settlement(&world, &ticket, &reply);
-        if settlement.state == Settled::Applied {
-            let settling = Settling { namespace: call.namespace, ticket: &ticket, plan: &plan };
-            self.after_settle(&world, &settling, &reply, &settlement);
-        } else {
-            self.record(&Event::NotSettled(settlement.state));
-        }
-        Ok(settlement)
+        let ticket = match self.opened(call)? {
+            Opened::Ticket(ticket) => *ticket,
+            Opened::Reference(key) => {
+                let recalled = recalled(self.store.apply(&Batch::Recall(key), When::Store)?)?;
+                self.owned_ticket(&world, call, recalled)?
+            }
+        };
+        let plan = self.plan_settle(&world, call, &ticket)?;
+        let reply = settled(self.store.apply(&Batch::Settle(plan.batch.clone()), When::Store)?)?;
+        Ok(self.conclude_settle(&world, call, (&ticket, &plan), &reply))
     }
+}
 
-    fn ticket_of(&self, world: &World, call: &Settle<'_>) -> Result<Ticket, Error> {
+impl<S> Engine<S> {
+    /// The ticket that a call brings, or the reference to ask the store for.
+    pub(crate) fn opened(&self, call: &Settle<'_>) -> Result<Opened, Error> {
         match &call.stub {
-            Stub::Ticket(token) => Ok(self.sealer.open(token, call.namespace)?),
-            Stub::Reference(name, subject) => {
-                self.recalled_ticket(world, call.namespace, name, subject)
+            Stub::Ticket(token) => {
+                Ok(Opened::Ticket(Box::new(self.sealer.open(token, call.namespace)?)))
+            }
+            Stub::Reference(name, _) => {
+                name_in_bounds("the reference", name)?;
+                Ok(Opened::Reference(self.scope(call.namespace).reference(name)))
             }
         }
     }
 
-    fn recalled_ticket(
+    /// What the outcome means for each row of the ticket.
+    pub(crate) fn plan_settle(
         &self,
         world: &World,
-        namespace: &str,
-        name: &str,
-        subject: &Subject<'_>,
+        call: &Settle<'_>,
+        ticket: &Ticket,
+    ) -> Result<SettlePlan, Error> {
+        let (scope, outcome) = (self.scope(call.namespace), call.outcome);
+        let storms = |id| self.storms(world, id);
+        Ok(settle(&world.selector(), &scope, ticket, outcome, storms)?)
+    }
+
+    /// The store's answer becomes the settlement and its events.
+    pub(crate) fn conclude_settle(
+        &self,
+        world: &World,
+        call: &Settle<'_>,
+        (ticket, plan): (&Ticket, &SettlePlan),
+        reply: &SettleReply,
+    ) -> Settlement {
+        let settlement = settlement(world, ticket, reply);
+        if settlement.state == Settled::Applied {
+            let settling = Settling { namespace: call.namespace, ticket, plan };
+            self.after_settle(world, &settling, reply, &settlement);
+        } else {
+            self.record(&Event::NotSettled(settlement.state));
+        }
+        settlement
+    }
+
+    /// The ticket that a reference remembers, if it is of this subject.
+    pub(crate) fn owned_ticket(
+        &self,
+        world: &World,
+        call: &Settle<'_>,
+        recalled: Option<Recalled>,
     ) -> Result<Ticket, Error> {
-        name_in_bounds("the reference", name)?;
-        let key = self.scope(namespace).reference(name);
-        let recalled = self.recall(key)?.ok_or(Refusal::UnknownReference)?;
+        let Stub::Reference(_, subject) = &call.stub else {
+            return Err(Refusal::UnknownReference.into());
+        };
+        let recalled = recalled.ok_or(Refusal::UnknownReference)?;
         let ticket = ticket_from(&recalled).ok_or(Refusal::UnknownReference)?;
-        let scope = self.scope(namespace);
         let unlisted = ticket.body.unlisted.then_some(&*ticket.body.gate);
-        let scope = Scope { unlisted, ..scope };
+        let scope = Scope { unlisted, ..self.scope(call.namespace) };
         for row in &ticket.body.rows {
             if !self.is_of(world, &scope, row, subject)? {
                 return Err(Refusal::OtherSubject.into());
@@ -130,26 +172,11 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    pub(super) fn recall(&self, key: catraca_core::digest::Key) -> Result<Option<Recalled>, Error> {
-        match self.store.apply(&Batch::Recall(key), When::Store)? {
-            Reply::Recall(recalled) => Ok(recalled),
-            _ => Err(StoreError::odd_reply().into()),
-        }
-    }
-
     fn storms(&self, world: &World, id: catraca_core::policy::PolicyId) -> bool {
         let policy = world.catalog.policy(id);
         policy.ban_storm.is_some() && {
             let now = self.clock.now();
             self.storms.lock().get(&policy.name).is_some_and(|storm| storm.rages(now))
-        }
-    }
-
-    fn apply_settle(&self, plan: &SettlePlan) -> Result<SettleReply, Error> {
-        match self.store.apply(&Batch::Settle(plan.batch.clone()), When::Store)? {
-            Reply::Settle(SettleReply::Full) => Err(StoreError::full("settled-markers").into()),
-            Reply::Settle(reply) => Ok(reply),
-            _ => Err(StoreError::odd_reply().into()),
         }
     }
 
@@ -239,8 +266,25 @@ impl<S: Store> Engine<S> {
     }
 }
 
+/// What is remembered, if that was the question.
+pub(crate) fn recalled(reply: Reply) -> Result<Option<Recalled>, Error> {
+    match reply {
+        Reply::Recall(recalled) => Ok(recalled),
+        _ => Err(StoreError::odd_reply().into()),
+    }
+}
+
+/// The result of a settle that the store had room to remember.
+pub(crate) fn settled(reply: Reply) -> Result<SettleReply, Error> {
+    match reply {
+        Reply::Settle(SettleReply::Full) => Err(StoreError::full("settled-markers").into()),
+        Reply::Settle(reply) => Ok(reply),
+        _ => Err(StoreError::odd_reply().into()),
+    }
+}
+
 /// What the rule that banned tells; the watched ratio comes after the rules.
-fn note_of(asked: &SettleRow, done: &RowSettled) -> Note {
+pub(crate) fn note_of(asked: &SettleRow, done: &RowSettled) -> Note {
     let Some(rule) = done.rule.filter(|_| done.started == Some(Origin::Ban)) else {
         return Note::default();
     };

@@ -1,14 +1,17 @@
 //! Bucket states: what every applicable bucket holds, and what an upstream says it holds.
 
-use catraca_core::batch::{self, Batch, CheckRow, ReconcileRow, Reply, RowReply};
+use catraca_core::batch::{
+    self, Batch, CheckReply, CheckRow, ReconcileRow, Reconciled, Reply, RowReply,
+};
 use catraca_core::limit::{BucketTerms, Limit};
-use catraca_core::policy::{Mode, PolicyId};
+use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::COST_MAX;
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
 use smallvec::SmallVec;
 
+use super::check::checked;
 use super::{Engine, find};
 use crate::error::Error;
 use crate::settlement::{BucketState, Drift};
@@ -25,10 +28,16 @@ pub struct Observed<'a> {
 }
 
 /// A bucket that applies to a subject.
-struct Found {
+pub(crate) struct Found {
     policy: PolicyId,
     terms: BucketTerms,
     row: CheckRow,
+}
+
+/// An upstream's view as the store takes it, with the policy of each row.
+pub(crate) struct Reconciling {
+    pub batch: Batch,
+    policies: Vec<Name>,
 }
 
 impl<S: Store> Engine<S> {
@@ -39,16 +48,9 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Vec<BucketState>, Error> {
         let world = self.world.load();
-        let mut found = Vec::new();
-        for place in 0..world.catalog.policies.len() {
-            let id = PolicyId(place as u16);
-            match self.bucket(&world, namespace, id, subject) {
-                Ok(buckets) => found.extend(buckets),
-                Err(Refusal::Missing { .. } | Refusal::NoTier(_)) => {}
-                Err(refusal) => return Err(refusal.into()),
-            }
-        }
-        self.look(&world, found)
+        let found = self.find_buckets(&world, namespace, subject)?;
+        let reply = checked(self.store.apply(&looking_at(&found), When::Store)?)?;
+        Ok(states(&world, &found, &reply))
     }
 
     /// One bucket by its policy's name.
@@ -59,9 +61,9 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<BucketState, Error> {
         let world = self.world.load();
-        let found = self.bucket(&world, namespace, find(&world, policy)?, subject)?;
-        let mut states = self.look(&world, found)?;
-        states.pop().ok_or_else(|| Refusal::NotABucket(policy.to_owned()).into())
+        let found = self.find_bucket(&world, namespace, policy, subject)?;
+        let reply = checked(self.store.apply(&looking_at(&found), When::Store)?)?;
+        states(&world, &found, &reply).pop().ok_or_else(|| not_a_bucket(policy).into())
     }
 
     /// Takes an upstream's view of some buckets: lower wins; higher only if nothing was written
@@ -74,15 +76,70 @@ impl<S: Store> Engine<S> {
         states: &[Observed<'_>],
     ) -> Result<Vec<Drift>, Error> {
         let world = self.world.load();
+        let asked = self.plan_reconcile(&world, (namespace, subject), observed_at, states)?;
+        asked.drifts(self.store.apply(&asked.batch, When::Store)?)
+    }
+}
+
+impl Reconciling {
+    /// How each bucket was changed.
+    pub(crate) fn drifts(&self, reply: Reply) -> Result<Vec<Drift>, Error> {
+        let Reply::Reconcile(done) = reply else {
+            return Err(StoreError::odd_reply().into());
+        };
+        let drift = |(policy, done): (&Name, Reconciled)| Drift {
+            policy: policy.clone(),
+            before: done.before,
+            after: done.after,
+        };
+        Ok(self.policies.iter().zip(done).map(drift).collect())
+    }
+}
+
+impl<S> Engine<S> {
+    pub(crate) fn find_buckets(
+        &self,
+        world: &World,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<Found>, Refusal> {
+        let mut found = Vec::new();
+        for place in 0..world.catalog.policies.len() {
+            match self.bucket(world, namespace, PolicyId(place as u16), subject) {
+                Ok(buckets) => found.extend(buckets),
+                Err(Refusal::Missing { .. } | Refusal::NoTier(_)) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn find_bucket(
+        &self,
+        world: &World,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<Found>, Refusal> {
+        self.bucket(world, namespace, find(world, policy)?, subject)
+    }
+
+    pub(crate) fn plan_reconcile(
+        &self,
+        world: &World,
+        (namespace, subject): (&str, &Subject<'_>),
+        observed_at: Time,
+        states: &[Observed<'_>],
+    ) -> Result<Reconciling, Refusal> {
         let (mut rows, mut policies) = (Vec::new(), Vec::new());
         for state in states {
             if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
-                return Err(Refusal::BadCost(state.available).into());
+                return Err(Refusal::BadCost(state.available));
             }
-            let id = find(&world, state.policy)?;
-            let found = self.bucket(&world, namespace, id, subject)?;
+            let id = find(world, state.policy)?;
+            let found = self.bucket(world, namespace, id, subject)?;
             if found.is_empty() {
-                return Err(Refusal::NotABucket(state.policy.to_owned()).into());
+                return Err(not_a_bucket(state.policy));
             }
             for bucket in found {
                 let (key, terms, available) = (bucket.row.key, bucket.terms, state.available);
@@ -90,13 +147,7 @@ impl<S: Store> Engine<S> {
                 policies.push(world.catalog.policy(id).name.clone());
             }
         }
-        let Reply::Reconcile(done) = self.store.apply(&Batch::Reconcile(rows), When::Store)? else {
-            return Err(StoreError::odd_reply().into());
-        };
-        let drifts = policies.into_iter().zip(done);
-        Ok(drifts
-            .map(|(policy, done)| Drift { policy, before: done.before, after: done.after })
-            .collect())
+        Ok(Reconciling { batch: Batch::Reconcile(rows), policies })
     }
 
     /// The buckets of one policy itself: an `otherwise` shows under its own name.
@@ -118,16 +169,21 @@ impl<S: Store> Engine<S> {
         });
         Ok(found.collect())
     }
+}
 
-    fn look(&self, world: &World, found: Vec<Found>) -> Result<Vec<BucketState>, Error> {
-        let rows: SmallVec<[CheckRow; 1]> = found.iter().map(|bucket| bucket.row.clone()).collect();
-        let check = batch::Check { rows, peek: true, ..batch::Check::default() };
-        let Reply::Check(reply) = self.store.apply(&Batch::Check(check), When::Store)? else {
-            return Err(StoreError::odd_reply().into());
-        };
-        let states = found.iter().zip(&reply.rows).map(|(b, row)| state(world, b, row, reply.now));
-        Ok(states.collect())
-    }
+/// Looks at buckets, and moves nothing.
+pub(crate) fn looking_at(found: &[Found]) -> Batch {
+    let rows: SmallVec<[CheckRow; 1]> = found.iter().map(|bucket| bucket.row.clone()).collect();
+    Batch::Check(batch::Check { rows, peek: true, ..batch::Check::default() })
+}
+
+/// What each bucket holds.
+pub(crate) fn states(world: &World, found: &[Found], reply: &CheckReply) -> Vec<BucketState> {
+    found.iter().zip(&reply.rows).map(|(b, row)| state(world, b, row, reply.now)).collect()
+}
+
+pub(crate) fn not_a_bucket(policy: &str) -> Refusal {
+    Refusal::NotABucket(policy.to_owned())
 }
 
 fn looking(key: catraca_core::digest::Key, family: u64, terms: BucketTerms) -> CheckRow {

@@ -15,8 +15,8 @@ use super::port::{Purged, Writes};
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, ListRow, Page, RevisionRow, Standing,
-    TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, HistoryRow, ListRow, Page, RevisionRow,
+    Standing, TopBlocked, Totals,
 };
 
 impl Records {
@@ -28,7 +28,17 @@ impl Records {
         since: Time,
         mut visit: impl FnMut(Standing),
     ) -> Result<(), RecordsError> {
-        self.reads.standing(now, since, &mut visit)
+        self.reads.standing(Extent::Everything, (now, since), &mut visit)
+    }
+
+    /// The same without blocks and debts: what another node's operators may have changed.
+    pub fn changes(
+        &self,
+        now: Time,
+        since: Time,
+        mut visit: impl FnMut(Standing),
+    ) -> Result<(), RecordsError> {
+        self.reads.standing(Extent::Changes, (now, since), &mut visit)
     }
 
     /// Blocks that stand, newest first.
@@ -130,6 +140,14 @@ impl Records {
             "they were made with the secret {kept}, and this is {id}: bring the old secret back; \
              to change it, put the new one above it in the same file"
         )))
+    }
+
+    /// Which records these are, wherever they are reached from: random, made once.
+    pub fn identity(&self) -> Result<String, RecordsError> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|error| RecordsError(error.to_string()))?;
+        let id = format!("{:032x}", u128::from_le_bytes(bytes));
+        self.errand(move |database| database.identify(&id))
     }
 
     /// Writes a copy to a file, which appears whole or not at all, while work goes on.

@@ -12,8 +12,8 @@ use super::error::{RecordsError, WriteError};
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName, Record};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, HistoryRow, ListRow, Page, RevisionRow, Standing,
-    TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, HistoryRow, ListRow, Page, RevisionRow,
+    Standing, TopBlocked, Totals,
 };
 
 /// The one place that writes.
@@ -30,6 +30,9 @@ pub(super) trait Writes: Send {
     /// Keeps the fingerprint of a secret, unless there is one; says which one is there.
     fn tie(&mut self, id: &str) -> Result<String, WriteError>;
 
+    /// Keeps an identity, unless there is one; says which one is there.
+    fn identify(&mut self, id: &str) -> Result<String, WriteError>;
+
     /// Does housekeeping that nobody waits for.
     fn tend(&mut self) -> Result<(), WriteError>;
 
@@ -39,11 +42,11 @@ pub(super) trait Writes: Send {
 
 /// Reads that never wait for a write.
 pub(super) trait Reads: Send + Sync {
-    /// Everything in force; keys freed since `since` come too.
+    /// What is in force at the first of the times; keys freed since the second come too.
     fn standing(
         &self,
-        now: Time,
-        since: Time,
+        extent: Extent,
+        times: (Time, Time),
         visit: &mut dyn FnMut(Standing),
     ) -> Result<(), RecordsError>;
     /// Blocks that stand, newest first.

@@ -15,6 +15,15 @@ use catraca_core::time::Time;
 
 use super::record::{About, ListName};
 
+/// How much of what is in force is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it, for a start.
+    Everything,
+    /// Lists, facts and modes, and which keys were freed: what other nodes' operators change.
+    Changes,
+}
+
 /// Something that was in force when the records were last written, for a start.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -16,15 +16,20 @@ use crate::records::port::Reads;
 use crate::records::privacy::Exported;
 use crate::records::record::{About, ListName, origin_of, origin_word};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, HistoryRow, ListRow, PAGE_MAX, Page,
-    RevisionRow, Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, HistoryRow, ListRow, PAGE_MAX,
+    Page, RevisionRow, Standing, TopBlocked, Totals,
 };
 
 pub(super) type Answer<T> = Result<T, RecordsError>;
 
 impl Reads for PostgresReader {
-    fn standing(&self, now: Time, since: Time, visit: &mut dyn FnMut(Standing)) -> Answer<()> {
-        standing(&mut self.session.lock(), now, since, visit)
+    fn standing(
+        &self,
+        extent: Extent,
+        times: (Time, Time),
+        visit: &mut dyn FnMut(Standing),
+    ) -> Answer<()> {
+        standing(&mut self.session.lock(), extent, times, visit)
     }
 
     fn blocks(&self, query: &BlockQuery, now: Time) -> Answer<Page<BlockRow>> {

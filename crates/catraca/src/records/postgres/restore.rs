@@ -14,18 +14,18 @@ use super::read::Answer;
 use super::session::Session;
 use crate::records::error::RecordsError;
 use crate::records::record::{About, ListName, mode_of, origin_of};
-use crate::records::row::{Shared, Standing, StandingBlock, StandingDebt};
+use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
 
 /// Rows that travel together.
 const ROWS: usize = 10_000;
 
 pub(super) fn standing(
     session: &mut Session,
-    now: Time,
-    since: Time,
+    extent: Extent,
+    times: (Time, Time),
     visit: &mut dyn FnMut(Standing),
 ) -> Answer<()> {
-    let walked = tables(session, now, since, visit);
+    let walked = tables(session, extent, times, visit);
     if walked.is_err() {
         session.leave();
     }
@@ -34,8 +34,8 @@ pub(super) fn standing(
 
 fn tables(
     session: &mut Session,
-    now: Time,
-    since: Time,
+    extent: Extent,
+    (now, since): (Time, Time),
     visit: &mut dyn FnMut(Standing),
 ) -> Answer<()> {
     let (now, since) = (now.micros(), since.micros());
@@ -47,11 +47,13 @@ fn tables(
     };
     let freed = format!("SELECT key FROM catraca.blocks WHERE freed >= {since}");
     each(freed, &mut |row| Ok(Standing::Free(key(row, 0)?)))?;
-    each(format!("{BLOCKS} > {now}"), &mut |row| block(row, &mut texts))?;
     each(format!("{LISTS} > {now} ORDER BY id"), &mut list)?;
     each(FACTS.to_owned(), &mut fact)?;
     each(MODES.to_owned(), &mut mode)?;
-    each(DEBTS.to_owned(), &mut debt)?;
+    if extent == Extent::Everything {
+        each(format!("{BLOCKS} > {now}"), &mut |row| block(row, &mut texts))?;
+        each(DEBTS.to_owned(), &mut debt)?;
+    }
     Ok(session.batch("COMMIT")?)
 }
 

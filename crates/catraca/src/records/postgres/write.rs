@@ -54,6 +54,16 @@ impl Writes for PostgresWriter {
         kept.ok_or_else(|| WriteError::Bad("the fingerprint of the secret is gone".to_owned()))
     }
 
+    fn identify(&mut self, id: &str) -> Result<String, WriteError> {
+        let new = "INSERT INTO catraca.identity (id) VALUES ($1) ON CONFLICT DO NOTHING";
+        let rows = transaction(&mut self.session, |session| {
+            session.ask(new, &values![id])?;
+            session.ask("SELECT id FROM catraca.identity", &[])
+        })?;
+        let kept = rows.first().and_then(|row| row.try_get(0).ok());
+        kept.ok_or_else(|| WriteError::Bad("the identity of the records is gone".to_owned()))
+    }
+
     /// The server does its own.
     fn tend(&mut self) -> Result<(), WriteError> {
         Ok(())

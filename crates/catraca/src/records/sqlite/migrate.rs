@@ -10,7 +10,11 @@ use super::opening;
 use crate::records::error::OpenError;
 
 /// Every version's step, in order. A step that was released never changes; a new one is added.
-const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 /// `CATR`, in the file's header.
 const APPLICATION: i64 = 0x4341_5452;
 

@@ -13,24 +13,27 @@ use rusqlite::{Connection, Row, params};
 
 use crate::records::error::RecordsError;
 use crate::records::record::{About, ListName, mode_of, origin_of};
-use crate::records::row::{Shared, Standing, StandingBlock, StandingDebt};
+use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
 
 type Visit<'v> = &'v mut dyn FnMut(Standing);
 
 pub(super) fn standing(
     connection: &mut Connection,
-    now: Time,
-    since: Time,
+    extent: Extent,
+    (now, since): (Time, Time),
     visit: Visit<'_>,
 ) -> Result<(), RecordsError> {
     // One transaction: all tables of one instant.
     let connection = connection.transaction()?;
     freed(&connection, since, visit)?;
-    blocks(&connection, now, visit)?;
     lists(&connection, now, visit)?;
     facts(&connection, visit)?;
     modes(&connection, visit)?;
-    debts(&connection, visit)
+    if extent == Extent::Everything {
+        blocks(&connection, now, visit)?;
+        debts(&connection, visit)?;
+    }
+    Ok(())
 }
 
 fn blocks(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), RecordsError> {

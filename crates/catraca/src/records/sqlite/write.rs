@@ -57,6 +57,12 @@ impl Writes for SqliteWriter {
         Ok(self.connection.query_row("SELECT id FROM secrets", [], |row| row.get(0))?)
     }
 
+    fn identify(&mut self, id: &str) -> Result<String, WriteError> {
+        let new = "INSERT INTO identity (id) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM identity)";
+        self.connection.execute(new, [id])?;
+        Ok(self.connection.query_row("SELECT id FROM identity", [], |row| row.get(0))?)
+    }
+
     fn tend(&mut self) -> Result<(), WriteError> {
         if self.since_fold > 0 {
             self.fold("PASSIVE")?;

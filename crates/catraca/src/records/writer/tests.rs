@@ -51,6 +51,10 @@ impl Writes for Script {
         Ok(id.to_owned())
     }
 
+    fn identify(&mut self, id: &str) -> Result<String, WriteError> {
+        Ok(id.to_owned())
+    }
+
     fn tend(&mut self) -> Result<(), WriteError> {
         Ok(())
     }

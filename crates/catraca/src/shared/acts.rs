@@ -1,0 +1,94 @@
+//! Operators' acts with other nodes: on the store, then on this node, which may be alone later.
+//!
+//! While the store is away an act is refused: what is acknowledged is in force everywhere.
+
+use catraca_core::batch::{Batch, BlockRow, Reply, Standing};
+use catraca_core::cell::block::Act;
+use catraca_core::digest::Key;
+use catraca_core::limit::Penalty;
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+
+use super::SharedEngine;
+use crate::engine::{BlockOrder, bare, ordering};
+use crate::error::Error;
+use crate::settlement::BlockedKey;
+use crate::store::SharedStore;
+
+impl<S: SharedStore> SharedEngine<S> {
+    /// Blocks a subject under one policy; every key of an `each` policy.
+    pub async fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
+        let keys = self.engine.ordered(&self.engine.world_now(), order)?;
+        let batch = ordering(order, &keys);
+        let reply = self.ask(&batch).await?;
+        self.mirror(&batch);
+        self.forget(keys.iter().map(|(key, _)| *key));
+        self.engine.blocked(order, keys, reply)
+    }
+
+    /// Ends the blocks of a subject under one policy; says whether any stood.
+    pub async fn unblock(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Error> {
+        let keys = self.engine.keys(&self.engine.world_now(), namespace, policy, subject)?;
+        let reply = self.end(Batch::Unblock(bare(&keys))).await?;
+        self.engine.unblocked((namespace, policy), keys, reply)
+    }
+
+    /// Ends one block, as the records name it; says whether it stood.
+    #[cfg(feature = "records")]
+    pub async fn release(&self, block: &crate::records::BlockRow) -> Result<bool, Error> {
+        let reply = self.end(Batch::Unblock(vec![block.key])).await?;
+        self.engine.released(block, reply)
+    }
+
+    /// Forgets counters, block, level and ban counts of a subject under one policy.
+    pub async fn reset(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<(), Error> {
+        let keys = self.engine.keys(&self.engine.world_now(), namespace, policy, subject)?;
+        self.end(Batch::Reset(bare(&keys))).await?;
+        self.engine.record_reset((namespace, policy), keys);
+        Ok(())
+    }
+
+    /// An act that frees keys, on the store and here; other nodes hear of it by the next beat.
+    async fn end(&self, batch: Batch) -> Result<Reply, Error> {
+        let reply = self.ask(&batch).await?;
+        self.mirror(&batch);
+        if let Batch::Unblock(keys) | Batch::Reset(keys) = batch {
+            self.owing.forget(&keys);
+            self.forget(keys);
+        }
+        // Without it they notice on their own, within a second.
+        let _ = self.stir().await;
+        Ok(reply)
+    }
+
+    fn forget(&self, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            self.known.forget(key);
+        }
+    }
+
+    /// Takes note of a block here, so that it stands when the store does not.
+    pub(super) fn note_block(&self, key: Key, block: &Standing, until: Time) {
+        let penalty = Penalty::fixed(until.since(self.engine.now()));
+        let (origin, note) = (block.origin, block.note.clone());
+        let act = Act { penalty, origin, shadow: false, note };
+        self.mirror(&Batch::Block(vec![BlockRow { key, act }]));
+    }
+
+    /// The store no longer shows a block that this node knew of.
+    pub(super) fn note_free(&self, key: Key) {
+        if self.known.forget(key) {
+            self.mirror(&Batch::Unblock(vec![key]));
+        }
+    }
+}

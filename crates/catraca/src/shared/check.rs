@@ -1,0 +1,149 @@
+//! Checking with other nodes: what this node knows, else one trip, else alone.
+
+use std::sync::atomic::Ordering;
+
+use catraca_core::batch::{self, Batch, CheckReply, Reply};
+use catraca_core::decision::Decision;
+use catraca_core::request::Check;
+
+use super::SharedEngine;
+use super::alone;
+use crate::engine::{Planned, Prepared, checked};
+use crate::error::Error;
+use crate::event::Event;
+use crate::store::SharedStore;
+use crate::world::World;
+
+impl<S: SharedStore> SharedEngine<S> {
+    /// May this caller pass now? Charges every policy of the gate, or none.
+    pub async fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        let world = self.engine.world_now();
+        let decision = self.decide(&world, check, false).await?;
+        let (namespace, gate) = (check.namespace, check.gate);
+        self.engine.record(&Event::Decided { namespace, gate, decision: &decision });
+        Ok(decision)
+    }
+
+    /// What a check would answer; charges nothing and starts nothing.
+    pub async fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        let world = self.engine.world_now();
+        self.decide(&world, check, true).await
+    }
+
+    async fn decide(
+        &self,
+        world: &World,
+        check: &Check<'_>,
+        peek: bool,
+    ) -> Result<Decision, Error> {
+        let planned = match self.engine.plan_check(world, check, peek)? {
+            Prepared::Listed(decision) => return Ok(*decision),
+            Prepared::Planned(planned) => planned,
+        };
+        let planned = match self.by_known_block(world, check, planned) {
+            Ok(decision) => return Ok(decision),
+            Err(planned) => planned,
+        };
+        match self.ask(&planned.plan.batch).await.map_err(Error::from).and_then(checked) {
+            Ok(reply) => {
+                self.learn(world, &planned, &reply);
+                Ok(self.engine.conclude_check(world, check, planned, &reply))
+            }
+            // Whatever failed was not the caller's doing: the input was judged before.
+            Err(_) => self.decide_alone(world, check, planned),
+        }
+    }
+
+    /// A block that was seen a moment ago denies by itself; nothing else is looked at.
+    fn by_known_block<'w, 's>(
+        &self,
+        world: &World,
+        check: &Check<'_>,
+        planned: Planned<'w, 's>,
+    ) -> Result<Decision, Planned<'w, 's>> {
+        let Batch::Check(asked) = &planned.plan.batch else { return Err(planned) };
+        if !self.options.deny_cache || asked.peek {
+            return Err(planned);
+        }
+        let here = self.engine.now();
+        let fresh = |row| self.known.fresh(row, here);
+        let Some((place, (reply, now))) =
+            asked.rows.iter().enumerate().find_map(|(place, row)| Some((place, fresh(row)?)))
+        else {
+            return Err(planned);
+        };
+        self.cached.fetch_add(1, Ordering::Relaxed);
+        let rows = [reply].into_iter().collect();
+        let reply = CheckReply { now, passed: false, remembered: false, rows };
+        let only = alone::only_row(planned, place);
+        let mut decision = self.engine.conclude_check(world, check, only, &reply);
+        decision.cached = true;
+        Ok(decision)
+    }
+
+    /// What a reply teaches: who is blocked, who no longer is, and what this node let through.
+    fn learn(&self, world: &World, planned: &Planned<'_, '_>, reply: &CheckReply) {
+        let Batch::Check(asked) = &planned.plan.batch else { return };
+        if asked.peek {
+            return;
+        }
+        let here = self.engine.now();
+        for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(row, _)| !row.shadow) {
+            match &answer.block {
+                Some(block) => {
+                    if self.known.learn(row, answer, (here, reply.now)) {
+                        let until = self.here(block.until, reply.now);
+                        self.note_block(row.key, block, until);
+                    }
+                }
+                None => self.note_free(row.key),
+            }
+        }
+        if reply.passed {
+            self.warm(alone::warming(&world.catalog, &planned.plan, self.nodes()));
+        }
+    }
+
+    /// Charges this node's own part, so that it has not everything to give when it is alone.
+    fn warm(&self, charge: Option<batch::Check>) {
+        if let Some(charge) = charge {
+            // A part that is used up cannot be charged, and need not be.
+            let _ = self.apply_alone(&Batch::Check(charge));
+        }
+    }
+
+    /// Decides by this node's own part of each limit, by each policy's `on_failure`.
+    fn decide_alone(
+        &self,
+        world: &World,
+        check: &Check<'_>,
+        mut planned: Planned<'_, '_>,
+    ) -> Result<Decision, Error> {
+        let hows = alone::hows(&world.catalog, &planned.plan);
+        alone::stand_in(&mut planned.plan, &hows, self.nodes());
+        let mut reply = checked(self.apply_alone(&planned.plan.batch)?)?;
+        alone::close(&mut reply, &hows);
+        self.owe(&planned.plan.batch, &reply);
+        let mut decision = self.engine.conclude_check(world, check, planned, &reply);
+        decision.degraded = true;
+        Ok(decision)
+    }
+
+    fn owe(&self, batch: &Batch, reply: &CheckReply) {
+        let Batch::Check(asked) = batch else { return };
+        for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(_, a)| a.started) {
+            if let Some(block) = &answer.block {
+                self.owing.add(row.key, block, row.shadow);
+            }
+        }
+    }
+
+    pub(super) fn nodes(&self) -> i64 {
+        i64::from(self.options.nodes.max(1))
+    }
+
+    /// The reply of the store in process to a batch that is only for this node.
+    pub(super) fn mirror(&self, batch: &Batch) -> Option<Reply> {
+        self.apply_alone(batch).ok()
+    }
+}

@@ -1,0 +1,130 @@
+//! Settling and crediting with other nodes; what was decided alone is settled alone.
+//!
+//! Must not guess: while the store is away its tickets are refused, and may be settled later.
+
+use catraca_core::batch::{Batch, Recalled, RowSettled, SettleReply};
+use catraca_core::digest::Key;
+use catraca_core::settle::SettlePlan;
+use catraca_core::subject::Subject;
+use catraca_core::ticket::Ticket;
+
+use super::SharedEngine;
+use crate::engine::{CreditCall, Opened, Settle, given, recalled, settled};
+use crate::error::Error;
+use crate::settlement::{Credited, Settlement};
+use crate::store::{SharedStore, StoreError};
+
+/// Where a reference was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Shared,
+    Alone,
+}
+
+impl<S: SharedStore> SharedEngine<S> {
+    /// Applies the outcome of an admitted check, once.
+    pub async fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
+        let world = self.engine.world_now();
+        let ticket = match self.engine.opened(call)? {
+            Opened::Ticket(ticket) => *ticket,
+            Opened::Reference(key) => {
+                let (found, _) = self.recall(key).await?;
+                self.engine.owned_ticket(&world, call, found)?
+            }
+        };
+        let plan = self.engine.plan_settle(&world, call, &ticket)?;
+        let reply = self.settled(&ticket, &plan).await?;
+        self.learn_settle(&ticket, &plan, &reply);
+        Ok(self.engine.conclude_settle(&world, call, (&ticket, &plan), &reply))
+    }
+
+    /// Gives back for a late event, once per reference and event.
+    pub async fn credit(
+        &self,
+        namespace: &str,
+        reference: &str,
+        event: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Credited, Error> {
+        let world = self.engine.world_now();
+        let call = CreditCall { namespace, reference, event, subject };
+        let (found, place) = self.recall(self.engine.credit_key(&call)?).await?;
+        let credited = match self.engine.plan_credit(&world, &call, found.as_ref())? {
+            Ok(plan) => {
+                let batch = Batch::Credit(plan.batch);
+                let reply = match place {
+                    Place::Shared => self.ask(&batch).await?,
+                    Place::Alone => self.apply_alone(&batch)?,
+                };
+                given(&world, &plan.policies, reply)?
+            }
+            Err(reason) => Err(reason),
+        };
+        self.engine.record_credit(event, &credited);
+        Ok(credited)
+    }
+
+    async fn settled(&self, ticket: &Ticket, plan: &SettlePlan) -> Result<SettleReply, Error> {
+        if !ticket.body.local {
+            return settled(self.ask(&Batch::Settle(plan.batch.clone())).await?);
+        }
+        let mut batch = plan.batch.clone();
+        batch.rows.iter_mut().for_each(|row| row.limit = row.limit.share(self.nodes()));
+        settled(self.apply_alone(&Batch::Settle(batch))?)
+    }
+
+    /// What the store remembers; what this node remembers when it was alone.
+    async fn recall(&self, key: Key) -> Result<(Option<Recalled>, Place), Error> {
+        let batch = Batch::Recall(key);
+        let asked = self.ask(&batch).await;
+        if let Ok(reply) = asked {
+            if let Some(found) = recalled(reply)? {
+                return Ok((Some(found), Place::Shared));
+            }
+            return Ok((recalled(self.apply_alone(&batch)?)?, Place::Alone));
+        }
+        match recalled(self.apply_alone(&batch)?)? {
+            Some(found) => Ok((Some(found), Place::Alone)),
+            None => Err(asked.err().unwrap_or_else(StoreError::odd_reply).into()),
+        }
+    }
+
+    fn learn_settle(&self, ticket: &Ticket, plan: &SettlePlan, reply: &SettleReply) {
+        let SettleReply::Settled { now, rows, again: false } = reply else { return };
+        if !ticket.body.local {
+            self.warm_settle(plan);
+        }
+        for (asked, done) in plan.batch.rows.iter().zip(rows).filter(|(row, _)| !row.shadow) {
+            self.learn_ban(ticket, asked, done, *now);
+        }
+    }
+
+    fn learn_ban(
+        &self,
+        ticket: &Ticket,
+        asked: &catraca_core::batch::SettleRow,
+        done: &RowSettled,
+        now: catraca_core::time::Time,
+    ) {
+        let Some((origin, until)) = done.started.zip(done.blocked_until) else { return };
+        let note = crate::engine::note_of(asked, done);
+        let until = self.here(until, now);
+        let standing = catraca_core::batch::Standing { until, origin, note, changed: true };
+        match ticket.body.local {
+            true => self.owing.add(asked.key, &standing, false),
+            false => self.note_block(asked.key, &standing, until),
+        }
+    }
+
+    /// The real cost is taken from this node's part too; only the store bans.
+    fn warm_settle(&self, plan: &SettlePlan) {
+        let mut batch = plan.batch.clone();
+        for row in &mut batch.rows {
+            row.limit = row.limit.share(self.nodes());
+            (row.penalty, row.upstream, row.watch) = (None, None, None);
+            row.bans.clear();
+        }
+        batch.reference = None;
+        self.mirror(&Batch::Settle(batch));
+    }
+}

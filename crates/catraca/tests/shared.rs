@@ -1,0 +1,16 @@
+//! The engine over a store that nodes share: what it answers while the store is well, and while it
+//! is not.
+
+#[path = "shared/alone.rs"]
+mod alone;
+#[path = "shared/back.rs"]
+mod back;
+#[path = "shared/kit.rs"]
+mod kit;
+#[path = "shared/known.rs"]
+mod known;
+#[cfg(feature = "records")]
+#[path = "shared/records.rs"]
+mod records;
+#[path = "shared/same.rs"]
+mod same;

@@ -1,0 +1,165 @@
+//! The store is away: every policy does what its `on_failure` says, and nothing else opens a gate.
+
+use catraca::{Check, Error, Outcome, Refusal, Settle, SharedEngine, Span, Subject};
+
+use crate::kit::{Remote, beat, check, now, pair, secs};
+
+const CATALOG: &str = r#"
+[policy.local]
+by     = ["ip"]
+window = "9 per 1m"
+block  = "5m"
+[policy.open]
+by     = ["ip"]
+window = "1 per 1m"
+block  = "5m"
+on_failure = "open"
+[policy.closed]
+by     = ["ip"]
+window = "100 per 1m"
+on_failure = "closed"
+[policy.watched]
+by     = ["ip"]
+window = "100 per 1m"
+on_failure = "closed"
+mode   = "shadow"
+[policy.paid]
+by     = ["ip"]
+bucket = { size = 30, refill = "3 per 1m" }
+cost   = { "200" = 1, "404" = 5, default = 0 }
+debt   = true
+[policy.banned]
+by  = ["ip"]
+ban = [ { when = "status == 403", for = "10m", reason = "refused upstream" } ]
+[gate.strict]
+policies = ["local", "closed"]
+[gate.lenient]
+policies = ["open", "watched"]
+"#;
+
+const IP: &str = "192.0.2.1";
+
+fn admitted(engine: &SharedEngine<Remote>, gate: &str, times: usize) -> usize {
+    (0..times).filter(|_| check(engine, gate, IP).allowed).count()
+}
+
+/// covers: B-41
+#[test]
+fn a_node_alone_gives_its_part_of_a_limit_and_says_so() {
+    let (engine, store, _) = pair(CATALOG, 4);
+    store.fail(true);
+    let first = check(&engine, "local", IP);
+    assert!(first.allowed && first.degraded);
+    assert_eq!((first.limit, first.remaining), (Some(3), Some(2)), "9 by 4, rounded up");
+    assert_eq!(admitted(&engine, "local", 5), 2);
+    let denied = check(&engine, "local", IP);
+    assert_eq!((denied.reason.as_str(), denied.degraded), ("blocked", true));
+}
+
+#[test]
+fn the_part_is_warm_when_the_store_goes_away() {
+    let (engine, store, _) = pair(CATALOG, 4);
+    assert_eq!(admitted(&engine, "local", 2), 2);
+    store.fail(true);
+    assert_eq!(admitted(&engine, "local", 5), 1, "two of three were used before");
+}
+
+#[test]
+fn an_open_policy_lets_pass_and_a_closed_one_denies() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    store.fail(true);
+    assert_eq!(admitted(&engine, "open", 20), 20);
+    let denied = check(&engine, "closed", IP);
+    assert_eq!((denied.reason.as_str(), denied.retry_after), ("unavailable", None));
+    assert!(denied.degraded && denied.ticket.is_none());
+    assert!(check(&engine, "lenient", IP).allowed, "a shadow row never decides");
+    let strict = check(&engine, "strict", IP);
+    assert_eq!(strict.policy.as_deref(), Some("closed"));
+    let local = &strict.rows[0];
+    assert_eq!((local.allowed, local.charged), (true, 0), "all or none");
+}
+
+#[test]
+fn known_blocks_deny_in_every_mode() {
+    for gate in ["open", "local", "closed"] {
+        let (engine, store, clock) = pair(CATALOG, 1);
+        let order = catraca::BlockOrder {
+            namespace: "default",
+            policy: gate,
+            subject: Subject::from_iter([("ip", IP)]),
+            span: secs(3_600),
+            reason: Some("fraud"),
+        };
+        now(engine.block(&order)).unwrap();
+        store.fail(true);
+        clock.advance(secs(60));
+        let denied = check(&engine, gate, IP);
+        assert_eq!((denied.allowed, denied.reason.as_str()), (false, "blocked"), "{gate}");
+        assert_eq!(denied.retry_after, Some(secs(3_540)));
+        clock.advance(secs(3_540));
+        assert_eq!(check(&engine, gate, IP).allowed, gate != "closed", "{gate}: it ends in time");
+    }
+}
+
+#[test]
+fn a_block_that_another_check_saw_denies_alone_too() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    assert_eq!(admitted(&engine, "open", 3), 1);
+    store.fail(true);
+    assert_eq!(admitted(&engine, "open", 3), 0);
+}
+
+/// covers: B-42
+#[test]
+fn a_wrong_call_is_refused_and_opens_nothing() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    store.fail(true);
+    let nobody = now(engine.check(&Check::new("open", Subject::new())));
+    assert!(matches!(nobody, Err(Error::Refused(Refusal::Missing { .. }))), "{nobody:?}");
+    let nowhere = now(engine.check(&Check::new("nowhere", [("ip", IP)])));
+    assert!(matches!(nowhere, Err(Error::Refused(Refusal::UnknownGate(_)))));
+    let odd = now(engine.check(&Check::new("open", [("ip", "not an address")])));
+    assert!(matches!(odd, Err(Error::Refused(_))), "{odd:?}");
+    let cost = Check { cost: Some(-1), ..Check::new("open", [("ip", IP)]) };
+    assert!(matches!(now(engine.check(&cost)), Err(Error::Refused(_))));
+}
+
+#[test]
+fn what_was_decided_alone_is_settled_alone() {
+    let (engine, store, _) = pair(CATALOG, 3);
+    store.fail(true);
+    let ticket = check(&engine, "paid", IP).ticket.unwrap();
+    let outcome = Outcome { status: Some(404), ..Outcome::default() };
+    let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    assert_eq!((settled.rows[0].charged, settled.rows[0].balance), (5, Some(5)), "of 10");
+    store.fail(false);
+    beat(&engine);
+    let again = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    assert_eq!(again.state.as_str(), "again");
+    let state = now(engine.bucket_state("default", "paid", &Subject::from_iter([("ip", IP)])));
+    assert_eq!(state.unwrap().balance, 30, "the others were not charged");
+}
+
+#[test]
+fn a_ticket_of_the_store_waits_for_the_store() {
+    let (engine, store, clock) = pair(CATALOG, 3);
+    let ticket = check(&engine, "paid", IP).ticket.unwrap();
+    store.fail(true);
+    let outcome = Outcome { status: Some(404), ..Outcome::default() };
+    let refused = now(engine.settle(&Settle::ticket(&ticket, &outcome)));
+    assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
+    store.fail(false);
+    clock.advance(Span::from_secs(5));
+    let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    assert_eq!((settled.state.as_str(), settled.rows[0].balance), ("settled", Some(25)));
+}
+
+#[test]
+fn an_operators_act_is_refused_rather_than_lost() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    store.fail(true);
+    let subject = Subject::from_iter([("ip", IP)]);
+    assert!(matches!(now(engine.unblock("default", "open", &subject)), Err(Error::Store(_))));
+    assert!(matches!(now(engine.reset("default", "open", &subject)), Err(Error::Store(_))));
+    assert!(matches!(now(engine.buckets("default", &subject)), Err(Error::Store(_))));
+}

@@ -1,0 +1,113 @@
+//! The store goes and comes back: nobody waits for it, and no block is lost on the way.
+
+use catraca::shared::Beat;
+use catraca::{BlockOrder, ManualClock, Outcome, Settle, Span, Subject};
+
+use crate::kit::{Remote, START, beat, check, node, now, pair, secs};
+
+const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "2 per 1m"
+block  = "5m"
+[policy.pay]
+by  = ["ip"]
+ban = [ { when = "status == 403", for = "10m", reason = "refused upstream" } ]
+"#;
+
+const IP: &str = "192.0.2.1";
+
+#[test]
+fn after_three_failures_the_store_is_left_alone_until_a_beat_finds_it() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    store.fail(true);
+    (0..10).for_each(|_| drop(check(&engine, "login", IP)));
+    assert_eq!(store.trips(), 3);
+    let stats = engine.stats();
+    assert_eq!((stats.up, stats.opened), (false, 1));
+    assert_eq!(stats.trouble.as_deref(), Some("no route to the store"));
+    assert!(!beat(&engine).up);
+    store.fail(false);
+    assert!(check(&engine, "login", IP).degraded, "only a beat may try");
+    let found = beat(&engine);
+    assert_eq!((found.up, found.back, found.reborn), (true, true, false));
+    assert!(!check(&engine, "login", "192.0.2.2").degraded);
+}
+
+#[test]
+fn beats_alone_find_out_too() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    beat(&engine);
+    store.fail(true);
+    let ups: Vec<bool> = (0..4).map(|_| beat(&engine).up).collect();
+    assert_eq!(ups, [true, true, false, false]);
+    assert_eq!(store.trips(), 0, "a beat applies nothing");
+}
+
+#[test]
+fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
+    let (engine, store, clock) = pair(CATALOG, 1);
+    let other = node(CATALOG, &store, &clock, 1);
+    beat(&engine);
+    store.fail(true);
+    (0..3).for_each(|_| drop(check(&engine, "login", IP)));
+    let ticket = check(&engine, "pay", IP).ticket.unwrap();
+    let outcome = Outcome { status: Some(403), ..Outcome::default() };
+    now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    assert_eq!(engine.stats().owing, 2);
+    store.fail(false);
+    clock.advance(secs(20));
+    assert!(beat(&engine).back);
+    assert_eq!(engine.stats().owing, 0);
+    let login = check(&other, "login", IP);
+    assert_eq!((login.reason.as_str(), login.retry_after), ("blocked", Some(secs(280))));
+    let pay = check(&other, "pay", IP);
+    assert_eq!((pay.reason.as_str(), pay.retry_after), ("blocked", Some(secs(580))));
+}
+
+/// A store that forgot everything must not be asked before it was told.
+#[test]
+fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
+    let (engine, store, clock) = pair(CATALOG, 1);
+    let order = |ip, span| BlockOrder {
+        namespace: "default",
+        policy: "login",
+        subject: Subject::from_iter([("ip", ip)]),
+        span,
+        reason: None,
+    };
+    now(engine.block(&order(IP, secs(600)))).unwrap();
+    now(engine.block(&order("192.0.2.7", Span::FOREVER))).unwrap();
+    (0..3).for_each(|_| drop(check(&engine, "login", "192.0.2.8")));
+    beat(&engine);
+    store.fail(true);
+    (0..3).for_each(|_| drop(beat(&engine)));
+    store.lose_everything();
+    store.fail(false);
+    clock.advance(secs(100));
+    assert!(!check(&engine, "login", IP).allowed, "alone, it knows");
+    assert!(beat(&engine).reborn);
+    let other = node(CATALOG, &store, &clock, 1);
+    assert_eq!(check(&other, "login", IP).retry_after, Some(secs(500)));
+    assert_eq!(check(&other, "login", "192.0.2.7").reason.as_str(), "blocked");
+    assert_eq!(check(&other, "login", "192.0.2.8").retry_after, Some(secs(200)));
+}
+
+#[test]
+fn a_clock_two_seconds_away_is_told_and_changes_no_answer() {
+    let (here, there) = (ManualClock::at(START), ManualClock::at(START.after(secs(5))));
+    let store = Remote::new(&there);
+    let engine = node(CATALOG, &store, &here, 1);
+    let found = beat(&engine);
+    assert!(found.skewed);
+    assert_eq!(engine.stats().ahead, Some(5_000_000));
+    (0..3).for_each(|_| drop(check(&engine, "login", IP)));
+    let cached = check(&engine, "login", IP);
+    assert_eq!((cached.cached, cached.retry_after), (true, Some(secs(300))));
+    store.fail(true);
+    here.advance(secs(2));
+    assert_eq!(check(&engine, "login", IP).retry_after, Some(secs(298)), "alone as well");
+    there.set(START);
+    store.fail(false);
+    assert_eq!(beat(&engine), Beat { up: true, skewed: true, ..Beat::default() });
+}

@@ -1,0 +1,145 @@
+//! Nodes that share a store and records: lists, facts and modes reach every node by a beat.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use catraca::core::address::Range;
+use catraca::core::lists::{Entry, What};
+use catraca::core::policy::Mode;
+use catraca::records::{Ack, Deed, ListName, Options, Record, Records};
+use catraca::{Catalog, Engine, ManualClock, SharedEngine, SharedOptions, Subject};
+
+use crate::kit::{Remote, SECRET, START, secs};
+
+const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "1 per 1m"
+block  = "5m"
+"#;
+
+struct Nodes {
+    here: SharedEngine<Remote>,
+    there: SharedEngine<Remote>,
+    store: Remote,
+    records: Arc<Records>,
+    clock: ManualClock,
+}
+
+impl Nodes {
+    async fn keep(&self, deed: Deed) {
+        let receipt = self.records.record(vec![Record::automatic(START, deed)]);
+        assert_eq!(receipt.await, Ack::Durable);
+    }
+
+    /// Everything that was heard of until now is on disk.
+    async fn written(&self) {
+        self.keep(Deed::Mode("login".to_owned(), None)).await;
+    }
+}
+
+async fn nodes() -> Nodes {
+    let clock = ManualClock::at(START);
+    let (store, records) = (Remote::new(&clock), records());
+    let here = node(&store, &records, &clock).await;
+    let there = node(&store, &records, &clock).await;
+    Nodes { here, there, store, records, clock }
+}
+
+fn records() -> Arc<Records> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let file = format!("catraca-shared-{process}-{next}.db");
+    let file = std::env::temp_dir().join(file);
+    let _ = std::fs::remove_file(&file);
+    let url = format!("sqlite:{}", file.display());
+    Arc::new(Records::open(&url, Options::default()).unwrap())
+}
+
+async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> SharedEngine<Remote> {
+    let heard = Arc::clone(records);
+    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
+    let builder = builder.clock(clock.clone()).secret(SECRET);
+    let builder = builder.listener(move |event| heard.hear(event));
+    let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
+    engine.resume(Arc::clone(records)).await.unwrap();
+    engine
+}
+
+fn range(text: &str) -> Entry {
+    Entry { what: What::Range(Range::parse(text).unwrap()), reason: None, until: None }
+}
+
+#[tokio::test]
+async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat() {
+    let nodes = nodes().await;
+    let entry = range("192.0.2.0/24");
+    nodes.here.engine().list(ListName::Block, vec![entry.clone()]);
+    let deed = Deed::List(ListName::Block, entry.what.clone(), None);
+    nodes.keep(deed).await;
+    nodes.here.stir().await.unwrap();
+    assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
+    assert!(nodes.there.beat().await.changed);
+    assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
+    let deed = Deed::Unlist(ListName::Block, entry.what);
+    nodes.keep(deed).await;
+    nodes.here.stir().await.unwrap();
+    nodes.there.beat().await;
+    assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
+}
+
+#[tokio::test]
+async fn a_mode_changed_on_one_node_is_changed_and_given_back_on_the_other() {
+    let nodes = nodes().await;
+    for mode in [Some(Mode::Off), None] {
+        let deed = Deed::Mode("login".to_owned(), mode);
+        nodes.keep(deed).await;
+        nodes.here.stir().await.unwrap();
+        nodes.there.beat().await;
+        assert_eq!(nodes.there.engine().overridden("login"), mode);
+    }
+}
+
+#[tokio::test]
+async fn a_release_on_one_node_counts_on_the_other_when_it_is_alone() {
+    let nodes = nodes().await;
+    for _ in 0..3 {
+        check_on(&nodes.there, "192.0.2.1").await;
+    }
+    nodes.clock.advance(secs(61));
+    let subject = Subject::from_iter([("ip", "192.0.2.1")]);
+    assert!(nodes.here.unblock("default", "login", &subject).await.unwrap());
+    nodes.written().await;
+    nodes.there.beat().await;
+    nodes.store.fail(true);
+    assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
+}
+
+#[tokio::test]
+async fn a_store_that_lost_everything_is_told_what_the_records_say() {
+    let nodes = nodes().await;
+    for _ in 0..3 {
+        check_on(&nodes.here, "192.0.2.1").await;
+    }
+    nodes.written().await;
+    nodes.there.beat().await;
+    nodes.store.lose_everything();
+    assert!(nodes.there.beat().await.reborn);
+    let denied = check_on(&nodes.there, "192.0.2.1").await;
+    assert_eq!((denied.reason.as_str(), denied.retry_after), ("blocked", Some(secs(300))));
+}
+
+#[tokio::test]
+async fn a_node_with_other_records_is_refused_by_name() {
+    let nodes = nodes().await;
+    let others = records();
+    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
+    let builder = builder.clock(nodes.clock.clone()).secret(SECRET);
+    let engine = builder.share(nodes.store.clone(), SharedOptions::default()).unwrap();
+    let refused = engine.resume(others).await.unwrap_err().to_string();
+    assert!(refused.contains("must share records in PostgreSQL"), "{refused}");
+}
+
+async fn check_on(engine: &SharedEngine<Remote>, ip: &str) -> catraca::Decision {
+    engine.check(&catraca::Check::new("login", [("ip", ip)])).await.unwrap()
+}

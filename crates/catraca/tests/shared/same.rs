@@ -1,0 +1,89 @@
+//! While the store is well, an engine that shares says what an engine alone says.
+
+use catraca::{BlockOrder, Catalog, Check, Engine, ManualClock, Outcome, Settle, Stub, Subject};
+
+use crate::kit::{Remote, SECRET, START, node, now, pair, secs};
+
+const CATALOG: &str = r#"
+[policy.read]
+by     = ["ip"]
+bucket = { size = 5, refill = "1 per 1m" }
+cost   = { "200" = 1, "404" = 3, default = 0 }
+credit = { payment = { amount = 1, on = ["200"] } }
+debt   = true
+[policy.login]
+by     = ["ip"]
+window = "3 per 1m"
+block  = "5m"
+[gate.both]
+policies = ["read", "login"]
+"#;
+
+#[test]
+fn every_verb_answers_as_in_process() {
+    let (shared, _, clock) = pair(CATALOG, 3);
+    let twin = ManualClock::at(START);
+    let catalog = Catalog::parse(CATALOG).unwrap();
+    let alone = Engine::builder(catalog).clock(twin.clone()).secret(SECRET).build();
+    let references: Vec<String> = (0..12).map(|step| format!("E{step}")).collect();
+    for (step, reference) in references.iter().enumerate() {
+        let subject = Subject::from_iter([("ip", "192.0.2.1")]);
+        let asked = Check { reference: Some(reference), ..Check::new("both", subject.clone()) };
+        let (mut one, mut other) =
+            (now(shared.check(&asked)).unwrap(), alone.check(&asked).unwrap());
+        let (ticket, twin_ticket) = (one.ticket.take(), other.ticket.take());
+        let cached = std::mem::take(&mut one.cached);
+        assert!(cached || one == other, "step {step}: {one:#?} {other:#?}");
+        assert_eq!((one.allowed, one.retry_after), (other.allowed, other.retry_after));
+        assert_eq!(now(shared.peek(&asked)).unwrap(), alone.peek(&asked).unwrap());
+        let status = if step % 2 == 0 { 200 } else { 404 };
+        let outcome = Outcome { status: Some(status), ..Outcome::default() };
+        assert_eq!(ticket.is_some(), twin_ticket.is_some());
+        if let Some(twin_ticket) = twin_ticket {
+            let by_name = Stub::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
+            let settle = Settle { namespace: "default", stub: by_name, outcome: &outcome };
+            let settled = now(shared.settle(&settle)).unwrap();
+            assert_eq!(settled, alone.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
+            let credit = now(shared.credit("default", reference, "payment", &subject)).unwrap();
+            let twin_credit = alone.credit("default", reference, "payment", &subject).unwrap();
+            assert_eq!(credit, twin_credit);
+        }
+        let states = now(shared.buckets("default", &subject)).unwrap();
+        assert_eq!(states, alone.buckets("default", &subject).unwrap());
+        clock.advance(secs(37));
+        twin.advance(secs(37));
+    }
+}
+
+#[test]
+fn nodes_share_every_limit_and_every_block() {
+    let (one, store, clock) = pair(CATALOG, 2);
+    let other = node(CATALOG, &store, &clock, 2);
+    let allowed = |engine: &catraca::SharedEngine<Remote>| {
+        crate::kit::check(engine, "login", "192.0.2.1").allowed
+    };
+    let seen = [&one, &other, &one, &other, &one].map(allowed);
+    assert_eq!(seen, [true, true, true, false, false]);
+    let subject = Subject::from_iter([("ip", "192.0.2.9")]);
+    let order = BlockOrder {
+        namespace: "default",
+        policy: "login",
+        subject: subject.clone(),
+        span: secs(60),
+        reason: Some("seen elsewhere"),
+    };
+    assert_eq!(now(one.block(&order)).unwrap().len(), 1);
+    assert!(!crate::kit::check(&other, "login", "192.0.2.9").allowed, "at once");
+    assert!(now(other.unblock("default", "login", &subject)).unwrap());
+    assert!(crate::kit::check(&other, "login", "192.0.2.9").allowed);
+    now(one.reset("default", "login", &Subject::from_iter([("ip", "192.0.2.1")]))).unwrap();
+    assert!(allowed(&one), "a reset frees here at once");
+}
+
+#[test]
+fn a_secret_must_be_given() {
+    let clock = ManualClock::at(START);
+    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
+    let refused = builder.share(Remote::new(&clock), Default::default()).unwrap_err();
+    assert!(refused.to_string().contains("must share a secret"), "{refused}");
+}
