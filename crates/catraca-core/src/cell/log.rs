@@ -8,7 +8,7 @@ mod track;
 use smallvec::SmallVec;
 
 use super::{Cell, Second, instant_of, second_after};
-use crate::limit::WindowTerms;
+use crate::limit::{EXACT_MAX, WindowTerms};
 use crate::time::Time;
 
 pub use track::Track;
@@ -69,6 +69,7 @@ impl Log {
 
     /// Records units at `now` in every window.
     pub fn charge(&mut self, windows: &[WindowTerms], now: Time, units: i64) {
+        let units = units.min(self.countable());
         for track in &mut self.tracks {
             track.push(now, units);
         }
@@ -77,6 +78,7 @@ impl Log {
 
     /// Records units and forgets the oldest above each limit.
     pub fn charge_trimmed(&mut self, windows: &[WindowTerms], now: Time, units: i64) {
+        let units = units.min(self.countable());
         for (track, window) in self.tracks.iter_mut().zip(windows) {
             track.push(now, units);
             track.trim(window.limit);
@@ -112,6 +114,11 @@ impl Log {
                 track.newest().map(|newest| newest.after(window.span))
             });
         ends.fold(now, Time::max)
+    }
+
+    /// What the fullest window could still count exactly: all windows count the same.
+    fn countable(&self) -> i64 {
+        EXACT_MAX - self.tracks.iter().map(Track::used).max().unwrap_or(0)
     }
 
     fn reckon(&mut self, windows: &[WindowTerms]) {

@@ -7,7 +7,7 @@ use super::meter::Meter;
 use crate::batch::{BanRow, RowSettled, Settle, SettleReply, SettleRow, WatchRow};
 use crate::cell::block::{Act, Note, Origin};
 use crate::cell::{Block, Cells, Log, Mark, Pool, Reference, Watch};
-use crate::limit::{Limit, Penalty, WindowTerms};
+use crate::limit::{EXACT_MAX, Limit, Penalty, WindowTerms};
 use crate::museum::{Bug, planted};
 use crate::price::Price;
 use crate::time::Time;
@@ -50,7 +50,8 @@ fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time)
 fn pay<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled {
     let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let mut done = RowSettled { place: row.place, charged: row.held, ..RowSettled::default() };
-    done.charged += apply(row, &mut meter, cells, &mut done);
+    // A held amount and all that came back since may be more than every store counts exactly.
+    done.charged = (row.held + apply(row, &mut meter, cells, &mut done)).min(EXACT_MAX);
     if let Some(span) = row.upstream {
         let act = Act { penalty: Penalty::fixed(span), ..act(row, Origin::Upstream) };
         note(&mut done, blocks::act(row.key, &act, cells, meter.now), Origin::Upstream, None);

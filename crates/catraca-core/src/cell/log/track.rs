@@ -5,7 +5,7 @@
 //! entry before.
 //! Must not reorder: entries only leave at the front and come at the back.
 
-use crate::limit::{EXACT_MAX, WindowTerms};
+use crate::limit::WindowTerms;
 use crate::museum::{Bug, planted};
 use crate::time::{Span, Time};
 
@@ -61,12 +61,11 @@ impl Track {
         if planted(Bug::WindowEdgeInclusive) { age > span } else { age >= span }
     }
 
-    /// Adds units at an instant not before the newest.
+    /// Adds units at an instant not before the newest. The sum must stay exact: the log sees to it.
     pub fn push(&mut self, at: Time, units: i64) {
         if units <= 0 {
             return;
         }
-        let units = units.min(EXACT_MAX - self.used);
         // What has left binds nobody: an empty track takes any instant.
         let at = if self.is_empty() { at } else { at.max(self.last) };
         if self.is_empty() {
