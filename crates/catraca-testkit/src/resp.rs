@@ -25,33 +25,47 @@ pub enum Value {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
+    /// Commands that wait to be sent together.
+    queued: Vec<u8>,
 }
 
 impl Client {
     /// Connects to the socket of a server.
     pub fn connect(socket: &Path) -> io::Result<Self> {
-        Ok(Self { stream: BufReader::new(UnixStream::connect(socket)?) })
+        Ok(Self::new(UnixStream::connect(socket)?))
+    }
+
+    fn new(stream: UnixStream) -> Self {
+        Self { stream: BufReader::new(stream), queued: Vec::new() }
     }
 
     /// Sends one command and reads its reply.
     pub fn call(&mut self, command: &[&[u8]]) -> io::Result<Value> {
-        self.send(command)?;
+        self.queue(command);
         self.receive()
     }
 
-    /// Sends one command; `receive` must follow, once per command, in order.
-    pub fn send(&mut self, command: &[&[u8]]) -> io::Result<()> {
-        let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
+    /// Queues one command; `receive` must follow, once per command, in order.
+    pub fn queue(&mut self, command: &[&[u8]]) {
+        let bytes = &mut self.queued;
+        bytes.extend_from_slice(format!("*{}\r\n", command.len()).as_bytes());
         for part in command {
             bytes.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());
             bytes.extend_from_slice(part);
             bytes.extend_from_slice(b"\r\n");
         }
-        self.stream.get_mut().write_all(&bytes)
     }
 
-    /// Reads one reply.
+    /// Sends what is queued and reads one reply.
     pub fn receive(&mut self) -> io::Result<Value> {
+        if !self.queued.is_empty() {
+            self.stream.get_mut().write_all(&self.queued)?;
+            self.queued.clear();
+        }
+        self.reply()
+    }
+
+    fn reply(&mut self) -> io::Result<Value> {
         let line = self.line()?;
         let (kind, rest) = line.split_at_checked(1).ok_or_else(|| broken(&line))?;
         match kind {
@@ -82,7 +96,7 @@ impl Client {
         if length < 0 {
             return Ok(Value::Null);
         }
-        let items: io::Result<Vec<Value>> = (0..length).map(|_| self.receive()).collect();
+        let items: io::Result<Vec<Value>> = (0..length).map(|_| self.reply()).collect();
         items.map(Value::Array)
     }
 }
@@ -104,7 +118,7 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(bytes).unwrap();
         drop(theirs);
-        Client { stream: BufReader::new(ours) }.receive()
+        Client::new(ours).receive()
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub mod load;
 pub mod memory;
 #[cfg(feature = "records")]
 pub mod records;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod settlement;
 pub mod shape;
 #[cfg(feature = "shared")]

@@ -2,16 +2,25 @@
 //!
 //! Must not compare rules: that is what the traces are for.
 
-use catraca_core::batch::{Check, CheckRow, Verdict};
+use catraca::redis::{Call, SCRIPT};
+use catraca_core::batch::{
+    BanRow, Batch, Check, CheckReply, CheckRow, Remember, Reply, Settle, SettleRow, Verdict,
+    WatchRow,
+};
+use catraca_core::cell::block::{Act, Note, Origin};
 use catraca_core::cell::second_after;
 use catraca_core::digest::Key;
-use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
+use catraca_core::limit::{
+    BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
+};
+use catraca_core::price::Price;
+use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Dice;
 use catraca_testkit::resp::{Client, Value};
 
 use super::server::Server;
-use super::{OPENING, SCRIPT, trace, wire};
+use super::{OPENING, trace};
 
 const GRACE: i64 = 60;
 /// Divides each pair of arguments as the script does.
@@ -58,17 +67,89 @@ fn without_an_instant_the_servers_clock_counts_and_garbage_gets_a_ttl() {
     let sha = trace::load(&mut client, SCRIPT).unwrap();
     let batch = Check { rows: [bucket(1), window(2)].into_iter().collect(), ..Check::default() };
     let before = clock(&mut client);
-    let first = trace::check(&mut client, &sha, &batch, None).unwrap();
-    let second = trace::check(&mut client, &sha, &batch, None).unwrap();
+    let first = check(&mut client, &sha, &batch, None).unwrap();
+    let second = check(&mut client, &sha, &batch, None).unwrap();
     assert!(before <= first.now && first.now <= second.now && second.now <= clock(&mut client));
     assert!(first.passed && second.rows.iter().all(|row| row.verdict == Verdict::OverLimit));
     for (row, figures) in batch.rows.iter().zip(&first.rows) {
-        let ends = expires(&mut client, &wire::counter_key(row.key));
+        let ends = expires(&mut client, &counter(row));
         assert_eq!(ends, i64::from(second_after(figures.full_at)) + GRACE);
     }
     let until = second.rows[0].block.as_ref().map(|block| block.until).unwrap();
-    let ends = expires(&mut client, &wire::block_key(batch.rows[0].key));
+    let ends = expires(&mut client, &block(&batch.rows[0]));
     assert_eq!(ends, i64::from(second_after(until)) + GRACE);
+}
+
+/// Every kind of cell is collected by the server, none before it was forgotten.
+#[test]
+fn every_kind_of_cell_gets_a_ttl() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let rows = [row(1, fixed(), None), row(2, inflight(), None), bucket(3), window(4)];
+    let remember =
+        Remember { key: key(9), owner: key(8), ticket: Box::new([7]), span: Span::from_secs(900) };
+    let checked = Check {
+        rows: rows.into_iter().collect(),
+        remember: Some(Box::new(remember)),
+        ..Check::default()
+    };
+    let now = check(&mut client, &sha, &checked, None).unwrap().now;
+    let settle = settle(now);
+    trace::apply(&mut client, &sha, &Batch::Settle(settle), None).unwrap();
+    let Ok(Value::Array(keys)) = trace::command(&mut client, &[b"KEYS", b"*"]) else { panic!() };
+    let mut letters = Vec::new();
+    for name in keys {
+        let Value::Bytes(name) = name else { panic!("{name:?}") };
+        let ends = expires(&mut client, &name);
+        assert!(ends > now.micros() / 1_000_000 + GRACE, "{} {ends}", name.escape_ascii());
+        letters.push(char::from(name[3]));
+    }
+    letters.sort_unstable();
+    assert_eq!(String::from_iter(letters), "bfillmrwx");
+}
+
+/// A settle of a ban-only row whose first rule counts a strike, whose second bans, and whose
+/// outcomes are watched.
+fn settle(now: Time) -> Settle {
+    let note = Note::default();
+    let penalty = Penalty::fixed(Span::from_secs(300));
+    let act = Act { penalty, origin: Origin::Ban, shadow: false, note };
+    let after = Some(Rate { amount: 3, per: Span::from_secs(600) });
+    let strike = BanRow { rule: 0, after, act: Act { shadow: true, ..act.clone() } };
+    let ban = BanRow { rule: 1, after: None, act: Act { shadow: true, ..act.clone() } };
+    let above = Percent::from_hundredths(5_000);
+    let watch = WatchRow { in_part: true, per: Span::from_secs(86_400), above, min: 9, act };
+    let row = SettleRow {
+        place: 0,
+        key: key(5),
+        family: 0,
+        limit: Limit::Unlimited,
+        held: 1,
+        at: now,
+        price: Price::Units(1),
+        debt: false,
+        penalty: None,
+        upstream: None,
+        shadow: false,
+        lease: 0,
+        bans: [strike, ban].into_iter().collect(),
+        watch: Some(Box::new(watch)),
+    };
+    let expires = now.after(Span::from_secs(120));
+    Settle { mark: key(8), expires, rows: vec![row], reference: None }
+}
+
+fn fixed() -> Limit {
+    Limit::Fixed(FixedTerms { limit: 5, span: Span::from_secs(200), aligned: false })
+}
+
+fn inflight() -> Limit {
+    Limit::Inflight(InflightTerms { limit: 5, hold: Span::from_secs(200) })
+}
+
+fn key(name: u8) -> Key {
+    Key::from_bytes([name; 16])
 }
 
 /// covers: B-32
@@ -80,13 +161,13 @@ fn a_server_without_memory_refuses_the_whole_batch() {
     let batch = Check { rows: [window(1), bucket(2)].into_iter().collect(), ..Check::default() };
     let now = Some(Time::from_micros(1_784_000_000_000_000));
     trace::command(&mut client, &[b"CONFIG", b"SET", b"maxmemory", b"1"]).unwrap();
-    let refused = trace::check(&mut client, &sha, &batch, now).unwrap_err();
+    let refused = check(&mut client, &sha, &batch, now).unwrap_err();
     assert!(refused.contains("OOM"), "{refused}");
     assert_eq!(trace::command(&mut client, &[b"DBSIZE"]), Ok(Value::Int(0)));
     let peek = Check { peek: true, ..batch.clone() };
-    assert!(trace::check(&mut client, &sha, &peek, now).unwrap().passed);
+    assert!(check(&mut client, &sha, &peek, now).unwrap().passed);
     trace::command(&mut client, &[b"CONFIG", b"SET", b"maxmemory", b"0"]).unwrap();
-    assert!(trace::check(&mut client, &sha, &batch, now).unwrap().passed);
+    assert!(check(&mut client, &sha, &batch, now).unwrap().passed);
 }
 
 /// 2,000 live units a window, 12,000 in all: what has left must not stay in the cell.
@@ -101,12 +182,42 @@ fn a_long_window_does_not_grow_with_what_has_left_it() {
     let batch = Check { rows: [row].into_iter().collect(), ..Check::default() };
     for milli in 0..12_000 {
         let now = Time::from_millis(1_784_000_000_000 + milli);
-        let reply = trace::check(&mut client, &sha, &batch, Some(now)).unwrap();
+        let reply = check(&mut client, &sha, &batch, Some(now)).unwrap();
         assert_eq!(reply.rows[0].free, 5_000 - (milli + 1).min(2_000));
     }
-    let length = trace::command(&mut client, &[b"STRLEN", &wire::counter_key(batch.rows[0].key)]);
+    let length = trace::command(&mut client, &[b"STRLEN", &counter(&batch.rows[0])]);
     let Ok(Value::Int(length)) = length else { panic!("{length:?}") };
     assert!((4_000..10_000).contains(&length), "{length} bytes");
+}
+
+fn check(
+    client: &mut Client,
+    sha: &[u8],
+    check: &Check,
+    now: Option<Time>,
+) -> Result<CheckReply, String> {
+    match trace::apply(client, sha, &Batch::Check(check.clone()), now)? {
+        Reply::Check(reply) => Ok(reply),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// The names of a row's counter and of its block.
+fn names(row: &CheckRow) -> [Vec<u8>; 2] {
+    let check = Check { rows: [row.clone()].into_iter().collect(), ..Check::default() };
+    let call = Call::new(trace::TAG, &Batch::Check(check));
+    let names: Vec<Vec<u8>> = call.keys().map(<[u8]>::to_vec).collect();
+    names.try_into().expect("a counter and a block")
+}
+
+fn counter(row: &CheckRow) -> Vec<u8> {
+    let [counter, _] = names(row);
+    counter
+}
+
+fn block(row: &CheckRow) -> Vec<u8> {
+    let [_, block] = names(row);
+    block
 }
 
 fn bucket(name: u8) -> CheckRow {
@@ -120,9 +231,8 @@ fn window(name: u8) -> CheckRow {
 }
 
 fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
-    let key = Key::from_bytes([name; 16]);
     CheckRow {
-        key,
+        key: key(name),
         family: 0,
         limit,
         held: 1,

@@ -1,81 +1,139 @@
-//! Random checks: few keys, terms that change, and instants on the edges of earlier answers.
+//! Random batches of every kind: few keys, terms that change, and instants on the edges of earlier
+//! answers.
 //!
 //! Must not look at the script: what it makes is a function of the seed and of core's answers.
 
-use catraca_core::batch::{Check, CheckReply, CheckRow};
-use catraca_core::cell::block::{Act, Note, Origin};
+mod settles;
+mod terms;
+
+use catraca_core::batch::{
+    Batch, BlockRow, Check, CheckRow, Credit, CreditRow, ReconcileRow, Remember, Reply, SettleReply,
+};
 use catraca_core::digest::Key;
-use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
+use catraca_core::limit::Limit;
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Dice;
 
-const KEYS: u8 = 14;
+use settles::Tickets;
+use terms::{NAMES, key};
+
+/// Kinds of batches.
+pub const KINDS: usize = 8;
 /// Keys in use at a time, so that logs grow long before the next keys come.
-const HOT: i64 = 4;
-/// Operations until another pace and other keys are taken.
-const ERA: usize = 1_000;
+const HOT: i64 = 5;
+/// Operations until another pace, other keys and another kind are taken.
+const ERA: usize = 500;
 /// How far the clock may fall behind the latest instant: less than the shortest window, since a
 /// store that has seen a window empty need not remember the instants that were in it.
 const BACK: i64 = 900;
 const START: i64 = 1_784_000_000_123_456;
 /// Where whole seconds stop fitting in 32 bits, and nothing is forgotten any more.
 const LAST_SECONDS: i64 = 4_294_967_200_000_000;
-/// How long the usual penalty remembers its level.
-const FORGET: i64 = 30_000;
-const DAY: i64 = 86_400_000_000;
+const REFERENCES: i64 = 6;
+const EVENTS: [&str; 3] = ["payment", "payment returned", "devolução"];
 
-/// What to do next.
-pub enum Step {
-    Check(Check),
-    Block(Key, Act),
-    Reset(Key),
-}
-
-/// A source of operations.
+/// A source of batches.
 pub struct Random {
     dice: Dice,
     now: i64,
     latest: i64,
-    told: usize,
+    told: [usize; KINDS],
     pace: i64,
     first_key: u8,
+    favourite: usize,
     edges: Vec<i64>,
+    tickets: Tickets,
 }
 
 impl Random {
     pub fn new(seed: u64) -> Self {
         let now = if seed % 3 == 2 { LAST_SECONDS } else { START };
-        let (dice, edges) = (Dice::new(seed), Vec::new());
-        Self { dice, now, latest: now, told: 0, pace: 1, first_key: 0, edges }
-    }
-
-    /// The next operation and its instant.
-    pub fn step(&mut self) -> (Step, Time) {
-        if self.told.is_multiple_of(ERA) {
-            self.pace = self.dice.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
-            self.first_key = self.dice.within(0, i64::from(KEYS) - HOT) as u8;
+        Self {
+            dice: Dice::new(seed),
+            now,
+            latest: now,
+            told: [0; KINDS],
+            pace: 1,
+            first_key: 0,
+            favourite: 0,
+            edges: Vec::new(),
+            tickets: Tickets::default(),
         }
-        self.told += 1;
-        self.advance();
-        let step = match self.dice.within(0, 99) {
-            0 => Step::Reset(key(self.hot_key())),
-            1 => Step::Block(key(self.hot_key()), self.act()),
-            _ => Step::Check(self.check()),
-        };
-        (step, Time::from_micros(self.now))
     }
 
-    /// Keeps in mind the instants at which the next answers may turn.
-    pub fn heard(&mut self, reply: &CheckReply) {
-        for row in &reply.rows {
-            let until = row.block.as_ref().map(|block| block.until);
-            for edge in row.fits_at.into_iter().chain([row.full_at]).chain(until) {
-                let second = (edge.micros() + 999_999) / 1_000_000 * 1_000_000;
-                self.edges.extend([edge.micros(), second, edge.micros() + FORGET]);
+    /// How many batches of each kind were made.
+    pub fn told(&self) -> [usize; KINDS] {
+        self.told
+    }
+
+    /// The next batch and its instant.
+    pub fn step(&mut self) -> (Batch, Time) {
+        if self.told.iter().sum::<usize>().is_multiple_of(ERA) {
+            self.turn();
+        }
+        self.advance();
+        let kind = match self.dice.within(0, 99) {
+            0..65 => self.favourite,
+            65..90 => 0,
+            90..97 => 1,
+            _ => self.dice.within(0, KINDS as i64 - 1) as usize,
+        };
+        let batch = self.batch(kind);
+        self.told[kind_of(&batch)] += 1;
+        (batch, Time::from_micros(self.now))
+    }
+
+    fn turn(&mut self) {
+        self.pace = self.dice.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
+        self.first_key = self.dice.within(0, i64::from(NAMES) - HOT) as u8;
+        let least = self.told.iter().min().copied();
+        self.favourite = self.told.iter().position(|told| Some(*told) == least).unwrap_or(0);
+    }
+
+    fn batch(&mut self, kind: usize) -> Batch {
+        let now = Time::from_micros(self.now);
+        match kind {
+            0 => Batch::Check(self.check()),
+            1 => match self.tickets.settle(self.pace, now, &mut self.dice) {
+                Some(settle) => Batch::Settle(settle),
+                None => Batch::Check(self.check()),
+            },
+            2 => Batch::Recall(self.reference()),
+            3 => Batch::Credit(self.credit()),
+            4 => Batch::Block(self.names().into_iter().map(|name| self.block(name)).collect()),
+            5 => Batch::Unblock(self.names().into_iter().map(key).collect()),
+            6 => Batch::Reset(vec![key(self.any_name())]),
+            _ => Batch::Reconcile(self.buckets().into_iter().map(|n| self.reconcile(n)).collect()),
+        }
+    }
+
+    /// Keeps in mind what can be settled, and the instants at which the next answers may turn.
+    pub fn heard(&mut self, batch: &Batch, reply: &Reply) {
+        match (batch, reply) {
+            (Batch::Check(check), Reply::Check(reply)) => {
+                self.tickets.heard(check, reply, &mut self.dice);
+                for row in &reply.rows {
+                    let until = row.block.as_ref().map(|block| block.until);
+                    row.fits_at
+                        .into_iter()
+                        .chain([row.full_at])
+                        .chain(until)
+                        .for_each(|edge| self.edge(edge));
+                }
             }
+            (_, Reply::Settle(SettleReply::Settled { rows, .. })) => {
+                rows.iter().filter_map(|row| row.blocked_until).for_each(|edge| self.edge(edge));
+            }
+            (_, Reply::Block(rows)) => rows.iter().for_each(|row| self.edge(row.until)),
+            _ => {}
         }
         let excess = self.edges.len().saturating_sub(48);
         self.edges.drain(..excess);
+    }
+
+    fn edge(&mut self, edge: Time) {
+        let second = (edge.micros() + 999_999) / 1_000_000 * 1_000_000;
+        self.edges.extend([edge.micros(), second, edge.micros() + terms::FORGET]);
     }
 
     fn advance(&mut self) {
@@ -93,113 +151,116 @@ impl Random {
         self.latest = self.latest.max(self.now);
     }
 
-    fn hot_key(&mut self) -> u8 {
+    fn hot_name(&mut self) -> u8 {
         self.first_key + self.dice.within(0, HOT - 1) as u8
     }
 
-    fn check(&mut self) -> Check {
-        let mut names: Vec<u8> =
-            (0..self.dice.pick(&[1, 1, 2, 3, 4])).map(|_| self.hot_key()).collect();
+    fn any_name(&mut self) -> u8 {
+        if self.dice.chance(20) {
+            self.hot_name()
+        } else {
+            self.dice.within(0, i64::from(NAMES) - 1) as u8
+        }
+    }
+
+    /// Some names, each once, in order.
+    fn names(&mut self) -> Vec<u8> {
+        let count = self.dice.pick(&[1, 1, 2, 3, 4]);
+        let mut names: Vec<u8> = (0..count).map(|_| self.hot_name()).collect();
         names.sort_unstable();
         names.dedup();
+        names
+    }
+
+    fn buckets(&mut self) -> Vec<u8> {
+        let mut names = self.names();
+        names.retain(|name| terms::is_bucket(*name));
+        if names.is_empty() { vec![self.first_key / 3 * 3] } else { names }
+    }
+
+    fn reference(&mut self) -> Key {
+        Key::from_bytes([200 + self.dice.within(0, REFERENCES - 1) as u8; 16])
+    }
+
+    fn check(&mut self) -> Check {
         Check {
-            rows: names.into_iter().map(|name| self.row(name)).collect(),
+            rows: self.names().into_iter().map(|name| self.row(name)).collect(),
             peek: self.dice.chance(12),
             veto: self.dice.chance(3),
-            remember: None,
+            remember: self.dice.chance(25).then(|| Box::new(self.remember())),
         }
+    }
+
+    fn remember(&mut self) -> Remember {
+        let span = self.dice.pick(&[1_200, 20 * self.pace, 60 * self.pace, 86_400_000_000]);
+        let ticket = (0..self.dice.within(0, 40)).map(|byte| byte as u8 ^ 0xa5).collect();
+        let owner = Key::from_bytes([self.dice.within(220, 239) as u8; 16]);
+        Remember { key: self.reference(), owner, ticket, span: Span::from_micros(span) }
     }
 
     fn row(&mut self, name: u8) -> CheckRow {
         let changed = self.dice.chance(6);
-        let limit = limit(name, changed, &mut self.dice);
+        // Rarely another algorithm altogether: its cells are others.
+        let terms_of = if self.dice.chance(1) { self.any_name() } else { name };
+        let limit = terms::limit(terms_of, changed, &mut self.dice);
+        // Most keys never block, so that their counters fill.
+        let blocks = name % 5 < 2;
         CheckRow {
             key: key(name),
-            family: 0,
-            held: self.held(limit.capacity().unwrap_or(1)),
+            family: u64::from(name / 3),
+            held: terms::amount(limit.capacity().unwrap_or(1), &mut self.dice),
+            lease: self.lease(&limit),
             limit,
-            penalty: self.penalty(name),
+            penalty: blocks.then(|| terms::penalty(&mut self.dice)),
             shadow: self.dice.chance(15),
             count_denied: self.dice.chance(20),
-            lease: 0,
         }
     }
 
-    fn held(&mut self, capacity: i64) -> i64 {
-        match self.dice.within(0, 99) {
-            0..10 => 0,
-            10..65 => 1,
-            65..80 => self.dice.within(1, 4),
-            80..96 => self.dice.within(1, capacity.min(self.dice.clone().within(1, capacity))),
-            _ => (capacity + self.dice.within(0, 2)).min(EXACT_MAX - 1),
+    fn lease(&mut self, limit: &Limit) -> u64 {
+        match limit {
+            Limit::Inflight(_) if self.dice.chance(10) => self.dice.pick(&[0, 1, u64::MAX]),
+            Limit::Inflight(_) => self.dice.roll(),
+            _ => 0,
         }
     }
 
-    /// Most keys never block, so that their counters fill.
-    fn penalty(&mut self, name: u8) -> Option<Penalty> {
-        if !name.is_multiple_of(3) {
-            return None;
-        }
-        let span = Span::from_micros;
-        let escalating = |first, factor, max, forget| Penalty {
-            first: span(first),
-            factor,
-            max: span(max),
-            forget: span(forget),
+    fn credit(&mut self) -> Credit {
+        let rows = self.buckets().into_iter().map(|name| CreditRow {
+            key: key(name),
+            terms: terms::bucket_terms(name, self.dice.chance(6), &mut self.dice),
+            amount: self.dice.pick(&[0, 1, 2, 3, 50, i64::MAX]),
+        });
+        let rows = rows.collect();
+        Credit { reference: self.reference(), event: self.dice.pick(&EVENTS).into(), rows }
+    }
+
+    fn block(&mut self, name: u8) -> BlockRow {
+        BlockRow { key: key(name), act: terms::act(40 * self.pace, &mut self.dice) }
+    }
+
+    fn reconcile(&mut self, name: u8) -> ReconcileRow {
+        let terms = terms::bucket_terms(name, self.dice.chance(6), &mut self.dice);
+        let available = match self.dice.within(0, 9) {
+            0 => self.dice.pick(&[i64::MIN, i64::MAX, terms.size, terms.floor()]),
+            1..4 => -self.dice.within(0, 20),
+            _ => terms.size - terms::amount(terms.size, &mut self.dice),
         };
-        Some(match self.dice.within(0, 9) {
-            0 => Penalty::fixed(span(self.dice.within(0, 5_000_000))),
-            1..6 => escalating(700, 3, 2_000_000, FORGET),
-            6 => escalating(DAY, 1_000_000, Span::FOREVER.micros(), 30 * DAY),
-            7 => escalating(5_000, 1, 1_000, 1),
-            _ => Penalty::fixed(span(1_000)),
-        })
-    }
-
-    fn act(&mut self) -> Act {
-        let fixed = Penalty::fixed(Span::from_micros(self.dice.within(1, 40 * self.pace)));
-        let reason = self.dice.maybe(50, |dice| format!("reason {}", dice.within(1, 9)).into());
-        Act {
-            penalty: if self.dice.chance(3) { Penalty::fixed(Span::FOREVER) } else { fixed },
-            origin: self.dice.pick(&[Origin::Ban, Origin::Operator, Origin::Upstream]),
-            shadow: self.dice.chance(20),
-            note: Note { reason, ..Note::default() },
-        }
+        let observed = self.now - self.dice.within(-2, 20 * self.pace);
+        ReconcileRow { key: key(name), terms, available, observed_at: Time::from_micros(observed) }
     }
 }
 
-fn key(name: u8) -> Key {
-    Key::from_bytes([name + b'A'; 16])
-}
-
-/// The terms of a key, or with `changed` others of the same algorithm.
-fn limit(name: u8, changed: bool, dice: &mut Dice) -> Limit {
-    let name =
-        if changed { dice.within(0, i64::from(KEYS) - 1) as u8 / 2 * 2 + name % 2 } else { name };
-    match name {
-        13 if !changed => Limit::Unlimited,
-        0 => bucket(10, 1, 100_000),
-        2 => bucket(100, 1, 30_000_000),
-        4 => bucket(1_000, 7, 3),
-        6 => bucket(200, 1, 2_160_000_000),
-        8 => bucket(EXACT_MAX / DAY, 1, DAY),
-        10 => bucket(EXACT_MAX / 1_000_003, 104_729, 1_000_003),
-        12 => bucket(EXACT_MAX - 1, 1_000_000_007, 1),
-        1 => window(&[(10, 1_000_000)]),
-        3 => window(&[(5, 1_000), (20, 2_000_000)]),
-        5 => window(&[(4_000, 3_600_000_000)]),
-        7 => window(&[(3_000, 600_000_000), (400, 1_000_000), (2_000, DAY)]),
-        9 => window(&[(2_500, 40 * DAY)]),
-        _ => window(&[(1, 1_000), (3, 1_000)]),
+/// The place of a batch among the kinds.
+pub fn kind_of(batch: &Batch) -> usize {
+    match batch {
+        Batch::Check(_) => 0,
+        Batch::Settle(_) => 1,
+        Batch::Recall(_) => 2,
+        Batch::Credit(_) => 3,
+        Batch::Block(_) => 4,
+        Batch::Unblock(_) => 5,
+        Batch::Reset(_) => 6,
+        Batch::Reconcile(_) => 7,
     }
-}
-
-fn bucket(size: i64, tokens: i64, period: i64) -> Limit {
-    Limit::Bucket(BucketTerms { size, tokens, period })
-}
-
-fn window(windows: &[(i64, i64)]) -> Limit {
-    let terms =
-        |(limit, span): &(i64, i64)| WindowTerms { limit: *limit, span: Span::from_micros(*span) };
-    Limit::Window(windows.iter().map(terms).collect())
 }

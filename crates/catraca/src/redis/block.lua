@@ -2,7 +2,7 @@
 -- A cell is `<ddI4BB`: end, forget, level, origin, shadow; then the note, opaque bytes.
 -- An end never moves earlier here. It must not know why: origin and note are carried, not judged.
 
-local EXCESS = 0
+local EXCESS, BAN, UPSTREAM = 0, 1, 3
 local LEVEL_MAX = 4294967295
 
 local function load_block(key)
@@ -21,7 +21,19 @@ local function stands(block, now, shadow)
   return block and now < block.ends and (shadow or not block.shadow)
 end
 
--- Gives `act(key, block, act, now)`: the block after an act, or nil when it changes nothing.
+local function save_block(key, block)
+  local shadow = block.shadow and 1 or 0
+  local cell = pack('<ddI4BB', block.ends, block.forget, block.level, block.origin, shadow)
+  save(key, cell .. block.note, second_after(after(block.ends, block.forget)))
+end
+
+local function read_penalty()
+  local first, factor, longest, forget
+  first, factor, longest, forget, place = unpack('<dddd', batch, place)
+  return { first = first, factor = factor, max = longest, forget = forget }
+end
+
+-- Gives `act(row, act, now)`: changes the row's block; returns whether its end or mode moved.
 local function make_act()
   local function length(penalty, level)
     local span = min(penalty.first, penalty.max)
@@ -45,19 +57,19 @@ local function make_act()
 
   -- The later end wins and brings its origin and note; only an escalating act moves the level.
   local function merged(block, act, now)
-    local penalty = act.penalty
-    local ends = after(now, length(penalty, block.level))
-    if penalty.forget > 0 then
-      block.level, block.forget = min(block.level + 1, LEVEL_MAX), penalty.forget
-    end
-    if ends > block.ends then
-      block.ends, block.origin, block.shadow, block.note = ends, act.origin, act.shadow, act.note
-    end
-    return block
+    local ends, forget = after(now, length(act.penalty, block.level)), act.penalty.forget
+    local later, escalates = ends > block.ends, forget > 0
+    local winner = later and act or block
+    return {
+      ends = later and ends or block.ends,
+      forget = escalates and forget or block.forget,
+      level = escalates and min(block.level + 1, LEVEL_MAX) or block.level,
+      origin = winner.origin, shadow = winner.shadow, note = winner.note,
+    }
   end
 
   local function next_block(block, act, now)
-    if not block or now >= after(block.ends, block.forget) then
+    if not block then
       return started(act, now)
     elseif act.shadow and not block.shadow and now < block.ends then
       return nil
@@ -69,13 +81,17 @@ local function make_act()
     return merged(block, act, now)
   end
 
-  return function(key, block, act, now)
-    local next = next_block(block, act, now)
-    if next then
-      local shadow = next.shadow and 1 or 0
-      local cell = pack('<ddI4BB', next.ends, next.forget, next.level, next.origin, shadow)
-      save(key, cell .. next.note, second_after(after(next.ends, next.forget)))
+  return function(row, act, now)
+    local block = row.block
+    if block and now >= after(block.ends, block.forget) then
+      block = nil
     end
-    return next
+    local next = next_block(block, act, now)
+    if not next then
+      return false
+    end
+    row.block = next
+    save_block(row.block_key, next)
+    return not block or next.ends ~= block.ends or next.shadow ~= block.shadow
   end
 end

@@ -30,17 +30,31 @@ local function make_bucket()
     return tokens + whole, gained - whole * row.period
   end
 
+  -- Reads the terms; the row is a full bucket until its cell is loaded.
+  local function read(row)
+    row.size, row.gain, row.period, row.tag, place = unpack('<dddI4', batch, place)
+    row.limit, row.capacity, row.free, row.rem = row.size, row.size, row.size, 0
+  end
+
+  -- Brings the cell to `now`; returns when it was written, if there is one.
   local function load(row, now)
     local cell = call('GET', row.key)
     if not cell then
-      return
+      return nil
     end
     local at, tokens, rem, tag, forget = unpack('<dddI4I4', cell)
-    if not is_forgotten(forget, now) then
-      row.now = max(now, at)
-      tokens = max(tokens, lowest(row))
-      row.free, row.rem = refill(row, tokens, tag == row.tag and rem or 0, row.now - at)
+    if is_forgotten(forget, now) then
+      return nil
     end
+    row.now = max(now, at)
+    tokens = max(tokens, lowest(row))
+    row.free, row.rem = refill(row, tokens, tag == row.tag and rem or 0, row.now - at)
+    return at
+  end
+
+  local function store(row)
+    local forget = second_after(reaches(row, row.size))
+    save(row.key, pack('<dddI4I4', row.now, row.free, row.rem, row.tag, forget), forget)
   end
 
   -- Takes units, never above the size nor below the lowest; returns what was taken.
@@ -52,24 +66,38 @@ local function make_bucket()
       row.rem = 0
     end
     if taken ~= 0 then
-      local forget = second_after(reaches(row, row.size))
-      save(row.key, pack('<dddI4I4', row.now, left, row.rem, row.tag, forget), forget)
+      store(row)
     end
     return taken
   end
 
   return {
-    -- Reads the terms; the row is a full bucket until its cell is loaded.
-    read = function(row, batch, place)
-      row.size, row.gain, row.period, row.tag, place = unpack('<dddI4', batch, place)
-      row.limit, row.capacity, row.free, row.rem = row.size, row.size, row.size, 0
-      return place
-    end,
+    read = read,
     load = load,
     charge = charge,
     figures = function(row)
       local fits_at = row.need <= row.size and reaches(row, row.need) or FOREVER
       return fits_at, reaches(row, row.size)
+    end,
+    refund = function(row, _, units)
+      return -charge(row, -units)
+    end,
+    -- Per row `dddI4dd`: terms, tokens an upstream saw, when; answers `dd`: tokens before, after.
+    -- A lower view wins, a higher one only if nothing was written since.
+    reconcile = function(now)
+      local row, available, observed = { key = next_key(), now = now }, nil, nil
+      read(row)
+      available, observed, place = unpack('<dd', batch, place)
+      local written, before = load(row, now) or 0, row.free
+      local seen = min(max(available, lowest(row)), row.size)
+      local tokens, rem = refill(row, seen, 0, row.now - min(observed, row.now))
+      local same = tokens == before and rem == row.rem
+      local higher = tokens > before or (tokens == before and rem > row.rem)
+      if not same and not (higher and written > observed) then
+        row.free, row.rem = tokens, rem
+        store(row)
+      end
+      return pack('<dd', before, row.free)
     end,
   }
 end

@@ -1,43 +1,36 @@
 -- The check: judge every row, then charge all or none, then start the blocks that are due.
 -- It must not charge anything when an enforcing row does not fit.
+--
+-- Batch: B  flags: 1 = peek, 2 = veto, 4 = remember; then, if flagged, `dc16I4`: the reference's
+--        span, its owner, bytes of the ticket; then the ticket. Key: the reference. Then per row
+--          B  algorithm
+--          B  flags: 1 = shadow, 2 = count_denied, 4 = a penalty follows
+--          d  held units; the penalty; the limit. Keys: the counter, the block
+-- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BdddddddBBI4`:
+--   verdict (0 fits, 1 blocked, 2 too costly, 3 over limit), at, charged, limit (-1: none), free,
+--   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin,
+--   started (1 or 0), bytes of its note; then the note.
 
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
--- How each algorithm reads its terms, loads its cell, charges and shows figures.
-local bucket, window
-
-local function meter_of(kind)
-  if kind == 1 then
-    bucket = bucket or make_bucket()
-    return bucket
-  end
-  window = window or make_window()
-  return window
-end
-
--- Reads one row of the batch; returns it and the place of the next.
-local function read_row(batch, place, index)
+-- Reads one row of the batch.
+local function read_row(now)
   local kind, flags, held
   kind, flags, held, place = unpack('<BBd', batch, place)
   local row = {
-    held = held, need = 1, key = KEYS[2 * index - 1], block_key = KEYS[2 * index],
-    shadow = flags % 2 == 1, count_denied = flags % 4 >= 2, penalty = false, meter = false,
-    now = 0, free = 0, limit = -1, capacity = FOREVER, verdict = FITS, charged = 0, started = 0,
+    held = held, need = 1, key = false, block_key = false, shadow = flags % 2 == 1,
+    count_denied = flags % 4 >= 2, penalty = flags >= 4 and read_penalty(), meter = false,
+    now = now, free = 0, limit = -1, capacity = FOREVER, verdict = FITS, charged = 0, started = 0,
   }
-  if flags >= 4 then
-    local first, factor, longest, forget
-    first, factor, longest, forget, place = unpack('<dddd', batch, place)
-    row.penalty = { first = first, factor = factor, max = longest, forget = forget }
-  end
   if kind > 0 then
-    row.need, row.meter = max(1, held), meter_of(kind)
-    place = row.meter.read(row, batch, place)
+    row.need, row.meter, row.key = max(1, held), meter_of(kind), next_key()
+    row.meter.read(row)
   end
-  return row, place
+  row.block_key = next_key()
+  return row
 end
 
 local function judge(row, now)
-  row.now = now
   if row.meter then
     row.meter.load(row, now)
   end
@@ -58,8 +51,7 @@ local function exceed(row)
   end
   if row.penalty then
     local act = { penalty = row.penalty, origin = EXCESS, shadow = row.shadow, note = '' }
-    local block = make_act()(row.block_key, row.block, act, row.now)
-    row.block, row.started = block or row.block, block and 1 or 0
+    row.started = make_act()(row, act, row.now) and 1 or 0
   end
 end
 
@@ -76,39 +68,40 @@ local function answer(row)
     ends, origin, note = row.block.ends, row.block.origin, row.block.note
   end
   fits_at = row.verdict == FITS and -1 or max(fits_at, ends)
-  return pack('<BdddddddBBI2', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
+  return pack('<BdddddddBBI4', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
     max(full_at, ends), ends, origin, row.started, #note) .. note
 end
 
-local function act(row, passed)
+local function act_on(row, passed)
   if row.verdict == OVER_LIMIT then
     exceed(row)
-  elseif row.verdict == FITS and passed and row.meter and row.held > 0 then
-    row.charged = row.meter.charge(row, row.held)
+  elseif row.verdict == FITS and passed and row.meter then
+    if row.held > 0 or row.meter == leases then
+      row.charged = row.meter.charge(row, row.held)
+    end
   end
 end
 
-local function check(batch, flags, place, now)
-  local peek, passed, rows = flags % 2 == 1, flags < 2, {}
-  for index = 1, #KEYS / 2 do
-    local row
-    row, place = read_row(batch, place, index)
+local function check(now)
+  local flags, remember
+  flags, place = unpack('<B', batch, place)
+  if flags >= 4 then
+    remember = make_remember()
+  end
+  local peek, passed, rows = flags % 2 == 1, flags % 4 < 2, {}
+  while place <= #batch do
+    local row = read_row(now)
     row.verdict = judge(row, now)
     passed = passed and (row.verdict == FITS or row.shadow)
-    rows[index] = row
+    rows[#rows + 1] = row
   end
   for index = 1, peek and 0 or #rows do
-    act(rows[index], passed)
+    act_on(rows[index], passed)
   end
-  local reply = pack('<dB', now, passed and 1 or 0)
+  local remembered = remember and passed and not peek and remember(rows, now)
+  local reply = pack('<dB', now, (passed and 1 or 0) + (remembered and 2 or 0))
   for index = 1, #rows do
     reply = reply .. answer(rows[index])
   end
   return reply
 end
-
-local operation, flags, place = unpack('<BB', ARGV[1])
-if operation ~= 1 then
-  return redis.error_reply('CATRACA unknown operation ' .. operation)
-end
-return check(ARGV[1], flags, place, timed and read_clock() or tonumber(ARGV[2]))

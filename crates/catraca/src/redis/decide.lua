@@ -1,32 +1,33 @@
 -- The Redis twin of the rules: one script, one call, one batch, all or nothing.
 --
--- The script is this file followed by bucket.lua, entry.lua, window.lua, block.lua and check.lua,
--- joined in that order. Its rules are those of catraca-core's `run`; a differential test keeps the
--- two equal. It must not know policies, subjects or names: docs/batch.md is all it speaks.
+-- The script is this file followed by the others of its folder, joined in the order that
+-- script.rs gives. Its rules are those of catraca-core's `run`; a differential test keeps the two
+-- equal. It must not know policies, subjects or names: docs/batch.md is all it speaks.
 --
--- KEYS     two per row, in the order of the rows: the row's counter, then the row's block. All of
+-- KEYS     every key that the batch may touch, in the order in which it is read below. All of
 --          them carry the same hash tag. Values are strings made by this script alone.
--- ARGV[1]  the batch, packed little-endian without padding. `d` is a double that holds an integer.
---            B  operation: 1 = check
---            B  flags: 1 = peek, 2 = veto
---          and per row
---            B  algorithm: 0 = none, 1 = bucket, 2 = window
---            B  flags: 1 = shadow, 2 = count_denied, 4 = a penalty follows
---            d  held units
---            dddd  penalty, if flagged: first, factor, max, forget (microseconds; factor a number)
---            dddI4  bucket: size, tokens per period, period, tag of the refill
---            B (dd)*  window: how many, then limit and span of each
+-- ARGV[1]  the batch: its operation in a byte, then what the file of that operation says. Packed
+--          little-endian without padding; `d` is a double that holds an integer.
+--            1 check (check.lua)    2 settle (settle.lua)    3 recall, 4 credit (reference.lua)
+--            5 block, 6 unblock (act.lua)    7 reset (apply.lua)    8 reconcile (bucket.lua)
 -- ARGV[2]  the instant in microseconds, decimal. For tests only: without it the server's clock is
 --          used. With it nothing gets a TTL, since the server's time is then another one.
 --
--- Reply: one string, packed alike: `dB` now, passed (1 or 0); then per row `BdddddddBBI2`:
---   verdict (0 fits, 1 blocked, 2 too costly, 3 over limit), at, charged, limit (-1: none), free,
---   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin
---   (0 excess, 1 ban, 2 operator, 3 upstream), started (1 or 0), bytes of its note; then the note,
---   which is opaque here.
+-- The reply is one string, packed alike. Several files share these:
+--   limit    B  algorithm: 0 none, 1 bucket, 2 window, 3 fixed, 4 in flight; then, after what
+--               else the row opens with,
+--            dddI4  bucket: size, tokens per period, period, tag of the refill
+--            B (dd)*  window: how many, then limit and span of each
+--            ddB  fixed: limit, span, whether it is aligned to the clock
+--            ddc8  in flight: limit, hold, the lease's id
+--            Key: the counter, unless there is none to count in.
+--   penalty  dddd  first, factor, max, forget (microseconds; factor a number)
+--   act      BB penalty I4  origin (0 excess, 1 ban, 2 operator, 3 upstream), shadow, penalty,
+--            bytes of the note; then the note, which is opaque here
 --
 -- Numbers are doubles, so each one is an integer of at most 2^53. `/` appears only inside `floor`,
--- or where the division is known to be exact.
+-- or where the division is known to be exact. Strings are compared for equality alone: their order
+-- is a matter of the server's locale.
 --
 -- Redis runs the whole text at every call, and making a function costs as much as calling it. So
 -- what not every batch needs is made by a `make_…` function, when the first row asks for it.
@@ -46,6 +47,19 @@ local call = redis.call
 
 -- Whether the server's clock is used, and with it the server's TTLs.
 local timed = not ARGV[2]
+-- The batch, and how much of it and of its keys has been read.
+local batch, place, named = ARGV[1], 2, 0
+
+local function next_key()
+  named = named + 1
+  return KEYS[named]
+end
+
+local function read_bytes(length)
+  local bytes = sub(batch, place, place + length - 1)
+  place = place + length
+  return bytes
+end
 
 local function read_clock()
   local time = call('TIME')

@@ -83,20 +83,28 @@ local function make_window()
     row.length = row.whole and #row.chunk or call('STRLEN', row.key) - row.head_size
   end
 
-  local function load(row, now)
+  -- Reads the cell as it is; returns whether there is one.
+  local function open(row, now)
     local cell = call('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
     if cell == '' then
-      return
+      return false
     end
     local forget, count = unpack('<I4B', cell)
     if is_forgotten(forget, now) then
-      return
+      return false
     elseif count ~= #row.windows then
       -- Another number of windows: the log starts empty, even for who only looks.
       row.dirty = true
-      return
+      return false
     end
     decode(row, cell)
+    return true
+  end
+
+  local function load(row, now)
+    if not open(row, now) then
+      return
+    end
     for _, window in ipairs(row.windows) do
       prune(row, window)
     end
@@ -123,7 +131,7 @@ local function make_window()
     end
   end
 
-  local function charge(row, units, trimmed)
+  local function push(row, units)
     make_room(row)
     for _, window in ipairs(row.windows) do
       if window.used == 0 then
@@ -131,12 +139,32 @@ local function make_window()
       end
       window.used = window.used + units
     end
-    row.last, row.newest, row.dirty = row.now, row.newest + units, true
+    row.last, row.newest = row.now, row.newest + units
+  end
+
+  local function reckon(row)
+    row.dirty, row.forget = true, second_after(full_at(row, 0))
+    measure(row)
+  end
+
+  -- What the fullest window could still count.
+  local function countable(row)
+    local most = 0
+    for _, window in ipairs(row.windows) do
+      most = max(most, window.used)
+    end
+    return EXACT_MAX - most
+  end
+
+  local function charge(row, units, trimmed)
+    local counted = min(units, countable(row))
+    if counted > 0 then
+      push(row, counted)
+    end
     for _, window in ipairs(trimmed and row.windows or {}) do
       trim(row, window)
     end
-    row.forget = second_after(full_at(row, 0))
-    measure(row)
+    reckon(row)
     return units
   end
 
@@ -190,22 +218,30 @@ local function make_window()
     end
   end
 
+  -- An empty log of so many windows, until its cell is opened.
+  local function begin(row, windows)
+    row.windows, row.head_size, row.dirty = windows, 21 + 28 * #windows, false
+    row.forget, row.last, row.newest, row.length = 0, 0, 0, 0
+    row.chunk, row.base, row.whole = '', 0, true
+    measure(row)
+  end
+
+  local function untouched(limit, span)
+    return { limit = limit, span = span, first = 0, used = 0, cut = 0, head = 0 }
+  end
+
   -- Reads the terms; the row is an empty log until its cell is loaded.
-  local function read(row, batch, place)
+  local function read(row)
     local count, windows = nil, {}
     count, place = unpack('<B', batch, place)
     row.capacity = FOREVER
     for number = 1, count do
       local limit, span
       limit, span, place = unpack('<dd', batch, place)
-      windows[number] = { limit = limit, span = span, first = 0, used = 0, cut = 0, head = 0 }
+      windows[number] = untouched(limit, span)
       row.capacity = min(row.capacity, limit)
     end
-    row.windows, row.head_size, row.dirty = windows, 21 + 28 * count, false
-    row.forget, row.last, row.newest, row.length = 0, 0, 0, 0
-    row.chunk, row.base, row.whole = '', 0, true
-    measure(row)
-    return place
+    begin(row, windows)
   end
 
   return {
@@ -221,6 +257,31 @@ local function make_window()
     end,
     count_denied = function(row)
       charge(row, row.held, true)
+    end,
+    refund = function(row, at, units)
+      local refunded = make_refund(read_entry, write_entry)(row, at, units)
+      -- What changes nothing writes nothing: the last write still says when to forget.
+      if refunded > 0 then
+        reckon(row)
+      end
+      return refunded
+    end,
+    -- Adds a unit to a log of its own; at the limit that log is spent, and the answer is true.
+    strike = function(key, limit, span, now)
+      local log, window = { key = key, now = now }, untouched(limit, span)
+      begin(log, { window })
+      if open(log, now) then
+        log.now = now
+        prune(log, window)
+        log.now = window.used > 0 and max(now, log.last) or now
+      end
+      charge(log, 1)
+      if log.free <= 0 then
+        call('DEL', key)
+      else
+        store(log)
+      end
+      return log.free <= 0
     end,
     -- Called last, when the figures have been read.
     finish = function(row)

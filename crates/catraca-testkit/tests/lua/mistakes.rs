@@ -1,0 +1,97 @@
+//! Mistakes planted in the script, one at a time: the comparison must notice every one.
+//!
+//! What stands here must stand once in the script, so that a changed line is not left unproven.
+
+use super::server::Server;
+use super::{changed, in_pieces_of, trace};
+
+#[test]
+fn a_mistake_in_the_script_is_noticed() {
+    let Some(server) = Server::start() else { return };
+    let (mut client, script) = (server.connect(), in_pieces_of(64));
+    let unchanged = trace::compare(&mut client, &script, 0, EACH);
+    unchanged.unwrap_or_else(|difference| panic!("without a mistake: {difference}"));
+    let missed = MISTAKES.iter().filter(|(right, wrong)| {
+        let script = changed(&script, right, wrong);
+        !(0..9).any(|seed| trace::compare(&mut client, &script, seed, EACH).is_err())
+    });
+    assert_eq!(missed.collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
+}
+
+/// Batches of each kind that a seed tries.
+const EACH: usize = 600;
+
+const MISTAKES: [(&str, &str); 64] = [
+    // Time and division.
+    ("return whole + 1", "return whole"),
+    ("return now >= (second", "return now > (second"),
+    ("second == NEVER and FOREVER or second", "second"),
+    ("return min(at + span, FOREVER)", "return at + span"),
+    // Buckets.
+    ("tag == row.tag and rem or 0", "rem"),
+    ("gained - whole * row.period", "0"),
+    ("row.now = max(now, at)", "row.now = now"),
+    ("tokens = max(tokens, lowest(row))", "tokens = tokens"),
+    ("if left >= row.size then", "if false then"),
+    ("higher and written > observed", "higher and written >= observed"),
+    ("tokens == before and rem > row.rem", "false"),
+    ("row.now - min(observed, row.now)", "0"),
+    // Windows.
+    ("row.now = max(row.now, row.last)", "row.now = row.now"),
+    ("row.now - window.first >= window.span", "row.now - window.first > window.span"),
+    ("if free < row.free then", "if free <= row.free then"),
+    ("count ~= #row.windows", "count < #row.windows"),
+    ("row.dirty = true\n      return", "return"),
+    ("window.cut + excess", "excess"),
+    ("encode(row, start) .. body", "encode(row, 0) .. body"),
+    ("window.head - start or 0", "window.head or 0"),
+    ("at, place, cut = at + gap, next, 0", "at, place, cut = at + gap, next, cut"),
+    ("return EXACT_MAX - most", "return EXACT_MAX"),
+    // Refunds.
+    ("return instant == at and place", "return place"),
+    ("is_oldest and held - window.cut or held", "held"),
+    ("if is_oldest and back == seen then", "if false then"),
+    ("row.newest, row.last = before_units, at - gap", "row.newest = before_units"),
+    ("write_entry(before_gap + gap, before_units)", "write_entry(before_gap, before_units)"),
+    ("if window.head >= to then", "if window.head > to then"),
+    ("if refunded > 0 then", "if true then"),
+    // Fixed windows and leases.
+    ("row.now - row.now % row.span", "row.now"),
+    ("row.now < after(start, row.span)", "row.now <= after(start, row.span)"),
+    ("row.now = max(now, start)", "row.now = now"),
+    ("at >= row.start and", "at > row.start and"),
+    ("min(max(row.free, 0), row.held)", "row.held"),
+    ("while end_at(cell, first) <= now do", "while end_at(cell, first) < now do"),
+    ("- LEASE + 1) > ends do", "- LEASE + 1) > FOREVER do"),
+    ("row.leases, row.dirty = sub(cell, first), first > 1", "row.leases = sub(cell, first)"),
+    ("or row.meter == leases then", "then"),
+    // Blocks.
+    ("now < block.ends and (shadow", "now <= block.ends and (shadow"),
+    ("(shadow or not block.shadow)", "true"),
+    ("min(block.level + 1, LEVEL_MAX)", "block.level"),
+    ("now >= after(block.ends, block.forget)", "now > after(block.ends, block.forget)"),
+    ("elseif block.shadow and not act.shadow then", "elseif false then"),
+    ("or next.ends ~= block.ends or", "or true or"),
+    ("block.ends = now", "block.ends = now - 1"),
+    // Checks and references.
+    ("(row.verdict == FITS or row.shadow)", "row.verdict == FITS"),
+    ("row.verdict == FITS and passed and", "row.verdict == FITS and"),
+    ("or max(fits_at, ends)", "or fits_at"),
+    ("return cell and now < unpack('<d', cell) and cell", "return cell"),
+    ("row.verdict == FITS and row.now or -1", "row.now"),
+    ("OWNER) == owner then", "OWNER) ~= '' then"),
+    ("pack('<I2', length) .. event)", "pack('<I2', 0))"),
+    // Settles.
+    ("if now >= expires then", "if now > expires then"),
+    ("mark and now < unpack('<d', mark)", "mark"),
+    ("extra > 0 and extra > row.free", "extra > 0 and extra >= row.free"),
+    ("row.debt and extra or min(extra, row.free)", "extra"),
+    ("return charge(row, row.free)", "return 0"),
+    ("log.now = now\n", "log.now = max(now, log.last)\n"),
+    ("if log.free <= 0 then\n        call('DEL', key)", "if false then"),
+    ("elseif stands(row.block, now, row.shadow) then", "elseif false then"),
+    ("moved and not ban.shadow", "moved"),
+    ("max(newest + 1, present - SLICES + 1)", "newest + 2"),
+    ("counts[1] == slice and", ""),
+    ("part * 10000 > whole * watch.above", "part * 10000 >= whole * watch.above"),
+];

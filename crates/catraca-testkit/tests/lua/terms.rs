@@ -1,0 +1,144 @@
+//! The terms of random rows: one algorithm per name, with numbers on both ends of what is legal.
+
+use catraca_core::cell::block::{Act, Note, Origin};
+use catraca_core::digest::Key;
+use catraca_core::limit::{
+    BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
+};
+use catraca_core::time::Span;
+use catraca_testkit::generate::Dice;
+
+/// Names of keys, six classes of five.
+pub const NAMES: u8 = 30;
+/// How long the usual penalty remembers its level.
+pub const FORGET: i64 = 30_000;
+const DAY: i64 = 86_400_000_000;
+const HOUR: i64 = 3_600_000_000;
+
+const BUCKETS: [(i64, i64, i64); 7] = [
+    (10, 1, 100_000),
+    (100, 1, 30_000_000),
+    (1_000, 7, 3),
+    (200, 1, 2_160_000_000),
+    (EXACT_MAX / DAY, 1, DAY),
+    (EXACT_MAX / 1_000_003, 104_729, 1_000_003),
+    (EXACT_MAX - 1, 1_000_000_007, 1),
+];
+const WINDOWS: [&[(i64, i64)]; 6] = [
+    &[(10, 1_000_000)],
+    &[(5, 1_000), (20, 2_000_000)],
+    &[(4_000, HOUR)],
+    &[(3_000, 600_000_000), (400, 1_000_000), (2_000, DAY)],
+    &[(2_500, 40 * DAY)],
+    &[(1, 1_000), (3, 1_000)],
+];
+const FIXED: [(i64, i64, bool); 5] = [
+    (5, 1_000_000, false),
+    (50, HOUR, true),
+    (3, 700, true),
+    (EXACT_MAX - 1, 40 * DAY, false),
+    (20, 60_000_000, true),
+];
+const INFLIGHT: [(i64, i64); 4] = [(1, 900), (3, 50_000), (40, HOUR), (5, 30_000_000)];
+
+pub fn key(name: u8) -> Key {
+    Key::from_bytes([name + b'A'; 16])
+}
+
+pub fn is_bucket(name: u8) -> bool {
+    matches!(name % 6, 0 | 3)
+}
+
+/// The terms of a name, or with `changed` others of the same algorithm.
+pub fn limit(name: u8, changed: bool, dice: &mut Dice) -> Limit {
+    let (class, own) = (name % 6, usize::from(name / 6));
+    let mut pick = |count: usize| {
+        if changed { dice.within(0, count as i64 - 1) as usize } else { (own + 2) % count }
+    };
+    match class {
+        0 | 3 => Limit::Bucket(bucket(class, own, pick(BUCKETS.len()))),
+        1 => window(WINDOWS[pick(WINDOWS.len())]),
+        4 => window(WINDOWS[(pick(WINDOWS.len()) + 3) % WINDOWS.len()]),
+        2 => fixed(FIXED[pick(FIXED.len())]),
+        _ if own == 4 => Limit::Unlimited,
+        _ => inflight(INFLIGHT[pick(INFLIGHT.len())]),
+    }
+}
+
+/// The bucket of a name.
+pub fn bucket_terms(name: u8, changed: bool, dice: &mut Dice) -> BucketTerms {
+    match limit(name, changed, dice) {
+        Limit::Bucket(terms) => terms,
+        _ => bucket(0, 0, 0),
+    }
+}
+
+fn bucket(class: u8, own: usize, pick: usize) -> BucketTerms {
+    let shift = if class == 0 { 0 } else { 3 + own / 4 };
+    let (size, tokens, period) = BUCKETS[(pick + shift) % BUCKETS.len()];
+    BucketTerms { size, tokens, period }
+}
+
+fn window(windows: &[(i64, i64)]) -> Limit {
+    let terms =
+        |(limit, span): &(i64, i64)| WindowTerms { limit: *limit, span: Span::from_micros(*span) };
+    Limit::Window(windows.iter().map(terms).collect())
+}
+
+fn fixed((limit, span, aligned): (i64, i64, bool)) -> Limit {
+    Limit::Fixed(FixedTerms { limit, span: Span::from_micros(span), aligned })
+}
+
+fn inflight((limit, hold): (i64, i64)) -> Limit {
+    Limit::Inflight(InflightTerms { limit, hold: Span::from_micros(hold) })
+}
+
+/// An amount that a capacity may or may not take.
+pub fn amount(capacity: i64, dice: &mut Dice) -> i64 {
+    match dice.within(0, 99) {
+        0..10 => 0,
+        10..65 => 1,
+        65..80 => dice.within(1, 4),
+        80..96 => {
+            let most = dice.within(1, capacity.max(1));
+            dice.within(1, most)
+        }
+        _ => (capacity + dice.within(0, 2)).min(EXACT_MAX - 1),
+    }
+}
+
+pub fn penalty(dice: &mut Dice) -> Penalty {
+    let span = Span::from_micros;
+    let escalating = |first, factor, max, forget| Penalty {
+        first: span(first),
+        factor,
+        max: span(max),
+        forget: span(forget),
+    };
+    match dice.within(0, 9) {
+        0 => Penalty::fixed(span(dice.within(0, 5_000_000))),
+        1..6 => escalating(700, 3, 2_000_000, FORGET),
+        6 => escalating(DAY, 1_000_000, Span::FOREVER.micros(), 30 * DAY),
+        7 => escalating(5_000, 1, 1_000, 1),
+        _ => Penalty::fixed(span(1_000)),
+    }
+}
+
+pub fn act(longest: i64, dice: &mut Dice) -> Act {
+    let penalty = match dice.within(0, 99) {
+        0..3 => Penalty::fixed(Span::FOREVER),
+        3..40 => penalty(dice),
+        _ => Penalty::fixed(Span::from_micros(dice.within(0, longest))),
+    };
+    let origins = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
+    Act { penalty, origin: dice.pick(&origins), shadow: dice.chance(20), note: note(dice) }
+}
+
+fn note(dice: &mut Dice) -> Note {
+    let text = |dice: &mut Dice| format!("texto nº {}", dice.within(1, 9)).into();
+    Note {
+        reason: dice.maybe(50, text),
+        status: dice.maybe(30, |dice| dice.within(200, 599) as u16),
+        message: dice.maybe(30, text),
+    }
+}

@@ -1,0 +1,34 @@
+-- Blocks as acts on a key: start, lengthen, release.
+-- It must not shorten a block except by release.
+
+-- Batch: per row an act. Key: the block. Reply: per row `dBBI4`: end of the block that stands, or
+-- now; its origin; whether it moved; bytes of its note; then the note.
+local function block_all(now)
+  local act, reply = make_act(), ''
+  while place <= #batch do
+    local row, order = { block_key = next_key() }, read_act()
+    row.block = load_block(row.block_key)
+    local moved = act(row, order, now) and 1 or 0
+    local ends, origin, note = now, order.origin, ''
+    if stands(row.block, now, true) then
+      ends, origin, note = row.block.ends, row.block.origin, row.block.note
+    end
+    reply = reply .. pack('<dBBI4', ends, origin, moved, #note) .. note
+  end
+  return reply
+end
+
+-- Keys: the blocks. Reply: per row B, whether one stood.
+local function unblock_all(now)
+  local reply = ''
+  for _, key in ipairs(KEYS) do
+    local block = load_block(key)
+    local stood = stands(block, now, true)
+    if stood then
+      block.ends = now
+      save_block(key, block)
+    end
+    reply = reply .. char(stood and 1 or 0)
+  end
+  return reply
+end

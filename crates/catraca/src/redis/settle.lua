@@ -1,0 +1,232 @@
+-- The settle: a reservation becomes its real cost, once; then bans and watched ratios are judged.
+-- It must not apply anything twice, nor anything after the ticket's time.
+--
+-- Batch: `dB` expires, flags (1 = a reference follows); then, if flagged, `I4c16`: status (0: none)
+--        and owner. Keys: the mark, the reference if flagged. Then per row
+--          B  algorithm
+--          B  flags: 1 = shadow, 2 = debt, 4 = a penalty follows, 8 = the upstream's block follows,
+--             16 = of the same policy as the row before, 32 = a watched ratio follows, 64 = drain
+--          Bddd  place in the ticket, held, instant of the check, price
+--          the penalty; `d` span of the upstream's block; the limit; B bans, and for each `BB`
+--          rule, flags (1 = after) and `dd` strikes and their span if flagged; then its act. The
+--          watched ratio: `Bddd` whether in the part, per, above, min; then its act. Only the first
+--          row of a policy brings acts and ratio: what one key earns, all of them get.
+--        Keys: the counter, the block, the strikes of each ban with `after`, the watched ratio of
+--        each row whose policy has one.
+-- Reply: `dB` now, 0 settled, 1 settled before, 2 expired; then per row `BBdddBB`: place, whether
+--   free is known, charged, free, end of the block that stands (-1: none), origin and rule of the
+--   last act (255: none).
+-- A mark is `<d` expires, then the rows of the first reply.
+
+local UNTOLD = 255
+
+local function read_act()
+  local origin, shadow, length
+  origin, shadow, place = unpack('<BB', batch, place)
+  local penalty = read_penalty()
+  length, place = unpack('<I4', batch, place)
+  return {
+    origin = origin, shadow = shadow == 1, penalty = penalty, note = read_bytes(length),
+  }
+end
+
+local function make_settle()
+  local act, watches = make_act(), nil
+
+  local function read_bans(row)
+    local count
+    count, place = unpack('<B', batch, place)
+    for number = 1, count do
+      local ban, flags = {}, nil
+      ban.rule, flags, place = unpack('<BB', batch, place)
+      if flags == 1 then
+        ban.after, ban.per, place = unpack('<dd', batch, place)
+        ban.key = next_key()
+      end
+      ban.act = not row.follows and read_act()
+      row.bans[number] = ban
+    end
+  end
+
+  -- Reads one row; `last` is the one before.
+  local function read_row(now, last)
+    local kind, flags, ticket, held, at, price
+    kind, flags, ticket, held, at, price, place = unpack('<BBBddd', batch, place)
+    local row = {
+      place = ticket, held = held, at = at, price = price, drain = flags >= 64, now = now,
+      shadow = flags % 2 == 1, debt = flags % 4 >= 2, penalty = flags % 8 >= 4 and read_penalty(),
+      follows = flags % 32 >= 16, meter = false, bans = {}, charged = held, started = UNTOLD,
+      rule = UNTOLD, free = 0, limit = -1, upstream = false, watch = false,
+    }
+    if flags % 16 >= 8 then
+      row.upstream, place = unpack('<d', batch, place)
+    end
+    if kind > 0 then
+      row.meter, row.key = meter_of(kind), next_key()
+      row.meter.read(row)
+    end
+    row.block_key = next_key()
+    read_bans(row)
+    if flags % 64 >= 32 then
+      local watch = {}
+      watch.in_part, watch.per, watch.above, watch.min, place = unpack('<Bddd', batch, place)
+      watch.act, row.watch = read_act(), watch
+    elseif row.follows then
+      row.watch = last.watch
+    end
+    row.watch_key = row.watch and next_key()
+    return row
+  end
+
+  local function note(row, moved, origin, rule)
+    if moved then
+      row.started, row.rule = origin, rule
+    end
+  end
+
+  -- A settle that takes more than was free is an excess like any other.
+  local function cross(row, extra)
+    if extra > 0 and extra > row.free and row.penalty then
+      local excess = { penalty = row.penalty, origin = EXCESS, shadow = row.shadow, note = '' }
+      note(row, act(row, excess, row.now), EXCESS, UNTOLD)
+    end
+  end
+
+  local function charge(row, units)
+    return units > 0 and row.meter.charge(row, units) or 0
+  end
+
+  -- Charges or refunds the difference; returns what was charged beyond the held amount.
+  local function difference(row)
+    if not row.meter then
+      return 0
+    elseif row.meter == leases then
+      row.meter.give_back(row)
+      return 0
+    elseif row.drain then
+      return charge(row, row.free)
+    elseif row.price < row.held then
+      return -row.meter.refund(row, row.at, row.held - row.price)
+    end
+    local extra = row.price - row.held
+    cross(row, extra)
+    return charge(row, row.debt and extra or min(extra, row.free))
+  end
+
+  local function pay(row, now)
+    row.block = load_block(row.block_key)
+    if row.meter then
+      row.meter.load(row, now)
+    end
+    row.charged = min(row.held + difference(row), EXACT_MAX)
+    if row.upstream then
+      local span = row.upstream
+      local penalty = { first = span, factor = 1, max = span, forget = 0 }
+      local asked = { penalty = penalty, origin = UPSTREAM, shadow = row.shadow, note = '' }
+      note(row, act(row, asked, row.now), UPSTREAM, UNTOLD)
+    end
+  end
+
+  -- Counts a strike against one key; returns whether it bans.
+  local function strikes_out(row, ban, now)
+    if not ban.after then
+      return true
+    elseif stands(row.block, now, row.shadow) then
+      return false
+    end
+    return meter_of(2).strike(ban.key, ban.after, ban.per, now)
+  end
+
+  local function exceeds(row, watch, now)
+    if stands(row.block, now, row.shadow) then
+      return false
+    end
+    watches = watches or make_watch()
+    return watches(row.watch_key, watch, now)
+  end
+
+  local function ban_all(rows, from, to, ban, rule, now)
+    for index = from, to do
+      local moved = act(rows[index], ban, now)
+      note(rows[index], moved and not ban.shadow, BAN, rule)
+    end
+  end
+
+  -- Judges the outcome for the rows of one policy.
+  local function judge_policy(rows, from, to, now)
+    for number, ban in ipairs(rows[from].bans) do
+      local out = false
+      for index = from, to do
+        local own = rows[index].bans[number]
+        out = own and strikes_out(rows[index], own, now) or out
+      end
+      if out then
+        ban_all(rows, from, to, ban.act, ban.rule, now)
+      end
+    end
+    local watch, high = rows[from].watch, false
+    for index = from, watch and to or 0 do
+      high = exceeds(rows[index], watch, now) or high
+    end
+    if high then
+      ban_all(rows, from, to, watch.act, UNTOLD, now)
+    end
+  end
+
+  local function judge_all(rows, now)
+    local from = 1
+    for index = 1, #rows do
+      if index == #rows or not rows[index + 1].follows then
+        judge_policy(rows, from, index, now)
+        from = index + 1
+      end
+    end
+  end
+
+  local function show(row, now)
+    if row.meter and row.meter.finish then
+      row.meter.finish(row)
+    end
+    local counts = row.meter and row.meter ~= leases
+    local ends = stands(row.block, now, row.shadow) and row.block.ends or -1
+    return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free, ends,
+      row.started, row.rule)
+  end
+
+  local function pay_all(now)
+    local rows, results = {}, ''
+    while place <= #batch do
+      local row = read_row(now, rows[#rows])
+      pay(row, now)
+      rows[#rows + 1] = row
+    end
+    judge_all(rows, now)
+    for index = 1, #rows do
+      results = results .. show(rows[index], now)
+    end
+    return results
+  end
+
+  return function(now)
+    local key, expires, flags = next_key(), nil, nil
+    expires, flags, place = unpack('<dB', batch, place)
+    local reference, status, owner
+    if flags == 1 then
+      reference, status, place = next_key(), unpack('<I4', batch, place)
+      owner = read_bytes(OWNER)
+    end
+    if now >= expires then
+      return pack('<dB', now, 2)
+    end
+    local mark = call('GET', key)
+    if mark and now < unpack('<d', mark) then
+      return pack('<dB', now, 1) .. sub(mark, 9)
+    end
+    local results = pay_all(now)
+    save(key, pack('<d', expires) .. results, second_after(expires))
+    if reference then
+      tell_reference(reference, owner, status, now)
+    end
+    return pack('<dB', now, 0) .. results
+  end
+end

@@ -1,0 +1,63 @@
+-- A watched ratio: outcomes counted in slices of time, the oldest dropped whole.
+-- A cell is `<dd`: slice length and number of the newest slice; then 24 times `I4I4`, part and
+-- whole, by slice number modulo 24. It must not decide what follows: the batch says.
+
+local SLICES = 24
+local COUNT_MAX = 4294967295
+
+-- Gives `exceeds(key, watch, now)`: counts one outcome; returns whether the ratio is too high. Then
+-- the evidence is spent.
+local function make_watch()
+  local layout = '<dd' .. string.rep('I4', 2 * SLICES)
+
+  local function ends(newest, slice)
+    return min((newest + SLICES) * slice, FOREVER)
+  end
+
+  local function load(key, slice, now)
+    local cell = call('GET', key)
+    local counts = cell and { unpack(layout, cell) }
+    if counts and counts[1] == slice and now < ends(counts[2], slice) then
+      return counts
+    end
+    counts = { slice, floor(now / slice) }
+    for index = 3, 2 + 2 * SLICES do
+      counts[index] = 0
+    end
+    return counts
+  end
+
+  -- Where the counts of a slice begin.
+  local function index(number)
+    return 3 + 2 * (number % SLICES)
+  end
+
+  local function count(counts, in_part, now)
+    local newest = counts[2]
+    local present = max(floor(now / counts[1]), newest)
+    for number = max(newest + 1, present - SLICES + 1), present do
+      counts[index(number)], counts[index(number) + 1] = 0, 0
+    end
+    local at = index(present)
+    counts[2], counts[at] = present, min(counts[at] + in_part, COUNT_MAX)
+    counts[at + 1] = min(counts[at + 1] + 1, COUNT_MAX)
+  end
+
+  return function(key, watch, now)
+    local counts, part, whole = load(key, max(1, floor(watch.per / SLICES)), now), 0, 0
+    count(counts, watch.in_part, now)
+    for at = 3, 1 + 2 * SLICES, 2 do
+      part, whole = part + counts[at], whole + counts[at + 1]
+    end
+    if whole >= watch.min and part * 10000 > whole * watch.above then
+      call('DEL', key)
+      return true
+    end
+    local bytes = pack('<dd', counts[1], counts[2])
+    for at = 3, 1 + 2 * SLICES, 2 do
+      bytes = bytes .. pack('<I4I4', counts[at], counts[at + 1])
+    end
+    save(key, bytes, second_after(ends(counts[2], counts[1])))
+    return false
+  end
+end
