@@ -1,4 +1,4 @@
--- The end of the script: which operation it is, and at which instant.
+-- The end of the script: which operation it is, if it is not a check.
 -- It must not do what an operation's own file does.
 
 -- Keys: all that is to be forgotten. Reply: `d` now.
@@ -17,10 +17,7 @@ local function reconcile_all(now)
   return reply
 end
 
-local operation, now = byte(batch), timed and read_clock() or tonumber(ARGV[2])
-if operation == 1 then
-  return check(now)
-elseif operation == 2 then
+if operation == 2 then
   return make_settle()(now)
 elseif operation == 3 then
   return recall(now)

@@ -8,7 +8,7 @@
 --          them carry the same hash tag. Values are strings made by this script alone.
 -- ARGV[1]  the batch: its operation in a byte, then what the file of that operation says. Packed
 --          little-endian without padding; `d` is a double that holds an integer.
---            1 check (check.lua)    2 settle (settle.lua)    3 recall, 4 credit (reference.lua)
+--            1 check (check.lua)    2 settle (settle.lua)    3 recall, 4 credit (credit.lua)
 --            5 block, 6 unblock (act.lua)    7 reset (apply.lua)    8 reconcile (bucket.lua)
 -- ARGV[2]  the instant in microseconds, decimal. For tests only: without it the server's clock is
 --          used. With it nothing gets a TTL, since the server's time is then another one.

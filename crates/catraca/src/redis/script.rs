@@ -13,6 +13,7 @@ pub const SCRIPT: &str = concat!(
     include_str!("block.lua"),
     include_str!("reference.lua"),
     include_str!("check.lua"),
+    include_str!("credit.lua"),
     include_str!("watch.lua"),
     include_str!("settle.lua"),
     include_str!("act.lua"),
