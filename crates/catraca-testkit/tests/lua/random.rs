@@ -213,7 +213,7 @@ impl Random {
             limit,
             penalty: blocks.then(|| terms::penalty(&mut self.dice)),
             shadow: self.dice.chance(15),
-            count_denied: self.dice.chance(20),
+            count_denied: self.dice.chance(35),
         }
     }
 

@@ -64,9 +64,11 @@ impl Tickets {
         let newest = self.known.len().checked_sub(1)?;
         let back = if dice.chance(60) { dice.within(0, 3) } else { dice.within(0, 47) } as usize;
         let mut ticket = self.known[newest.saturating_sub(back)].clone();
-        if dice.chance(60) {
-            ticket.mark = self.fresh_mark();
-            ticket.expires = now.after(Span::from_micros(dice.within(0, 50 * pace)));
+        if dice.chance(65) {
+            let wait = dice.within(0, 50 * pace);
+            ticket.expires = now.after(Span::from_micros(dice.pick(&[0, 1, wait, wait, wait])));
+            // An old mark with a new end is no real ticket, but a store must look at its own end.
+            ticket.mark = if dice.chance(90) { self.fresh_mark() } else { ticket.mark };
         }
         let rows = ticket.rows.iter().enumerate();
         let rows = rows.map(|(place, (row, at))| settle_row(place, row, *at, pace, dice)).collect();
@@ -100,7 +102,7 @@ fn settle_row(place: usize, row: &CheckRow, at: Time, pace: i64, dice: &mut Dice
         shadow: if dice.chance(5) { !row.shadow } else { row.shadow },
         lease: row.lease,
         bans: (0..dice.pick(&[0, 0, 0, 0, 1, 2])).map(|_| ban(pace, dice)).collect(),
-        watch: dice.maybe(20, |dice| Box::new(watch(pace, dice))),
+        watch: dice.maybe(25, |dice| Box::new(watch(row.key, pace, dice))),
     }
 }
 
@@ -127,12 +129,15 @@ fn ban(pace: i64, dice: &mut Dice) -> BanRow {
     }
 }
 
-fn watch(pace: i64, dice: &mut Dice) -> WatchRow {
+/// A key is watched over one time, as a rule: another one starts its counts again.
+fn watch(key: Key, pace: i64, dice: &mut Dice) -> WatchRow {
+    let spans = [240, 24_000, 2_400_000, 86_400_000_000];
+    let own = spans[usize::from(key.to_bytes()[0]) % spans.len()];
     WatchRow {
         in_part: dice.chance(45),
-        per: Span::from_micros(dice.pick(&[20, 24_000, 24_000, 240 * pace, 86_400_000_000])),
+        per: Span::from_micros(dice.pick(&[own, own, own, own, own, own, own, 20, 240 * pace])),
         above: Percent::from_hundredths(dice.pick(&[0, 3_333, 5_000, 6_000])),
-        min: dice.within(1, 6),
+        min: dice.within(1, 20),
         act: by_rule(pace, dice),
     }
 }
