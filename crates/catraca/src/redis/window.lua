@@ -111,6 +111,23 @@ local function make_window()
     measure(row)
   end
 
+  -- Forgets the units of the newest entry that every window has cut: they must not add up with
+  -- what comes at the same instant beyond what is exact.
+  local function drop_uncounted(row)
+    local least = FOREVER
+    for _, window in ipairs(row.windows) do
+      if window.used > 0 then
+        least = min(least, window.head >= row.length and window.cut or 0)
+      end
+    end
+    row.newest = row.newest - least
+    for _, window in ipairs(row.windows) do
+      if least > 0 and window.used > 0 then
+        window.cut = window.cut - least
+      end
+    end
+  end
+
   -- Makes room for a newer entry: the newest one goes to the body, unless nothing counts any more.
   local function make_room(row)
     local empty = true
@@ -128,6 +145,8 @@ local function make_window()
         row.chunk = ''
       end
       row.length, row.newest = row.length + #bytes, 0
+    else
+      drop_uncounted(row)
     end
   end
 
