@@ -1,10 +1,15 @@
 //! The least of the Redis protocol that tests need: requests out, replies in, over a Unix socket.
 //!
-//! Must not be used outside tests: no timeouts, no reconnects, no limits on what a server sends.
+//! Must not be used outside tests: no reconnects, no limits on what a server sends. Who waits in
+//! vain gets an error: a test that hangs tells nothing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
+
+/// More than any answer takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A reply of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +37,9 @@ pub struct Client {
 impl Client {
     /// Connects to the socket of a server.
     pub fn connect(socket: &Path) -> io::Result<Self> {
-        Ok(Self::new(UnixStream::connect(socket)?))
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self::new(stream))
     }
 
     fn new(stream: UnixStream) -> Self {

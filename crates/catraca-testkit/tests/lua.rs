@@ -3,6 +3,8 @@
 //! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Must not sleep, nor use
 //! the server's clock where figures are compared: both sides are told the instant.
 
+#[path = "lua/damage.rs"]
+mod damage;
 #[path = "lua/ground.rs"]
 mod ground;
 #[path = "lua/mistakes.rs"]

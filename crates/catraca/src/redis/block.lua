@@ -38,7 +38,7 @@ local function make_act()
   local function length(penalty, level)
     local span = min(penalty.first, penalty.max)
     for _ = 1, level do
-      if penalty.factor == 1 or span >= penalty.max then
+      if penalty.factor == 1 or span == 0 or span >= penalty.max then
         break
       end
       span = min(span * penalty.factor, FOREVER, penalty.max)

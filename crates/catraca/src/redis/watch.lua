@@ -18,6 +18,9 @@ local function make_watch()
     local cell = call('GET', key)
     local counts = cell and { unpack(layout, cell) }
     if counts and counts[1] == slice and now < ends(counts[2], slice) then
+      if not (counts[2] < FOREVER) then
+        damaged()
+      end
       return counts
     end
     counts = { slice, floor(now / slice) }

@@ -12,16 +12,23 @@ local function make_window()
   local write_entry, read_entry = make_entries()
 
   -- The units of the oldest entry at a place, the gap to the next one, and where that starts.
-  local function oldest(row, place, cut)
-    if place >= row.length then
-      return row.newest - cut, 0, place
+  -- What is counted must be there: a damaged cell ends the script, or it would never end.
+  local function oldest(row, place, cut, used)
+    local units, gap, next = row.newest - cut, 0, place
+    if place < row.length then
+      gap, units, next = read_entry(row, place)
+      units = units - cut
+    elseif units ~= used then
+      damaged()
     end
-    local gap, units, next = read_entry(row, place)
-    return units - cut, gap, next
+    if not (units > 0 and units <= used) then
+      damaged()
+    end
+    return units, gap, next
   end
 
   local function pop(row, window)
-    local units, gap, next = oldest(row, window.head, window.cut)
+    local units, gap, next = oldest(row, window.head, window.cut, window.used)
     window.used, window.first = window.used - units, window.first + gap
     window.head, window.cut, row.dirty = next, 0, true
   end
@@ -38,7 +45,7 @@ local function make_window()
   -- Forgets the oldest units above the limit.
   local function trim(row, window)
     while window.used > window.limit do
-      local units = oldest(row, window.head, window.cut)
+      local units = oldest(row, window.head, window.cut, window.used)
       local excess = window.used - window.limit
       if units <= excess then
         pop(row, window)
@@ -192,7 +199,7 @@ local function make_window()
     local used, at, place, cut = window.used, window.first, window.head, window.cut
     local instant = row.need <= window.limit and row.now or FOREVER
     while used > window.limit - row.need and instant < FOREVER do
-      local units, gap, next = oldest(row, place, cut)
+      local units, gap, next = oldest(row, place, cut, used)
       used, instant = used - units, max(row.now, after(at, window.span))
       at, place, cut = at + gap, next, 0
     end
