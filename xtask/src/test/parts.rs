@@ -30,7 +30,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
     part("museum", 6, cargo::museum),
     part("scenarios", 3, scenarios::run),
-    Part { deepens: true, ..part("lua", 5, lua::run) },
+    Part { deepens: true, ..part("lua", 8, lua::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 4, api::run) },
     part("screenshots", 5, screenshots::run),
