@@ -15,6 +15,7 @@ mod calls;
 mod check;
 mod crowd;
 mod curt;
+mod decide;
 mod denial;
 mod desk;
 mod docs;
@@ -49,6 +50,7 @@ use catraca::records::Records;
 
 use crate::observe::Observer;
 use crate::reload::Reloader;
+use crate::shared::SharedEngine;
 
 pub use api::text as openapi;
 pub use auth::{Guard, hash, plain_name};
@@ -64,6 +66,8 @@ pub use tls::Tls;
 pub struct Front {
     /// Decides.
     pub engine: Arc<Engine>,
+    /// Decides with other nodes instead, by the same rules.
+    pub shared: Option<Arc<SharedEngine>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.

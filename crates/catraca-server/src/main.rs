@@ -11,6 +11,7 @@ mod http;
 mod observe;
 mod reload;
 mod render;
+mod shared;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;

@@ -18,7 +18,8 @@ mod resume;
 mod settle;
 mod states;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;
@@ -36,7 +37,7 @@ pub use beat::{Beat, tend};
 /// Decides with other nodes, and alone when it must.
 pub struct SharedEngine<S> {
     /// The rules, and the store in process that stands in.
-    engine: Engine,
+    engine: Arc<Engine>,
     store: S,
     options: SharedOptions,
     breaker: Breaker,
@@ -46,6 +47,8 @@ pub struct SharedEngine<S> {
     /// The last sign of life, and how far the store's clock was ahead, in microseconds.
     heard: Mutex<Option<(Pulse, i64)>>,
     cached: AtomicU64,
+    /// Whether other nodes have still to be told of a change.
+    untold: AtomicBool,
     #[cfg(feature = "records")]
     records: std::sync::OnceLock<resume::Kept>,
 }
@@ -101,7 +104,7 @@ impl Builder {
             return Err(NoSecret);
         }
         Ok(SharedEngine {
-            engine: self.build(),
+            engine: Arc::new(self.build()),
             store,
             options,
             breaker: Breaker::default(),
@@ -109,6 +112,7 @@ impl Builder {
             owing: Owing::default(),
             heard: Mutex::default(),
             cached: AtomicU64::new(0),
+            untold: AtomicBool::new(false),
             #[cfg(feature = "records")]
             records: std::sync::OnceLock::new(),
         })
@@ -118,7 +122,7 @@ impl Builder {
 impl<S> SharedEngine<S> {
     /// The rules in force: catalog, lists, facts and modes are read and changed there. Its own
     /// verbs decide alone.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
@@ -144,10 +148,11 @@ impl<S> SharedEngine<S> {
 }
 
 impl<S: SharedStore> SharedEngine<S> {
-    /// Tells every node to look for lists, facts and modes again. A store that is away is told by
-    /// the next beat that finds it.
-    pub async fn stir(&self) -> Result<(), StoreError> {
-        self.store.stir().await
+    /// Tells every node to look for lists, facts and modes again; through a store that is away, as
+    /// soon as a beat finds it.
+    pub async fn stir(&self) {
+        let told = self.store.stir().await.is_ok();
+        self.untold.store(!told, Ordering::Relaxed);
     }
 
     /// One trip, unless the breaker spares it.

@@ -109,6 +109,7 @@ fn front(
     let reloader = Reloader::new(config.map(Path::to_owned), rooms, at.ip().is_loopback());
     Front {
         engine: Arc::clone(&kept.engine),
+        shared: kept.shared.clone(),
         records: kept.records.clone(),
         feed: Arc::clone(&kept.feed),
         live,

@@ -16,6 +16,7 @@ use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use super::auth::Caller;
+use super::decide::Verb;
 use super::problem::{Answer, Problem, typed};
 use super::{Front, denial, fields};
 
@@ -41,14 +42,14 @@ pub struct Asking<'a> {
 }
 
 /// Answers a proxy.
-pub fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
-    match decide(front, asking) {
+pub async fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
+    match decide(front, asking).await {
         Ok(decision) => render(front, &decision),
         Err(problem) => problem.answer(),
     }
 }
 
-fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
+async fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
     let address = caller(front, asking.peer, asking.headers).address.to_string();
     let catalog = front.engine.catalog();
     let asked = asked(front, asking, &catalog)?;
@@ -57,7 +58,7 @@ fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
     let subject = attributes.chain([("ip", address.as_str())]).collect();
     let subject = asking.caller.subject(subject)?;
     let check = Check::new(&asked.gate, subject).namespace(asking.caller.namespace());
-    match front.engine.check(&check) {
+    match front.decide(&check, Verb::Check).await {
         Err(Error::Refused(Refusal::UnknownGate(_))) if asked.unrouted.is_some() => {
             Err(no_route(asked.unrouted))
         }

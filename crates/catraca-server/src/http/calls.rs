@@ -9,6 +9,7 @@ use catraca::{Engine, Subject};
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 
+use super::Front;
 use super::accept::wants_xml;
 use super::auth::Caller;
 use super::problem::{Answer, Problem, json, typed};
@@ -30,32 +31,33 @@ pub struct Asked<'a> {
 }
 
 /// `POST /v1/credit`.
-pub fn credit(engine: &Engine, asked: &Asked<'_>) -> Result<Answer, Problem> {
+pub async fn credit(front: &Front, asked: &Asked<'_>) -> Result<Answer, Problem> {
     let (by, wire) = (asked.by, read::<WireCredit<'_>>(asked.body)?);
     let subject = by.subject(wire.subject.subject())?;
-    let credited = engine.credit(by.namespace(), &wire.r#ref, &wire.event, &subject)?;
+    let named = (&*wire.r#ref, &*wire.event);
+    let credited = front.credit(by.namespace(), named, &subject).await?;
     encode(&Shape(&credited)).map(json)
 }
 
 /// `POST /v1/buckets`.
-pub fn buckets(engine: &Engine, asked: &Asked<'_>) -> Result<Answer, Problem> {
+pub async fn buckets(front: &Front, asked: &Asked<'_>) -> Result<Answer, Problem> {
     let wire: WireBuckets<'_> = read(asked.body)?;
     let subject = asked.by.subject(wire.subject.subject())?;
-    let states = engine.buckets(asked.by.namespace(), &subject)?;
+    let states = front.buckets(asked.by.namespace(), &subject).await?;
     if wants_xml(asked.headers) {
-        return in_xml(engine, &subject, |about| xml::states(about, &states));
+        return in_xml(&front.engine, &subject, |about| xml::states(about, &states));
     }
     let all = Buckets { buckets: states.iter().map(Shape).collect() };
     encode(&all).map(|body| varying(json(body)))
 }
 
 /// `POST /v1/buckets/{policy}`.
-pub fn bucket(engine: &Engine, asked: &Asked<'_>, policy: &str) -> Result<Answer, Problem> {
+pub async fn bucket(front: &Front, asked: &Asked<'_>, policy: &str) -> Result<Answer, Problem> {
     let wire: WireBuckets<'_> = read(asked.body)?;
     let subject = asked.by.subject(wire.subject.subject())?;
-    let state = engine.bucket_state(asked.by.namespace(), policy, &subject)?;
+    let state = front.bucket_state(asked.by.namespace(), policy, &subject).await?;
     if wants_xml(asked.headers) {
-        return in_xml(engine, &subject, |about| xml::state(about, &state));
+        return in_xml(&front.engine, &subject, |about| xml::state(about, &state));
     }
     encode(&Shape(&state)).map(|body| varying(json(body)))
 }

@@ -3,30 +3,32 @@
 //! Must not allocate more than the answer and the body.
 
 use bytes::Bytes;
-use catraca::{Check, Decision, Engine, Error};
+use catraca::Check;
 
+use super::Front;
 use super::auth::Caller;
+use super::decide::Verb;
 use super::problem::{Answer, Problem, json};
 use super::quick;
 use super::wire::{LIST_MAX, WireCheck, is_list, read, read_list};
 
-/// How a check is made: for real, or only looked at.
-pub type Verb = fn(&Engine, &Check<'_>) -> Result<Decision, Error>;
-
 /// Answers one check, or a list of them, each on its own.
-pub fn answer(engine: &Engine, by: &Caller, body: &Bytes, verb: Verb) -> Answer {
-    let make = if is_list(body) { many } else { single };
-    let body = make(engine, by, body, verb);
+pub async fn answer(front: &Front, by: &Caller, body: &Bytes, verb: Verb) -> Answer {
+    let body = match is_list(body) {
+        // Boxed, so that the single one does not carry its weight.
+        true => Box::pin(many(front, by, body, verb)).await,
+        false => single(front, by, body, verb).await,
+    };
     body.map_or_else(|problem| problem.answer(), json)
 }
 
-fn single(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+async fn single(front: &Front, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(quick::USUAL_BYTES);
-    one(engine, by, &read(body)?, verb, &mut out)?;
+    one(front, by, &read(body)?, verb, &mut out).await?;
     Ok(out)
 }
 
-fn many(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
+async fn many(front: &Front, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>, Problem> {
     let checks: Vec<WireCheck<'_>> = read_list(body)?;
     if checks.len() > LIST_MAX {
         let detail = format!("a list may have {LIST_MAX} checks and this one has {}", checks.len());
@@ -37,7 +39,7 @@ fn many(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>
         if place > 0 {
             out.push(b',');
         }
-        if let Err(problem) = one(engine, by, check, verb, &mut out) {
+        if let Err(problem) = one(front, by, check, verb, &mut out).await {
             out.extend(problem.to_json());
         }
     }
@@ -45,8 +47,8 @@ fn many(engine: &Engine, by: &Caller, body: &[u8], verb: Verb) -> Result<Vec<u8>
     Ok(out)
 }
 
-fn one(
-    engine: &Engine,
+async fn one(
+    front: &Front,
     by: &Caller,
     wire: &WireCheck<'_>,
     verb: Verb,
@@ -57,6 +59,6 @@ fn one(
     check.cost = wire.cost;
     check.reference = wire.r#ref.as_deref();
     check.lists = wire.lists.unwrap_or(true);
-    quick::write(&verb(engine, &check)?, out);
+    quick::write(&front.decide(&check, verb).await?, out);
     Ok(())
 }

@@ -151,7 +151,9 @@ impl Desk<'_> {
     fn recorded(&self, why: Option<&str>, deeds: Vec<Deed>) -> Result<bool, Problem> {
         let at = self.engine.now();
         let records = deeds.into_iter().map(|deed| Record::operator(at, self.by.name(), why, deed));
-        Ok(durable(self.records()?.record(records.collect())))
+        let durable = durable(self.records()?.record(records.collect()));
+        self.front.stir();
+        Ok(durable)
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
-use catraca::Engine;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use super::auth::Caller;
+use super::decide::Verb;
 use super::problem::Answer;
 use super::visit::{Phase, Visit};
 use super::{body, check};
@@ -33,7 +33,7 @@ pub async fn respond(request: Request<Incoming>, visit: Arc<Visit>) -> Answered 
     let answer = if is_check {
         let (head, body) = request.into_parts();
         let answer = match body::read(&head.headers, body, &visit).await {
-            Ok(body) => check::answer(&visit.shared.front.engine, &caller, &body, Engine::check),
+            Ok(body) => check::answer(&visit.shared.front, &caller, &body, Verb::Check).await,
             Err(problem) => problem.answer(),
         };
         answer.map(Either::Left)

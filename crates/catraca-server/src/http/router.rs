@@ -7,20 +7,20 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
+use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
-use catraca::Engine;
+use bytes::Bytes;
 
 use super::auth::Caller;
 use super::authorize::{self, Asking};
 use super::calls::Asked;
+use super::decide::Verb;
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
 use super::{Front, body, calls, check, desk, docs, ready, settle};
 
-/// A call that takes a body.
-type Call = fn(&Engine, &Asked<'_>) -> Result<Answer, Problem>;
 type On = Extension<Arc<Visit>>;
 type By = Extension<Arc<Caller>>;
 
@@ -28,11 +28,11 @@ type By = Extension<Arc<Caller>>;
 pub fn router(front: Front) -> Router {
     Router::new()
         // Its POST is answered before this router is asked; here it knows its other methods.
-        .route("/v1/check", post(|on, by, request| checked(on, by, request, Engine::check)))
-        .route("/v1/peek", post(|on, by, request| checked(on, by, request, Engine::peek)))
+        .route("/v1/check", post(|on, by, request| checked(on, by, request, Verb::Check)))
+        .route("/v1/peek", post(|on, by, request| checked(on, by, request, Verb::Peek)))
         .route("/v1/settle", post(settled))
-        .route("/v1/credit", post(|on, by, request| call(on, by, request, calls::credit)))
-        .route("/v1/buckets", post(|on, by, request| call(on, by, request, calls::buckets)))
+        .route("/v1/credit", post(credit))
+        .route("/v1/buckets", post(buckets))
         .route("/v1/buckets/{policy}", post(bucket))
         .route("/v1/authorize", any(authorize))
         .route("/healthz", get(ready::healthy))
@@ -45,27 +45,32 @@ pub fn router(front: Front) -> Router {
         .with_state(front)
 }
 
-async fn checked(on: On, by: By, request: Request, verb: check::Verb) -> Response<Body> {
-    let engine = Arc::clone(&on.shared.front.engine);
+async fn checked(on: On, by: By, request: Request, verb: Verb) -> Response<Body> {
+    let visit = Arc::clone(&on);
     match read(on, request).await {
-        Ok(body) => whole(check::answer(&engine, &by, &body, verb)),
+        Ok(body) => whole(check::answer(&visit.shared.front, &by, &body, verb).await),
         Err(problem) => whole(problem.answer()),
     }
 }
 
-async fn call(on: On, by: By, request: Request, call: Call) -> Response<Body> {
-    whole(asked(on, by, request, call).await.unwrap_or_else(|problem| problem.answer()))
+async fn credit(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
+    let done = match with_body(on, request).await {
+        Ok((head, body)) => calls::credit(&front, &asked(&by, &head, &body)).await,
+        Err(problem) => Err(problem),
+    };
+    whole(done.unwrap_or_else(|problem| problem.answer()))
 }
 
-async fn asked(
-    Extension(visit): On,
-    Extension(by): By,
-    request: Request,
-    call: impl FnOnce(&Engine, &Asked<'_>) -> Result<Answer, Problem>,
-) -> Result<Answer, Problem> {
-    let (head, body) = request.into_parts();
-    let body = body::read(&head.headers, body, &visit).await?;
-    call(&visit.shared.front.engine, &Asked { by: &by, headers: &head.headers, body: &body })
+async fn buckets(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
+    let done = match with_body(on, request).await {
+        Ok((head, body)) => calls::buckets(&front, &asked(&by, &head, &body)).await,
+        Err(problem) => Err(problem),
+    };
+    whole(done.unwrap_or_else(|problem| problem.answer()))
+}
+
+fn asked<'a>(by: &'a Caller, head: &'a Parts, body: &'a [u8]) -> Asked<'a> {
+    Asked { by, headers: &head.headers, body }
 }
 
 async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
@@ -77,23 +82,30 @@ async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -
 }
 
 async fn bucket(
+    State(front): State<Front>,
     on: On,
     by: By,
     policy: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response<Body> {
-    let done = match policy {
-        Ok(Path(policy)) => {
-            asked(on, by, request, |engine, asked| calls::bucket(engine, asked, &policy)).await
+    let done = match (policy, with_body(on, request).await) {
+        (Ok(Path(policy)), Ok((head, body))) => {
+            calls::bucket(&front, &asked(&by, &head, &body), &policy).await
         }
-        Err(_) => Err(bad_path()),
+        (Err(_), _) => Err(bad_path()),
+        (_, Err(problem)) => Err(problem),
     };
     whole(done.unwrap_or_else(|problem| problem.answer()))
 }
 
-async fn read(Extension(visit): On, request: Request) -> Result<bytes::Bytes, Problem> {
+async fn read(on: On, request: Request) -> Result<Bytes, Problem> {
+    with_body(on, request).await.map(|(_, body)| body)
+}
+
+async fn with_body(Extension(visit): On, request: Request) -> Result<(Parts, Bytes), Problem> {
     let (head, body) = request.into_parts();
-    body::read(&head.headers, body, &visit).await
+    let body = body::read(&head.headers, body, &visit).await?;
+    Ok((head, body))
 }
 
 async fn authorize(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
@@ -104,7 +116,7 @@ async fn authorize(State(front): State<Front>, on: On, by: By, request: Request)
         headers: request.headers(),
         caller: &by,
     };
-    whole(authorize::answer(&front, &asking))
+    whole(authorize::answer(&front, &asking).await)
 }
 
 async fn unknown(request: Request) -> Response<Body> {

@@ -17,7 +17,7 @@ use super::wire::{WireSettle, read};
 
 /// `POST /v1/settle`.
 pub async fn settle(front: &Front, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let (settlement, receipt) = apply(front, by, body)?;
+    let (settlement, receipt) = apply(front, by, body).await?;
     let durable = match receipt {
         _ if !must_survive(&settlement) => None,
         Some(receipt) => Some(receipt.await.is_durable()),
@@ -42,7 +42,7 @@ fn must_survive(settlement: &Settlement) -> bool {
         && rows.any(|row| leaves(row.balance) || row.blocked_by.is_some())
 }
 
-fn apply(
+async fn apply(
     front: &Front,
     by: &Caller,
     body: &[u8],
@@ -58,13 +58,13 @@ fn apply(
         }
     };
     let call = Settle { namespace: by.namespace(), stub, outcome: &outcome };
-    let settle = || front.engine.settle(&call);
+    let settle = front.settle(&call);
     let (settled, receipt) = match &front.records {
         Some(records) => {
-            let (settled, receipt) = records.acknowledged(None, None, settle);
+            let (settled, receipt) = records.acknowledged_later(None, None, settle).await;
             (settled, Some(receipt))
         }
-        None => (settle(), None),
+        None => (settle.await, None),
     };
     Ok((settled?, receipt))
 }

@@ -3,6 +3,8 @@
 //! Must not wait: it runs on the thread that decides.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
 
 use catraca_core::time::Time;
 
@@ -58,6 +60,30 @@ impl Records {
         let gathered = GATHERING.with_borrow_mut(Option::take).unwrap_or_default();
         drop(outer);
         (answer, self.record(gathered.records))
+    }
+}
+
+impl Records {
+    /// The same for a call that is awaited: what it causes while it runs is gathered, on whatever
+    /// thread that is.
+    pub async fn acknowledged_later<R>(
+        &self,
+        by: Option<&str>,
+        why: Option<&str>,
+        call: impl Future<Output = R>,
+    ) -> (R, Receipt) {
+        let fresh =
+            Gathering { by: by.map(Into::into), why: why.map(Into::into), ..Default::default() };
+        let mut gathering = Some(fresh);
+        let mut call = pin!(call);
+        let answer = poll_fn(|context| {
+            let _outer = Outer(GATHERING.replace(gathering.take()));
+            let polled = call.as_mut().poll(context);
+            gathering = GATHERING.take();
+            polled
+        });
+        let answer = answer.await;
+        (answer, self.record(gathering.unwrap_or_default().records))
     }
 }
 

@@ -66,8 +66,7 @@ impl<S: SharedStore> SharedEngine<S> {
             self.owing.forget(&keys);
             self.forget(keys);
         }
-        // Without it they notice on their own, within a second.
-        let _ = self.stir().await;
+        self.stir().await;
         Ok(reply)
     }
 

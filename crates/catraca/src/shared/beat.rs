@@ -5,6 +5,7 @@
 //! a check reach a store that may have forgotten a block.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catraca_core::batch::Batch;
@@ -84,6 +85,9 @@ impl<S: SharedStore> SharedEngine<S> {
             self.tell_again().await?;
         }
         self.pay().await?;
+        if self.untold.load(Ordering::Relaxed) {
+            self.stir().await;
+        }
         let trouble = self.catch_up(&pulse, reborn, changed).await.err();
         // What was not done is tried again by the next beat.
         let heard = if trouble.is_none() { pulse } else { before };

@@ -77,13 +77,13 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
     nodes.here.engine().list(ListName::Block, vec![entry.clone()]);
     let deed = Deed::List(ListName::Block, entry.what.clone(), None);
     nodes.keep(deed).await;
-    nodes.here.stir().await.unwrap();
+    nodes.here.stir().await;
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
     assert!(nodes.there.beat().await.changed);
     assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
     let deed = Deed::Unlist(ListName::Block, entry.what);
     nodes.keep(deed).await;
-    nodes.here.stir().await.unwrap();
+    nodes.here.stir().await;
     nodes.there.beat().await;
     assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
 }
@@ -94,7 +94,7 @@ async fn a_mode_changed_on_one_node_is_changed_and_given_back_on_the_other() {
     for mode in [Some(Mode::Off), None] {
         let deed = Deed::Mode("login".to_owned(), mode);
         nodes.keep(deed).await;
-        nodes.here.stir().await.unwrap();
+        nodes.here.stir().await;
         nodes.there.beat().await;
         assert_eq!(nodes.there.engine().overridden("login"), mode);
     }

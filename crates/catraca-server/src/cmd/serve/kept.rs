@@ -19,11 +19,14 @@ use super::keep::Places;
 use super::secret;
 use crate::http::Feed;
 use crate::observe::Observer;
+use crate::shared::SharedEngine;
 
 /// An engine, and what keeps its word.
 pub struct Kept {
     /// Decides.
     pub engine: Arc<Engine>,
+    /// Decides with other nodes, if there are any.
+    pub shared: Option<Arc<SharedEngine>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.
@@ -50,7 +53,7 @@ impl Kept {
         });
         let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
-        Self { engine: Arc::new(engine), records: None, feed, found, upkeep: None }
+        Self { engine: Arc::new(engine), shared: None, records: None, feed, found, upkeep: None }
     }
 
     /// An engine that knows what was kept in these places.
@@ -89,7 +92,7 @@ impl Kept {
         }
         let engine = Arc::new(engine);
         let upkeep = Upkeep::start(&engine, &records, places)?;
-        Ok(Self { engine, records: Some(records), feed, found, upkeep: Some(upkeep) })
+        Ok(Self { engine, shared: None, records: Some(records), feed, found, upkeep: Some(upkeep) })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.

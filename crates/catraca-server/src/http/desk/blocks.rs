@@ -131,7 +131,7 @@ pub fn add(desk: &Desk<'_>, call: &Call) -> Answered {
         reason,
     };
     let why = bounded("why", wire.why.as_deref())?.or(reason);
-    let (blocked, durable) = desk.acted(why, || desk.engine.block(&order))?;
+    let (blocked, durable) = desk.acted(why, || desk.front.block(&order))?;
     let records = desk.records()?;
     let shown = blocked.iter().map(|key| {
         // What is not on disk yet has no id yet.
@@ -198,7 +198,7 @@ pub fn release(desk: &Desk<'_>, call: &Call) -> Answered {
     let motive = call.motive()?;
     let row = found(desk, call)?;
     let why = bounded("why", motive.why.as_deref())?;
-    let (released, durable) = desk.acted(why, || desk.engine.release(&row))?;
+    let (released, durable) = desk.acted(why, || desk.front.release(&row))?;
     if !released {
         return Err(missing("not-blocked", format!("block {} has ended already", row.id)));
     }

@@ -52,7 +52,7 @@ pub fn reset(desk: &Desk<'_>, call: &Call) -> Answered {
     };
     let why = bounded("why", wire.why.as_deref())?;
     let subject = desk.by.subject(subject.subject())?;
-    let forget = || desk.engine.reset(desk.by.namespace(), &wire.policy, &subject);
+    let forget = || desk.front.reset(desk.by.namespace(), &wire.policy, &subject);
     let ((), durable) = desk.acted(why, forget)?;
     told(&WasReset { reset: true, policy: wire.policy, durable })
 }
@@ -124,7 +124,7 @@ pub fn reconcile(desk: &Desk<'_>, call: &Call) -> Answered {
     let states = states.map(|state| Observed { policy: &state.policy, available: state.available });
     let states: Vec<Observed<'_>> = states.collect();
     let subject = desk.by.subject(view.subject.subject())?;
-    let drifts = desk.engine.reconcile(desk.by.namespace(), &subject, at, &states)?;
+    let drifts = desk.front.reconcile(desk.by.namespace(), &subject, at, &states)?;
     let buckets = drifts.iter().map(|one| {
         let policy = one.policy.to_string();
         Changed { policy, before: one.before, after: one.after }
