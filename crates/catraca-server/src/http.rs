@@ -58,7 +58,7 @@ pub use feed::Feed;
 pub use listen::{Listening, bind};
 pub use live::Live;
 pub use settings::Settings;
-pub use tally::Times;
+pub use tally::{Clocked, Times};
 pub use tls::Tls;
 
 /// What every request is answered with.

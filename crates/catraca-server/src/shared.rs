@@ -5,12 +5,21 @@
 use catraca::core::batch::{Batch, Reply};
 use catraca::store::{Pulse, SharedStore, StoreError, When};
 
+use crate::cmd::serve::Sharing;
+
 /// A store on some server.
 #[derive(Debug)]
 pub enum Anywhere {}
 
 /// An engine that decides with other nodes.
 pub type SharedEngine = catraca::SharedEngine<Anywhere>;
+
+impl Anywhere {
+    /// Connects, or says why it cannot be.
+    pub async fn connect(sharing: &Sharing) -> anyhow::Result<Self> {
+        anyhow::bail!("{}", sharing.url)
+    }
+}
 
 impl SharedStore for Anywhere {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {

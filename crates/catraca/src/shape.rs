@@ -38,6 +38,9 @@ pub fn decision_fields<M: SerializeMap>(decision: &Decision, map: &mut M) -> Res
     map.serialize_entry("revision", &*decision.revision)?;
     map.serialize_entry("message", &decision.message)?;
     map.serialize_entry("ticket", &decision.ticket)?;
+    if decision.cached {
+        map.serialize_entry("cached", &true)?;
+    }
     if decision.unlisted {
         map.serialize_entry("unlisted", &true)?;
     }

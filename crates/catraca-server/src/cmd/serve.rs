@@ -8,6 +8,8 @@ mod keep;
 mod kept;
 mod retain;
 mod secret;
+mod share;
+mod sharing;
 
 use std::io::{Write, stdout};
 use std::net::SocketAddr;
@@ -22,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use keep::Places;
 use kept::Kept;
+pub use sharing::Sharing;
 
 use super::catalog;
 use crate::args::Serve;
@@ -45,9 +48,9 @@ pub fn run(args: &Serve) -> Result<Exit> {
     let at = args.listen.unwrap_or(live.settings.listen);
     let observer = Arc::new(Observer::start(live.settings.log, &catalog)?);
     let tls = certificate(&live, config).with_context(|| name.clone())?;
-    let kept = open(catalog, config, &observer).with_context(|| name.clone())?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let kept = runtime.block_on(open(catalog, config, &observer)).with_context(|| name.clone())?;
     let front = front(&kept, (live, tls), &observer, (config, at));
     let served = runtime.block_on(serve(front, (&name, &kept.found), at));
     // A connection that did not end in time must not keep the process.
@@ -60,13 +63,16 @@ pub fn run(args: &Serve) -> Result<Exit> {
 }
 
 /// A catalog of one's own is worth remembering for; the demo leaves nothing behind.
-fn open(catalog: Catalog, config: Option<&Path>, observer: &Arc<Observer>) -> Result<Kept> {
+async fn open(catalog: Catalog, config: Option<&Path>, observer: &Arc<Observer>) -> Result<Kept> {
     let places = match config {
         Some(config) => Places::read(&catalog, config.parent().unwrap_or(Path::new("")))?,
         None => None,
     };
     match places {
-        Some(places) => Kept::open(catalog, &places, observer),
+        Some(places) => match &places.shared {
+            Some(sharing) => Kept::share(catalog, (&places, sharing), observer).await,
+            None => Kept::open(catalog, &places, observer),
+        },
         None => {
             let memory = keep::memory_of(&catalog)?;
             Ok(Kept::nothing(catalog, memory, observer))

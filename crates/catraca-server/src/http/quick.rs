@@ -24,6 +24,9 @@ pub fn write(decision: &Decision, out: &mut Vec<u8>) {
     put.text(",\"revision\":", Some(&decision.revision));
     put.text(",\"message\":", decision.message.as_deref());
     put.text(",\"ticket\":", decision.ticket.as_deref());
+    if decision.cached {
+        put.raw(",\"cached\":true");
+    }
     if decision.unlisted {
         put.raw(",\"unlisted\":true");
     }

@@ -35,7 +35,7 @@ pub struct Readiness {
 /// Something that is not as it should be.
 #[derive(Serialize, JsonSchema)]
 pub struct Ailment {
-    /// `stopping`, `catalog` or `records`.
+    /// `stopping`, `catalog`, `records` or `store`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// Where in the catalog's files.
@@ -93,6 +93,12 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
     if let Some(down) = health.and_then(|health| health.down) {
         let why = if known { &*down } else { "ask with a key, or read the log" };
         found.push(Ailment { what: "records", place: None, why: why.to_owned() });
+    }
+    let shared = front.shared.as_ref().map(|shared| shared.stats());
+    if let Some(why) = shared.filter(|stats| !stats.up).map(|stats| stats.trouble) {
+        let why = why.filter(|_| known);
+        let why = why.unwrap_or_else(|| "ask with a key, or read the log".to_owned());
+        found.push(Ailment { what: "store", place: None, why });
     }
     found
 }

@@ -33,7 +33,7 @@ pub struct Tally {
 
 /// How long some answers took.
 #[derive(Debug, Default)]
-struct Clocked {
+pub struct Clocked {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
@@ -48,7 +48,8 @@ pub struct Times {
 }
 
 impl Clocked {
-    fn note(&self, took: Duration) {
+    /// Notes one of them.
+    pub fn note(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let place = BOUNDS.partition_point(|bound| *bound < micros);
         self.buckets[place].fetch_add(1, Ordering::Relaxed);
@@ -59,7 +60,8 @@ impl Clocked {
         self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed))
     }
 
-    fn times(&self) -> Times {
+    /// All of them so far.
+    pub fn times(&self) -> Times {
         let bounds = BOUNDS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::INFINITY]);
         let seconds = self.micros.load(Ordering::Relaxed) as f64 / 1e6;
         Times { seconds, buckets: bounds.zip(self.counts()).collect() }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catraca::event::Event;
@@ -15,6 +16,7 @@ use catraca::{Catalog, Decision};
 use parking_lot::Mutex;
 
 use super::policies::Rows;
+use crate::http::{Clocked, Times};
 
 /// The event of a credit that no policy of the catalog knows.
 const OTHER: &str = "(other)";
@@ -28,6 +30,9 @@ const RELOADED: [&str; 2] = ["refused", "applied"];
 pub struct Meter {
     rows: ArcSwap<Rows>,
     degraded: AtomicU64,
+    /// Trips to a shared store: how long they took, and how many had no answer.
+    trips: Clocked,
+    lost: AtomicU64,
     settles: [AtomicU64; SETTLED.len()],
     credits: Mutex<Credits>,
     conditions_failed: AtomicU64,
@@ -47,6 +52,8 @@ impl Meter {
         let meter = Self {
             rows: ArcSwap::from_pointee(Rows::new(catalog, None)),
             degraded: AtomicU64::default(),
+            trips: Clocked::default(),
+            lost: AtomicU64::default(),
             settles: Default::default(),
             credits: Mutex::default(),
             conditions_failed: AtomicU64::default(),
@@ -85,9 +92,18 @@ impl Meter {
                 let rows = self.rows.load();
                 rows.of(policy).storms.iter().for_each(|storms| add(storms, 1));
             }
+            Event::Asked { took, failed } => {
+                self.trips.note(Duration::from_micros(took.micros().unsigned_abs()));
+                add(&self.lost, u64::from(*failed));
+            }
             Event::ConditionsFailed { count } => add(&self.conditions_failed, u64::from(*count)),
             _ => {}
         }
+    }
+
+    /// How long trips to a shared store took, and how many had no answer.
+    pub fn trips(&self) -> (Times, u64) {
+        (self.trips.times(), read(&self.lost))
     }
 
     /// Notes whether a catalog was put in force.

@@ -33,6 +33,7 @@ pub fn text(listening: &Listening<'_>) -> String {
     tables::calls(&mut now, &front.observer.meter);
     holds::catalog(&mut now, front);
     holds::store(&mut now, &front.engine);
+    holds::shared(&mut now, front);
     holds::records(&mut now, front.records.as_deref());
     holds::listener(&mut now, listening);
     holds::process(&mut now);

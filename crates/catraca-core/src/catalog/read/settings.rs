@@ -72,8 +72,13 @@ const RECORDS: [(&str, Holds); 6] = [
     ("purge_interval", Holds::Duration),
 ];
 
-const STORE: [(&str, Holds); 7] = [
+const STORE: [(&str, Holds); 12] = [
     ("url", Holds::Text),
+    ("nodes", Holds::Whole(1_000)),
+    ("deny_cache", Holds::Flag),
+    ("deadline", Holds::Duration),
+    ("password_file", Holds::Text),
+    ("ca_file", Holds::Text),
     ("snapshot", Holds::Text),
     ("snapshot_interval", Holds::Duration),
     ("counter_mib", Holds::Whole(MIB_MAX)),

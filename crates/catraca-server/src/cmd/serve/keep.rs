@@ -11,6 +11,7 @@ use catraca::records::{Retention, is_postgres, redacted};
 use catraca::{Catalog, MemoryOptions};
 
 use super::retain;
+use super::sharing::Sharing;
 
 const RECORDS: &str = "sqlite:catraca.db";
 const SECRET: &str = "catraca.secret";
@@ -38,6 +39,8 @@ pub struct Places {
     pub interval: Duration,
     /// How much the store may hold.
     pub memory: MemoryOptions,
+    /// The store that nodes share instead.
+    pub shared: Option<Sharing>,
 }
 
 /// How much the store may hold, as a catalog says.
@@ -51,14 +54,19 @@ impl Places {
         let (records, store) = (section(catalog, "records"), section(catalog, "store"));
         refuse_unknown("records", &records, &FIELDS)?;
         refuse_unknown("store", &store, &STORE_FIELDS)?;
-        let url = text("store", &store, "url")?.unwrap_or("memory:");
-        ensure!(url == "memory:", "[store] url = {url:?}: this program keeps counters in memory:");
+        let shared = Sharing::read(&store, folder)?;
         let auth = section(catalog, "auth");
         let secret = text("auth", &auth, "secret_file")?;
         let snapshot = text("store", &store, "snapshot")?;
         let interval = interval(&store)?;
         let url = text("records", &records, "url")?.unwrap_or(RECORDS);
         if url == "none" {
+            ensure!(
+                shared.is_none(),
+                "[records] url = \"none\" keeps nothing, and nodes that share a store must share \
+                 what operators do: write \"postgres://USER@HOST/DATABASE\", or {RECORDS:?} for \
+                 one node"
+            );
             ensure!(
                 secret.is_none() && snapshot.is_none(),
                 "[records] url = \"none\" keeps nothing, so leave out [auth] secret_file and \
@@ -83,13 +91,17 @@ impl Places {
             snapshot: snapshot.map_or_else(|| beside(SNAPSHOT), |file| folder.join(file)),
             records: match &file {
                 Some(file) => format!("sqlite:{}", file.display()),
-                None => with_password(url, text("records", &records, "password_file")?, folder)?,
+                None => {
+                    let password = text("records", &records, "password_file")?;
+                    with_password("records", url, password, folder)?
+                }
             },
             file,
             retention: retain::retention(&records)?,
             purge_interval: retain::purge_interval(&records)?,
             interval,
             memory: memory(&store)?,
+            shared,
         }))
     }
 
@@ -103,8 +115,13 @@ impl Places {
 }
 
 /// The fields of `[store]`.
-const STORE_FIELDS: [&str; 7] = [
+const STORE_FIELDS: [&str; 12] = [
     "url",
+    "nodes",
+    "deny_cache",
+    "deadline",
+    "password_file",
+    "ca_file",
     "snapshot",
     "snapshot_interval",
     "counter_mib",
@@ -137,11 +154,16 @@ const FIELDS: [&str; 6] =
     ["url", "password_file", "keep_history", "keep_audit", "keep_counts", "purge_interval"];
 
 /// The URL with the password of a file, so that the catalog need not hold one.
-fn with_password(url: &str, file: Option<&str>, folder: &Path) -> Result<String> {
+pub(super) fn with_password(
+    section: &str,
+    url: &str,
+    file: Option<&str>,
+    folder: &Path,
+) -> Result<String> {
     let Some(file) = file else { return Ok(url.to_owned()) };
     let path = folder.join(file);
     let read = std::fs::read_to_string(&path)
-        .with_context(|| format!("[records] password_file: cannot read {}", path.display()))?;
+        .with_context(|| format!("[{section}] password_file: cannot read {}", path.display()))?;
     let password: String = form_urlencoded::byte_serialize(read.trim_end().as_bytes())
         .collect::<String>()
         .replace('+', "%20");
@@ -149,10 +171,12 @@ fn with_password(url: &str, file: Option<&str>, folder: &Path) -> Result<String>
         let (user, place) = rest.split_once('@').filter(|(user, _)| !user.contains(':'))?;
         Some(format!("{scheme}://{user}:{password}@{place}"))
     });
-    place.context(
-        "[records] password_file needs a url with a user and without a password: \
-         \"postgres://USER@HOST/DATABASE\"",
-    )
+    place.with_context(|| {
+        format!(
+            "[{section}] password_file needs a url with a user and without a password, such as \
+             \"postgres://USER@HOST/DATABASE\" or \"redis://default@HOST:6379\""
+        )
+    })
 }
 
 fn section(catalog: &Catalog, name: &str) -> toml::Table {
@@ -224,10 +248,10 @@ mod tests {
         let file = folder.join(format!("catraca-password-{}", std::process::id()));
         std::fs::write(&file, "p@ss w/rd\n").unwrap();
         let name = file.to_str();
-        let composed = with_password("postgres://ana@db/shop", name, &folder).unwrap();
+        let composed = with_password("records", "postgres://ana@db/shop", name, &folder).unwrap();
         assert_eq!(composed, "postgres://ana:p%40ss%20w%2Frd@db/shop");
         for url in ["postgres://db/shop", "postgres://ana:s3cret@db/shop"] {
-            let said = with_password(url, name, &folder).unwrap_err().to_string();
+            let said = with_password("records", url, name, &folder).unwrap_err().to_string();
             assert!(said.contains("without a password") && !said.contains("s3cret"), "{said}");
         }
         std::fs::remove_file(&file).unwrap();
@@ -243,7 +267,8 @@ mod tests {
             ("[records]\nurl = 'mysql://ana:s3cret@db'", "mysql://ana:…@db"),
             ("[records]\nkeep_audit = '1m'", "keep_audit = \"1m\": write a time from 1h"),
             ("[records]\npurge_interval = '2d'", "from 1s to 1d"),
-            ("[store]\nurl = 'redis://x'", "memory:"),
+            ("[store]\nurl = 'mysql://x'", "memory:"),
+            ("[records]\nurl = 'none'\n[store]\nurl = 'redis://x'", "must share what operators"),
             ("[store]\nsnapshot_interval = '1ms'", "from 100ms to 1h"),
             ("[store]\nblock_mib = 0", "block_mib = 0: write whole mebibytes"),
             ("[records]\nurl = 'none'\n[store]\nsnapshot = 'x'", "leave out"),

@@ -10,13 +10,16 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use catraca::engine::Resumed;
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
-use catraca::{Catalog, Engine, MemoryOptions};
+use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
 use tracing::{info, warn};
 
 use super::keep::Places;
 use super::secret;
+use super::share;
+use super::sharing::Sharing;
 use crate::http::Feed;
 use crate::observe::Observer;
 use crate::shared::SharedEngine;
@@ -37,7 +40,8 @@ pub struct Kept {
 }
 
 struct Upkeep {
-    snapshot: PathBuf,
+    /// Where counters are written, if they are in this process.
+    snapshot: Option<PathBuf>,
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -59,40 +63,41 @@ impl Kept {
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         let secret = secret::open(&places.secret, places.file.as_deref())?;
-        let options = Options { retention: places.retention };
-        let records = Arc::new(Records::open(&places.records, options)?);
-        let feed = Arc::new(Feed::default());
-        let (heard, told) = (Arc::clone(&records), Arc::clone(&feed));
-        let seen = Arc::clone(observer);
-        let revision = revision(&catalog);
-        let builder = Engine::builder(catalog).secret(secret).memory(places.memory);
-        let engine = builder.listener(move |event| {
-            heard.hear(event);
-            told.tell(event);
-            seen.hear(event);
-        });
-        let (engine, restored) = engine.restore(&places.snapshot)?;
+        let opened = Opened::new(catalog, places, secret, observer)?;
+        let (engine, restored) = opened.builder.restore(&places.snapshot)?;
         let since = match restored {
             Restored::Read { created_at, .. } => Some(created_at),
             Restored::Missing => None,
         };
-        let resumed = engine.resume(&records, since)?;
-        // Nobody waits for it: it only says since when this catalog has been in force.
-        drop(records.record(vec![Record::automatic(engine.now(), Deed::Revise(revision))]));
-        let found = format!(
-            "It keeps {}: {} blocks, {} list entries and {} facts are in force.",
-            places.shown(),
-            resumed.blocks,
-            resumed.lists,
-            resumed.facts
-        );
-        if resumed.blocks_left_out + resumed.facts_left_out > 0 {
-            let (blocks, facts) = (resumed.blocks_left_out, resumed.facts_left_out);
-            warn!(blocks, facts, "no room for some blocks and facts of the records");
-        }
+        let resumed = engine.resume(&opened.records, since)?;
         let engine = Arc::new(engine);
-        let upkeep = Upkeep::start(&engine, &records, places)?;
+        let upkeep = Upkeep::start(&engine, &opened.records, places, Some(&places.snapshot))?;
+        let found = found(places, &resumed);
+        let (records, feed) = (opened.records, opened.feed);
+        keep_revision(&records, &engine, opened.revision);
         Ok(Self { engine, shared: None, records: Some(records), feed, found, upkeep: Some(upkeep) })
+    }
+
+    /// An engine over a store that nodes share, which knows what was kept in these places.
+    pub async fn share(
+        catalog: Catalog,
+        (places, sharing): (&Places, &Sharing),
+        observer: &Arc<Observer>,
+    ) -> Result<Self> {
+        // What others share must be found by each of them, so a secret is never made here.
+        let secret = secret::open(&places.secret, None)?;
+        let store = share::connect(sharing).await?;
+        let opened = Opened::new(catalog, places, secret, observer)?;
+        let shared = Arc::new(opened.builder.share(store, sharing.options())?);
+        let resumed = shared.resume(Arc::clone(&opened.records)).await?;
+        share::tend(&shared);
+        let engine = Arc::clone(shared.engine());
+        let upkeep = Upkeep::start(&engine, &opened.records, places, None)?;
+        let found = format!("{} {}", share::found(sharing), found(places, &resumed));
+        let (records, feed) = (opened.records, opened.feed);
+        keep_revision(&records, &engine, opened.revision);
+        let (shared, records) = (Some(shared), Some(records));
+        Ok(Self { engine, shared, records, feed, found, upkeep: Some(upkeep) })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.
@@ -103,7 +108,9 @@ impl Kept {
             drop(upkeep.stop);
             // A panic there was told already, and the last snapshot is still worth writing.
             let _ = upkeep.thread.join();
-            self.engine.store().snapshot(&upkeep.snapshot)?;
+            if let Some(snapshot) = &upkeep.snapshot {
+                self.engine.store().snapshot(snapshot)?;
+            }
         }
         ensure!(
             unwritten == 0,
@@ -114,18 +121,72 @@ impl Kept {
     }
 }
 
+/// Records that are open, and an engine in the making that is heard.
+struct Opened {
+    builder: Builder,
+    records: Arc<Records>,
+    feed: Arc<Feed>,
+    revision: Revision,
+}
+
+impl Opened {
+    fn new(
+        catalog: Catalog,
+        places: &Places,
+        secret: Secret,
+        observer: &Arc<Observer>,
+    ) -> Result<Self> {
+        let options = Options { retention: places.retention };
+        let records = Arc::new(Records::open(&places.records, options)?);
+        let feed = Arc::new(Feed::default());
+        let (heard, told, seen) = (Arc::clone(&records), Arc::clone(&feed), Arc::clone(observer));
+        let revision = revision(&catalog);
+        let builder = Engine::builder(catalog).secret(secret).memory(places.memory);
+        let builder = builder.listener(move |event| {
+            heard.hear(event);
+            told.tell(event);
+            seen.hear(event);
+        });
+        Ok(Self { builder, records, feed, revision })
+    }
+}
+
+/// Nobody waits for it: it only says since when this catalog has been in force.
+fn keep_revision(records: &Records, engine: &Engine, revision: Revision) {
+    drop(records.record(vec![Record::automatic(engine.now(), Deed::Revise(revision))]));
+}
+
+fn found(places: &Places, resumed: &Resumed) -> String {
+    if resumed.blocks_left_out + resumed.facts_left_out > 0 {
+        let (blocks, facts) = (resumed.blocks_left_out, resumed.facts_left_out);
+        warn!(blocks, facts, "no room for some blocks and facts of the records");
+    }
+    format!(
+        "It keeps {}: {} blocks, {} list entries and {} facts are in force.",
+        places.shown(),
+        resumed.blocks,
+        resumed.lists,
+        resumed.facts
+    )
+}
+
 impl Upkeep {
-    fn start(engine: &Arc<Engine>, records: &Arc<Records>, places: &Places) -> Result<Self> {
+    fn start(
+        engine: &Arc<Engine>,
+        records: &Arc<Records>,
+        places: &Places,
+        snapshot: Option<&Path>,
+    ) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let (engine, records) = (Arc::clone(engine), Arc::clone(records));
-        let (snapshot, interval) = (places.snapshot.clone(), places.interval);
+        let (snapshot, interval) = (snapshot.map(Path::to_owned), places.interval);
         let purge_interval = places.purge_interval;
         let since_purge = purge_interval;
         let mut tending = Tending { engine, records, since_purge, purge_interval, failed: false };
         let path = snapshot.clone();
         let thread = thread::Builder::new().name("catraca-upkeep".to_owned()).spawn(move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                tending.round(&path, interval);
+                tending.round(path.as_deref(), interval);
             }
         })?;
         Ok(Self { snapshot, stop, thread })
@@ -142,8 +203,9 @@ struct Tending {
 }
 
 impl Tending {
-    fn round(&mut self, snapshot: &Path, interval: Duration) {
-        let mut trouble = self.engine.store().snapshot(snapshot).err().map(|e| e.to_string());
+    fn round(&mut self, snapshot: Option<&Path>, interval: Duration) {
+        let written = snapshot.map(|snapshot| self.engine.store().snapshot(snapshot));
+        let mut trouble = written.and_then(Result::err).map(|error| error.to_string());
         self.since_purge += interval;
         if self.since_purge >= self.purge_interval {
             self.since_purge = Duration::ZERO;

@@ -28,7 +28,7 @@ pub fn open(file: &Path, records: Option<&Path>) -> Result<Secret> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let Some(records) = records else {
                 bail!(
-                    "the secret {shown} is missing, and records in a database may be another \
+                    "the secret {shown} is missing, and a shared store or database may be another \
                      node's too: give every node the same one, made once with `openssl rand -hex \
                      32 > {shown}`, readable by its owner alone"
                 );

@@ -41,6 +41,9 @@ pub struct Decision {
     message: Option<String>,
     /// Proof of this check, to settle it with; null when there is nothing to settle.
     ticket: Option<String>,
+    /// Present and true where a block that this node knew of decided, and nothing else was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cached: Option<bool>,
     /// Present and true where the catalog does not name the gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unlisted: Option<bool>,

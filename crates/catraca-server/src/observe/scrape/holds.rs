@@ -6,6 +6,7 @@ use catraca::Engine;
 use catraca::memory::Usage;
 use catraca::records::Records;
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
@@ -68,6 +69,22 @@ pub fn store(to: &mut Registry, engine: &Engine) {
     ] {
         counter(to, name, help, count);
     }
+}
+
+/// The store that nodes share, if there is one.
+pub fn shared(to: &mut Registry, front: &Front) {
+    let Some(shared) = &front.shared else { return };
+    let stats = shared.stats();
+    gauge(to, "shared_up", "1 while the shared store is asked", usize::from(stats.up));
+    gauge(to, "shared_known_blocks", "Blocks that this node knows of", stats.known);
+    gauge(to, "shared_owing", "Blocks that the shared store has still to be told of", stats.owing);
+    let ahead = ConstGauge::new(stats.ahead.unwrap_or_default() as f64 / 1e6);
+    to.register("shared_clock_ahead_seconds", "The store's clock less this node's", ahead);
+    counter(to, "shared_opened", "Times that the shared store was given up", stats.opened);
+    counter(to, "shared_cached", "Denials without a trip", stats.cached);
+    let (trips, lost) = front.observer.meter.trips();
+    counter(to, "shared_lost", "Trips to the shared store without an answer", lost);
+    to.register("shared_trip_seconds", "How long trips to the shared store took", Drawn(trips));
 }
 
 /// Blocks that stand now; one that is over may be remembered for its level.

@@ -1,0 +1,65 @@
+//! Connecting to a store that nodes share, and telling what becomes of it.
+//!
+//! Must not print a password.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use catraca::records::redacted;
+use catraca::shared::{Beat, tend as beats};
+use tracing::{info, warn};
+
+use super::sharing::Sharing;
+use crate::shared::{Anywhere, SharedEngine};
+
+/// Connects, or says why it cannot be.
+pub async fn connect(sharing: &Sharing) -> Result<Anywhere> {
+    Anywhere::connect(sharing).await
+}
+
+/// One line about the store.
+pub fn found(sharing: &Sharing) -> String {
+    let nodes = match sharing.nodes {
+        1 => "one node".to_owned(),
+        nodes => format!("{nodes} nodes"),
+    };
+    format!("Counters and blocks are in {}, for {nodes}.", redacted(&sharing.url))
+}
+
+/// Keeps in touch with the store for as long as the engine lives; the log says what changes.
+pub fn tend(shared: &Arc<SharedEngine>) {
+    let told = Told::default();
+    // It ends with the engine.
+    drop(beats(shared, move |beat| told.tell(beat)));
+}
+
+/// What was said last, so that it is said once.
+#[derive(Default)]
+struct Told {
+    away: AtomicBool,
+    skewed: AtomicBool,
+    troubled: AtomicBool,
+}
+
+impl Told {
+    fn tell(&self, beat: &Beat) {
+        let why = beat.trouble.as_deref().unwrap_or("it does not answer");
+        if !self.away.swap(!beat.up, Ordering::Relaxed) && !beat.up {
+            warn!(why, "the store is away: each policy does what its `on_failure` says");
+        }
+        if beat.back {
+            info!("the store is back");
+        }
+        if beat.reborn {
+            warn!("the store may have lost counters; it was told of every block again");
+        }
+        let troubled = beat.up && beat.trouble.is_some();
+        if !self.troubled.swap(troubled, Ordering::Relaxed) && troubled {
+            warn!(why, "cannot keep up with what other nodes change; it is tried again");
+        }
+        if !self.skewed.swap(beat.skewed, Ordering::Relaxed) && beat.skewed {
+            warn!("the store's clock is two seconds or more from this node's: look at both");
+        }
+    }
+}
