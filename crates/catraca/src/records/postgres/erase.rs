@@ -16,7 +16,7 @@ pub(super) fn export(session: &mut Session, about: &[About]) -> Answer<Exported>
     session.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     let exported = gather(session, about);
     match exported.is_ok() {
-        true => session.batch("COMMIT")?,
+        true => session.end("COMMIT")?,
         false => session.leave(),
     }
     exported

@@ -19,10 +19,10 @@ const TABLES: &str = "SELECT count(*), count(*) FILTER (WHERE tablename = 'migra
 pub(super) fn migrate(session: &mut Session, place: &Place) -> Result<(), OpenError> {
     let failed = |trouble: Trouble| place.failed(&trouble.to_string());
     let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})");
-    session.batch(&begin).map_err(failed)?;
+    session.begin(&begin).map_err(failed)?;
     let migrated = steps(session, place);
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    session.batch(end).map_err(failed)?;
+    session.end(end).map_err(failed)?;
     migrated
 }
 

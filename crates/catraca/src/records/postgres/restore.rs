@@ -54,7 +54,7 @@ fn tables(
         each(format!("{BLOCKS} > {now}"), &mut |row| block(row, &mut texts))?;
         each(DEBTS.to_owned(), &mut debt)?;
     }
-    Ok(session.batch("COMMIT")?)
+    Ok(session.end("COMMIT")?)
 }
 
 const BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message

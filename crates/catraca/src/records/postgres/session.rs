@@ -34,6 +34,9 @@ pub(super) struct Session {
     config: Config,
     patience: Duration,
     client: Option<Client>,
+    /// Whether a transaction is open. Its connection is the only one that it may go on with: on a
+    /// fresh one there would be nothing to commit, and the server would agree to that.
+    begun: bool,
 }
 
 /// A statement with its values.
@@ -55,7 +58,8 @@ impl Session {
         let runtime = runtime.map_err(|error| Trouble::Lost(error.to_string()))?;
         let mut config = place.config.clone();
         config.tcp_user_timeout(patience);
-        let mut session = Self { runtime: Some(runtime), config, patience, client: None };
+        let mut session =
+            Self { runtime: Some(runtime), config, patience, client: None, begun: false };
         session.connect()?;
         Ok(session)
     }
@@ -68,10 +72,20 @@ impl Session {
     /// The same for what begins something, on a fresh connection should this one be gone: one that
     /// was idle while the server was restarted does not know it yet.
     pub(super) fn begin(&mut self, sql: &str) -> Result<(), Trouble> {
-        match self.batch(sql) {
+        self.begun = false;
+        let begun = match self.batch(sql) {
             Err(Trouble::Lost(_)) => self.batch(sql),
             answer => answer,
-        }
+        };
+        self.begun = begun.is_ok();
+        begun
+    }
+
+    /// Ends what was begun.
+    pub(super) fn end(&mut self, sql: &str) -> Result<(), Trouble> {
+        let ended = self.batch(sql);
+        self.begun = false;
+        ended
     }
 
     /// Asks one question.
@@ -104,7 +118,7 @@ impl Session {
 
     /// Gives the connection up, with whatever it is in the middle of.
     pub(super) fn leave(&mut self) {
-        self.client = None;
+        (self.client, self.begun) = (None, false);
     }
 
     fn connect(&mut self) -> Result<(), Trouble> {
@@ -112,6 +126,9 @@ impl Session {
             return Ok(());
         }
         self.client = None;
+        if std::mem::take(&mut self.begun) {
+            return Err(Trouble::Lost("the connection ended in a transaction".to_owned()));
+        }
         let Some(runtime) = &self.runtime else { return Err(Trouble::Late(CONNECTING)) };
         let connecting = async { timeout(CONNECTING, self.config.connect(NoTls)).await };
         let (client, connection) = match runtime.block_on(connecting) {
@@ -140,7 +157,7 @@ impl Session {
             Err(_) => Trouble::Late(self.patience),
         };
         if !matches!(trouble, Trouble::Said(_)) {
-            self.client = None;
+            self.leave();
         }
         Err(trouble)
     }

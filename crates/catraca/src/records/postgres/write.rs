@@ -114,10 +114,10 @@ fn transaction<R>(
     let done = begun.and_then(|()| work(session));
     if let Err(Trouble::Said(_)) = &done {
         // A connection that is gone takes its transaction with it; this one has to be told.
-        let _ = session.batch("ROLLBACK");
+        let _ = session.end("ROLLBACK");
     }
     let done = done?;
-    session.batch("COMMIT")?;
+    session.end("COMMIT")?;
     Ok(done)
 }
 
