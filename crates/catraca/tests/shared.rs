@@ -1,6 +1,8 @@
 //! The engine over a store that nodes share: what it answers while the store is well, and while it
 //! is not.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 #[path = "shared/alone.rs"]
 mod alone;
 #[path = "shared/back.rs"]

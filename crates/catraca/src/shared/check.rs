@@ -40,10 +40,9 @@ impl<S: SharedStore> SharedEngine<S> {
             Prepared::Listed(decision) => return Ok(*decision),
             Prepared::Planned(planned) => planned,
         };
-        let planned = match self.by_known_block(world, check, planned) {
-            Ok(decision) => return Ok(decision),
-            Err(planned) => planned,
-        };
+        if let Some((place, reply)) = self.known_block(&planned.plan.batch) {
+            return Ok(self.deny_known(world, check, alone::only_row(planned, place), &reply));
+        }
         match self.ask(&planned.plan.batch).await.map_err(Error::from).and_then(checked) {
             Ok(reply) => {
                 self.learn(world, &planned, &reply);
@@ -54,31 +53,33 @@ impl<S: SharedStore> SharedEngine<S> {
         }
     }
 
-    /// A block that was seen a moment ago denies by itself; nothing else is looked at.
-    fn by_known_block<'w, 's>(
+    /// The first row whose block was seen a moment ago, and what is to be said of it.
+    fn known_block(&self, batch: &Batch) -> Option<(usize, CheckReply)> {
+        let Batch::Check(asked) = batch else { return None };
+        if !self.options.deny_cache || asked.peek {
+            return None;
+        }
+        let here = self.engine.now();
+        let (place, (row, now)) = asked
+            .rows
+            .iter()
+            .enumerate()
+            .find_map(|(place, row)| Some((place, self.known.fresh(row, here)?)))?;
+        let rows = [row].into_iter().collect();
+        Some((place, CheckReply { now, passed: false, remembered: false, rows }))
+    }
+
+    /// A known block denies by itself; nothing else is looked at.
+    fn deny_known(
         &self,
         world: &World,
         check: &Check<'_>,
-        planned: Planned<'w, 's>,
-    ) -> Result<Decision, Planned<'w, 's>> {
-        let Batch::Check(asked) = &planned.plan.batch else { return Err(planned) };
-        if !self.options.deny_cache || asked.peek {
-            return Err(planned);
-        }
-        let here = self.engine.now();
-        let fresh = |row| self.known.fresh(row, here);
-        let Some((place, (reply, now))) =
-            asked.rows.iter().enumerate().find_map(|(place, row)| Some((place, fresh(row)?)))
-        else {
-            return Err(planned);
-        };
+        only: Planned<'_, '_>,
+        reply: &CheckReply,
+    ) -> Decision {
         self.cached.fetch_add(1, Ordering::Relaxed);
-        let rows = [reply].into_iter().collect();
-        let reply = CheckReply { now, passed: false, remembered: false, rows };
-        let only = alone::only_row(planned, place);
-        let mut decision = self.engine.conclude_check(world, check, only, &reply);
-        decision.cached = true;
-        Ok(decision)
+        let decision = self.engine.conclude_check(world, check, only, reply);
+        Decision { cached: true, ..decision }
     }
 
     /// What a reply teaches: who is blocked, who no longer is, and what this node let through.

@@ -1,9 +1,11 @@
 //! A store that several engines share and that can be made to fail, and engines over it.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 use std::task::{Context, Poll, Waker};
+
+use parking_lot::RwLock;
 
 use catraca::core::batch::{Batch, Reply};
 use catraca::store::{Pulse, SharedStore, Store, StoreError, When};
@@ -49,7 +51,7 @@ impl Remote {
 
     /// Starts anew, knowing nothing.
     pub fn lose_everything(&self) {
-        *self.0.memory.write().unwrap() = memory(&self.0.clock);
+        *self.0.memory.write() = memory(&self.0.clock);
         self.0.life.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -70,7 +72,7 @@ impl SharedStore for Remote {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         self.0.trips.fetch_add(1, Ordering::SeqCst);
         self.reach()?;
-        self.0.memory.read().unwrap().apply(batch, when)
+        self.0.memory.read().apply(batch, when)
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
@@ -88,7 +90,7 @@ impl SharedStore for Remote {
 
     async fn claim(&self, records: &str) -> Result<String, StoreError> {
         self.reach()?;
-        let mut claim = self.0.claim.write().unwrap();
+        let mut claim = self.0.claim.write();
         Ok(claim.get_or_insert_with(|| records.to_owned()).clone())
     }
 }
