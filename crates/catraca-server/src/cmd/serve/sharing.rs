@@ -42,7 +42,8 @@ impl Sharing {
             let odd = SHARED.iter().find(|field| store.contains_key(**field));
             return match odd {
                 Some(field) => bail!(
-                    "[store] {field} is for a store that nodes share, and this one is in memory: name one in `url`, or leave it out"
+                    "[store] {field} is for a store that nodes share, and this one is in memory: \
+                     name one in `url`, or leave it out"
                 ),
                 None => Ok(None),
             };
@@ -56,7 +57,8 @@ impl Sharing {
         );
         if let Some(field) = ALONE.iter().find(|field| store.contains_key(**field)) {
             bail!(
-                "[store] {field} is for counters in memory: leave it out, or write url = \"memory:\""
+                "[store] {field} is for counters in memory: leave it out, or write \
+                 url = \"memory:\""
             );
         }
         Ok(Some(Self {
