@@ -9,5 +9,6 @@ pub mod contract;
 pub mod generate;
 pub mod oracle;
 pub mod plain;
+pub mod proxy;
 pub mod resp;
 pub mod scenario;
