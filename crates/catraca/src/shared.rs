@@ -164,7 +164,8 @@ impl<S: SharedStore> SharedEngine<S> {
         self.engine.record(&Event::Asked { took, failed: reply.is_err() });
         match &reply {
             Err(StoreError::Unavailable { reason }) => self.breaker.failed(reason),
-            _ => self.breaker.succeeded(),
+            Err(other) => self.breaker.refused(&other.to_string()),
+            Ok(_) => self.breaker.succeeded(),
         }
         reply
     }

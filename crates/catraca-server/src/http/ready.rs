@@ -95,9 +95,8 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
         found.push(Ailment { what: "records", place: None, why: why.to_owned() });
     }
     let shared = front.shared.as_ref().map(|shared| shared.stats());
-    if let Some(why) = shared.filter(|stats| !stats.up).map(|stats| stats.trouble) {
-        let why = why.filter(|_| known);
-        let why = why.unwrap_or_else(|| "ask with a key, or read the log".to_owned());
+    if let Some(why) = shared.and_then(|stats| stats.trouble) {
+        let why = if known { why } else { "ask with a key, or read the log".to_owned() };
         found.push(Ailment { what: "store", place: None, why });
     }
     found

@@ -62,7 +62,8 @@ impl<S: SharedStore> SharedEngine<S> {
         match self.listen().await {
             Ok(beat) => {
                 self.breaker.close();
-                Beat { up: true, back: away, ..beat }
+                let trouble = beat.trouble.or_else(|| self.breaker.state().2);
+                Beat { up: true, back: away, trouble, ..beat }
             }
             Err(error) => {
                 self.breaker.failed(&reason(&error));

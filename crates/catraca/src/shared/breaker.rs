@@ -44,18 +44,28 @@ impl Breaker {
         }
     }
 
+    /// The store answered that it cannot: it is there, and somebody should look at it.
+    pub fn refused(&self, why: &str) {
+        let mut state = self.0.lock();
+        if !state.open {
+            (state.in_a_row, state.trouble) = (0, Some(why.to_owned()));
+        }
+    }
+
     /// The store answered. One that was away is well only when a beat says so.
     pub fn succeeded(&self) {
         let mut state = self.0.lock();
         if !state.open {
-            state.in_a_row = 0;
+            (state.in_a_row, state.trouble) = (0, None);
         }
     }
 
     /// A beat found the store, and it knows again what it must.
     pub fn close(&self) {
         let mut state = self.0.lock();
-        (state.open, state.in_a_row, state.trouble) = (false, 0, None);
+        if state.open || state.in_a_row > 0 {
+            (state.open, state.in_a_row, state.trouble) = (false, 0, None);
+        }
     }
 
     /// Whether the store is asked, how often it has not been, and why.

@@ -56,7 +56,7 @@ impl Told {
         }
         let troubled = beat.up && beat.trouble.is_some();
         if !self.troubled.swap(troubled, Ordering::Relaxed) && troubled {
-            warn!(why, "cannot keep up with what other nodes change; it is tried again");
+            warn!(why, "the store is there and cannot do its work, or the records cannot");
         }
         if !self.skewed.swap(beat.skewed, Ordering::Relaxed) && beat.skewed {
             warn!("the store's clock is two seconds or more from this node's: look at both");
