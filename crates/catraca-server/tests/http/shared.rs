@@ -1,0 +1,144 @@
+//! Nodes over a shared Redis: the real binary, twice, over a real server that dies.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use catraca_testkit::redis::RedisServer;
+
+use crate::admin::durable;
+use crate::served::{Served, binary, file};
+use crate::server::{PASSWORD, Server};
+
+const POLICIES: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "3 per 1m"
+block  = "5m"
+[policy.strict]
+by     = ["ip"]
+window = "3 per 1m"
+on_failure = "closed"
+[gate.pay]
+policies = ["strict"]
+"#;
+
+/// What every node is promised: what others change is in force within a second.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A catalog over these places, with the secret that all nodes have.
+fn node(store: &str, records: &str) -> PathBuf {
+    let text = format!(
+        "{POLICIES}\n[store]\nurl = {store:?}\nnodes = 3\n[records]\nurl = {records:?}\n"
+    );
+    let path = file(&text);
+    fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
+    path
+}
+
+fn check(served: &Served, gate: &str, ip: &str) -> serde_json::Value {
+    let body = format!(r#"{{"gate":"{gate}","subject":{{"ip":"{ip}"}}}}"#);
+    let (status, decision) = served.json("/v1/check", &body);
+    assert_eq!(status, 200, "{decision}");
+    decision
+}
+
+fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < SOON * 2, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    println!("{what}: {:?}", begun.elapsed());
+}
+
+#[test]
+fn two_nodes_count_as_one_and_hear_each_others_operators() {
+    let Some(redis) = RedisServer::start() else { return };
+    let server = Server::start();
+    let records = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", server.port);
+    let here = Served::of(&node(&redis.url(), &records));
+    let there = Served::of(&node(&redis.url(), &records));
+    assert!(here.greeting.contains("for 3 nodes"), "{}", here.greeting);
+    let allowed = |served: &Served| check(served, "login", "192.0.2.1")["allowed"] == true;
+    let seen = [&here, &there, &here, &there, &here].map(allowed);
+    assert_eq!(seen, [true, true, true, false, false]);
+    let entry = r#"{"range":"198.51.100.0/24","reason":"scanners"}"#;
+    durable(&here, "POST /v1/blocklist", entry);
+    soon("a list", || check(&there, "login", "198.51.100.7")["reason"] == "blocklisted");
+    durable(&there, "PUT /v1/policies/login/mode", r#"{"mode":"off"}"#);
+    soon("the kill switch", || allowed(&here));
+}
+
+#[test]
+fn a_store_that_dies_is_told_of_and_decided_without() {
+    let Some(mut redis) = RedisServer::start() else { return };
+    let served = Served::of(&node(&redis.url(), "sqlite:catraca.db"));
+    let block = r#"{"policy":"login","subject":{"ip":"192.0.2.9"},"for":"1h"}"#;
+    assert_eq!(served.post("/v1/blocks", block).status, 200);
+    redis.kill();
+    let decision = check(&served, "login", "192.0.2.1");
+    assert_eq!((&decision["degraded"], &decision["limit"]), (&true.into(), &1.into()));
+    let denied = check(&served, "login", "192.0.2.9");
+    assert_eq!(denied["reason"], "blocked");
+    let ip = [("x-forwarded-for", "192.0.2.1")];
+    assert_eq!(served.ask("GET /v1/authorize?gate=pay", &ip).status, 503);
+    soon("readyz", || {
+        let ready = served.ask("GET /readyz", &[]).json();
+        ready["ready"] == true && ready["problems"][0]["what"] == "store"
+    });
+    let refused = served.post("/v1/blocks", block);
+    assert_eq!(refused.status, 503, "{}", refused.problem());
+    redis.restart();
+    soon("the store is back", || check(&served, "login", "192.0.2.1")["degraded"] == false);
+    assert_eq!(check(&served, "login", "192.0.2.9")["allowed"], false, "told again");
+}
+
+#[test]
+fn a_node_with_records_or_a_secret_of_its_own_is_refused_by_name() {
+    let Some(redis) = RedisServer::start() else { return };
+    let first = Served::of(&node(&redis.url(), "sqlite:catraca.db"));
+    assert_eq!(check(&first, "login", "192.0.2.1")["allowed"], true);
+    let second = node(&redis.url(), "sqlite:catraca.db");
+    assert!(refused(&second).contains("must share records in PostgreSQL"));
+    fs::remove_file(second.with_file_name("catraca.secret")).unwrap();
+    assert!(refused(&second).contains("openssl rand -hex 32"));
+}
+
+#[test]
+fn a_server_that_evicts_is_refused_with_the_command_that_helps() {
+    let evicting = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"];
+    let Some(redis) = RedisServer::start_with(&evicting) else { return };
+    let said = refused(&node(&redis.url(), "sqlite:catraca.db"));
+    assert!(said.contains("allkeys-lru") && said.contains("noeviction"), "{said}");
+}
+
+#[test]
+fn the_guide_lists_what_only_a_shared_store_has() {
+    let Some(redis) = RedisServer::start() else { return };
+    let served = Served::of(&node(&redis.url(), "sqlite:catraca.db"));
+    check(&served, "login", "192.0.2.1");
+    let text = served.ask("GET /metrics", &[]).body;
+    let guide = include_str!("../../../../docs/guide/observe.md");
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE catraca_shared_"));
+    let names: Vec<String> = types
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let end = if kind == "counter" { "_total" } else { "" };
+            format!("`catraca_shared_{name}{end}`")
+        })
+        .collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for name in names {
+        assert!(guide.contains(&name), "the guide lacks {name}");
+    }
+}
+
+fn refused(catalog: &std::path::Path) -> String {
+    let mut command = binary();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--config", catalog.to_str().unwrap()];
+    let ended = command.args(args).stdout(Stdio::null()).output().unwrap();
+    assert!(!ended.status.success());
+    String::from_utf8(ended.stderr).unwrap()
+}

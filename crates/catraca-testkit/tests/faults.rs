@@ -1,0 +1,17 @@
+//! Faults of a real Redis behind a wire that fails: what callers see, and for how long.
+//!
+//! Each fault is a test with its bound; what it measured is printed. `CATRACA_DEEP=1` makes them
+//! longer. Must not talk to anything but loopback.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "faults/back.rs"]
+mod back;
+#[path = "faults/groups.rs"]
+mod groups;
+#[path = "faults/kit.rs"]
+mod kit;
+#[path = "faults/refusals.rs"]
+mod refusals;
+#[path = "faults/wire.rs"]
+mod wire;
