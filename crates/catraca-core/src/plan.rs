@@ -57,6 +57,18 @@ impl Scope<'_> {
         hasher.finish()
     }
 
+    /// The part of a store that spreads over servers in which all keys of this namespace are, or
+    /// all those of one value of the attribute that the catalog shards by.
+    pub fn shard(&self, by: Option<(&str, &str)>) -> u16 {
+        let mut hasher = self.digester.start(Domain::Shard);
+        hasher.part(self.namespace.as_bytes());
+        if let Some((attribute, value)) = by {
+            hasher.part(attribute.as_bytes()).part(value.as_bytes());
+        }
+        let [low, high, ..] = hasher.finish().to_bytes();
+        u16::from_le_bytes([low, high])
+    }
+
     /// The key of a reference.
     pub fn reference(&self, reference: &str) -> Key {
         let mut hasher = self.digester.start(Domain::Ref);

@@ -10,5 +10,6 @@ pub mod generate;
 pub mod oracle;
 pub mod plain;
 pub mod proxy;
+pub mod redis;
 pub mod resp;
 pub mod scenario;

@@ -13,8 +13,6 @@ mod mistakes;
 mod random;
 #[path = "lua/seen.rs"]
 mod seen;
-#[path = "lua/server.rs"]
-mod server;
 #[path = "lua/store.rs"]
 mod store;
 #[path = "lua/trace.rs"]
@@ -24,7 +22,7 @@ use std::env;
 use std::time::Instant;
 
 use catraca::redis::SCRIPT;
-use server::Server;
+use catraca_testkit::redis::RedisServer as Server;
 
 /// What the script opens with: arithmetic and time.
 const OPENING: &str = include_str!("../../catraca/src/redis/decide.lua");

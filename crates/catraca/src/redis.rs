@@ -1,16 +1,28 @@
-//! What Redis is told and what it answers: the one script, a batch as its arguments, its reply.
+//! The Redis store: counters and blocks that several nodes share, one script and one trip a batch.
 //!
-//! The layout of both is written where the script reads it, in the heads of its files. Must not
-//! connect, wait or decide: bytes out, bytes in.
+//! The layout of batches and replies is written where the script reads it, in the heads of its
+//! files. Must not decide anything: the script does. Must not send a batch twice, nor wait longer
+//! than its deadline.
 
 mod call;
+mod error;
+mod failure;
+mod greet;
 mod keys;
+mod link;
+mod options;
 mod pack;
+mod pulse;
 mod reader;
 mod reply;
 mod script;
+mod store;
+mod url;
 
 pub use call::Call;
+pub use error::ConnectError;
 pub use keys::{Keys, Kind};
+pub use options::RedisOptions;
 pub use reply::read;
 pub use script::SCRIPT;
+pub use store::RedisStore;

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, api, cargo, deploy, load, lua, scenarios, screenshots};
+use super::{Room, api, cargo, deploy, load, lua, redis, scenarios, screenshots};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -31,6 +31,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("museum", 6, cargo::museum),
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
+    Part { deepens: true, ..part("redis", 8, redis::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 4, api::run) },
     part("screenshots", 5, screenshots::run),

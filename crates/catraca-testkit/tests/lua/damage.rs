@@ -10,8 +10,8 @@ use catraca_testkit::plain::PlainCells;
 use catraca_testkit::resp::{Client, Value};
 
 use super::random::Random;
-use super::server::Server;
 use super::{in_pieces_of, trace};
+use catraca_testkit::redis::RedisServer as Server;
 
 const BATCHES: usize = 20_000;
 /// One cell in so many batches is damaged.

@@ -19,8 +19,8 @@ use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Dice;
 use catraca_testkit::resp::{Client, Value};
 
-use super::server::Server;
 use super::{OPENING, trace};
+use catraca_testkit::redis::RedisServer as Server;
 
 const GRACE: i64 = 60;
 /// Divides each pair of arguments as the script does.

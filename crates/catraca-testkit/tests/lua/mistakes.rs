@@ -2,8 +2,8 @@
 //!
 //! What stands here must stand once in the script, so that a changed line is not left unproven.
 
-use super::server::Server;
 use super::{changed, in_pieces_of, trace};
+use catraca_testkit::redis::RedisServer as Server;
 
 #[test]
 fn a_mistake_in_the_script_is_noticed() {

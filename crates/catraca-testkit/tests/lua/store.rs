@@ -10,8 +10,8 @@ use catraca_core::batch::{Batch, Reply};
 use catraca_testkit::contract::{admitted_at_once, run_all};
 use catraca_testkit::resp::Client;
 
-use super::server::Server;
 use super::trace;
+use catraca_testkit::redis::RedisServer as Server;
 
 /// A server that has loaded the script.
 struct Remote {

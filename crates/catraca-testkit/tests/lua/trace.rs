@@ -15,8 +15,8 @@ use super::seen::Seen;
 
 /// Batches that go out together.
 const DEPTH: usize = 200;
-/// The hash tag of every key.
-pub const TAG: &[u8] = b"t";
+/// What every key begins with.
+pub const TAG: &[u8] = b"{t}";
 
 /// A batch on its way, and what core answered.
 struct Pending {

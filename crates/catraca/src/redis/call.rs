@@ -11,15 +11,15 @@ use super::pack::Pack;
 
 /// The arguments of one run of the script.
 #[derive(Clone, Debug)]
-pub struct Call {
-    keys: Keys,
+pub struct Call<'a> {
+    keys: Keys<'a>,
     pack: Pack,
 }
 
-impl Call {
-    /// The arguments for a batch, with every key under this hash tag.
-    pub fn new(tag: &[u8], batch: &Batch) -> Self {
-        let mut call = Self { keys: Keys::new(tag), pack: Pack::new(number(batch)) };
+impl<'a> Call<'a> {
+    /// The arguments for a batch, with every key beginning like this.
+    pub fn new(prefix: &'a [u8], batch: &Batch) -> Self {
+        let mut call = Self { keys: Keys::new(prefix), pack: Pack::new(number(batch)) };
         match batch {
             Batch::Check(check) => call.check(check),
             Batch::Settle(settle) => call.settle(settle),

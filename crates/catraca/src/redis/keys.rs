@@ -1,6 +1,8 @@
-//! The names of cells in Redis: `{tag}`, a letter for the kind, the 16 bytes of the key.
+//! The names of cells in Redis: what all names of a batch begin with, a letter for the kind, the
+//! 16 bytes of the key.
 //!
-//! Only the first braces of a name count, so the bytes of a digest cannot move it to another slot.
+//! In a cluster they begin with a `{tag}`. Only the first braces of a name count, so the bytes of a
+//! digest cannot move it to another slot.
 //! Must not contain anything a caller sent.
 
 use catraca_core::digest::Key;
@@ -53,30 +55,29 @@ impl Kind {
     }
 }
 
-/// Names under one hash tag, one after the other, all of one length.
+/// Names that begin alike, one after the other, all of one length.
 #[derive(Clone, Debug)]
-pub struct Keys {
-    /// The tag in its braces.
-    tag: Vec<u8>,
+pub struct Keys<'a> {
+    prefix: &'a [u8],
     bytes: Vec<u8>,
 }
 
-impl Keys {
-    /// No names yet. The tag is ours: a namespace's digest, never a caller's text.
-    pub fn new(tag: &[u8]) -> Self {
-        Self { tag: [b"{", tag, b"}"].concat(), bytes: Vec::new() }
+impl<'a> Keys<'a> {
+    /// No names yet. What they begin with is ours, never a caller's text.
+    pub fn new(prefix: &'a [u8]) -> Self {
+        Self { prefix, bytes: Vec::new() }
     }
 
     /// Adds one name.
     pub fn push(&mut self, kind: Kind, key: Key) {
-        self.bytes.extend_from_slice(&self.tag);
+        self.bytes.extend_from_slice(self.prefix);
         self.bytes.push(kind.letter());
         self.bytes.extend_from_slice(&key.to_bytes());
     }
 
     /// The names, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.bytes.chunks_exact(self.tag.len() + 1 + 16)
+        self.bytes.chunks_exact(self.prefix.len() + 1 + 16)
     }
 }
 
@@ -85,11 +86,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_share_the_tag_and_differ_by_kind() {
-        let (mut keys, key) = (Keys::new(b"n1"), Key::from_bytes([b'}'; 16]));
+    fn names_begin_alike_and_differ_by_kind() {
+        let (mut keys, key) = (Keys::new(b"c{n1}"), Key::from_bytes([b'}'; 16]));
         keys.push(Kind::Bucket, key);
         keys.push(Kind::Block, key);
         let names: Vec<&[u8]> = keys.iter().collect();
-        assert_eq!(names, [b"{n1}b}}}}}}}}}}}}}}}}", b"{n1}x}}}}}}}}}}}}}}}}"]);
+        assert_eq!(names, [b"c{n1}b}}}}}}}}}}}}}}}}", b"c{n1}x}}}}}}}}}}}}}}}}"]);
     }
 }

@@ -1,0 +1,116 @@
+//! Ways to a server, and servers that are refused before anything is kept in them.
+
+use std::path::Path;
+use std::process::Command;
+
+use catraca::redis::RedisOptions;
+use catraca_testkit::redis::RedisServer;
+
+use super::desk::{CALM, connect, connect_with, passes};
+
+const SECRET: &str = "s3cr3t-w0rd";
+
+fn refused(url: &str) -> String {
+    let error = connect_with(url, RedisOptions::default()).expect_err("it is refused");
+    let told = format!("{error} {error:?}");
+    assert!(!told.contains(SECRET), "a password is shown: {told}");
+    told
+}
+
+#[test]
+fn a_server_that_may_evict_blocks_is_refused_by_name_with_the_command_that_helps() {
+    for policy in ["allkeys-lru", "volatile-ttl", "allkeys-random"] {
+        let settings = ["--maxmemory", "100mb", "--maxmemory-policy", policy];
+        let Some(server) = RedisServer::start_with(&settings) else { return };
+        let told = refused(&server.url());
+        assert!(told.contains(policy), "{told}");
+        assert!(told.contains("CONFIG SET maxmemory-policy noeviction"), "{told}");
+        server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        assert!(passes(&connect(&server.url()), 1).unwrap());
+    }
+}
+
+#[test]
+fn users_passwords_and_databases_are_taken_from_the_url_and_never_shown() {
+    let Some(server) = RedisServer::start_with(&["--requirepass", SECRET]) else { return };
+    let port = server.port();
+    assert!(refused(&server.url()).contains("NOAUTH"));
+    assert!(refused(&format!("redis://:{SECRET}x@127.0.0.1:{port}")).contains("WRONGPASS"));
+    assert!(refused(&format!("redis://who:{SECRET}@127.0.0.1:{port}")).contains("WRONGPASS"));
+    let store = connect(&format!("redis://default:{SECRET}@127.0.0.1:{port}/3"));
+    assert!(passes(&store, 1).unwrap());
+    assert_eq!(store.store().shown(), format!("redis://127.0.0.1:{port}/3"));
+    assert!(!format!("{store:?}").contains(SECRET));
+    let socket = server.socket();
+    let store = connect(&format!("unix://{}?db=3&pass={SECRET}", socket.display()));
+    let used = catraca::store::Store::apply(
+        &store,
+        &super::desk::check(1, 1_000),
+        catraca::store::When::Store,
+    );
+    let catraca_core::batch::Reply::Check(reply) = used.unwrap() else { panic!("not a check") };
+    assert_eq!(reply.rows[0].free, 998, "both ways lead to the same database");
+}
+
+#[test]
+fn nobody_there_and_a_replica_are_said_to_be_so() {
+    let Some(mut server) = RedisServer::start() else { return };
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert!(refused(&server.url()).contains("is a replica"));
+    server.kill();
+    let told = refused(&server.url());
+    assert!(told.contains(&format!("127.0.0.1:{}", server.port())), "{told}");
+    assert!(told.contains("cannot be reached"), "{told}");
+    server.restart();
+}
+
+#[test]
+fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
+    let directory = std::env::temp_dir().join(format!("catraca-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    if !make_certificates(&directory) {
+        println!("skipped: no openssl");
+        return;
+    }
+    let file = |name: &str| directory.join(name).display().to_string();
+    let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let tls = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let port = free_port().to_string();
+    let more = ["--tls-port", &port, "--tls-auth-clients", "no"];
+    let settings: Vec<&str> = tls.into_iter().chain(more).collect();
+    let Some(_server) = RedisServer::start_with(&settings) else { return };
+    let url = format!("rediss://localhost:{port}");
+    let trusted = RedisOptions {
+        deadline: CALM,
+        ca_file: Some(directory.join("ca.pem")),
+        ..RedisOptions::default()
+    };
+    let store = connect_with(&url, trusted.clone()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(passes(&store, 1).unwrap());
+    let told = refused(&url);
+    assert!(told.contains("certificate") || told.contains("UnknownIssuer"), "{told}");
+    let wrong = RedisOptions { ca_file: Some(directory.join("server.key")), ..trusted.clone() };
+    let told = connect_with(&url, wrong).unwrap_err().to_string();
+    assert!(told.contains("server.key") && told.contains("PEM"), "{told}");
+    let gone = RedisOptions { ca_file: Some(directory.join("no.pem")), ..trusted };
+    assert!(connect_with(&url, gone).unwrap_err().to_string().contains("no.pem"));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// An authority of our own and a server's certificate under it.
+fn make_certificates(directory: &Path) -> bool {
+    let script = "set -e
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 \
+          -subj /CN=catraca-test-ca -addext basicConstraints=critical,CA:TRUE
+        openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost
+        printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > ext
+        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+          -extfile ext -out server.pem";
+    let made = Command::new("bash").args(["-c", script]).current_dir(directory).output();
+    made.is_ok_and(|made| made.status.success())
+}

@@ -1,0 +1,244 @@
+//! One line to one server, kept up in the background: probed, cut and made anew.
+//!
+//! A call takes the line as it is now or is told at once that there is none; it never waits for a
+//! new one. Who gets no answer in time takes the line down for all until the server answers a
+//! probe, so that nothing piles up behind a server that stands still. Must not send anything twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use super::error::ConnectError;
+use super::failure::{Failed, reason};
+use super::greet::{About, Greeted, Manners};
+use super::url::Server;
+use crate::store::StoreError;
+
+/// A line that nobody used for so long is probed: a peer that vanished says nothing.
+const IDLE: Duration = Duration::from_secs(1);
+/// What a probe may take before the line is given up.
+const PROBE: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A line that is kept up until this is dropped.
+pub(super) struct Link {
+    heart: Arc<Heart>,
+    task: AbortHandle,
+}
+
+struct Heart {
+    state: ArcSwap<State>,
+    trouble: mpsc::Sender<Trouble>,
+}
+
+enum State {
+    Up(Line),
+    Down(String),
+}
+
+/// A line as one call uses it.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub connection: MultiplexedConnection,
+    pub about: Arc<About>,
+    /// Which of the lines this is, of all that were made.
+    number: u64,
+}
+
+/// What a call noticed of line `number`.
+#[derive(Clone, Copy)]
+struct Trouble {
+    number: u64,
+    /// Whether the line is of no use any more, or only silent.
+    over: bool,
+}
+
+/// Where a line leads.
+pub(super) trait Source: Send + Sync + 'static {
+    /// Makes a connection to who is in charge now.
+    fn connect(&self) -> impl Future<Output = Result<Greeted, ConnectError>> + Send;
+}
+
+/// One server, whoever it is.
+pub(super) struct Fixed {
+    pub manners: Manners,
+    pub server: Server,
+}
+
+impl Source for Fixed {
+    async fn connect(&self) -> Result<Greeted, ConnectError> {
+        self.manners.greet(&self.server).await
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Link {
+    /// Begins to keep a line; also gives what came of the first attempt.
+    pub fn start(
+        source: impl Source,
+        patience: Duration,
+    ) -> (Self, oneshot::Receiver<Result<(), ConnectError>>) {
+        let (trouble, troubles) = mpsc::channel(1);
+        let state = ArcSwap::from_pointee(State::Down("not connected yet".to_owned()));
+        let heart = Arc::new(Heart { state, trouble });
+        let (told, first) = oneshot::channel();
+        let keeper =
+            Keeper { heart: heart.clone(), source, patience, troubles, told: Some(told), made: 0 };
+        (Self { heart, task: tokio::spawn(keeper.keep()).abort_handle() }, first)
+    }
+
+    /// Why there is no line, if there is none.
+    pub fn trouble(&self) -> Option<String> {
+        match &**self.heart.state.load() {
+            State::Up(_) => None,
+            State::Down(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// One trip, if there is a line, of at most this long.
+    pub async fn trip<T, F: Future<Output = RedisResult<T>>>(
+        &self,
+        deadline: Duration,
+        go: impl FnOnce(Line) -> F,
+    ) -> Result<T, Failed> {
+        let line = match &**self.heart.state.load() {
+            State::Up(line) => line.clone(),
+            State::Down(reason) => {
+                return Err(Failed::Silent(StoreError::unavailable(reason.clone())));
+            }
+        };
+        match timeout(deadline, go(line.clone())).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                if ends_line(&error) {
+                    self.take_down(&line, true, reason(&error));
+                }
+                Err(Failed::Told(error))
+            }
+            Err(_) => {
+                let reason = format!("no answer from Redis within {} ms", deadline.as_millis());
+                self.take_down(&line, false, reason.clone());
+                Err(Failed::Silent(StoreError::unavailable(reason)))
+            }
+        }
+    }
+
+    fn take_down(&self, line: &Line, over: bool, reason: String) {
+        let state = self.heart.state.load();
+        if matches!(&**state, State::Up(up) if up.number == line.number) {
+            self.heart.state.compare_and_swap(&*state, Arc::new(State::Down(reason)));
+        }
+        // When one is waiting to be heard already, that is enough.
+        let _ = self.heart.trouble.try_send(Trouble { number: line.number, over });
+    }
+}
+
+/// Whether nothing good can come from this line any more.
+fn ends_line(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::Server(ServerErrorKind::ReadOnly)
+    )
+}
+
+/// What runs in the background.
+struct Keeper<S> {
+    heart: Arc<Heart>,
+    source: S,
+    /// The longest that making a connection may take.
+    patience: Duration,
+    troubles: mpsc::Receiver<Trouble>,
+    /// Told once, after the first attempt.
+    told: Option<oneshot::Sender<Result<(), ConnectError>>>,
+    made: u64,
+}
+
+impl<S: Source> Keeper<S> {
+    async fn keep(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let result = self.connect().await;
+            let told = result.as_ref().map(|_| ()).map_err(Clone::clone);
+            match result {
+                Ok(line) => {
+                    self.heart.state.store(Arc::new(State::Up(line.clone())));
+                    self.tell(told);
+                    self.watch(line).await;
+                    pause = FIRST_PAUSE;
+                }
+                Err(error) => {
+                    self.heart.state.store(Arc::new(State::Down(error.to_string())));
+                    self.tell(told);
+                    sleep(pause.mul_f64(jitter())).await;
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, result: Result<(), ConnectError>) {
+        if let Some(told) = self.told.take() {
+            // Nobody listens where a store is not waited for.
+            drop(told.send(result));
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Line, ConnectError> {
+        self.made += 1;
+        let greeted = timeout(self.patience, self.source.connect()).await;
+        let Greeted { connection, about } = greeted.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} ms", self.patience.as_millis());
+            Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
+        })?;
+        Ok(Line { connection, about, number: self.made })
+    }
+
+    /// Returns when the line is over; its state is down then.
+    async fn watch(&mut self, line: Line) {
+        loop {
+            let trouble = timeout(IDLE, self.troubles.recv()).await.ok().flatten();
+            let ours = trouble.filter(|trouble| trouble.number == line.number);
+            if ours.is_some_and(|trouble| trouble.over) {
+                return;
+            }
+            if let Err(reason) = probe(line.connection.clone()).await {
+                self.heart.state.store(Arc::new(State::Down(reason)));
+                return;
+            }
+            if ours.is_some() || self.is_down() {
+                self.heart.state.store(Arc::new(State::Up(line.clone())));
+            }
+        }
+    }
+
+    fn is_down(&self) -> bool {
+        matches!(&**self.heart.state.load(), State::Down(_))
+    }
+}
+
+async fn probe(mut connection: MultiplexedConnection) -> Result<(), String> {
+    let ping = redis::cmd("PING");
+    match timeout(PROBE, ping.exec_async(&mut connection)).await {
+        Ok(Err(error)) if ends_line(&error) => Err(reason(&error)),
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("Redis stands still: no answer within {} ms", PROBE.as_millis())),
+    }
+}
+
+/// From 0.75 to 1.25, so that nodes do not come back all at once.
+fn jitter() -> f64 {
+    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+    0.75 + f64::from(random) / f64::from(u32::MAX) / 2.0
+}

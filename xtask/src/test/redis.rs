@@ -1,0 +1,19 @@
+//! The Redis store on real servers: the contract, troubles, and who may be trusted with blocks.
+//!
+//! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
+//! start a server; the tests do, and end it.
+
+use anyhow::Result;
+
+use super::Room;
+use crate::packages;
+
+const SERVER: &str = "redis-server";
+
+pub(crate) fn run(room: &Room) -> Result<()> {
+    let server = packages::need(room, SERVER, SERVER)?;
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "redis"];
+    let mut cargo = room.repo.cargo(&args);
+    cargo.args(["--", "--nocapture"]).env("CATRACA_REDIS_SERVER", server);
+    room.leash.run(&mut cargo)
+}
