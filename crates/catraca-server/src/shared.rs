@@ -2,41 +2,58 @@
 //!
 //! Must not hold a rule: every call is handed on.
 
+use anyhow::Result;
 use catraca::core::batch::{Batch, Reply};
+use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{Pulse, SharedStore, StoreError, When};
 
 use crate::cmd::serve::Sharing;
 
 /// A store on some server.
 #[derive(Debug)]
-pub enum Anywhere {}
+pub enum Anywhere {
+    /// Redis or its kin.
+    Redis(RedisStore),
+}
 
 /// An engine that decides with other nodes.
 pub type SharedEngine = catraca::SharedEngine<Anywhere>;
 
 impl Anywhere {
     /// Connects, or says why it cannot be.
-    pub async fn connect(sharing: &Sharing) -> anyhow::Result<Self> {
-        let _ = sharing;
-        anyhow::bail!("this program keeps counters in memory: write [store] url = \"memory:\"")
+    pub async fn connect(sharing: &Sharing) -> Result<Self> {
+        let usual = RedisOptions::default();
+        let options = RedisOptions {
+            deadline: sharing.deadline.unwrap_or(usual.deadline),
+            ca_file: sharing.ca_file.clone(),
+            ..usual
+        };
+        Ok(Self::Redis(RedisStore::connect(&sharing.url, options).await?))
     }
 }
 
 impl SharedStore for Anywhere {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let _ = (batch, when);
-        match *self {}
+        match self {
+            Self::Redis(store) => store.apply(batch, when).await,
+        }
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
-        match *self {}
+        match self {
+            Self::Redis(store) => store.pulse().await,
+        }
     }
 
     async fn stir(&self) -> Result<(), StoreError> {
-        match *self {}
+        match self {
+            Self::Redis(store) => store.stir().await,
+        }
     }
 
-    async fn claim(&self, _records: &str) -> Result<String, StoreError> {
-        match *self {}
+    async fn claim(&self, records: &str) -> Result<String, StoreError> {
+        match self {
+            Self::Redis(store) => store.claim(records).await,
+        }
     }
 }

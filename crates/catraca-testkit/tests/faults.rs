@@ -7,8 +7,6 @@
 
 #[path = "faults/back.rs"]
 mod back;
-#[path = "faults/groups.rs"]
-mod groups;
 #[path = "faults/kit.rs"]
 mod kit;
 #[path = "faults/refusals.rs"]

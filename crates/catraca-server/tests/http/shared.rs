@@ -29,9 +29,8 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// A catalog over these places, with the secret that all nodes have.
 fn node(store: &str, records: &str) -> PathBuf {
-    let text = format!(
-        "{POLICIES}\n[store]\nurl = {store:?}\nnodes = 3\n[records]\nurl = {records:?}\n"
-    );
+    let text =
+        format!("{POLICIES}\n[store]\nurl = {store:?}\nnodes = 3\n[records]\nurl = {records:?}\n");
     let path = file(&text);
     fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
     path

@@ -22,14 +22,14 @@ const CALLERS: usize = 16;
 pub const CATALOG: &str = r#"
 [policy.local]
 by     = ["ip"]
-window = "1000000 per 1m"
+bucket = { size = 1000000, refill = "1000000 per 1m" }
 [policy.login]
 by     = ["ip"]
 window = "5 per 1m"
 block  = "10m"
 [policy.closed]
 by     = ["ip"]
-window = "1000000 per 1m"
+bucket = { size = 1000000, refill = "1000000 per 1m" }
 on_failure = "closed"
 "#;
 
@@ -187,12 +187,23 @@ impl Seen {
 
     /// Prints the figures, then holds them to what the docs promise.
     pub fn hold(&self, what: &str) {
-        println!("{what}: {self:?}");
+        println!("{what}: {self}");
         assert_eq!(self.errors, 0, "{what}: a store's failure is no caller's error");
         assert!(self.p99 <= DEADLINE + NOISE, "{what}: p99 {:?}", self.p99);
         assert!(self.worst <= OPENS, "{what}: somebody waited {:?}", self.worst);
         assert!(self.opened.is_some_and(|after| after <= OPENS), "{what}: {:?}", self.opened);
         assert!(self.recovered.is_some_and(|after| after <= RECOVERS), "{what}: not back in time");
+    }
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { answers, errors, degraded, p99, worst, opened, recovered } = self;
+        let told =
+            |time: &Option<Duration>| time.map_or("never".to_owned(), |t| format!("{t:.1?}"));
+        write!(f, "{answers} answers, {degraded} degraded, {errors} errors, p99 {p99:.1?}, ")?;
+        write!(f, "worst {worst:.1?}; left alone after {}, ", told(opened))?;
+        write!(f, "asked again after {}", told(recovered))
     }
 }
 

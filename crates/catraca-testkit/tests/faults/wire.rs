@@ -1,11 +1,11 @@
 //! F2 and F3: a server that sleeps, and every way in which a wire fails.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catraca_testkit::proxy::{Fault, Proxy};
 use catraca_testkit::redis::RedisServer;
 
-use crate::kit::{Node, is_deep, pause};
+use crate::kit::{Node, RECOVERS, is_deep, pause};
 
 fn length() -> Duration {
     if is_deep() { Duration::from_secs(30) } else { Duration::from_secs(2) }
@@ -47,20 +47,22 @@ fn f3_a_wire_may_fail_in_any_way() {
 }
 
 #[test]
-fn f3_a_hundred_cuts_leak_no_connection() {
+fn f3_cuts_leak_no_connection() {
     let Some(server) = RedisServer::start() else { return };
     let (proxy, url) = wired(&server);
     let node = Node::over(&url, 1);
-    let before = proxy.open();
-    for round in 0..100 {
-        let fault = if round % 2 == 0 { Fault::Cut } else { Fault::Silent };
-        proxy.set(fault);
-        node.check("local", "192.0.2.1");
+    let (before, rounds) = (proxy.open(), if is_deep() { 100 } else { 20 });
+    for round in 0..rounds {
+        proxy.set(if round % 2 == 0 { Fault::Cut } else { Fault::Silent });
+        while !node.check("local", "192.0.2.1").degraded {}
         proxy.set(Fault::None);
-        node.check("local", "192.0.2.1");
+        let mended = Instant::now();
+        while node.check("local", "192.0.2.1").degraded {
+            assert!(mended.elapsed() < RECOVERS, "round {round}");
+            pause(Duration::from_millis(5));
+        }
     }
-    pause(Duration::from_secs(2));
-    println!("F3 100 cuts: {} connections made, {} open", proxy.made(), proxy.open());
-    assert!(!node.check("local", "192.0.2.2").degraded, "it is back");
+    println!("F3 {rounds} cuts: {} connections made, {} open", proxy.made(), proxy.open());
+    assert!(proxy.made() >= rounds / 2, "nothing was cut");
     assert!(proxy.open() <= before + 1, "{} and {before}", proxy.open());
 }
