@@ -33,8 +33,10 @@ pub(crate) fn doc(room: &Room) -> Result<()> {
 /// The heavy targets are in here too, but run small: they read their size from the environment.
 pub(crate) fn unit(room: &Room) -> Result<()> {
     let postgres = packages::postgres(room)?;
+    let redis = packages::need(room, "redis-server", "redis-server")?;
     let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
-    room.leash.run(cargo.env("CATRACA_POSTGRES_BIN", postgres))
+    cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", redis);
+    room.leash.run(&mut cargo)
 }
 
 /// Processes killed while they write, until chance has seen most moments.

@@ -1,4 +1,5 @@
-//! The Redis store on real servers: the contract, troubles, and who may be trusted with blocks.
+//! The Redis store on real servers: the contract, troubles, outages, and who may be trusted with
+//! blocks.
 //!
 //! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
 //! start a server; the tests do, and end it.
@@ -12,8 +13,11 @@ const SERVER: &str = "redis-server";
 
 pub(crate) fn run(room: &Room) -> Result<()> {
     let server = packages::need(room, SERVER, SERVER)?;
-    let args = ["test", "--workspace", "--profile", "ci", "--test", "redis"];
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "redis", "--test", "outages"];
     let mut cargo = room.repo.cargo(&args);
     cargo.args(["--", "--nocapture"]).env("CATRACA_REDIS_SERVER", server);
+    if room.factor > 1 {
+        cargo.env("CATRACA_DEEP", "1");
+    }
     room.leash.run(&mut cargo)
 }

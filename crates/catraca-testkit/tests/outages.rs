@@ -5,11 +5,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "faults/back.rs"]
+#[path = "outages/back.rs"]
 mod back;
-#[path = "faults/kit.rs"]
+#[path = "outages/kit.rs"]
 mod kit;
-#[path = "faults/refusals.rs"]
+#[path = "outages/refusals.rs"]
 mod refusals;
-#[path = "faults/wire.rs"]
+#[path = "outages/wire.rs"]
 mod wire;
