@@ -20,6 +20,7 @@ use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use keep::Places;
@@ -50,7 +51,7 @@ pub fn run(args: &Serve) -> Result<Exit> {
     let tls = certificate(&live, config).with_context(|| name.clone())?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let kept = runtime.block_on(open(catalog, config, &observer)).with_context(|| name.clone())?;
+    let kept = open(catalog, config, &observer, &runtime).with_context(|| name.clone())?;
     let front = front(&kept, (live, tls), &observer, (config, at));
     let served = runtime.block_on(serve(front, (&name, &kept.found), at));
     // A connection that did not end in time must not keep the process.
@@ -63,14 +64,19 @@ pub fn run(args: &Serve) -> Result<Exit> {
 }
 
 /// A catalog of one's own is worth remembering for; the demo leaves nothing behind.
-async fn open(catalog: Catalog, config: Option<&Path>, observer: &Arc<Observer>) -> Result<Kept> {
+fn open(
+    catalog: Catalog,
+    config: Option<&Path>,
+    observer: &Arc<Observer>,
+    runtime: &Runtime,
+) -> Result<Kept> {
     let places = match config {
         Some(config) => Places::read(&catalog, config.parent().unwrap_or(Path::new("")))?,
         None => None,
     };
     match places {
         Some(places) => match &places.shared {
-            Some(sharing) => Kept::share(catalog, (&places, sharing), observer).await,
+            Some(sharing) => Kept::share(catalog, (&places, sharing), observer, runtime),
             None => Kept::open(catalog, &places, observer),
         },
         None => {

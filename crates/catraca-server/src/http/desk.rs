@@ -151,7 +151,13 @@ impl Desk<'_> {
     fn recorded(&self, why: Option<&str>, deeds: Vec<Deed>) -> Result<bool, Problem> {
         let at = self.engine.now();
         let records = deeds.into_iter().map(|deed| Record::operator(at, self.by.name(), why, deed));
-        let durable = durable(self.records()?.record(records.collect()));
+        self.written(records.collect())
+    }
+
+    /// Writes records and tells other nodes that there is something to read; says whether they
+    /// are on disk.
+    fn written(&self, records: Vec<Record>) -> Result<bool, Problem> {
+        let durable = durable(self.records()?.record(records));
         self.front.stir();
         Ok(durable)
     }

@@ -14,6 +14,7 @@ use catraca::engine::Resumed;
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
 use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
+use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
 use super::keep::Places;
@@ -79,18 +80,19 @@ impl Kept {
     }
 
     /// An engine over a store that nodes share, which knows what was kept in these places.
-    pub async fn share(
+    pub fn share(
         catalog: Catalog,
         (places, sharing): (&Places, &Sharing),
         observer: &Arc<Observer>,
+        runtime: &Runtime,
     ) -> Result<Self> {
         // What others share must be found by each of them, so a secret is never made here.
         let secret = secret::open(&places.secret, None)?;
-        let store = share::connect(sharing).await?;
+        let store = runtime.block_on(share::connect(sharing))?;
         let opened = Opened::new(catalog, places, secret, observer)?;
         let shared = Arc::new(opened.builder.share(store, sharing.options())?);
-        let resumed = shared.resume(Arc::clone(&opened.records)).await?;
-        share::tend(&shared);
+        let resumed = runtime.block_on(shared.resume(Arc::clone(&opened.records)))?;
+        share::tend(&shared, runtime);
         let engine = Arc::clone(shared.engine());
         let upkeep = Upkeep::start(&engine, &opened.records, places, None)?;
         let found = format!("{} {}", share::found(sharing), found(places, &resumed));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use catraca::records::redacted;
 use catraca::shared::{Beat, tend as beats};
+use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
 use super::sharing::Sharing;
@@ -28,8 +29,9 @@ pub fn found(sharing: &Sharing) -> String {
 }
 
 /// Keeps in touch with the store for as long as the engine lives; the log says what changes.
-pub fn tend(shared: &Arc<SharedEngine>) {
+pub fn tend(shared: &Arc<SharedEngine>, runtime: &Runtime) {
     let told = Told::default();
+    let _entered = runtime.enter();
     // It ends with the engine.
     drop(beats(shared, move |beat| told.tell(beat)));
 }

@@ -15,7 +15,7 @@ use super::super::shown;
 use super::super::wire::{is_list, read_list};
 use super::blocks::span;
 use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded};
-use super::{durable, instant, missing, number, told};
+use super::{instant, missing, number, told};
 
 /// Entries in one call.
 pub const ENTRIES_MAX: usize = 1_000;
@@ -181,7 +181,7 @@ fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
         // An entry's reason is the motive of whoever made it.
         Record::operator(now, desk.by.name(), entry.reason.as_deref(), deed)
     });
-    let durable = durable(desk.records()?.record(made.collect()));
+    let durable = desk.written(made.collect())?;
     let made = entries.iter().zip(&before).map(|(entry, before)| {
         let before = before.as_ref().map(Terms::from);
         MadeEntry { terms: Terms::from(entry), before }
