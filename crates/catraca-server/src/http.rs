@@ -49,6 +49,7 @@ use catraca::Engine;
 use catraca::records::Records;
 
 use crate::observe::Observer;
+use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 use crate::shared::SharedEngine;
 
@@ -78,6 +79,8 @@ pub struct Front {
     pub reloader: Arc<Reloader>,
     /// The certificate in force, if connections are encrypted.
     pub tls: Option<Arc<Tls>>,
+    /// Sends spans to a collector, if there is one.
+    pub traces: Option<Arc<Traces>>,
     /// Counts and logs what happens.
     pub observer: Arc<Observer>,
 }

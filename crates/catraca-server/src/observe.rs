@@ -1,4 +1,5 @@
-//! What operators see of a running server: metrics and log lines, fed from the engine's events.
+//! What operators see of a running server: metrics and log lines, fed from the engine's events, and
+//! traces.
 //!
 //! Must not hold anything up: a decision costs a few atomics and no lock, and a line that finds no
 //! room is dropped and counted.
@@ -7,6 +8,7 @@ pub mod log;
 pub mod meter;
 mod policies;
 pub mod scrape;
+pub mod traces;
 
 use std::io;
 

@@ -32,6 +32,7 @@ use crate::args::Serve;
 use crate::exit::Exit;
 use crate::http::{Front, Live, Tls, bind};
 use crate::observe::Observer;
+use crate::observe::traces::Traces;
 use crate::reload::{Reloader, Rooms, Wish, watch};
 use crate::render::tell;
 
@@ -52,8 +53,15 @@ pub fn run(args: &Serve) -> Result<Exit> {
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let kept = open(catalog, config, &observer, &runtime).with_context(|| name.clone())?;
-    let front = front(&kept, (live, tls), &observer, (config, at));
+    let traces = live.settings.traces.as_ref();
+    let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
+    let mut front = front(&kept, (live, tls), &observer, (config, at));
+    front.traces = traces.map(Arc::new);
+    let traces = front.traces.clone();
     let served = runtime.block_on(serve(front, (&name, &kept.found), at));
+    if let Some(traces) = traces {
+        runtime.block_on(traces.close());
+    }
     // A connection that did not end in time must not keep the process.
     runtime.shutdown_background();
     let closed = kept.close();
@@ -126,6 +134,7 @@ fn front(
         feed: Arc::clone(&kept.feed),
         live,
         tls,
+        traces: None,
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
     }

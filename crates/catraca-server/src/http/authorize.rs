@@ -19,6 +19,7 @@ use super::auth::Caller;
 use super::decide::Verb;
 use super::problem::{Answer, Problem, typed};
 use super::{Front, denial, fields};
+use crate::observe::traces::Span;
 
 /// The gate of a request that no route takes: the catalog's default policy stands in.
 const UNROUTED: &str = "unrouted";
@@ -39,6 +40,8 @@ pub struct Asking<'a> {
     pub headers: &'a HeaderMap,
     /// Whose key it came with.
     pub caller: &'a Caller,
+    /// The call's span.
+    pub span: &'a Span,
 }
 
 /// Answers a proxy.
@@ -62,7 +65,11 @@ async fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem>
         Err(Error::Refused(Refusal::UnknownGate(_))) if asked.unrouted.is_some() => {
             Err(no_route(asked.unrouted))
         }
-        decided => Ok(decided?),
+        decided => {
+            let decision = decided?;
+            asking.span.decided(&asked.gate, &decision);
+            Ok(decision)
+        }
     }
 }
 

@@ -13,10 +13,13 @@ use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use super::auth::Caller;
+use super::check::Asking;
 use super::decide::Verb;
 use super::problem::Answer;
+use super::roles::{self, Found};
 use super::visit::{Phase, Visit};
 use super::{body, check};
+use crate::observe::traces::Span;
 
 /// An answer's body: whole, or whatever the router gives.
 pub type Answered = Response<Either<Full<Bytes>, Body>>;
@@ -25,23 +28,37 @@ pub type Answered = Response<Either<Full<Bytes>, Body>>;
 pub async fn respond(request: Request<Incoming>, visit: Arc<Visit>) -> Answered {
     let begun = Instant::now();
     visit.enter(Phase::Body);
+    let span = begin(&request, &visit);
     let is_check = request.uri().path() == "/v1/check" && request.method() == Method::POST;
-    let caller = match admit(&request, &visit) {
-        Ok(caller) => caller,
-        Err(answer) => return noted((*answer).map(Either::Left), &visit, begun, is_check),
-    };
-    let answer = if is_check {
-        let (head, body) = request.into_parts();
-        let answer = match body::read(&head.headers, body, &visit).await {
-            Ok(body) => check::answer(&visit.shared.front, &caller, &body, Verb::Check).await,
-            Err(problem) => problem.answer(),
-        };
-        answer.map(Either::Left)
-    } else {
+    let answer = match admit(&request, &visit) {
+        Err(answer) => (*answer).map(Either::Left),
+        Ok(caller) if is_check => checked(request, &visit, &caller, &span).await,
         // Boxed, so that the check does not carry its weight.
-        Box::pin(route(request, Arc::clone(&visit), caller)).await
+        Ok(caller) => Box::pin(route(request, Arc::clone(&visit), caller, span.clone())).await,
     };
+    span.end(answer.status());
     noted(answer, &visit, begun, is_check)
+}
+
+/// The check, which everybody calls.
+async fn checked(request: Request<Incoming>, visit: &Visit, by: &Caller, span: &Span) -> Answered {
+    let (head, body) = request.into_parts();
+    let asking = Asking { by, span, verb: Verb::Check };
+    let answer = match body::read(&head.headers, body, visit).await {
+        Ok(body) => check::answer(&visit.shared.front, &asking, &body).await,
+        Err(problem) => problem.answer(),
+    };
+    answer.map(Either::Left)
+}
+
+/// The span of a call, if calls have any; named by a row of the table and never by a path.
+fn begin(request: &Request<Incoming>, visit: &Visit) -> Span {
+    let Some(traces) = &visit.shared.front.traces else { return Span::default() };
+    let row = match roles::find(request.method().as_str(), request.uri().path()) {
+        Found::Row(row) => Some(row.path),
+        Found::OtherMethod(_) | Found::Nothing => None,
+    };
+    traces.begin(request.method(), row, request.headers())
 }
 
 fn admit(request: &Request<Incoming>, visit: &Visit) -> Result<Arc<Caller>, Box<Answer>> {
@@ -58,11 +75,17 @@ fn noted(mut answer: Answered, visit: &Visit, begun: Instant, is_check: bool) ->
     answer
 }
 
-async fn route(request: Request<Incoming>, visit: Arc<Visit>, by: Arc<Caller>) -> Answered {
+async fn route(
+    request: Request<Incoming>,
+    visit: Arc<Visit>,
+    by: Arc<Caller>,
+    span: Span,
+) -> Answered {
     let router = visit.shared.router.clone();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(visit);
     request.extensions_mut().insert(by);
+    request.extensions_mut().insert(span);
     match router.oneshot(request).await {
         Ok(answer) => answer.map(Either::Right),
         Err(never) => match never {},

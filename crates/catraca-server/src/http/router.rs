@@ -20,6 +20,7 @@ use super::decide::Verb;
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
 use super::{Front, body, calls, check, desk, docs, ready, settle};
+use crate::observe::traces::Span;
 
 type On = Extension<Arc<Visit>>;
 type By = Extension<Arc<Caller>>;
@@ -47,8 +48,12 @@ pub fn router(front: Front) -> Router {
 
 async fn checked(on: On, by: By, request: Request, verb: Verb) -> Response<Body> {
     let visit = Arc::clone(&on);
+    let span = span_of(&request);
     match read(on, request).await {
-        Ok(body) => whole(check::answer(&visit.shared.front, &by, &body, verb).await),
+        Ok(body) => {
+            let asking = check::Asking { by: &by, span: &span, verb };
+            whole(check::answer(&visit.shared.front, &asking, &body).await)
+        }
         Err(problem) => whole(problem.answer()),
     }
 }
@@ -115,8 +120,14 @@ async fn authorize(State(front): State<Front>, on: On, by: By, request: Request)
         uri: request.uri(),
         headers: request.headers(),
         caller: &by,
+        span: &span_of(&request),
     };
     whole(authorize::answer(&front, &asking).await)
+}
+
+/// The span that the request came with.
+fn span_of(request: &Request) -> Span {
+    request.extensions().get().cloned().unwrap_or_default()
 }
 
 async fn unknown(request: Request) -> Response<Body> {

@@ -12,12 +12,14 @@ use axum::http::HeaderName;
 use catraca::Catalog;
 use catraca::core::address::Range;
 use catraca::core::address::forwarded::Source;
+use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
 
 use super::denial;
 use super::tls::Files;
 use super::visit::Phase;
 use crate::observe::log::Style;
+use crate::observe::traces::Target;
 
 /// Where the server listens unless the catalog or the command line says otherwise.
 pub const ADDRESS: &str = "127.0.0.1:7878";
@@ -29,7 +31,9 @@ const CONNECTIONS_MAX: usize = 1_000_000;
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
 /// The longest time between the word to stop and the shut door.
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
-const FIELDS: [&str; 14] = [
+/// The share of calls that are traced though nobody asked for it.
+const TRACE_SHARE: &str = "1%";
+const FIELDS: [&str; 16] = [
     "listen",
     "hosts",
     "log",
@@ -44,6 +48,8 @@ const FIELDS: [&str; 14] = [
     "stop_delay",
     "tls_cert",
     "tls_key",
+    "traces",
+    "trace_share",
 ];
 
 /// How connections, addresses and headers are treated.
@@ -55,6 +61,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// The files of the certificate and of its key, as they are written.
     pub tls: (Option<String>, Option<String>),
+    /// Where spans go, if anywhere.
+    pub traces: Option<Target>,
     /// How log lines are written.
     pub log: Style,
     /// Whether `X-RateLimit-*` headers are sent too.
@@ -97,6 +105,7 @@ impl Settings {
             listen: section.listen()?,
             hosts: section.hosts()?,
             tls: section.tls()?,
+            traces: section.traces()?,
             log: section.log()?,
             x_ratelimit: section.flag("x_ratelimit")?,
             denial: section.denial()?,
@@ -179,6 +188,13 @@ impl Section<'_> {
     fn tls(&self) -> Result<(Option<String>, Option<String>)> {
         let name = |field| Ok::<_, anyhow::Error>(self.text(field)?.map(str::to_owned));
         Ok((name("tls_cert")?, name("tls_key")?))
+    }
+
+    fn traces(&self) -> Result<Option<Target>> {
+        let share = self.text("trace_share")?.unwrap_or(TRACE_SHARE);
+        let fix = || format!("[server] trace_share = {share:?}: write a share such as \"1%\"");
+        let share = f64::from(Percent::parse(share).with_context(fix)?.hundredths()) / 1e4;
+        self.text("traces")?.map(|address| Target::read(address, share)).transpose()
     }
 
     fn log(&self) -> Result<Style> {

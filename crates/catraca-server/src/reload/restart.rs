@@ -6,7 +6,7 @@
 use catraca::Catalog;
 
 /// Fields of `[server]` that are obeyed once.
-const SERVER: [&str; 8] = [
+const SERVER: [&str; 10] = [
     "listen",
     "log",
     "connections_max",
@@ -15,6 +15,8 @@ const SERVER: [&str; 8] = [
     "answer_timeout",
     "idle_timeout",
     "stop_delay",
+    "traces",
+    "trace_share",
 ];
 /// Sections that are obeyed once, as a whole.
 const SECTIONS: [&str; 2] = ["records", "store"];
@@ -45,8 +47,15 @@ mod tests {
         let catalog = |text: &str| Catalog::parse(text).unwrap();
         let before = catalog("[server]\nlisten = '127.0.0.1:1'\nhosts = ['a.example']\n");
         let after = "[server]\nlisten = '127.0.0.1:2'\nhosts = ['b.example']\nx_ratelimit = true\n\
+                     traces = 'http://a:4317'\ntrace_share = '5%'\n\
                      [auth]\nsecret_file = 'x'\n[records]\nurl = 'none'\n";
-        let expected = ["[server] listen", "[auth] secret_file", "[records]"];
+        let expected = [
+            "[server] listen",
+            "[server] traces",
+            "[server] trace_share",
+            "[auth] secret_file",
+            "[records]",
+        ];
         assert_eq!(waiting(&before, &catalog(after)), expected);
         assert!(waiting(&before, &before).is_empty());
     }

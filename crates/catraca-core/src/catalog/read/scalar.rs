@@ -55,15 +55,20 @@ pub(super) fn rate_above_zero(report: &mut Report, node: Node<'_>) -> Option<Rat
 
 /// A share above zero.
 pub(super) fn percent(report: &mut Report, node: Node<'_>) -> Option<Percent> {
-    let text = node.text(report, "a percentage such as \"20%\"")?;
-    let read = Percent::parse(text);
-    let share = read.map_err(|error| refuse(report, "bad-percent", node.place, &error)).ok()?;
+    let share = share(report, node)?;
     if share.hundredths() == 0 {
         let message = "a share of zero has no meaning here";
         report.error("bad-percent", node.place, message, "write a percentage such as \"20%\"");
         return None;
     }
     Some(share)
+}
+
+/// A share, which may be none.
+pub(super) fn share(report: &mut Report, node: Node<'_>) -> Option<Percent> {
+    let text = node.text(report, "a percentage such as \"20%\"")?;
+    let read = Percent::parse(text);
+    read.map_err(|error| refuse(report, "bad-percent", node.place, &error)).ok()
 }
 
 /// A whole number of at least `least` that every store counts exactly.

@@ -28,6 +28,8 @@ enum Holds {
     Whole(i64),
     /// A duration.
     Duration,
+    /// A share, which may be none.
+    Percent,
     /// One of these words.
     Word(&'static [&'static str]),
     /// A list of texts.
@@ -40,7 +42,7 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 14] = [
+const SERVER: [(&str, Holds); 16] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
@@ -55,6 +57,8 @@ const SERVER: [(&str, Holds); 14] = [
     ("stop_delay", Holds::Duration),
     ("tls_cert", Holds::Text),
     ("tls_key", Holds::Text),
+    ("traces", Holds::Text),
+    ("trace_share", Holds::Percent),
 ];
 
 /// What a gateway's denial may look like.
@@ -141,6 +145,10 @@ impl Holds {
             Self::Whole(most) => scalar::between(report, node, (1, most)).map(toml::Value::from),
             Self::Duration => {
                 scalar::duration(report, node)?;
+                node.value.as_str().map(toml::Value::from)
+            }
+            Self::Percent => {
+                scalar::share(report, node)?;
                 node.value.as_str().map(toml::Value::from)
             }
             Self::Word(words) => {

@@ -136,6 +136,9 @@ pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
     gauge(to, "feed_listeners", "Listeners of the live feed", front.feed.listeners());
     let dropped = front.observer.logs.dropped();
     counter(to, "log_lines_dropped", "Log lines that found no room", dropped);
+    let [sent, dropped] = front.traces.as_ref().map(|traces| traces.counts()).unwrap_or_default();
+    counter(to, "spans_sent", "Spans that a collector took", sent);
+    counter(to, "spans_dropped", "Spans that found no room or no collector", dropped);
 }
 
 /// What the system says of the process; where it does not say, nothing is shown.
