@@ -9,6 +9,7 @@ mod exit;
 mod html;
 mod http;
 mod observe;
+mod regular;
 mod reload;
 mod render;
 mod shared;

@@ -28,6 +28,7 @@ pub(crate) struct World {
     /// Lists made at run time, whose private values are pseudonyms; they survive a new catalog.
     pub lists: Arc<Lists>,
     /// The entries behind `lists`: those that pass, and those that are refused.
+    #[cfg_attr(not(feature = "records"), allow(dead_code, reason = "records tell what they were"))]
     pub entries: Arc<(Vec<Entry>, Vec<Entry>)>,
     /// Modes that an operator has overridden, by name, so that they survive a new catalog.
     pub overrides: Vec<(Name, Mode)>,

@@ -33,6 +33,7 @@ use crate::exit::Exit;
 use crate::http::{Front, Live, Tls, bind};
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
+use crate::regular;
 use crate::reload::{Reloader, Rooms, Wish, watch};
 use crate::render::tell;
 
@@ -43,7 +44,11 @@ const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
 pub fn run(args: &Serve) -> Result<Exit> {
     let config = args.config.as_deref();
     let (catalog, name) = match config {
-        Some(path) => (catalog(path)?, path.display().to_string()),
+        Some(path) => {
+            let name = path.display().to_string();
+            regular::ensure(path).with_context(|| format!("cannot read {name}"))?;
+            (catalog(path)?, name)
+        }
         None => (demo()?, "the built-in demo".to_owned()),
     };
     let live = Live::read(&catalog).with_context(|| name.clone())?;

@@ -10,9 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+
+use crate::regular;
 
 /// What is spoken inside.
 const HTTP: &[u8] = b"http/1.1";
@@ -63,7 +65,8 @@ impl Files {
     pub fn config(&self) -> Result<Arc<ServerConfig>> {
         let Self { cert, key } = self;
         let chain = chain(cert).with_context(|| format!("[server] tls_cert = {cert:?}"))?;
-        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        let secret = regular::ensure(key).map_err(pem::Error::Io);
+        let secret = secret.and_then(|()| PrivateKeyDer::from_pem_file(key)).map_err(|error| {
             let fix = "write a file in PEM that has a `BEGIN PRIVATE KEY`";
             anyhow::anyhow!("[server] tls_key = {key:?}: {}: {fix}", of_pem(&error))
         })?;
@@ -80,18 +83,18 @@ impl Files {
 
 fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let fix = "write a file in PEM that has a `BEGIN CERTIFICATE`";
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let read = regular::ensure(file).map_err(pem::Error::Io);
+    let read = read.and_then(|()| CertificateDer::pem_file_iter(file)?.collect());
     let chain: Vec<_> = read.map_err(|error| anyhow::anyhow!("{}: {fix}", of_pem(&error)))?;
     ensure!(!chain.is_empty(), "it holds no certificate: {fix}");
     Ok(chain)
 }
 
 /// What is wrong with a file, in our words where we have some.
-fn of_pem(error: &rustls::pki_types::pem::Error) -> String {
-    use rustls::pki_types::pem::Error;
+fn of_pem(error: &pem::Error) -> String {
     match error {
-        Error::Io(error) => format!("it cannot be read ({error})"),
-        Error::NoItemsFound => "it holds none".to_owned(),
+        pem::Error::Io(error) => format!("it cannot be read ({error})"),
+        pem::Error::NoItemsFound => "it holds none".to_owned(),
         other => format!("it is damaged ({other})"),
     }
 }

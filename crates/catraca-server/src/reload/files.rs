@@ -11,6 +11,7 @@ use catraca::core::catalog::read::{Loaded, read};
 use catraca::{Catalog, Includes, LoadError};
 
 use super::Trouble;
+use crate::regular;
 
 /// The files of a catalog, as they were named when it was read last.
 #[derive(Default)]
@@ -82,11 +83,7 @@ pub fn folder(file: &Path) -> PathBuf {
 
 /// A file's text. Only a regular one can be read twice, and a pipe would wait for a writer.
 fn contents(file: &Path, hasher: &mut Hasher) -> io::Result<String> {
-    let read = fs::metadata(file).and_then(|known| {
-        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        if known.is_file() { fs::read(file) } else { Err(odd()) }
-    });
-    match read {
+    match regular::ensure(file).and_then(|()| fs::read(file)) {
         Ok(bytes) => {
             hash(&bytes, hasher);
             let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");

@@ -10,3 +10,4 @@ mod lint;
 mod room;
 mod scenario;
 mod simulate;
+mod start;

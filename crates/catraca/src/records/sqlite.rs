@@ -5,6 +5,7 @@
 
 mod backup;
 mod erase;
+mod faults;
 mod lists;
 mod migrate;
 mod purge;
@@ -25,8 +26,9 @@ use super::error::{OpenError, RecordsError, WriteError};
 
 pub use backup::{back_up, put_back, put_back_over};
 
-/// Files up to this size are looked through at every start; larger ones on request.
-const CHECKED_AT_START: u64 = 64 << 20;
+/// Files up to this size are compared with their own indexes at every start; of larger ones only
+/// the pages and rows are looked at, and the rest on request.
+const COMPARED_AT_START: u64 = 64 << 20;
 /// Statements kept ready.
 const STATEMENTS: usize = 64;
 
@@ -49,9 +51,7 @@ pub(super) fn open(path: &Path) -> Result<(SqliteWriter, SqliteReader), OpenErro
     }
     let mut connection = connect(path).map_err(|error| opening(path, error))?;
     migrate::migrate(&mut connection, path)?;
-    if fs::metadata(path).map_or(0, |found| found.len()) <= CHECKED_AT_START {
-        check(&connection, path)?;
-    }
+    check(&connection, path)?;
     // What an earlier process left in the log is read back and put into the file, so that nothing
     // later is built on bytes that only the system's cache may hold.
     let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -85,6 +85,9 @@ fn flags() -> OpenFlags {
 fn exists(path: &Path) -> Result<bool, OpenError> {
     let corrupt = |reason: String| OpenError::Corrupt { path: path.to_owned(), reason };
     match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(OpenError::io(path, &io::Error::other("it is not a regular file")))
+        }
         Ok(found) if found.len() == 0 => Err(corrupt("the file is empty".to_owned())),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -135,13 +138,16 @@ fn move_into_place(new: &Path, path: &Path) -> io::Result<()> {
 }
 
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let said: String = connection
-        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(|error| opening(path, error))?;
-    if said == "ok" {
-        return Ok(());
+    let bytes = fs::metadata(path).map_or(0, |found| found.len());
+    let found = if bytes <= COMPARED_AT_START {
+        faults::all(connection)
+    } else {
+        faults::of_pages(connection)
+    };
+    match found.map_err(|error| opening(path, error))?.into_iter().next() {
+        Some(reason) => Err(OpenError::Corrupt { path: path.to_owned(), reason }),
+        None => Ok(()),
     }
-    Err(OpenError::Corrupt { path: path.to_owned(), reason: said })
 }
 
 /// A file's neighbour: its name with something appended.

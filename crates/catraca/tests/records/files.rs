@@ -66,6 +66,56 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
     }
 }
 
+/// A byte that is wrong in a row which is otherwise sound: only its index, or the other place where
+/// the same is kept, can tell.
+#[test]
+fn a_flipped_byte_in_what_holds_a_block_is_refused_and_never_starts_with_fewer_blocks() {
+    let number = "SELECT printf('%016x', until) FROM blocks";
+    for (place, what) in [
+        ("blocks", number),
+        ("blocks_by_end", number),
+        ("blocks", "SELECT printf('%016x', since) FROM blocks"),
+        ("blocks", "SELECT hex(key) FROM blocks"),
+        ("subjects", "SELECT hex(key) FROM subjects"),
+        ("sqlite_autoindex_subjects_1", "SELECT hex(key) FROM subjects"),
+    ] {
+        let folder = written();
+        let wanted = ask::<String>(&folder.database(), what).remove(0);
+        let root = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{place}'");
+        let page = usize::try_from(ask::<i64>(&folder.database(), &root)[0]).unwrap() - 1;
+        let mut bytes = fs::read(folder.database()).unwrap();
+        let found = last_byte(&bytes[page * PAGE..][..PAGE], &wanted);
+        bytes[page * PAGE + found] ^= 1;
+        fs::write(folder.database(), &bytes).unwrap();
+        let quick = ask::<String>(&folder.database(), "PRAGMA quick_check");
+        assert_eq!(quick, ["ok"], "{what} in {place}: a quicker look would do");
+        let error = refused(&folder);
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{what} in {place}: {error}");
+        assert_eq!(fs::read(folder.database()).unwrap(), bytes, "{what} in {place}");
+    }
+}
+
+const PAGE: usize = 4_096;
+
+/// Where the last byte of a value is, which is kept without leading zeros.
+fn last_byte(page: &[u8], hex: &str) -> usize {
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let value: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    let start = value.iter().position(|byte| *byte != 0).unwrap();
+    let value = &value[start..];
+    let found = page.windows(value.len()).position(|window| window == value);
+    found.expect("the value is on its page") + value.len() - 1
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_taken_for_records() {
+    let folder = Folder::new();
+    let made = std::process::Command::new("mkfifo").arg(folder.database()).status().unwrap();
+    assert!(made.success());
+    assert!(refused(&folder).to_string().contains("not a regular file"));
+}
+
 /// Only the main file was moved away: a new one would take the old log for its own.
 #[test]
 fn a_log_without_its_file_is_refused() {

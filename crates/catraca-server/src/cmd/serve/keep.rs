@@ -12,6 +12,7 @@ use catraca::{Catalog, MemoryOptions};
 
 use super::retain;
 use super::sharing::Sharing;
+use crate::regular;
 
 const RECORDS: &str = "sqlite:catraca.db";
 const SECRET: &str = "catraca.secret";
@@ -162,7 +163,7 @@ pub(super) fn with_password(
 ) -> Result<String> {
     let Some(file) = file else { return Ok(url.to_owned()) };
     let path = folder.join(file);
-    let read = std::fs::read_to_string(&path)
+    let read = regular::read(&path)
         .with_context(|| format!("[{section}] password_file: cannot read {}", path.display()))?;
     let password: String = form_urlencoded::byte_serialize(read.trim_end().as_bytes())
         .collect::<String>()

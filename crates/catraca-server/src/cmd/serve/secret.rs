@@ -11,13 +11,15 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use catraca::Secret;
 
+use crate::regular;
+
 const BYTES: usize = 32;
 
 /// The secret of a file, which is made on the first start, when there are no records yet. Records
 /// that others may share are in no file, and need a secret that everybody has.
 pub fn open(file: &Path, records: Option<&Path>) -> Result<Secret> {
     let shown = file.display();
-    match fs::read_to_string(file) {
+    match regular::read(file) {
         Ok(text) => read(&text).with_context(|| {
             format!(
                 "the secret {shown} is damaged: it must hold {} hexadecimal digits, and older \

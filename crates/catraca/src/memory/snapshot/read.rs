@@ -15,7 +15,12 @@ use super::{END, FORMAT, MAGIC, Restored, SnapshotError};
 use crate::memory::Memory;
 
 pub(super) fn read(memory: &mut Memory, path: &Path) -> Result<Restored, SnapshotError> {
-    let file = match File::open(path) {
+    // Before it is opened: a pipe would wait for somebody to write.
+    let file = match path.metadata() {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
+        _ => File::open(path),
+    };
+    let file = match file {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::Missing),
         Err(error) => return Err(Trouble::Io(error).at(path)),

@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::restore::{key, odd, standing};
-use super::{SqliteReader, backup, erase, lists, stats};
+use super::{SqliteReader, backup, erase, faults, lists, stats};
 use crate::records::error::RecordsError;
 use crate::records::port::Reads;
 use crate::records::privacy::Exported;
@@ -98,11 +98,7 @@ impl Reads for SqliteReader {
     }
 
     fn verify(&self) -> Answer<Vec<String>> {
-        let connection = self.connection.lock();
-        let mut statement = connection.prepare("PRAGMA integrity_check")?;
-        let said = statement.query_map([], |row| row.get(0))?;
-        let said: Vec<String> = said.collect::<Result<_, _>>()?;
-        Ok(said.into_iter().filter(|line| line != "ok").collect())
+        Ok(faults::all(&self.connection.lock())?)
     }
 }
 
