@@ -98,8 +98,8 @@ fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
 }
 
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
+    listener.local_addr().expect("it is bound").port()
 }
 
 /// An authority of our own and a server's certificate under it.
