@@ -35,7 +35,8 @@ pub fn write(
 ) -> String {
     let mut text = format!(
         "{} rounds of {} s, {CONNECTIONS} connections, one command on its way on each; medians. \
-         Ratios are taken\nin the same round, with the smallest and largest; above 1 is better.\n\n",
+         Ratios are \
+         taken\nin the same round, with the smallest and largest; above 1 is better.\n\n",
         plan.rounds, plan.seconds
     );
     if plan.quick {

@@ -14,7 +14,8 @@ use super::error::ConnectError;
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
 const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, unix:///path?db=0, \
-                     redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port";
+                     redis+sentinel://host:port,host:port/name or \
+                     redis+cluster://host:port,host:port";
 
 /// What a URL says.
 #[derive(Clone)]
