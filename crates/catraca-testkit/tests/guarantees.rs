@@ -1,5 +1,7 @@
 //! Every test that `docs/guarantees.md` leans on exists.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
