@@ -2,6 +2,7 @@
 
 /// The whole script, joined at build time. A name must be known before it is used, hence the order.
 pub const SCRIPT: &str = concat!(
+    include_str!("quick.lua"),
     include_str!("decide.lua"),
     include_str!("bucket.lua"),
     include_str!("entry.lua"),
