@@ -15,7 +15,7 @@ use crate::cell::{Cells, Pool, Reference};
 use crate::digest::Key;
 use crate::time::Time;
 
-pub use blocks::RULES_MAX;
+pub use blocks::{RULES_MAX, strikes_key};
 
 /// The same as [`run`] for what most batches are, a check of one bucket that has room; for any
 /// other it does nothing. Its reply is small work by itself, so a store that has it written to its

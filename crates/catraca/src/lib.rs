@@ -31,6 +31,8 @@ pub mod event;
 pub mod explain;
 pub mod load;
 pub mod memory;
+#[cfg(feature = "postgres-store")]
+pub mod postgres;
 #[cfg(feature = "records")]
 pub mod records;
 #[cfg(feature = "redis")]
@@ -40,6 +42,7 @@ pub mod shape;
 #[cfg(feature = "shared")]
 pub mod shared;
 pub mod store;
+pub mod url;
 mod world;
 
 /// The README's program is compiled and run with the other examples.

@@ -46,7 +46,6 @@ mod record;
 mod row;
 mod sqlite;
 mod tally;
-mod url;
 mod words;
 mod writer;
 
@@ -73,7 +72,7 @@ pub use row::{
     PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
 };
 pub use sqlite::{back_up, put_back, put_back_over};
-pub use url::{is_postgres, redacted};
+pub use crate::url::{is_postgres, redacted};
 
 /// How records are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

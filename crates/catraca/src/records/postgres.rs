@@ -7,7 +7,6 @@
 mod erase;
 mod lists;
 mod migrate;
-mod place;
 mod purge;
 mod read;
 mod restore;
@@ -22,8 +21,9 @@ use parking_lot::Mutex;
 use tokio_postgres::error::{Error, SqlState};
 
 use super::error::{OpenError, RecordsError, WriteError};
-use place::Place;
-use session::{READING, Session, Trouble, WRITING};
+use crate::postgres::place::{NotAPlace, Place};
+use crate::postgres::trouble::Trouble;
+use session::{READING, Session, WRITING};
 
 /// Everything that is kept is in this schema.
 const SCHEMA: &str = "catraca";
@@ -69,6 +69,12 @@ impl Place {
 
     fn path(&self) -> PathBuf {
         PathBuf::from(&self.shown)
+    }
+}
+
+impl From<NotAPlace> for OpenError {
+    fn from(wrong: NotAPlace) -> Self {
+        Self::Postgres { url: wrong.url, reason: wrong.reason }
     }
 }
 

@@ -7,8 +7,9 @@ use catraca_core::time::Time;
 use super::read::{
     Answer, BLOCK, HISTORY, audit_row, block_row, history_row, numbered, subjects_about,
 };
-use super::session::{Session, Trouble};
+use super::session::Session;
 use super::value::{Value, values};
+use crate::postgres::trouble::Trouble;
 use crate::records::privacy::{Erased, Exported};
 use crate::records::record::About;
 

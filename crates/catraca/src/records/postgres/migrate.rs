@@ -3,10 +3,11 @@
 //! Nodes that start together wait for each other. Must not touch a schema that a later program, or
 //! another one, made.
 
-use super::place::Place;
-use super::session::{Session, Trouble};
+use super::session::Session;
 use super::value::values;
 use super::{LOCK, SCHEMA};
+use crate::postgres::place::Place;
+use crate::postgres::trouble::Trouble;
 use crate::records::error::OpenError;
 
 /// Every version's step, in order. A step that was released never changes; a new one is added.

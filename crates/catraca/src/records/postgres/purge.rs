@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use catraca_core::time::{Span, Time};
 
-use super::session::{Session, Trouble};
+use super::session::Session;
 use super::value::values;
+use crate::postgres::trouble::Trouble;
 use crate::records::port::{Purged, Retention};
 
 /// Rows of one class in one transaction.

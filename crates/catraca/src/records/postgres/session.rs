@@ -4,7 +4,6 @@
 //! to the thread that asks. Statements are sent without names, so that poolers do not matter, and
 //! many at a time, so that a batch waits for the network once. Must not wait without an end.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -13,10 +12,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, NoTls, Row};
+use tokio_postgres::{Client, Config, Error, Row};
 
-use super::place::Place;
 use super::value::Value;
+use crate::postgres::link;
+use crate::postgres::place::Place;
+use crate::postgres::trouble::Trouble;
 
 /// The longest that connecting may take.
 const CONNECTING: Duration = Duration::from_secs(3);
@@ -41,16 +42,6 @@ pub(super) struct Session {
 
 /// A statement with its values.
 pub(super) type Statement = (&'static str, Vec<Value>);
-
-/// Why a call was not answered as hoped.
-pub(super) enum Trouble {
-    /// The server answered with an error: nothing of the call remains.
-    Said(Error),
-    /// The connection failed: what became of the call is unknown.
-    Lost(String),
-    /// Time was up: what became of the call is unknown.
-    Late(Duration),
-}
 
 impl Session {
     pub(super) fn new(place: &Place, patience: Duration) -> Result<Self, Trouble> {
@@ -130,14 +121,9 @@ impl Session {
             return Err(Trouble::Lost("the connection ended in a transaction".to_owned()));
         }
         let Some(runtime) = &self.runtime else { return Err(Trouble::Late(CONNECTING)) };
-        let connecting = async { timeout(CONNECTING, self.config.connect(NoTls)).await };
-        let (client, connection) = match runtime.block_on(connecting) {
-            Ok(Ok(both)) => both,
-            Ok(Err(error)) => return Err(Trouble::of(error)),
-            Err(_) => return Err(Trouble::Late(CONNECTING)),
-        };
+        let (client, driver) = runtime.block_on(link::connect(&self.config, CONNECTING))?;
         // It ends with its client; what it has to say about its end, the next call says too.
-        runtime.spawn(async { drop(connection.await) });
+        runtime.spawn(driver);
         self.client = Some(client);
         Ok(())
     }
@@ -194,38 +180,4 @@ async fn in_order<F: Future<Output = Result<u64, Error>>>(
         };
     }
     Ok(())
-}
-
-impl Trouble {
-    /// A server that shuts down also says so in an error; the call is then as lost as any.
-    fn of(error: Error) -> Self {
-        let ending = |code: &str| code.starts_with("57P") || code.starts_with("08");
-        match error.as_db_error() {
-            Some(said) if !ending(said.code().code()) => Self::Said(error),
-            _ => Self::Lost(in_words(&error)),
-        }
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Said(error) => f.write_str(&in_words(error)),
-            Self::Lost(why) => f.write_str(why),
-            Self::Late(patience) => {
-                write!(f, "PostgreSQL did not answer within {} s", patience.as_secs())
-            }
-        }
-    }
-}
-
-/// The error and what caused it; without the values of a statement, which only the detail names.
-fn in_words(error: &Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return format!("PostgreSQL said: {} ({})", said.message(), said.code().code());
-    }
-    match std::error::Error::source(error) {
-        Some(cause) => format!("PostgreSQL is out of reach: {cause}"),
-        None => format!("PostgreSQL is out of reach: {error}"),
-    }
 }

@@ -13,9 +13,10 @@ use catraca_core::time::Time;
 use serde_json::Value as Json;
 use tokio_postgres::Row;
 
-use super::session::{Session, Statement, Trouble, WRITING_MS};
+use super::session::{Session, Statement, WRITING_MS};
 use super::value::{Value, values};
 use super::{LOCK, PostgresWriter};
+use crate::postgres::trouble::Trouble;
 use crate::records::error::WriteError;
 use crate::records::port::{Purged, Retention, Writes};
 use crate::records::privacy::Erased;

@@ -1,4 +1,4 @@
-//! What a URL of records says before anything is opened.
+//! What the URL of a store or of records says before anything is opened.
 //!
 //! Must not show a password, not even one that was written in the wrong place.
 

@@ -1,0 +1,154 @@
+//! One connection of the store: two trips to a transaction, and an end as soon as it is let go.
+//!
+//! A transaction tells the server by itself how long it may wait, so that one whose caller is gone
+//! ends without it. Nothing depends on what the connection was told before and no statement has a
+//! name, so poolers in any mode do. Must not wait without an end, nor send anything twice.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Error, NoTls, Row};
+
+use super::trouble::Trouble;
+
+/// Connects within a time. The second part must be driven for the first to work; it ends with it,
+/// or with the connection.
+pub(crate) async fn connect(
+    config: &Config,
+    patience: Duration,
+) -> Result<(Client, impl Future<Output = ()> + Send + use<>), Trouble> {
+    match timeout(patience, config.connect(NoTls)).await {
+        Ok(Ok((client, connection))) => Ok((client, async { drop(connection.await) })),
+        Ok(Err(error)) => Err(Trouble::of(error)),
+        Err(_) => Err(Trouble::Late(patience)),
+    }
+}
+
+/// A connection that is driven by a task, and ends with this value whatever it is in the middle of.
+pub(super) struct Link {
+    client: Client,
+    driver: JoinHandle<()>,
+}
+
+/// A value of a statement, with the type that the server is told.
+pub(super) type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
+
+/// How long a transaction may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// When nobody waits for it any more.
+    pub until: Instant,
+    /// How long it may wait for one row.
+    pub lock: Duration,
+}
+
+impl Link {
+    pub(super) async fn open(config: &Config, patience: Duration) -> Result<Self, Trouble> {
+        let (client, driver) = connect(config, patience).await?;
+        Ok(Self { client, driver: tokio::spawn(driver) })
+    }
+
+    /// Waits for the end of the connection. Must not be called again once it has answered.
+    pub(super) async fn closed(&mut self) {
+        drop((&mut self.driver).await);
+    }
+
+    /// Begins a transaction and asks its first question, in one trip.
+    pub(super) async fn begin(
+        &self,
+        patience: Patience,
+        sql: &str,
+        values: &[Typed<'_>],
+    ) -> Result<Row, Trouble> {
+        let begin = begin(patience);
+        within(patience.until, async {
+            let begin = self.client.batch_execute(&begin);
+            let answer = self.client.query_typed_one(sql, values);
+            Ok(tokio::try_join!(biased; begin, answer)?.1)
+        })
+        .await
+    }
+
+    /// Asks the last question of a transaction and commits it, in one trip.
+    pub(super) async fn commit(
+        &self,
+        until: Instant,
+        sql: &str,
+        values: &[Typed<'_>],
+    ) -> Result<(), Trouble> {
+        within(until, async {
+            let answer = self.client.query_typed(sql, values);
+            let commit = self.client.batch_execute("COMMIT");
+            tokio::try_join!(biased; answer, commit).map(drop)
+        })
+        .await
+    }
+
+    /// A whole transaction of one question, in one trip.
+    pub(super) async fn ask(
+        &self,
+        patience: Patience,
+        sql: &str,
+        values: &[Typed<'_>],
+    ) -> Result<Row, Trouble> {
+        let begin = begin(patience);
+        within(patience.until, async {
+            let begin = self.client.batch_execute(&begin);
+            let answer = self.client.query_typed_one(sql, values);
+            let commit = self.client.batch_execute("COMMIT");
+            Ok(tokio::try_join!(biased; begin, answer, commit)?.1)
+        })
+        .await
+    }
+
+    /// One statement as it is.
+    pub(super) async fn rows(
+        &self,
+        until: Instant,
+        sql: &str,
+        values: &[Typed<'_>],
+    ) -> Result<Vec<Row>, Trouble> {
+        within(until, self.client.query_typed(sql, values)).await
+    }
+
+    /// Statements without values, such as the end of a transaction.
+    pub(super) async fn batch(&self, until: Instant, sql: &str) -> Result<(), Trouble> {
+        within(until, self.client.batch_execute(sql)).await
+    }
+}
+
+/// The socket goes at once: a client that is only dropped would wait for its answers first.
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A database may have another usual isolation, under which a wait for a row ends in an error.
+fn begin(patience: Patience) -> String {
+    let left = millis(patience.until.saturating_duration_since(Instant::now()));
+    let lock = millis(patience.lock).min(left);
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock}; \
+         SET LOCAL statement_timeout = {left}; \
+         SET LOCAL idle_in_transaction_session_timeout = {left}"
+    )
+}
+
+/// Whole milliseconds, and never none: zero is without an end to the server.
+fn millis(time: Duration) -> u128 {
+    time.as_millis().max(1)
+}
+
+async fn within<T>(
+    until: Instant,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Trouble> {
+    let begun = Instant::now();
+    match timeout_at(until, call).await {
+        Ok(answer) => answer.map_err(Trouble::of),
+        Err(_) => Err(Trouble::Late(until.saturating_duration_since(begun))),
+    }
+}
