@@ -3,7 +3,7 @@
 //! Equal cells are equal bytes, so a row has changed exactly if its body has. Decoding is total:
 //! rows can be edited by hand. Must not know SQL.
 
-use catraca_core::cell::{Block, Bucket, Cell, Fixed, Leases, Log, Mark, Reference, Watch};
+use catraca_core::cell::{Block, Bucket, Fixed, Leases, Log, Mark, Reference, Watch};
 use catraca_core::codec::{Codec, CodecError, Kind};
 use catraca_core::run::RULES_MAX;
 use catraca_core::time::{Span, Time};

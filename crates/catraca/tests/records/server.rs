@@ -105,18 +105,22 @@ impl Server {
 
     /// What a question gives, asked with the shell that operators have.
     pub fn psql(&self, database: &str, sql: &str) -> Vec<Vec<String>> {
-        let asked = Command::new(self.programs.join("psql"))
-            .args(["-X", "-A", "-t", "-q", "-F", "\u{1f}", "-P", "null=NULL", "-U", "catraca"])
-            .args(["-v", "ON_ERROR_STOP=1", "-d", database, "-p", &self.port.to_string(), "-h"])
-            .arg(&self.directory)
-            .args(["-c", sql])
-            .env("PGOPTIONS", "-c search_path=catraca,public -c timezone=UTC")
-            .output()
-            .unwrap();
+        let asked = self.shell(database).args(["-c", sql]).output().unwrap();
         let said = String::from_utf8_lossy(&asked.stderr);
         assert!(asked.status.success(), "{sql}: {said}");
         let rows = String::from_utf8(asked.stdout).unwrap();
         rows.lines().map(|row| row.split('\u{1f}').map(str::to_owned).collect()).collect()
+    }
+
+    /// The shell on a database, for one question or for many.
+    pub fn shell(&self, database: &str) -> Command {
+        let mut shell = Command::new(self.programs.join("psql"));
+        shell
+            .args(["-X", "-A", "-t", "-q", "-F", "\u{1f}", "-P", "null=NULL", "-U", "catraca"])
+            .args(["-v", "ON_ERROR_STOP=1", "-d", database, "-p", &self.port.to_string(), "-h"])
+            .arg(&self.directory)
+            .env("PGOPTIONS", "-c search_path=catraca,public -c timezone=UTC");
+        shell
     }
 
     /// A program of the server's, as whom it may run.
@@ -148,7 +152,7 @@ pub fn kill(signal: &str, id: &str) {
     assert!(Command::new("kill").args(["-s", signal, id]).status().unwrap().success());
 }
 
-fn other_user() -> Option<u32> {
+pub fn other_user() -> Option<u32> {
     let number = |args: &[&str]| -> u32 {
         let id = Command::new("id").args(args).output().unwrap();
         String::from_utf8(id.stdout).unwrap().trim().parse().expect("the user `postgres`")

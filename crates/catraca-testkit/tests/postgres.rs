@@ -1,0 +1,35 @@
+//! The PostgreSQL store on a real server, which the tests start and end: the contract, equality
+//! with core, many nodes at once, and what a server or a network can do to it.
+//!
+//! The programs are found as in the tests of the records. `CATRACA_POSTGRES_STEPS` and
+//! `CATRACA_POSTGRES_ROUNDS` give more random work. Must not touch any other server.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "postgres/bouncer.rs"]
+mod bouncer;
+#[path = "postgres/clock.rs"]
+mod clock;
+#[path = "postgres/contract.rs"]
+mod contract;
+#[path = "postgres/equal.rs"]
+mod equal;
+#[path = "postgres/faults.rs"]
+mod faults;
+#[path = "postgres/holders.rs"]
+mod holders;
+#[path = "postgres/kit.rs"]
+mod kit;
+#[path = "postgres/nodes.rs"]
+mod nodes;
+#[path = "postgres/opening.rs"]
+mod opening;
+#[path = "lua/random.rs"]
+mod random;
+#[path = "postgres/rows.rs"]
+mod rows;
+#[path = "../../catraca/tests/records/server.rs"]
+#[expect(dead_code, reason = "shared with the tests of the records, which use more of it")]
+mod server;
+#[path = "postgres/signs.rs"]
+mod signs;

@@ -1,0 +1,52 @@
+//! The contract of a store, on PostgreSQL: as it is, and as a database may be set up.
+
+use std::sync::Mutex;
+
+use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::store::Store;
+use catraca_testkit::blocking::Blocking;
+use catraca_testkit::contract::{Case, admitted_at_once, run_all};
+
+use crate::kit::{Database, patient};
+
+/// Every case on an empty table.
+pub fn judge(database: &Database, url: &str, options: PostgresOptions) {
+    let made = Mutex::new(());
+    let open = || {
+        let _one = made.lock();
+        let store = Blocking::start(async || PostgresStore::open(url, options).await).unwrap();
+        database.ask("TRUNCATE catraca_store.cells");
+        Box::new(store) as Box<dyn Store>
+    };
+    let cases = run_all(open);
+    let failed: Vec<&Case> = cases.iter().filter(|case| case.result.is_err()).collect();
+    assert!(failed.is_empty(), "{} of {} cases: {failed:#?}", failed.len(), cases.len());
+    println!("{} cases hold", cases.len());
+}
+
+/// covers: 002-21, 002-22, 002-25, X-02, B-07, B-36, B-38, B-49
+#[test]
+fn the_store_keeps_the_contract() {
+    let database = Database::new();
+    judge(&database, &database.url(), patient());
+}
+
+/// Under the isolation that this database asks for, a wait for a row would end in an error.
+#[test]
+fn the_store_keeps_the_contract_where_others_want_to_be_serialized() {
+    let database = Database::new();
+    let name = &database.name;
+    database.ask(&format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable"));
+    let one = PostgresOptions { connections: 1, ..patient() };
+    judge(&database, &database.url(), one);
+}
+
+/// covers: 002-35, B-33, B-34
+#[test]
+fn two_hundred_callers_get_exactly_ten_every_time() {
+    let database = Database::new();
+    let store = database.blocking(patient());
+    let rounds = crate::kit::setting("CATRACA_POSTGRES_ROUNDS", 20) as usize;
+    let admitted = admitted_at_once(&store, 200, rounds, 10).unwrap();
+    assert_eq!(admitted, vec![10; rounds]);
+}

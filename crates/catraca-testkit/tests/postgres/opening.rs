@@ -1,0 +1,81 @@
+//! Opening: every mistake is named with what to do, and no password is ever shown.
+
+use catraca::postgres::{PostgresError, PostgresStore};
+
+use crate::kit::{Database, patient, runtime};
+use crate::server::PASSWORD;
+
+fn refused(url: &str) -> PostgresError {
+    runtime().block_on(PostgresStore::open(url, patient())).expect_err(url)
+}
+
+#[test]
+fn what_cannot_be_opened_is_told_without_the_password() {
+    let database = Database::new();
+    let (port, name) = (database.server.port, &database.name);
+    let at = |user: &str, password: &str| {
+        format!("postgres://{user}:{password}@127.0.0.1:{port}/{name}")
+    };
+    let wrong = [
+        (at("catraca", "not-the-pass"), "look at the user and the password"),
+        ("postgres://catraca:not-the-pass@127.0.0.1:1/x".to_owned(), "out of reach"),
+        ("postgres://catraca:not-the-pass@/x".to_owned(), "names no host"),
+        ("postgres://catraca:not-the-pass@127.0.0.1:1".to_owned(), "names no database"),
+    ];
+    for (url, why) in wrong {
+        let said = refused(&url).to_string();
+        assert!(said.contains(why), "{said}");
+        assert!(!said.contains("not-the-pass"), "{said}");
+    }
+    let store = runtime().block_on(PostgresStore::open(&at("catraca", PASSWORD), patient()));
+    let store = store.unwrap();
+    assert!(!format!("{store:?} {}", store.shown()).contains(PASSWORD));
+}
+
+#[test]
+fn a_schema_of_a_later_program_or_of_another_one_is_left_alone() {
+    let [later, other] = [Database::new(), Database::new()];
+    drop(runtime().block_on(later.open(patient())));
+    drop(runtime().block_on(later.open(patient())));
+    later.ask("INSERT INTO catraca_store.migrations (version) VALUES (99)");
+    let said = refused(&later.url());
+    assert!(matches!(said, PostgresError::Newer { found: 99, .. }), "{said}");
+    other.ask("CREATE SCHEMA catraca_store; CREATE TABLE catraca_store.theirs (id int)");
+    let said = refused(&other.url());
+    assert!(matches!(said, PostgresError::Taken { .. }), "{said}");
+}
+
+/// A role that may use the schema and not make it is enough once it is there.
+#[test]
+fn a_role_that_may_not_make_the_schema_is_told_how() {
+    let database = Database::new();
+    let name = &database.name;
+    database.ask(&format!("CREATE ROLE clerk_{name} LOGIN"));
+    let url = database.url().replace("catraca@", &format!("clerk_{name}@"));
+    let said = refused(&url);
+    assert!(matches!(said, PostgresError::Forbidden { .. }), "{said}");
+    assert!(said.to_string().contains("GRANT CREATE"), "{said}");
+    drop(runtime().block_on(database.open(patient())));
+    database.ask(&format!(
+        "GRANT USAGE ON SCHEMA catraca_store TO clerk_{name};
+         GRANT SELECT ON catraca_store.migrations TO clerk_{name};
+         GRANT SELECT, UPDATE ON catraca_store.state TO clerk_{name};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON catraca_store.cells TO clerk_{name}"
+    ));
+    let runtime = runtime();
+    let store = runtime.block_on(PostgresStore::open(&url, patient())).unwrap();
+    let batch = crate::kit::gate([crate::kit::row(1, crate::kit::bucket(5))]);
+    assert!(runtime.block_on(crate::kit::check(&store, &batch)).unwrap().passed);
+}
+
+#[test]
+fn nodes_that_start_together_make_one_schema() {
+    let (database, runtime) = (Database::new(), runtime());
+    let open = |_| {
+        let url = database.url();
+        async move { PostgresStore::open(&url, patient()).await.map(drop) }
+    };
+    let opened = runtime.block_on(crate::kit::all((0..8).map(open)));
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    assert_eq!(database.ask("SELECT count(*) FROM catraca_store.migrations"), "1");
+}

@@ -1,0 +1,35 @@
+//! What nodes tell each other through the store: changes, whose records, and which life it is.
+
+use catraca::store::SharedStore;
+
+use crate::kit::{Database, patient, runtime};
+
+#[test]
+fn every_node_sees_that_something_has_changed() {
+    let (database, runtime) = (Database::new(), runtime());
+    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(patient())));
+    let before = runtime.block_on(two.pulse()).unwrap();
+    runtime.block_on(one.stir()).unwrap();
+    let after = runtime.block_on(two.pulse()).unwrap();
+    assert_eq!((after.changes, after.life), (before.changes + 1, before.life));
+    assert!(after.now > before.now);
+}
+
+#[test]
+fn the_first_records_are_the_ones_of_all() {
+    let (database, runtime) = (Database::new(), runtime());
+    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(patient())));
+    assert_eq!(runtime.block_on(one.claim("records of one")).unwrap(), "records of one");
+    assert_eq!(runtime.block_on(two.claim("records of two")).unwrap(), "records of one");
+    assert_eq!(runtime.block_on(one.claim("records of one")).unwrap(), "records of one");
+}
+
+#[test]
+fn another_database_is_another_life() {
+    let (databases, runtime) = ([Database::new(), Database::new()], runtime());
+    let lives = databases.map(|database| {
+        let store = runtime.block_on(database.open(patient()));
+        runtime.block_on(store.pulse()).unwrap().life
+    });
+    assert_ne!(lives[0], lives[1]);
+}
