@@ -29,7 +29,6 @@ mod random;
 #[path = "postgres/rows.rs"]
 mod rows;
 #[path = "../../catraca/tests/records/server.rs"]
-#[expect(dead_code, reason = "shared with the tests of the records, which use more of it")]
 mod server;
 #[path = "postgres/signs.rs"]
 mod signs;

@@ -22,7 +22,7 @@ pub(super) struct Held {
     rows: Vec<Entry>,
     /// The server's clock, read when all rows were locked.
     now: Time,
-    /// The earliest instant that a batch was applied at.
+    /// The earliest instant of all: what is forgotten by then is forgotten for everybody.
     earliest: Time,
     /// Whether an instant was given, which says nothing about the server's clock.
     given: bool,
@@ -83,7 +83,7 @@ impl Held {
         let looked = keys.look.iter().map(|key| (*key, false));
         let mut rows: Vec<Entry> = made.chain(looked).map(entry).collect();
         rows.sort_unstable_by_key(|entry| entry.key);
-        Self { rows, now, earliest: Time::FOREVER, given: false }
+        Self { rows, now, earliest: now, given: false }
     }
 
     /// Whether a row came or went while the others were locked.
