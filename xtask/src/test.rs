@@ -10,6 +10,7 @@ mod deploy;
 mod load;
 mod lua;
 mod parts;
+mod postgres;
 mod redis;
 mod report;
 mod scenarios;

@@ -61,6 +61,7 @@ use queue::Queue;
 use tally::Tally;
 use writer::Writer;
 
+pub use crate::url::{is_postgres, redacted};
 pub use error::{OpenError, RecordsError};
 pub use health::Health;
 pub use port::{Purged, Retention};
@@ -72,7 +73,6 @@ pub use row::{
     PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
 };
 pub use sqlite::{back_up, put_back, put_back_over};
-pub use crate::url::{is_postgres, redacted};
 
 /// How records are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

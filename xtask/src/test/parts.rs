@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::{Room, api, cargo, deploy, load, lua, redis, scenarios, screenshots};
+use super::{Room, api, cargo, deploy, load, lua, postgres, redis, scenarios, screenshots};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -32,6 +32,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
     Part { deepens: true, ..part("redis", 8, redis::run) },
+    Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 4, api::run) },
     part("screenshots", 5, screenshots::run),

@@ -1,7 +1,7 @@
 //! A real PgBouncer that hands the connection to somebody else after every transaction.
 //!
-//! The program is `CATRACA_PGBOUNCER`, else `pgbouncer` on the path or where Debian has it. Must not
-//! touch any other pooler.
+//! The program is `CATRACA_PGBOUNCER`, else `pgbouncer` on the path or where Debian has it. Must
+//! not touch any other pooler.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -43,7 +43,14 @@ impl Bouncer {
             Some(user) => {
                 [&users, &file].iter().for_each(|file| chown(file, Some(user), None).unwrap());
                 let mut command = Command::new("setpriv");
-                command.args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--"]);
+                command.args([
+                    "--reuid",
+                    "postgres",
+                    "--regid",
+                    "postgres",
+                    "--clear-groups",
+                    "--",
+                ]);
                 command.arg(program);
                 command
             }

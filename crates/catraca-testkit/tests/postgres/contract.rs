@@ -36,7 +36,8 @@ fn the_store_keeps_the_contract() {
 fn the_store_keeps_the_contract_where_others_want_to_be_serialized() {
     let database = Database::new();
     let name = &database.name;
-    database.ask(&format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable"));
+    database
+        .ask(&format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable"));
     let one = PostgresOptions { connections: 1, ..patient() };
     judge(&database, &database.url(), one);
 }

@@ -1,5 +1,5 @@
-//! A server that dies, restarts or sleeps: calls end in time, nothing is applied twice, nothing that
-//! was acknowledged is lost, and work goes on as soon as it is back.
+//! A server that dies, restarts or sleeps: calls end in time, nothing is applied twice, nothing
+//! that was acknowledged is lost, and work goes on as soon as it is back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,8 +51,13 @@ async fn until_back(store: &PostgresStore) -> Duration {
 
 fn crash(server: &Server, how: &str) {
     if how == "a backend" {
-        let pid = server.psql("postgres", "SELECT pid FROM pg_stat_activity
-            WHERE application_name = 'catraca' LIMIT 1").concat();
+        let pid = server
+            .psql(
+                "postgres",
+                "SELECT pid FROM pg_stat_activity
+            WHERE application_name = 'catraca' LIMIT 1",
+            )
+            .concat();
         return pid.iter().for_each(|pid| kill("KILL", pid));
     }
     server.stop(how);

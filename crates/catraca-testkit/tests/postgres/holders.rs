@@ -99,8 +99,7 @@ fn crossing_gates_of_several_stores_never_deadlock() {
             Some(passed)
         }
     };
-    let passed: Option<Vec<i64>> =
-        runtime.block_on(all((0..64).map(call))).into_iter().collect();
+    let passed: Option<Vec<i64>> = runtime.block_on(all((0..64).map(call))).into_iter().collect();
     assert_eq!(passed.map(|passed| passed.iter().sum()), Some(64 * 30), "nobody failed");
     let look = (0..12).map(|number| crate::kit::peek(row(number, window(10_000, HOUR))));
     let mut used = 0;

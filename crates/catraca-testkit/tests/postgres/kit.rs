@@ -181,11 +181,7 @@ pub async fn check(store: &PostgresStore, batch: &Batch) -> Result<CheckReply, S
 }
 
 /// Whether a settle had been done before.
-pub async fn settled(
-    store: &PostgresStore,
-    batch: &Batch,
-    at: Time,
-) -> Result<bool, StoreError> {
+pub async fn settled(store: &PostgresStore, batch: &Batch, at: Time) -> Result<bool, StoreError> {
     match store.apply(batch, When::At(at)).await? {
         Reply::Settle(SettleReply::Settled { again, .. }) => Ok(again),
         other => panic!("a settle answered {other:?}"),

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use catraca::postgres::{PostgresOptions, PostgresStore};
 
-use crate::kit::{Database, HOUR, all, bucket, check, gate, patient, row, runtime, setting, window};
+use crate::kit::{
+    Database, HOUR, all, bucket, check, gate, patient, row, runtime, setting, window,
+};
 use crate::server::kill;
 
 const PLACE: &str = "CATRACA_NODE_OF";

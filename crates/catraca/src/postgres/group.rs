@@ -59,7 +59,9 @@ pub(super) async fn apply(link: &Link, queue: &Queue, asks: Vec<Ask>) -> Result<
             Err(trouble) => trouble,
         };
         match group.meet(&trouble) {
-            Attempt::Again => link.batch(group.until, "ROLLBACK").await.map_err(|t| t.to_string())?,
+            Attempt::Again => {
+                link.batch(group.until, "ROLLBACK").await.map_err(|t| t.to_string())?
+            }
             Attempt::Done => return group.give_up(link, queue, trouble).await,
         }
     }

@@ -1,7 +1,7 @@
 //! The rows that a transaction holds, as the cells of the rules.
 //!
-//! Every key of the batches has its place here, also one without a row. Must not write a row that is
-//! not locked, nor one that could not be read.
+//! Every key of the batches has its place here, also one without a row. Must not write a row that
+//! is not locked, nor one that could not be read.
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::cell::{
@@ -64,12 +64,7 @@ impl Changes {
 
 impl Held {
     /// What a transaction has found for its keys: locked rows, and keys that it should have locked.
-    pub(super) fn new(
-        keys: &Keys,
-        locked: &[(&[u8], &[u8])],
-        missed: &[&[u8]],
-        now: Time,
-    ) -> Self {
+    pub(super) fn new(keys: &Keys, locked: &[(&[u8], &[u8])], missed: &[&[u8]], now: Time) -> Self {
         let entry = |(key, made): (Key, bool)| {
             let bytes = key.to_bytes();
             let found = locked.binary_search_by(|(known, _)| (*known).cmp(&bytes[..]));

@@ -98,12 +98,8 @@ mod tests {
     #[test]
     fn keys_are_in_order_once_and_made_where_anything_may_be_written() {
         let bucket = Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 1 });
-        let remember = Remember {
-            key: key(7),
-            owner: key(8),
-            ticket: Box::new([]),
-            span: Span::from_secs(1),
-        };
+        let remember =
+            Remember { key: key(7), owner: key(8), ticket: Box::new([]), span: Span::from_secs(1) };
         let check = Batch::Check(Check {
             rows: [row(3, bucket.clone()), row(1, bucket.clone()), row(9, Limit::Unlimited)].into(),
             remember: Some(Box::new(remember)),

@@ -13,7 +13,8 @@ const CONNECTIONS_MAX: usize = 64;
 /// use std::time::Duration;
 /// use catraca::postgres::PostgresOptions;
 ///
-/// let far = PostgresOptions { deadline: Duration::from_millis(600), ..PostgresOptions::default() };
+/// let deadline = Duration::from_millis(600);
+/// let far = PostgresOptions { deadline, ..PostgresOptions::default() };
 /// assert_eq!(far.connections, 4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
