@@ -101,7 +101,8 @@ mod tests {
         let remember =
             Remember { key: key(7), owner: key(8), ticket: Box::new([]), span: Span::from_secs(1) };
         let check = Batch::Check(Check {
-            rows: [row(3, bucket.clone()), row(1, bucket.clone()), row(9, Limit::Unlimited)].into(),
+            rows: vec![row(3, bucket.clone()), row(1, bucket.clone()), row(9, Limit::Unlimited)]
+                .into(),
             remember: Some(Box::new(remember)),
             ..Check::default()
         });
