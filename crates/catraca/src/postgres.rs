@@ -28,6 +28,7 @@ mod options;
 pub(crate) mod place;
 mod queue;
 mod row;
+pub(crate) mod tls;
 pub(crate) mod trouble;
 
 use std::fmt;
@@ -91,7 +92,7 @@ impl PostgresStore {
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresError> {
         let (place, options) = (Place::read(url)?, options.sound());
         let failed = |trouble: Trouble| PostgresError::of(&place.shown, &trouble);
-        let link = Link::open(&place.config, options.connect_timeout).await.map_err(failed)?;
+        let link = Link::open(&place, options.connect_timeout).await.map_err(failed)?;
         migrate::migrate(&link, &place).await?;
         let desk = Arc::new(Desk::new(&options));
         desk.join();

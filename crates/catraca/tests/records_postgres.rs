@@ -7,6 +7,8 @@
 mod acts;
 #[path = "records/at_rest.rs"]
 mod at_rest;
+#[path = "records/encrypted.rs"]
+mod encrypted;
 #[path = "records/engine.rs"]
 mod engine;
 #[path = "records/kit.rs"]

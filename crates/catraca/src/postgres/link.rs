@@ -9,19 +9,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, NoTls, Row};
+use tokio_postgres::{Client, Error, Row};
 
+use super::place::Place;
 use super::trouble::Trouble;
 
 /// Connects within a time. The second part must be driven for the first to work; it ends with it,
 /// or with the connection.
 pub(crate) async fn connect(
-    config: &Config,
+    place: &Place,
     patience: Duration,
 ) -> Result<(Client, impl Future<Output = ()> + Send + use<>), Trouble> {
-    match timeout(patience, config.connect(NoTls)).await {
+    match timeout(patience, place.config.connect(place.tls.connector.clone())).await {
         Ok(Ok((client, connection))) => Ok((client, async { drop(connection.await) })),
-        Ok(Err(error)) => Err(Trouble::of(error)),
+        Ok(Err(error)) => match place.tls.explain(&error) {
+            Some(why) => Err(Trouble::Lost(why)),
+            None => Err(Trouble::of(error)),
+        },
         Err(_) => Err(Trouble::Late(patience)),
     }
 }
@@ -45,8 +49,8 @@ pub(super) struct Patience {
 }
 
 impl Link {
-    pub(super) async fn open(config: &Config, patience: Duration) -> Result<Self, Trouble> {
-        let (client, driver) = connect(config, patience).await?;
+    pub(super) async fn open(place: &Place, patience: Duration) -> Result<Self, Trouble> {
+        let (client, driver) = connect(place, patience).await?;
         Ok(Self { client, driver: tokio::spawn(driver) })
     }
 

@@ -3,14 +3,17 @@
 //! Must not show a password, not even one that was written in the wrong place.
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
+use super::tls::Tls;
 use crate::url::redacted;
 
 /// A database, and how people may see it.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) config: Config,
+    /// How connections to it are encrypted.
+    pub(super) tls: Tls,
     /// As people may see it.
     pub(crate) shown: String,
 }
@@ -26,7 +29,8 @@ pub(crate) struct NotAPlace {
 impl Place {
     pub(crate) fn read(url: &str) -> Result<Self, NotAPlace> {
         let wrong = |reason: String| NotAPlace { url: redacted(url), reason };
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        let (tls, rest) = Tls::read(url).map_err(wrong)?;
+        let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             wrong(cause.unwrap_or_else(|| error.to_string()))
         })?;
@@ -40,16 +44,12 @@ impl Place {
         if config.get_dbname().is_none() {
             return Err(missing("database"));
         }
-        if config.get_ssl_mode() == SslMode::Require {
-            let reason = "this program speaks to PostgreSQL without TLS: leave out sslmode=require \
-                          and reach the server over a private network, a socket or a tunnel";
-            return Err(wrong(reason.to_owned()));
-        }
+        tls.apply(&mut config);
         if config.get_application_name().is_none() {
             config.application_name("catraca");
         }
         let shown = shown(&config);
-        Ok(Self { config, shown })
+        Ok(Self { config, tls, shown })
     }
 }
 
@@ -89,7 +89,8 @@ mod tests {
             ("postgres://ana:s3cret@db", "names no database"),
             ("postgres://ana:s3cret@db:port/shop", "port"),
             ("postgres://ana:s3cret@db/shop?ssl=1", "ssl"),
-            ("postgres://ana:s3cret@db/shop?sslmode=require", "without TLS"),
+            ("postgres://ana:s3cret@db/shop?sslmode=yes", "sslmode is one of disable"),
+            ("postgres://ana:s3cret@db/shop?sslrootcert=/ca.pem", "write sslmode=verify-full"),
         ];
         for (url, why) in wrong {
             let said = refused(url);

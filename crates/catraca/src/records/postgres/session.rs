@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use super::value::Value;
 use crate::postgres::link;
@@ -32,7 +32,7 @@ pub(super) const READING: Duration = Duration::from_secs(15);
 pub(super) struct Session {
     /// There until the end.
     runtime: Option<Runtime>,
-    config: Config,
+    place: Place,
     patience: Duration,
     client: Option<Client>,
     /// Whether a transaction is open. Its connection is the only one that it may go on with: on a
@@ -47,10 +47,10 @@ impl Session {
     pub(super) fn new(place: &Place, patience: Duration) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Trouble::Lost(error.to_string()))?;
-        let mut config = place.config.clone();
-        config.tcp_user_timeout(patience);
+        let mut place = place.clone();
+        place.config.tcp_user_timeout(patience);
         let mut session =
-            Self { runtime: Some(runtime), config, patience, client: None, begun: false };
+            Self { runtime: Some(runtime), place, patience, client: None, begun: false };
         session.connect()?;
         Ok(session)
     }
@@ -121,7 +121,7 @@ impl Session {
             return Err(Trouble::Lost("the connection ended in a transaction".to_owned()));
         }
         let Some(runtime) = &self.runtime else { return Err(Trouble::Late(CONNECTING)) };
-        let (client, driver) = runtime.block_on(link::connect(&self.config, CONNECTING))?;
+        let (client, driver) = runtime.block_on(link::connect(&self.place, CONNECTING))?;
         // It ends with its client; what it has to say about its end, the next call says too.
         runtime.spawn(driver);
         self.client = Some(client);
