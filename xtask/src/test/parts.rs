@@ -31,7 +31,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("museum", 6, cargo::museum),
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
-    Part { deepens: true, ..part("redis", 8, redis::run) },
+    Part { deepens: true, ..part("redis", 12, redis::run) },
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 4, api::run) },
