@@ -36,8 +36,8 @@ pub enum Domain {
     Credit = 7,
     /// A cell that several keys share when there is no room for their own.
     Overflow = 8,
-    /// The part of a store that spreads over servers.
-    Shard = 9,
+    /// The keys that one server has, where a store spreads over several.
+    Group = 9,
 }
 
 /// The one secret behind digests, pseudonyms and tickets; each use derives a key of its own.

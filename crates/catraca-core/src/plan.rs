@@ -37,6 +37,8 @@ pub struct Scope<'a> {
     pub namespace: &'a str,
     /// The requested gate, when the default policy stands in for one that nobody declared.
     pub unlisted: Option<&'a str>,
+    /// The group of all keys, where the store spreads over servers.
+    pub group: Option<u16>,
 }
 
 impl Scope<'_> {
@@ -54,31 +56,32 @@ impl Scope<'_> {
         for (attribute, value) in parts {
             hasher.part(attribute.as_bytes()).part(value.as_bytes());
         }
-        hasher.finish()
+        self.placed(hasher.finish())
     }
 
-    /// The part of a store that spreads over servers in which all keys of this namespace are, or
-    /// all those of one value of the attribute that the catalog shards by.
-    pub fn shard(&self, by: Option<(&str, &str)>) -> u16 {
-        let mut hasher = self.digester.start(Domain::Shard);
-        hasher.part(self.namespace.as_bytes());
-        if let Some((attribute, value)) = by {
-            hasher.part(attribute.as_bytes()).part(value.as_bytes());
-        }
-        let [low, high, ..] = hasher.finish().to_bytes();
-        u16::from_le_bytes([low, high])
+    /// The same scope for a store that spreads over servers: all keys of the namespace are in one
+    /// group, so that one server has them all.
+    #[must_use]
+    pub fn grouped(mut self) -> Self {
+        let namespace = self.digester.start(Domain::Group).part(self.namespace.as_bytes()).finish();
+        self.group = Some(namespace.words()[1] as u16);
+        self
+    }
+
+    fn placed(&self, key: Key) -> Key {
+        self.group.map_or(key, |group| key.in_group(group))
     }
 
     /// The key of a reference.
     pub fn reference(&self, reference: &str) -> Key {
         let mut hasher = self.digester.start(Domain::Ref);
-        hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish()
+        self.placed(hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish())
     }
 
     /// The key of a ticket's settled-marker.
     pub fn mark(&self, id: u128) -> Key {
         let mut hasher = self.digester.start(Domain::Ticket);
-        hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish()
+        self.placed(hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish())
     }
 }
 

@@ -1,14 +1,27 @@
-//! The Redis store on real servers: the contract of a store, and what servers do to it.
+//! The Redis store on real servers: the contract of a store, equality with the memory store, crowds,
+//! and what servers do to it, alone, under Sentinels and as a cluster.
 //!
 //! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; without one nothing is
 //! tested. Must not touch any other server.
 
+#[path = "redis/acl.rs"]
+mod acl;
+#[path = "redis/cluster.rs"]
+mod cluster;
 #[path = "redis/connecting.rs"]
 mod connecting;
 #[path = "redis/contract.rs"]
 mod contract;
+#[path = "redis/crowd.rs"]
+mod crowd;
 #[path = "redis/desk.rs"]
 mod desk;
+#[path = "redis/equality.rs"]
+mod equality;
+#[path = "lua/random.rs"]
+mod random;
+#[path = "redis/sentinels.rs"]
+mod sentinels;
 #[path = "redis/sharing.rs"]
 mod sharing;
 #[path = "redis/trouble.rs"]

@@ -74,6 +74,8 @@ pub struct Engine<S = Memory> {
     storms: Mutex<HashMap<Name, Storm>>,
     unlisted: Mutex<BTreeSet<String>>,
     listener: Option<Listener>,
+    /// Whether the store spreads over servers, of which one must have all keys of a namespace.
+    spread: bool,
 }
 
 /// Builds an engine in process.
@@ -84,6 +86,7 @@ pub struct Builder {
     secret: Option<Secret>,
     options: MemoryOptions,
     listener: Option<Listener>,
+    spread: bool,
 }
 
 /// Ids that never repeat under one secret: a random half for the process, a counted half for the
@@ -107,6 +110,7 @@ impl Engine<Memory> {
             secret: None,
             options: MemoryOptions::default(),
             listener: None,
+            spread: false,
         }
     }
 }
@@ -144,6 +148,12 @@ impl Builder {
     #[cfg(feature = "shared")]
     pub(crate) fn has_secret(&self) -> bool {
         self.secret.is_some()
+    }
+
+    /// Keys for a store that spreads over servers.
+    #[cfg(feature = "shared")]
+    pub(crate) fn spread(self, spread: bool) -> Self {
+        Self { spread, ..self }
     }
 
     /// The engine.
@@ -200,6 +210,7 @@ impl Builder {
             storms: Mutex::default(),
             unlisted: Mutex::default(),
             listener: self.listener,
+            spread: self.spread,
         }
     }
 }
@@ -257,7 +268,8 @@ impl<S> Engine<S> {
     }
 
     fn scope<'a>(&'a self, namespace: &'a str) -> Scope<'a> {
-        Scope { digester: &self.digester, namespace, unlisted: None }
+        let scope = Scope { digester: &self.digester, namespace, unlisted: None, group: None };
+        if self.spread { scope.grouped() } else { scope }
     }
 
     /// The world as it is, for a verb that waits meanwhile.

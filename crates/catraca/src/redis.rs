@@ -5,6 +5,7 @@
 //! than its deadline.
 
 mod call;
+mod cluster;
 mod error;
 mod failure;
 mod greet;
@@ -16,6 +17,10 @@ mod pulse;
 mod reader;
 mod reply;
 mod script;
+mod send;
+mod sentinel;
+mod slots;
+mod split;
 mod store;
 mod url;
 

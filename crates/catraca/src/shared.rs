@@ -104,7 +104,7 @@ impl Builder {
             return Err(NoSecret);
         }
         Ok(SharedEngine {
-            engine: Arc::new(self.build()),
+            engine: Arc::new(self.spread(store.spreads()).build()),
             store,
             options,
             breaker: Breaker::default(),

@@ -27,16 +27,11 @@ pub trait SharedStore: Send + Sync + 'static {
         when: When,
     ) -> impl Future<Output = Result<Reply, StoreError>> + Send;
 
-    /// The same in a shard. Where a store spreads over servers, all that one batch touches must be
-    /// in one of them: whoever asks says which, and says the same for the same keys.
-    fn apply_in(
-        &self,
-        shard: Shard,
-        batch: &Batch,
-        when: When,
-    ) -> impl Future<Output = Result<Reply, StoreError>> + Send {
-        let _ = shard;
-        self.apply(batch, when)
+    /// Whether it spreads over servers, so that keys must be in groups of which one server has all.
+    /// A batch that blocks, frees, forgets or corrects keys of several groups is then applied group
+    /// by group; any other must have keys of one.
+    fn spreads(&self) -> bool {
+        false
     }
 
     /// How often any node has changed lists, facts or modes, and the store's clock and life.
@@ -49,10 +44,6 @@ pub trait SharedStore: Send + Sync + 'static {
     /// Nodes that share counters must share blocks and lists too.
     fn claim(&self, records: &str) -> impl Future<Output = Result<String, StoreError>> + Send;
 }
-
-/// The part of a store in which the keys of one batch are: a digest, never a caller's text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shard(pub u16);
 
 /// A store's sign of life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

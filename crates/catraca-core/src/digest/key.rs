@@ -44,6 +44,21 @@ impl Key {
         }
     }
 
+    /// The same key in a group: where a store spreads over servers, one of them has all keys of a
+    /// group. Siblings are in the group of their original.
+    #[inline]
+    #[must_use]
+    pub const fn in_group(self, group: u16) -> Self {
+        let kept = self.0[0] & !(0xffff << GROUP_AT);
+        Self([kept | (group as u64) << GROUP_AT, self.0[1]])
+    }
+
+    /// The group that it was put in; of a key that was not, any.
+    #[inline]
+    pub const fn group(self) -> u16 {
+        (self.0[0] >> GROUP_AT) as u16
+    }
+
     /// The key of a sibling: another piece of state of the same name, in the same shard.
     ///
     /// Different kinds give different keys, and none gives the key itself. Derive siblings from
@@ -62,6 +77,10 @@ impl fmt::Debug for Key {
         write!(f, "{:016x}{:016x}", self.0[0], self.0[1])
     }
 }
+
+/// Where a group lies in the first word: neither in the top bits nor in the low ones, which spread
+/// keys over the shards and tables of a process.
+const GROUP_AT: u32 = 32;
 
 /// An odd number with its bits well mixed: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

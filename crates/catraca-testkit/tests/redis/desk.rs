@@ -47,3 +47,8 @@ pub fn passes(store: &impl Store, key: u8) -> Result<bool, StoreError> {
         other => panic!("not an answer to a check: {other:?}"),
     }
 }
+
+/// A number from the environment, or the usual one.
+pub fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().expect("a whole number"))
+}

@@ -33,6 +33,7 @@ pub(super) struct Greeted {
 }
 
 pub(super) struct About {
+    pub server: Server,
     /// The script's digest.
     pub script: String,
     /// Another one after every start of the server.
@@ -50,6 +51,12 @@ impl Manners {
         }
         let tls = if place.tls { Some(certificates(options)?) } else { None };
         Ok(Self { login, tls })
+    }
+
+    /// The same for Sentinels, which know neither our password nor databases.
+    pub fn anonymous(&self) -> Self {
+        let login = RedisConnectionInfo::default().set_skip_set_lib_name();
+        Self { login, tls: self.tls.clone() }
     }
 
     /// A bare connection. `config` bounds how long it may take.
@@ -95,7 +102,7 @@ impl Manners {
         let loaded = load.query_async::<String>(&mut connection).await;
         let script = loaded.map_err(|error| refusal(server, &error))?;
         let run_id = field(&info, "run_id").unwrap_or_default().to_owned();
-        let about = Arc::new(About { script, run_id });
+        let about = Arc::new(About { server: server.clone(), script, run_id });
         Ok(Greeted { connection, about })
     }
 }

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
@@ -30,13 +30,21 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A line that is kept up until this is dropped.
 pub(super) struct Link {
     heart: Arc<Heart>,
-    task: AbortHandle,
+    tasks: Vec<AbortHandle>,
 }
 
 struct Heart {
     state: ArcSwap<State>,
     trouble: mpsc::Sender<Trouble>,
+    /// The line went up.
+    up: Notify,
+    /// Why it could not be made, last.
+    refusal: ArcSwapOption<ConnectError>,
 }
+
+/// A hold on a line, for who hears of it from elsewhere.
+#[derive(Clone)]
+pub(super) struct Handle(Arc<Heart>);
 
 enum State {
     Up(Line),
@@ -80,23 +88,56 @@ impl Source for Fixed {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
 impl Link {
-    /// Begins to keep a line; also gives what came of the first attempt.
-    pub fn start(
-        source: impl Source,
-        patience: Duration,
-    ) -> (Self, oneshot::Receiver<Result<(), ConnectError>>) {
+    /// Begins to keep a line.
+    pub fn start(source: impl Source, patience: Duration) -> Self {
         let (trouble, troubles) = mpsc::channel(1);
         let state = ArcSwap::from_pointee(State::Down("not connected yet".to_owned()));
-        let heart = Arc::new(Heart { state, trouble });
-        let (told, first) = oneshot::channel();
-        let keeper =
-            Keeper { heart: heart.clone(), source, patience, troubles, told: Some(told), made: 0 };
-        (Self { heart, task: tokio::spawn(keeper.keep()).abort_handle() }, first)
+        let (up, refusal) = (Notify::new(), ArcSwapOption::empty());
+        let heart = Arc::new(Heart { state, trouble, up, refusal });
+        let keeper = Keeper { heart: heart.clone(), source, patience, troubles, made: 0 };
+        Self { heart, tasks: vec![tokio::spawn(keeper.keep()).abort_handle()] }
+    }
+
+    /// The same with another task that ends with it.
+    pub fn with(mut self, task: AbortHandle) -> Self {
+        self.tasks.push(task);
+        self
+    }
+
+    /// Begins to keep a line, and waits until there is one or a reason why there is none.
+    pub async fn connect(source: impl Source, patience: Duration) -> Result<Self, ConnectError> {
+        let link = Self::start(source, patience);
+        link.arrived().await?;
+        Ok(link)
+    }
+
+    /// Waits until there is a line or a reason why there is none.
+    pub async fn arrived(&self) -> Result<(), ConnectError> {
+        loop {
+            let told = self.heart.up.notified();
+            if self.trouble().is_none() {
+                return Ok(());
+            }
+            if let Some(refusal) = self.heart.refusal.load_full() {
+                return Err((*refusal).clone());
+            }
+            told.await;
+        }
+    }
+
+    /// A hold on this line.
+    pub fn handle(&self) -> Handle {
+        Handle(self.heart.clone())
+    }
+
+    /// Who is at the other end, if there is a line.
+    pub fn server(&self) -> Option<Server> {
+        self.handle().server()
     }
 
     /// Why there is no line, if there is none.
@@ -123,25 +164,44 @@ impl Link {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 if ends_line(&error) {
-                    self.take_down(&line, true, reason(&error));
+                    self.heart.take_down(&line, true, reason(&error));
                 }
                 Err(Failed::Told(error))
             }
             Err(_) => {
                 let reason = format!("no answer from Redis within {} ms", deadline.as_millis());
-                self.take_down(&line, false, reason.clone());
+                self.heart.take_down(&line, false, reason.clone());
                 Err(Failed::Silent(StoreError::unavailable(reason)))
             }
         }
     }
+}
 
+impl Handle {
+    /// Who is at the other end, if there is a line.
+    pub fn server(&self) -> Option<Server> {
+        match &**self.0.state.load() {
+            State::Up(line) => Some(line.about.server.clone()),
+            State::Down(_) => None,
+        }
+    }
+
+    /// The line must be made anew: another server is in charge.
+    pub fn renew(&self, reason: &str) {
+        if let State::Up(line) = &**self.0.state.load() {
+            self.0.take_down(line, true, reason.to_owned());
+        }
+    }
+}
+
+impl Heart {
     fn take_down(&self, line: &Line, over: bool, reason: String) {
-        let state = self.heart.state.load();
+        let state = self.state.load();
         if matches!(&**state, State::Up(up) if up.number == line.number) {
-            self.heart.state.compare_and_swap(&*state, Arc::new(State::Down(reason)));
+            self.state.compare_and_swap(&*state, Arc::new(State::Down(reason)));
         }
         // When one is waiting to be heard already, that is enough.
-        let _ = self.heart.trouble.try_send(Trouble { number: line.number, over });
+        let _ = self.trouble.try_send(Trouble { number: line.number, over });
     }
 }
 
@@ -160,8 +220,6 @@ struct Keeper<S> {
     /// The longest that making a connection may take.
     patience: Duration,
     troubles: mpsc::Receiver<Trouble>,
-    /// Told once, after the first attempt.
-    told: Option<oneshot::Sender<Result<(), ConnectError>>>,
     made: u64,
 }
 
@@ -169,29 +227,22 @@ impl<S: Source> Keeper<S> {
     async fn keep(mut self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let result = self.connect().await;
-            let told = result.as_ref().map(|_| ()).map_err(Clone::clone);
-            match result {
+            match self.connect().await {
                 Ok(line) => {
                     self.heart.state.store(Arc::new(State::Up(line.clone())));
-                    self.tell(told);
+                    self.heart.refusal.store(None);
+                    self.heart.up.notify_waiters();
                     self.watch(line).await;
                     pause = FIRST_PAUSE;
                 }
                 Err(error) => {
                     self.heart.state.store(Arc::new(State::Down(error.to_string())));
-                    self.tell(told);
+                    self.heart.refusal.store(Some(Arc::new(error)));
+                    self.heart.up.notify_waiters();
                     sleep(pause.mul_f64(jitter())).await;
                     pause = LONGEST_PAUSE.min(pause * 2);
                 }
             }
-        }
-    }
-
-    fn tell(&mut self, result: Result<(), ConnectError>) {
-        if let Some(told) = self.told.take() {
-            // Nobody listens where a store is not waited for.
-            drop(told.send(result));
         }
     }
 

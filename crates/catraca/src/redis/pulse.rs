@@ -1,70 +1,100 @@
 //! What nodes tell each other through the store besides batches: a count of changes, whose the
 //! records are, and which life of the store this is.
 //!
-//! Each is one trip. Must not touch cells.
+//! Each is one trip; in a cluster every primary is asked for its life, all at once. Must not touch
+//! cells.
+
+use std::sync::Arc;
 
 use catraca_core::time::Time;
 use redis::{Pipeline, RedisResult, pipe};
+use tokio::task::JoinSet;
 
-use super::link::Line;
-use super::store::RedisStore;
+use super::link::{Line, Link};
+use super::store::{Lines, RedisStore};
 use crate::store::{Pulse, StoreError};
 
-/// The server's `TIME`, the changes and the life.
+/// The group under which all nodes meet.
+const HOME: u16 = 0;
+
+/// The server's `TIME`, the changes, the life.
 type Felt = ((i64, i64), Option<u64>, String);
 
 impl RedisStore {
     pub(super) async fn feel_pulse(&self) -> Result<Pulse, StoreError> {
-        let mut ask = pipe();
-        let (changes, life) = (self.name("changes"), self.name("life"));
-        ask.cmd("TIME").cmd("GET").arg(changes);
-        // Whoever finds no life begins a new one: the store was emptied.
-        ask.cmd("SET").arg(&life).arg(random()?).arg("NX").ignore();
-        ask.cmd("GET").arg(&life);
-        let ((seconds, micros), changes, life, run_id) = self.trip(|line| feel(line, ask)).await?;
+        let ask = question(&self.prefix(HOME))?;
+        let felt = self.trip(HOME, |line, _| feel(line, ask.clone()));
+        let (((seconds, micros), changes, _), life) = felt.await?;
         let micros = seconds.saturating_mul(1_000_000).saturating_add(micros);
-        let print = blake3::hash(format!("{run_id} {life}").as_bytes());
-        let (life, _) = print.as_bytes().split_at(8);
+        let life = format!("{life} {}", self.other_lives().await?.join(" "));
+        let print = blake3::hash(life.as_bytes());
         Ok(Pulse {
             changes: changes.unwrap_or(0),
             now: Time::from_micros(micros),
-            life: life.iter().fold(0, |life, byte| life << 8 | u64::from(*byte)),
+            life: print.as_bytes()[..8].iter().fold(0, |life, byte| life << 8 | u64::from(*byte)),
         })
+    }
+
+    /// The lives of all primaries of a cluster, in the order of their keys: what one of them has
+    /// lost is lost.
+    async fn other_lives(&self) -> Result<Vec<String>, StoreError> {
+        let Lines::Cluster(cluster) = &self.lines else { return Ok(Vec::new()) };
+        let mut asked = JoinSet::new();
+        for (link, home) in cluster.map().homes() {
+            asked.spawn(life(link, question(&self.prefix(home))?, self.deadline));
+        }
+        let mut lives = asked.join_all().await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        lives.sort();
+        Ok(lives)
     }
 
     pub(super) async fn count_change(&self) -> Result<(), StoreError> {
         let mut count = pipe();
-        count.cmd("INCR").arg(self.name("changes")).ignore();
-        self.trip(|line| ask::<()>(line, count)).await
+        count.cmd("INCR").arg(name(&self.prefix(HOME), "changes")).ignore();
+        self.trip(HOME, |line, _| ask::<()>(line, count.clone())).await
     }
 
     pub(super) async fn claim_for(&self, records: &str) -> Result<String, StoreError> {
-        let (mut claim, name) = (pipe(), self.name("records"));
+        let mut claim = pipe();
+        let name = name(&self.prefix(HOME), "records");
         claim.cmd("SET").arg(&name).arg(records).arg("NX").ignore().cmd("GET").arg(&name);
-        let (whose,) = self.trip(|line| ask::<(String,)>(line, claim)).await?;
+        let (whose,) = self.trip(HOME, |line, _| ask::<(String,)>(line, claim.clone())).await?;
         Ok(whose)
     }
+}
 
-    /// A name of our own, which no cell can have: those are longer.
-    fn name(&self, name: &str) -> Vec<u8> {
-        [&self.prefix, name.as_bytes()].concat()
-    }
+/// A name of our own, which no cell can have: those are longer.
+fn name(prefix: &[u8], name: &str) -> Vec<u8> {
+    [prefix, name.as_bytes()].concat()
+}
+
+/// Whoever finds no life begins a new one: the store was emptied.
+fn question(prefix: &[u8]) -> Result<Pipeline, StoreError> {
+    let number = getrandom::u64().map_err(|error| StoreError::unavailable(error.to_string()))?;
+    let (mut ask, life) = (pipe(), name(prefix, "life"));
+    ask.cmd("TIME").cmd("GET").arg(name(prefix, "changes"));
+    ask.cmd("SET").arg(&life).arg(format!("{number:016x}")).arg("NX").ignore();
+    ask.cmd("GET").arg(&life);
+    Ok(ask)
 }
 
 async fn ask<T: redis::FromRedisValue>(mut line: Line, pipe: Pipeline) -> RedisResult<T> {
     pipe.query_async(&mut line.connection).await
 }
 
-async fn feel(
-    line: Line,
-    pipe: Pipeline,
-) -> RedisResult<((i64, i64), Option<u64>, String, String)> {
+/// What was felt, and the life with the server's own.
+async fn feel(line: Line, pipe: Pipeline) -> RedisResult<(Felt, String)> {
     let run_id = line.about.run_id.clone();
-    let (time, changes, life): Felt = ask(line, pipe).await?;
-    Ok((time, changes, life, run_id))
+    let felt: Felt = ask(line, pipe).await?;
+    let life = format!("{run_id} {}", felt.2);
+    Ok((felt, life))
 }
 
-fn random() -> Result<String, StoreError> {
-    let number = getrandom::u64().map_err(|error| StoreError::unavailable(error.to_string()))?;
-    Ok(format!("{number:016x}"))
+async fn life(
+    link: Arc<Link>,
+    ask: Pipeline,
+    deadline: std::time::Duration,
+) -> Result<String, StoreError> {
+    let (_, life) = link.trip(deadline, |line| feel(line, ask)).await?;
+    Ok(life)
 }

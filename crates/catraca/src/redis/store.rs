@@ -1,32 +1,45 @@
 //! The store itself: a batch becomes one call, its answer one reply.
 //!
 //! Must not send a batch again: one that was cut off may have been applied. Only a script that the
-//! server does not know is sent in full, since it has not run.
+//! server does not know, or whose keys it does not have, is sent once more, since it has not run.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_core::batch::{Batch, Reply};
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind};
+use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::call::Call;
+use super::cluster::Cluster;
 use super::error::ConnectError;
 use super::greet::Manners;
 use super::link::{Fixed, Line, Link};
 use super::options::RedisOptions;
 use super::reply::read;
-use super::script::SCRIPT;
+use super::send::run;
+use super::sentinel::Sentinels;
+use super::slots;
+use super::split::{group, merge, split};
 use super::url::{Kind, Place};
 use crate::store::{Pulse, SharedStore, StoreError, When};
 
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
     shown: String,
-    link: Link,
-    pub(super) prefix: Vec<u8>,
-    deadline: Duration,
+    pub(super) lines: Lines,
+    prefix: Vec<u8>,
+    pub(super) deadline: Duration,
     room: Semaphore,
+}
+
+/// How the servers are reached.
+pub(super) enum Lines {
+    /// One server, or the primary that Sentinels name.
+    One(Link),
+    Cluster(Cluster),
 }
 
 impl RedisStore {
@@ -34,20 +47,12 @@ impl RedisStore {
     /// connection is kept up in the background, whatever happens to the server.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, ConnectError> {
         let place = Place::parse(url)?;
-        let shown = place.to_string();
         prefix_fits(&options.prefix)?;
         let manners = Manners::new(&place, &options)?;
-        let patience = options.connect_timeout;
-        let Kind::One = place.kind else {
-            return Err(ConnectError::Url("Sentinels and clusters are not served yet".to_owned()));
-        };
-        let mut servers = place.servers.iter().cloned();
-        let server = servers.next().ok_or_else(|| ConnectError::Url("no server".to_owned()))?;
-        let (link, first) = Link::start(Fixed { manners, server }, patience);
-        first.await.map_err(|_| ConnectError::Url("nobody keeps the line".to_owned()))??;
+        let shown = place.to_string();
         Ok(Self {
+            lines: reach(place, manners, options.connect_timeout).await?,
             shown,
-            link,
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
             room: Semaphore::new(options.in_flight_max),
@@ -61,16 +66,42 @@ impl RedisStore {
 
     /// Why there is no connection now, if there is none.
     pub fn trouble(&self) -> Option<String> {
-        self.link.trouble()
+        match &self.lines {
+            Lines::One(link) => link.trouble(),
+            Lines::Cluster(cluster) => cluster.trouble(),
+        }
     }
 
-    /// One trip within the deadline, if not too many are on their way.
+    /// What the keys of a group begin with.
+    pub(super) fn prefix(&self, group: u16) -> Cow<'_, [u8]> {
+        match &self.lines {
+            Lines::One(_) => Cow::Borrowed(&self.prefix),
+            Lines::Cluster(_) => [&self.prefix, slots::tag(group).as_bytes()].concat().into(),
+        }
+    }
+
+    /// One trip within the deadline, if not too many are on their way. `go` is told whether it must
+    /// say first that another server sent it.
     pub(super) async fn trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
-        go: impl FnOnce(Line) -> F,
+        group: u16,
+        go: impl Fn(Line, bool) -> F,
     ) -> Result<T, StoreError> {
         let _permit = self.enter()?;
-        self.link.trip(self.deadline, go).await.map_err(StoreError::from)
+        let answer = match &self.lines {
+            Lines::One(link) => link.trip(self.deadline, |line| go(line, false)).await,
+            Lines::Cluster(cluster) => cluster.trip(slots::slot(group), self.deadline, go).await,
+        };
+        answer.map_err(StoreError::from)
+    }
+
+    /// A batch whose keys are of one group.
+    async fn apply_one(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
+        let group = group(batch);
+        let prefix = self.prefix(group);
+        let call = Call::new(&prefix, batch);
+        let bytes = self.trip(group, |line, sent_on| run(line, sent_on, &call, when)).await?;
+        read(batch, &bytes)
     }
 
     fn enter(&self) -> Result<SemaphorePermit<'_>, StoreError> {
@@ -81,9 +112,17 @@ impl RedisStore {
 
 impl SharedStore for RedisStore {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let call = Call::new(&self.prefix, batch);
-        let bytes = self.trip(|line| run(line, &call, when)).await?;
-        read(batch, &bytes)
+        let parts = if self.spreads() { split(batch) } else { None };
+        let Some(parts) = parts else { return self.apply_one(batch, when).await };
+        let mut replies = Vec::with_capacity(parts.len());
+        for (places, part) in parts {
+            replies.push((places, self.apply_one(&part, when).await?));
+        }
+        merge(replies).ok_or_else(StoreError::odd_reply)
+    }
+
+    fn spreads(&self) -> bool {
+        matches!(self.lines, Lines::Cluster(_))
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
@@ -105,6 +144,24 @@ impl fmt::Debug for RedisStore {
     }
 }
 
+async fn reach(place: Place, manners: Manners, patience: Duration) -> Result<Lines, ConnectError> {
+    let mut servers = place.servers;
+    match place.kind {
+        Kind::One => {
+            let none = || ConnectError::Url("it names no server".to_owned());
+            let server = servers.pop().ok_or_else(none)?;
+            Ok(Lines::One(Link::connect(Fixed { manners, server }, patience).await?))
+        }
+        Kind::Sentinel(name) => {
+            let sentinels = Arc::new(Sentinels { manners, servers, name });
+            let link = Link::connect(sentinels.clone(), patience).await?;
+            let listening = tokio::spawn(sentinels.listen(link.handle()));
+            Ok(Lines::One(link.with(listening.abort_handle())))
+        }
+        Kind::Cluster => Ok(Lines::Cluster(Cluster::connect(manners, servers, patience).await?)),
+    }
+}
+
 /// A prefix with braces would decide the slots of all keys.
 fn prefix_fits(prefix: &str) -> Result<(), ConnectError> {
     if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
@@ -113,38 +170,4 @@ fn prefix_fits(prefix: &str) -> Result<(), ConnectError> {
     Err(ConnectError::Url(format!(
         "the prefix {prefix:?} is not made of at most 64 visible ASCII characters without {{"
     )))
-}
-
-/// Runs the script; a server that forgot it gets the whole text, once.
-async fn run(mut line: Line, call: &Call<'_>, when: When) -> RedisResult<Vec<u8>> {
-    let command = command("EVALSHA", &line.about.script, call, when);
-    let mut answer = command.query_async(&mut line.connection).await;
-    if is_unknown(&answer) {
-        answer = whole(call, when).query_async(&mut line.connection).await;
-    }
-    answer
-}
-
-fn is_unknown<T>(answer: &RedisResult<T>) -> bool {
-    let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
-    answer.as_ref().is_err_and(|error| error.kind() == unknown)
-}
-
-fn whole(call: &Call<'_>, when: When) -> Cmd {
-    command("EVAL", SCRIPT, call, when)
-}
-
-fn command(name: &str, script: &str, call: &Call<'_>, when: When) -> Cmd {
-    let keys = call.keys();
-    let size = script.len() + call.batch().len() + 64 * keys.len();
-    let mut command = Cmd::with_capacity(5 + keys.len(), 64 + size);
-    command.arg(name).arg(script).arg(keys.len());
-    keys.for_each(|key| {
-        command.arg(key);
-    });
-    command.arg(call.batch());
-    if let When::At(now) = when {
-        command.arg(now.micros());
-    }
-    command
 }

@@ -1,0 +1,74 @@
+//! The user that `deploy/redis/users.acl` gives to the store: all it needs, and nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use catraca::redis::RedisOptions;
+use catraca::store::SharedStore;
+use catraca_testkit::contract::run_all;
+use catraca_testkit::redis::RedisServer;
+use catraca_testkit::resp::Value;
+
+use super::desk::{CALM, connect_with};
+
+const PASSWORD: &str = "a-password-of-this-test";
+
+fn server() -> Option<RedisServer> {
+    let server = RedisServer::start()?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/users.acl");
+    let rules = fs::read_to_string(file).expect("the file is there");
+    let rule = rules.lines().find(|line| line.starts_with("user catraca ")).expect("our user");
+    let password = format!(">{PASSWORD}");
+    let mut command = vec!["ACL", "SETUSER"];
+    command.extend(rule.split_whitespace().skip(1));
+    command.push(&password);
+    assert_eq!(server.command(&command), Value::Bytes(b"OK".to_vec()), "{rule}");
+    Some(server)
+}
+
+#[test]
+fn the_store_keeps_its_contract_as_a_user_with_few_rights() {
+    let Some(server) = server() else { return };
+    let url = format!("redis://catraca:{PASSWORD}@127.0.0.1:{}", server.port());
+    let number = AtomicU32::new(0);
+    let make = || {
+        let prefix = format!("catraca:{}:", number.fetch_add(1, Ordering::Relaxed));
+        let options = RedisOptions { deadline: CALM, prefix, ..RedisOptions::default() };
+        Box::new(connect_with(&url, options).expect("the user may come in")) as Box<_>
+    };
+    let cases = run_all(make);
+    let failed: Vec<_> = cases.iter().filter(|case| case.result.is_err()).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    let store = connect_with(&url, RedisOptions { deadline: CALM, ..Default::default() }).unwrap();
+    let (handle, store) = (store.handle(), store.store());
+    handle.block_on(store.pulse()).unwrap();
+    handle.block_on(store.stir()).unwrap();
+    assert_eq!(handle.block_on(store.claim("a")).unwrap(), "a");
+}
+
+#[test]
+fn the_user_can_do_nothing_else() {
+    let Some(server) = server() else { return };
+    let mut client = server.connect();
+    let auth: [&[u8]; 3] = [b"AUTH", b"catraca", PASSWORD.as_bytes()];
+    assert_eq!(client.call(&auth).unwrap(), Value::Bytes(b"OK".to_vec()));
+    let refused: [&[&[u8]]; 9] = [
+        &[b"GET", b"other:key"],
+        &[b"SET", b"other:key", b"x"],
+        &[b"EVAL", b"return redis.call('GET', 'other:key')", b"0"],
+        &[b"KEYS", b"*"],
+        &[b"SCAN", b"0"],
+        &[b"FLUSHALL"],
+        &[b"CONFIG", b"GET", b"*"],
+        &[b"SCRIPT", b"FLUSH"],
+        &[b"ACL", b"LIST"],
+    ];
+    for command in refused {
+        let told = client.call(command).unwrap();
+        let words = command.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>();
+        let noperm = matches!(&told, Value::Error(error) if error.contains("NOPERM")
+            || error.contains("permissions") || error.contains("ACL"));
+        assert!(noperm, "{words:?}: {told:?}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A store over a cluster: spread by group, moved, and with a primary less.
+
+use std::time::{Duration, Instant};
+
+use catraca::redis::{RedisOptions, RedisStore};
+use catraca::store::{SharedStore, Store, StoreError, When};
+use catraca_core::batch::{Batch, Reply};
+use catraca_core::digest::Key;
+use catraca_testkit::blocking::Blocking;
+use catraca_testkit::redis::{RedisCluster, until};
+use catraca_testkit::resp::Value;
+
+use super::desk::{CALM, check, connect, connect_with};
+
+const SLACK: Duration = Duration::from_millis(250);
+const FOLLOWED: Duration = Duration::from_secs(2);
+const PRIMARIES: usize = 3;
+
+/// Units left of a group's own key after one more was taken.
+fn left(store: &impl Store, group: u16) -> Result<i64, StoreError> {
+    let Batch::Check(mut asked) = check(1, 1_000) else { panic!("a check") };
+    asked.rows[0].key = asked.rows[0].key.in_group(group);
+    match store.apply(&Batch::Check(asked), When::Store)? {
+        Reply::Check(reply) => Ok(reply.rows[0].free),
+        other => panic!("not an answer to a check: {other:?}"),
+    }
+}
+
+fn number(value: Value) -> usize {
+    match value {
+        Value::Int(number) => number as usize,
+        other => panic!("not a number: {other:?}"),
+    }
+}
+
+fn slot(cluster: &RedisCluster, group: u16) -> String {
+    number(cluster.servers[0].command(&["CLUSTER", "KEYSLOT", &format!("{{{group:04x}}}")]))
+        .to_string()
+}
+
+/// The primary that has a group's key.
+fn owner(cluster: &RedisCluster, group: u16) -> usize {
+    let slot = slot(cluster, group);
+    let has = |server: &usize| {
+        let count = cluster.servers[*server].command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]);
+        cluster.is_primary(*server) && number(count) > 0
+    };
+    (0..cluster.servers.len()).find(has).expect("somebody has it")
+}
+
+#[test]
+fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let store = connect(&cluster.url());
+    assert!(store.store().spreads());
+    (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
+    (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 998));
+    let sizes = (0..PRIMARIES).map(|server| number(cluster.servers[server].command(&["DBSIZE"])));
+    let sizes: Vec<usize> = sizes.collect();
+    println!("keys by primary: {sizes:?}");
+    assert!(sizes.iter().all(|size| *size > 5), "{sizes:?}");
+    let keys: Vec<Key> = (0..60).map(|group| Key::from_bytes([1; 16]).in_group(group)).collect();
+    let reset = store.apply(&Batch::Reset(keys.clone()), When::Store).unwrap();
+    assert!(matches!(reset, Reply::Reset(_)));
+    assert_eq!(
+        store.apply(&Batch::Unblock(keys), When::Store).unwrap(),
+        Reply::Unblock(vec![false; 60])
+    );
+    (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
+    let pulse = || store.handle().block_on(store.store().pulse()).unwrap();
+    let before = pulse();
+    assert_eq!(pulse().life, before.life);
+    cluster.servers[1].command(&["FLUSHALL"]);
+    assert_ne!(pulse().life, before.life, "a part was lost");
+    store.handle().block_on(store.store().stir()).unwrap();
+    assert_eq!(pulse().changes, before.changes + 1);
+}
+
+#[test]
+fn moved_keys_are_followed_without_an_error() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let store = connect(&cluster.url());
+    let group = 7;
+    assert_eq!(left(&store, group).unwrap(), 999);
+    let from = owner(&cluster, group);
+    let to = (from + 1) % PRIMARIES;
+    let (slot, ids) = (slot(&cluster, group), [cluster.id(from), cluster.id(to)]);
+    let command = |server: usize, command: &[&str]| cluster.servers[server].command(command);
+    command(to, &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &ids[0]]);
+    command(from, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &ids[1]]);
+    migrate(&cluster, from, to, &slot);
+    // One key alone is asked for where it is going.
+    let key = Key::from_bytes([1; 16]).in_group(group);
+    let freed = store.apply(&Batch::Unblock(vec![key]), When::Store);
+    assert_eq!(freed.unwrap(), Reply::Unblock(vec![false]));
+    for server in [to, from, (from + 2) % PRIMARIES] {
+        command(server, &["CLUSTER", "SETSLOT", &slot, "NODE", &ids[1]]);
+    }
+    assert_eq!(left(&store, group).unwrap(), 998, "nothing was lost on the way");
+    assert_eq!(owner(&cluster, group), to);
+}
+
+/// Moves every key of a slot.
+fn migrate(cluster: &RedisCluster, from: usize, to: usize, slot: &str) {
+    let told = cluster.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", slot, "100"]);
+    let Value::Array(keys) = told else { panic!("no keys: {told:?}") };
+    let port = cluster.servers[to].port().to_string();
+    for key in keys {
+        let Value::Bytes(key) = key else { panic!("not a key") };
+        let parts: [&[u8]; 6] = [b"MIGRATE", b"127.0.0.1", port.as_bytes(), &key, b"0", b"5000"];
+        let moved = cluster.servers[from].connect().call(&parts).expect("an answer");
+        assert_eq!(moved, Value::Bytes(b"OK".to_vec()));
+    }
+}
+
+#[test]
+fn a_primary_less_disturbs_no_other_and_its_replica_takes_over() {
+    let Some(mut cluster) = RedisCluster::start() else { return };
+    let store: Blocking<RedisStore> =
+        connect_with(&cluster.url(), RedisOptions::default()).unwrap();
+    let spread = |server| {
+        (0..200).find(|group| left(&store, *group).is_ok() && owner(&cluster, *group) == server)
+    };
+    let (lost, kept) = (spread(0).expect("a group of it"), spread(1).expect("a group of it"));
+    let wait = Value::Int(1);
+    until("the replica has it all", || cluster.servers[0].command(&["WAIT", "1", "1000"]) == wait);
+    cluster.servers[0].kill();
+    let (mut others, mut asked) = (0, 0);
+    until("the replica is primary", || {
+        let call = Instant::now();
+        let _ = left(&store, lost);
+        assert!(call.elapsed() < SLACK, "a call took {:?}", call.elapsed());
+        (asked, others) = (asked + 1, others + usize::from(left(&store, kept).is_err()));
+        cluster.is_primary(PRIMARIES)
+    });
+    let took = until("calls pass", || left(&store, lost).is_ok());
+    println!("followed {took:?} after the replica took over; {others} of {asked} others failed");
+    assert!(others * 20 <= asked, "{others} of {asked} calls to another primary failed");
+    assert!(took < FOLLOWED, "{took:?}");
+    let calm = connect_with(&cluster.url(), RedisOptions { deadline: CALM, ..Default::default() });
+    assert!(left(&calm.unwrap(), lost).unwrap() < 999, "what was counted is still counted");
+    cluster.servers[0].restart();
+}

@@ -1,0 +1,76 @@
+//! A store that follows its primary: killed, or replaced while it still answers.
+
+use std::time::{Duration, Instant};
+
+use catraca::redis::{RedisOptions, RedisStore};
+use catraca::store::SharedStore;
+use catraca_testkit::blocking::Blocking;
+use catraca_testkit::redis::{RedisSentinels, until};
+use catraca_testkit::resp::Value;
+
+use super::desk::{connect_with, passes};
+
+const SLACK: Duration = Duration::from_millis(250);
+/// How soon the store must be at the new primary after the Sentinels are.
+const FOLLOWED: Duration = Duration::from_secs(2);
+
+fn usual(url: &str) -> Blocking<RedisStore> {
+    connect_with(url, RedisOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn life(store: &Blocking<RedisStore>) -> Option<u64> {
+    store.handle().block_on(store.store().pulse()).ok().map(|pulse| pulse.life)
+}
+
+/// Calls go on until the Sentinels name another primary; returns its port.
+fn until_named(group: &RedisSentinels, store: &Blocking<RedisStore>, old: u16) -> u16 {
+    until("another primary is named", || {
+        let call = Instant::now();
+        let _ = passes(store, 1);
+        assert!(call.elapsed() < SLACK, "a call took {:?}", call.elapsed());
+        group.primary().is_some_and(|port| port != old)
+    });
+    group.primary().expect("one is named")
+}
+
+fn holds_state(group: &RedisSentinels, port: u16) -> bool {
+    let server = group.servers.iter().find(|one| one.port() == port).expect("one of ours");
+    server.command(&["DBSIZE"]) != Value::Int(0)
+}
+
+#[test]
+fn a_killed_primary_is_followed_by_another_and_nobody_waits() {
+    let Some(mut group) = RedisSentinels::start() else { return };
+    let store = usual(&group.url());
+    assert!(passes(&store, 1).unwrap());
+    let (old, before) = (group.servers[0].port(), life(&store));
+    group.servers[0].kill();
+    let new = until_named(&group, &store, old);
+    let took = until("calls pass", || passes(&store, 1).is_ok());
+    println!("followed {took:?} after the Sentinels named {new}");
+    assert!(took < FOLLOWED, "{took:?}");
+    assert!(holds_state(&group, new));
+    assert_ne!(life(&store), before, "what was lost may be told again");
+    group.servers[0].restart();
+}
+
+#[test]
+fn a_primary_that_was_replaced_while_it_lived_is_left() {
+    let Some(group) = RedisSentinels::start() else { return };
+    let store = usual(&group.url());
+    assert!(passes(&store, 1).unwrap());
+    assert_eq!(group.fail_over(), Value::Bytes(b"OK".to_vec()));
+    let new = until_named(&group, &store, group.servers[0].port());
+    let took = until("calls pass", || passes(&store, 2).is_ok());
+    println!("followed {took:?} after the Sentinels named {new}");
+    assert!(took < FOLLOWED, "{took:?}");
+    assert!(holds_state(&group, new));
+}
+
+#[test]
+fn a_name_that_no_sentinel_knows_is_told() {
+    let Some(group) = RedisSentinels::start() else { return };
+    let url = group.url().replace("/catraca-test", "/other");
+    let told = connect_with(&url, RedisOptions::default()).unwrap_err().to_string();
+    assert!(told.contains("watches no primary named \"other\""), "{told}");
+}
