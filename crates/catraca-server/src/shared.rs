@@ -4,6 +4,8 @@
 
 use anyhow::Result;
 use catraca::core::batch::{Batch, Reply};
+use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::records::is_postgres;
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{Pulse, SharedStore, StoreError, When};
 
@@ -14,6 +16,8 @@ use crate::cmd::serve::Sharing;
 pub enum Anywhere {
     /// Redis or its kin.
     Redis(RedisStore),
+    /// PostgreSQL.
+    Postgres(PostgresStore),
 }
 
 /// An engine that decides with other nodes.
@@ -22,6 +26,12 @@ pub type SharedEngine = catraca::SharedEngine<Anywhere>;
 impl Anywhere {
     /// Connects, or says why it cannot be.
     pub async fn connect(sharing: &Sharing) -> Result<Self> {
+        if is_postgres(&sharing.url) {
+            let usual = PostgresOptions::default();
+            let deadline = sharing.deadline.unwrap_or(usual.deadline);
+            let options = PostgresOptions { deadline, ..usual };
+            return Ok(Self::Postgres(PostgresStore::open(&sharing.url, options).await?));
+        }
         let usual = RedisOptions::default();
         let options = RedisOptions {
             deadline: sharing.deadline.unwrap_or(usual.deadline),
@@ -36,24 +46,35 @@ impl SharedStore for Anywhere {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         match self {
             Self::Redis(store) => store.apply(batch, when).await,
+            Self::Postgres(store) => store.apply(batch, when).await,
         }
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {
         match self {
             Self::Redis(store) => store.pulse().await,
+            Self::Postgres(store) => store.pulse().await,
         }
     }
 
     async fn stir(&self) -> Result<(), StoreError> {
         match self {
             Self::Redis(store) => store.stir().await,
+            Self::Postgres(store) => store.stir().await,
         }
     }
 
     async fn claim(&self, records: &str) -> Result<String, StoreError> {
         match self {
             Self::Redis(store) => store.claim(records).await,
+            Self::Postgres(store) => store.claim(records).await,
+        }
+    }
+
+    fn spreads(&self) -> bool {
+        match self {
+            Self::Redis(store) => store.spreads(),
+            Self::Postgres(store) => store.spreads(),
         }
     }
 }

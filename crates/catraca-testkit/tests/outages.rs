@@ -7,6 +7,8 @@
 
 #[path = "outages/back.rs"]
 mod back;
+#[path = "outages/groups.rs"]
+mod groups;
 #[path = "outages/kit.rs"]
 mod kit;
 #[path = "outages/refusals.rs"]
