@@ -92,7 +92,7 @@ async fn connect(desk: &Desk, place: &Place, options: &PostgresOptions) -> Link 
     let mut pause = PAUSE_FIRST;
     loop {
         sleep(pause).await;
-        match Link::open(&place, options.connect_timeout).await {
+        match Link::open(place, options.connect_timeout).await {
             Ok(link) => {
                 desk.join();
                 return link;
