@@ -56,7 +56,7 @@ impl Scope<'_> {
         for (attribute, value) in parts {
             hasher.part(attribute.as_bytes()).part(value.as_bytes());
         }
-        self.placed(hasher.finish())
+        self.place(hasher.finish())
     }
 
     /// The same scope for a store that spreads over servers: all keys of the namespace are in one
@@ -68,20 +68,21 @@ impl Scope<'_> {
         self
     }
 
-    fn placed(&self, key: Key) -> Key {
+    /// A key of this namespace, in its group if it has one.
+    pub fn place(&self, key: Key) -> Key {
         self.group.map_or(key, |group| key.in_group(group))
     }
 
     /// The key of a reference.
     pub fn reference(&self, reference: &str) -> Key {
         let mut hasher = self.digester.start(Domain::Ref);
-        self.placed(hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish())
+        self.place(hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish())
     }
 
     /// The key of a ticket's settled-marker.
     pub fn mark(&self, id: u128) -> Key {
         let mut hasher = self.digester.start(Domain::Ticket);
-        self.placed(hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish())
+        self.place(hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish())
     }
 }
 

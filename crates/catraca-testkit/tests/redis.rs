@@ -18,6 +18,8 @@ mod crowd;
 mod desk;
 #[path = "redis/equality.rs"]
 mod equality;
+#[path = "redis/nodes.rs"]
+mod nodes;
 #[path = "lua/random.rs"]
 mod random;
 #[path = "redis/sentinels.rs"]

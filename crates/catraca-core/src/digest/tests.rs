@@ -147,6 +147,16 @@ fn shards_are_the_top_bits() {
 }
 
 #[test]
+fn a_group_is_a_part_of_the_key_that_siblings_share() {
+    let key = key(&[b"x"]);
+    let (one, other) = (key.in_group(7), key.in_group(0xfffe));
+    assert_eq!((one.group(), other.group(), other.in_group(7)), (7, 0xfffe, one));
+    assert_eq!(one.with_kind(3).group(), 7);
+    assert_eq!(one.shard(16), key.shard(16));
+    assert_ne!(one, other);
+}
+
+#[test]
 fn siblings_differ_and_share_a_shard() {
     let base = key(&[b"x"]);
     let mut all: Vec<Key> = (0..=255).map(|kind| base.with_kind(kind)).collect();

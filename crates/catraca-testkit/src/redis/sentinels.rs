@@ -33,7 +33,9 @@ impl RedisSentinels {
         let mut servers = vec![primary];
         servers.extend(replicas.into_iter().flatten());
         until("replicas follow", || {
-            servers[0].field(&["INFO"], "connected_slaves").as_deref() == Some("2")
+            let follows = |name| servers[0].field(&["INFO", "replication"], name);
+            let online = |name| follows(name).is_some_and(|told| told.contains("state=online"));
+            online("slave0") && online("slave1")
         });
         let sentinels: Vec<_> = (0..3).map(|_| sentinel(servers[0].port())).collect();
         let group = Self { servers, sentinels };

@@ -9,6 +9,7 @@ use std::time::Instant;
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{SharedStore, Store, When};
 use catraca::{ManualClock, Memory, MemoryOptions};
+use catraca_core::time::Time;
 use catraca_testkit::redis::RedisServer;
 use tokio::task::JoinSet;
 
@@ -40,9 +41,12 @@ async fn compare(url: String, seed: u64, operations: u64) {
         RedisOptions { deadline: CALM, prefix: format!("t{seed}:"), ..RedisOptions::default() };
     let redis = RedisStore::connect(&url, options).await.unwrap();
     let memory = Memory::new(MemoryOptions::default(), Arc::new(ManualClock::default()));
-    let mut random = Random::new(seed);
+    let (mut random, mut latest) = (Random::new(seed), Time::from_micros(0));
     for number in 0..operations {
         let (batch, now) = random.step();
+        // A process has one clock, which never goes back: what it has forgotten it cannot find.
+        latest = latest.max(now);
+        let now = latest;
         let ours = memory.apply(&batch, When::At(now)).unwrap();
         let theirs = redis.apply(&batch, When::At(now)).await.unwrap();
         let at = now.micros();

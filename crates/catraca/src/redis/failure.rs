@@ -43,6 +43,9 @@ const NAMED: &[(&str, &str)] = &[
     ("CROSSSLOT", "it is a server of a cluster; write redis+cluster:// in the URL"),
 ];
 
+/// How Redis tells that a command inside a script was refused.
+const NO_RIGHTS: &str = "The user executing the script can't";
+
 /// What the error means for the store's caller.
 pub(super) fn meaning(error: &RedisError) -> StoreError {
     let Some(code) = code(error) else { return StoreError::unavailable(broken(error)) };
@@ -70,6 +73,10 @@ pub(super) fn code(error: &RedisError) -> Option<&str> {
         return Some("WRONGPASS");
     }
     let code = error.code()?;
+    // What a user may not do, a script of theirs may not either; the name is lost on the way.
+    if code == "ERR" && error.detail().is_some_and(|detail| detail.contains(NO_RIGHTS)) {
+        return Some("NOPERM");
+    }
     let wrapped = error.detail().filter(|_| code == "ERR").and_then(|detail| {
         let after = detail.split(": -").nth(1)?;
         after.split_whitespace().next().filter(|word| word.bytes().all(|b| b.is_ascii_uppercase()))

@@ -1,0 +1,58 @@
+//! An engine over a cluster: every verb finds all of its keys on one server.
+
+use catraca::redis::{RedisOptions, RedisStore};
+use catraca::settlement::Settled;
+use catraca::{Catalog, Check, Engine, Outcome, Secret, Settle, SharedOptions, Stub};
+use catraca_testkit::redis::RedisCluster;
+
+use super::desk::CALM;
+
+const CATALOG: &str = r#"
+    [policy.lookup]
+    by     = ["payer"]
+    bucket = { size = 5, refill = "1 per 1h" }
+    cost   = { "404" = 4, default = 1 }
+    credit = { payment = { amount = 1, on = ["404"] } }
+    ban    = [ { when = "status == 404", after = "2 per 1h", for = "10m", reason = "scan" } ]
+
+    [policy.address]
+    by     = ["ip"]
+    window = "50 per 1m"
+    block  = "10m"
+
+    [gate.all]
+    policies = ["lookup", "address"]
+"#;
+
+/// covers: 004-53
+#[test]
+fn every_verb_works_in_every_namespace_of_a_cluster() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    threads.block_on(async {
+        let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+        let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
+        let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
+        let builder = builder.secret(Secret::from_bytes([7; 32]));
+        let engine = builder.share(store, SharedOptions::default()).unwrap();
+        for number in 0..30 {
+            let namespace = format!("tenant {{{number}}}");
+            let subject = [("payer", "p"), ("ip", "198.51.100.7")];
+            let mut check = Check::new("all", subject);
+            (check.namespace, check.reference) = (&namespace, Some("E1"));
+            let decision = engine.check(&check).await.unwrap();
+            assert!(decision.allowed && !decision.degraded, "{namespace}: {decision:?}");
+            let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
+            let stub = Stub::Ticket(&ticket);
+            let settle = Settle { namespace: &namespace, stub, outcome: &outcome };
+            assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Applied);
+            let subject = &check.subject;
+            let credited = engine.credit(&namespace, "E1", "payment", subject).await.unwrap();
+            let credited = format!("{credited:?}");
+            assert!(credited.contains("amount: 1") || credited.contains("given: 1"), "{credited}");
+            engine.reset(&namespace, "lookup", subject).await.unwrap();
+            let again = engine.check(&check).await.unwrap();
+            assert!(again.allowed && !again.degraded, "{namespace}: {again:?}");
+        }
+    });
+}
