@@ -1,8 +1,10 @@
-//! The Redis store on real servers: the contract of a store, equality with the memory store, crowds,
-//! and what servers do to it, alone, under Sentinels and as a cluster.
+//! The Redis store on real servers: the contract of a store, equality with the memory store,
+//! crowds, and what servers do to it, alone, under Sentinels and as a cluster.
 //!
 //! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; without one nothing is
 //! tested. Must not touch any other server.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "redis/acl.rs"]
 mod acl;

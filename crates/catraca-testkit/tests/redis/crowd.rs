@@ -1,7 +1,7 @@
 //! Many callers of several processes at one instant: exactly the limit is admitted, every time.
 //!
 //! The test starts itself again as each process. A line on its standard input is the barrier: all
-//! callers of all processes are ready before it comes. Must not use anything but the store to agree.
+//! callers of all processes are ready before it comes. Must not agree by anything but the store.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};

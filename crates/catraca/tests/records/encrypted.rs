@@ -73,8 +73,8 @@ fn opened(url: &str) -> Result<Records, String> {
 
 /// Whether each connection of ours is encrypted.
 fn ciphers(folder: &Folder) -> Vec<String> {
-    let sql = "SELECT coalesce(version, 'clear') FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
-               WHERE application_name = 'catraca'";
+    let sql = "SELECT coalesce(version, 'clear') FROM pg_stat_ssl \
+               JOIN pg_stat_activity USING (pid) WHERE application_name = 'catraca'";
     folder.rows(sql).concat()
 }
 
