@@ -6,6 +6,7 @@
 mod restart;
 mod serve;
 mod simulate;
+mod store;
 
 use anyhow::{Context, Result, ensure};
 
@@ -26,8 +27,10 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
         "there is no benchmark `{name}`: {manifest} is missing"
     );
     let mut args = rest.to_vec();
-    if name == "serve" {
-        args.extend(serve::prepare(repo)?);
+    match name.as_str() {
+        "serve" => args.extend(serve::prepare(repo)?),
+        "store" => store::prepare(repo)?,
+        _ => {}
     }
     let status = repo
         .cargo(&["run", "--release", "--manifest-path", &manifest, "--"])

@@ -70,6 +70,26 @@ fn two_nodes_count_as_one_and_hear_each_others_operators() {
     soon("the kill switch", || allowed(&here));
 }
 
+/// For people whose only server is PostgreSQL.
+#[test]
+fn two_nodes_need_nothing_but_a_database() {
+    let server = Server::start();
+    let place = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", server.port);
+    let here = Served::of(&node(&place, &place));
+    let there = Served::of(&node(&place, &place));
+    assert!(!here.greeting.contains(PASSWORD), "{}", here.greeting);
+    let allowed = |served: &Served| check(served, "login", "192.0.2.1")["allowed"] == true;
+    let seen = [&here, &there, &here, &there, &here].map(allowed);
+    assert_eq!(seen, [true, true, true, false, false]);
+    server.stop("QUIT");
+    let decision = check(&there, "login", "192.0.2.2");
+    assert_eq!((&decision["degraded"], &decision["limit"]), (&true.into(), &1.into()));
+    assert_eq!(check(&here, "login", "192.0.2.1")["reason"], "blocked", "known here");
+    server.run();
+    soon("the database is back", || check(&there, "login", "192.0.2.3")["degraded"] == false);
+    assert_eq!(check(&there, "login", "192.0.2.1")["reason"], "blocked", "kept there");
+}
+
 #[test]
 fn a_store_that_dies_is_told_of_and_decided_without() {
     let Some(mut redis) = RedisServer::start() else { return };
