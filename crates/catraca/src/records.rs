@@ -69,8 +69,9 @@ pub use privacy::{Erased, Exported, known_as};
 pub use receipt::{Ack, Receipt};
 pub use record::{About, Blocking, Count, Debt, Deed, ListName, Noted, Record, Revision, Who};
 pub use row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, HistoryRow, ListRow, NotACursor,
-    PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
+    ListRow, NotACursor, PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt,
+    TopBlocked, Totals,
 };
 pub use sqlite::{back_up, put_back, put_back_over};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use catraca::{Check, Engine};
+use catraca::{Check, Engine, ManualClock, Observed, Outcome, Settle, Span, Subject, Time};
 
 fn preset(name: &str) -> catraca::Catalog {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../presets").join(name);
@@ -28,4 +28,42 @@ fn the_listed_policies_ship_in_their_groups_and_any_other_name_falls_to_the_defa
     assert_eq!(ask("create_order").policy.as_deref(), Some("create_order"));
     assert_eq!(ask("no_such_action").policy.as_deref(), Some("default"));
     assert_eq!(engine.unlisted(), ["no_such_action"]);
+}
+
+/// Asking an upstream for its buckets is limited there, too; and it tells nothing of a payer's.
+///
+/// covers: B-27
+#[test]
+fn a_poller_stays_inside_its_budget_and_payers_balances_are_our_own() {
+    let start = Time::from_micros(1_800_000_000_000_000);
+    let clock = ManualClock::at(start);
+    let engine = Engine::builder(preset("dict")).clock(clock.clone()).build();
+    let participant = [("participant", "12345678")];
+    let asks =
+        |gate: &str| engine.check(&Check::new(gate, participant)).expect("a decision").allowed;
+    let lookup = [("participant", "12345678"), ("payer", "11144477735")];
+    let checked = engine.check(&Check::new("getEntry.EMAIL", lookup)).expect("a decision");
+    let outcome = Outcome { status: Some(404), ..Outcome::default() };
+    let ticket = checked.ticket.expect("a ticket");
+    engine.settle(&Settle::ticket(&ticket, &outcome)).expect("settled");
+    let balance = |policy: &str| {
+        let subject = Subject::from(lookup);
+        let states = engine.buckets("default", &subject).expect("states");
+        states.iter().find(|state| &*state.policy == policy).map(|state| state.balance)
+    };
+    let payer = "entries_read_user_antiscan";
+    assert_eq!(balance(payer), Some(80));
+    // Ten minutes of polling at the pace that is allowed, then faster.
+    for second in 0..600 {
+        clock.set(start.after(Span::from_secs(second)));
+        assert!(asks("policies_read"), "{second}");
+        assert!(second % 10 != 0 || asks("policies_list"), "{second}");
+    }
+    assert!((0..40).any(|_| !asks("policies_list")), "and there is a budget");
+    let before = balance(payer);
+    let view = [Observed { policy: "keys_check", available: 5 }];
+    let now = engine.now();
+    engine.reconcile("default", &Subject::from(participant), now, &view).expect("a view");
+    assert_eq!((balance(payer), balance("keys_check")), (before, Some(5)));
+    assert!(before > Some(80), "it refills by itself: {before:?}");
 }

@@ -47,6 +47,17 @@ impl<S> Engine<S> {
         self.relist(name, |list| take(list, what))
     }
 
+    /// What stands on a list, made at run time, about this.
+    pub fn listed(&self, name: ListName, what: &What) -> Option<Entry> {
+        let world = self.world.load();
+        let list = match name {
+            ListName::Allow => &world.entries.0,
+            ListName::Block => &world.entries.1,
+        };
+        let now = self.clock.now();
+        list.iter().find(|entry| entry.what == *what && entry.is_live(now)).cloned()
+    }
+
     fn relist<R>(&self, name: ListName, change: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
         let _turn = self.writing.lock();
         let world = self.world.load();

@@ -34,6 +34,8 @@ pub struct Resumed {
     pub blocks: u64,
     /// Blocks that the store has no room for: worth an alarm.
     pub blocks_left_out: u64,
+    /// When the last of those would have ended.
+    pub left_out_until: Time,
     /// Keys that an operator had freed.
     pub freed: u64,
     /// Entries of both lists.
@@ -201,8 +203,10 @@ impl Resuming {
     pub fn took(&mut self, batch: &Batch, reply: &Reply) {
         let (Batch::Block(rows), Reply::Block(standing)) = (batch, reply) else { return };
         let wanted = rows.iter().map(|row| self.now.after(row.act.penalty.length(0)));
-        let short = standing.iter().zip(wanted).filter(|(block, wanted)| block.until < *wanted);
-        self.done.blocks_left_out += short.count() as u64;
+        for (_, wanted) in standing.iter().zip(wanted).filter(|(is, wanted)| is.until < *wanted) {
+            self.done.blocks_left_out += 1;
+            self.done.left_out_until = self.done.left_out_until.max(wanted);
+        }
     }
 
     fn block(&mut self, block: StandingBlock) -> Option<Batch> {

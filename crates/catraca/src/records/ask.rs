@@ -15,8 +15,8 @@ use super::port::{Purged, Writes};
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, HistoryRow, ListRow, Page, RevisionRow,
-    Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, FactPlace, FactRow, HistoryRow, ListRow,
+    Page, RevisionRow, Standing, TopBlocked, Totals,
 };
 
 impl Records {
@@ -67,6 +67,15 @@ impl Records {
         self.reads.lists(list, before, limit, now)
     }
 
+    /// Facts that were stated, in the order of attribute, value and name, from behind `after` on.
+    pub fn facts(
+        &self,
+        after: Option<FactPlace>,
+        limit: u32,
+    ) -> Result<Page<FactRow, FactPlace>, RecordsError> {
+        self.reads.facts(after, limit)
+    }
+
     /// The acts of one block, oldest first.
     pub fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError> {
         self.reads.history(id)
@@ -114,8 +123,13 @@ impl Records {
         })
     }
 
-    /// Deletes what is over its time.
+    /// Deletes what is over its time. What has ended is over without it: a purge that fails is
+    /// counted, and changes no decision.
     pub fn purge(&self, now: Time) -> Result<Purged, RecordsError> {
+        self.purged(now).inspect_err(|_| self.queue.counters.untended.add(1))
+    }
+
+    fn purged(&self, now: Time) -> Result<Purged, RecordsError> {
         let (retention, mut all) = (self.options.retention, Purged::default());
         loop {
             // One bounded errand after the other, so that blocks are not kept waiting.

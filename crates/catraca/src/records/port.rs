@@ -12,8 +12,8 @@ use super::error::{RecordsError, WriteError};
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName, Record};
 use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, HistoryRow, ListRow, Page, RevisionRow,
-    Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Extent, FactPlace, FactRow, HistoryRow, ListRow,
+    Page, RevisionRow, Standing, TopBlocked, Totals,
 };
 
 /// The one place that writes.
@@ -63,6 +63,12 @@ pub(super) trait Reads: Send + Sync {
         limit: u32,
         now: Time,
     ) -> Result<Page<ListRow, i64>, RecordsError>;
+    /// Facts that were stated, in the order of attribute, value and name.
+    fn facts(
+        &self,
+        after: Option<FactPlace>,
+        limit: u32,
+    ) -> Result<Page<FactRow, FactPlace>, RecordsError>;
     /// The acts of one block, oldest first.
     fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError>;
     /// Audited acts, newest first.

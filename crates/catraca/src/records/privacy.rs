@@ -3,6 +3,7 @@
 //! Must not keep or return a private value: what goes in is a real value, what comes out are
 //! pseudonyms.
 
+use catraca_core::address::Address;
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
 use catraca_core::refusal::Refusal;
@@ -23,6 +24,9 @@ pub fn known_as(
     let mut values: Vec<String> = digester.pseudonyms(attribute, &clear).collect();
     let place = if catalog.is_private(attribute) { values.len() } else { 0 };
     values.insert(place, clear);
+    // A network's address is what is counted; a list may have the caller's own.
+    let own = Address::parse(raw).ok().filter(|_| attribute == "ip").map(|own| own.to_string());
+    values.extend(own.filter(|own| !values.contains(own)));
     let about = |value| About { attribute: attribute.to_owned(), value };
     Ok(values.into_iter().map(about).collect())
 }

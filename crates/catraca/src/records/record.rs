@@ -6,7 +6,7 @@
 use catraca_core::cell::block::{Note, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::What;
+use catraca_core::lists::{Entry, What};
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
@@ -35,8 +35,9 @@ pub enum Deed {
     Reset(Who),
     /// A settle left a debt, or paid one back.
     Owe(Box<Debt>),
-    /// An entry of a list was made or changed.
-    List(ListName, What, Option<Time>),
+    /// An entry of a list was made or changed; its reason stays with it, the motive goes to the
+    /// audit.
+    List(ListName, Entry),
     /// An entry of a list was removed.
     Unlist(ListName, What),
     /// Facts were stated about an attribute's value.

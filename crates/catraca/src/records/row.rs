@@ -152,6 +152,31 @@ pub struct ListRow {
     pub by: Option<String>,
 }
 
+/// A fact that was stated, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactRow {
+    /// Of what; a private value as its pseudonym.
+    pub about: About,
+    /// Its name.
+    pub name: String,
+    /// What is true.
+    pub fact: String,
+    /// When it was stated last.
+    pub at: Time,
+    /// By which operator, if one.
+    pub by: Option<String>,
+}
+
+/// A place in the list of facts: attribute, value and name of the last one shown.
+pub type FactPlace = (String, String, String);
+
+impl FactRow {
+    pub(super) fn place(&self) -> FactPlace {
+        let About { attribute, value } = &self.about;
+        (attribute.clone(), value.clone(), self.name.clone())
+    }
+}
+
 /// A catalog that was in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionRow {

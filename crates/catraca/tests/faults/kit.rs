@@ -10,7 +10,7 @@ use catraca::Time;
 use catraca::core::cell::block::{Note, Origin};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::BucketTerms;
-use catraca::core::lists::What;
+use catraca::core::lists::{Entry, What};
 use catraca::records::{
     About, Blocking, Debt, Deed, ListName, Options, Record, Records, Standing, Who,
 };
@@ -90,7 +90,7 @@ pub fn deeds(mark: &str) -> Vec<Record> {
     let what = What::Value { attribute: "mark".to_owned(), value: mark.to_owned() };
     let deeds = [
         block(mark),
-        Deed::List(ListName::Block, what, None),
+        Deed::List(ListName::Block, Entry { what, reason: Some("test".to_owned()), until: None }),
         Deed::State(about, vec![("name".to_owned(), mark.to_owned())]),
         Deed::Owe(Box::new(Debt { who: who(mark), balance: -15, terms: TERMS })),
     ];

@@ -3,7 +3,7 @@
 use catraca::Time;
 use catraca::core::address::Range;
 use catraca::core::cell::block::Origin;
-use catraca::core::lists::What;
+use catraca::core::lists::{Entry, What};
 use catraca::core::policy::Mode;
 use catraca::records::{
     About, AuditQuery, AuditRow, BlockQuery, Deed, HistoryRow, ListName, Noted, Record, Records,
@@ -107,12 +107,12 @@ fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     let folder = Folder::new();
     let records = folder.open();
     let what = What::Range(Range::parse("203.0.113.0/24").unwrap());
-    let list = |until, why| {
-        let deed = Deed::List(ListName::Block, what.clone(), until);
-        Record::operator(at(0), "ana", why, deed)
+    let list = |until, reason: &str| {
+        let entry = Entry { what: what.clone(), reason: Some(reason.to_owned()), until };
+        Record::operator(at(0), "ana", Some("case 9"), Deed::List(ListName::Block, entry))
     };
-    write(&records, vec![list(Some(at(60)), Some("scan"))]);
-    write(&records, vec![list(None, Some("again"))]);
+    write(&records, vec![list(Some(at(60)), "scan")]);
+    write(&records, vec![list(None, "again")]);
     let mut found = Vec::new();
     records.standing(at(1_000_000), Time::ZERO, |row| found.push(row)).unwrap();
     let [Standing::List(ListName::Block, entry)] = &found[..] else { panic!("{found:?}") };
@@ -120,6 +120,7 @@ fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     let audit = audited(&records, "list");
     assert_eq!(audit.len(), 2);
     assert!(audit[0].before.as_ref().unwrap().contains("scan"), "{audit:?}");
+    assert_eq!(audit[0].why.as_deref(), Some("case 9"));
     let unlist = Deed::Unlist(ListName::Block, what);
     write(&records, vec![Record::operator(at(9), "ana", None, unlist)]);
     assert_eq!(audited(&records, "unlist").len(), 1);
@@ -144,6 +145,34 @@ fn facts_and_modes_stand_until_they_are_taken_back() {
     assert_eq!(standing(&records), Vec::<String>::new());
     assert_eq!(audited(&records, "mode")[0].before.as_deref(), Some("\"off\""));
     assert_eq!(audited(&records, "forget")[0].before.as_deref(), Some("{\"category\":\"A\"}"));
+}
+
+#[test]
+fn facts_are_listed_in_order_and_in_pages() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let state = |attribute: &str, value: &str, name: &str| {
+        let about = About { attribute: attribute.to_owned(), value: value.to_owned() };
+        let deed = Deed::State(about, vec![(name.to_owned(), "x".to_owned())]);
+        Record::operator(at(7), "ana", None, deed)
+    };
+    let all = [("b", "1", "n"), ("a", "2", "m"), ("a", "2", "l"), ("a", "10", "z")];
+    write(&records, all.map(|(attribute, value, name)| state(attribute, value, name)).to_vec());
+    let (mut after, mut seen) = (None, Vec::new());
+    loop {
+        let page = records.facts(after, 3).unwrap();
+        assert!(page.rows.iter().all(|row| row.at == at(7) && row.by.as_deref() == Some("ana")));
+        let names = page
+            .rows
+            .iter()
+            .map(|row| format!("{} {} {}", row.about.attribute, row.about.value, row.name));
+        seen.push(names.collect::<Vec<_>>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, [vec!["a 10 z", "a 2 l", "a 2 m"], vec!["b 1 n"]]);
 }
 
 /// covers: 003-10

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catraca::core::address::Range;
-use catraca::core::lists::What;
+use catraca::core::lists::{Entry, What};
 use catraca::core::policy::Mode;
 use catraca::records::{BlockQuery, Deed, ListName, Record, Records};
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time};
@@ -189,7 +189,8 @@ fn lists_made_at_run_time_stand_after_a_restart() {
     let range = What::Range(Range::parse("203.0.113.0/24").unwrap());
     let token = What::Value { attribute: hidden.attribute, value: hidden.value };
     let list = |name, what, until| {
-        Record::operator(at(0), "ana", Some("case 7"), Deed::List(name, what, until))
+        let entry = Entry { what, reason: Some("case 7".to_owned()), until };
+        Record::operator(at(0), "ana", None, Deed::List(name, entry))
     };
     let all = vec![
         list(ListName::Block, range, Some(at(60))),

@@ -54,6 +54,27 @@ fn a_restart_of_the_server_is_survived_in_order() {
     assert_eq!(records.blocks(&BlockQuery::default(), at(1)).unwrap().rows.len(), 2);
 }
 
+/// What has ended needs no cleaning to be over; a cleaning that fails is counted.
+///
+/// covers: 000-28
+#[test]
+fn a_block_that_has_ended_is_over_even_if_nobody_can_clean_it_away() {
+    let folder = Folder::on(Arc::new(Server::start()));
+    let records = Arc::new(folder.open());
+    let (engine, clock) = engine(LOGIN, &records);
+    let ip = [("ip", "198.51.100.7")];
+    assert_eq!([(); 2].map(|()| passes(&engine, "login", &ip)), [true, false]);
+    records.flush().unwrap();
+    folder.server.stop("INT");
+    clock.set(at(900));
+    let failed = records.health().untended;
+    assert!(records.purge(at(900 + 400 * 86_400)).is_err());
+    assert_eq!(records.health().untended, failed + 1);
+    assert!(passes(&engine, "login", &ip), "and the caller is free");
+    folder.server.run();
+    records.flush().unwrap();
+}
+
 /// Ends every connection of ours.
 const CUT: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                    WHERE application_name = 'catraca' AND datname = current_database()";

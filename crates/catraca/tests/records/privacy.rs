@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use catraca::core::lists::What;
+use catraca::core::address::Range;
+use catraca::core::lists::{Entry, What};
 use catraca::records::{
-    About, BlockQuery, Deed, ListName, Options, Purged, Record, Records, Retention, Revision,
+    About, AuditQuery, BlockQuery, Deed, ListName, Options, Purged, Record, Records, Retention,
+    Revision,
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
@@ -95,6 +97,64 @@ fn no_planted_identifier_is_in_any_file() {
     looked_for("after closing");
 }
 
+/// covers: 000-14
+#[test]
+fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
+    let (folder, records, engine, _) = set_up(Options::default());
+    for (attribute, value) in [("customer", PLANTED[0]), ("session", PLANTED[1])] {
+        let order = BlockOrder {
+            namespace: "default",
+            policy: "pay",
+            subject: Subject::from([(attribute, value)]),
+            span: Span::FOREVER,
+            reason: Some("fraud"),
+        };
+        let (_, receipt) = records.acknowledged(Some("ana"), None, || engine.block(&order));
+        assert!(receipt.wait().is_durable());
+        let name = engine.known_as(attribute, value).unwrap().swap_remove(0).value;
+        assert!(name.starts_with('~') && name != value);
+        let sql = format!("SELECT unblockTime FROM rate_limit_tracking WHERE blockedID = '{name}'");
+        assert_eq!(folder.rows(&sql), [["9999-12-31T23:59:59.999Z"]]);
+    }
+    for planted in PLANTED {
+        assert!(!folder.holds(planted), "{planted}");
+    }
+}
+
+/// A cleaner that has seen a block end must not take the one that came after it.
+///
+/// covers: B-08
+#[test]
+fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
+    let folder = Folder::new();
+    let days = |number: i64| Span::from_secs(number * 86_400);
+    let retention = Retention { history: secs(3_600), audit: days(60), counts: days(10) };
+    let records = Arc::new(Records::open(&folder.url(), Options { retention }).unwrap());
+    let (engine, clock) = engine(CATALOG, &records);
+    let order = |seconds| BlockOrder {
+        namespace: "default",
+        policy: "api",
+        subject: Subject::from([("token", "t")]),
+        span: secs(seconds),
+        reason: None,
+    };
+    engine.block(&order(60)).unwrap();
+    records.flush().unwrap();
+    let read = records.blocks(&BlockQuery::default(), at(0)).unwrap().rows;
+    assert_eq!((read.len(), read[0].until), (1, at(60)));
+    clock.set(at(61));
+    assert!(passes(&engine, "api", &[("token", "t")]), "it has ended");
+    engine.block(&order(86_400)).unwrap();
+    records.flush().unwrap();
+    // The end that was read lies further back than anything is kept; the one that stands does not.
+    clock.set(at(60 + 3_601));
+    assert!(records.purge(at(60 + 3_601)).unwrap().is_empty());
+    let left = records.blocks(&BlockQuery::default(), at(60 + 3_601)).unwrap().rows;
+    assert_eq!((left.len(), left[0].until), (1, at(61 + 86_400)));
+    assert!(!passes(&engine, "api", &[("token", "t")]));
+    assert_eq!(records.purge(at(61 + 86_400 + 3_601)).unwrap().blocks, 1, "and it can clean");
+}
+
 /// covers: X-27, B-56
 #[test]
 fn what_is_over_its_time_is_gone_from_the_disk() {
@@ -148,7 +208,7 @@ fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
         let about = engine.known_as("plan", value).unwrap();
         let About { attribute, value: name } = about[0].clone();
         let what = What::Value { attribute, value: name };
-        let deed = Deed::List(ListName::Block, what, until);
+        let deed = Deed::List(ListName::Block, Entry { what, reason: None, until });
         let listed = Record::operator(at(0), "ana", None, deed);
         assert!(records.record(vec![listed]).wait().is_durable());
         let erased = records.erase(&about, at(61)).unwrap();
@@ -158,6 +218,56 @@ fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
         assert_eq!((left.lists.len(), left.audit.len()), (stands, stands));
         assert_eq!(folder.holds(value), until.is_none(), "{value}");
     }
+}
+
+/// Lines of the audit whose target, motive, before or after hold this.
+fn told(records: &Records, needle: &str) -> Vec<String> {
+    let rows = records.audit(&AuditQuery { limit: 100, ..AuditQuery::default() }).unwrap().rows;
+    rows.iter().map(|row| format!("{row:?}")).filter(|row| row.contains(needle)).collect()
+}
+
+/// An address is listed as a range, and its line in the audit was not found by the address; and a
+/// motive that names somebody stayed.
+#[test]
+fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
+    let (folder, records, engine, _) = set_up(Options::default());
+    let plan = What::Value { attribute: "plan".to_owned(), value: "gone-993".to_owned() };
+    let range = |text: &str| What::Range(Range::parse(text).unwrap());
+    let cases = [
+        ("plan", "gone-993", plan),
+        ("ip", "198.51.100.93", range("198.51.100.93")),
+        ("ip", "2001:db8::93", range("2001:db8::93")),
+    ];
+    for (attribute, value, what) in cases {
+        let reason = Some(format!("{value} is a nuisance"));
+        let by = |deed| Record::operator(at(0), "ana", Some(&format!("case {value}")), deed);
+        let on = |list, until| {
+            Deed::List(list, Entry { what: what.clone(), reason: reason.clone(), until })
+        };
+        let acts = vec![
+            by(on(ListName::Block, None)),
+            by(Deed::Unlist(ListName::Block, what.clone())),
+            by(on(ListName::Allow, Some(at(60)))),
+        ];
+        assert!(records.record(acts).wait().is_durable());
+        let about = engine.known_as(attribute, value).unwrap();
+        assert_eq!(records.export(&about).unwrap().audit.len(), 3);
+        // The entry of the allowlist stands, and so does its line; those of the other list go.
+        let early = records.erase(&about, at(59)).unwrap();
+        assert_eq!((early.audit, early.retained_lists), (2, 1), "{value}");
+        assert_eq!(told(&records, value).len(), 1, "{value}");
+        let late = records.erase(&about, at(60)).unwrap();
+        assert_eq!((late.audit, late.retained_lists), (1, 0), "{value}");
+        assert_eq!(told(&records, value), Vec::<String>::new());
+        assert!(!folder.holds(value), "{value}");
+    }
+    let kinds = told(&records, "(erased)");
+    assert_eq!(kinds.len(), 9);
+    let left = |words: [&str; 3]| {
+        kinds.iter().filter(|row| words.iter().all(|word| row.contains(word))).count()
+    };
+    assert_eq!(left(["\"ana\"", "\"unlist\"", "\"blocklist (erased)\""]), 3, "{kinds:?}");
+    assert_eq!(left(["\"ana\"", "\"list\"", "\"allowlist (erased)\""]), 3, "{kinds:?}");
 }
 
 fn page(about: &[About]) -> BlockQuery {

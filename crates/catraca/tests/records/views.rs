@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catraca::core::address::Range;
 use catraca::core::cell::block::Origin;
-use catraca::core::lists::What;
+use catraca::core::lists::{Entry, What};
 use catraca::records::{Count, Deed, ListName, Record, Records};
 use catraca::{Span, Time};
 
@@ -88,13 +88,14 @@ fn an_end_is_shown_to_the_millisecond_and_forever_has_a_date() {
 fn ip_blocklist_has_one_row_per_range() {
     let folder = Folder::new();
     let records = folder.open();
-    let list = |text: &str, until, why| {
+    let list = |text: &str, until, reason: Option<&str>| {
         let what = What::Range(Range::parse(text).unwrap());
-        Record::operator(year(2020), "ana", why, Deed::List(ListName::Block, what, until))
+        let entry = Entry { what, reason: reason.map(str::to_owned), until };
+        Record::operator(year(2020), "ana", None, Deed::List(ListName::Block, entry))
     };
     let value = What::Value { attribute: "tenant".to_owned(), value: "t1".to_owned() };
-    let tenant =
-        Record::operator(year(2020), "ana", None, Deed::List(ListName::Block, value, None));
+    let tenant = Deed::List(ListName::Block, Entry { what: value, reason: None, until: None });
+    let tenant = Record::operator(year(2020), "ana", None, tenant);
     write(
         &records,
         vec![

@@ -75,7 +75,7 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
     let nodes = nodes().await;
     let entry = range("192.0.2.0/24");
     nodes.here.engine().list(ListName::Block, vec![entry.clone()]);
-    let deed = Deed::List(ListName::Block, entry.what.clone(), None);
+    let deed = Deed::List(ListName::Block, entry.clone());
     nodes.keep(deed).await;
     nodes.here.stir().await;
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);

@@ -37,8 +37,7 @@ fn gather(session: &mut Session, about: &[About]) -> Answer<Exported> {
         exported.audit.extend(audited.iter().map(audit_row).collect::<Answer<Vec<_>>>()?);
     }
     for About { attribute, value } in about {
-        let name = format!("{attribute}={value}");
-        let audited = session.ask(&format!("{AUDIT} about = $1 ORDER BY id"), &values![&name])?;
+        let audited = session.ask(&format!("{AUDIT} {ABOUT}"), &values![attribute, value])?;
         exported.audit.extend(audited.iter().map(audit_row).collect::<Answer<Vec<_>>>()?);
         exported.lists.extend(entries(session, attribute, value)?);
         let sql = "SELECT name, fact FROM catraca.facts WHERE attribute = $1 AND value = $2";
@@ -49,6 +48,7 @@ fn gather(session: &mut Session, about: &[About]) -> Answer<Exported> {
     Ok(exported)
 }
 
+const ABOUT: &str = "about = $1 || '=' || $2 OR (about = $2 AND $1 = 'ip') ORDER BY id";
 const AUDIT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit WHERE";
 
 type Listed = (String, Option<String>, Option<i64>);
@@ -89,13 +89,19 @@ pub(super) fn erase(session: &mut Session, about: &[About], now: Time) -> Result
     Ok(erased)
 }
 
-const ENDED: &str = "DELETE FROM catraca.lists WHERE attribute = $1 AND value = $2
-    AND until <= $3 RETURNING id";
+const ENDED: &str = "DELETE FROM catraca.lists WHERE value = $2
+    AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) AND until <= $3 RETURNING id";
 const FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2 RETURNING name";
-const UNNAME_ABOUT: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
-    after = NULL, about = NULL WHERE about = $1 || '=' || $2
-    AND NOT EXISTS (SELECT 1 FROM catraca.lists WHERE attribute = $1 AND value = $2)
-    RETURNING id";
+/// Who did what kind of thing, and when, stays; what it was done to goes, unless that very list
+/// still has an entry about it.
+const UNNAME_ABOUT: &str = "UPDATE catraca.audit AS a
+    SET target = substr(a.target, 1, strpos(a.target, ' ')) || '(erased)', why = NULL,
+        before = NULL, after = NULL, about = NULL
+    WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
+    AND NOT EXISTS (SELECT 1 FROM catraca.lists AS l WHERE l.value = $2
+        AND (l.attribute = $1 OR (l.attribute = '' AND $1 = 'ip'))
+        AND a.target = l.list || ' ' || a.about)
+    RETURNING a.id";
 const UNNAME: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
     after = NULL, why = NULL, subject = NULL WHERE subject = $1 RETURNING id";
 const STANDS: &str = "SELECT subject FROM catraca.blocks WHERE subject = $1 AND until > $2";

@@ -1,4 +1,4 @@
-//! Reading lists for operators, page by page.
+//! Reading lists and facts for operators, page by page.
 //!
 //! Must not scan what an index can find.
 
@@ -9,7 +9,8 @@ use tokio_postgres::Row;
 
 use super::read::Answer;
 use super::restore::odd;
-use crate::records::row::ListRow;
+use crate::records::record::About;
+use crate::records::row::{FactRow, ListRow};
 
 pub(super) const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by
     FROM catraca.lists
@@ -25,6 +26,19 @@ pub(super) fn list_row(row: &Row) -> Answer<ListRow> {
         until: row.try_get::<_, Option<i64>>(4)?.map(Time::from_micros),
         reason: row.try_get(5)?,
         by: row.try_get(6)?,
+    })
+}
+
+pub(super) const FACTS: &str = "SELECT attribute, value, name, fact, at, by FROM catraca.facts
+    WHERE (attribute, value, name) > ($1, $2, $3) ORDER BY attribute, value, name LIMIT $4";
+
+pub(super) fn fact_row(row: &Row) -> Answer<FactRow> {
+    Ok(FactRow {
+        about: About { attribute: row.try_get(0)?, value: row.try_get(1)? },
+        name: row.try_get(2)?,
+        fact: row.try_get(3)?,
+        at: Time::from_micros(row.try_get(4)?),
+        by: row.try_get(5)?,
     })
 }
 

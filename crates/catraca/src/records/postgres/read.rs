@@ -16,8 +16,8 @@ use crate::records::port::Reads;
 use crate::records::privacy::Exported;
 use crate::records::record::{About, ListName, origin_of, origin_word};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, HistoryRow, ListRow, PAGE_MAX,
-    Page, RevisionRow, Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
+    ListRow, PAGE_MAX, Page, RevisionRow, Standing, TopBlocked, Totals,
 };
 
 pub(super) type Answer<T> = Result<T, RecordsError>;
@@ -63,6 +63,17 @@ impl Reads for PostgresReader {
         let values = values![list.as_str(), before, now.micros(), (limit + 1) as i64];
         let rows = self.rows(lists::LISTS, &values, lists::list_row)?;
         Ok(page(rows, limit, |row| row.id))
+    }
+
+    fn facts(&self, after: Option<FactPlace>, limit: u32) -> Answer<Page<FactRow, FactPlace>> {
+        let limit = limit.clamp(1, PAGE_MAX) as usize;
+        let (attribute, value, name) = after.unwrap_or_default();
+        let values = values![&attribute, &value, &name, (limit + 1) as i64];
+        let mut found = self.rows(lists::FACTS, &values, lists::fact_row)?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(FactRow::place);
+        Ok(Page { rows: found, next })
     }
 
     fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {

@@ -170,7 +170,7 @@ impl Act<'_, '_> {
                 self.owe(debt);
                 Ok(())
             }
-            Deed::List(list, what, until) => self.list(*list, what, *until),
+            Deed::List(list, entry) => self.list(*list, entry),
             Deed::Unlist(list, what) => self.unlist(*list, what),
             Deed::State(about, facts) => self.state(about, facts),
             Deed::Forget(about) => self.forget(about),

@@ -26,8 +26,7 @@ pub(super) fn export(
         exported.audit.extend(rows_of(&transaction, AUDIT_OF_SUBJECT, params![subject])?);
     }
     for About { attribute, value } in about {
-        let name = format!("{attribute}={value}");
-        exported.audit.extend(rows_of(&transaction, AUDIT_ABOUT, params![name])?);
+        exported.audit.extend(rows_of(&transaction, AUDIT_ABOUT, params![attribute, value])?);
         exported.lists.extend(entries(&transaction, attribute, value)?);
         exported.facts.extend(facts(&transaction, attribute, value)?);
     }
@@ -36,8 +35,8 @@ pub(super) fn export(
 
 const AUDIT_OF_SUBJECT: &str =
     "SELECT id, at, by, act, target, why, before, after FROM audit WHERE subject = ?1 ORDER BY id";
-const AUDIT_ABOUT: &str =
-    "SELECT id, at, by, act, target, why, before, after FROM audit WHERE about = ?1 ORDER BY id";
+const AUDIT_ABOUT: &str = "SELECT id, at, by, act, target, why, before, after FROM audit
+    WHERE about = ?1 || '=' || ?2 OR (about = ?2 AND ?1 = 'ip') ORDER BY id";
 
 fn rows_of(
     connection: &Connection,
@@ -98,8 +97,7 @@ pub(super) fn erase(
         let stands = |entry: &&Listed| entry.2.is_none_or(|until| until > now.micros());
         erased.retained_lists += listed.iter().filter(stands).count() as u64;
         let run = |sql: &str| transaction.execute(sql, [attribute, value]);
-        let ended = "DELETE FROM lists WHERE attribute = ?1 AND value = ?2 AND until <= ?3";
-        transaction.execute(ended, (attribute, value, now.micros()))?;
+        transaction.execute(ENDED, (attribute, value, now.micros()))?;
         erased.facts += run("DELETE FROM facts WHERE attribute = ?1 AND value = ?2")? as u64;
         erased.audit += run(UNNAME_ABOUT)? as u64;
     }
@@ -107,9 +105,17 @@ pub(super) fn erase(
     Ok(erased)
 }
 
-const UNNAME_ABOUT: &str = "UPDATE audit SET target = '(erased)', before = NULL, after = NULL,
-    about = NULL WHERE about = ?1 || '=' || ?2
-    AND NOT EXISTS (SELECT 1 FROM lists WHERE attribute = ?1 AND value = ?2)";
+const ENDED: &str = "DELETE FROM lists WHERE value = ?2
+    AND (attribute = ?1 OR (attribute = '' AND ?1 = 'ip')) AND until <= ?3";
+/// Who did what kind of thing, and when, stays; what it was done to goes, unless that very list
+/// still has an entry about it.
+const UNNAME_ABOUT: &str = "UPDATE audit
+    SET target = substr(target, 1, instr(target, ' ')) || '(erased)', why = NULL,
+        before = NULL, after = NULL, about = NULL
+    WHERE (about = ?1 || '=' || ?2 OR (about = ?2 AND ?1 = 'ip'))
+    AND NOT EXISTS (SELECT 1 FROM lists AS l WHERE l.value = ?2
+        AND (l.attribute = ?1 OR (l.attribute = '' AND ?1 = 'ip'))
+        AND audit.target = l.list || ' ' || audit.about)";
 
 fn erase_subject(
     transaction: &Transaction<'_>,

@@ -1,4 +1,4 @@
-//! Reading lists for operators, page by page, and single blocks by their key.
+//! Reading lists and facts for operators, page by page, and single blocks by their key.
 //!
 //! Must not scan what an index can find.
 
@@ -11,8 +11,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::read::{BLOCK, block_row};
 use super::restore::odd;
 use crate::records::error::RecordsError;
-use crate::records::record::ListName;
-use crate::records::row::{BlockRow, ListRow, PAGE_MAX, Page};
+use crate::records::record::{About, ListName};
+use crate::records::row::{BlockRow, FactPlace, FactRow, ListRow, PAGE_MAX, Page};
 
 pub(super) fn lists(
     connection: &Connection,
@@ -54,6 +54,35 @@ fn list_row(row: &Row<'_>) -> Result<ListRow, RecordsError> {
         reason: row.get(5)?,
         by: row.get(6)?,
     })
+}
+
+pub(super) fn facts(
+    connection: &Connection,
+    after: Option<FactPlace>,
+    limit: u32,
+) -> Result<Page<FactRow, FactPlace>, RecordsError> {
+    let limit = limit.clamp(1, PAGE_MAX) as usize;
+    let mut statement = connection.prepare_cached(
+        "SELECT attribute, value, name, fact, at, by FROM facts
+         WHERE (attribute, value, name) > (?1, ?2, ?3)
+         ORDER BY attribute, value, name LIMIT ?4",
+    )?;
+    let (attribute, value, name) = after.unwrap_or_default();
+    let values = params![attribute, value, name, (limit + 1) as i64];
+    let rows = statement.query_map(values, |row| {
+        Ok(FactRow {
+            about: About { attribute: row.get(0)?, value: row.get(1)? },
+            name: row.get(2)?,
+            fact: row.get(3)?,
+            at: Time::from_micros(row.get(4)?),
+            by: row.get(5)?,
+        })
+    })?;
+    let mut found: Vec<FactRow> = rows.collect::<Result<_, _>>()?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(FactRow::place);
+    Ok(Page { rows: found, next })
 }
 
 pub(super) fn block_of(

@@ -16,8 +16,8 @@ use crate::records::port::Reads;
 use crate::records::privacy::Exported;
 use crate::records::record::{About, ListName, origin_of, origin_word};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, HistoryRow, ListRow, PAGE_MAX,
-    Page, RevisionRow, Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
+    ListRow, PAGE_MAX, Page, RevisionRow, Standing, TopBlocked, Totals,
 };
 
 type Answer<T> = Result<T, RecordsError>;
@@ -55,6 +55,10 @@ impl Reads for SqliteReader {
         now: Time,
     ) -> Answer<Page<ListRow, i64>> {
         lists::lists(&self.connection.lock(), list, before, limit, now)
+    }
+
+    fn facts(&self, after: Option<FactPlace>, limit: u32) -> Answer<Page<FactRow, FactPlace>> {
+        lists::facts(&self.connection.lock(), after, limit)
     }
 
     fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {

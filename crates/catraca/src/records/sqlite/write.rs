@@ -110,7 +110,7 @@ impl Scribe<'_> {
             Deed::Release(who) => self.free(who, "released"),
             Deed::Reset(who) => self.free(who, "reset"),
             Deed::Owe(debt) => self.owe(debt),
-            Deed::List(list, what, until) => self.list(*list, what, *until),
+            Deed::List(list, entry) => self.list(*list, entry),
             Deed::Unlist(list, what) => self.unlist(*list, what),
             Deed::State(about, facts) => self.state(about, facts),
             Deed::Forget(about) => self.forget(about),

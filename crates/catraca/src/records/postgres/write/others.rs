@@ -2,7 +2,7 @@
 //!
 //! Must not change anything of an operator's without a line in the audit.
 
-use catraca_core::lists::What;
+use catraca_core::lists::{Entry, What};
 use catraca_core::time::Time;
 use serde_json::{Map, Value as Json, json};
 use tokio_postgres::{Error, Row};
@@ -12,12 +12,13 @@ use crate::records::record::{About, Count, ListName, Revision};
 use crate::records::words::{columns, named};
 
 impl Act<'_, '_> {
-    pub(super) fn list(&mut self, list: ListName, what: &What, until: Option<Time>) -> Done {
-        let before = self.listed(list, what)?;
-        let (until, (attribute, value)) = (until.map(Time::micros), columns(what));
-        let (at, why, by) = (self.at(), self.why(), self.by());
-        let after = json!({ "reason": why, "until": until.map(shown) });
-        let values = values![list.as_str(), &attribute, &value, at, until, why, by];
+    pub(super) fn list(&mut self, list: ListName, entry: &Entry) -> Done {
+        let before = self.listed(list, &entry.what)?;
+        let (attribute, value) = columns(&entry.what);
+        let (until, reason) = (entry.until.map(Time::micros), entry.reason.as_deref());
+        let (at, by) = (self.at(), self.by());
+        let after = json!({ "reason": reason, "until": until.map(shown) });
+        let values = values![list.as_str(), &attribute, &value, at, until, reason, by];
         self.scribe.add(
             "INSERT INTO catraca.lists (list, attribute, value, at, until, reason, by)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -26,7 +27,7 @@ impl Act<'_, '_> {
                  by = excluded.by",
             values,
         );
-        self.audit_list("list", list, what, (before, Some(after)));
+        self.audit_list("list", list, &entry.what, (before, Some(after)));
         Ok(())
     }
 

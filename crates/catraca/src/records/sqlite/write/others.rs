@@ -2,7 +2,7 @@
 //!
 //! Must not change anything of an operator's without a line in the audit.
 
-use catraca_core::lists::What;
+use catraca_core::lists::{Entry, What};
 use catraca_core::time::Time;
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
@@ -12,20 +12,20 @@ use crate::records::record::{About, Count, ListName, Revision};
 use crate::records::words::{columns, named};
 
 impl Scribe<'_> {
-    pub(super) fn list(&self, list: ListName, what: &What, until: Option<Time>) -> Done {
-        let (attribute, value) = columns(what);
+    pub(super) fn list(&self, list: ListName, entry: &Entry) -> Done {
+        let (attribute, value) = columns(&entry.what);
         let before = self.listed(list, &attribute, &value)?;
-        let (until, why) = (until.map(Time::micros), self.record.why.as_deref());
+        let (until, reason) = (entry.until.map(Time::micros), entry.reason.as_deref());
         self.run(
             "INSERT INTO lists (list, attribute, value, at, until, reason, by)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (list, attribute, value) DO UPDATE SET
                  at = excluded.at, until = excluded.until, reason = excluded.reason,
                  by = excluded.by",
-            params![list.as_str(), attribute, value, self.at(), until, why, self.by()],
+            params![list.as_str(), attribute, value, self.at(), until, reason, self.by()],
         )?;
-        let after = json!({ "reason": why, "until": until.map(shown) });
-        self.audit_list("list", list, what, before, Some(after))
+        let after = json!({ "reason": reason, "until": until.map(shown) });
+        self.audit_list("list", list, &entry.what, before, Some(after))
     }
 
     pub(super) fn unlist(&self, list: ListName, what: &What) -> Done {
