@@ -1,7 +1,8 @@
 //! Forward-auth for reverse proxies: a decision as a status, headers and a body.
 //!
 //! The gate is `?gate=`, else the route of the request that the proxy describes; only proxies that
-//! are trusted may describe one.
+//! are trusted may describe one. What decides and is there twice is refused: the upstream may read
+//! the other one.
 //! Must not believe a forwarding header of anybody else.
 
 use std::net::IpAddr;
@@ -10,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, head
 use bytes::Bytes;
 use catraca::core::address::Address;
 use catraca::core::address::forwarded::{Client, client};
-use catraca::core::catalog::Catalog;
-use catraca::core::route::{Request, pick};
+use catraca::core::catalog::{Catalog, Pick, Route};
+use catraca::core::route::{Path, Request, pick};
 use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
@@ -91,7 +92,7 @@ struct Asked {
 
 /// The gate and the attributes that its route takes from the request.
 fn asked(front: &Front, asking: &Asking<'_>, catalog: &Catalog) -> Result<Asked, Problem> {
-    if let Some(gate) = query(asking.uri.query(), "gate") {
+    if let Some(gate) = query(asking.uri.query(), "gate")? {
         return Ok(Asked { gate, attributes: Vec::new(), unrouted: None });
     }
     let (method, target) = described(front, asking)?.ok_or_else(no_gate)?;
@@ -100,13 +101,28 @@ fn asked(front: &Front, asking: &Asking<'_>, catalog: &Catalog) -> Result<Asked,
         let unrouted = Some(format!("{method} {}", request.target.escape_debug()));
         return Ok(Asked { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
     };
-    let asked_for = target.split_once('?').map(|(_, query)| query);
-    let picked = route.set.iter().filter_map(|(name, from)| {
-        let header = |wanted: &str| header_text(asking.headers, wanted);
-        let value = pick(from, &path, header, |wanted| query(asked_for, wanted));
-        Some((name.to_string(), value?))
-    });
-    Ok(Asked { gate: route.gate.to_string(), attributes: picked.collect(), unrouted: None })
+    let attributes = picked(route, &path, &target, asking.headers)?;
+    Ok(Asked { gate: route.gate.to_string(), attributes, unrouted: None })
+}
+
+/// The attributes that a route takes from a request.
+fn picked(
+    route: &Route,
+    path: &Path,
+    target: &str,
+    headers: &HeaderMap,
+) -> Result<Vec<(String, String)>, Problem> {
+    let asked = target.split_once('?').map(|(_, query)| query);
+    let mut attributes = Vec::new();
+    for (name, from) in &route.set {
+        let value = match from {
+            Pick::Header(wanted) => header_once(headers, wanted)?,
+            Pick::Query(wanted) => query(asked, wanted)?,
+            other => pick(other, path, |_| None, |_| None),
+        };
+        attributes.extend(value.map(|value| (name.to_string(), value)));
+    }
+    Ok(attributes)
 }
 
 /// The method and target that a trusted proxy describes.
@@ -115,24 +131,34 @@ fn described(front: &Front, asking: &Asking<'_>) -> Result<Option<(String, Strin
     if !front.live.load().settings.trusted_proxies.iter().any(|range| range.contains(&peer)) {
         return Ok(None);
     }
-    let Some(target) = single(asking.headers, &TARGETS)? else { return Ok(None) };
-    let method = single(asking.headers, &METHODS)?;
-    Ok(Some((method.unwrap_or_else(|| asking.method.to_string()), path_of(&target).to_owned())))
+    let target = single(asking.headers, &TARGETS, |target| path_of(target).to_owned())?;
+    let method = single(asking.headers, &METHODS, str::to_owned)?;
+    Ok(target.map(|target| (method.unwrap_or_else(|| asking.method.to_string()), target)))
 }
 
-/// The first of these headers that is there; one that is there twice is not believed.
-fn single(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, Problem> {
-    let Some(name) = names.iter().find(|name| headers.contains_key(**name)) else {
-        return Ok(None);
-    };
-    let twice = headers.get_all(*name).iter().nth(1).is_some();
-    match header_text(headers, name).filter(|_| !twice) {
-        Some(text) => Ok(Some(text)),
-        None => Err(Problem::bad(
-            "ambiguous-request",
-            format!("`{name}` must be there once and readable; let the proxy replace it"),
-        )),
+/// What these headers say, of which a proxy sends one; the others may be the caller's own, so they
+/// must not say anything else.
+fn single(
+    headers: &HeaderMap,
+    names: &[&str],
+    read: impl Fn(&str) -> String,
+) -> Result<Option<String>, Problem> {
+    let mut found: Option<(&str, String)> = None;
+    for name in names {
+        let Some(text) = header_once(headers, name)?.map(|text| read(&text)) else { continue };
+        match &found {
+            Some((first, said)) if *said != text => {
+                let detail = format!(
+                    "`{first}` and `{name}` do not agree; let the proxy send one of them and take \
+                     the other out of what callers send"
+                );
+                return Err(Problem::bad("ambiguous-request", detail));
+            }
+            Some(_) => {}
+            None => found = Some((name, text)),
+        }
     }
+    Ok(found.map(|(_, text)| text))
 }
 
 /// Some proxies send a whole address where others send its path.
@@ -186,9 +212,18 @@ fn status(decision: &Decision) -> StatusCode {
     }
 }
 
-fn query(query: Option<&str>, wanted: &str) -> Option<String> {
-    let pairs = form_urlencoded::parse(query?.as_bytes());
-    pairs.into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+/// What a query says once; said twice, nobody knows which one the upstream believes.
+fn query(query: Option<&str>, wanted: &str) -> Result<Option<String>, Problem> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut values = pairs.filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
+    let value = values.next();
+    match values.next() {
+        None => Ok(value),
+        Some(_) => Err(Problem::bad(
+            "ambiguous-request",
+            format!("`{wanted}` is in the query more than once, and decides; send it once"),
+        )),
+    }
 }
 
 fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
@@ -196,6 +231,15 @@ fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
     headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
 }
 
-fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name)?.to_str().ok().map(str::to_owned)
+/// What a header says on its one line.
+fn header_once(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
+    let mut lines = headers.get_all(name).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    match (line.to_str(), lines.next()) {
+        (Ok(text), None) => Ok(Some(text.to_owned())),
+        _ => Err(Problem::bad(
+            "ambiguous-request",
+            format!("`{name}` must be there once and readable; let the proxy replace it"),
+        )),
+    }
 }

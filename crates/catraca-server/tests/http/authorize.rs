@@ -119,6 +119,49 @@ fn a_description_that_is_there_twice_is_not_believed() {
     assert!(answer.body.contains("x-forwarded-uri"), "{}", answer.body);
 }
 
+/// The first of two was taken, while the upstream may read the second.
+#[test]
+fn what_decides_and_is_there_twice_is_refused_by_its_name() {
+    let served = Served::with(SHOP);
+    let refused = |request: &str, headers: &[(&str, &str)], name: &str| {
+        let answer = served.ask(request, headers);
+        assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-request"));
+        assert!(answer.body.contains(&format!("`{name}`")), "{}", answer.body);
+    };
+    refused("GET /v1/authorize?gate=ip&gate=must", &[], "gate");
+    refused("GET /v1/authorize?gate=ip&%67ate=ip", &[], "gate");
+    let order = |query: &'static str| [("X-Forwarded-Method", "POST"), ("X-Forwarded-Uri", query)];
+    let with = |query, more: &[(&'static str, &'static str)]| [&order(query)[..], more].concat();
+    let tenants = with("/api/orders/7", &[("X-Tenant", "a"), ("x-tenant", "b")]);
+    refused("GET /v1/authorize", &tenants, "x-tenant");
+    let twice = with("/api/orders/7?q=1&r=2&q=1", &[("X-Tenant", "a")]);
+    refused("GET /v1/authorize", &twice, "q");
+    // What a route does not read may be there as often as it likes.
+    let others = [("X-Tenant", "a"), ("Accept", "text/html"), ("Accept", "text/plain")];
+    let fine = with("/api/orders/7?q=1&r=2&r=3", &others);
+    assert_eq!(served.ask("GET /v1/authorize", &fine).status, 204);
+}
+
+/// A caller behind a proxy that sends one of them could add the other and choose the route.
+#[test]
+fn descriptions_that_do_not_agree_are_refused() {
+    let served = Served::with(SHOP);
+    let ask = |target: &str, method: &str| {
+        let nginx = [("X-Original-URI", "/api/x?y=1"), ("X-Original-Method", "GET")];
+        let caller = [("X-Forwarded-Uri", target), ("X-Forwarded-Method", method)];
+        served.ask("GET /v1/authorize", &[nginx, caller].concat())
+    };
+    assert_eq!(ask("https://a.example/api/x?y=1", "GET").status, 204);
+    for (target, method, names) in [
+        ("/free", "GET", ["x-forwarded-uri", "x-original-uri"]),
+        ("/api/x?y=1", "POST", ["x-forwarded-method", "x-original-method"]),
+    ] {
+        let answer = ask(target, method);
+        assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-request"));
+        assert!(names.iter().all(|name| answer.body.contains(name)), "{}", answer.body);
+    }
+}
+
 #[test]
 fn every_denial_has_its_status() {
     let served = Served::with(SHOP);
