@@ -73,6 +73,13 @@ fn there_is_a_page_for_every_verb() {
     for verb in VERBS {
         let page = fs::read_to_string(folder.join(format!("catraca-{verb}.1"))).unwrap();
         assert!(page.contains("SYNOPSIS"), "{verb}");
+        // Examples are there to be copied, so they stay line by line.
+        assert!(page.contains(".SH EXAMPLES\n.nf\n"), "{verb}: {page}");
+        // No page is named that is not there.
+        let named = page.split(['\n', ' ']).filter_map(|word| word.strip_suffix("(1)"));
+        for other in named.map(|word| word.replace('\\', "")) {
+            assert!(folder.join(format!("{other}.1")).exists(), "{verb}: {other}");
+        }
     }
     assert!(folder.join("catraca-blocks-release.1").exists());
 }
