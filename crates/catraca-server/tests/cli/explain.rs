@@ -190,3 +190,54 @@ fn what_cannot_be_explained_exits_2_and_says_why() {
     let unlisted = room.run(&["explain", "-c", "shop.toml", "logn", "ip=198.51.100.7"]).out;
     assert!(unlisted.contains("the default policy stands in. Did you mean login?\n"), "{unlisted}");
 }
+
+const ROUTES: &str = r#"
+[policy.orders]
+by     = ["tenant", "order"]
+window = "3 per 1m"
+
+[policy.search]
+by     = ["q"]
+window = "3 per 1m"
+
+[[route]]
+match = "POST /api/orders/*"
+gate  = "orders"
+set   = { tenant = "header:x-tenant", order = "path:3" }
+
+[[route]]
+match = "/search"
+gate  = "search"
+set   = { q = "query:q" }
+"#;
+
+#[test]
+fn a_request_is_explained_by_the_route_it_takes() {
+    let room = Room::with("shop.toml", ROUTES);
+    let run = |words: &[&str]| room.run(&[&["explain", "-c", "shop.toml"], words].concat());
+    let order = run(&["POST", "/api//orders/7?x=1", "tenant=t1"]);
+    assert_eq!((order.code, order.err.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = order.out.lines().take(3).collect();
+    let told = "The route POST /api/orders/* takes this request.";
+    assert_eq!(lines, [told, "It gives order=7.", "Gate orders asks one policy."]);
+    assert!(order.out.contains("counts   tenant = t1, order = 7"), "{}", order.out);
+    let search = run(&["GET", "/search?q=a%20b", "-o", "json"]);
+    let search: serde_json::Value = serde_json::from_str(&search.out).unwrap();
+    let route = serde_json::json!({ "match": "* /search", "set": [["q", "a b"]], "unset": [] });
+    assert_eq!((&search["route"], &search["gate"]), (&route, &"search".into()));
+    for (words, why) in [
+        (&["POST", "/api/orders/7"][..], "tenant"),
+        (&["POST", "/api/orders/7", "order=8", "tenant=t1"], "leave it out"),
+        (&["GET", "/nowhere"], "no `[[route]]` takes GET /nowhere"),
+        (&["orders", "tenant=t1", "/api"], "behind the method"),
+        (&["G E T", "/search"], "no method"),
+        (&["orders", "tenant"], "tenant"),
+    ] {
+        let wrong = run(words);
+        assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{words:?}");
+        assert!(wrong.err.contains(why), "{words:?}: {}", wrong.err);
+    }
+    let room = Room::with("shop.toml", SHOP);
+    let other = room.run(&["explain", "-c", "shop.toml", "GET", "/x", "ip=198.51.100.7"]);
+    assert!(other.out.starts_with("No route takes this request"), "{}{}", other.out, other.err);
+}

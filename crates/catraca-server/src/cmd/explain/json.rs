@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use catraca::explain::{Explained, Explanation};
 use serde::Serialize;
 
+use super::request::Way;
+
 #[derive(Serialize)]
 pub struct Shape<'a> {
     gate: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<&'a Way>,
     revision: &'a str,
     unlisted: bool,
     list: Option<List<'a>>,
@@ -48,11 +52,12 @@ struct Absent<'a> {
 }
 
 /// The JSON shape of an explanation.
-pub fn shape(explained: &Explanation) -> Shape<'_> {
+pub fn shape<'a>(explained: &'a Explanation, route: Option<&'a Way>) -> Shape<'a> {
     let list = explained.list.as_ref();
     let absent = explained.absent.iter();
     Shape {
         gate: &explained.gate,
+        route,
         revision: &explained.revision,
         unlisted: explained.unlisted,
         list: list.map(|(decides, reason)| List { decides, reason: reason.as_deref() }),

@@ -7,7 +7,24 @@ use catraca::explain::{Explained, Explanation};
 use catraca_core::limit::Limit;
 use catraca_core::policy::{Ban, Credit, Mode, Policy, Terms};
 
+use super::request::Way;
 use crate::render::Paint;
+
+/// How a request came to its gate, if it did not name one.
+pub fn way(way: Option<&Way>) -> String {
+    let Some(way) = way else { return String::new() };
+    let Some(route) = &way.r#match else {
+        return "No route takes this request: the default policy stands in.\n".to_owned();
+    };
+    let mut text = format!("The route {route} takes this request.\n");
+    for (name, value) in &way.set {
+        text += &format!("It gives {name}={value}.\n");
+    }
+    for (name, header) in &way.unset {
+        text += &format!("It reads {name} from the header {header}; say {name}=VALUE for one.\n");
+    }
+    text
+}
 
 /// Puts an explanation into words.
 pub struct Words<'a> {
