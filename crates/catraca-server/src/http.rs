@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use catraca::Engine;
+use catraca::engine::Resumed;
 use catraca::records::Records;
 
 use crate::observe::Observer;
@@ -83,4 +84,14 @@ pub struct Front {
     pub traces: Option<Arc<Traces>>,
     /// Counts and logs what happens.
     pub observer: Arc<Observer>,
+    /// What the records brought back at the start.
+    pub resumed: Resumed,
+}
+
+impl Front {
+    /// Blocks of the records that do not count for want of room, until the last has ended.
+    pub fn blocks_left_out(&self) -> u64 {
+        let over = self.engine.now() >= self.resumed.left_out_until;
+        if over { 0 } else { self.resumed.blocks_left_out }
+    }
 }

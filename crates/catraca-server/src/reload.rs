@@ -40,9 +40,13 @@ pub struct Reloader {
     rooms: Rooms,
     /// Whether only this machine can reach us, so that keys may be missing.
     loopback: bool,
+    /// What the process was made with: some settings are obeyed once.
+    started: Arc<Catalog>,
     state: Mutex<State>,
     /// Why the files are not in force. Apart, so that whoever asks does not wait for a disk.
     trouble: Mutex<Option<Arc<Trouble>>>,
+    /// Settings in force on paper only, until the next start.
+    waiting: Mutex<Vec<String>>,
 }
 
 /// What a catalog is put in force in.
@@ -79,7 +83,7 @@ pub struct Reloaded {
     pub revision: String,
     /// What differs, in words.
     pub changes: Vec<String>,
-    /// Settings that differ and wait for the next start.
+    /// Settings that differ from the start's and wait for the next one.
     pub after_restart: Vec<String>,
     /// Whether all of it is in the records.
     pub durable: bool,
@@ -105,7 +109,9 @@ impl Reloader {
             same.then_some(hash)
         });
         let state = Mutex::new(State { files, good: now, tried: now, seen: now });
-        Self { path, rooms, loopback, state, trouble: Mutex::default() }
+        let started = rooms.engine.catalog();
+        let (trouble, waiting) = Default::default();
+        Self { path, rooms, loopback, started, state, trouble, waiting }
     }
 
     /// Looks at the files once; a change that was there at the last look too is tried. Says whether
@@ -151,6 +157,11 @@ impl Reloader {
         self.trouble.lock().clone()
     }
 
+    /// The settings that differ from what was started with, and wait for the next start.
+    pub fn after_restart(&self) -> Vec<String> {
+        self.waiting.lock().clone()
+    }
+
     fn attempt(&self, state: &mut State, wish: Wish<'_>) -> Result<Reloaded, Arc<Trouble>> {
         let Some(path) = &self.path else { return Err(Arc::new(Trouble::no_file())) };
         let (read, hash) = state.files.load(path);
@@ -176,10 +187,7 @@ impl Reloader {
         self.refuse(&catalog, &live)?;
         let certificate = self.certificate(&live)?;
         let changes = changes(&before, &catalog);
-        let after_restart = restart::waiting(&before, &catalog);
-        for setting in &after_restart {
-            warn!(setting, "this setting has changed and counts from the next start on");
-        }
+        let after_restart = self.waits(&catalog);
         let revision = catalog.revision.to_string();
         self.rooms.live.store(Arc::new(live));
         if let Some((tls, certificate)) = self.rooms.tls.as_ref().zip(certificate) {
@@ -188,6 +196,17 @@ impl Reloader {
         let durable = self.enforce(catalog, &before, &changes, wish);
         let before = before.revision.to_string();
         Ok(Reloaded { before, revision, changes, after_restart, durable })
+    }
+
+    /// What this catalog changes that was made at the start. Compared with the start and not with
+    /// the catalog in force: what waited for a restart before the last reload still does.
+    fn waits(&self, catalog: &Catalog) -> Vec<String> {
+        let settings = restart::waiting(&self.started, catalog);
+        let before = std::mem::replace(&mut *self.waiting.lock(), settings.clone());
+        for setting in settings.iter().filter(|setting| !before.contains(setting)) {
+            warn!(setting, "this setting has changed and counts from the next start on");
+        }
+        settings
     }
 
     /// The certificate as it is on disk now. Whether there is one at all was decided at the start.

@@ -142,6 +142,7 @@ fn front(
         traces: None,
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
+        resumed: kept.resumed,
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Readiness {
 /// Something that is not as it should be.
 #[derive(Serialize, JsonSchema)]
 pub struct Ailment {
-    /// `stopping`, `catalog`, `records` or `store`.
+    /// `stopping`, `catalog`, `restart`, `records`, `blocks` or `store`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// Where in the catalog's files.
@@ -79,25 +79,36 @@ pub async fn metrics(Extension(visit): Extension<Arc<Visit>>) -> Response<Body> 
 /// where a catalog is wrong, and not what is written there.
 fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> {
     let known = front.live.load().guard.knows(headers);
+    let told = |why| if known { why } else { "ask with a key, or read the log".to_owned() };
     let mut found = Vec::new();
     if draining {
         let why = "the server was told to stop".to_owned();
         found.push(Ailment { what: "stopping", place: None, why });
     }
     if let Some(trouble) = front.reloader.trouble() {
-        let why = if known { trouble.why.as_str() } else { "ask with a key, or read the log" };
-        let place = Some(trouble.place.clone());
-        found.push(Ailment { what: "catalog", place, why: why.to_owned() });
+        let (place, why) = (Some(trouble.place.clone()), told(trouble.why.clone()));
+        found.push(Ailment { what: "catalog", place, why });
+    }
+    let waiting = front.reloader.after_restart();
+    if !waiting.is_empty() {
+        let named = format!("these settings count from the next start on: {}", waiting.join(", "));
+        found.push(Ailment { what: "restart", place: None, why: told(named) });
     }
     let health = front.records.as_ref().map(|records| records.health());
     if let Some(down) = health.and_then(|health| health.down) {
-        let why = if known { &*down } else { "ask with a key, or read the log" };
-        found.push(Ailment { what: "records", place: None, why: why.to_owned() });
+        found.push(Ailment { what: "records", place: None, why: told(down.to_string()) });
+    }
+    let left_out = front.blocks_left_out();
+    if left_out > 0 {
+        let why = format!(
+            "{left_out} blocks of the records found no room at the start and do not count; raise \
+             `[store] block_mib` and restart"
+        );
+        found.push(Ailment { what: "blocks", place: None, why });
     }
     let shared = front.shared.as_ref().map(|shared| shared.stats());
     if let Some(why) = shared.and_then(|stats| stats.trouble) {
-        let why = if known { why } else { "ask with a key, or read the log".to_owned() };
-        found.push(Ailment { what: "store", place: None, why });
+        found.push(Ailment { what: "store", place: None, why: told(why) });
     }
     found
 }

@@ -32,7 +32,7 @@ pub fn text(listening: &Listening<'_>) -> String {
     tables::decisions(&mut now, &front.observer.meter, front.engine.now());
     tables::calls(&mut now, &front.observer.meter);
     holds::catalog(&mut now, front);
-    holds::store(&mut now, &front.engine);
+    holds::store(&mut now, front);
     holds::shared(&mut now, front);
     holds::records(&mut now, front.records.as_deref());
     holds::listener(&mut now, listening);

@@ -199,6 +199,40 @@ fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
     assert!(!text.contains("made-up"));
 }
 
+/// They were a line in the log, and nothing that an alert could see.
+#[test]
+fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
+    let with = |mib: u32| format!("{CATALOG}[store]\nblock_mib = {mib}\n");
+    let file = file(&with(64));
+    let served = Served::of(&file);
+    assert_eq!(value(&scrape(&served), "catraca_blocks_left_out"), 0.0);
+    let reason = "r".repeat(480);
+    for place in 0..200 {
+        // Two checks of a caller, of which the second starts a block.
+        let check = |n| format!(r#"{{"gate":"login","subject":{{"user":"u{}"}}}}"#, place * 50 + n);
+        let list: Vec<String> = (0..50).flat_map(|n| [check(n), check(n)]).collect();
+        let answer = served.post("/v1/check", &format!("[{}]", list.join(",")));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    let body =
+        format!(r#"{{"policy":"login","subject":{{"user":"x"}},"for":"1h","reason":"{reason}"}}"#);
+    assert_eq!(served.json("/v1/blocks", &body).1["durable"], true);
+    drop(served);
+    std::fs::write(&file, with(1)).unwrap();
+    let served = Served::of(&file);
+    let text = scrape(&served);
+    let (left_out, stand) =
+        (value(&text, "catraca_blocks_left_out"), value(&text, "catraca_blocks"));
+    assert!(left_out > 0.0, "{text}");
+    assert_eq!(left_out + stand, 10_001.0);
+    let ready = served.ask("GET /readyz", &[]);
+    assert_eq!(ready.status, 200);
+    let problem = &ready.json()["problems"][0];
+    assert_eq!(problem["what"], "blocks");
+    let why = problem["why"].as_str().unwrap();
+    assert!(why.starts_with(&format!("{left_out} blocks")) && why.contains("block_mib"), "{why}");
+}
+
 #[test]
 fn the_guide_lists_every_series_and_no_other() {
     let file = file(&format!("{CATALOG}{LOW}"));

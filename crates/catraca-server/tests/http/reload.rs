@@ -243,3 +243,43 @@ fn the_kill_switch_counts_within_a_second_for_every_connection() {
     let switched = audit["acts"].as_array().unwrap().iter().filter(is("mode")).count();
     assert_eq!(switched, 3, "{audit}");
 }
+
+/// A second reload forgot what the first one had left for the next start.
+#[test]
+fn settings_that_wait_for_a_restart_are_named_until_it_comes_or_they_are_taken_back() {
+    let folder = folder("waiting");
+    let file = folder.join("shop.toml");
+    let write = |limit: u32, settings: &str| {
+        fs::write(&file, format!("{}{settings}", catalog(limit))).unwrap();
+    };
+    write(10, "");
+    let served = Served::of(&file);
+    let waiting = || served.ask("GET /v1/config", &[]).json()["after_restart"].clone();
+    let said = || {
+        let ready = served.ask("GET /readyz", &[]);
+        assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
+        ready.json()["problems"].clone()
+    };
+    assert_eq!((waiting(), said()), (json!([]), json!([])));
+    let changed = "[server]\nidle_timeout = '30s'\n[store]\nblock_mib = 9\n";
+    for limit in [11, 12] {
+        write(limit, changed);
+        let (_, answer) = served.json("/v1/config/reload", "{}");
+        assert_eq!(answer["after_restart"], json!(["[server] idle_timeout", "[store]"]));
+        assert_eq!(waiting(), answer["after_restart"]);
+        let why = "these settings count from the next start on: [server] idle_timeout, [store]";
+        assert_eq!(said(), json!([{ "what": "restart", "why": why }]));
+    }
+    // What is wrong changes nothing, and so nothing of this.
+    write(13, "[server]\nidle_timeout = 'x'\n");
+    assert_eq!(served.json("/v1/config/reload", "{}").0, 422);
+    assert_eq!(waiting(), json!(["[server] idle_timeout", "[store]"]));
+    write(13, "");
+    assert_eq!(served.json("/v1/config/reload", "{}").1["after_restart"], json!([]));
+    assert_eq!((waiting(), said()), (json!([]), json!([])));
+    write(14, changed);
+    assert_eq!(served.json("/v1/config/reload", "{}").0, 200);
+    drop(served);
+    let again = Served::of(&file);
+    assert_eq!(again.ask("GET /v1/config", &[]).json()["after_restart"], json!([]));
+}

@@ -54,6 +54,10 @@ fn pictured(config: &Value) -> String {
     if let Some(default) = config["default"].as_str() {
         parts[0] += &format!(", whatever has no gate meets {}", cell(&default.into()));
     }
+    if let Some(waiting) = config["after_restart"].as_array().filter(|all| !all.is_empty()) {
+        let waiting: Vec<String> = waiting.iter().map(cell).collect();
+        parts.push(format!("from the next start on: {}", waiting.join(", ")));
+    }
     let heads = ["policy", "by", "limit", "block", "mode"];
     parts.push(rows((&heads, &[]), &config["policies"], "There is no policy.", |row| {
         let who = if row["each"].is_null() { cell(&row["by"]) } else { each(&row["each"]) };

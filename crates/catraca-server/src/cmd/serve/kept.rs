@@ -37,6 +37,8 @@ pub struct Kept {
     pub feed: Arc<Feed>,
     /// One line about what was found.
     pub found: String,
+    /// What the records brought back.
+    pub resumed: Resumed,
     upkeep: Option<Upkeep>,
 }
 
@@ -58,7 +60,8 @@ impl Kept {
         });
         let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
-        Self { engine: Arc::new(engine), shared: None, records: None, feed, found, upkeep: None }
+        let (engine, resumed) = (Arc::new(engine), Resumed::default());
+        Self { engine, shared: None, records: None, feed, found, resumed, upkeep: None }
     }
 
     /// An engine that knows what was kept in these places.
@@ -76,7 +79,8 @@ impl Kept {
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
-        Ok(Self { engine, shared: None, records: Some(records), feed, found, upkeep: Some(upkeep) })
+        let (shared, records, upkeep) = (None, Some(records), Some(upkeep));
+        Ok(Self { engine, shared, records, feed, found, resumed, upkeep })
     }
 
     /// An engine over a store that nodes share, which knows what was kept in these places.
@@ -98,8 +102,8 @@ impl Kept {
         let found = format!("{} {}", share::found(sharing), found(places, &resumed));
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
-        let (shared, records) = (Some(shared), Some(records));
-        Ok(Self { engine, shared, records, feed, found, upkeep: Some(upkeep) })
+        let (shared, records, upkeep) = (Some(shared), Some(records), Some(upkeep));
+        Ok(Self { engine, shared, records, feed, found, resumed, upkeep })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.

@@ -30,6 +30,9 @@ pub struct Config {
     /// Sections about the process; their content is not shown.
     #[schemars(example = ["auth", "server"])]
     sections: Vec<String>,
+    /// Settings that differ from what the server was started with, and wait for its next start.
+    #[schemars(example = ["[server] listen"])]
+    after_restart: Vec<String>,
     /// Gates that were asked and that the catalog does not name.
     unlisted: Vec<String>,
 }
@@ -93,6 +96,7 @@ pub fn config(desk: &Desk<'_>, call: &Call) -> Answered {
         allowlist: catalog.allowlist.len(),
         blocklist: catalog.blocklist.len(),
         sections: catalog.settings.sections.keys().cloned().collect(),
+        after_restart: desk.front.reloader.after_restart(),
         unlisted: desk.engine.unlisted(),
     })
 }

@@ -22,7 +22,7 @@ pub struct NewCatalog {
     revision: String,
     /// What differs, in words.
     changes: Vec<String>,
-    /// Settings that differ and wait for the next start.
+    /// Settings that differ from the start's and wait for the next one.
     after_restart: Vec<String>,
     /// Whether it is on disk.
     durable: bool,

@@ -39,7 +39,8 @@ pub fn catalog(to: &mut Registry, front: &Front) {
 }
 
 /// What the store holds and what it had to do without.
-pub fn store(to: &mut Registry, engine: &Engine) {
+pub fn store(to: &mut Registry, front: &Front) {
+    let engine = &front.engine;
     let stats = engine.store().stats();
     let (cells, bytes): (Gauges, Gauges) = Default::default();
     let kinds: [(&str, Usage); 9] = [
@@ -60,6 +61,8 @@ pub fn store(to: &mut Registry, engine: &Engine) {
     to.register("store_cells", "What the store holds", cells);
     to.register("store_bytes", "Bytes that it takes", bytes);
     gauge(to, "blocks", "Blocks that stand and decide", standing(engine));
+    let left_out = usize::try_from(front.blocks_left_out()).unwrap_or(usize::MAX);
+    gauge(to, "blocks_left_out", "Blocks that found no room at the start", left_out);
     for (name, help, count) in [
         ("store_shared", "Counts in cells that keys share because memory was full", stats.shared),
         ("store_refused_counters", "Counters not kept", stats.refused_counters),
