@@ -66,7 +66,7 @@ pub enum ListsVerb {
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// Put in the entries of a file; if one line is wrong, nothing is sent
+    /// Put in the entries of a file; if one line is wrong, none is put in
     Import {
         /// One entry per line; `-` reads standard input
         #[arg(value_name = "FILE")]
@@ -85,7 +85,10 @@ pub struct Terms {
     /// Until this instant, such as 2026-12-31T23:59:59Z
     #[arg(long, value_name = "INSTANT")]
     pub until: Option<String>,
-    /// Stays with the entry, and goes to the audit
+    /// Stays with the entry
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
+    /// Goes to the audit; without it, the reason does
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub why: Option<String>,
 }

@@ -8,6 +8,7 @@ const FACTS: &str = "\
 Examples:
   catraca facts set customer=c-4711 plan=gold --why upgraded
   catraca facts get customer=c-4711
+  catraca facts list
   catraca facts remove customer=c-4711
 
 Facts choose tiers. What is stated here comes before what the catalog says.
@@ -27,6 +28,11 @@ pub struct Facts {
 /// What to do with facts.
 #[derive(Debug, Subcommand)]
 pub enum FactsVerb {
+    /// All that was stated, by attribute, value and name
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
     /// All that is known of a value
     Get {
         /// Whose
@@ -219,7 +225,7 @@ Examples:
   catraca whoami
   catraca whoami --server https://gate.example --key-file ana.key";
 
-/// Which operator, namespace and address the server sees, and why.
+/// Which operator, role, namespace and address the server sees, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = WHOAMI)]
 pub struct Whoami {

@@ -131,6 +131,11 @@ impl Caller {
         &self.name
     }
 
+    /// What the caller may do, in one word.
+    pub fn role(&self) -> &'static str {
+        name(self.role)
+    }
+
     /// The namespace in which this caller's keys are counted.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)

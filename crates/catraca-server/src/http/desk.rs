@@ -76,6 +76,7 @@ pub fn routes() -> Router<Front> {
         .route("/v1/blocks/{id}", get(on(blocks::one)).delete(on(blocks::release)))
         .route("/v1/blocklist", list([lists::blocked, lists::block, lists::unblock]))
         .route("/v1/allowlist", list([lists::allowed, lists::allow, lists::disallow]))
+        .route("/v1/facts", get(on(facts::stated)))
         .route("/v1/facts/{attribute}/{value}", facts)
         .route("/v1/policies", get(on(policies::all)))
         .route("/v1/policies/{name}", get(on(policies::one)))

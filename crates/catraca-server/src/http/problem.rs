@@ -27,6 +27,8 @@ pub struct Problem {
     pub detail: String,
     /// Line and column of the body, counted from one.
     pub place: Option<(usize, usize)>,
+    /// Which entries of a list are wrong, counted from one, and why.
+    pub entries: Vec<(usize, String)>,
 }
 
 #[derive(Serialize)]
@@ -40,6 +42,14 @@ struct Body<'a> {
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Wrong<'a>>,
+}
+
+#[derive(Serialize)]
+struct Wrong<'a> {
+    entry: usize,
+    detail: &'a str,
 }
 
 impl Problem {
@@ -52,7 +62,7 @@ impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let told = || api::code(code).map(|known| known.status);
         debug_assert_eq!(told(), Some(status.as_u16()), "docs/errors.md on {code}");
-        Self { status, code, detail: detail.into(), place: None }
+        Self { status, code, detail: detail.into(), place: None, entries: Vec::new() }
     }
 
     /// A problem with a body that cannot be read as JSON, or not as this call's.
@@ -70,6 +80,8 @@ impl Problem {
     /// The problem as an object, for lists of answers.
     pub fn to_json(&self) -> Vec<u8> {
         let title = self.status.canonical_reason().unwrap_or("error");
+        let wrong = self.entries.iter();
+        let wrong = wrong.map(|(entry, detail)| Wrong { entry: *entry, detail });
         let body = Body {
             r#type: format!("/docs/errors/{}", self.code),
             title,
@@ -78,6 +90,7 @@ impl Problem {
             detail: &self.detail,
             line: self.place.map(|(line, _)| line),
             column: self.place.map(|(_, column)| column),
+            errors: wrong.collect(),
         };
         serde_json::to_vec(&body).unwrap_or_default()
     }

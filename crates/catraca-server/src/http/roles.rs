@@ -64,7 +64,7 @@ pub enum Found {
 }
 
 /// Every call; the first row that fits counts, and the check comes first because it is asked most.
-pub const ROWS: [Row; 35] = [
+pub const ROWS: [Row; 36] = [
     own("/v1/check", &["POST"], Role::Check),
     own("/v1/peek", &["POST"], Role::Check),
     own("/v1/settle", &["POST"], Role::Check),
@@ -87,6 +87,7 @@ pub const ROWS: [Row; 35] = [
     whole("/v1/policies/{name}/mode", &["PUT"], Role::Admin),
     whole("/v1/config", &["GET"], Role::Read),
     whole("/v1/config/reload", &["POST"], Role::Admin),
+    whole("/v1/facts", &["GET"], Role::Admin),
     whole("/v1/facts/{attribute}/{value}", &["GET", "PUT", "DELETE"], Role::Admin),
     whole("/v1/blocks", &["GET", "POST"], Role::Admin),
     whole("/v1/blocks/{id}", &["GET", "DELETE"], Role::Admin),

@@ -104,6 +104,34 @@ fn an_act_on_a_broken_disk_is_admitted_and_written_when_it_works_again() {
     }
 }
 
+/// covers: 000-36
+#[test]
+fn a_ban_that_cannot_be_written_stands_all_the_same_and_is_counted_and_told() {
+    let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
+    let file = file(preset);
+    let folder = file.parent().unwrap();
+    let (library, broken) = (library(folder), folder.join("broken"));
+    let variables = [("LD_PRELOAD", library.as_path()), ("DISK_FULL", broken.as_path())];
+    let served = Served::with_env(&file, &variables);
+    fs::write(&broken, "").unwrap();
+    let check = r#"{"gate":"submit_payment","subject":{"customer":"c1","session":"s1"}}"#;
+    let ticket = served.json("/v1/check", check).1["ticket"].clone();
+    let settle = serde_json::json!({
+        "ticket": ticket, "outcome": { "status": 200, "body": { "reject_id": 5 } },
+    });
+    let (status, settled) = served.json("/v1/settle", &settle.to_string());
+    assert_eq!((status, &settled["durable"]), (200, &false.into()), "{settled}");
+    for identity in [r#"{"customer":"c1"}"#, r#"{"session":"s1"}"#] {
+        assert_eq!(reason(&served, "submit_payment", identity), "blocked");
+    }
+    let metrics = served.ask("GET /metrics", &[]).body;
+    assert!(metrics.contains("\ncatraca_records_not_durable_total 1\n"), "{metrics}");
+    assert!(metrics.contains("\ncatraca_records_up 0\n"), "{metrics}");
+    let ready = served.ask("GET /readyz", &[]);
+    assert_eq!((ready.status, &ready.json()["problems"][0]["what"]), (200, &"records".into()));
+    fs::remove_file(&broken).unwrap();
+}
+
 /// What was never called durable may be gone, and nothing else.
 #[test]
 fn a_kill_on_a_broken_disk_loses_only_what_was_refused() {

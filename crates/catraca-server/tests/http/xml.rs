@@ -46,7 +46,7 @@ fn steady(body: &str) -> String {
     body
 }
 
-///
+/// covers: X-12, 001-34
 #[test]
 fn bucket_states_have_the_official_elements_for_whoever_prefers_xml() {
     let served = Served::with(CATALOG);

@@ -1,6 +1,7 @@
 //! Verbs of a caller: check, peek, settle, credit.
 
 use crate::desk::{CUSTOMER, IP, PAYER, command, done, json, run, served, url};
+use crate::served::{Served, file};
 
 #[test]
 fn a_check_is_charged_and_a_peek_is_not() {
@@ -74,4 +75,32 @@ fn the_exit_code_does_not_depend_on_who_reads() {
         let status = command(&url(&served), &["check", "login", IP]).stdout(writer).status();
         assert_eq!(status.unwrap().code(), Some(code));
     }
+}
+
+/// Every run of the binary is a process of its own.
+///
+/// covers: 000-09
+#[test]
+fn a_ban_denies_other_processes_and_other_sessions_at_once_and_is_on_disk() {
+    let file = file(include_str!("../../../../presets/soft-ban/catalog.toml"));
+    let served = Served::of(&file);
+    let checked = json(&served, &["check", "submit_payment", "customer=c1", "session=s1"]);
+    let ticket = checked["ticket"].as_str().unwrap();
+    let body = r#"{"reject_id":5}"#;
+    let settled = json(&served, &["settle", "--ticket", ticket, "--status", "200", "--body", body]);
+    assert_eq!(settled["durable"], true, "{settled}");
+    let codes = |served: &Served| {
+        [
+            ["customer=c1", "session=s2"],
+            ["customer=c2", "session=s1"],
+            ["customer=c3", "session=s3"],
+        ]
+        .map(|[customer, session]| {
+            run(served, &["check", "submit_payment", customer, session]).code
+        })
+    };
+    assert_eq!(codes(&served), [1, 1, 0].map(Some));
+    served.signal("KILL");
+    drop(served);
+    assert_eq!(codes(&Served::of(&file)), [1, 1, 0].map(Some));
 }

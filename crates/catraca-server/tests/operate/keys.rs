@@ -22,10 +22,12 @@ fn a_key_comes_from_a_file_or_from_the_environment() {
     let me = run(&served, &["whoami", "--key-file", ana, "-o", "json"]);
     assert_eq!(me.code, Some(0), "{}", me.err);
     assert!(me.out.contains(r#""operator":"ana""#), "{}", me.out);
+    assert!(me.out.contains(r#""role":"admin""#), "{}", me.out);
     let with = |key: &str, args: &[&str]| {
         Ran::of(command(&url(&served), args).env("CATRACA_KEY", key).output().unwrap())
     };
     assert_eq!(with(&check.key, &["check", "login", IP]).code, Some(0));
+    assert!(with(&check.key, &["whoami"]).out.contains("role       check\n"));
     // The file that was named goes first.
     assert_eq!(with("nonsense", &["blocks", "list", "--key-file", ana]).code, Some(0));
 

@@ -20,6 +20,16 @@ fn entries_are_put_in_shown_and_taken_out() {
     assert!(shown.contains("198.51.100.0/24") && shown.contains("forever"), "{shown}");
     assert!(shown.contains("and 1 entry of the catalog"), "{shown}");
 
+    let mut args = vec!["blocklist", "add", "192.0.2.1", "--reason", "scans", "--why", "case 12"];
+    done(&served, &args);
+    args.truncate(5);
+    args[2] = "192.0.2.2";
+    done(&served, &args);
+    let acts = json(&served, &["audit", "--act", "list"])["acts"].clone();
+    assert_eq!((&acts[0]["why"], &acts[1]["why"]), (&"scans".into(), &"case 12".into()));
+    let shown = json(&served, &["blocklist", "list"])["entries"].clone();
+    assert_eq!((&shown[0]["reason"], &shown[1]["reason"]), (&"scans".into(), &"scans".into()));
+
     done(&served, &["allowlist", "remove", "198.51.100.7"]);
     let gone = ["blocklist", "remove", "198.51.100.0/24", CUSTOMER, "--why", "they moved"];
     let said = done(&served, &gone);
@@ -46,7 +56,17 @@ fn a_file_is_imported_whole_or_its_lines_are_named() {
     let served = served();
     let bad = "# a list\n203.0.113.0/24\n300.1.1.1  # a slip\n\nnobody\n";
     fed(&served, &["blocklist", "import", "-"], bad)
-        .says(2, &["2 lines are wrong, and nothing was sent", "-:3: ", "-:5: "]);
+        .says(2, &["2 lines are wrong, and nothing was put in", "-:3: ", "-:5: "]);
+    assert_eq!(json(&served, &["blocklist", "list"])["entries"].as_array().unwrap().len(), 0);
+
+    // What only the server can judge is told by line too, also behind a thousand good ones.
+    let mut bad = "payer=52998224725\npayer=123\nnobody\n".to_owned();
+    for last in 0..1_200 {
+        writeln!(bad, "10.{}.{}.1", last / 256, last % 256).unwrap();
+    }
+    bad.push_str("payer=456\n");
+    fed(&served, &["blocklist", "import", "-"], &bad)
+        .says(2, &["3 lines are wrong, and nothing was put in", "-:2: ", "-:3: ", "-:1204: "]);
     assert_eq!(json(&served, &["blocklist", "list"])["entries"].as_array().unwrap().len(), 0);
 
     let mut good = "# a list\n203.0.113.0/24 # scanners\n\ncustomer=c-4711\n".to_owned();

@@ -1,5 +1,7 @@
 //! Facts, modes and resets: what changes how a caller is judged.
 
+use serde_json::Value;
+
 use crate::desk::{CUSTOMER, IP, done, json, run, served};
 
 #[test]
@@ -15,6 +17,32 @@ fn facts_are_stated_shown_and_forgotten() {
     assert_eq!(json(&served, &["facts", "remove", CUSTOMER])["after"], serde_json::json!({}));
     run(&served, &["facts", "remove", CUSTOMER]).says(1, &["unknown-value"]);
     run(&served, &["facts", "set", CUSTOMER]).says(2, &["NAME=FACT"]);
+}
+
+#[test]
+fn all_that_was_stated_is_listed_in_pages_and_private_values_are_not_shown() {
+    let served = served();
+    assert_eq!(done(&served, &["facts", "list"]), "No fact was stated at run time.\n");
+    done(&served, &["facts", "set", CUSTOMER, "plan=gold", "seats=5"]);
+    for shop in 0..3 {
+        done(&served, &["facts", "set", &format!("shop=s{shop}"), "open=yes"]);
+    }
+    let all = json(&served, &["facts", "list"]);
+    let rows = all["facts"].as_array().unwrap();
+    assert_eq!((rows.len(), &all["next"]), (5, &().into()), "{all}");
+    let fact = |row: &Value| ["attribute", "name", "fact", "by"].map(|name| row[name].clone());
+    assert_eq!(fact(&rows[0]), ["customer", "plan", "gold", "local"].map(Value::from));
+    assert_eq!(fact(&rows[4]), ["shop", "open", "yes", "local"].map(Value::from));
+    assert!(rows[0]["value"].as_str().unwrap().starts_with('~') && rows[4]["value"] == "s2");
+    let paged = json(&served, &["facts", "list", "--limit", "2", "--all"]);
+    assert_eq!(paged["facts"], all["facts"]);
+    let first = json(&served, &["facts", "list", "--limit", "2"]);
+    let after = first["next"].as_str().unwrap();
+    let second = json(&served, &["facts", "list", "--limit", "2", "--after", after]);
+    assert_eq!(second["facts"].as_array().unwrap()[..], rows[2..4]);
+    let shown = done(&served, &["facts", "list"]);
+    assert!(shown.contains("s1") && !shown.contains("c-4711"), "{shown}");
+    run(&served, &["facts", "list", "--after", "x"]).says(2, &["bad-query", "`next`"]);
 }
 
 /// A value is one piece of the path, whatever it holds.

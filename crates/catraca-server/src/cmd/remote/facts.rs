@@ -4,8 +4,8 @@ use anyhow::Result;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::words::cell;
-use super::{object, show, subject, text};
+use super::words::{cell, moment, more, rows};
+use super::{object, pages, show, subject, text};
 use crate::args::{Facts, FactsVerb};
 use crate::client::Client;
 use crate::exit::Exit;
@@ -14,6 +14,11 @@ use crate::exit::Exit;
 pub fn run(args: &Facts) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let reply = match &args.verb {
+        FactsVerb::List { paging } => {
+            let page = pages(&client, "/v1/facts", &[], paging, "facts")?;
+            show(args.remote.output, &page, listed)?;
+            return Ok(Exit::Yes);
+        }
         FactsVerb::Get { about } => client.get(&path(about))?,
         FactsVerb::Set { about, facts, why } => {
             let body = object([("facts", Some(subject(facts)?)), ("why", text(why))]);
@@ -26,6 +31,15 @@ pub fn run(args: &Facts) -> Result<Exit> {
     };
     show(args.remote.output, &reply, words)?;
     Ok(Exit::Yes)
+}
+
+fn listed(page: &Value) -> String {
+    let heads = ["attribute", "value", "name", "fact", "by", "since"];
+    let text = rows((&heads, &[]), &page["facts"], "No fact was stated at run time.", |row| {
+        let texts = ["attribute", "value", "name", "fact", "by"].map(|field| cell(&row[field]));
+        texts.into_iter().chain([moment(&row["at"])]).collect()
+    });
+    text + &more(page)
 }
 
 fn path((attribute, value): &(String, String)) -> String {

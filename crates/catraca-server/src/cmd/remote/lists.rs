@@ -73,6 +73,7 @@ fn entry(what: &What, terms: &Terms) -> Value {
         ("for", text(&terms.r#for)),
         ("until", text(&terms.until)),
         ("reason", text(&terms.reason)),
+        ("why", text(&terms.why)),
     ];
     for (name, value) in terms {
         if let Some(value) = value {

@@ -202,6 +202,20 @@ pub struct Problem {
     /// Column of the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     column: Option<u64>,
+    /// Every entry of a list that is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<WrongEntry>>,
+}
+
+/// An entry of a list that is wrong.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WrongEntry {
+    /// Its place in the list, counted from one.
+    #[schemars(example = 3)]
+    entry: u64,
+    /// What is wrong with it.
+    detail: String,
 }
 
 /// A denial, as a gateway hands it on.

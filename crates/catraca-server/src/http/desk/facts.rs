@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use catraca::records::{About, Deed};
+use catraca::records::{About, Deed, FactPlace};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing, told};
+use super::super::words;
+use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, missing, number, told};
 
 /// Facts in one call.
 const FACTS_MAX: usize = 32;
@@ -19,6 +20,56 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// Facts by their names.
 type Facts = BTreeMap<String, String>;
+
+/// Rows of a page, unless asked otherwise.
+const PAGE: u32 = 50;
+
+/// A page of facts that were stated.
+#[derive(Serialize, JsonSchema)]
+pub struct FactPage {
+    facts: Vec<StatedFact>,
+    /// The `after` of the next page; null on the last.
+    next: Option<String>,
+}
+
+/// A fact that was stated.
+#[derive(Serialize, JsonSchema)]
+pub struct StatedFact {
+    #[schemars(example = &"participant")]
+    attribute: String,
+    /// Its pseudonym, if the attribute is private.
+    #[schemars(example = &"12345678")]
+    value: String,
+    #[schemars(example = &"category")]
+    name: String,
+    #[schemars(example = &"A")]
+    fact: String,
+    /// When it was stated.
+    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    at: String,
+    /// By whom.
+    #[schemars(example = &"ana")]
+    by: Option<String>,
+}
+
+/// `GET /v1/facts`: all that was stated, by attribute, value and name.
+pub fn stated(desk: &Desk<'_>, call: &Call) -> Answered {
+    let [after, limit] = call.asked(["after", "limit"])?;
+    let bad = |_| Problem::bad("bad-query", "`after` must be the `next` of the page before");
+    let after = after.map(serde_json::from_str::<FactPlace>).transpose().map_err(bad)?;
+    let page = desk.records()?.facts(after, number("limit", limit)?.unwrap_or(PAGE))?;
+    let facts = page.rows.into_iter().map(|row| StatedFact {
+        attribute: row.about.attribute,
+        value: row.about.value,
+        name: row.name,
+        fact: row.fact,
+        at: row.at.to_rfc3339(),
+        by: row.by,
+    });
+    let next = page.next.map(|place| serde_json::to_string(&place)).transpose();
+    let next = next.map_err(|error| Problem::internal(&error))?;
+    told(&FactPage { facts: facts.collect(), next })
+}
 
 /// What is known of a value.
 #[derive(Serialize, JsonSchema)]

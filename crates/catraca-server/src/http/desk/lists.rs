@@ -67,9 +67,12 @@ pub struct NewEntry {
     /// An attribute other than `ip`.
     attribute: Option<String>,
     value: Option<String>,
-    /// For whoever looks at the entry, and for the audit.
+    /// For whoever looks at the entry.
     #[schemars(length(max = TEXT_MAX))]
     reason: Option<String>,
+    /// For the audit; the reason unless given.
+    #[schemars(length(max = TEXT_MAX))]
+    why: Option<String>,
     /// How long, such as `24h`.
     r#for: Option<String>,
     /// Until when.
@@ -109,6 +112,9 @@ pub struct NewEntries {
     entries: Vec<MadeEntry>,
     /// Whether they are on disk.
     durable: bool,
+    /// Whether nothing was done.
+    #[schemars(example = false)]
+    dry_run: bool,
 }
 
 /// An entry that is no more.
@@ -164,6 +170,7 @@ fn page(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
 }
 
 fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
+    let dry_run = dry_run(call)?;
     let body = &call.body;
     let wires: Vec<NewEntry> = if is_list(body) { read_list(body)? } else { vec![call.wire()?] };
     if wires.len() > ENTRIES_MAX {
@@ -172,21 +179,63 @@ fn add(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
     }
     desk.records()?;
     let now = desk.engine.now();
-    let entries = wires.iter().map(|wire| entry(desk, wire, now));
-    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+    let read: Vec<_> = wires.iter().map(|wire| entry(desk, wire, now)).collect();
+    let entries =
+        if is_list(body) { all(read)? } else { read.into_iter().collect::<Result<_, _>>()? };
     let _turn = TURN.lock();
-    let before = desk.engine.list(list, entries.clone());
-    let made = entries.iter().map(|entry| {
-        let deed = Deed::List(list, entry.what.clone(), entry.until);
-        // An entry's reason is the motive of whoever made it.
-        Record::operator(now, desk.by.name(), entry.reason.as_deref(), deed)
-    });
-    let durable = desk.written(made.collect())?;
+    let (before, durable) = if dry_run {
+        (entries.iter().map(|entry| desk.engine.listed(list, &entry.what)).collect(), false)
+    } else {
+        put(desk, (list, now), (&wires, &entries))?
+    };
     let made = entries.iter().zip(&before).map(|(entry, before)| {
         let before = before.as_ref().map(Terms::from);
         MadeEntry { terms: Terms::from(entry), before }
     });
-    told(&NewEntries { list: list.as_str(), entries: made.collect(), durable })
+    told(&NewEntries { list: list.as_str(), entries: made.collect(), durable, dry_run })
+}
+
+/// Puts entries in force and in the records; says what was there, and whether it is on disk.
+fn put(
+    desk: &Desk<'_>,
+    (list, now): (ListName, Time),
+    (wires, entries): (&[NewEntry], &[Entry]),
+) -> Result<(Vec<Option<Entry>>, bool), Problem> {
+    let before = desk.engine.list(list, entries.to_vec());
+    let made = wires.iter().zip(entries).map(|(wire, entry)| {
+        // Without a motive of its own, an entry's reason is that of whoever made it.
+        let why = wire.why.as_deref().filter(|why| !why.is_empty()).or(entry.reason.as_deref());
+        Record::operator(now, desk.by.name(), why, Deed::List(list, entry.clone()))
+    });
+    Ok((before, desk.written(made.collect())?))
+}
+
+fn dry_run(call: &Call) -> Result<bool, Problem> {
+    let [dry_run] = call.asked(["dry_run"])?;
+    match dry_run {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::bad("bad-query", "`dry_run` must be true or false")),
+    }
+}
+
+/// Every entry of a list, or all that is wrong with them, each by its place.
+fn all(read: Vec<Result<Entry, Problem>>) -> Result<Vec<Entry>, Problem> {
+    let wrong = read.iter().enumerate().filter_map(|(place, entry)| {
+        entry.as_ref().err().map(|problem| (place + 1, problem.detail.clone()))
+    });
+    let wrong: Vec<(usize, String)> = wrong.collect();
+    let entries: Result<Vec<Entry>, Problem> = read.into_iter().collect();
+    entries.map_err(|first| Problem {
+        detail: format!(
+            "entry {} is wrong: {}; of {} wrong ones, and nothing was done",
+            wrong[0].0,
+            first.detail,
+            wrong.len()
+        ),
+        entries: wrong,
+        ..first
+    })
 }
 
 fn remove(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
@@ -219,6 +268,7 @@ fn entry(desk: &Desk<'_>, wire: &NewEntry, now: Time) -> Result<Entry, Problem> 
     if until.is_some_and(|until| until <= now) {
         return Err(Problem::bad("bad-entry", "the entry would have ended already"));
     }
+    bounded("why", wire.why.as_deref())?;
     let reason = bounded("reason", wire.reason.as_deref())?.map(str::to_owned);
     Ok(Entry { what, reason, until })
 }

@@ -45,9 +45,10 @@ pub struct WasReset {
 pub fn reset(desk: &Desk<'_>, call: &Call) -> Answered {
     let wire: Forgotten = call.wire()?;
     let Some(subject) = wire.subject.filter(|_| wire.confirm.is_none()) else {
-        let detail = "name one `subject` and leave out `confirm`: the memory store keeps digests, \
-                      so it cannot tell which keys are one policy's, and a whole policy cannot be \
-                      reset; turn it off with PUT /v1/policies/NAME/mode meanwhile";
+        let detail = "name one `subject` and leave out `confirm`: a whole policy cannot be reset, \
+                      since the store keeps digests and cannot tell which keys are its own; to \
+                      begin anew for everybody, rename the policy in the catalog and reload, or \
+                      turn it off meanwhile with PUT /v1/policies/NAME/mode";
         return Err(Problem::bad("whole-policy", detail));
     };
     let why = bounded("why", wire.why.as_deref())?;

@@ -12,6 +12,9 @@ pub struct Whoami {
     /// The name of the key; `local` while there are no keys.
     #[schemars(example = &"ana")]
     operator: String,
+    /// What the key may do: `read`, `check` or `admin`.
+    #[schemars(example = &"admin")]
+    role: &'static str,
     /// The namespace in which this key counts.
     #[schemars(example = &"default")]
     namespace: String,
@@ -44,6 +47,7 @@ pub fn whoami(desk: &Desk<'_>, call: &Call) -> Answered {
     };
     told(&Whoami {
         operator: desk.by.name().to_owned(),
+        role: desk.by.role(),
         namespace: desk.by.namespace().to_owned(),
         address: call.client.address.to_string(),
         why,

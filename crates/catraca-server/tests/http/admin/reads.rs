@@ -24,6 +24,27 @@ fn totals_add_up_and_name_who_is_blocked_most() {
     assert_eq!(done(&served, "GET /v1/blocks?origin=ban", "")["blocks"], serde_json::json!([]));
 }
 
+/// covers: B-57
+#[test]
+fn waits_are_seconds_and_the_policy_and_the_action_keep_their_own_names() {
+    let served = Served::with(
+        "[policy.payments]\nby = ['ip']\nwindow = '1 per 1h'\n\
+         [gate.webhook_stripe]\npolicies = ['payments']\n[server]\ndenial = 'error'\n",
+    );
+    let ask = || served.ask("GET /v1/authorize?gate=webhook_stripe", &[]);
+    assert_eq!(ask().status, 204);
+    let denied = ask();
+    let seconds: i64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert!((3_590..=3_600).contains(&seconds), "{seconds}");
+    assert_eq!(denied.json()["retryAfter"], seconds);
+    let policies = done(&served, "GET /v1/stats", "");
+    let actions = done(&served, "GET /v1/stats/actions", "");
+    let names = (&policies["policies"][0]["policy"], &actions["actions"][0]["action"]);
+    assert_eq!(names, (&"payments".into(), &"webhook_stripe".into()));
+    let all = format!("{policies}{actions}{}", denied.body);
+    assert!(!all.contains("buyer"), "{all}");
+}
+
 #[test]
 fn the_catalog_is_shown_with_its_revision() {
     let served = Served::with(CATALOG);

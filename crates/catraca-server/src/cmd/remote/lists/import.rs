@@ -1,7 +1,7 @@
 //! `catraca blocklist import`: a file of entries, one per line.
 //!
-//! Everything is read before anything is sent, and all that is wrong is said at once, by line. Must
-//! not leave a list half changed without saying so.
+//! Everything is read, and the server asked what it thinks of it, before anything is put in; all
+//! that is wrong is said at once, by line. Must not leave a list half changed without saying so.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,8 +22,6 @@ use crate::render::{counted, tell};
 /// Entries and bytes of one call, well within what a server takes.
 const CALL_ENTRIES_MAX: usize = 1_000;
 const CALL_BYTES_MAX: usize = 512 << 10;
-/// Wrong lines that are shown.
-const WRONG_MAX: usize = 100;
 
 /// A file as it was read.
 #[derive(Debug, Default)]
@@ -45,12 +43,13 @@ pub fn run(
 ) -> Result<Exit> {
     let name = file.display().to_string();
     let import = Import::read(&text(file)?);
-    if !import.wrong.is_empty() {
-        let lines = counted(import.wrong.len(), "line is", "lines are");
-        bail!("{lines} wrong, and nothing was sent:\n{}", shown(&name, &import.wrong));
-    }
     let entries: Vec<(usize, Value)> =
         import.entries.iter().map(|(line, what)| (*line, entry(what, terms))).collect();
+    let wrong = wrong(client, list, &import, &entries)?;
+    if !wrong.is_empty() {
+        let lines = counted(wrong.len(), "line is", "lines are");
+        bail!("{lines} wrong, and nothing was put in:\n{}", shown(&name, &wrong));
+    }
     let (mut done, mut fresh, mut durable) = (0, 0, true);
     for call in calls(&entries) {
         let body = call.iter().map(|(_, entry)| entry.clone()).collect();
@@ -65,6 +64,39 @@ pub fn run(
     let reply = Reply { text: json.to_string(), json };
     show(output, &reply, |_| words(list, done, import.twice, fresh))?;
     Ok(Exit::Yes)
+}
+
+/// Every wrong line: those that nobody can read, and those that the server would refuse.
+fn wrong(
+    client: &Client,
+    list: List,
+    import: &Import,
+    entries: &[(usize, Value)],
+) -> Result<Vec<(usize, String)>> {
+    let mut wrong = import.wrong.clone();
+    for call in calls(entries) {
+        let body = call.iter().map(|(_, entry)| entry.clone()).collect();
+        let asked = client.post(&format!("{}?dry_run=true", list.path), &Value::Array(body));
+        let Err(error) = asked else { continue };
+        let by_line = by_line(&error, call);
+        // A trouble of another kind is told by itself, unless there are lines to mend first.
+        if by_line.is_empty() && wrong.is_empty() {
+            return Err(error);
+        }
+        wrong.extend(by_line);
+    }
+    wrong.sort();
+    Ok(wrong)
+}
+
+/// What the server says of entries, by the lines that they came from.
+fn by_line(error: &Error, call: &[(usize, Value)]) -> Vec<(usize, String)> {
+    let told = error.downcast_ref::<Trouble>().map_or(&[][..], |trouble| &trouble.entries);
+    let line = |(place, why): &(usize, String)| {
+        let (line, _) = call.get(place.checked_sub(1)?)?;
+        Some((*line, why.clone()))
+    };
+    told.iter().filter_map(line).collect()
 }
 
 fn text(file: &Path) -> Result<String> {
@@ -121,19 +153,12 @@ fn calls(entries: &[(usize, Value)]) -> Vec<&[(usize, Value)]> {
 /// What went wrong, by line, and how far it had come.
 fn failed(error: Error, name: &str, list: List, call: &[(usize, Value)], done: usize) -> Error {
     let lines = (call[0].0, call[call.len() - 1].0);
-    let (mut wrong, mut exit) = (Vec::new(), None);
-    if let Some(trouble) = error.downcast_ref::<Trouble>() {
-        exit = trouble.code.is_none().then_some(());
-        for (place, why) in &trouble.entries {
-            if let Some((line, _)) = place.checked_sub(1).and_then(|place| call.get(place)) {
-                wrong.push((*line, why.clone()));
-            }
-        }
-    }
+    let wrong = by_line(&error, call);
+    let unsure = error.downcast_ref::<Trouble>().is_some_and(|trouble| trouble.code.is_none());
     if !wrong.is_empty() {
         tell(format_args!("{}", shown(name, &wrong)));
     }
-    let fate = if exit.is_some() { "may or may not be" } else { "are not" };
+    let fate = if unsure { "may or may not be" } else { "are not" };
     let before = counted(done, "entry of the lines before is", "entries of the lines before are");
     tell(format_args!(
         "catraca: {before} on the {}; those of lines {} to {} {fate}, and what follows is not. \
@@ -144,12 +169,8 @@ fn failed(error: Error, name: &str, list: List, call: &[(usize, Value)], done: u
 }
 
 fn shown(name: &str, wrong: &[(usize, String)]) -> String {
-    let mut lines: Vec<String> =
-        wrong.iter().take(WRONG_MAX).map(|(line, why)| format!("  {name}:{line}: {why}")).collect();
-    if wrong.len() > WRONG_MAX {
-        lines.push(format!("  and {} more", wrong.len() - WRONG_MAX));
-    }
-    lines.join("\n")
+    let lines = wrong.iter().map(|(line, why)| format!("  {name}:{line}: {why}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn words(list: List, done: usize, twice: usize, fresh: usize) -> String {

@@ -31,11 +31,16 @@ const fn add(request: &'static str, name: &'static str, summary: &'static str) -
         name,
         group: Group::Operate,
         summary,
-        about: "In force at once. An entry about the same range or value is replaced.",
-        query: &[],
+        about: "All or none, and in force at once. An entry about the same range or value is \
+                replaced. `errors` names every wrong entry of a list.",
+        query: &[Asked {
+            name: "dry_run",
+            about: "With `true` nothing is done: the answer says what would be, or what is wrong.",
+            kind: Kind::Words(&["true", "false"]),
+        }],
         takes: Takes::Body(one_or_many::<lists::NewEntry, { lists::ENTRIES_MAX }>),
         gives: ADDED,
-        problems: &[VALUE, KEPT, TEXT, ENTRY],
+        problems: &[QUERY, VALUE, KEPT, TEXT, ENTRY],
     }
 }
 
@@ -76,6 +81,18 @@ pub const CALLS: &[Entry] = &[
         takes: Takes::Maybe(of::<Motive>),
         gives: &[json(of::<reload::NewCatalog>)],
         problems: &[QUERY, TEXT, &["no-catalog-file", "bad-catalog"]],
+    },
+    Entry {
+        request: "GET /v1/facts",
+        name: "stated_facts",
+        group: Group::Catalog,
+        summary: "List what was stated",
+        about: "By attribute, value and name. A private value is shown as its pseudonym. Facts of \
+                the catalog are not listed: only the catalog changes them.",
+        query: &[AFTER, LIMIT],
+        takes: Takes::Nothing,
+        gives: &[json(of::<facts::FactPage>)],
+        problems: &[QUERY, KEPT],
     },
     Entry {
         request: "GET /v1/facts/{attribute}/{value}",
