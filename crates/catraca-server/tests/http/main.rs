@@ -11,6 +11,7 @@ mod authorize;
 mod bounds;
 mod calls;
 mod collector;
+mod dict;
 mod disk;
 mod fields;
 mod first;
