@@ -33,9 +33,9 @@ pub(crate) fn doc(room: &Room) -> Result<()> {
 /// The heavy targets are in here too, but run small: they read their size from the environment.
 pub(crate) fn unit(room: &Room) -> Result<()> {
     let postgres = packages::postgres(room)?;
-    let redis = packages::need(room, "redis-server", "redis-server")?;
     let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
-    cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", redis);
+    // What needs Redis has parts of its own, and is left out here.
+    cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", "");
     room.leash.run(&mut cargo)
 }
 

@@ -26,7 +26,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("licences", 1, |room| licences::licences(room.repo)),
     part("clippy", 8, cargo::clippy),
     part("doc", 3, cargo::doc),
-    part("unit", 15, cargo::unit),
+    part("unit", 20, cargo::unit),
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
     part("museum", 6, cargo::museum),
     part("scenarios", 3, scenarios::run),

@@ -4,6 +4,8 @@
 //! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
 //! start a server; the tests do, and end it.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use super::Room;
@@ -17,13 +19,24 @@ const ROUNDS: u32 = 100;
 
 pub(crate) fn run(room: &Room) -> Result<()> {
     let server = packages::need(room, SERVER, SERVER)?;
-    let args = ["test", "--workspace", "--profile", "ci", "--test", "redis", "--test", "outages"];
-    let mut cargo = room.repo.cargo(&args);
-    cargo.args(["--", "--nocapture"]).env("CATRACA_REDIS_SERVER", server);
-    cargo.env("CATRACA_REDIS_OPERATIONS", (OPERATIONS * room.factor).to_string());
-    cargo.env("CATRACA_REDIS_ROUNDS", (ROUNDS * room.factor).to_string());
+    let postgres = packages::postgres(room)?;
+    let mut store = tests(room, &["--test", "redis", "--test", "outages", "--", "--nocapture"]);
+    store.env("CATRACA_REDIS_OPERATIONS", (OPERATIONS * room.factor).to_string());
+    store.env("CATRACA_REDIS_ROUNDS", (ROUNDS * room.factor).to_string());
     if room.factor > 1 {
-        cargo.env("CATRACA_DEEP", "1");
+        store.env("CATRACA_DEEP", "1");
     }
-    room.leash.run(&mut cargo)
+    // The service's nodes keep their records in PostgreSQL.
+    let mut service = tests(room, &["--test", "http", "--", "shared::"]);
+    service.env("CATRACA_POSTGRES_BIN", postgres);
+    for mut cargo in [store, service] {
+        room.leash.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
+    }
+    Ok(())
+}
+
+fn tests(room: &Room, which: &[&str]) -> Command {
+    let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
+    cargo.args(which);
+    cargo
 }

@@ -154,10 +154,10 @@ impl Drop for RedisServer {
     }
 }
 
-/// The program to start, if there is one.
+/// The program to start, if there is one; none where an empty name says that nobody wants one.
 pub fn program() -> Option<OsString> {
     if let Some(named) = env::var_os(NAMED) {
-        return Some(named);
+        return Some(named).filter(|named| !named.is_empty());
     }
     let path = env::var_os("PATH")?;
     let mut found = env::split_paths(&path).map(|directory| directory.join("redis-server"));
