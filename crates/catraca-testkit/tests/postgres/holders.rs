@@ -51,7 +51,9 @@ fn a_row_that_is_held_is_unavailable_in_time_and_the_others_are_not() {
 #[test]
 fn a_call_that_is_dropped_leaves_nothing_locked() {
     let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(hurried()));
+    // Long enough for another process to see that somebody waits.
+    let options = PostgresOptions { deadline: Duration::from_secs(3), ..hurried() };
+    let store = runtime.block_on(database.open(options));
     let batch = gate([row(1, window(100, HOUR)), row(2, window(100, HOUR))]);
     runtime.block_on(check(&store, &batch)).unwrap();
     let mut other = database.session();
