@@ -45,7 +45,8 @@ pub(crate) fn run(room: &Room) -> Result<()> {
         let mut run = room.repo.command(&tool.display().to_string());
         run.current_dir(scratch.path()).args(["run", &format!("{}/openapi.json", served.url)]);
         run.args(["--checks", if known { CHECKS } else { REFUSED }]);
-        run.args(["--exclude-path", "/v1/events", "--workers", "2", "--no-color"]);
+        // One worker: with two the tool's own parser fails now and then.
+        run.args(["--exclude-path", "/v1/events", "--workers", "1", "--no-color"]);
         run.args(["--phases", "examples,coverage,fuzzing", "--warnings", "off"]);
         run.args(["--max-examples", &cases.to_string(), "--seed", &seed.to_string()]);
         run.args(["--request-timeout", "10", "--suppress-health-check", "all"]);
