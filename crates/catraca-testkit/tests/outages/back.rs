@@ -9,7 +9,6 @@ use catraca_testkit::resp::Value;
 
 use crate::kit::{Node, RECOVERS, pause};
 
-///
 #[test]
 fn f1_an_acknowledged_block_survives_a_server_that_forgets_everything() {
     let Some(server) = RedisServer::start() else { return };

@@ -17,7 +17,6 @@ fn wired(server: &RedisServer) -> (Proxy, String) {
     (proxy, url)
 }
 
-///
 #[test]
 fn f2_a_stopped_server_costs_nobody_more_than_the_deadline() {
     let Some(server) = RedisServer::start() else { return };

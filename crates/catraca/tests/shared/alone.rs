@@ -43,7 +43,6 @@ fn admitted(engine: &SharedEngine<Remote>, gate: &str, times: usize) -> usize {
     (0..times).filter(|_| check(engine, gate, IP).allowed).count()
 }
 
-/// covers: B-41
 #[test]
 fn a_node_alone_gives_its_part_of_a_limit_and_says_so() {
     let (engine, store, _) = pair(CATALOG, 4);
@@ -109,7 +108,6 @@ fn a_block_that_another_check_saw_denies_alone_too() {
     assert_eq!(admitted(&engine, "open", 3), 0);
 }
 
-/// covers: B-42
 #[test]
 fn a_wrong_call_is_refused_and_opens_nothing() {
     let (engine, store, _) = pair(CATALOG, 1);

@@ -87,3 +87,36 @@ fn a_secret_must_be_given() {
     let refused = builder.share(Remote::new(&clock), Default::default()).unwrap_err();
     assert!(refused.to_string().contains("must share a secret"), "{refused}");
 }
+
+/// covers: X-06
+#[test]
+fn an_outcome_is_priced_by_its_status_its_class_and_its_body() {
+    let catalog = r#"
+[policy.read]
+by     = ["ip"]
+bucket = { size = 100, refill = "1 per 1h" }
+cost   = { "200" = 1, "404" = 20, "5xx" = 7, default = 3 }
+ban    = [ { when = "body.reject_id == 5", for = "10m", reason = "rejected" } ]
+"#;
+    let reject = |id: i64| serde_json::json!({ "reject_id": id });
+    let table = [
+        (200, None, 1, false),
+        (404, None, 20, false),
+        (500, None, 7, false),
+        (503, Some(reject(4)), 7, false),
+        (418, None, 3, false),
+        (200, Some(reject(5)), 1, true),
+        (500, Some(reject(5)), 7, true),
+    ];
+    for (number, (status, body, charged, banned)) in table.into_iter().enumerate() {
+        let (engine, _, _) = pair(catalog, 1);
+        let decision = crate::kit::check(&engine, "read", "192.0.2.1");
+        let outcome = Outcome { status: Some(status), body: body.into(), ..Outcome::default() };
+        let ticket = decision.ticket.unwrap();
+        let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+        assert_eq!(settled.rows[0].charged, charged, "row {number}");
+        let after = crate::kit::check(&engine, "read", "192.0.2.1");
+        assert_eq!(!after.allowed, banned, "row {number}");
+        assert_eq!(after.remaining, Some(if banned { 0 } else { 99 - charged }), "row {number}");
+    }
+}
