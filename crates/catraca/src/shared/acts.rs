@@ -2,14 +2,12 @@
 //!
 //! While the store is away an act is refused: what is acknowledged is in force everywhere.
 
-use catraca_core::batch::{Batch, BlockRow, Reply, Standing};
-use catraca_core::cell::block::Act;
+use catraca_core::batch::{Batch, Reply};
 use catraca_core::digest::Key;
-use catraca_core::limit::Penalty;
 use catraca_core::subject::Subject;
-use catraca_core::time::Time;
 
 use super::SharedEngine;
+use super::owing::{Owed, telling};
 use crate::engine::{BlockOrder, bare, ordering};
 use crate::error::Error;
 use crate::settlement::BlockedKey;
@@ -77,11 +75,8 @@ impl<S: SharedStore> SharedEngine<S> {
     }
 
     /// Takes note of a block here, so that it stands when the store does not.
-    pub(super) fn note_block(&self, key: Key, block: &Standing, until: Time) {
-        let penalty = Penalty::fixed(until.since(self.engine.now()));
-        let (origin, note) = (block.origin, block.note.clone());
-        let act = Act { penalty, origin, shadow: false, note };
-        self.mirror(&Batch::Block(vec![BlockRow { key, act }]));
+    pub(super) fn note_block(&self, block: Owed) {
+        self.mirror(&telling(&[block], self.engine.now()));
     }
 
     /// The store no longer shows a block that this node knew of.

@@ -1,8 +1,9 @@
 //! Beats: a few times a second a node asks whether the store lives, what others have changed, and
 //! whether it still knows what it must.
 //!
-//! A store that comes back is told of every block first, and asked again after that. Must not let
-//! a check reach a store that may have forgotten a block.
+//! A store that comes back is told of every block first, and asked again after that. One that lost
+//! its memory between two beats is noticed by the next. Must not let a check reach a store that is
+//! known to have forgotten.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use catraca_core::batch::Batch;
 use catraca_core::time::Span;
 
 use super::SharedEngine;
-use super::owing::{Owed, telling};
+use super::owing::{BATCH, Owed, telling};
 #[cfg(not(feature = "records"))]
 use crate::store::Pulse;
 use crate::store::{SharedStore, StoreError, When};
@@ -82,6 +83,7 @@ impl<S: SharedStore> SharedEngine<S> {
         let before = self.heard.lock().map_or(pulse, |(before, _)| before);
         let (reborn, changed) = (before.life != pulse.life, before.changes != pulse.changes);
         if reborn {
+            self.breaker.hold("it may have lost something and is told of every block");
             self.known.clear();
             self.tell_again().await?;
         }
@@ -107,7 +109,7 @@ impl<S: SharedStore> SharedEngine<S> {
                 blocks.push(Owed::standing(key, block));
             }
         });
-        for some in blocks.chunks(256) {
+        for some in blocks.chunks(BATCH) {
             self.store.apply(&telling(some, self.engine.now()), When::Store).await?;
         }
         Ok(())

@@ -44,6 +44,13 @@ impl Breaker {
         }
     }
 
+    /// The store is there and must not be asked until a beat is through with it.
+    pub fn hold(&self, why: &str) {
+        let mut state = self.0.lock();
+        state.opened += u64::from(!state.open);
+        (state.open, state.trouble) = (true, Some(why.to_owned()));
+    }
+
     /// The store answered that it cannot: it is there, and somebody should look at it.
     pub fn refused(&self, why: &str) {
         let mut state = self.0.lock();
@@ -98,6 +105,11 @@ mod tests {
         assert_eq!(breaker.state(), (false, 1, Some("no route".to_owned())));
         breaker.close();
         assert_eq!(breaker.state(), (true, 1, None));
+        assert!(breaker.permit().is_ok());
+        breaker.hold("it is being told");
+        breaker.succeeded();
+        assert_eq!(breaker.state(), (false, 2, Some("it is being told".to_owned())));
+        breaker.close();
         assert!(breaker.permit().is_ok());
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use catraca_core::batch::{self, Batch, CheckReply, Reply};
+use catraca_core::batch::{Batch, CheckReply};
 use catraca_core::decision::Decision;
 use catraca_core::request::Check;
 
 use super::SharedEngine;
 use super::alone;
+use super::owing::Owed;
 use crate::engine::{Planned, Prepared, checked};
 use crate::error::Error;
 use crate::event::Event;
@@ -94,22 +95,18 @@ impl<S: SharedStore> SharedEngine<S> {
                 Some(block) => {
                     if self.known.learn(row, answer, (here, reply.now)) {
                         let until = self.here(block.until, reply.now);
-                        self.note_block(row.key, block, until);
+                        self.note_block(Owed::shown(row.key, block, until, false));
                     }
                 }
                 None => self.note_free(row.key),
             }
         }
-        if reply.passed {
-            self.warm(alone::warming(&world.catalog, &planned.plan, self.nodes()));
-        }
-    }
-
-    /// Charges this node's own part, so that it has not everything to give when it is alone.
-    fn warm(&self, charge: Option<batch::Check>) {
-        if let Some(charge) = charge {
-            // A part that is used up cannot be charged, and need not be.
-            let _ = self.apply_alone(&Batch::Check(charge));
+        // This node's own part is charged too, so that it has not everything to give when it is
+        // alone.
+        if let Some(charge) =
+            alone::warming(&world.catalog, &planned.plan, self.nodes()).filter(|_| reply.passed)
+        {
+            self.mirror(&Batch::Check(charge));
         }
     }
 
@@ -134,7 +131,7 @@ impl<S: SharedStore> SharedEngine<S> {
         let Batch::Check(asked) = batch else { return };
         for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(_, a)| a.started) {
             if let Some(block) = &answer.block {
-                self.owing.add(row.key, block, row.shadow);
+                self.owing.add(Owed::shown(row.key, block, block.until, row.shadow));
             }
         }
     }
@@ -143,8 +140,8 @@ impl<S: SharedStore> SharedEngine<S> {
         i64::from(self.options.nodes.max(1))
     }
 
-    /// The reply of the store in process to a batch that is only for this node.
-    pub(super) fn mirror(&self, batch: &Batch) -> Option<Reply> {
-        self.apply_alone(batch).ok()
+    /// Does on this node what the store has done. What finds no room here is in the store.
+    pub(super) fn mirror(&self, batch: &Batch) {
+        let _ = self.apply_alone(batch);
     }
 }

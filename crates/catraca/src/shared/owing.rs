@@ -4,23 +4,25 @@
 
 use catraca_core::batch::{Batch, BlockRow, Standing};
 use catraca_core::cell::Block;
-use catraca_core::cell::block::Act;
+use catraca_core::cell::block::{Act, Note, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 /// Blocks at most; more are in the records, and on this node.
 const BLOCKS_MAX: usize = 100_000;
 /// Blocks in one batch.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 
-/// A block, and until when it stands by this node's clock.
+/// A block as this node knows it; its end is by this node's clock.
 #[derive(Clone, Debug)]
 pub(super) struct Owed {
     pub key: Key,
     pub until: Time,
-    pub act: Act,
+    pub origin: Origin,
+    pub shadow: bool,
+    pub note: Note,
 }
 
 /// What the store is owed.
@@ -30,22 +32,22 @@ pub(super) struct Owing(Mutex<Vec<Owed>>);
 impl Owed {
     /// A block that stands on this node.
     pub fn standing(key: Key, block: &Block) -> Self {
-        let (penalty, shadow) = (Penalty::fixed(Span::ZERO), block.shadow);
-        let act = Act { penalty, origin: block.origin, shadow, note: block.note.clone() };
-        Self { key, until: block.until, act }
+        let (until, origin, shadow) = (block.until, block.origin, block.shadow);
+        Self { key, until, origin, shadow, note: block.note.clone() }
+    }
+
+    /// A block that a reply shows, with its end by this node's clock.
+    pub fn shown(key: Key, block: &Standing, until: Time, shadow: bool) -> Self {
+        Self { key, until, origin: block.origin, shadow, note: block.note.clone() }
     }
 }
 
 impl Owing {
     /// Takes note of a block that stands.
-    pub fn add(&self, key: Key, standing: &Standing, shadow: bool) {
-        let Standing { until, origin, note, .. } = standing;
-        // Its length is told when it is sent, so that its end stays where it is.
-        let penalty = Penalty::fixed(Span::ZERO);
-        let act = Act { penalty, origin: *origin, shadow, note: note.clone() };
+    pub fn add(&self, block: Owed) {
         let mut owed = self.0.lock();
         if owed.len() < BLOCKS_MAX {
-            owed.push(Owed { key, until: *until, act });
+            owed.push(block);
         }
     }
 
@@ -70,11 +72,12 @@ impl Owing {
     }
 }
 
-/// The batch that tells a store of blocks.
+/// The batch that tells a store of blocks: what is left of each, so that its end stays where it is.
 pub(super) fn telling(owed: &[Owed], now: Time) -> Batch {
     let row = |block: &Owed| {
-        let penalty = Penalty::fixed(block.until.since(now));
-        BlockRow { key: block.key, act: Act { penalty, ..block.act.clone() } }
+        let (penalty, note) = (Penalty::fixed(block.until.since(now)), block.note.clone());
+        let act = Act { penalty, origin: block.origin, shadow: block.shadow, note };
+        BlockRow { key: block.key, act }
     };
     Batch::Block(owed.iter().map(row).collect())
 }

@@ -2,14 +2,16 @@
 //!
 //! Must not guess: while the store is away its tickets are refused, and may be settled later.
 
-use catraca_core::batch::{Batch, Recalled, RowSettled, SettleReply};
+use catraca_core::batch::{Batch, Recalled, RowSettled, SettleReply, SettleRow};
 use catraca_core::digest::Key;
 use catraca_core::settle::SettlePlan;
 use catraca_core::subject::Subject;
 use catraca_core::ticket::Ticket;
+use catraca_core::time::Time;
 
 use super::SharedEngine;
-use crate::engine::{CreditCall, Opened, Settle, given, recalled, settled};
+use super::owing::Owed;
+use crate::engine::{CreditCall, Opened, Settle, given, note_of, recalled, settled};
 use crate::error::Error;
 use crate::settlement::{Credited, Settlement};
 use crate::store::{SharedStore, StoreError};
@@ -99,20 +101,13 @@ impl<S: SharedStore> SharedEngine<S> {
         }
     }
 
-    fn learn_ban(
-        &self,
-        ticket: &Ticket,
-        asked: &catraca_core::batch::SettleRow,
-        done: &RowSettled,
-        now: catraca_core::time::Time,
-    ) {
+    fn learn_ban(&self, ticket: &Ticket, asked: &SettleRow, done: &RowSettled, now: Time) {
         let Some((origin, until)) = done.started.zip(done.blocked_until) else { return };
-        let note = crate::engine::note_of(asked, done);
-        let until = self.here(until, now);
-        let standing = catraca_core::batch::Standing { until, origin, note, changed: true };
+        let (note, until) = (note_of(asked, done), self.here(until, now));
+        let ban = Owed { key: asked.key, until, origin, shadow: false, note };
         match ticket.body.local {
-            true => self.owing.add(asked.key, &standing, false),
-            false => self.note_block(asked.key, &standing, until),
+            true => self.owing.add(ban),
+            false => self.note_block(ban),
         }
     }
 
