@@ -31,3 +31,4 @@ pub use options::RedisOptions;
 pub use reply::read;
 pub use script::SCRIPT;
 pub use store::RedisStore;
+pub use url::is_redis;

@@ -80,6 +80,21 @@ impl Place {
     }
 }
 
+/// Whether a URL is for this store, however wrong the rest of it may be.
+pub fn is_redis(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| known(scheme).is_some())
+}
+
+/// Whether a scheme is encrypted, and what it connects to.
+fn known(scheme: &str) -> Option<(bool, &str)> {
+    match scheme.split_once('+').unwrap_or((scheme, "")) {
+        ("unix", "") | ("redis", "unix") => Some((false, "unix")),
+        ("redis" | "valkey", kind @ ("" | "sentinel" | "cluster")) => Some((false, kind)),
+        ("rediss" | "valkeys", kind @ ("" | "sentinel" | "cluster")) => Some((true, kind)),
+        _ => None,
+    }
+}
+
 fn read(url: &str) -> Result<Place, String> {
     let (scheme, rest) = url.split_once("://").ok_or("it has no scheme")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -88,12 +103,8 @@ fn read(url: &str) -> Result<Place, String> {
     let (authority, path) = rest.split_at(start);
     let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let (tls, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {
-        ("unix", "") | ("redis", "unix") => (false, "unix"),
-        ("redis" | "valkey", kind @ ("" | "sentinel" | "cluster")) => (false, kind),
-        ("rediss" | "valkeys", kind @ ("" | "sentinel" | "cluster")) => (true, kind),
-        _ => return Err(format!("nothing is known of its scheme {scheme:?}")),
-    };
+    let unknown = || format!("nothing is known of its scheme {scheme:?}");
+    let (tls, kind) = known(scheme).ok_or_else(unknown)?;
     let mut place = Place {
         kind: Kind::One,
         servers: Vec::new(),

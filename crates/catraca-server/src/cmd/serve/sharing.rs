@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use catraca::SharedOptions;
 use catraca::core::time::parse_span;
 use catraca::records::{is_postgres, redacted};
+use catraca::redis::is_redis;
 
 use super::keep::{text, with_password};
 
@@ -61,6 +62,10 @@ impl Sharing {
                  url = \"memory:\""
             );
         }
+        ensure!(
+            !store.contains_key("ca_file") || is_redis(url),
+            "[store] ca_file is for Redis: write `sslrootcert` into the URL of PostgreSQL"
+        );
         Ok(Some(Self {
             url: with_password("store", url, text("store", store, "password_file")?, folder)?,
             deadline: deadline(store)?,
@@ -74,13 +79,6 @@ impl Sharing {
     pub fn options(&self) -> SharedOptions {
         SharedOptions { nodes: self.nodes, deny_cache: self.deny_cache }
     }
-}
-
-fn is_redis(url: &str) -> bool {
-    let schemes = ["redis://", "rediss://", "unix://", "redis+unix://", "valkey://", "valkeys://"];
-    let grouped =
-        ["redis+sentinel://", "rediss+sentinel://", "redis+cluster://", "rediss+cluster://"];
-    schemes.iter().chain(&grouped).any(|scheme| url.starts_with(scheme))
 }
 
 fn nodes(store: &toml::Table) -> Result<u32> {
@@ -130,6 +128,7 @@ mod tests {
             ("url = 'memcached://:s3cret@x'", "write \"memory:\", \"redis://HOST:6379\""),
             ("nodes = 3", "[store] nodes is for a store that nodes share"),
             ("url = 'redis://x'\nsnapshot = 'y'", "[store] snapshot is for counters in memory"),
+            ("url = 'postgres://a@b/c'\nca_file = 'x'", "write `sslrootcert` into the URL"),
             ("url = 'redis://x'\nnodes = 0", "nodes = 0: write how many there are"),
             ("url = 'redis://x'\ndeadline = '1m'", "deadline = \"1m\": write a time from 1ms"),
         ];
