@@ -13,20 +13,24 @@ use crate::scratch::Scratch;
 
 /// The path of the freshly built binary under test.
 pub(crate) fn build(room: &Room) -> Result<PathBuf> {
-    build_profile(room, "ci")
+    // With a test beside it, cargo takes the dependencies that `unit` built.
+    build_profile(room, "ci", &["--test", "cli"])
 }
 
 /// The path of the freshly built binary as users get it.
 pub(crate) fn build_release(room: &Room) -> Result<PathBuf> {
-    build_profile(room, "release")
+    build_profile(room, "release", &[])
 }
 
-fn build_profile(room: &Room, profile: &str) -> Result<PathBuf> {
+fn build_profile(room: &Room, profile: &str, beside: &[&str]) -> Result<PathBuf> {
     let scratch = Scratch::new("build")?;
     let messages = scratch.path().join("messages.json");
     let args = ["build", "--workspace", "--profile", profile, "--bin", "catraca"];
     let mut cargo = room.repo.cargo(&args);
-    cargo.arg("--message-format=json-render-diagnostics").stdout(File::create(&messages)?);
+    cargo
+        .args(beside)
+        .arg("--message-format=json-render-diagnostics")
+        .stdout(File::create(&messages)?);
     let status = room.leash.status(&mut cargo)?;
     ensure!(status.success(), "cannot build catraca: {status}");
     executable(&fs::read_to_string(&messages)?).context("cargo built no binary named catraca")

@@ -63,7 +63,8 @@ pub(crate) fn oracle(room: &Room) -> Result<()> {
 }
 
 pub(crate) fn museum(room: &Room) -> Result<()> {
-    let args = ["test", "-p", "catraca-testkit", "--profile", "ci", "--features", "museum"];
+    // The whole workspace, so that the dependencies which `unit` built are used again.
+    let args = ["test", "--workspace", "--profile", "ci", "--features", "catraca-testkit/museum"];
     room.leash.run(room.repo.cargo(&args).args(["--test", "museum", "--", "--nocapture"]))
 }
 
