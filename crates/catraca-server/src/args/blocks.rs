@@ -68,7 +68,7 @@ pub enum BlocksVerb {
     },
     /// Let somebody go, at once
     Release {
-        /// The block's number, or everything about a caller
+        /// The block's number, or one caller: several attributes must all fit
         #[arg(required = true, value_name = "ID|ATTRIBUTE=VALUE")]
         which: Vec<Which>,
         /// With ATTRIBUTE=VALUE, only from this policy

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
 use catraca::core::address::Address;
 use catraca::core::address::forwarded::{Client, client};
@@ -28,6 +28,9 @@ const UNROUTED: &str = "unrouted";
 /// Where proxies put the target of the request they ask about, and its method.
 const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
+
+/// Where whoever stands behind the proxy finds what to settle with.
+const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
 
 /// What a proxy tells of the request it asks about.
 pub struct Asking<'a> {
@@ -197,6 +200,10 @@ fn render(front: &Front, decision: &Decision) -> Answer {
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     fields::write(decision, settings.x_ratelimit, headers);
+    let ticket = decision.ticket.as_deref().map(HeaderValue::from_str);
+    if let Some(Ok(ticket)) = ticket {
+        headers.insert(TICKET, ticket);
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }

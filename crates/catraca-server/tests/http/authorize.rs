@@ -189,6 +189,22 @@ fn every_denial_has_its_status() {
 }
 
 #[test]
+fn whoever_stands_behind_the_proxy_can_settle_what_it_let_pass() {
+    let served = Served::with(SHOP);
+    let ask = |gate: &str| {
+        served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from("198.51.100.7")])
+    };
+    assert_eq!(ask("ip").header("catraca-ticket"), None, "no outcome changes a plain window");
+    let passed = ask("pay");
+    let ticket = passed.header("catraca-ticket").unwrap();
+    let settle = serde_json::json!({"ticket": ticket, "outcome": {"status": 402}});
+    let (status, settled) = served.json("/v1/settle", &settle.to_string());
+    assert_eq!((status, settled["state"].as_str()), (200, Some("settled")), "{settled}");
+    let banned = ask("pay");
+    assert_eq!((banned.status, banned.header("catraca-ticket")), (418, None));
+}
+
+#[test]
 fn any_method_asks_and_a_body_does_not_matter() {
     let served = Served::with(&SHOP.replace("2 per 1m", "100 per 1m"));
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] {

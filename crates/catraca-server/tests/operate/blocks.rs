@@ -1,6 +1,7 @@
 //! Who is blocked, and letting them go.
 
 use crate::desk::{CUSTOMER, IP, done, json, run, served};
+use crate::served::Served;
 
 /// covers: 000-50
 #[test]
@@ -48,9 +49,12 @@ fn a_caller_is_released_from_every_block_at_once() {
     }
     let other = "ip=203.0.113.9";
     done(&served, &["blocks", "add", "login", other, "--for", "10m"]);
-    let ran = run(&served, &["blocks", "release", IP, CUSTOMER, "ip=192.0.2.1", "-o", "json"]);
-    assert_eq!((ran.code, ran.out.lines().count()), (Some(1), 2), "{}", ran.err);
-    assert!(ran.err.contains("nobody with this value of ip is blocked"), "{}", ran.err);
+    run(&served, &["blocks", "release", IP, "ip=192.0.2.1"]).says(2, &["ip is given twice"]);
+    let ran = run(&served, &["blocks", "release", IP, CUSTOMER, "-o", "json"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 2), "{}", ran.err);
+    let ran = run(&served, &["blocks", "release", "ip=192.0.2.1", CUSTOMER]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{}", ran.err);
+    assert!(ran.err.contains("nobody with this ip and customer is blocked"), "{}", ran.err);
     assert!(!ran.err.contains("192.0.2.1"), "a value may be private: {}", ran.err);
     let left = json(&served, &["blocks", "list"]);
     assert_eq!(left["blocks"].as_array().unwrap().len(), 1, "{left}");
@@ -59,6 +63,31 @@ fn a_caller_is_released_from_every_block_at_once() {
     done(&served, &["blocks", "release", other, "--policy", "login"]);
     run(&served, &["blocks", "release", "7", "--policy", "login"]).says(2, &["--policy"]);
     run(&served, &["blocks", "release", "somebody"]).says(2, &["ATTRIBUTE=VALUE"]);
+}
+
+#[test]
+fn somebody_else_behind_the_same_address_stays_blocked() {
+    let served = Served::with("[policy.pair]\nby = ['ip', 'user']\nwindow = '5 per 1h'\n");
+    for user in ["user=ana", "user=bob"] {
+        done(&served, &["blocks", "add", "pair", IP, user, "--for", "1h"]);
+    }
+    let said = done(&served, &["blocks", "release", IP, "user=bob"]);
+    assert_eq!((said.lines().count(), said.contains("bob")), (1, true), "{said}");
+    let left = json(&served, &["blocks", "list"]);
+    assert_eq!(left["blocks"][0]["subject"]["user"], "ana", "{left}");
+    done(&served, &["blocks", "release", IP]);
+    assert_eq!(done(&served, &["blocks", "list"]).trim(), "Nobody is blocked.");
+}
+
+#[test]
+fn a_release_says_that_the_window_is_still_full() {
+    let served = served();
+    while run(&served, &["check", "login", IP]).code == Some(0) {}
+    let said = done(&served, &["blocks", "release", IP]);
+    assert!(said.contains("`catraca reset` forgets that too"), "{said}");
+    assert_eq!(run(&served, &["check", "login", IP]).code, Some(1));
+    done(&served, &["reset", "login", IP]);
+    assert_eq!(run(&served, &["check", "login", IP]).code, Some(0));
 }
 
 #[test]

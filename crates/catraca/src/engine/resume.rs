@@ -63,7 +63,8 @@ pub enum ResumeError {
     /// The store is in use with other records.
     #[error(
         "the store belongs to the records {theirs}, and these are {ours}: nodes that share a store \
-         must share records in PostgreSQL; to give the store to these records, delete its claim"
+         must share records in PostgreSQL; to give the store to these records, see \
+         \"Other records\" in docs/guide/shared.md"
     )]
     OtherRecords {
         /// The records given.

@@ -1,5 +1,7 @@
 //! `catraca blocks`: who is blocked, until when, why; and letting them go.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, bail};
 use axum::http::Method;
 use serde_json::Value;
@@ -115,50 +117,73 @@ fn release(
     if by_id && policy.is_some() {
         bail!("--policy narrows ATTRIBUTE=VALUE; a block's number needs no policy");
     }
-    let mut exit = Exit::Yes;
+    let (ids, about) = asked(which)?;
+    let found = standing(client, &about, policy)?;
+    for id in ids.iter().chain(&found) {
+        let body = object([("why", text(why))]);
+        let reply = client.send(Method::DELETE, &format!("{PATH}/{id}"), Some(&body))?;
+        show(output, &reply, released)?;
+    }
+    if about.is_empty() || !found.is_empty() {
+        return Ok(Exit::Yes);
+    }
+    let names: Vec<&str> = about.iter().map(|(name, _)| *name).collect();
+    tell(format_args!("catraca: nobody with this {} is blocked", plain(&names.join(" and "))));
+    Ok(Exit::No)
+}
+
+/// Blocks by their numbers, and one caller by their attributes.
+#[expect(clippy::type_complexity, reason = "two lists")]
+fn asked(which: &[Which]) -> Result<(Vec<u64>, Vec<(&str, &str)>)> {
+    let (mut ids, mut about) = (Vec::new(), Vec::<(&str, &str)>::new());
     for one in which {
-        let ids = match one {
-            Which::Id(id) => vec![*id],
-            Which::About(name, value) => standing(client, (name, value), policy)?,
-        };
-        if ids.is_empty() {
-            tell(format_args!(
-                "catraca: nobody with this value of {} is blocked",
-                plain(name(one))
-            ));
-            exit = Exit::No;
-        }
-        for id in ids {
-            let body = object([("why", text(why))]);
-            let reply = client.send(Method::DELETE, &format!("{PATH}/{id}"), Some(&body))?;
-            show(output, &reply, released)?;
+        match one {
+            Which::Id(id) => ids.push(*id),
+            Which::About(name, _) if about.iter().any(|(known, _)| known == name) => {
+                bail!("{} is given twice; release one caller at a time", plain(name));
+            }
+            Which::About(name, value) => about.push((name, value)),
         }
     }
-    Ok(exit)
+    Ok((ids, about))
 }
 
-fn name(which: &Which) -> &str {
-    match which {
-        Which::Id(_) => "id",
-        Which::About(name, _) => name,
-    }
+/// The numbers of all blocks of one caller: those that say something of what is given, and nothing
+/// against it.
+fn standing(client: &Client, about: &[(&str, &str)], policy: Option<&str>) -> Result<Vec<u64>> {
+    let lists = about.iter().map(|one| with(client, *one, policy));
+    let lists = lists.collect::<Result<Vec<BTreeMap<u64, Value>>>>()?;
+    let fits = |id: &u64, row: &Value| {
+        let mut each = about.iter().zip(&lists);
+        each.all(|((name, _), list)| row["subject"].get(*name).is_none() || list.contains_key(id))
+    };
+    let all: BTreeMap<&u64, &Value> = lists.iter().flatten().collect();
+    Ok(all.into_iter().filter(|(id, row)| fits(id, row)).map(|(id, _)| *id).collect())
 }
 
-/// The numbers of all blocks of one caller.
-fn standing(client: &Client, about: (&str, &str), policy: Option<&str>) -> Result<Vec<u64>> {
+/// The blocks with one value of one attribute. The server compares, since it may be private.
+fn with(
+    client: &Client,
+    about: (&str, &str),
+    policy: Option<&str>,
+) -> Result<BTreeMap<u64, Value>> {
     let asked = [("attribute", Some(about.0)), ("value", Some(about.1)), ("policy", policy)];
     let all = Paging { limit: None, after: None, all: true };
     let Reply { json, .. } = pages(client, PATH, &asked, &all, "blocks")?;
     let rows = json["blocks"].as_array().map_or(&[][..], Vec::as_slice);
-    Ok(rows.iter().filter_map(|row| row["id"].as_u64()).collect())
+    Ok(rows.iter().filter_map(|row| Some((row["id"].as_u64()?, row.clone()))).collect())
 }
 
 fn released(reply: &Value) -> String {
     let block = &reply["block"];
-    format!(
+    let mut said = format!(
         "released {} from {} (block {})",
         cell(&block["subject"]),
         cell(&block["policy"]),
         id(&block["id"])
-    )
+    );
+    if block["origin"] == "excess" {
+        said += "\nwhat it counted still counts; `catraca reset` forgets that too";
+    }
+    said
 }

@@ -95,7 +95,7 @@ impl Kept {
         let store = runtime.block_on(share::connect(sharing))?;
         let opened = Opened::new(catalog, places, secret, observer)?;
         let shared = Arc::new(opened.builder.share(store, sharing.options())?);
-        let resumed = runtime.block_on(shared.resume(Arc::clone(&opened.records)))?;
+        let resumed = runtime.block_on(share::resume(&shared, &opened.records))?;
         share::tend(&shared, runtime);
         let engine = Arc::clone(shared.engine());
         let upkeep = Upkeep::start(&engine, &opened.records, places, None)?;

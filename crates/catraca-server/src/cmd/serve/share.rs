@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
-use catraca::records::redacted;
+use catraca::engine::{ResumeError, Resumed};
+use catraca::records::{Records, redacted};
 use catraca::shared::{Beat, tend as beats};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
@@ -14,9 +16,31 @@ use tracing::{info, warn};
 use super::sharing::Sharing;
 use crate::shared::{Anywhere, SharedEngine};
 
+/// How often a store is asked at a start, and how long after one another.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Connects, or says why it cannot be.
 pub async fn connect(sharing: &Sharing) -> Result<Anywhere> {
     Anywhere::connect(sharing).await
+}
+
+/// Puts the records in force. A store that was started with this machine may be slow to answer at
+/// first, so it is asked again for a while.
+pub async fn resume(
+    shared: &SharedEngine,
+    records: &Arc<Records>,
+) -> Result<Resumed, ResumeError> {
+    for _ in 1..TRIES {
+        match shared.resume(Arc::clone(records)).await {
+            Err(ResumeError::Store(error)) => {
+                warn!(%error, "the store does not answer yet; asking again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            over => return over,
+        }
+    }
+    shared.resume(Arc::clone(records)).await
 }
 
 /// One line about the store.

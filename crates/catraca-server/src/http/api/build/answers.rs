@@ -159,6 +159,11 @@ fn headers(name: &str) -> Vec<(String, Value)> {
         "Retry-After" => {
             vec![header(name, "Whole seconds; absent if it will never pass.", "integer")]
         }
+        "Catraca-Ticket" => vec![header(
+            name,
+            "Settles the check; absent where no outcome changes anything.",
+            "string",
+        )],
         "X-RateLimit-*" => vec![
             header("X-RateLimit-Limit", "With `[server] x_ratelimit = true`.", "integer"),
             header("X-RateLimit-Remaining", "With `[server] x_ratelimit = true`.", "integer"),

@@ -6,7 +6,7 @@ use super::super::{Asked, Entry, Given, Group, Kind, Of, Takes, json, of, shapes
 use super::{COUNTED, PATH, QUERY, SUBJECT, one_or_many};
 
 /// The headers of a decision that a gateway hands on.
-const FIELDS: &[&str] = &["RateLimit-Policy", "RateLimit", "X-RateLimit-*"];
+const PASSED: &[&str] = &["RateLimit-Policy", "RateLimit", "X-RateLimit-*", "Catraca-Ticket"];
 const DENIED: &[&str] = &["RateLimit-Policy", "RateLimit", "Retry-After", "X-RateLimit-*"];
 
 /// Bucket states for whoever prefers `application/xml`.
@@ -139,7 +139,7 @@ pub const CALLS: &[Entry] = &[
         query: &[Asked { name: "gate", about: "The gate.", kind: Kind::Text("login") }],
         takes: Takes::Nothing,
         gives: &[
-            Given { status: "204", about: "It may pass.", body: None, headers: FIELDS },
+            Given { status: "204", about: "It may pass.", body: None, headers: PASSED },
             denied("400", "An attribute is missing, and the policy denies then."),
             denied("403", "It is on the blocklist."),
             denied("429", "It may not pass now."),
