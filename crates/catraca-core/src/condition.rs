@@ -163,6 +163,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_cannot_be_used_is_refused_at_once() {
+        for pattern in ["(", "(a{1000}){1000}", "a{2,1}"] {
+            let rule = format!("body.x.matches('{pattern}')");
+            let said = Condition::compile(&rule).unwrap_err().to_string();
+            assert!(said.contains("the pattern of `matches` cannot be used"), "{pattern}: {said}");
+        }
+        assert!(Condition::compile("body.x.matches('^a+$')").is_ok());
+    }
+
+    #[test]
     fn a_missing_field_fails_and_is_not_true() {
         let rule = Condition::compile("body.reject_id == 5").unwrap();
         assert_eq!(rule.holds(&outcome(serde_json::json!({})), &[]), Verdict::Failed);

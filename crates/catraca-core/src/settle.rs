@@ -10,7 +10,7 @@ use crate::batch::{self, BanRow, SettleRow, Told, WatchRow};
 use crate::cell::block::{Act, Note, Origin};
 use crate::condition::Verdict;
 use crate::outcome::Outcome;
-use crate::plan::Scope;
+use crate::plan::{Scope, lease_of};
 use crate::policy::{Ban, Mode, Policy, PolicyId, Terms};
 use crate::price::{Cost, Price};
 use crate::refusal::Refusal;
@@ -83,7 +83,7 @@ impl SettlePlan {
             penalty: terms.block,
             upstream: judging.upstream(price),
             shadow: judging.shadow,
-            lease: judging.ticket.body.id as u64,
+            lease: lease_of(judging.ticket.body.id),
             bans: judging.bans(&mut self.failed),
             watch: judging.watch(),
         });

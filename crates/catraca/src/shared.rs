@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catraca_core::batch::{Batch, Reply};
+use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
@@ -49,6 +50,8 @@ pub struct SharedEngine<S> {
     cached: AtomicU64,
     /// Whether other nodes have still to be told of a change.
     untold: AtomicBool,
+    /// Keys of acts that were refused because no answer came.
+    doubted: Mutex<Vec<Key>>,
     #[cfg(feature = "records")]
     records: std::sync::OnceLock<resume::Kept>,
 }
@@ -113,6 +116,7 @@ impl Builder {
             heard: Mutex::default(),
             cached: AtomicU64::new(0),
             untold: AtomicBool::new(false),
+            doubted: Mutex::default(),
             #[cfg(feature = "records")]
             records: std::sync::OnceLock::new(),
         })

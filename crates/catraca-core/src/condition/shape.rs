@@ -137,7 +137,12 @@ impl<'e> Walk<'e> {
             Some(Expr::Literal(LiteralValue::String(text)))
                 if text.inner().len() <= PATTERN_MAX =>
             {
-                Ok(())
+                let ready = regex::Regex::new(text.inner());
+                ready.map(drop).map_err(|error| {
+                    let why = error.to_string();
+                    let why = why.lines().last().unwrap_or_default();
+                    format!("the pattern of `matches` cannot be used: {why}")
+                })
             }
             _ => {
                 Err(format!("`matches` needs its pattern as a text of at most {PATTERN_MAX} bytes"))

@@ -3,10 +3,11 @@
 //! The engine is called and the receipt awaited, so that no worker waits for the disk. Must not
 //! claim `durable` for what is only counted: that may lose what came since the last snapshot.
 
+use catraca::core::limit::Limit;
 use catraca::records::Receipt;
-use catraca::settlement::{Settled, Settlement};
+use catraca::settlement::{Settled, SettledRow, Settlement};
 use catraca::shape::Shape;
-use catraca::{Outcome, Settle, Stub};
+use catraca::{Catalog, Outcome, Settle, Stub};
 use serde::Serialize;
 
 use super::Front;
@@ -19,7 +20,7 @@ use super::wire::{WireSettle, read};
 pub async fn settle(front: &Front, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let (settlement, receipt) = apply(front, by, body).await?;
     let durable = match receipt {
-        _ if !must_survive(&settlement) => None,
+        _ if !must_survive(&front.engine.catalog(), &settlement) => None,
         Some(receipt) => Some(receipt.await.is_durable()),
         None => Some(false),
     };
@@ -34,12 +35,18 @@ struct Answer<'a> {
     durable: Option<bool>,
 }
 
-/// Whether it left a debt or started a block; what was settled before was answered before.
-fn must_survive(settlement: &Settlement) -> bool {
-    let leaves = |balance: Option<i64>| balance.is_some_and(|balance| balance < 0);
+/// Whether it left a bucket in debt or started a block; what was settled before was answered
+/// before. A window in debt is a counter: it is as full as it can be, and lapses.
+fn must_survive(catalog: &Catalog, settlement: &Settlement) -> bool {
+    let owes = |row: &SettledRow| {
+        let policy = catalog.find(&row.policy).map(|(_, policy)| policy);
+        let tiers = policy.iter().flat_map(|policy| policy.tiers.iter().map(|tier| &tier.terms));
+        let mut terms = policy.iter().flat_map(|policy| &policy.base).chain(tiers);
+        row.balance.is_some_and(|balance| balance < 0)
+            && terms.any(|terms| matches!(terms.limit, Limit::Bucket(_)))
+    };
     let mut rows = settlement.rows.iter();
-    settlement.state == Settled::Applied
-        && rows.any(|row| leaves(row.balance) || row.blocked_by.is_some())
+    settlement.state == Settled::Applied && rows.any(|row| owes(row) || row.blocked_by.is_some())
 }
 
 async fn apply(

@@ -191,9 +191,8 @@ fn every_denial_has_its_status() {
 #[test]
 fn whoever_stands_behind_the_proxy_can_settle_what_it_let_pass() {
     let served = Served::with(SHOP);
-    let ask = |gate: &str| {
-        served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from("198.51.100.7")])
-    };
+    let ask =
+        |gate: &str| served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from("198.51.100.7")]);
     assert_eq!(ask("ip").header("catraca-ticket"), None, "no outcome changes a plain window");
     let passed = ask("pay");
     let ticket = passed.header("catraca-ticket").unwrap();

@@ -131,6 +131,49 @@ fn what_cannot_be_trusted_is_refused_by_name_and_left_as_it_is() {
     refused(&file, "which is missing");
 }
 
+#[test]
+fn records_that_are_gone_are_not_made_anew_beside_their_snapshot() {
+    let file = file(CATALOG);
+    let served = Served::of(&file);
+    served.signal("TERM");
+    assert!(served.ended().0.success());
+    let records = file.with_file_name("catraca.db");
+    fs::remove_file(&records).unwrap();
+    refused(&file, "catraca restore");
+    assert!(!records.exists());
+    fs::remove_file(file.with_file_name("catraca.snapshot")).unwrap();
+    drop(Served::of(&file));
+}
+
+/// Every process counts its tickets from the start.
+#[test]
+fn a_ticket_gives_back_its_own_lease_and_none_of_the_process_before() {
+    let file = file("[policy.fetch]\nby = ['t']\ninflight = 2\nhold = '1h'\n");
+    let served = Served::of(&file);
+    let subject = r#"{"t":"x"}"#;
+    assert_eq!(check(&served, "fetch", subject)["remaining"], 1);
+    served.signal("TERM");
+    assert!(served.ended().0.success());
+    let served = Served::of(&file);
+    let second = check(&served, "fetch", subject);
+    assert_eq!(second["remaining"], 0, "{second}");
+    settle(&served, &second, r#"{"status":200}"#);
+    assert_eq!(check(&served, "fetch", subject)["remaining"], 0, "one of two is still held");
+    assert_eq!(check(&served, "fetch", subject)["allowed"], false);
+}
+
+/// A window in debt is a counter like any other, and promises no more.
+#[test]
+fn a_window_in_debt_is_not_called_durable() {
+    let served = Served::of(&file(
+        "[policy.w]\nby = ['t']\nwindow = '10 per 1h'\ndebt = true\n\
+         cost = { '404' = 30, default = 1 }\n",
+    ));
+    let settled = settle(&served, &check(&served, "w", r#"{"t":"x"}"#), r#"{"status":404}"#);
+    assert_eq!(settled["policies"][0]["balance"], -20, "{settled}");
+    assert_eq!(settled.get("durable"), None, "{settled}");
+}
+
 fn refused(file: &std::path::Path, why: &str) {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--config"];
     let ran = binary().args(serve).arg(file).output().unwrap();

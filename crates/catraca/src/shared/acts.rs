@@ -11,14 +11,14 @@ use super::owing::{Owed, telling};
 use crate::engine::{BlockOrder, bare, ordering};
 use crate::error::Error;
 use crate::settlement::BlockedKey;
-use crate::store::SharedStore;
+use crate::store::{SharedStore, StoreError};
 
 impl<S: SharedStore> SharedEngine<S> {
     /// Blocks a subject under one policy; every key of an `each` policy.
     pub async fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
         let keys = self.engine.ordered(&self.engine.world_now(), order)?;
         let batch = ordering(order, &keys);
-        let reply = self.ask(&batch).await?;
+        let reply = self.act(&batch, &bare(&keys)).await?;
         self.mirror(&batch);
         self.forget(keys.iter().map(|(key, _)| *key));
         self.engine.blocked(order, keys, reply)
@@ -58,7 +58,11 @@ impl<S: SharedStore> SharedEngine<S> {
 
     /// An act that frees keys, on the store and here; other nodes hear of it by the next beat.
     async fn end(&self, batch: Batch) -> Result<Reply, Error> {
-        let reply = self.ask(&batch).await?;
+        let keys = match &batch {
+            Batch::Unblock(keys) | Batch::Reset(keys) => keys.clone(),
+            _ => Vec::new(),
+        };
+        let reply = self.act(&batch, &keys).await?;
         self.mirror(&batch);
         if let Batch::Unblock(keys) | Batch::Reset(keys) = batch {
             self.owing.forget(&keys);
@@ -66,6 +70,18 @@ impl<S: SharedStore> SharedEngine<S> {
         }
         self.stir().await;
         Ok(reply)
+    }
+
+    /// Asks the store. An act without an answer is refused, but the store may have done it, or may
+    /// do it later: the next beat that finds it puts that right.
+    async fn act(&self, batch: &Batch, keys: &[Key]) -> Result<Reply, Error> {
+        self.breaker.permit()?;
+        let asked = self.ask(batch).await;
+        if let Err(StoreError::Unavailable { .. }) = &asked {
+            self.doubted.lock().extend(keys);
+            self.breaker.hold("an act was given up, and it may have done it");
+        }
+        Ok(asked?)
     }
 
     fn forget(&self, keys: impl IntoIterator<Item = Key>) {

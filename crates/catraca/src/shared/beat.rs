@@ -62,9 +62,12 @@ impl<S: SharedStore> SharedEngine<S> {
         let away = !self.breaker.state().0;
         match self.listen().await {
             Ok(beat) => {
-                self.breaker.close();
-                let trouble = beat.trouble.or_else(|| self.breaker.state().2);
-                Beat { up: true, back: away, trouble, ..beat }
+                // What came up meanwhile is told by the next beat, and the store asked after that.
+                if self.owing.len() == 0 && self.doubted.lock().is_empty() {
+                    self.breaker.close();
+                }
+                let (up, _, why) = self.breaker.state();
+                Beat { up, back: away && up, trouble: beat.trouble.or(why), ..beat }
             }
             Err(error) => {
                 self.breaker.failed(&reason(&error));
@@ -82,7 +85,8 @@ impl<S: SharedStore> SharedEngine<S> {
         let pulse = self.store.pulse().await?;
         let before = self.heard.lock().map_or(pulse, |(before, _)| before);
         let (reborn, changed) = (before.life != pulse.life, before.changes != pulse.changes);
-        if reborn {
+        let doubted = self.undo().await?;
+        if reborn || doubted {
             self.breaker.hold("it may have lost something and is told of every block");
             self.known.clear();
             self.tell_again().await?;
@@ -91,13 +95,28 @@ impl<S: SharedStore> SharedEngine<S> {
         if self.untold.load(Ordering::Relaxed) {
             self.stir().await;
         }
-        let trouble = self.catch_up(&pulse, reborn, changed).await.err();
+        let trouble = self.catch_up(&pulse, reborn || doubted, changed).await.err();
         // What was not done is tried again by the next beat.
         let heard = if trouble.is_none() { pulse } else { before };
         let ahead = pulse.now.micros() - here.micros();
         *self.heard.lock() = Some((heard, ahead));
         let skewed = ahead.abs() >= SKEW_MAX.micros();
         Ok(Beat { reborn, changed, skewed, trouble, ..Beat::default() })
+    }
+
+    /// Frees keys of acts whose answer was lost: they were refused, and may have been done. What
+    /// stands by the records is told again after that. Says whether there were any.
+    async fn undo(&self) -> Result<bool, StoreError> {
+        let doubted = std::mem::take(&mut *self.doubted.lock());
+        if doubted.is_empty() {
+            return Ok(false);
+        }
+        let batch = Batch::Unblock(doubted);
+        let done = self.store.apply(&batch, When::Store).await;
+        if let (Err(_), Batch::Unblock(doubted)) = (&done, batch) {
+            self.doubted.lock().extend(doubted);
+        }
+        done.map(|_| true)
     }
 
     /// Tells the store of every block that this node knows.

@@ -47,8 +47,10 @@ impl Breaker {
     /// The store is there and must not be asked until a beat is through with it.
     pub fn hold(&self, why: &str) {
         let mut state = self.0.lock();
-        state.opened += u64::from(!state.open);
-        (state.open, state.trouble) = (true, Some(why.to_owned()));
+        if !state.open {
+            (state.open, state.trouble) = (true, Some(why.to_owned()));
+            state.opened += 1;
+        }
     }
 
     /// The store answered that it cannot: it is there, and somebody should look at it.

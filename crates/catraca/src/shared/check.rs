@@ -132,6 +132,7 @@ impl<S: SharedStore> SharedEngine<S> {
         for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(_, a)| a.started) {
             if let Some(block) = &answer.block {
                 self.owing.add(Owed::shown(row.key, block, block.until, row.shadow));
+                self.breaker.hold("it has to be told of a block that it missed");
             }
         }
     }

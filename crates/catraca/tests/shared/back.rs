@@ -65,6 +65,47 @@ fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
     assert_eq!((pay.reason.as_str(), pay.retry_after), ("blocked", Some(secs(580))));
 }
 
+/// One call was lost, not enough to give the store up; still it is told before it is asked.
+#[test]
+fn a_block_that_was_started_alone_denies_also_when_the_store_is_there_again_at_once() {
+    let (engine, store, _) = pair(CATALOG, 1);
+    beat(&engine);
+    (0..2).for_each(|_| assert!(check(&engine, "login", IP).allowed));
+    store.fail(true);
+    assert_eq!(check(&engine, "login", IP).reason.as_str(), "over_limit");
+    store.fail(false);
+    assert_eq!(check(&engine, "login", IP).reason.as_str(), "blocked", "this node knows it");
+    assert!(beat(&engine).back);
+    let told = check(&engine, "login", IP);
+    assert_eq!((told.reason.as_str(), told.degraded), ("blocked", false));
+}
+
+/// What is refused must not have happened, even if only the answer was lost.
+#[test]
+fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
+    let (engine, store, clock) = pair(CATALOG, 1);
+    let other = node(CATALOG, &store, &clock, 1);
+    let order = |ip| BlockOrder {
+        namespace: "default",
+        policy: "login",
+        subject: [("ip", ip)].into_iter().collect(),
+        span: secs(3_600),
+        reason: None,
+    };
+    beat(&engine);
+    now(engine.block(&order("192.0.2.9"))).unwrap();
+    store.lose_answers(true);
+    now(engine.block(&order(IP))).unwrap_err();
+    beat(&engine);
+    let old: Subject<'_> = [("ip", "192.0.2.9")].into_iter().collect();
+    now(engine.unblock("default", "login", &old)).unwrap_err();
+    assert!(!beat(&engine).up, "it must not be asked before it was put right");
+    store.lose_answers(false);
+    assert!(beat(&engine).back);
+    assert!(check(&other, "login", IP).allowed, "the block was refused");
+    assert_eq!(check(&other, "login", "192.0.2.9").reason.as_str(), "blocked");
+}
+
 /// A store that forgot everything must not be asked before it was told.
 #[test]
 fn a_store_that_comes_back_empty_is_told_of_every_block_first() {

@@ -25,6 +25,7 @@ struct Server {
     memory: RwLock<Memory>,
     clock: ManualClock,
     down: AtomicBool,
+    mute: AtomicBool,
     trips: AtomicU64,
     changes: AtomicU64,
     life: AtomicU64,
@@ -38,6 +39,7 @@ impl Remote {
             memory: RwLock::new(memory(clock)),
             clock: clock.clone(),
             down: AtomicBool::new(false),
+            mute: AtomicBool::new(false),
             trips: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             life: AtomicU64::new(1),
@@ -47,6 +49,11 @@ impl Remote {
 
     pub fn fail(&self, down: bool) {
         self.0.down.store(down, Ordering::SeqCst);
+    }
+
+    /// Does what it is told, and the answers are lost.
+    pub fn lose_answers(&self, mute: bool) {
+        self.0.mute.store(mute, Ordering::SeqCst);
     }
 
     /// Starts anew, knowing nothing.
@@ -72,7 +79,11 @@ impl SharedStore for Remote {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         self.0.trips.fetch_add(1, Ordering::SeqCst);
         self.reach()?;
-        self.0.memory.read().apply(batch, when)
+        let reply = self.0.memory.read().apply(batch, when);
+        match self.0.mute.load(Ordering::SeqCst) {
+            true => Err(StoreError::unavailable("no answer")),
+            false => reply,
+        }
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {

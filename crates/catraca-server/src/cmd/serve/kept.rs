@@ -66,6 +66,7 @@ impl Kept {
 
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
+        all_there(places)?;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
         let opened = Opened::new(catalog, places, secret, observer)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;
@@ -155,6 +156,19 @@ impl Opened {
         });
         Ok(Self { builder, records, feed, revision })
     }
+}
+
+/// A snapshot is never older than the records, so records that are not there have been lost.
+fn all_there(places: &Places) -> Result<()> {
+    let lost = places.file.as_deref().filter(|file| !file.exists() && places.snapshot.exists());
+    ensure!(
+        lost.is_none(),
+        "the records {} are not there, but the snapshot {} is: bring them back, such as with \
+         `catraca restore`, or move the snapshot away to start without blocks, lists and audit",
+        lost.unwrap_or(Path::new("")).display(),
+        places.snapshot.display()
+    );
+    Ok(())
 }
 
 /// Nobody waits for it: it only says since when this catalog has been in force.

@@ -27,10 +27,7 @@ pub async fn connect(sharing: &Sharing) -> Result<Anywhere> {
 
 /// Puts the records in force. A store that was started with this machine may be slow to answer at
 /// first, so it is asked again for a while.
-pub async fn resume(
-    shared: &SharedEngine,
-    records: &Arc<Records>,
-) -> Result<Resumed, ResumeError> {
+pub async fn resume(shared: &SharedEngine, records: &Arc<Records>) -> Result<Resumed, ResumeError> {
     for _ in 1..TRIES {
         match shared.resume(Arc::clone(records)).await {
             Err(ResumeError::Store(error)) => {
