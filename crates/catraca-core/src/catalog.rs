@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::address::Range;
 use crate::facts::Facts;
 use crate::lists::{Entry, Lists};
+use crate::lock::LockTerms;
 use crate::policy::{Name, Policy, PolicyId};
 
 /// Everything that decides, in one immutable value.
@@ -42,6 +43,8 @@ pub struct Catalog {
     pub network: Network,
     /// The language of times in messages.
     pub language: Language,
+    /// How long locks last, and how safely they are kept.
+    pub locks: LockTerms,
     /// The sections of the process, kept as read for the shells that own them.
     pub settings: Settings,
 }
@@ -128,7 +131,7 @@ pub enum Language {
 /// The sections that belong to the process and not to decisions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// `[server]`, `[store]`, `[records]`, `[auth]`, `[locks]`, `[rls]`, `[resp]`, as read.
+    /// `[server]`, `[store]`, `[records]`, `[auth]`, `[rls]`, `[resp]`, as read.
     pub sections: BTreeMap<String, toml::Table>,
 }
 

@@ -24,6 +24,7 @@ pub mod digest;
 pub mod facts;
 pub mod limit;
 pub mod lists;
+pub mod lock;
 pub mod museum;
 pub mod outcome;
 pub mod person;

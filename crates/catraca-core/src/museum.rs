@@ -43,10 +43,28 @@ pub enum Bug {
     RetryRoundsDown,
     /// A later, shorter act shortens a block.
     BlockShortens,
+    /// A release ends whatever has the name now.
+    LockReleaseByName,
+    /// A lease that is over can be renewed.
+    LockRenewByAnyone,
+    /// A lease still stands at the instant it ends.
+    LockExpiryInclusive,
+    /// Ranges that only touch overlap.
+    LockOverlapInclusive,
+    /// An expired hold is left beside a new one.
+    LockExpiredHoldStays,
+    /// Fences are counted, and start again with the process.
+    LockFenceCounts,
+    /// A lease lasts from the instant its holder began to wait.
+    LockCallersClock,
+    /// A waiter whose time is over is granted.
+    LockExpiredWaiter,
+    /// Whether a name is free is asked first, and taken later.
+    LockCheckThenTake,
 }
 
 impl Bug {
-    /// Every exhibit.
+    /// Every exhibit in the rules of decisions.
     pub const ALL: [Self; 18] = [
         Self::RefillDropsRemainder,
         Self::RefillFloat,
@@ -67,6 +85,20 @@ impl Bug {
         Self::RetryRoundsDown,
         Self::BlockShortens,
     ];
+
+    /// Those in the rules of locks and slots.
+    pub const LOCKS: [Self; 6] = [
+        Self::LockReleaseByName,
+        Self::LockRenewByAnyone,
+        Self::LockExpiryInclusive,
+        Self::LockOverlapInclusive,
+        Self::LockExpiredHoldStays,
+        Self::LockFenceCounts,
+    ];
+
+    /// Those in how callers of locks are kept waiting.
+    pub const WAITING: [Self; 3] =
+        [Self::LockCallersClock, Self::LockExpiredWaiter, Self::LockCheckThenTake];
 }
 
 #[cfg(feature = "museum")]

@@ -7,6 +7,7 @@ mod blocks;
 mod explain;
 mod files;
 mod lists;
+mod locks;
 mod operate;
 mod remote;
 mod tour;
@@ -23,6 +24,7 @@ pub use blocks::{Blocks, BlocksVerb, Which};
 pub use explain::{Explain, Told};
 pub use files::{Backup, Completions, Man, Place, Restore};
 pub use lists::{Lists, ListsVerb, Terms};
+pub use locks::{Locks, LocksVerb, Slots, SlotsVerb};
 pub use operate::{
     Audit, Config, ConfigVerb, Counted, Events, Facts, FactsVerb, Privacy, PrivacyVerb, Reset,
     Stats, Whoami,
@@ -92,6 +94,10 @@ pub enum Verb {
     Allowlist(Lists),
     /// Categories, plans, known tokens: what chooses a tier
     Facts(Facts),
+    /// Leases in force: who holds what, until when; ending them
+    Locks(Locks),
+    /// Ranges of time in calendars: what is free, holding and confirming
+    Slots(Slots),
     /// Forget counters, block and level of one key
     Reset(Reset),
     /// Totals that add up, and who is blocked most often

@@ -23,6 +23,7 @@ mod feed;
 mod fields;
 mod listen;
 mod live;
+mod locks;
 mod operator;
 mod problem;
 mod quick;
@@ -45,8 +46,8 @@ mod xml;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::Engine;
 use catraca::engine::Resumed;
+use catraca::{Engine, Locks};
 use catraca::records::Records;
 
 use crate::observe::Observer;
@@ -70,6 +71,8 @@ pub struct Front {
     pub engine: Arc<Engine>,
     /// Decides with other nodes instead, by the same rules.
     pub shared: Option<Arc<SharedEngine>>,
+    /// Leases and slots, unless nodes share a store.
+    pub locks: Option<Arc<Locks>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.

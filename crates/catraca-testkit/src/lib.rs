@@ -7,6 +7,7 @@ pub mod blocking;
 pub mod compare;
 pub mod contract;
 pub mod generate;
+pub mod locks;
 pub mod oracle;
 pub mod plain;
 pub mod proxy;

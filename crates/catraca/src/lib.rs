@@ -30,6 +30,8 @@ pub mod error;
 pub mod event;
 pub mod explain;
 pub mod load;
+#[cfg(feature = "locks")]
+pub mod locks;
 pub mod memory;
 #[cfg(feature = "postgres-store")]
 pub mod postgres;
@@ -69,6 +71,8 @@ pub use engine::{BlockOrder, Builder, Engine, Observed, Settle, Stub};
 pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, load};
+#[cfg(feature = "locks")]
+pub use locks::{LockError, Locks};
 pub use memory::{Memory, MemoryOptions};
 #[cfg(feature = "shared")]
 pub use shared::{SharedEngine, SharedOptions};

@@ -36,6 +36,7 @@ mod error;
 mod health;
 mod hear;
 mod lock;
+mod locks;
 mod port;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -64,6 +65,7 @@ use writer::Writer;
 pub use crate::url::{is_postgres, redacted};
 pub use error::{OpenError, RecordsError};
 pub use health::Health;
+pub use locks::KeptLock;
 pub use port::{Purged, Retention};
 pub use privacy::{Erased, Exported, known_as};
 pub use receipt::{Ack, Receipt};

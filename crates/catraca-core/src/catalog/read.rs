@@ -15,6 +15,7 @@ mod gate;
 mod keys;
 mod limit;
 mod lists;
+mod locks;
 mod names;
 mod network;
 mod node;
@@ -108,6 +109,7 @@ fn assemble<'t>(
     let network = network::read(report, &sections);
     let known = attribute::read(report, &sections, network.ipv6_prefix);
     let settings = settings::read(report, &sections, &known);
+    let locks = locks::read(report, &sections);
     let allowlist = lists::read(report, &sections, &known, "allowlist");
     let blocklist = lists::read(report, &sections, &known, "blocklist");
     let mut drafts = policies(report, &sections, &known);
@@ -131,6 +133,7 @@ fn assemble<'t>(
         routes,
         network,
         language,
+        locks,
         settings,
     })
 }

@@ -8,6 +8,7 @@ use catraca_core::catalog::read::{
     CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, KEYS_MAX, POLICIES_MAX,
     ROUTES_MAX, TIERS_MAX,
 };
+use catraca_core::lock::terms::KINDS_MAX;
 
 use crate::support::{codes, fixtures, said};
 
@@ -35,6 +36,7 @@ pub fn built() -> Vec<(&'static str, String)> {
         ),
         ("too-many-routes", format!("{}{routes}", policies(1))),
         ("too-many-keys", keys),
+        ("too-many-kinds", (0..=KINDS_MAX).map(|at| format!("[locks.kind.k{at}]\n")).collect()),
         ("too-many-tiers", format!("{}tier = [{tiers}]\n", policies(1))),
         ("too-many-files", format!("include = [{}]\n{files}", included.join(", "))),
     ]

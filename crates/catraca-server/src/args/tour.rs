@@ -25,6 +25,8 @@ Operate a server:
   blocklist    Addresses and values that never pass
   allowlist    Addresses and values that always pass
   facts        Categories, plans, known tokens: what chooses a tier
+  locks        Leases in force: who holds what, until when; ending them
+  slots        Ranges of time in calendars: what is free, holding and confirming
   reset        Forget counters, block and level of one key
   stats        Totals that add up, and who is blocked most often
   audit        What operators did: when, who, what and why

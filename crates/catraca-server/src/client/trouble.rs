@@ -41,6 +41,12 @@ struct Problem {
     errors: Vec<Wrong>,
 }
 
+/// What is said when somebody else has something, or it is over.
+#[derive(Deserialize)]
+struct Taken {
+    error: String,
+}
+
 #[derive(Deserialize)]
 struct Wrong {
     entry: usize,
@@ -101,10 +107,22 @@ impl Call<'_> {
         self.gone(what, "is it Catraca that listens there?")
     }
 
+    fn taken(&self, status: StatusCode, taken: &Taken) -> Trouble {
+        Trouble {
+            exit: Exit::No,
+            what: plain(&taken.error).chars().take(SHOWN_CHARS).collect(),
+            place: format!("{}: {}", self.place(), status.as_u16()),
+            fix: None,
+            code: None,
+            entries: Vec::new(),
+        }
+    }
+
     /// It said no, and usually why.
     pub fn refused(&self, status: StatusCode, body: &[u8]) -> Trouble {
         let Ok(problem) = serde_json::from_slice::<Problem>(body) else {
-            return self.foreign(status);
+            let taken = serde_json::from_slice::<Taken>(body);
+            return taken.map_or_else(|_| self.foreign(status), |taken| self.taken(status, &taken));
         };
         let code = plain(&problem.code);
         // A catalog's mistakes come a line each.
@@ -163,6 +181,7 @@ const TRUST: &str = "if the certificate is your own, name it with --ca FILE or C
 fn exit(status: StatusCode, code: &str) -> Exit {
     match code {
         "unknown-block" | "not-blocked" | "unknown-entry" | "unknown-value" => Exit::No,
+        "unknown-lease" | "not-holder" | "lease-over" | "lease-forced" => Exit::No,
         _ if status.is_server_error() => Exit::Unreachable,
         _ => Exit::Wrong,
     }

@@ -10,8 +10,10 @@ mod config;
 mod events;
 mod facts;
 mod lists;
+mod locks;
 mod privacy;
 mod reset;
+mod slots;
 mod stats;
 mod words;
 
@@ -40,6 +42,8 @@ pub fn run(verb: &Verb) -> Result<Exit> {
         Verb::Blocklist(args) => lists::blocklist(args),
         Verb::Allowlist(args) => lists::allowlist(args),
         Verb::Facts(args) => facts::run(args),
+        Verb::Locks(args) => locks::run(args),
+        Verb::Slots(args) => slots::run(args),
         Verb::Reset(args) => reset::run(args),
         Verb::Stats(args) => stats::run(args),
         Verb::Audit(args) => audit::run(args),

@@ -6,6 +6,7 @@
 mod greeting;
 mod keep;
 mod kept;
+mod locks;
 mod retain;
 mod secret;
 mod share;
@@ -135,6 +136,7 @@ fn front(
     Front {
         engine: Arc::clone(&kept.engine),
         shared: kept.shared.clone(),
+        locks: kept.locks.clone(),
         records: kept.records.clone(),
         feed: Arc::clone(&kept.feed),
         live,
@@ -154,6 +156,9 @@ async fn serve(front: Front, (name, found): (&str, &str), at: SocketAddr) -> Res
     let (catalog, reloader) = (front.engine.catalog(), Arc::clone(&front.reloader));
     let scheme = if front.tls.is_some() { "https" } else { "http" };
     let keyed = front.live.load().guard.has_keys();
+    if let Some(kept) = &front.locks {
+        tokio::spawn(locks::tend(Arc::downgrade(kept)));
+    }
     let server = bind(at, front).await?;
     if reloader.has_file() {
         tokio::spawn(watch(Arc::clone(&reloader)));

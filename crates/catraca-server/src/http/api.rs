@@ -48,6 +48,7 @@ struct Entry {
 enum Group {
     Decide,
     States,
+    Locks,
     Catalog,
     Operate,
     Look,

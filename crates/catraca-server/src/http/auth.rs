@@ -141,6 +141,19 @@ impl Caller {
         self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)
     }
 
+    /// The one tenant whose locks this caller may touch, if the key fixes one; another is refused.
+    pub fn tenant(&self, stated: Option<&str>) -> Result<Option<String>, Problem> {
+        let fixed = self.fix.iter().find(|(name, _)| name == "tenant").map(|(_, value)| value);
+        match (fixed, stated) {
+            (Some(fixed), Some(stated)) if fixed != stated => {
+                let detail = "this key fixes the attribute `tenant` to another value; leave it out";
+                Err(forbidden("fixed-attribute", detail))
+            }
+            (Some(fixed), _) => Ok(Some(fixed.clone())),
+            (None, stated) => Ok(stated.map(str::to_owned)),
+        }
+    }
+
     /// The subject with what the key fixes; whoever says otherwise is refused.
     pub fn subject<'a>(&'a self, mut subject: Subject<'a>) -> Result<Subject<'a>, Problem> {
         for (name, value) in &self.fix {

@@ -64,7 +64,7 @@ pub enum Found {
 }
 
 /// Every call; the first row that fits counts, and the check comes first because it is asked most.
-pub const ROWS: [Row; 36] = [
+pub const ROWS: [Row; 48] = [
     own("/v1/check", &["POST"], Role::Check),
     own("/v1/peek", &["POST"], Role::Check),
     own("/v1/settle", &["POST"], Role::Check),
@@ -73,6 +73,17 @@ pub const ROWS: [Row; 36] = [
     own("/v1/buckets/reconcile", &["POST"], Role::Check),
     own("/v1/buckets/{policy}", &["POST"], Role::Read),
     own("/v1/authorize", &[], Role::Check),
+    own("/v1/locks/acquire", &["POST"], Role::Check),
+    own("/v1/locks/renew", &["POST"], Role::Check),
+    own("/v1/locks/release", &["POST"], Role::Check),
+    own("/v1/locks", &["GET", "DELETE"], Role::Admin),
+    own("/v1/locks/{fence}", &["DELETE"], Role::Admin),
+    own("/v1/slots/hold", &["POST"], Role::Check),
+    own("/v1/slots/confirm", &["POST"], Role::Check),
+    own("/v1/slots/cancel", &["POST"], Role::Check),
+    own("/v1/slots/move", &["POST"], Role::Check),
+    own("/v1/slots", &["GET"], Role::Check),
+    own("/v1/stats/locks", &["GET"], Role::Admin),
     own("/v1/whoami", &["GET"], Role::Read),
     open("/healthz"),
     open("/readyz"),
@@ -99,6 +110,7 @@ pub const ROWS: [Row; 36] = [
     whole("/v1/stats/actions", &["GET"], Role::Admin),
     whole("/v1/audit", &["GET"], Role::Admin),
     whole("/v1/events", &["GET"], Role::Admin),
+    whole("/v1/selftest", &["GET", "POST"], Role::Admin),
     whole("/v1/privacy/export", &["POST"], Role::Admin),
     whole("/v1/privacy/erase", &["POST"], Role::Admin),
 ];

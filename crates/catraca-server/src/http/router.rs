@@ -19,7 +19,7 @@ use super::calls::Asked;
 use super::decide::Verb;
 use super::problem::{Answer, Problem, json};
 use super::visit::Visit;
-use super::{Front, body, calls, check, desk, docs, ready, settle};
+use super::{Front, body, calls, check, desk, docs, locks, ready, settle};
 use crate::observe::traces::Span;
 
 type On = Extension<Arc<Visit>>;
@@ -41,6 +41,7 @@ pub fn router(front: Front) -> Router {
         .route("/metrics", get(ready::metrics))
         .merge(docs::routes())
         .merge(desk::routes())
+        .merge(locks::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .with_state(front)

@@ -48,6 +48,10 @@ const LATE: u8 = 2;
 const GO: u8 = 4;
 /// Bit by which a stream tells its visit that bytes wait to be read.
 const UNREAD: u8 = 8;
+/// Bit by which a visit asks its stream to look whether the other end is gone.
+const WATCH: u8 = 16;
+/// Bit by which the stream says so.
+const GONE: u8 = 32;
 
 /// One connection.
 pub struct Visit {
@@ -104,6 +108,24 @@ impl Visit {
         self.order(STOP);
     }
 
+    /// Begins or ends to look whether the other end is gone, whenever the connection is touched.
+    pub fn watch(&self, begin: bool) {
+        if begin {
+            self.orders.fetch_or(WATCH, Ordering::Relaxed);
+        } else {
+            self.orders.fetch_and(!(WATCH | GONE), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the other end is gone, as far as was looked.
+    pub fn is_gone(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & GONE != 0
+    }
+
+    fn is_watched(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & WATCH != 0
+    }
+
     fn order(&self, order: u8) {
         self.orders.fetch_or(order, Ordering::Relaxed);
         // The lock orders the flag before the waker: whoever stores a waker later sees the flag.
@@ -148,6 +170,18 @@ impl Noted {
     /// A stream of a visit.
     pub fn new(stream: Stream, visit: Arc<Visit>) -> Self {
         Self { stream, visit, instead: None }
+    }
+
+    /// Whoever closed its end, if only half of it, does not wait for a name any more.
+    fn look_for_end(&self) {
+        let (socket, flags) = (self.stream.socket(), RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let gone = match recv(socket, &mut [0_u8; 1], flags) {
+            Ok((_, bytes)) => bytes == 0,
+            Err(error) => error == rustix::io::Errno::CONNRESET,
+        };
+        if gone {
+            self.visit.orders.fetch_or(GONE, Ordering::Relaxed);
+        }
     }
 
     /// Asks the system itself: what it has received may not have been told to us yet.
@@ -204,6 +238,9 @@ impl Write for Noted {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.visit.is_watched() {
+            self.look_for_end();
+        }
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() && self.visit.is_in(Phase::Answer) {
             self.visit.enter(Phase::Idle);

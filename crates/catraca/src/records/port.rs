@@ -9,6 +9,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::{Span, Time};
 
 use super::error::{RecordsError, WriteError};
+use super::locks::KeptLock;
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName, Record};
 use super::row::{
@@ -81,6 +82,8 @@ pub(super) trait Reads: Send + Sync {
     fn actions(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError>;
     /// Who was blocked most often, most first.
     fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, RecordsError>;
+    /// All that is kept of locks and slots.
+    fn locks(&self, visit: &mut dyn FnMut(KeptLock)) -> Result<(), RecordsError>;
     /// All that is known of a subject.
     fn export(&self, about: &[About]) -> Result<Exported, RecordsError>;
     /// Writes a copy to a file that appears whole or not at all.

@@ -6,6 +6,7 @@
 
 mod erase;
 mod lists;
+mod locks;
 mod migrate;
 mod purge;
 mod read;

@@ -7,6 +7,7 @@ use catraca_core::cell::block::{Note, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{Entry, What};
+use catraca_core::lock::kept::LockDeed;
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
@@ -50,6 +51,8 @@ pub enum Deed {
     Revise(Revision),
     /// Decisions were counted.
     Count(Vec<Count>),
+    /// Something about locks or slots.
+    Lock(Box<LockDeed>),
     /// Something else that an operator did; only audited.
     Note(Noted),
 }

@@ -7,6 +7,7 @@ mod backup;
 mod erase;
 mod faults;
 mod lists;
+mod locks;
 mod migrate;
 mod purge;
 mod read;

@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 83] = [
+pub const CODES: [(&str, &str); 86] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -67,14 +67,17 @@ pub const CODES: [(&str, &str); 83] = [
     ("tier-without-when", "A tier that would be everybody's."),
     ("too-large", "A catalog of too many bytes."),
     ("too-long", "A text of too many characters."),
+    ("too-long-lease", "A lock or a slot that may last longer than any should."),
     ("too-many-bans", "More ban rules than a policy may have."),
     ("too-many-files", "More files than a catalog may have."),
+    ("too-many-kinds", "More kinds of locks than a catalog may have."),
     ("too-many-keys", "More keys of callers than a catalog may have."),
     ("too-many-parts", "More parts or fixed attributes than a key may have."),
     ("too-many-policies", "More policies than a catalog or a gate may have."),
     ("too-many-routes", "More routes than a catalog may have."),
     ("too-many-tiers", "More tiers than a policy may have."),
     ("too-many-windows", "More windows than a policy may have."),
+    ("ttl-above-max", "A kind of locks that lasts longer than it may."),
     ("two-algorithms", "A policy that counts in two ways."),
     ("two-sources", "A fact or derived name with two sources."),
     ("unknown-field", "A field that nobody knows."),

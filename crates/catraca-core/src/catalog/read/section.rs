@@ -12,11 +12,10 @@ use super::node::{Key, Node, entries};
 use super::report::Report;
 
 /// Sections that belong to the process and are kept as read.
-pub(super) const SETTINGS: [&str; 7] =
-    ["server", "store", "records", "auth", "locks", "rls", "resp"];
+pub(super) const SETTINGS: [&str; 6] = ["server", "store", "records", "auth", "rls", "resp"];
 
 /// Sections that decide.
-const DECIDING: [&str; 11] = [
+const DECIDING: [&str; 12] = [
     "policy",
     "gate",
     "route",
@@ -28,6 +27,7 @@ const DECIDING: [&str; 11] = [
     "default",
     "include",
     "language",
+    "locks",
 ];
 
 /// Every section of every file, in the order of reading.

@@ -13,11 +13,12 @@ use anyhow::{Result, ensure};
 use catraca::engine::Resumed;
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
-use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
+use catraca::{Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
 use super::keep::Places;
+use super::locks;
 use super::secret;
 use super::share;
 use super::sharing::Sharing;
@@ -31,6 +32,8 @@ pub struct Kept {
     pub engine: Arc<Engine>,
     /// Decides with other nodes, if there are any.
     pub shared: Option<Arc<SharedEngine>>,
+    /// Leases and slots, unless nodes share a store.
+    pub locks: Option<Arc<Locks>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.
@@ -61,14 +64,16 @@ impl Kept {
         let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
         let (engine, resumed) = (Arc::new(engine), Resumed::default());
-        Self { engine, shared: None, records: None, feed, found, resumed, upkeep: None }
+        let locks = Some(Arc::new(locks::fleeting()));
+        let (shared, records, upkeep) = (None, None, None);
+        Self { engine, shared, locks, records, feed, found, resumed, upkeep }
     }
 
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         all_there(places)?;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
-        let opened = Opened::new(catalog, places, secret, observer)?;
+        let opened = Opened::new(catalog, places, secret.clone(), observer)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;
         let since = match restored {
             Restored::Read { created_at, .. } => Some(created_at),
@@ -76,12 +81,13 @@ impl Kept {
         };
         let resumed = engine.resume(&opened.records, since)?;
         let engine = Arc::new(engine);
+        let locks = Arc::new(locks::open(&secret, &opened.records)?);
         let upkeep = Upkeep::start(&engine, &opened.records, places, Some(&places.snapshot))?;
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
-        let (shared, records, upkeep) = (None, Some(records), Some(upkeep));
-        Ok(Self { engine, shared, records, feed, found, resumed, upkeep })
+        let (locks, records, upkeep) = (Some(locks), Some(records), Some(upkeep));
+        Ok(Self { engine, shared: None, locks, records, feed, found, resumed, upkeep })
     }
 
     /// An engine over a store that nodes share, which knows what was kept in these places.
@@ -104,11 +110,14 @@ impl Kept {
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
         let (shared, records, upkeep) = (Some(shared), Some(records), Some(upkeep));
-        Ok(Self { engine, shared, records, feed, found, resumed, upkeep })
+        Ok(Self { engine, shared, locks: None, records, feed, found, resumed, upkeep })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.
     pub fn close(self) -> Result<()> {
+        if let Some(locks) = &self.locks {
+            locks::close(locks);
+        }
         // First, so that nobody waits for a database that is away.
         let unwritten = self.records.map_or(0, |records| records.stop());
         if let Some(upkeep) = self.upkeep {

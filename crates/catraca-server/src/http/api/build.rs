@@ -21,9 +21,10 @@ const DEFINITIONS: &str = "/components/schemas";
 /// What OpenAPI lets a path take.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 
-const GROUPS: [(Group, &str, &str); 7] = [
+const GROUPS: [(Group, &str, &str); 8] = [
     (Group::Decide, "Decide", "May this caller pass now, what does it cost, and what came of it."),
     (Group::States, "Bucket states", "What buckets hold."),
+    (Group::Locks, "Locks and slots", "Leases on names and on ranges of time, with fences."),
     (Group::Catalog, "Catalog", "The policies in force, their modes, and what is known of values."),
     (Group::Operate, "Operate", "Blocks, the blocklist, the allowlist, and reset."),
     (Group::Look, "Look", "Totals, the audit, and the live feed."),

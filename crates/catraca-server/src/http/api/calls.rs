@@ -6,6 +6,7 @@
 mod about;
 mod decide;
 mod desk;
+mod locks;
 mod look;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -14,7 +15,7 @@ use super::{Asked, Entry, Kind};
 
 /// Every entry.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [decide::CALLS, desk::CALLS, look::CALLS, about::CALLS].into_iter().flatten()
+    [decide::CALLS, locks::CALLS, desk::CALLS, look::CALLS, about::CALLS].into_iter().flatten()
 }
 
 /// A subject can be wrong in these ways.

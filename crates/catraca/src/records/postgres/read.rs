@@ -12,6 +12,7 @@ use super::restore::{key, odd, standing};
 use super::value::{Value, values};
 use super::{PostgresReader, erase, lists, stats};
 use crate::records::error::RecordsError;
+use crate::records::locks::KeptLock;
 use crate::records::port::Reads;
 use crate::records::privacy::Exported;
 use crate::records::record::{About, ListName, origin_of, origin_word};
@@ -112,6 +113,10 @@ impl Reads for PostgresReader {
     fn top_blocked(&self, from: Time, limit: u32) -> Answer<Vec<TopBlocked>> {
         let values = values![from.micros(), i64::from(limit.min(PAGE_MAX))];
         self.rows(stats::TOP_BLOCKED, &values, stats::top_blocked)
+    }
+
+    fn locks(&self, visit: &mut dyn FnMut(KeptLock)) -> Answer<()> {
+        super::locks::locks(&mut self.session.lock(), visit)
     }
 
     fn export(&self, about: &[About]) -> Answer<Exported> {

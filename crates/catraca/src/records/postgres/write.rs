@@ -123,13 +123,13 @@ fn transaction<R>(
 }
 
 /// Statements on their way.
-struct Scribe<'s> {
+pub(super) struct Scribe<'s> {
     session: &'s mut Session,
     pending: Vec<Statement>,
 }
 
 impl Scribe<'_> {
-    fn add(&mut self, sql: &'static str, values: Vec<Value>) {
+    pub(super) fn add(&mut self, sql: &'static str, values: Vec<Value>) {
         self.pending.push((sql, values));
     }
 
@@ -146,8 +146,8 @@ impl Scribe<'_> {
 }
 
 /// Writes one record.
-struct Act<'a, 's> {
-    scribe: &'a mut Scribe<'s>,
+pub(super) struct Act<'a, 's> {
+    pub(super) scribe: &'a mut Scribe<'s>,
     record: &'a Record,
 }
 
@@ -178,6 +178,10 @@ impl Act<'_, '_> {
             Deed::Revise(revision) => self.revise(revision),
             Deed::Count(counts) => {
                 counts.iter().for_each(|count| self.count(count));
+                Ok(())
+            }
+            Deed::Lock(deed) => {
+                self.lock(deed);
                 Ok(())
             }
             Deed::Note(noted) => {

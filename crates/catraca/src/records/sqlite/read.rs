@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use super::restore::{key, odd, standing};
 use super::{SqliteReader, backup, erase, faults, lists, stats};
 use crate::records::error::RecordsError;
+use crate::records::locks::KeptLock;
 use crate::records::port::Reads;
 use crate::records::privacy::Exported;
 use crate::records::record::{About, ListName, origin_of, origin_word};
@@ -91,6 +92,10 @@ impl Reads for SqliteReader {
 
     fn top_blocked(&self, from: Time, limit: u32) -> Answer<Vec<TopBlocked>> {
         stats::top_blocked(&self.connection.lock(), from, limit.min(PAGE_MAX))
+    }
+
+    fn locks(&self, visit: &mut dyn FnMut(KeptLock)) -> Answer<()> {
+        super::locks::locks(&self.connection.lock(), visit)
     }
 
     fn export(&self, about: &[About]) -> Answer<Exported> {

@@ -89,7 +89,7 @@ impl SqliteWriter {
 }
 
 /// Writes one record.
-struct Scribe<'t> {
+pub(super) struct Scribe<'t> {
     transaction: &'t Transaction<'t>,
     record: &'t Record,
 }
@@ -101,7 +101,7 @@ enum Trail<'a> {
     Subject(i64),
 }
 
-type Done = rusqlite::Result<()>;
+pub(super) type Done = rusqlite::Result<()>;
 
 impl Scribe<'_> {
     fn write(&self) -> Done {
@@ -117,11 +117,12 @@ impl Scribe<'_> {
             Deed::Mode(policy, mode) => self.mode(policy, mode.map(|mode| mode.as_str())),
             Deed::Revise(revision) => self.revise(revision),
             Deed::Count(counts) => counts.iter().try_for_each(|count| self.count(count)),
+            Deed::Lock(deed) => self.lock(deed),
             Deed::Note(noted) => self.audit(&noted.act, &noted.target, None, None, Trail::None),
         }
     }
 
-    fn run(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
+    pub(super) fn run(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
         self.transaction.prepare_cached(sql)?.execute(values)
     }
 

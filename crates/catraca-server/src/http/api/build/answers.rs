@@ -164,6 +164,11 @@ fn headers(name: &str) -> Vec<(String, Value)> {
             "Settles the check; absent where no outcome changes anything.",
             "string",
         )],
+        "X-Lock-*" => vec![
+            header("X-Lock-Version", "The caller's own number, or the fence.", "integer"),
+            header("X-Lock-Fence", "The number of the lease.", "integer"),
+            header("X-Lock-Expires", "Epoch milliseconds; absent once it is confirmed.", "integer"),
+        ],
         "X-RateLimit-*" => vec![
             header("X-RateLimit-Limit", "With `[server] x_ratelimit = true`.", "integer"),
             header("X-RateLimit-Remaining", "With `[server] x_ratelimit = true`.", "integer"),

@@ -1,0 +1,395 @@
+//! The state of one namespace's locks and slots, and the rules that change it.
+//!
+//! `leases` takes, renews and ends; `slots` keeps ranges apart; `look` reads calendars; `request`
+//! lets a call be repeated. Expiry is data: a lease is held while now is before its end, whether or
+//! not anybody has put it away. Must not look at a clock: `now` comes with every operation.
+
+mod leases;
+mod look;
+mod request;
+mod slots;
+mod versions;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::id::LeaseKey;
+use super::kept::KeptLease;
+use super::name::{CalendarName, LockName};
+use super::op::{Range, Wanted};
+use super::refusal::LockRefusal;
+use super::reply::{Conflict, State, View, What};
+use super::tally::Tally;
+use super::{LEASES_MAX, PAST_KEPT, SLOT_TOMBSTONE, SWEEP, TOMBSTONE};
+use crate::museum::{Bug, planted};
+use crate::time::{Span, Time};
+use versions::Versions;
+
+/// The locks and slots of one namespace.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// The latest instant that was ever told; time does not go back.
+    now: Time,
+    /// The last number that was given out.
+    fence: i64,
+    leases: HashMap<LeaseKey, Lease>,
+    names: BTreeMap<Arc<LockName>, LeaseKey>,
+    /// By what is taken, from its first instant; always disjoint, expired ones included.
+    calendars: BTreeMap<Arc<CalendarName>, BTreeMap<Time, LeaseKey>>,
+    /// Leases in force, as far as this knows, by their numbers.
+    live: BTreeMap<i64, LeaseKey>,
+    tenants: BTreeMap<Option<Box<str>>, BTreeSet<i64>>,
+    /// When something is next to be done about a lease.
+    due: BTreeSet<(Time, LeaseKey)>,
+    requests: HashMap<[u8; 16], ([u8; 16], LeaseKey)>,
+    versions: Versions,
+    tally: Tally,
+    /// Names that became free since somebody last asked.
+    freed: Vec<Arc<LockName>>,
+    /// Leases that ended since somebody last asked, and whether they were confirmed.
+    gone: Vec<(LeaseKey, bool)>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    view: View,
+    /// The digests of the request's name and of what it asked for.
+    request: Option<([u8; 16], [u8; 16])>,
+    due: Time,
+    /// An operator ended it, and nobody else may have its names before this.
+    cool_until: Time,
+}
+
+impl Book {
+    /// Numbers continue above this one.
+    pub fn raise(&mut self, fence: i64) {
+        self.fence = self.fence.max(fence);
+    }
+
+    /// The last number that was given out, or could have been.
+    pub const fn fence(&self) -> i64 {
+        self.fence
+    }
+
+    /// What became of every attempt.
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// An attempt that met somebody else and is over.
+    pub fn missed(&mut self, tenant: Option<&str>, kind: &str) {
+        self.tally.missed(tenant, kind);
+    }
+
+    /// How many leases are kept, ended ones that are remembered included.
+    pub fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+    }
+
+    /// Names that became free since this was last asked.
+    pub fn take_freed(&mut self) -> Vec<Arc<LockName>> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// Leases that ended since this was last asked, and whether they were confirmed.
+    pub fn take_gone(&mut self) -> Vec<(LeaseKey, bool)> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Puts away some of what is over; says whether there is more.
+    pub fn sweep(&mut self, now: Time) -> bool {
+        self.now = self.now.max(now);
+        self.versions.sweep(self.now, SWEEP);
+        for _ in 0..SWEEP {
+            let Some((due, key)) = self.due.first().copied().filter(|(due, _)| *due <= self.now)
+            else {
+                return false;
+            };
+            self.due.remove(&(due, key));
+            self.attend(key);
+        }
+        true
+    }
+
+    /// A lease by its number, if it is in force.
+    pub fn find(&mut self, fence: i64, now: Time) -> Option<View> {
+        self.sweep(now);
+        let view = &self.leases.get(self.live.get(&fence)?)?.view;
+        (self.now < view.expires_at).then(|| view.clone())
+    }
+
+    /// Leases in force with numbers above one, lowest first.
+    pub fn list(
+        &mut self,
+        after: i64,
+        now: Time,
+        mut visit: impl FnMut(&View) -> std::ops::ControlFlow<()>,
+    ) {
+        self.sweep(now);
+        for (_, key) in self.live.range(after.saturating_add(1)..) {
+            let Some(lease) = self.leases.get(key) else { continue };
+            if self.now < lease.view.expires_at && visit(&lease.view).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// How much longer the longest lease that is not confirmed lasts.
+    pub fn left(&mut self, now: Time) -> Span {
+        self.now = self.now.max(now);
+        let held = self.live.values().filter_map(|key| self.leases.get(key));
+        let held = held.filter(|lease| lease.view.state == State::Held);
+        held.map(|lease| lease.view.expires_at.since(self.now)).max().unwrap_or_default()
+    }
+
+    /// A lease as it is to be kept, if it is in force.
+    pub fn keep(&self, key: LeaseKey) -> Option<KeptLease> {
+        let lease = self.leases.get(&key).filter(|lease| lease.view.state.is_live())?;
+        let (view, request) = (&lease.view, lease.request);
+        let (names, range) = match &view.what {
+            What::Names(names) => (names.iter().map(|name| name.key.clone()).collect(), None),
+            What::Slot(names, range) => {
+                (names.iter().map(|name| name.calendar.clone()).collect(), Some(*range))
+            }
+        };
+        Some(KeptLease {
+            key,
+            tenant: view.tenant().map(Box::from),
+            kind: view.kind.clone(),
+            names,
+            range,
+            fence: view.fence,
+            version: view.version,
+            label: view.label.clone(),
+            meta: view.meta.clone(),
+            acquired_at: view.acquired_at,
+            expires_at: view.expires_at,
+            hold_until: view.hold_until,
+            ttl: view.ttl,
+            state: view.state,
+            request,
+        })
+    }
+
+    /// Brings a lease back. What is held lasts its whole TTL again: never shorter than its holder
+    /// was told, whatever the clock did while nobody looked.
+    pub fn restore(&mut self, kept: KeptLease, now: Time) {
+        self.now = self.now.max(now);
+        self.raise(kept.fence);
+        let expires_at = match kept.state {
+            State::Confirmed => Time::FOREVER,
+            _ => self.now.after(kept.ttl),
+        };
+        let what = what(kept.tenant.as_deref(), &kept.kind, &kept.names, kept.range);
+        let view = View {
+            key: kept.key,
+            fence: kept.fence,
+            kind: kept.kind,
+            what,
+            version: kept.version,
+            label: kept.label,
+            meta: kept.meta,
+            acquired_at: kept.acquired_at,
+            expires_at,
+            hold_until: kept.hold_until.max(expires_at),
+            ttl: kept.ttl,
+            state: kept.state,
+        };
+        self.tally.granted(view.tenant(), &view.kind);
+        self.insert(view, kept.request);
+    }
+
+    /// Takes a grant back as if it had never been: it could not be kept.
+    pub fn undo(&mut self, key: LeaseKey) {
+        let Some(lease) = self.leases.get(&key).filter(|lease| lease.view.state.is_live()) else {
+            return;
+        };
+        let (tenant, kind) = (lease.view.tenant().map(Box::<str>::from), lease.view.kind.clone());
+        self.free(key);
+        self.forget(key);
+        self.tally.undone(tenant.as_deref(), &kind);
+    }
+
+    /// Begins an operation: time moves, and a little of what is over is put away.
+    fn begin(&mut self, now: Time) {
+        self.sweep(now);
+    }
+
+    fn next_fence(&mut self) -> i64 {
+        let clock = if planted(Bug::LockFenceCounts) { 0 } else { self.now.micros() };
+        self.fence = (self.fence + 1).max(clock);
+        self.fence
+    }
+
+    fn room(&self) -> Result<(), LockRefusal> {
+        let full = self.leases.len() >= LEASES_MAX;
+        if full { Err(LockRefusal::Full { max: LEASES_MAX }) } else { Ok(()) }
+    }
+
+    /// A new lease, in force from now on.
+    fn grant(
+        &mut self,
+        what: What,
+        kind: &str,
+        wanted: &Wanted,
+        request: Option<([u8; 16], [u8; 16])>,
+    ) -> View {
+        let fence = self.next_fence();
+        let hold_until = self.now.after(wanted.hold_max.max(wanted.ttl));
+        let view = View {
+            key: wanted.key,
+            fence,
+            kind: kind.into(),
+            what,
+            version: wanted.version.unwrap_or(fence),
+            label: wanted.label.clone(),
+            meta: wanted.meta.clone(),
+            acquired_at: self.now,
+            expires_at: self.now.after(wanted.ttl),
+            hold_until,
+            ttl: wanted.ttl,
+            state: State::Held,
+        };
+        self.tally.granted(view.tenant(), kind);
+        self.insert(view.clone(), request);
+        view
+    }
+
+    fn insert(&mut self, view: View, request: Option<([u8; 16], [u8; 16])>) {
+        let key = view.key;
+        if let Some((name, print)) = request {
+            self.requests.insert(name, (print, key));
+        }
+        match &view.what {
+            What::Names(names) => {
+                for name in names {
+                    self.names.insert(Arc::clone(name), key);
+                }
+            }
+            What::Slot(calendars, range) => self.occupy(calendars, range.taken().0, key),
+        }
+        self.live.insert(view.fence, key);
+        self.tenants.entry(view.tenant().map(Box::from)).or_default().insert(view.fence);
+        let due = due(&view);
+        self.due.insert((due, key));
+        self.leases.insert(key, Lease { view, request, due, cool_until: Time::ZERO });
+    }
+
+    /// Does what is due: a lease that is over ends, one that ended is forgotten.
+    fn attend(&mut self, key: LeaseKey) {
+        let Some(lease) = self.leases.get(&key) else { return };
+        match lease.view.state {
+            State::Held => self.end(key, State::Expired),
+            State::Confirmed => {
+                self.end(key, State::Expired);
+                self.forget(key);
+            }
+            State::Released | State::Expired | State::Forced => self.forget(key),
+        }
+    }
+
+    /// Ends a lease. It is remembered for a while, to tell who asks.
+    fn end(&mut self, key: LeaseKey, how: State) {
+        let Some(lease) = self.leases.get(&key) else { return };
+        let (view, was) = (&lease.view, lease.view.state);
+        let (tenant, kind) = (view.tenant().map(Box::<str>::from), view.kind.clone());
+        let at = if how == State::Expired { view.expires_at.min(self.now) } else { self.now };
+        let kept = if matches!(view.what, What::Slot(..)) { SLOT_TOMBSTONE } else { TOMBSTONE };
+        self.free(key);
+        self.tally.ended(tenant.as_deref(), &kind, how);
+        self.gone.push((key, was == State::Confirmed));
+        if let Some(lease) = self.leases.get_mut(&key) {
+            lease.view.state = how;
+            self.due.remove(&(lease.due, key));
+            lease.due = at.after(kept);
+            self.due.insert((lease.due, key));
+        }
+    }
+
+    /// Frees what a lease takes; the lease itself stays.
+    fn free(&mut self, key: LeaseKey) {
+        let Some(lease) = self.leases.get(&key) else { return };
+        let (what, fence) = (lease.view.what.clone(), lease.view.fence);
+        let tenant: Option<Box<str>> = lease.view.tenant().map(Box::from);
+        self.live.remove(&fence);
+        if let Some(fences) = self.tenants.get_mut(&tenant) {
+            fences.remove(&fence);
+            if fences.is_empty() {
+                self.tenants.remove(&tenant);
+            }
+        }
+        match what {
+            What::Names(names) => self.unname(names, key),
+            What::Slot(calendars, range) => self.vacate(&calendars, range.taken().0, key),
+        }
+    }
+
+    fn forget(&mut self, key: LeaseKey) {
+        let Some(lease) = self.leases.remove(&key) else { return };
+        self.due.remove(&(lease.due, key));
+        if let Some((name, _)) = lease.request {
+            if self.requests.get(&name).is_some_and(|(_, owner)| *owner == key) {
+                self.requests.remove(&name);
+            }
+        }
+        // Its names are still its own only while nobody else may have them.
+        if let What::Names(names) = lease.view.what {
+            self.unname(names, key);
+        }
+    }
+
+    fn unname(&mut self, names: Vec<Arc<LockName>>, key: LeaseKey) {
+        for name in names {
+            if self.names.get(&*name) == Some(&key) {
+                self.names.remove(&*name);
+                self.freed.push(name);
+            }
+        }
+    }
+
+    fn conflict(&self, key: LeaseKey, taken: &str) -> Option<Box<Conflict>> {
+        let lease = self.leases.get(&key)?;
+        let free_at = match lease.view.state {
+            State::Forced => lease.cool_until,
+            _ => lease.view.expires_at,
+        };
+        Some(Box::new(Conflict { taken: taken.into(), holder: lease.view.clone(), free_at }))
+    }
+}
+
+/// When something is next to be done about a lease that is in force.
+fn due(view: &View) -> Time {
+    match (&view.what, view.state) {
+        (What::Slot(_, range), State::Confirmed) => range.taken().1.after(PAST_KEPT),
+        _ => view.expires_at,
+    }
+}
+
+/// What a lease is about, from its names.
+fn what(tenant: Option<&str>, kind: &str, names: &[Box<str>], range: Option<Range>) -> What {
+    match range {
+        Some(range) => What::Slot(calendars(tenant, names), range),
+        None => What::Names(lock_names(tenant, kind, names)),
+    }
+}
+
+fn lock_names(tenant: Option<&str>, kind: &str, keys: &[Box<str>]) -> Vec<Arc<LockName>> {
+    let name = |key: &Box<str>| {
+        let (tenant, kind) = (tenant.map(Box::from), kind.into());
+        Arc::new(LockName { tenant, kind, key: key.clone() })
+    };
+    keys.iter().map(name).collect()
+}
+
+fn calendars(tenant: Option<&str>, names: &[Box<str>]) -> Vec<Arc<CalendarName>> {
+    let name = |calendar: &Box<str>| {
+        let (tenant, calendar) = (tenant.map(Box::from), calendar.clone());
+        Arc::new(CalendarName { tenant, calendar })
+    };
+    names.iter().map(name).collect()
+}

@@ -1,0 +1,67 @@
+//! Looking at a calendar: what is taken and what is free, right now.
+//!
+//! It is advice: only a hold is a promise. Must change nothing.
+
+use super::Book;
+use crate::lock::name::CalendarName;
+use crate::lock::op::Look;
+use crate::lock::reply::{Availability, Busy, State, What};
+use crate::time::Time;
+
+/// The most taken ranges in one answer.
+pub const BUSY_MAX: usize = 10_000;
+
+impl Book {
+    /// What is taken and what is free in a range of a calendar. What the asker holds itself does
+    /// not count.
+    pub fn look(&self, asked: &Look, now: Time) -> Availability {
+        let now = self.now.max(now);
+        let mut seen = Availability::default();
+        for busy in self.busy(asked, now) {
+            if seen.busy.len() == BUSY_MAX {
+                seen.next = Some(busy.start);
+                break;
+            }
+            seen.busy.push(busy);
+        }
+        let end = seen.next.unwrap_or(asked.to);
+        let mut from = asked.from;
+        for busy in &seen.busy {
+            seen.free.extend(gap(asked, from, busy.start));
+            from = busy.end;
+        }
+        seen.free.extend(gap(asked, from, end));
+        seen
+    }
+
+    fn busy<'b>(&'b self, asked: &'b Look, now: Time) -> impl Iterator<Item = Busy> + 'b {
+        let (tenant, calendar) = (asked.tenant.clone(), asked.calendar.clone());
+        let calendar = self.calendars.get(&CalendarName { tenant, calendar });
+        // Disjoint, so only one that begins before can reach into the range.
+        let first = calendar
+            .and_then(|all| all.range(..=asked.from).next_back())
+            .map_or(asked.from, |(start, _)| *start);
+        let range = first..asked.to.max(first);
+        let keys = calendar.into_iter().flat_map(move |all| all.range(range.clone()));
+        keys.filter_map(move |(_, key)| {
+            let view = &self.leases.get(key)?.view;
+            let What::Slot(_, range) = &view.what else { return None };
+            let (start, end) = range.taken();
+            let live = view.state == State::Confirmed || now < view.expires_at;
+            let counts = live && asked.without != Some(*key);
+            let (start, end) = (start.max(asked.from), end.min(asked.to));
+            (counts && start < end).then_some(Busy {
+                start,
+                end,
+                state: view.state,
+                fence: view.fence,
+                free_at: view.expires_at,
+            })
+        })
+    }
+}
+
+fn gap(asked: &Look, from: Time, to: Time) -> Option<(Time, Time)> {
+    let long = from < to && to.since(from) >= asked.min_length;
+    long.then_some((from, to))
+}

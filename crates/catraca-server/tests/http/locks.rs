@@ -1,0 +1,51 @@
+//! Locks and slots as callers meet them: the black-box tests of the guide, over real sockets.
+//!
+//! Times are short and generous: what must not happen early is measured from before the question,
+//! what must happen by then from after the answer.
+
+mod faults;
+mod leases;
+mod operators;
+mod slots;
+mod waiting;
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::talk::{Answer, JSON};
+
+/// Kinds with short lives, so that nobody has to wait for long.
+pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
+
+/// One POST.
+pub fn post(served: &Served, path: &str, body: &Value) -> Answer {
+    served.post(path, &body.to_string())
+}
+
+/// A DELETE with a body.
+pub fn delete(served: &Served, path: &str, body: &Value) -> Answer {
+    let mut talk = served.connect();
+    talk.send(&format!("DELETE {path}"), &[JSON], body.to_string().as_bytes());
+    talk.answer()
+}
+
+/// Takes a name, which must be granted.
+pub fn take(served: &Served, body: &Value) -> Value {
+    let answer = post(served, "/v1/locks/acquire", body);
+    assert_eq!(answer.status, 200, "{body}: {answer:?}");
+    answer.json()
+}
+
+/// Gives a lease back; how it ended.
+pub fn give(served: &Served, lease: &Value) -> String {
+    let answer = post(served, "/v1/locks/release", &json!({ "lease_id": lease["lease_id"] }));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["outcome"].as_str().unwrap().to_owned()
+}
+
+/// Status and code, or what else the answer says.
+pub fn said(answer: &Answer) -> (u16, String) {
+    let json = answer.json();
+    let word = json["code"].as_str().or_else(|| json["outcome"].as_str());
+    (answer.status, word.unwrap_or_default().to_owned())
+}

@@ -1,0 +1,284 @@
+//! Random stories of locks and slots, told to the rules and to the model: both must say the same.
+//!
+//! Must reach every branch often: few names, few calendars, short times and sometimes long ones.
+
+use catraca_core::lock::id::{LeaseId, LeaseKey};
+use catraca_core::lock::op::{Acquire, Hold, Look, Move, Proof, Range, Wanted};
+use catraca_core::lock::reply::{Acquired, Confirmed, Conflict, Moved, Renewed, State, View};
+use catraca_core::lock::terms::VersionPolicy;
+use catraca_core::lock::Book;
+use catraca_core::time::{Span, Time};
+
+use super::model::Model;
+use crate::generate::Dice;
+
+/// Where calendars begin; the times of slots need not be those of the story.
+const NOON: i64 = 500;
+
+struct Story {
+    dice: Dice,
+    book: Book,
+    model: Model,
+    now: i64,
+    /// Leases that were ever asked for.
+    keys: Vec<LeaseKey>,
+    fences: Vec<i64>,
+    next: u64,
+}
+
+/// Tells a story of so many operations; the first difference, if there is one.
+pub fn story(seed: u64, length: usize) -> Result<(), String> {
+    let mut story = Story {
+        dice: Dice::new(seed),
+        book: Book::default(),
+        model: Model::default(),
+        now: 1_000_000,
+        keys: Vec::new(),
+        fences: Vec::new(),
+        next: 0,
+    };
+    for step in 0..length {
+        story.pass();
+        let (what, ours, theirs) = story.step();
+        if ours != theirs {
+            return Err(format!("seed {seed} step {step} {what}\n rules {ours}\n model {theirs}"));
+        }
+    }
+    Ok(())
+}
+
+impl Story {
+    fn pass(&mut self) {
+        let long = [61_000_000, 3_700_000_000, 90_000_000_000, 700_000_000_000];
+        self.now += match self.dice.within(0, 99) {
+            0..40 => 0,
+            40..97 => self.dice.within(1, 12),
+            _ => self.dice.pick(&long),
+        };
+    }
+
+    fn at(&self) -> Time {
+        Time::from_micros(self.now)
+    }
+
+    fn step(&mut self) -> (String, String, String) {
+        match self.dice.within(0, 99) {
+            0..24 => self.acquire(),
+            24..48 => self.hold(),
+            48..56 => self.renew(),
+            56..66 => self.end(),
+            66..76 => self.confirm(),
+            76..84 => self.relocate(),
+            84..88 => self.force(),
+            88..90 => self.clear(),
+            90..97 => self.look(),
+            _ => self.counts(),
+        }
+    }
+
+    fn tenant(&mut self) -> Option<Box<str>> {
+        self.dice.pick(&[None, None, Some("a".into()), Some("b".into())])
+    }
+
+    fn names(&mut self) -> Vec<Box<str>> {
+        let mut names: Vec<Box<str>> = vec![self.dice.pick(&["p", "q", "r"]).into()];
+        if self.dice.chance(25) {
+            names.push(self.dice.pick(&["x", "y"]).into());
+        }
+        names
+    }
+
+    fn wanted(&mut self) -> Wanted {
+        let request: Option<Box<str>> = self.dice.maybe(15, |dice| dice.pick(&["m", "n", "o"]).into());
+        self.next += 1;
+        let mut bytes = [0; 16];
+        match &request {
+            Some(name) => bytes[0] = name.as_bytes()[0],
+            None => bytes[8..].copy_from_slice(&self.next.to_be_bytes()),
+        }
+        let key = LeaseId::from_bytes(bytes).key();
+        self.keys.push(key);
+        let ttl = Span::from_micros(self.dice.within(1, 30));
+        let hold_max = Span::from_micros(self.dice.within(20, 60));
+        let version = self.dice.maybe(40, |dice| dice.within(0, 9));
+        Wanted { request, version, ..Wanted::new(key, ttl, hold_max) }
+    }
+
+    fn range(&mut self) -> Range {
+        let start = NOON + self.dice.within(0, 40);
+        let end = start + self.dice.within(1, 12);
+        let buffer = |dice: &mut Dice| Span::from_micros(dice.maybe(30, |d| d.within(1, 3)).unwrap_or(0));
+        let (before, after) = (buffer(&mut self.dice), buffer(&mut self.dice));
+        Range { start: Time::from_micros(start), end: Time::from_micros(end), before, after }
+    }
+
+    fn proof(&mut self) -> Proof {
+        let recent = self.keys.len().saturating_sub(12);
+        let key = match self.keys.len() {
+            0 => LeaseId::from_bytes([255; 16]).key(),
+            _ if self.dice.chance(3) => LeaseId::from_bytes([254; 16]).key(),
+            _ => self.dice.pick(&self.keys[recent..]),
+        };
+        let tenant: Option<Box<str>> = self.dice.maybe(10, |dice| dice.pick(&["a", "b"]).into());
+        Proof { key, tenant }
+    }
+
+    fn granted(&mut self, answer: Acquired, tenant: Option<&str>, kind: &str) -> String {
+        match answer {
+            Acquired::Granted(view) => {
+                self.fences.push(view.fence);
+                format!("granted {}", shown(&view))
+            }
+            Acquired::Again(view) => format!("again {}", shown(&view)),
+            Acquired::Conflict(conflict) => {
+                self.book.missed(tenant, kind);
+                self.model.missed(tenant, kind);
+                told(&conflict)
+            }
+            Acquired::Stale { name, last } => format!("stale {} {last}", name.key),
+            Acquired::Refused(refusal) => format!("refused {}", refusal.code()),
+        }
+    }
+
+    fn acquire(&mut self) -> (String, String, String) {
+        let (tenant, keys, lease) = (self.tenant(), self.names(), self.wanted());
+        let monotonic = lease.version.is_some() && self.dice.chance(60);
+        let policy = if monotonic { VersionPolicy::Monotonic } else { VersionPolicy::Opaque };
+        let kind = self.dice.pick(&["payment", "resource"]).into();
+        let op = Acquire { tenant, kind, keys, lease, policy }.checked();
+        let Ok(op) = op else { return (String::new(), String::new(), String::new()) };
+        let theirs = self.model.acquire(&op, self.now);
+        let answer = self.book.acquire(&op, self.at());
+        let ours = self.granted(answer, op.tenant.as_deref(), &op.kind);
+        (format!("{op:?}"), ours, theirs)
+    }
+
+    fn hold(&mut self) -> (String, String, String) {
+        let (tenant, calendars, lease) = (self.tenant(), self.names(), self.wanted());
+        let op = Hold { tenant, kind: "slot".into(), calendars, range: self.range(), lease };
+        let Ok(op) = op.checked(Span::from_secs(1)) else {
+            return (String::new(), String::new(), String::new());
+        };
+        let theirs = self.model.hold(&op, self.now);
+        let answer = self.book.hold(&op, self.at());
+        let ours = self.granted(answer, op.tenant.as_deref(), &op.kind);
+        (format!("{op:?}"), ours, theirs)
+    }
+
+    fn renew(&mut self) -> (String, String, String) {
+        let (proof, ttl) = (self.proof(), Span::from_micros(self.dice.within(1, 30)));
+        let theirs = self.model.renew(&proof, ttl, self.now);
+        let ours = match self.book.renew(&proof, ttl, self.at()) {
+            Renewed::Extended(view) => format!("extended {}", shown(&view)),
+            Renewed::AtMost(view) => format!("at most {}", shown(&view)),
+            Renewed::Over(state) => format!("over {}", state.as_str()),
+            Renewed::NotHolder => "not_holder".to_owned(),
+        };
+        (format!("renew {proof:?} {ttl}"), ours, theirs)
+    }
+
+    fn end(&mut self) -> (String, String, String) {
+        let (proof, slot) = (self.proof(), self.dice.chance(50));
+        let theirs = self.model.end(&proof, slot, self.now);
+        let at = self.at();
+        let ours =
+            if slot { self.book.cancel(&proof, at) } else { self.book.release(&proof, at) };
+        (format!("end {proof:?} {slot}"), ours.as_str().to_owned(), theirs)
+    }
+
+    fn confirm(&mut self) -> (String, String, String) {
+        let (proof, again) = (self.proof(), self.dice.chance(40));
+        let theirs = self.model.confirm(&proof, again, self.now);
+        let ours = match self.book.confirm(&proof, again, self.at()) {
+            Confirmed::Done(view) => format!("confirmed {}", shown(&view)),
+            Confirmed::Over { state, still_free } => {
+                format!("over {} free {still_free}", state.as_str())
+            }
+            Confirmed::NotHolder => "not_holder".to_owned(),
+        };
+        (format!("confirm {proof:?} {again}"), ours, theirs)
+    }
+
+    fn relocate(&mut self) -> (String, String, String) {
+        let calendars = self.dice.chance(30).then(|| self.names());
+        let range = self.range();
+        let op = Move { proof: self.proof(), calendars, start: range.start, end: range.end };
+        let Ok(op) = op.checked(Span::from_secs(1)) else {
+            return (String::new(), String::new(), String::new());
+        };
+        let theirs = self.model.relocate(&op, self.now);
+        let ours = match self.book.relocate(&op, self.at()) {
+            Moved::Done(view) => format!("moved {}", shown(&view)),
+            Moved::Conflict(conflict) => told(&conflict),
+            Moved::Over(state) => format!("over {}", state.as_str()),
+            Moved::NotHolder => "not_holder".to_owned(),
+        };
+        (format!("{op:?}"), ours, theirs)
+    }
+
+    fn force(&mut self) -> (String, String, String) {
+        let recent = self.fences.len().saturating_sub(8);
+        let fence = if self.fences.is_empty() { 7 } else { self.dice.pick(&self.fences[recent..]) };
+        let cool = Span::from_micros(self.dice.within(0, 9));
+        let theirs = self.model.force(fence, cool, self.now);
+        let forced = self.book.force(fence, cool, self.at());
+        let ours = forced.map_or("nothing".to_owned(), |view| format!("forced {}", shown(&view)));
+        (format!("force {fence}"), ours, theirs)
+    }
+
+    fn clear(&mut self) -> (String, String, String) {
+        let tenant = self.tenant();
+        let theirs = self.model.clear(tenant.as_deref(), self.now);
+        let (mut count, mut after) = (0, Some(0));
+        while let Some(from) = after {
+            let some = self.book.clear(tenant.as_deref(), (from, i64::MAX), 2, self.at());
+            count += some.0;
+            after = some.1;
+        }
+        (format!("clear {tenant:?}"), format!("cleared {count}"), theirs)
+    }
+
+    fn look(&mut self) -> (String, String, String) {
+        let (from, min_length) = (NOON - 5 + self.dice.within(0, 40), self.dice.within(0, 6));
+        let op = Look {
+            tenant: self.tenant(),
+            calendar: self.dice.pick(&["p", "q", "x"]).into(),
+            from: Time::from_micros(from),
+            to: Time::from_micros(from + self.dice.within(1, 60)),
+            min_length: Span::from_micros(min_length.max(1)),
+            without: self.dice.chance(20).then(|| self.proof().key),
+        };
+        let theirs = self.model.look(&op, self.now);
+        let seen = self.book.look(&op, self.at());
+        let free: Vec<_> = seen.free.iter().map(|gap| (gap.0.micros(), gap.1.micros())).collect();
+        (format!("{op:?}"), format!("free {free:?}"), theirs)
+    }
+
+    fn counts(&mut self) -> (String, String, String) {
+        let theirs = self.model.counts(self.now);
+        while self.book.sweep(self.at()) {}
+        let rows = self.book.tally().rows().map(|((tenant, kind), row)| {
+            let own = (tenant.as_deref().map(str::to_owned), kind.to_string());
+            let all = [row.success, row.conflicts, row.active, row.released, row.expired];
+            let all: Vec<u64> = all.into_iter().chain([row.forced]).collect();
+            assert_eq!(row.success, all[2..].iter().sum::<u64>(), "success is what became of it");
+            (own, all)
+        });
+        let rows: std::collections::BTreeMap<_, _> = rows.collect();
+        ("counts".to_owned(), format!("{rows:?}"), theirs)
+    }
+}
+
+fn shown(view: &View) -> String {
+    let until = match view.state {
+        State::Confirmed => "ever".to_owned(),
+        _ if view.expires_at.is_forever() => "ever".to_owned(),
+        _ => view.expires_at.micros().to_string(),
+    };
+    format!("#{} v{} {}..{until}", view.fence, view.version, view.acquired_at.micros())
+}
+
+fn told(conflict: &Conflict) -> String {
+    let free = conflict.free_at.micros();
+    format!("conflict {} {} free {free}", conflict.taken, shown(&conflict.holder))
+}

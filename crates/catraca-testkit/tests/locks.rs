@@ -1,0 +1,36 @@
+//! Locks and slots against the second opinion: many thousand random operations, no difference.
+
+use catraca_testkit::generate::Dice;
+use catraca_testkit::locks::story::story;
+
+/// Where the stories begin, unless the environment says otherwise.
+const SEED: u64 = 2_024;
+const STORIES: u64 = 400;
+const LENGTH: usize = 400;
+
+/// covers: 004-21, 004-28, 004-29, 004-31, 004-64, 004-84, B-62, B-63, B-64, B-66
+#[test]
+fn the_rules_of_locks_and_the_model_always_agree() {
+    let seed = std::env::var("CATRACA_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut dice = Dice::new(seed.unwrap_or(SEED));
+    for _ in 0..STORIES {
+        if let Err(difference) = story(dice.roll(), LENGTH) {
+            panic!("{difference}");
+        }
+    }
+    println!("{} operations, 0 differences", STORIES as usize * LENGTH);
+}
+
+#[cfg(feature = "museum")]
+#[test]
+fn every_planted_bug_in_the_rules_of_locks_is_caught() {
+    use catraca_core::museum::{Bug, plant};
+    for bug in Bug::LOCKS {
+        plant(Some(bug));
+        let mut dice = Dice::new(SEED);
+        let caught = (1..=2_000).find(|_| story(dice.roll(), LENGTH).is_err());
+        plant(None);
+        println!("{bug:?}: caught in story {caught:?}");
+        assert!(caught.is_some(), "{bug:?} was not caught");
+    }
+}

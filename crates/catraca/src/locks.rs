@@ -1,0 +1,187 @@
+//! Locks and slots in this process: the rules of core, a clock, callers who wait, and a journal.
+//!
+//! One room per namespace, each behind one mutex that is never held over a wait. `acquire` takes
+//! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `operate` is for
+//! operators, `durable` puts on disk what must outlive the process. Locks fail closed: what cannot
+//! be kept as promised is not granted. Must not know HTTP.
+
+mod acquire;
+mod durable;
+mod error;
+mod hold;
+mod journal;
+mod operate;
+mod room;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use catraca_core::digest::Secret;
+use catraca_core::lock::LeaseId;
+use catraca_core::lock::kept::{KeptFence, KeptLease, LockDeed};
+use catraca_core::time::Time;
+use parking_lot::Mutex;
+
+use crate::clock::Clock;
+use room::{Inner, Room};
+
+pub use acquire::Answer;
+pub use error::LockError;
+pub use journal::{Journal, Written};
+pub use operate::{Filter, LockPage, LockStats, StatsRow};
+pub use wait::WAITERS_MAX;
+
+/// The most namespaces.
+pub const NAMESPACES_MAX: usize = 4_096;
+
+/// Locks and slots of every namespace.
+pub struct Locks {
+    rooms: Mutex<BTreeMap<Box<str>, Arc<Room>>>,
+    clock: Arc<dyn Clock>,
+    secret: [u8; 32],
+    journal: Option<Arc<dyn Journal>>,
+    closed: AtomicBool,
+}
+
+/// What was kept of a namespace.
+#[derive(Clone, Debug)]
+pub enum StandingLock {
+    /// What it may have given out.
+    Fence(Box<str>, KeptFence),
+    /// A lease that was in force.
+    Lease(Box<str>, Box<KeptLease>),
+}
+
+impl Locks {
+    /// Locks that end with the process.
+    pub fn new(clock: Arc<dyn Clock>, secret: &Secret) -> Self {
+        Self {
+            rooms: Mutex::default(),
+            clock,
+            secret: secret.derive("catraca 2026 lease id"),
+            journal: None,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Locks that know what was kept. A namespace whose leases may have been lost grants nothing
+    /// until the longest of them would have run out.
+    pub fn open(
+        clock: Arc<dyn Clock>,
+        secret: &Secret,
+        journal: Arc<dyn Journal>,
+        standing: impl IntoIterator<Item = StandingLock>,
+    ) -> Self {
+        let mut locks = Self::new(clock, secret);
+        locks.journal = Some(journal);
+        let now = locks.clock.now();
+        for one in standing {
+            match one {
+                StandingLock::Fence(namespace, kept) => {
+                    locks.made(&namespace).inner.lock().resume(kept, now);
+                }
+                StandingLock::Lease(namespace, lease) => {
+                    locks.made(&namespace).inner.lock().book.restore(*lease, now);
+                }
+            }
+        }
+        locks
+    }
+
+    /// The present instant, by the clock that leases are timed with.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The proof of a new lease. A request with a name of its own gets the same one when it is
+    /// repeated, and nobody without the secret can work it out.
+    pub fn lease_id(
+        &self,
+        namespace: &str,
+        tenant: Option<&str>,
+        request: Option<&str>,
+    ) -> Result<LeaseId, LockError> {
+        let mut bytes = [0; 16];
+        match request {
+            None => getrandom::fill(&mut bytes).map_err(|error| LockError::unkept(&error))?,
+            Some(request) => {
+                let mut mac = blake3::Hasher::new_keyed(&self.secret);
+                for part in [Some(namespace), tenant, Some(request)] {
+                    let length = part.map_or(-1, |part| part.len() as i64);
+                    mac.update(&length.to_le_bytes()).update(part.unwrap_or_default().as_bytes());
+                }
+                bytes.copy_from_slice(&mac.finalize().as_bytes()[..16]);
+            }
+        }
+        Ok(LeaseId::from_bytes(bytes))
+    }
+
+    /// Puts away what is over, and serves whoever waited for it. Call it now and then.
+    pub fn tend(&self) {
+        for room in self.all() {
+            loop {
+                let mut inner = room.inner.lock();
+                let more = inner.book.sweep(self.clock.now());
+                inner.hand_off(self.clock.now());
+                let deeds = room.gone(&mut inner);
+                drop(inner);
+                self.note(deeds);
+                if !more {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Grants nothing any more, and puts on disk that the process ends in order.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let now = self.clock.now();
+        let deeds = self.all().into_iter().map(|room| {
+            let mut inner = room.inner.lock();
+            let left = Some(inner.book.left(now));
+            let kept = KeptFence { ceiling: inner.book.fence(), left, ..inner.kept };
+            LockDeed::Fence(room.namespace.clone(), kept)
+        });
+        let deeds: Vec<LockDeed> = deeds.collect();
+        if let (Some(journal), false) = (&self.journal, deeds.is_empty()) {
+            // If it cannot be written, the next start is as careful as after a crash.
+            let _ = journal.write(deeds).await;
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Room>> {
+        self.rooms.lock().values().cloned().collect()
+    }
+
+    fn room(&self, namespace: &str) -> Result<Arc<Room>, LockError> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(LockError::Stopping);
+        }
+        let rooms = self.rooms.lock();
+        if rooms.len() >= NAMESPACES_MAX && !rooms.contains_key(namespace) {
+            return Err(LockError::TooManyNamespaces);
+        }
+        drop(rooms);
+        Ok(self.made(namespace))
+    }
+
+    fn made(&self, namespace: &str) -> Arc<Room> {
+        let mut rooms = self.rooms.lock();
+        let made = || {
+            let inner = Mutex::new(Inner::new(self.journal.is_some()));
+            Arc::new(Room { namespace: namespace.into(), inner })
+        };
+        Arc::clone(rooms.entry(namespace.into()).or_insert_with(made))
+    }
+}
+
+impl std::fmt::Debug for Locks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Locks").field("namespaces", &self.rooms.lock().len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+-- Locks and slots: confirmed slots, leases where every grant is kept, and what each namespace may
+-- have given out. The proof of a lease is not here, only its digest.
+CREATE TABLE catraca.leases (
+    namespace   TEXT NOT NULL,
+    lease       BYTEA NOT NULL,
+    tenant      TEXT,
+    kind        TEXT NOT NULL,
+    names       TEXT NOT NULL,
+    starts      BIGINT,
+    ends        BIGINT,
+    before      BIGINT,
+    after       BIGINT,
+    fence       BIGINT NOT NULL,
+    version     BIGINT NOT NULL,
+    label       TEXT,
+    meta        TEXT,
+    acquired    BIGINT NOT NULL,
+    expires     BIGINT NOT NULL,
+    hold_until  BIGINT NOT NULL,
+    ttl         BIGINT NOT NULL,
+    state       TEXT NOT NULL,
+    request     BYTEA,
+    PRIMARY KEY (namespace, lease)
+);
+
+CREATE TABLE catraca.fences (
+    namespace   TEXT PRIMARY KEY,
+    ceiling     BIGINT NOT NULL,
+    longest     BIGINT NOT NULL,
+    remaining   BIGINT
+);

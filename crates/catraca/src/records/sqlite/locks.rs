@@ -1,0 +1,93 @@
+//! Locks and slots in SQLite.
+//!
+//! Must not leave out a row that it cannot read: somebody would be granted what is taken.
+
+use catraca_core::lock::kept::{KeptLease, LockDeed};
+use rusqlite::{Connection, params};
+
+use super::restore::odd;
+use super::write::{Done, Scribe};
+use crate::records::error::RecordsError;
+use crate::records::locks::{COLUMNS, Columns, KeptLock, Row, fence};
+
+impl Scribe<'_> {
+    pub(super) fn lock(&self, deed: &LockDeed) -> Done {
+        match deed {
+            LockDeed::Fence(namespace, kept) => {
+                let left = kept.left.map(|left| left.micros());
+                self.run(
+                    "INSERT OR REPLACE INTO fences (namespace, ceiling, longest, remaining)
+                     VALUES (?1, ?2, ?3, ?4)",
+                    params![&**namespace, kept.ceiling, kept.longest.micros(), left],
+                )?;
+            }
+            LockDeed::Keep(namespace, lease) => self.keep_lease(namespace, lease)?,
+            LockDeed::Drop(namespace, key) => {
+                self.run(
+                    "DELETE FROM leases WHERE namespace = ?1 AND lease = ?2",
+                    params![&**namespace, key.to_bytes()],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_lease(&self, namespace: &str, lease: &KeptLease) -> Done {
+        let columns = Columns::of(lease);
+        let sql = format!(
+            "INSERT OR REPLACE INTO leases ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
+             ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+        );
+        self.run(
+            &sql,
+            params![
+                namespace,
+                lease.key.to_bytes(),
+                lease.tenant.as_deref(),
+                &*lease.kind,
+                columns.names,
+                lease.label.as_deref(),
+                lease.meta.as_deref(),
+                lease.state.as_str(),
+                columns.range[0],
+                columns.range[1],
+                columns.range[2],
+                columns.range[3],
+                lease.fence,
+                lease.version,
+                lease.acquired_at.micros(),
+                lease.expires_at.micros(),
+                lease.hold_until.micros(),
+                lease.ttl.micros(),
+                columns.request,
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+pub(super) fn locks(
+    connection: &Connection,
+    visit: &mut dyn FnMut(KeptLock),
+) -> Result<(), RecordsError> {
+    let mut fences =
+        connection.prepare("SELECT namespace, ceiling, longest, remaining FROM fences")?;
+    let mut rows = fences.query([])?;
+    while let Some(row) = rows.next()? {
+        visit(fence(row.get(0)?, (row.get(1)?, row.get(2)?), row.get(3)?));
+    }
+    let mut leases = connection.prepare(&format!("SELECT {COLUMNS} FROM leases"))?;
+    let mut rows = leases.query([])?;
+    while let Some(row) = rows.next()? {
+        let read = Row {
+            namespace: row.get(0)?,
+            lease: row.get(1)?,
+            texts: [row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?],
+            range: [row.get(8)?, row.get(9)?, row.get(10)?, row.get(11)?],
+            numbers: [row.get(12)?, row.get(13)?, row.get(14)?, row.get(15)?, row.get(16)?, row.get(17)?],
+            request: row.get(18)?,
+        };
+        visit(read.lease().ok_or_else(|| odd("lease"))?);
+    }
+    Ok(())
+}

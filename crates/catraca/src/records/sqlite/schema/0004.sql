@@ -1,0 +1,31 @@
+-- Locks and slots: confirmed slots, leases where every grant is kept, and what each namespace may
+-- have given out. The proof of a lease is not here, only its digest.
+CREATE TABLE leases (
+    namespace   TEXT NOT NULL,
+    lease       BLOB NOT NULL,
+    tenant      TEXT,
+    kind        TEXT NOT NULL,
+    names       TEXT NOT NULL,
+    starts      INTEGER,
+    ends        INTEGER,
+    before      INTEGER,
+    after       INTEGER,
+    fence       INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    label       TEXT,
+    meta        TEXT,
+    acquired    INTEGER NOT NULL,
+    expires     INTEGER NOT NULL,
+    hold_until  INTEGER NOT NULL,
+    ttl         INTEGER NOT NULL,
+    state       TEXT NOT NULL,
+    request     BLOB,
+    PRIMARY KEY (namespace, lease)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE fences (
+    namespace   TEXT PRIMARY KEY,
+    ceiling     INTEGER NOT NULL,
+    longest     INTEGER NOT NULL,
+    remaining   INTEGER
+) STRICT, WITHOUT ROWID;
