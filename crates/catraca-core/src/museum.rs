@@ -55,7 +55,7 @@ pub enum Bug {
     LockExpiredHoldStays,
     /// Fences are counted, and start again with the process.
     LockFenceCounts,
-    /// A lease lasts from the instant its holder began to wait.
+    /// A lease ends by another clock than the one that granted it.
     LockCallersClock,
     /// A waiter whose time is over is granted.
     LockExpiredWaiter,

@@ -47,8 +47,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use catraca::engine::Resumed;
-use catraca::{Engine, Locks};
 use catraca::records::Records;
+use catraca::{Engine, Locks};
 
 use crate::observe::Observer;
 use crate::observe::traces::Traces;

@@ -182,6 +182,8 @@ impl Locks {
 
 impl std::fmt::Debug for Locks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Locks").field("namespaces", &self.rooms.lock().len()).finish_non_exhaustive()
+        f.debug_struct("Locks")
+            .field("namespaces", &self.rooms.lock().len())
+            .finish_non_exhaustive()
     }
 }

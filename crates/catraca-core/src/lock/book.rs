@@ -241,6 +241,9 @@ impl Book {
     ) -> View {
         let fence = self.next_fence();
         let hold_until = self.now.after(wanted.hold_max.max(wanted.ttl));
+        // A clock that is behind the holder's makes every lease shorter than was told.
+        let shortened = Span::from_micros(wanted.ttl.micros() / 2);
+        let lasts = if planted(Bug::LockCallersClock) { shortened } else { wanted.ttl };
         let view = View {
             key: wanted.key,
             fence,
@@ -250,7 +253,7 @@ impl Book {
             label: wanted.label.clone(),
             meta: wanted.meta.clone(),
             acquired_at: self.now,
-            expires_at: self.now.after(wanted.ttl),
+            expires_at: self.now.after(lasts),
             hold_until,
             ttl: wanted.ttl,
             state: State::Held,

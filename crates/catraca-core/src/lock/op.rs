@@ -3,11 +3,11 @@
 //! Every bound is checked when one is made, so what exists makes sense. Must not hold a proof: only
 //! its digest.
 
+use super::KEYS_MAX;
 use super::id::LeaseKey;
 use super::name::named;
 use super::refusal::LockRefusal;
 use super::terms::VersionPolicy;
-use super::KEYS_MAX;
 use crate::time::{Span, Time};
 
 /// The longest note of a caller's own, in bytes.
@@ -203,11 +203,7 @@ impl Range {
         }
         if self.end.is_forever() || self.end.since(self.start) > slot_max {
             let wanted = format!("an instant at most {slot_max} after `start`");
-            return Err(LockRefusal::Bounds {
-                field: "end",
-                given: self.end.to_rfc3339(),
-                wanted,
-            });
+            return Err(LockRefusal::Bounds { field: "end", given: self.end.to_rfc3339(), wanted });
         }
         let buffers = [("buffer_before_ms", self.before), ("buffer_after_ms", self.after)];
         match buffers.into_iter().find(|(_, span)| *span > BUFFER_MAX) {

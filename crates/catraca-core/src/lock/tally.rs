@@ -1,6 +1,6 @@
 //! Counts that add up: what became of every attempt, by tenant and kind.
 //!
-//! `total = success + conflicts` and `success = active + released + expired + forced`, in every row.
+//! In every row `total = success + conflicts`, and `success = active + released + expired + forced`.
 //! Must not grow with the names that callers make up.
 
 use std::collections::BTreeMap;

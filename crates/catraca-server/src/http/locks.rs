@@ -141,7 +141,8 @@ impl Call {
             match place {
                 Some(place) if !twice => found[place] = Some(value.as_str()),
                 _ => {
-                    let detail = format!("the query takes each of these once: {}", known.join(", "));
+                    let detail =
+                        format!("the query takes each of these once: {}", known.join(", "));
                     return Err(Problem::bad("bad-query", detail));
                 }
             }

@@ -39,7 +39,8 @@ fn service(served: &Served) -> Service {
 }
 
 fn book(service: &Service, start: &str, more: &Value) -> (u16, Value) {
-    let mut body = json!({ "employee": "ana", "start_at": format!("2030-01-07T{start}:00Z"), "duration": 30 });
+    let mut body =
+        json!({ "employee": "ana", "start_at": format!("2030-01-07T{start}:00Z"), "duration": 30 });
     if more.is_object() {
         body["fail"] = more["fail"].clone();
     }

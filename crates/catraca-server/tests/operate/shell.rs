@@ -5,7 +5,7 @@ use std::fs;
 use crate::desk::{Ran, command};
 use crate::served::file;
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 21] = [
     "check",
     "peek",
     "settle",
@@ -14,6 +14,8 @@ const VERBS: [&str; 19] = [
     "blocklist",
     "allowlist",
     "facts",
+    "locks",
+    "slots",
     "reset",
     "stats",
     "audit",

@@ -155,10 +155,8 @@ mod tests {
         assert_eq!(judge(&[one.clone(), granted(10, 20, 2, 100)], 0).len(), 1);
         let next = granted(200, 210, 1, 5);
         assert_eq!(judge(&[one.clone(), next], 0).len(), 2, "the same, and not higher");
-        let conflict = |sent, answered| Seen {
-            answer: Answer::Conflict,
-            ..granted(sent, answered, 0, 0)
-        };
+        let conflict =
+            |sent, answered| Seen { answer: Answer::Conflict, ..granted(sent, answered, 0, 0) };
         assert!(judge(&[one.clone(), conflict(50, 60)], 0).is_empty());
         assert!(judge(&[one.clone(), conflict(104, 106)], 0).is_empty());
         assert_eq!(judge(&[one.clone(), conflict(105, 106)], 0).len(), 1);

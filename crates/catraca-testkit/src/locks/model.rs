@@ -1,7 +1,7 @@
 //! The second opinion: every grant ever made, in one list that is read from end to end each time.
 //!
-//! Nothing is indexed, put away or forgotten: what is over follows from the instants alone. Must stay
-//! too simple to be wrong.
+//! Nothing is indexed, put away or forgotten: what is over follows from the instants alone. Must
+//! stay too simple to be wrong.
 
 use std::collections::BTreeMap;
 
@@ -343,12 +343,16 @@ impl Model {
     pub fn look(&mut self, op: &Look, now: i64) -> String {
         self.expire_past(now);
         let tenant = op.tenant.as_deref();
-        let busy: Vec<(i64, i64)> = self.grants.iter().filter_map(|grant| {
-            let here = grant.tenant.as_deref() == tenant
-                && grant.things.iter().any(|thing| **thing == *op.calendar);
-            let counts = here && grant.live(now) && Some(grant.key) != op.without;
-            grant.range.filter(|_| counts).map(|range| taken(&range))
-        }).collect();
+        let busy: Vec<(i64, i64)> = self
+            .grants
+            .iter()
+            .filter_map(|grant| {
+                let here = grant.tenant.as_deref() == tenant
+                    && grant.things.iter().any(|thing| **thing == *op.calendar);
+                let counts = here && grant.live(now) && Some(grant.key) != op.without;
+                grant.range.filter(|_| counts).map(|range| taken(&range))
+            })
+            .collect();
         let mut free = Vec::new();
         let mut since = None;
         for instant in op.from.micros()..=op.to.micros() {

@@ -2,11 +2,11 @@
 //!
 //! Must reach every branch often: few names, few calendars, short times and sometimes long ones.
 
+use catraca_core::lock::Book;
 use catraca_core::lock::id::{LeaseId, LeaseKey};
 use catraca_core::lock::op::{Acquire, Hold, Look, Move, Proof, Range, Wanted};
 use catraca_core::lock::reply::{Acquired, Confirmed, Conflict, Moved, Renewed, State, View};
 use catraca_core::lock::terms::VersionPolicy;
-use catraca_core::lock::Book;
 use catraca_core::time::{Span, Time};
 
 use super::model::Model;
@@ -89,7 +89,8 @@ impl Story {
     }
 
     fn wanted(&mut self) -> Wanted {
-        let request: Option<Box<str>> = self.dice.maybe(15, |dice| dice.pick(&["m", "n", "o"]).into());
+        let request: Option<Box<str>> =
+            self.dice.maybe(15, |dice| dice.pick(&["m", "n", "o"]).into());
         self.next += 1;
         let mut bytes = [0; 16];
         match &request {
@@ -107,7 +108,8 @@ impl Story {
     fn range(&mut self) -> Range {
         let start = NOON + self.dice.within(0, 40);
         let end = start + self.dice.within(1, 12);
-        let buffer = |dice: &mut Dice| Span::from_micros(dice.maybe(30, |d| d.within(1, 3)).unwrap_or(0));
+        let buffer =
+            |dice: &mut Dice| Span::from_micros(dice.maybe(30, |d| d.within(1, 3)).unwrap_or(0));
         let (before, after) = (buffer(&mut self.dice), buffer(&mut self.dice));
         Range { start: Time::from_micros(start), end: Time::from_micros(end), before, after }
     }
@@ -181,8 +183,7 @@ impl Story {
         let (proof, slot) = (self.proof(), self.dice.chance(50));
         let theirs = self.model.end(&proof, slot, self.now);
         let at = self.at();
-        let ours =
-            if slot { self.book.cancel(&proof, at) } else { self.book.release(&proof, at) };
+        let ours = if slot { self.book.cancel(&proof, at) } else { self.book.release(&proof, at) };
         (format!("end {proof:?} {slot}"), ours.as_str().to_owned(), theirs)
     }
 

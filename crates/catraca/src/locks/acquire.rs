@@ -2,17 +2,17 @@
 //!
 //! Must not count an attempt before it is over.
 
+use catraca_core::lock::Durability;
 use catraca_core::lock::op::{Acquire, Proof};
 use catraca_core::lock::reply::{Acquired, Ended, Renewed};
-use catraca_core::lock::Durability;
 use catraca_core::lock::terms::WAIT_MAX;
 use catraca_core::museum::{Bug, planted};
 use catraca_core::time::Span;
 
+use super::Locks;
 use super::error::LockError;
 use super::room::Room;
 use super::wait::Waiting;
-use super::Locks;
 
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +57,8 @@ impl Locks {
         inner.poke(asked, now);
         match inner.book.acquire(asked, now) {
             Acquired::Conflict(conflict) if wait > Span::ZERO => {
-                let times = (now, now.after(wait.min(WAIT_MAX)));
-                let clock = &*self.clock;
-                Waiting::join(room, &mut inner, asked, clock, times, conflict).map(First::Waits)
+                let (clock, deadline) = (&*self.clock, now.after(wait.min(WAIT_MAX)));
+                Waiting::join(room, &mut inner, asked, clock, deadline, conflict).map(First::Waits)
             }
             acquired => Ok(First::Over(acquired)),
         }

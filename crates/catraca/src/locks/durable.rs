@@ -9,9 +9,9 @@ use catraca_core::lock::kept::{KeptFence, LockDeed};
 use catraca_core::lock::reply::View;
 use catraca_core::time::Span;
 
+use super::Locks;
 use super::error::LockError;
 use super::room::Room;
-use super::Locks;
 
 /// How far ahead numbers are kept: as many as there are microseconds in ten minutes.
 const AHEAD: i64 = 600_000_000;

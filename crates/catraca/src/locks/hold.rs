@@ -7,10 +7,10 @@ use catraca_core::lock::op::{Hold, Look, Move, Proof};
 use catraca_core::lock::reply::{Acquired, Availability, Confirmed, Ended, Moved, State, View};
 use catraca_core::lock::{Durability, LeaseKey};
 
+use super::Locks;
 use super::acquire::Answer;
 use super::error::LockError;
 use super::room::Room;
-use super::Locks;
 
 impl Locks {
     /// Takes a range of time in some calendars, all or none.
@@ -69,9 +69,8 @@ impl Locks {
         };
         if let Err(error) = self.keep(&room, view).await {
             // As it was: held for the rest of its time, or not at all.
-            match before.filter(|before| before.state == State::Held) {
-                Some(before) => room.inner.lock().book.unconfirm(view.key, before.expires_at),
-                None => {}
+            if let Some(before) = before.filter(|before| before.state == State::Held) {
+                room.inner.lock().book.unconfirm(view.key, before.expires_at);
             }
             return Err(error);
         }
@@ -141,9 +140,7 @@ impl Locks {
 
     async fn written(&self, deeds: Vec<LockDeed>) -> Result<(), LockError> {
         match &self.journal {
-            Some(journal) => {
-                journal.write(deeds).await.map_err(|why| LockError::Unkept { why })
-            }
+            Some(journal) => journal.write(deeds).await.map_err(|why| LockError::Unkept { why }),
             None => Ok(()),
         }
     }

@@ -105,7 +105,7 @@ impl Locks {
         Ok(stats)
     }
 
-    /// Ends a lease by its number; its names stay taken for a moment, so that its holder can notice.
+    /// Ends a lease by its number; its names stay taken for a moment, for its holder to notice.
     pub fn force(
         &self,
         namespace: &str,
@@ -136,8 +136,7 @@ impl Locks {
         let (mut count, mut next) = (0, Some(0));
         while let Some(after) = next {
             let now = self.clock.now();
-            let some =
-                room.inner.lock().book.clear(tenant, (after, upto), CLEARED_AT_ONCE, now);
+            let some = room.inner.lock().book.clear(tenant, (after, upto), CLEARED_AT_ONCE, now);
             count += some.0;
             next = some.1;
             self.tidy(&room);

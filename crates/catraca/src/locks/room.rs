@@ -96,8 +96,7 @@ impl Inner {
             if late || waiter.tell.is_closed() {
                 continue;
             }
-            let at = if planted(Bug::LockCallersClock) { waiter.begun } else { now };
-            match self.book.acquire(&waiter.asked, at) {
+            match self.book.acquire(&waiter.asked, now) {
                 Acquired::Conflict(conflict) => {
                     let same = *conflict.taken == *name.key;
                     self.push(waiter, &conflict.taken, same);
@@ -131,7 +130,11 @@ impl Inner {
         let (tenant, kind) = (waiter.asked.tenant.clone(), waiter.asked.kind.clone());
         let name = Arc::new(LockName { tenant, kind, key: key.into() });
         let queue = self.queues.entry(name).or_default();
-        if front { queue.push_front(waiter) } else { queue.push_back(waiter) }
+        if front {
+            queue.push_front(waiter)
+        } else {
+            queue.push_back(waiter)
+        }
         self.waiting += 1;
     }
 

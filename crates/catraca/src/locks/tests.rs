@@ -68,14 +68,16 @@ async fn whoever_waits_longest_is_handed_the_name_at_once() {
     let locks = locks();
     let first = take(&locks, &["p"], 10_000, 0).await.unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
-    let waiters: Vec<_> = (0..100).map(|number| {
-        let (locks, order) = (Arc::clone(&locks), Arc::clone(&order));
-        tokio::spawn(async move {
-            let view = take(&locks, &["p"], 10_000, 5_000).await.unwrap();
-            order.lock().push((number, view.fence));
-            give(&locks, view.key);
+    let waiters: Vec<_> = (0..100)
+        .map(|number| {
+            let (locks, order) = (Arc::clone(&locks), Arc::clone(&order));
+            tokio::spawn(async move {
+                let view = take(&locks, &["p"], 10_000, 5_000).await.unwrap();
+                order.lock().push((number, view.fence));
+                give(&locks, view.key);
+            })
         })
-    }).collect();
+        .collect();
     ms(10).await;
     assert_eq!(locks.stats(NS).unwrap().waiters, 100);
     let begun = Instant::now();
@@ -249,7 +251,11 @@ impl Book {
                     fences.insert(namespace, kept);
                 }
                 LockDeed::Keep(namespace, lease) => {
-                    leases.retain(|(_, other): &(Box<str>, Box<catraca_core::lock::kept::KeptLease>)| other.key != lease.key);
+                    leases.retain(
+                        |(_, other): &(Box<str>, Box<catraca_core::lock::kept::KeptLease>)| {
+                            other.key != lease.key
+                        },
+                    );
                     leases.push((namespace, lease));
                 }
                 LockDeed::Drop(_, key) => leases.retain(|(_, lease)| lease.key != key),
@@ -343,7 +349,11 @@ async fn what_cannot_be_kept_is_not_granted() {
     *book.down.lock() = false;
     assert!(take(&locks, &["p"], 5_000, 0).await.is_ok(), "nothing was left locked");
     let range = Range::of(Time::from_micros(10), Time::from_micros(20));
-    let wanted = Wanted::new(locks.lease_id(NS, None, None).unwrap().key(), Span::from_secs(9), Span::from_secs(9));
+    let wanted = Wanted::new(
+        locks.lease_id(NS, None, None).unwrap().key(),
+        Span::from_secs(9),
+        Span::from_secs(9),
+    );
     let (kind, calendars) = ("appointment".into(), vec!["ana".into()]);
     let hold = Hold { tenant: None, kind, calendars, range, lease: wanted };
     locks.hold(NS, &hold, Durability::Memory).await.unwrap();

@@ -1,4 +1,4 @@
-//! Waiting for a name: in order of arrival, until a deadline, and never longer than anybody listens.
+//! Waiting for a name: in order of arrival, until a deadline, and only while somebody listens.
 //!
 //! A waiter sleeps until it is handed the name, the present holder's time is over, or its own is.
 //! So no message can be lost: the instants alone would wake it. Must not leave anything behind when
@@ -22,7 +22,6 @@ pub const WAITERS_MAX: usize = 1_000;
 pub(super) struct Waiter {
     pub id: u64,
     pub asked: Acquire,
-    pub begun: Time,
     pub deadline: Time,
     pub tell: oneshot::Sender<Acquired>,
 }
@@ -47,7 +46,7 @@ impl<'r> Waiting<'r> {
         inner: &mut Inner,
         asked: &'r Acquire,
         clock: &'r dyn Clock,
-        (begun, deadline): (Time, Time),
+        deadline: Time,
         conflict: Box<Conflict>,
     ) -> Result<Self, LockError> {
         if inner.waiters(asked, &conflict.taken) >= WAITERS_MAX {
@@ -56,7 +55,7 @@ impl<'r> Waiting<'r> {
         let (tell, told) = oneshot::channel();
         let id = inner.next_waiter;
         inner.next_waiter += 1;
-        let waiter = Waiter { id, asked: asked.clone(), begun, deadline, tell };
+        let waiter = Waiter { id, asked: asked.clone(), deadline, tell };
         inner.push(waiter, &conflict.taken, false);
         Ok(Self { room, asked, clock, id, deadline, told, conflict, done: false })
     }

@@ -30,9 +30,9 @@ impl Records {
 #[cfg(feature = "locks")]
 impl crate::locks::Journal for Records {
     fn write(&self, deeds: Vec<catraca_core::lock::kept::LockDeed>) -> crate::locks::Written {
-        let records = deeds.into_iter().map(|deed| {
-            super::Record::automatic(Time::ZERO, super::Deed::Lock(Box::new(deed)))
-        });
+        let records = deeds
+            .into_iter()
+            .map(|deed| super::Record::automatic(Time::ZERO, super::Deed::Lock(Box::new(deed))));
         let receipt = self.record(records.collect());
         Box::pin(async move {
             match receipt.await {

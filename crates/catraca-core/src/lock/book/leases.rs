@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::{Book, lock_names, request};
+use crate::lock::VERSIONS_MAX;
 use crate::lock::id::LeaseKey;
 use crate::lock::name::LockName;
 use crate::lock::op::{Acquire, Proof};
 use crate::lock::refusal::LockRefusal;
 use crate::lock::reply::{Acquired, Conflict, Ended, Renewed, State, View, What};
 use crate::lock::terms::VersionPolicy;
-use crate::lock::VERSIONS_MAX;
 use crate::museum::{Bug, planted};
 use crate::time::{Span, Time};
 
@@ -136,8 +136,8 @@ impl Book {
         Some(lease.view.clone())
     }
 
-    /// An operator ends leases of a tenant up to a number, some at a time: locks and holds, not what
-    /// is confirmed. Gives how many, and where to go on unless that was all.
+    /// An operator ends leases of a tenant up to a number, some at a time: locks and holds, and
+    /// nothing that is confirmed. Gives how many, and where to go on unless that was all.
     pub fn clear(
         &mut self,
         tenant: Option<&str>,

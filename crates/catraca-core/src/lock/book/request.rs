@@ -1,7 +1,7 @@
 //! Requests that may be repeated: the same name and parameters give the same lease.
 //!
-//! Names and parameters are kept as digests, for as long as their lease is remembered. Must not take
-//! two different requests for one.
+//! Names and parameters are kept as digests, for as long as their lease is remembered. Must not
+//! take two different requests for one.
 
 use super::Book;
 use crate::lock::op::{Acquire, Hold, Wanted};

@@ -11,7 +11,7 @@ use super::{Book, calendars, request};
 use crate::lock::id::LeaseKey;
 use crate::lock::name::CalendarName;
 use crate::lock::op::{Hold, Move, Proof, Range};
-use crate::lock::reply::{Acquired, Conflict, Confirmed, Ended, Moved, State, View, What};
+use crate::lock::reply::{Acquired, Confirmed, Conflict, Ended, Moved, State, View, What};
 use crate::museum::{Bug, planted};
 use crate::time::Time;
 

@@ -13,6 +13,9 @@ use catraca::{Locks, Secret, SystemClock};
 /// How often what is over is put away.
 const ROUND: Duration = Duration::from_millis(250);
 
+/// How long the last word may take to be on disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Locks that end with the process.
 pub fn fleeting() -> Locks {
     let mut bytes = [0; 32];
@@ -48,6 +51,7 @@ pub async fn tend(locks: Weak<Locks>) {
 pub fn close(locks: &Locks) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     if let Ok(runtime) = runtime {
-        runtime.block_on(locks.close());
+        // A disk that is away must not keep the process: the next start is careful then.
+        let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, locks.close()).await });
     }
 }

@@ -80,8 +80,7 @@ pub async fn force(call: &Call) -> Told {
     }
     let tenant = call.by.tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
-    let forced =
-        call.locks()?.force(call.namespace(), fence, tenant.as_deref(), cool_down)?;
+    let forced = call.locks()?.force(call.namespace(), fence, tenant.as_deref(), cool_down)?;
     let view = forced.ok_or_else(unknown)?;
     let target = format!("{} {fence} {}", call.namespace(), named(&view));
     let durable = call.audited("force-lock", target, Some(why)).await;

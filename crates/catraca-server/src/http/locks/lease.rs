@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use catraca::LockError;
+use catraca::Span;
 use catraca::core::lock::op::Acquire;
 use catraca::core::lock::reply::{Acquired, Conflict, Ended, Renewed, State};
-use catraca::Span;
 use catraca::locks::Answer;
 
 use super::super::problem::Problem;
@@ -114,9 +114,7 @@ pub async fn renew(call: &Call) -> Told {
     let kind = locks.kind_of(namespace, &proof).unwrap_or_default();
     let ttl = terms.ttl(&kind, wire.ttl_ms)?;
     match locks.renew(namespace, &proof, ttl, terms.durability).await? {
-        Renewed::Extended(view) => {
-            Ok(with_lease(told(&Extended::new(&view, locks.now()))?, &view))
-        }
+        Renewed::Extended(view) => Ok(with_lease(told(&Extended::new(&view, locks.now()))?, &view)),
         Renewed::AtMost(view) => {
             let detail = format!("it was renewed as far as it may be, until {}", view.hold_until);
             Err(Problem::new(StatusCode::CONFLICT, "hold-over", detail))

@@ -2,12 +2,12 @@
 //!
 //! Must stay in this front end.
 
+use catraca::Span;
 use catraca::Time;
+use catraca::core::lock::LeaseKey;
 use catraca::core::lock::VersionPolicy;
 use catraca::core::lock::op::{Acquire, Hold, Range, VERSION_MAX, Wanted};
 use catraca::core::lock::terms::{DEFAULT_KIND, LockTerms, SLOT_KIND};
-use catraca::core::lock::LeaseKey;
-use catraca::Span;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -38,7 +38,8 @@ impl World {
             &format!("POST {path}"),
             &[crate::talk::JSON],
             Some(body.to_string().len()),
-        )).ok()?;
+        ))
+        .ok()?;
         talk.try_raw(body.to_string().as_bytes()).ok()?;
         let answer = talk.try_answer().ok()?;
         Some((answer.status, serde_json::from_str(&answer.body).ok()?))
@@ -101,10 +102,7 @@ fn history(file: &Path, seed: u64, mut act: impl FnMut(Served, usize) -> Served)
             });
         }
         for step in 0..4 {
-            let until = Instant::now() + Duration::from_millis(700);
-            while Instant::now() < until {
-                thread::yield_now();
-            }
+            thread::park_timeout(Duration::from_millis(700));
             served = act(served, step);
             (*world.address.lock().unwrap()).clone_from(&served.address);
         }
@@ -163,7 +161,9 @@ fn a_start_after_a_kill_is_careful_and_says_for_how_long() {
     let served = Served::of(&file);
     let refused = super::post(&served, "/v1/locks/acquire", &json!({ "key": "q" }));
     assert_eq!(super::said(&refused), (503, "locks-starting".to_owned()));
-    assert!(refused.header("retry-after").is_some_and(|wait| (1..=4).contains(&wait.parse().unwrap())));
+    assert!(
+        refused.header("retry-after").is_some_and(|wait| (1..=4).contains(&wait.parse().unwrap()))
+    );
     loop {
         let answer = super::post(&served, "/v1/locks/acquire", &json!({ "key": "p" }));
         if answer.status == 200 {

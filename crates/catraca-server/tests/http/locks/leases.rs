@@ -18,15 +18,20 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
     let served = Served::with(CATALOG);
     let barrier = Barrier::new(100);
     let answers = thread::scope(|scope| {
-        let callers: Vec<_> = (0..100).map(|number| {
-            let (served, barrier) = (&served, &barrier);
-            scope.spawn(move || {
-                let mut talk = served.connect();
-                barrier.wait();
-                talk.post("/v1/locks/acquire", &json!({ "key": "p", "version": number }).to_string());
-                talk.answer()
+        let callers: Vec<_> = (0..100)
+            .map(|number| {
+                let (served, barrier) = (&served, &barrier);
+                scope.spawn(move || {
+                    let mut talk = served.connect();
+                    barrier.wait();
+                    talk.post(
+                        "/v1/locks/acquire",
+                        &json!({ "key": "p", "version": number }).to_string(),
+                    );
+                    talk.answer()
+                })
             })
-        }).collect();
+            .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect::<Vec<_>>()
     });
     let winners: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
@@ -41,7 +46,10 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
         assert!(told["holder"].get("fence").is_none());
     }
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
-    assert_eq!((&stats["total"], &stats["success"], &stats["conflicts"]), (&100.into(), &1.into(), &99.into()));
+    assert_eq!(
+        (&stats["total"], &stats["success"], &stats["conflicts"]),
+        (&100.into(), &1.into(), &99.into())
+    );
 }
 
 /// L03, L06. A lease is held to the microsecond; what the wire adds is on the safe side.
@@ -67,8 +75,10 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
     }
     assert!(conflicts > 0);
     // A by now: over, and never brought back; B is not touched by A's release.
-    assert_eq!(said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
-               (410, "lease-over".to_owned()));
+    assert_eq!(
+        said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        (410, "lease-over".to_owned())
+    );
     assert_eq!(give(&served, &lease), "expired");
     let taken = post(&served, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
     assert_eq!(taken.status, 409);
@@ -90,13 +100,19 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
     assert_eq!(give(&served, &stranger), "not_holder");
     assert_eq!(said(&post(&served, "/v1/locks/renew", &stranger)), (409, "not-holder".to_owned()));
-    let renewed = post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"], "ttl_ms": 60_000 }));
+    let renewed = post(
+        &served,
+        "/v1/locks/renew",
+        &json!({ "lease_id": lease["lease_id"], "ttl_ms": 60_000 }),
+    );
     assert_eq!((renewed.status, &renewed.json()["fence"]), (200, &lease["fence"]));
     assert!(renewed.json()["expires_at"].as_str() > lease["expires_at"].as_str());
     assert_eq!(give(&served, &lease), "released");
     assert_eq!(give(&served, &lease), "already_released");
-    assert_eq!(said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
-               (410, "lease-over".to_owned()));
+    assert_eq!(
+        said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        (410, "lease-over".to_owned())
+    );
     let next = take(&served, &asked);
     assert_eq!(give(&served, &lease), "already_released");
     assert_eq!(post(&served, "/v1/locks/acquire", &asked).status, 409, "{next}");
@@ -127,7 +143,10 @@ fn a_repeated_request_gets_the_same_lease_and_counts_once() {
         assert_eq!(first[field], again[field], "{field}");
     }
     let other = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_001 });
-    assert_eq!(said(&post(&served, "/v1/locks/acquire", &other)), (422, "other-request".to_owned()));
+    assert_eq!(
+        said(&post(&served, "/v1/locks/acquire", &other)),
+        (422, "other-request".to_owned())
+    );
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["total"], &stats["success"]), (&1.into(), &1.into()));
     assert_eq!(give(&served, &first), "released");

@@ -22,20 +22,35 @@ fn an_operator_ends_a_lease_with_a_reason_that_is_kept() {
     assert!(!list.body.contains(lease["lease_id"].as_str().unwrap()), "{list:?}");
     assert_eq!(list.json()["locks"][0]["owner_label"], "worker 7");
     let path = format!("/v1/locks/{}", lease["fence"]);
-    assert_eq!(said(&delete(&served, &path, &json!({ "reason": " " }))), (400, "no-reason".to_owned()));
+    assert_eq!(
+        said(&delete(&served, &path, &json!({ "reason": " " }))),
+        (400, "no-reason".to_owned())
+    );
     assert_eq!(delete(&served, &path, &json!({})).status, 400);
-    let forced = delete(&served, &path, &json!({ "reason": "its holder is gone", "cool_down_ms": 0 }));
+    let forced =
+        delete(&served, &path, &json!({ "reason": "its holder is gone", "cool_down_ms": 0 }));
     assert_eq!((forced.status, &forced.json()["durable"]), (200, &true.into()), "{forced:?}");
     let renew = post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
     assert_eq!(said(&renew), (409, "lease-forced".to_owned()));
     assert_eq!(give(&served, &lease), "not_holder");
-    assert_eq!(said(&delete(&served, &path, &json!({ "reason": "again" }))), (404, "unknown-lease".to_owned()));
+    assert_eq!(
+        said(&delete(&served, &path, &json!({ "reason": "again" }))),
+        (404, "unknown-lease".to_owned())
+    );
     let audit = served.ask("GET /v1/audit", &[]).json();
-    assert_eq!((&audit["acts"][0]["act"], &audit["acts"][0]["why"]), (&"force-lock".into(), &"its holder is gone".into()), "{audit}");
+    assert_eq!(
+        (&audit["acts"][0]["act"], &audit["acts"][0]["why"]),
+        (&"force-lock".into(), &"its holder is gone".into()),
+        "{audit}"
+    );
     let other = take(&served, &json!({ "key": "p", "ttl_ms": 60_000 }));
     let path = format!("/v1/locks/{}", other["fence"]);
     delete(&served, &path, &json!({ "reason": "its holder should notice" }));
-    assert_eq!(post(&served, "/v1/locks/acquire", &json!({ "key": "p" })).status, 409, "for a moment");
+    assert_eq!(
+        post(&served, "/v1/locks/acquire", &json!({ "key": "p" })).status,
+        409,
+        "for a moment"
+    );
 }
 
 /// L26, L29, and pages.
@@ -47,9 +62,15 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
         let tenant = if number < 100 { "t1" } else { "t2" };
         take(&served, &json!({ "tenant": tenant, "key": number.to_string(), "ttl_ms": 60_000 }));
     }
-    let kept = post(&served, "/v1/slots/hold", &json!({
-        "tenant": "t1", "calendar": "ana", "start": 1_900_000_000_000_i64, "end": 1_900_000_060_000_i64,
-    })).json();
+    let kept = post(
+        &served,
+        "/v1/slots/hold",
+        &json!({
+            "tenant": "t1", "calendar": "ana",
+            "start": 1_900_000_000_000_i64, "end": 1_900_000_060_000_i64,
+        }),
+    )
+    .json();
     post(&served, "/v1/slots/confirm", &json!({ "lease_id": kept["lease_id"] }));
     post(&served, "/v1/locks/acquire", &json!({ "tenant": "t2", "key": "110" }));
     let page = served.ask("GET /v1/locks?tenant=t1&limit=60", &[]).json();
@@ -64,7 +85,11 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
     adds_up(&stats);
     stats["rows"].as_array().unwrap().iter().for_each(adds_up);
-    assert_eq!((&stats["forced"], &stats["active"], &stats["conflicts"]), (&100.into(), &21.into(), &1.into()), "{stats}");
+    assert_eq!(
+        (&stats["forced"], &stats["active"], &stats["conflicts"]),
+        (&100.into(), &21.into(), &1.into()),
+        "{stats}"
+    );
     let other = served.ask("GET /v1/locks?kind=appointment", &[]).json();
     assert_eq!(other["locks"][0]["state"], "confirmed");
 }
@@ -76,8 +101,14 @@ fn the_self_test_tries_everything_and_touches_nothing() {
     take(&served, &json!({ "key": "selftest", "kind": "resource", "ttl_ms": 60_000 }));
     let actions = [
         json!({ "action": "test_rate_limit" }),
-        json!({ "action": "test_lock", "data": { "resourceType": "resource", "resourceId": "selftest" } }),
-        json!({ "action": "test_concurrent_appointments", "data": { "startAt": "2024-01-01T10:00:00Z", "duration": 30 } }),
+        json!({
+            "action": "test_lock",
+            "data": { "resourceType": "resource", "resourceId": "selftest" },
+        }),
+        json!({
+            "action": "test_concurrent_appointments",
+            "data": { "startAt": "2024-01-01T10:00:00Z", "duration": 30 },
+        }),
         json!({ "action": "clear_rate_limits" }),
         json!({ "action": "clear_locks" }),
     ];
@@ -85,11 +116,17 @@ fn the_self_test_tries_everything_and_touches_nothing() {
         let tried = post(&served, "/v1/selftest", action).json();
         assert_eq!((&tried["ok"], &tried["durable"]), (&true.into(), &true.into()), "{tried}");
         if action["action"] == "test_concurrent_appointments" {
-            assert_eq!((&tried["seen"]["winners"], &tried["seen"]["conflicts"]), (&1.into(), &15.into()));
+            assert_eq!(
+                (&tried["seen"]["winners"], &tried["seen"]["conflicts"]),
+                (&1.into(), &15.into())
+            );
         }
     }
     let report = served.ask("GET /v1/selftest", &[]).json();
-    assert_eq!((&report["locks"]["total"], &report["ttl_ms"]["payment"]), (&1.into(), &30_000.into()));
+    assert_eq!(
+        (&report["locks"]["total"], &report["ttl_ms"]["payment"]),
+        (&1.into(), &30_000.into())
+    );
     assert_eq!(report["active"].as_array().unwrap().len(), 1, "ours was not cleared: {report}");
     let audit = served.ask("GET /v1/audit", &[]).json();
     assert_eq!(audit["acts"].as_array().unwrap().len(), 5, "{audit}");

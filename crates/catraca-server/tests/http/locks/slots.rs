@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
+use catraca_testkit::generate::Dice;
 use serde_json::{Value, json};
 
 use super::{CATALOG, post, said};
@@ -44,14 +45,16 @@ fn touching_is_allowed_and_any_overlap_is_not() {
     for (from, to) in [("10:00", "10:30"), ("10:30", "11:00"), ("09:30", "10:00")] {
         assert_eq!(hold(&served, "ana", from, to).status, 200, "{from}");
     }
-    let overlaps = [("10:15", "10:45"), ("10:05", "10:10"), ("09:00", "12:00"), ("10:29:59.999", "10:30")];
+    let overlaps =
+        [("10:15", "10:45"), ("10:05", "10:10"), ("09:00", "12:00"), ("10:29:59.999", "10:30")];
     for (from, to) in overlaps {
         let answer = hold(&served, "ana", from, to);
         assert_eq!((answer.status, &answer.json()["taken"]), (409, &"ana".into()), "{from}");
         assert!(answer.json()["holder"]["version"].is_i64());
     }
     assert_eq!(hold(&served, "rui", "10:15", "10:45").status, 200);
-    let other = json!({ "tenant": "t2", "calendar": "ana", "start": at("10:15"), "end": at("10:45") });
+    let other =
+        json!({ "tenant": "t2", "calendar": "ana", "start": at("10:15"), "end": at("10:45") });
     assert_eq!(post(&served, "/v1/slots/hold", &other).status, 200);
 }
 
@@ -85,13 +88,17 @@ fn a_late_confirmation_is_refused_unless_it_may_take_the_slot_anew() {
 fn what_is_confirmed_stays_until_it_is_cancelled() {
     let file = file(CATALOG);
     let served = Served::of(&file);
-    let body = json!({ "calendar": "ana", "start": at("10:00"), "end": at("10:30"), "kind": "quick" });
+    let body =
+        json!({ "calendar": "ana", "start": at("10:00"), "end": at("10:30"), "kind": "quick" });
     let lease = post(&served, "/v1/slots/hold", &body).json();
     let first = confirm(&served, &lease, false);
     assert_eq!((first.status, &first.json()["durable"]), (200, &true.into()), "{first:?}");
     assert_eq!(confirm(&served, &lease, false).json(), first.json());
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
-    assert_eq!(said(&post(&served, "/v1/slots/confirm", &stranger)), (409, "not-holder".to_owned()));
+    assert_eq!(
+        said(&post(&served, "/v1/slots/confirm", &stranger)),
+        (409, "not-holder".to_owned())
+    );
     // It is there after any end of the process.
     served.signal("KILL");
     drop(served);
@@ -138,7 +145,10 @@ fn a_look_shows_gaps_and_leaves_out_ones_own() {
     let seen = look(&served, "ana", "&min_length_ms=3600000");
     assert_eq!(seen["busy"][0]["start"], "2030-01-07T09:55:00Z");
     assert_eq!(seen["busy"][0]["end"], "2030-01-07T10:40:00Z");
-    assert_eq!(seen["free"], json!([{ "start": "2030-01-07T10:40:00Z", "end": "2030-01-07T12:00:00Z" }]));
+    assert_eq!(
+        seen["free"],
+        json!([{ "start": "2030-01-07T10:40:00Z", "end": "2030-01-07T12:00:00Z" }])
+    );
     assert_eq!(seen["available"], false);
     let own = format!("&without={}", lease["lease_id"].as_str().unwrap());
     assert_eq!(look(&served, "ana", &own)["available"], true);
@@ -163,7 +173,8 @@ fn what_is_no_range_is_refused_and_nothing_is_held() {
         assert_eq!(said(&answer), (400, code.to_owned()), "{body}");
     }
     assert_eq!(served.ask("GET /v1/stats/locks", &[]).json()["total"], 0);
-    let millis = json!({ "calendar": "ana", "start": 1_900_000_000_000_i64, "end": 1_900_000_060_000_i64 });
+    let millis =
+        json!({ "calendar": "ana", "start": 1_900_000_000_000_i64, "end": 1_900_000_060_000_i64 });
     assert_eq!(post(&served, "/v1/slots/hold", &millis).status, 200);
 }
 
@@ -174,27 +185,8 @@ fn of_many_at_once_exactly_one_gets_each_moment() {
     let served = Served::with(CATALOG);
     let barrier = Barrier::new(8);
     let held: Vec<(i64, i64)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..8_i64).map(|seed| {
-            let (served, barrier) = (&served, &barrier);
-            scope.spawn(move || {
-                let (mut talk, mut held, mut state) = (served.connect(), Vec::new(), seed + 1);
-                barrier.wait();
-                for _ in 0..300 {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    let start = 1_900_000_000_000 + (state >> 33).rem_euclid(2_000) * 1_000;
-                    let end = start + 1_000 + (state >> 20).rem_euclid(60) * 1_000;
-                    let body = json!({ "calendar": "ana", "start": start, "end": end, "ttl_ms": 300_000 });
-                    talk.post("/v1/slots/hold", &body.to_string());
-                    let answer = talk.answer();
-                    if answer.status == 200 {
-                        held.push((start, end));
-                    } else {
-                        assert_eq!(answer.status, 409, "{answer:?}");
-                    }
-                }
-                held
-            })
-        }).collect();
+        let one = |seed| booker(&served, &barrier, seed);
+        let threads: Vec<_> = (0..8).map(|seed| scope.spawn(move || one(seed))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let mut sorted = held.clone();
@@ -203,4 +195,22 @@ fn of_many_at_once_exactly_one_gets_each_moment() {
     assert!(held.len() > 20, "{}", held.len());
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["total"], &stats["success"]), (&2_400.into(), &held.len().into()));
+}
+
+/// Three hundred random holds on one connection; those that were granted.
+fn booker(served: &Served, barrier: &Barrier, seed: u64) -> Vec<(i64, i64)> {
+    let (mut talk, mut held, mut dice) = (served.connect(), Vec::new(), Dice::new(seed));
+    barrier.wait();
+    for _ in 0..300 {
+        let start = 1_900_000_000_000 + dice.within(0, 2_000) * 1_000;
+        let end = start + dice.within(1, 60) * 1_000;
+        let body = json!({ "calendar": "ana", "start": start, "end": end, "ttl_ms": 300_000 });
+        talk.post("/v1/slots/hold", &body.to_string());
+        let answer = talk.answer();
+        match answer.status {
+            200 => held.push((start, end)),
+            status => assert_eq!(status, 409, "{answer:?}"),
+        }
+    }
+    held
 }

@@ -1,4 +1,4 @@
-//! Waiting over HTTP: handed over at once, in vain at the deadline, and nothing left of who is gone.
+//! Waiting over HTTP: handed over at once, in vain at the deadline, and nothing left of the gone.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,14 +21,16 @@ fn waiting(served: &Served, count: u64) {
 fn a_hundred_waiters_are_served_one_after_the_other() {
     let served = Served::with(CATALOG);
     let fences: Vec<i64> = thread::scope(|scope| {
-        let callers: Vec<_> = (0..100).map(|_| {
-            let served = &served;
-            scope.spawn(move || {
-                let lease = take(served, &json!({ "key": "p", "wait_ms": 20_000 }));
-                assert_eq!(give(served, &lease), "released");
-                lease["fence"].as_i64().unwrap()
+        let callers: Vec<_> = (0..100)
+            .map(|_| {
+                let served = &served;
+                scope.spawn(move || {
+                    let lease = take(served, &json!({ "key": "p", "wait_ms": 20_000 }));
+                    assert_eq!(give(served, &lease), "released");
+                    lease["fence"].as_i64().unwrap()
+                })
             })
-        }).collect();
+            .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     let mut unique = fences.clone();

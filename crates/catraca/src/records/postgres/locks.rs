@@ -79,9 +79,23 @@ pub(super) fn locks(session: &mut Session, visit: &mut dyn FnMut(KeptLock)) -> A
         let read = Row {
             namespace: row.try_get(0)?,
             lease: row.try_get(1)?,
-            texts: [row.try_get(2)?, row.try_get(3)?, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?, row.try_get(7)?],
+            texts: [
+                row.try_get(2)?,
+                row.try_get(3)?,
+                row.try_get(4)?,
+                row.try_get(5)?,
+                row.try_get(6)?,
+                row.try_get(7)?,
+            ],
             range: [row.try_get(8)?, row.try_get(9)?, row.try_get(10)?, row.try_get(11)?],
-            numbers: [row.try_get(12)?, row.try_get(13)?, row.try_get(14)?, row.try_get(15)?, row.try_get(16)?, row.try_get(17)?],
+            numbers: [
+                row.try_get(12)?,
+                row.try_get(13)?,
+                row.try_get(14)?,
+                row.try_get(15)?,
+                row.try_get(16)?,
+                row.try_get(17)?,
+            ],
             request: row.try_get(18)?,
         };
         visit(read.lease().ok_or_else(|| odd("lease"))?);

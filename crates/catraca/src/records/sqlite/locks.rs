@@ -84,7 +84,14 @@ pub(super) fn locks(
             lease: row.get(1)?,
             texts: [row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?],
             range: [row.get(8)?, row.get(9)?, row.get(10)?, row.get(11)?],
-            numbers: [row.get(12)?, row.get(13)?, row.get(14)?, row.get(15)?, row.get(16)?, row.get(17)?],
+            numbers: [
+                row.get(12)?,
+                row.get(13)?,
+                row.get(14)?,
+                row.get(15)?,
+                row.get(16)?,
+                row.get(17)?,
+            ],
             request: row.get(18)?,
         };
         visit(read.lease().ok_or_else(|| odd("lease"))?);

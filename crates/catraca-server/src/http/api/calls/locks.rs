@@ -215,7 +215,13 @@ pub const CALLS: &[Entry] = &[
     Entry {
         gives: &[json(of::<shown::LockCounts>)],
         problems: &[AWAY, QUERY],
-        ..call("GET /v1/stats/locks", "lock_stats", "Count what became of locks", "", Takes::Nothing)
+        ..call(
+            "GET /v1/stats/locks",
+            "lock_stats",
+            "Count what became of locks",
+            "",
+            Takes::Nothing,
+        )
     },
     Entry {
         gives: &[json(of::<selftest::SelfTestReport>)],

@@ -1,0 +1,126 @@
+//! What callers of locks see while many of them wait, hold and leave, judged by the history checker
+//! in virtual time; and every planted mistake in waiting is caught by it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca::core::lock::op::{Acquire, Proof, Wanted};
+use catraca::core::lock::reply::Acquired;
+use catraca::core::lock::{Durability, VersionPolicy};
+use catraca::{Clock, Locks, Secret, Span, Time};
+use catraca_testkit::generate::Dice;
+use catraca_testkit::locks::history::{ALL, Answer, Seen, judge};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep};
+
+const CALLERS: u64 = 24;
+const ROUNDS: usize = 150;
+const TTL_MS: i64 = 40;
+
+struct Virtual(Instant);
+
+impl Clock for Virtual {
+    fn now(&self) -> Time {
+        let passed = i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Time::from_micros(1_700_000_000_000_000 + passed)
+    }
+}
+
+struct World {
+    locks: Locks,
+    begun: Instant,
+    seen: RefCell<Vec<Seen>>,
+    late: RefCell<usize>,
+}
+
+impl World {
+    fn now(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    async fn round(&self, dice: &mut Dice) {
+        let name = dice.pick(&["p", "q", "r"]);
+        let wait = dice.pick(&[0, 10, 40, 40, 200]);
+        let key = self.locks.lease_id("n", None, None).unwrap().key();
+        let lease = Wanted::new(key, Span::from_millis(TTL_MS), Span::from_secs(9));
+        let (kind, keys, policy) = ("k".into(), vec![name.into()], VersionPolicy::Opaque);
+        let asked = Acquire { tenant: None, kind, keys, lease, policy }.checked().unwrap();
+        let sent = self.now();
+        let wait_for = Span::from_millis(wait);
+        let answer = self.locks.acquire("n", &asked, wait_for, Durability::Memory).await.unwrap();
+        let answered = Some(self.now());
+        let mut seen =
+            Seen { name: name.to_owned(), range: ALL, sent, answered, answer: Answer::Conflict };
+        if let Acquired::Granted(view) = answer.acquired {
+            if wait > 0 && self.now() - sent >= wait * 1_000 {
+                *self.late.borrow_mut() += 1;
+            }
+            let (mut release_sent, mut released) = (None, None);
+            sleep(Duration::from_millis(dice.within(0, 60).unsigned_abs())).await;
+            if dice.chance(60) {
+                release_sent = Some(self.now());
+                self.locks.release("n", &Proof { key, tenant: None }).unwrap();
+                released = Some(self.now());
+            }
+            let ttl = TTL_MS * 1_000;
+            seen.answer = Answer::Granted { fence: view.fence, ttl, release_sent, released };
+        }
+        self.seen.borrow_mut().push(seen);
+        sleep(Duration::from_micros(dice.within(0, 3_000).unsigned_abs())).await;
+    }
+}
+
+/// What was wrong with a history, and how long it was.
+fn history(seed: u64) -> (Vec<String>, usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true);
+    let runtime = runtime.build().unwrap();
+    runtime.block_on(async {
+        let begun = Instant::now();
+        let locks = Locks::new(Arc::new(Virtual(begun)), &Secret::from_bytes([5; 32]));
+        let (seen, late) = (RefCell::default(), RefCell::new(0));
+        let world = Rc::new(World { locks, begun, seen, late });
+        let local = LocalSet::new();
+        for caller in 0..CALLERS {
+            let world = Rc::clone(&world);
+            local.spawn_local(async move {
+                let mut dice = Dice::new(seed.wrapping_add(caller));
+                for _ in 0..ROUNDS {
+                    world.round(&mut dice).await;
+                }
+            });
+        }
+        local.await;
+        let seen = world.seen.take();
+        // Timers are only as fine as a millisecond.
+        let mut wrong = judge(&seen, 2_000);
+        if *world.late.borrow() > 0 {
+            wrong.push(format!("{} waiters were granted too late", world.late.borrow()));
+        }
+        (wrong, seen.len())
+    })
+}
+
+/// covers: 004-87, B-65
+#[test]
+fn thousands_of_calls_in_virtual_time_are_right() {
+    for seed in 0..4 {
+        let (wrong, calls) = history(seed);
+        assert!(wrong.is_empty(), "seed {seed}: {} of {calls}: {}", wrong.len(), wrong[0]);
+        assert_eq!(calls, CALLERS as usize * ROUNDS);
+    }
+}
+
+#[cfg(feature = "museum")]
+#[test]
+fn every_planted_mistake_in_waiting_is_caught() {
+    use catraca_core::museum::{Bug, plant};
+    for bug in Bug::WAITING.into_iter().chain([Bug::LockReleaseByName]) {
+        plant(Some(bug));
+        let caught = (0..20).find(|seed| !history(*seed).0.is_empty());
+        plant(None);
+        println!("{bug:?}: caught in history {caught:?}");
+        assert!(caught.is_some(), "{bug:?} was not caught");
+    }
+}
