@@ -74,8 +74,8 @@ impl World {
 
 /// What was wrong with a history, and how long it was.
 fn history(seed: u64) -> (Vec<String>, usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true);
-    let runtime = runtime.build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let begun = Instant::now();
         let locks = Locks::new(Arc::new(Virtual(begun)), &Secret::from_bytes([5; 32]));
