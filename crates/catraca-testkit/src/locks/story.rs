@@ -88,13 +88,16 @@ impl Story {
         names
     }
 
-    fn wanted(&mut self) -> Wanted {
+    fn wanted(&mut self, tenant: Option<&str>) -> Wanted {
         let request: Option<Box<str>> =
             self.dice.maybe(15, |dice| dice.pick(&["m", "n", "o"]).into());
         self.next += 1;
         let mut bytes = [0; 16];
         match &request {
-            Some(name) => bytes[0] = name.as_bytes()[0],
+            Some(name) => {
+                bytes[0] = name.as_bytes()[0];
+                bytes[1] = tenant.map_or(0, |tenant| tenant.as_bytes()[0]);
+            }
             None => bytes[8..].copy_from_slice(&self.next.to_be_bytes()),
         }
         let key = LeaseId::from_bytes(bytes).key();
@@ -143,7 +146,8 @@ impl Story {
     }
 
     fn acquire(&mut self) -> (String, String, String) {
-        let (tenant, keys, lease) = (self.tenant(), self.names(), self.wanted());
+        let (tenant, keys) = (self.tenant(), self.names());
+        let lease = self.wanted(tenant.as_deref());
         let monotonic = lease.version.is_some() && self.dice.chance(60);
         let policy = if monotonic { VersionPolicy::Monotonic } else { VersionPolicy::Opaque };
         let kind = self.dice.pick(&["payment", "resource"]).into();
@@ -156,7 +160,8 @@ impl Story {
     }
 
     fn hold(&mut self) -> (String, String, String) {
-        let (tenant, calendars, lease) = (self.tenant(), self.names(), self.wanted());
+        let (tenant, calendars) = (self.tenant(), self.names());
+        let lease = self.wanted(tenant.as_deref());
         let op = Hold { tenant, kind: "slot".into(), calendars, range: self.range(), lease };
         let Ok(op) = op.checked(Span::from_secs(1)) else {
             return (String::new(), String::new(), String::new());

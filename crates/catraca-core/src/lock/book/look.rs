@@ -44,10 +44,13 @@ impl Book {
         let range = first..asked.to.max(first);
         let keys = calendar.into_iter().flat_map(move |all| all.range(range.clone()));
         keys.filter_map(move |(_, key)| {
-            let view = &self.leases.get(key)?.view;
+            let lease = self.leases.get(key)?;
+            let view = &lease.view;
             let What::Slot(_, range) = &view.what else { return None };
             let (start, end) = range.taken();
-            let live = view.state == State::Confirmed || now < view.expires_at;
+            // One that is long past may not have been put away yet.
+            let past = view.state == State::Confirmed && lease.due <= now;
+            let live = !past && now < view.expires_at;
             let counts = live && asked.without != Some(*key);
             let (start, end) = (start.max(asked.from), end.min(asked.to));
             (counts && start < end).then_some(Busy {
