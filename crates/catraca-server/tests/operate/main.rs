@@ -12,6 +12,7 @@ mod failing;
 mod files;
 mod keys;
 mod lists;
+mod locks;
 mod looks;
 #[path = "../http/served.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server, of which these need a part")]

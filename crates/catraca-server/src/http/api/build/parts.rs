@@ -9,12 +9,13 @@ use super::super::super::words;
 use super::super::{Asked, Entry, Kind};
 
 /// Pieces of paths: what they are, and an example.
-const PIECES: [(&str, &str, &str); 6] = [
+const PIECES: [(&str, &str, &str); 7] = [
     ("policy", "The policy's name.", "lookups"),
     ("name", "The policy's name.", "login"),
     ("attribute", "The attribute's name.", "participant"),
     ("value", "The real value.", "12345678"),
     ("id", "The block's id.", "7"),
+    ("fence", "The lease's number.", "1769860800000000"),
     ("code", "The error's code.", "bad-json"),
 ];
 
