@@ -1,7 +1,7 @@
 //! Counts that add up: what became of every attempt, by tenant and kind.
 //!
-//! In every row `total = success + conflicts`, and `success = active + released + expired + forced`.
-//! Must not grow with the names that callers make up.
+//! In every row `total = success + conflicts`, and `success = active + released + expired +
+//! forced`. Must not grow with the names that callers make up.
 
 use std::collections::BTreeMap;
 

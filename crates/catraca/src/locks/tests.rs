@@ -1,18 +1,19 @@
 //! How callers wait: in order, until their time is over, and never in vain. Time is virtual.
 
+mod kept;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_core::digest::Secret;
-use catraca_core::lock::kept::LockDeed;
-use catraca_core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
-use catraca_core::lock::reply::{Acquired, Confirmed, Ended, Renewed, View};
+use catraca_core::lock::op::{Acquire, Proof, Wanted};
+use catraca_core::lock::reply::{Acquired, Ended, Renewed, View};
 use catraca_core::lock::{Durability, LeaseKey, VersionPolicy};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::{Journal, LockError, Locks, StandingLock, WAITERS_MAX, Written};
+use super::{LockError, Locks, WAITERS_MAX};
 use crate::clock::Clock;
 
 /// Tokio's own clock, which jumps to the next timer when everybody sleeps.
@@ -223,164 +224,6 @@ async fn clearing_counts_exactly_and_serves_whoever_waits() {
     assert!(waiter.await.unwrap().is_ok());
     let all = locks.stats(NS).unwrap().all;
     assert_eq!((all.forced, all.active), (1_000, 1));
-}
-
-/// A journal that can fail.
-#[derive(Default)]
-struct Book {
-    deeds: Mutex<Vec<LockDeed>>,
-    down: Mutex<bool>,
-}
-
-impl Journal for Book {
-    fn write(&self, deeds: Vec<LockDeed>) -> Written {
-        let down = *self.down.lock();
-        if !down {
-            self.deeds.lock().extend(deeds);
-        }
-        Box::pin(async move { if down { Err("no disk".to_owned()) } else { Ok(()) } })
-    }
-}
-
-impl Book {
-    fn standing(&self) -> Vec<StandingLock> {
-        let (mut fences, mut leases) = (std::collections::BTreeMap::new(), Vec::new());
-        for deed in self.deeds.lock().iter().cloned() {
-            match deed {
-                LockDeed::Fence(namespace, kept) => {
-                    fences.insert(namespace, kept);
-                }
-                LockDeed::Keep(namespace, lease) => {
-                    leases.retain(
-                        |(_, other): &(Box<str>, Box<catraca_core::lock::kept::KeptLease>)| {
-                            other.key != lease.key
-                        },
-                    );
-                    leases.push((namespace, lease));
-                }
-                LockDeed::Drop(_, key) => leases.retain(|(_, lease)| lease.key != key),
-            }
-        }
-        let fences = fences.into_iter().map(|(name, kept)| StandingLock::Fence(name, kept));
-        let leases = leases.into_iter().map(|(name, lease)| StandingLock::Lease(name, lease));
-        fences.chain(leases).collect()
-    }
-
-    fn open(self: &Arc<Self>, begun: Instant) -> Locks {
-        let journal: Arc<dyn Journal> = Arc::clone(self) as _;
-        let secret = Secret::from_bytes([3; 32]);
-        Locks::open(Arc::new(Virtual(begun)), &secret, journal, self.standing())
-    }
-}
-
-/// covers: 004-93, B-72
-#[tokio::test(start_paused = true)]
-async fn after_a_crash_nothing_is_granted_until_every_lost_lease_has_run_out() {
-    let (book, begun) = (Arc::new(Book::default()), Instant::now());
-    let before = book.open(begun);
-    take(&before, &["q"], 2_000, 0).await.unwrap();
-    let lost = take(&before, &["p"], 7_000, 0).await.unwrap();
-    ms(1_000).await;
-    let after = book.open(begun);
-    let one = asked(&after, &["p"], 1_000);
-    let refused = after.acquire(NS, &one, Span::ZERO, Durability::Memory).await;
-    assert_eq!(refused, Err(LockError::Starting { wait: Span::from_millis(7_000) }));
-    ms(6_999).await;
-    assert!(after.acquire(NS, &one, Span::ZERO, Durability::Memory).await.is_err());
-    ms(1).await;
-    let view = take(&after, &["p"], 1_000, 0).await.unwrap();
-    assert!(view.fence > lost.fence);
-    // An end in order leaves only what is really left.
-    ms(900).await;
-    after.close().await;
-    assert_eq!(
-        after.acquire(NS, &one, Span::ZERO, Durability::Memory).await,
-        Err(LockError::Stopping)
-    );
-    let again = book.open(begun);
-    let refused = again.acquire(NS, &one, Span::ZERO, Durability::Memory).await;
-    assert_eq!(refused, Err(LockError::Starting { wait: Span::from_millis(100) }));
-}
-
-#[tokio::test(start_paused = true)]
-async fn numbers_rise_over_every_start_even_if_the_clock_goes_back() {
-    let (book, mut last) = (Arc::new(Book::default()), 0);
-    for _ in 0..5 {
-        // Each process begins with its clock where the first began.
-        let locks = book.open(Instant::now());
-        ms(60_000).await;
-        for _ in 0..3 {
-            let view = take(&locks, &["p"], 1_000, 0).await.unwrap();
-            assert!(view.fence > last, "{} after {last}", view.fence);
-            last = view.fence;
-            give(&locks, view.key);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_fsync_a_lease_outlives_the_process_and_is_never_shorter() {
-    let (book, begun) = (Arc::new(Book::default()), Instant::now());
-    let before = book.open(begun);
-    let (one, two) = (asked(&before, &["p"], 5_000), asked(&before, &["q"], 5_000));
-    for asked in [&one, &two] {
-        before.acquire(NS, asked, Span::ZERO, Durability::Fsync).await.unwrap();
-    }
-    give(&before, two.lease.key);
-    ms(3_000).await;
-    let after = book.open(begun);
-    assert!(take(&after, &["p"], 1_000, 0).await.is_err());
-    assert!(take(&after, &["q"], 1_000, 0).await.is_ok());
-    ms(4_999).await;
-    assert!(take(&after, &["p"], 1_000, 0).await.is_err());
-    ms(1).await;
-    assert!(take(&after, &["p"], 1_000, 0).await.is_ok());
-}
-
-/// covers: B-74
-#[tokio::test(start_paused = true)]
-async fn what_cannot_be_kept_is_not_granted() {
-    let (book, begun) = (Arc::new(Book::default()), Instant::now());
-    let locks = book.open(begun);
-    *book.down.lock() = true;
-    let one = asked(&locks, &["p"], 5_000);
-    let failed = locks.acquire(NS, &one, Span::ZERO, Durability::Memory).await;
-    assert!(matches!(failed, Err(LockError::Unkept { .. })), "{failed:?}");
-    *book.down.lock() = false;
-    assert!(take(&locks, &["p"], 5_000, 0).await.is_ok(), "nothing was left locked");
-    let range = Range::of(Time::from_micros(10), Time::from_micros(20));
-    let wanted = Wanted::new(
-        locks.lease_id(NS, None, None).unwrap().key(),
-        Span::from_secs(9),
-        Span::from_secs(9),
-    );
-    let (kind, calendars) = ("appointment".into(), vec!["ana".into()]);
-    let hold = Hold { tenant: None, kind, calendars, range, lease: wanted };
-    locks.hold(NS, &hold, Durability::Memory).await.unwrap();
-    let proof = Proof { key: hold.lease.key, tenant: None };
-    *book.down.lock() = true;
-    assert!(locks.confirm(NS, &proof, false).await.is_err());
-    let after = book.open(begun);
-    assert!(after.stats(NS).unwrap().rows.is_empty());
-    *book.down.lock() = false;
-    let (done, durable) = locks.confirm(NS, &proof, false).await.unwrap();
-    assert!(matches!(done, Confirmed::Done(_)) && durable);
-    // A confirmed slot is there after any end.
-    let after = book.open(begun);
-    ms(60_000).await;
-    let taken = after.hold(NS, &hold_like(&hold, &after), Durability::Memory).await.unwrap();
-    assert!(matches!(taken.acquired, Acquired::Conflict(_)), "{taken:?}");
-    assert_eq!(after.cancel(NS, &proof).await, Ok(Ended::Released));
-    let third = book.open(begun);
-    ms(60_000).await;
-    let free = third.hold(NS, &hold_like(&hold, &third), Durability::Memory).await.unwrap();
-    assert!(matches!(free.acquired, Acquired::Granted(_)), "{free:?}");
-}
-
-fn hold_like(hold: &Hold, locks: &Locks) -> Hold {
-    let mut other = hold.clone();
-    other.lease.key = locks.lease_id(NS, None, None).unwrap().key();
-    other
 }
 
 #[tokio::test(start_paused = true)]
