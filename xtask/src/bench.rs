@@ -3,6 +3,7 @@
 //! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
 //! it prints, people read.
 
+mod locks;
 mod restart;
 mod serve;
 mod simulate;
@@ -17,6 +18,9 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     let (name, rest) = args.split_first().context("which benchmark? e.g. `bench core`")?;
     if name == "simulate" {
         return simulate::run(repo, rest);
+    }
+    if name == "locks" {
+        return locks::run(repo, rest);
     }
     if name == "restart" {
         return restart::run(repo, rest);

@@ -14,15 +14,16 @@ mod operate;
 mod room;
 #[cfg(test)]
 mod tests;
+mod times;
 mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catraca_core::digest::Secret;
 use catraca_core::lock::LeaseId;
-use catraca_core::lock::kept::{KeptFence, KeptLease, LockDeed};
+use catraca_core::lock::kept::{KeptFence, KeptLease, KeptVersion, LockDeed};
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
@@ -32,7 +33,8 @@ use room::{Inner, Room};
 pub use acquire::Answer;
 pub use error::LockError;
 pub use journal::{Journal, Written};
-pub use operate::{Filter, LockPage, LockStats, StatsRow};
+pub use operate::{Filter, LockPage, LockStats, LockTotals, StatsRow};
+pub use times::{BOUNDS as TIME_BOUNDS, Durations, LockTimes};
 pub use wait::WAITERS_MAX;
 
 /// The most namespaces.
@@ -44,6 +46,8 @@ pub struct Locks {
     clock: Arc<dyn Clock>,
     secret: [u8; 32],
     journal: Option<Arc<dyn Journal>>,
+    times: Arc<LockTimes>,
+    unkept: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -54,6 +58,8 @@ pub enum StandingLock {
     Fence(Box<str>, KeptFence),
     /// A lease that was in force.
     Lease(Box<str>, Box<KeptLease>),
+    /// The highest version of a name.
+    Version(Box<str>, Box<KeptVersion>),
 }
 
 impl Locks {
@@ -64,6 +70,8 @@ impl Locks {
             clock,
             secret: secret.derive("catraca 2026 lease id"),
             journal: None,
+            times: Arc::default(),
+            unkept: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -86,6 +94,9 @@ impl Locks {
                 }
                 StandingLock::Lease(namespace, lease) => {
                     locks.made(&namespace).inner.lock().book.restore(*lease, now);
+                }
+                StandingLock::Version(namespace, kept) => {
+                    locks.made(&namespace).inner.lock().book.restore_version(*kept);
                 }
             }
         }
@@ -124,10 +135,13 @@ impl Locks {
     pub fn tend(&self) {
         for room in self.all() {
             loop {
-                let mut inner = room.inner.lock();
-                let more = inner.book.sweep(self.clock.now());
-                inner.hand_off(self.clock.now());
-                let deeds = room.gone(&mut inner);
+                let (now, mut inner) = (self.clock.now(), room.inner.lock());
+                let more = inner.book.sweep(now);
+                inner.hand_off(now);
+                let mut deeds = room.gone(&mut inner);
+                if inner.book.take_forgotten() {
+                    deeds.push(LockDeed::Forget(room.namespace.clone(), now));
+                }
                 drop(inner);
                 self.note(deeds);
                 if !more {
@@ -174,7 +188,7 @@ impl Locks {
         let mut rooms = self.rooms.lock();
         let made = || {
             let inner = Mutex::new(Inner::new(self.journal.is_some()));
-            Arc::new(Room { namespace: namespace.into(), inner })
+            Arc::new(Room { namespace: namespace.into(), times: Arc::clone(&self.times), inner })
         };
         Arc::clone(rooms.entry(namespace.into()).or_insert_with(made))
     }

@@ -1,13 +1,14 @@
 //! The state of one namespace's locks and slots, and the rules that change it.
 //!
 //! `leases` takes, renews and ends; `slots` keeps ranges apart; `look` reads calendars; `request`
-//! lets a call be repeated. Expiry is data: a lease is held while now is before its end, whether or
+//! lets a call be repeated; `versions` keeps the highest; `sweep` puts away. Expiry is data: a lease is held while now is before its end, whether or
 //! not anybody has put it away. Must not look at a clock: `now` comes with every operation.
 
 mod leases;
 mod look;
 mod request;
 mod slots;
+mod sweep;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +21,7 @@ use super::op::{Range, Wanted};
 use super::refusal::LockRefusal;
 use super::reply::{Conflict, State, View, What};
 use super::tally::Tally;
-use super::{LEASES_MAX, PAST_KEPT, SLOT_TOMBSTONE, SWEEP, TOMBSTONE};
+use super::{LEASES_MAX, PAST_KEPT, SLOT_TOMBSTONE, TOMBSTONE};
 use crate::museum::{Bug, planted};
 use crate::time::{Span, Time};
 use versions::Versions;
@@ -46,8 +47,8 @@ pub struct Book {
     tally: Tally,
     /// Names that became free since somebody last asked.
     freed: Vec<Arc<LockName>>,
-    /// Leases that ended since somebody last asked, and whether they were confirmed.
-    gone: Vec<(LeaseKey, bool)>,
+    /// Leases that ended since somebody last asked.
+    gone: Vec<Gone>,
 }
 
 #[derive(Debug)]
@@ -58,6 +59,17 @@ struct Lease {
     due: Time,
     /// An operator ended it, and nobody else may have its names before this.
     cool_until: Time,
+}
+
+/// A lease that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Which one.
+    pub key: LeaseKey,
+    /// Whether it was a confirmed slot.
+    pub confirmed: bool,
+    /// How long it was held.
+    pub lasted: Span,
 }
 
 impl Book {
@@ -96,24 +108,9 @@ impl Book {
         std::mem::take(&mut self.freed)
     }
 
-    /// Leases that ended since this was last asked, and whether they were confirmed.
-    pub fn take_gone(&mut self) -> Vec<(LeaseKey, bool)> {
+    /// Leases that ended since this was last asked.
+    pub fn take_gone(&mut self) -> Vec<Gone> {
         std::mem::take(&mut self.gone)
-    }
-
-    /// Puts away some of what is over; says whether there is more.
-    pub fn sweep(&mut self, now: Time) -> bool {
-        self.now = self.now.max(now);
-        self.versions.sweep(self.now, SWEEP);
-        for _ in 0..SWEEP {
-            let Some((due, key)) = self.due.first().copied().filter(|(due, _)| *due <= self.now)
-            else {
-                return false;
-            };
-            self.due.remove(&(due, key));
-            self.attend(key);
-        }
-        true
     }
 
     /// A lease by its number, if it is in force.
@@ -210,6 +207,7 @@ impl Book {
             return;
         };
         let (tenant, kind) = (lease.view.tenant().map(Box::<str>::from), lease.view.kind.clone());
+        self.lower_versions(key);
         self.free(key);
         self.forget(key);
         self.tally.undone(tenant.as_deref(), &kind);
@@ -283,29 +281,17 @@ impl Book {
         self.leases.insert(key, Lease { view, request, due, cool_until: Time::ZERO });
     }
 
-    /// Does what is due: a lease that is over ends, one that ended is forgotten.
-    fn attend(&mut self, key: LeaseKey) {
-        let Some(lease) = self.leases.get(&key) else { return };
-        match lease.view.state {
-            State::Held => self.end(key, State::Expired),
-            State::Confirmed => {
-                self.end(key, State::Expired);
-                self.forget(key);
-            }
-            State::Released | State::Expired | State::Forced => self.forget(key),
-        }
-    }
-
     /// Ends a lease. It is remembered for a while, to tell who asks.
     fn end(&mut self, key: LeaseKey, how: State) {
         let Some(lease) = self.leases.get(&key) else { return };
         let (view, was) = (&lease.view, lease.view.state);
         let (tenant, kind) = (view.tenant().map(Box::<str>::from), view.kind.clone());
         let at = if how == State::Expired { view.expires_at.min(self.now) } else { self.now };
+        let lasted = at.since(view.acquired_at);
         let kept = if matches!(view.what, What::Slot(..)) { SLOT_TOMBSTONE } else { TOMBSTONE };
         self.free(key);
         self.tally.ended(tenant.as_deref(), &kind, how);
-        self.gone.push((key, was == State::Confirmed));
+        self.gone.push(Gone { key, confirmed: was == State::Confirmed, lasted });
         if let Some(lease) = self.leases.get_mut(&key) {
             lease.view.state = how;
             self.due.remove(&(lease.due, key));
@@ -329,20 +315,6 @@ impl Book {
         match what {
             What::Names(names) => self.unname(names, key),
             What::Slot(calendars, range) => self.vacate(&calendars, range.taken().0, key),
-        }
-    }
-
-    fn forget(&mut self, key: LeaseKey) {
-        let Some(lease) = self.leases.remove(&key) else { return };
-        self.due.remove(&(lease.due, key));
-        if let Some((name, _)) = lease.request {
-            if self.requests.get(&name).is_some_and(|(_, owner)| *owner == key) {
-                self.requests.remove(&name);
-            }
-        }
-        // Its names are still its own only while nobody else may have them.
-        if let What::Names(names) = lease.view.what {
-            self.unname(names, key);
         }
     }
 

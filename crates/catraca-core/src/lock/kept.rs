@@ -3,6 +3,7 @@
 //! Must not hold a proof.
 
 use super::id::LeaseKey;
+use super::name::LockName;
 use super::op::Range;
 use super::reply::State;
 use crate::time::{Span, Time};
@@ -42,6 +43,17 @@ pub struct KeptLease {
     pub request: Option<([u8; 16], [u8; 16])>,
 }
 
+/// The highest version of a name that wants each grant's to be higher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptVersion {
+    /// Which name.
+    pub name: LockName,
+    /// The version of its last grant.
+    pub version: i64,
+    /// Until when it is remembered.
+    pub until: Time,
+}
+
 /// What a namespace may have given out, kept ahead of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptFence {
@@ -62,4 +74,8 @@ pub enum LockDeed {
     Keep(Box<str>, Box<KeptLease>),
     /// A lease of a namespace that has ended.
     Drop(Box<str>, LeaseKey),
+    /// The highest version of a name in a namespace.
+    Version(Box<str>, Box<KeptVersion>),
+    /// Versions of a namespace that are remembered only up to an instant.
+    Forget(Box<str>, Time),
 }

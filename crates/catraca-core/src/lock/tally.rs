@@ -27,6 +27,8 @@ pub struct Counts {
     pub expired: u64,
     /// Leases that an operator ended.
     pub forced: u64,
+    /// Grants that were taken back because they could not be kept; in no other count.
+    pub undone: u64,
 }
 
 /// Whose counts: the tenant and the kind.
@@ -54,6 +56,7 @@ impl Counts {
             released: self.released + other.released,
             expired: self.expired + other.expired,
             forced: self.forced + other.forced,
+            undone: self.undone + other.undone,
         }
     }
 }
@@ -73,6 +76,7 @@ impl Tally {
     /// A grant that never was: it could not be kept.
     pub(super) fn undone(&mut self, tenant: Option<&str>, kind: &str) {
         let row = self.row(tenant, kind);
+        row.undone += 1;
         row.success = row.success.saturating_sub(1);
         row.active = row.active.saturating_sub(1);
     }

@@ -8,6 +8,7 @@ mod leases;
 mod operators;
 mod slots;
 mod waiting;
+mod world;
 
 use serde_json::{Value, json};
 

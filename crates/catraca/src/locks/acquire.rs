@@ -40,7 +40,9 @@ impl Locks {
             First::Over(acquired) => return self.over(&room, asked, acquired, durability).await,
             First::Waits(waiting) => waiting,
         };
+        let asked_at = self.clock.now();
         let acquired = waiting.answer().await;
+        self.times.waited.note(self.clock.now().since(asked_at));
         self.over(&room, asked, acquired, durability).await
     }
 
@@ -75,7 +77,7 @@ impl Locks {
         let mut waiters = 0;
         match &acquired {
             Acquired::Granted(view) => {
-                let due = room.due(view, view.ttl, durability);
+                let due = room.due_first(view, durability);
                 if let Err(error) = self.write(room, due).await {
                     self.undo(room, view.key);
                     return Err(error);

@@ -4,6 +4,8 @@
 //! the need, so that hardly any grant waits for a disk; with `fsync` every grant does. Must not
 //! answer what the next start could not keep.
 
+use std::sync::atomic::Ordering;
+
 use catraca_core::lock::Durability;
 use catraca_core::lock::kept::{KeptFence, LockDeed};
 use catraca_core::lock::reply::View;
@@ -49,6 +51,17 @@ impl Room {
         due
     }
 
+    /// What a new grant needs of the disk: a version is a memory, so whoever relies on it waits
+    /// until it is kept.
+    pub fn due_first(&self, view: &View, durability: Durability) -> Due {
+        let mut due = self.due(view, view.ttl, durability);
+        let raised = self.inner.lock().book.raised(view);
+        due.wait |= !raised.is_empty();
+        let raised = raised.into_iter().map(Box::new);
+        due.deeds.extend(raised.map(|kept| LockDeed::Version(self.namespace.clone(), kept)));
+        due
+    }
+
     /// The disk has it.
     fn sure(&self, fence: KeptFence) {
         let mut inner = self.inner.lock();
@@ -67,9 +80,15 @@ impl Locks {
         if !due.wait {
             return Ok(());
         }
-        written.await.map_err(|why| LockError::Unkept { why })?;
+        written.await.map_err(|why| self.unkept(why))?;
         room.sure(due.fence);
         Ok(())
+    }
+
+    /// What must be on disk is not; it is counted, for whoever looks after the disk.
+    pub(super) fn unkept(&self, why: String) -> LockError {
+        self.unkept.fetch_add(1, Ordering::Relaxed);
+        LockError::Unkept { why }
     }
 
     /// Writes something that nobody waits for.

@@ -140,7 +140,7 @@ impl Locks {
 
     async fn written(&self, deeds: Vec<LockDeed>) -> Result<(), LockError> {
         match &self.journal {
-            Some(journal) => journal.write(deeds).await.map_err(|why| LockError::Unkept { why }),
+            Some(journal) => journal.write(deeds).await.map_err(|why| self.unkept(why)),
             None => Ok(()),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Must not show a proof, nor keep a room locked for long.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 
 use catraca_core::lock::reply::{View, What};
 use catraca_core::lock::tally::Counts;
@@ -10,6 +12,7 @@ use catraca_core::time::Span;
 
 use super::Locks;
 use super::error::LockError;
+use super::times::LockTimes;
 
 /// Leases that are looked at for one page.
 const LOOKED_MAX: usize = 10_000;
@@ -62,6 +65,21 @@ pub struct StatsRow {
     pub counts: Counts,
 }
 
+/// What became of all attempts in every namespace.
+#[derive(Clone, Debug)]
+pub struct LockTotals<'l> {
+    /// By kind; a kind may be a caller's own word.
+    pub kinds: BTreeMap<Box<str>, Counts>,
+    /// How many wait right now.
+    pub waiters: usize,
+    /// Leases in memory, ended ones that are remembered included.
+    pub kept: usize,
+    /// Calls that failed because something could not be put on disk.
+    pub unkept: u64,
+    /// How long callers waited, and how long leases were held.
+    pub times: &'l LockTimes,
+}
+
 impl Locks {
     /// Leases in force with numbers above one, oldest first.
     pub fn list(
@@ -103,6 +121,27 @@ impl Locks {
         drop(inner);
         self.tidy(&room);
         Ok(stats)
+    }
+
+    /// What became of all attempts in every namespace, for whoever watches the process.
+    pub fn totals(&self) -> LockTotals<'_> {
+        let mut totals = LockTotals {
+            kinds: BTreeMap::new(),
+            waiters: 0,
+            kept: 0,
+            unkept: self.unkept.load(Ordering::Relaxed),
+            times: &self.times,
+        };
+        for room in self.all() {
+            let inner = room.inner.lock();
+            totals.waiters += inner.waiting;
+            totals.kept += inner.book.len();
+            for ((_, kind), counts) in inner.book.tally().rows() {
+                let row = totals.kinds.entry(kind.clone()).or_default();
+                *row = row.plus(counts);
+            }
+        }
+        totals
     }
 
     /// Ends a lease by its number; its names stay taken for a moment, for its holder to notice.

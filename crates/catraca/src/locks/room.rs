@@ -14,10 +14,12 @@ use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
 use super::error::LockError;
+use super::times::LockTimes;
 use super::wait::Waiter;
 
 pub(super) struct Room {
     pub namespace: Box<str>,
+    pub times: Arc<LockTimes>,
     pub inner: Mutex<Inner>,
 }
 
@@ -166,7 +168,8 @@ impl Room {
     pub fn gone(&self, inner: &mut Inner) -> Vec<LockDeed> {
         let logged = inner.logged;
         let gone = inner.book.take_gone().into_iter();
-        let gone = gone.filter(|(_, confirmed)| *confirmed || logged);
-        gone.map(|(key, _)| LockDeed::Drop(self.namespace.clone(), key)).collect()
+        let gone = gone.inspect(|gone| self.times.held.note(gone.lasted));
+        let gone = gone.filter(|gone| gone.confirmed || logged);
+        gone.map(|gone| LockDeed::Drop(self.namespace.clone(), gone.key)).collect()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Must not know any database.
 
-use catraca_core::lock::LeaseKey;
-use catraca_core::lock::kept::{KeptFence, KeptLease};
+use catraca_core::lock::kept::{KeptFence, KeptLease, KeptVersion};
 use catraca_core::lock::op::Range;
 use catraca_core::lock::reply::State;
+use catraca_core::lock::{LeaseKey, LockName};
 use catraca_core::time::{Span, Time};
 
 use super::Records;
@@ -18,6 +18,8 @@ pub enum KeptLock {
     Fence(String, KeptFence),
     /// A lease.
     Lease(String, Box<KeptLease>),
+    /// The highest version of a name.
+    Version(String, Box<KeptVersion>),
 }
 
 impl Records {
@@ -127,6 +129,23 @@ impl Row {
         };
         Some(KeptLock::Lease(self.namespace, Box::new(kept)))
     }
+}
+
+/// A name as one text that no other name has.
+pub(super) fn name_text(name: &LockName) -> String {
+    serde_json::json!([name.tenant.as_deref(), &*name.kind, &*name.key]).to_string()
+}
+
+/// What a row of `versions` says; nothing if it makes no sense.
+pub(super) fn version(
+    namespace: String,
+    name: &str,
+    (version, until): (i64, i64),
+) -> Option<KeptLock> {
+    let (tenant, kind, key): (Option<String>, String, String) = serde_json::from_str(name).ok()?;
+    let name = LockName { tenant: tenant.map(Into::into), kind: kind.into(), key: key.into() };
+    let kept = KeptVersion { name, version, until: Time::from_micros(until) };
+    Some(KeptLock::Version(namespace, Box::new(kept)))
 }
 
 /// What a row of `fences` says.

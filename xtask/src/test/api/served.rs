@@ -46,6 +46,10 @@ on_missing = "skip"
 
 [gate.all]
 policies = ["login", "pay", "lookups"]
+
+# Random requests wait for each other, and nobody has to wait for long.
+[locks]
+wait_max = "1s"
 "#;
 
 /// A server, and the headers of whoever asks it.

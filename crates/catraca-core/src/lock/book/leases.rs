@@ -5,11 +5,9 @@
 use std::sync::Arc;
 
 use super::{Book, lock_names, request};
-use crate::lock::VERSIONS_MAX;
 use crate::lock::id::LeaseKey;
 use crate::lock::name::LockName;
 use crate::lock::op::{Acquire, Proof};
-use crate::lock::refusal::LockRefusal;
 use crate::lock::reply::{Acquired, Conflict, Ended, Renewed, State, View, What};
 use crate::lock::terms::VersionPolicy;
 use crate::museum::{Bug, planted};
@@ -31,7 +29,7 @@ impl Book {
             return Acquired::Refused(refusal);
         }
         if asked.policy == VersionPolicy::Monotonic {
-            if let Err(stale) = self.raise_versions(&names, asked.lease.version) {
+            if let Err(stale) = self.raise_versions(&names, &asked.lease) {
                 return stale;
             }
         }
@@ -214,25 +212,6 @@ impl Book {
             }
             State::Released | State::Expired => None,
         }
-    }
-
-    fn raise_versions(
-        &mut self,
-        names: &[Arc<LockName>],
-        version: Option<i64>,
-    ) -> Result<(), Acquired> {
-        let version = version.ok_or(Acquired::Refused(LockRefusal::NoVersion))?;
-        for name in names {
-            let last = self.versions.last(name, self.now).filter(|last| version <= *last);
-            if let Some(last) = last {
-                return Err(Acquired::Stale { name: Arc::clone(name), last });
-            }
-        }
-        if !self.versions.has_room(names.len()) {
-            return Err(Acquired::Refused(LockRefusal::Full { max: VERSIONS_MAX }));
-        }
-        names.iter().for_each(|name| self.versions.raise(name, version, self.now));
-        Ok(())
     }
 
     /// A lease's new end.

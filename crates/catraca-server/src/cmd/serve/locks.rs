@@ -31,6 +31,7 @@ pub fn open(secret: &Secret, records: &Arc<Records>) -> Result<Locks> {
         standing.push(match kept {
             KeptLock::Fence(namespace, fence) => StandingLock::Fence(namespace.into(), fence),
             KeptLock::Lease(namespace, lease) => StandingLock::Lease(namespace.into(), lease),
+            KeptLock::Version(namespace, kept) => StandingLock::Version(namespace.into(), kept),
         });
     })?;
     let journal: Arc<dyn Journal> = Arc::clone(records) as _;

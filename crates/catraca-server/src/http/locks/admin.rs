@@ -8,6 +8,7 @@ use catraca::core::lock::reply::View;
 use catraca::locks::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::super::problem::Problem;
 use super::shown::{Listed, LockCounts};
@@ -82,7 +83,9 @@ pub async fn force(call: &Call) -> Told {
     let cool_down = Span::from_millis(cool_down);
     let forced = call.locks()?.force(call.namespace(), fence, tenant.as_deref(), cool_down)?;
     let view = forced.ok_or_else(unknown)?;
-    let target = format!("{} {fence} {}", call.namespace(), named(&view));
+    let (namespace, kind, by) = (call.namespace(), &*view.kind, call.by.name());
+    warn!(namespace, kind, fence, by, why, "an operator ended a lease");
+    let target = format!("{namespace} {fence} {}", named(&view));
     let durable = call.audited("force-lock", target, Some(why)).await;
     told(&ForcedLock { forced: true, lease: Listed::from(&view), durable })
 }
@@ -115,7 +118,9 @@ pub async fn clear(call: &Call) -> Told {
     let wire = if call.body.is_empty() { ClearLocks::default() } else { call.wire()? };
     let why = wire.reason.as_deref().map(reason).transpose()?;
     let cleared = call.locks()?.clear(call.namespace(), Some(&tenant)).await?;
-    let target = format!("{} {tenant}: {cleared}", call.namespace());
+    let (namespace, by, why_said) = (call.namespace(), call.by.name(), why.unwrap_or_default());
+    warn!(namespace, tenant, cleared, by, why = why_said, "an operator cleared a tenant's locks");
+    let target = format!("{namespace} {tenant}: {cleared}");
     let durable = call.audited("clear-locks", target, why).await;
     told(&ClearedLocks { cleared, durable })
 }

@@ -77,3 +77,16 @@ fn a_deadline_ends_the_wait_and_a_long_wait_is_nobodys_impatience() {
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["active"], &stats["conflicts"]), (&0.into(), &1.into()), "{stats}");
 }
+
+/// L17. The holder never gives it back, so nothing is sent that could be lost.
+#[test]
+fn a_waiter_needs_nobody_to_tell_it_that_the_holders_time_is_over() {
+    let served = Served::with(CATALOG);
+    let before = Instant::now();
+    let held = take(&served, &json!({ "key": "p", "kind": "quick" }));
+    let told = Instant::now();
+    let next = take(&served, &json!({ "key": "p", "kind": "quick", "wait_ms": 20_000 }));
+    assert!(before.elapsed() >= Duration::from_millis(400), "{held}");
+    assert!(told.elapsed() < Duration::from_millis(1_400), "{:?}", told.elapsed());
+    assert!(next["fence"].as_i64() > held["fence"].as_i64());
+}

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use catraca_core::digest::Secret;
-use catraca_core::lock::Durability;
 use catraca_core::lock::kept::{KeptLease, LockDeed};
 use catraca_core::lock::op::{Hold, Proof, Range, Wanted};
 use catraca_core::lock::reply::{Acquired, Confirmed, Ended};
+use catraca_core::lock::{Durability, VersionPolicy};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -34,6 +34,7 @@ impl Journal for Book {
 impl Book {
     fn standing(&self) -> Vec<StandingLock> {
         let (mut fences, mut leases) = (std::collections::BTreeMap::new(), Vec::new());
+        let mut versions = Vec::new();
         for deed in self.deeds.lock().iter().cloned() {
             match deed {
                 LockDeed::Fence(namespace, kept) => {
@@ -44,11 +45,15 @@ impl Book {
                     leases.push((namespace, lease));
                 }
                 LockDeed::Drop(_, key) => leases.retain(|(_, lease)| lease.key != key),
+                LockDeed::Version(namespace, kept) => {
+                    versions.push(StandingLock::Version(namespace, kept));
+                }
+                LockDeed::Forget(..) => versions.clear(),
             }
         }
         let fences = fences.into_iter().map(|(name, kept)| StandingLock::Fence(name, kept));
         let leases = leases.into_iter().map(|(name, lease)| StandingLock::Lease(name, lease));
-        fences.chain(leases).collect()
+        fences.chain(leases).chain(versions).collect()
     }
 
     fn open(self: &Arc<Self>, begun: Instant) -> Locks {
@@ -120,6 +125,32 @@ async fn with_fsync_a_lease_outlives_the_process_and_is_never_shorter() {
     assert!(take(&after, &["p"], 1_000, 0).await.is_err());
     ms(1).await;
     assert!(take(&after, &["p"], 1_000, 0).await.is_ok());
+}
+
+/// What a version must be above outlives the process, and is a memory of a day.
+#[tokio::test(start_paused = true)]
+async fn the_highest_version_outlives_the_process_for_a_day() {
+    let (book, begun) = (Arc::new(Book::default()), Instant::now());
+    let ask = async |locks: &Locks, version| {
+        let mut one = asked(locks, &["p"], 1_000);
+        (one.policy, one.lease.version) = (VersionPolicy::Monotonic, Some(version));
+        let answer = locks.acquire(NS, &one, Span::ZERO, Durability::Fsync).await;
+        give(locks, one.lease.key);
+        answer.map(|answer| matches!(answer.acquired, Acquired::Granted(_)))
+    };
+    let before = book.open(begun);
+    assert_eq!(ask(&before, 5).await, Ok(true));
+    *book.down.lock() = true;
+    assert!(matches!(ask(&before, 6).await, Err(LockError::Unkept { .. })));
+    *book.down.lock() = false;
+    assert_eq!(ask(&before, 5).await, Ok(false), "what it was raised from is known again");
+    assert_eq!(ask(&before, 6).await, Ok(true), "what was taken back does not count");
+    let after = book.open(begun);
+    assert_eq!((ask(&after, 6).await, ask(&after, 7).await), (Ok(false), Ok(true)));
+    ms(24 * 3_600_000).await;
+    after.tend();
+    assert!(matches!(book.deeds.lock().last(), Some(LockDeed::Forget(..))));
+    assert_eq!(ask(&book.open(begun), 1).await, Ok(true));
 }
 
 /// covers: B-74

@@ -9,7 +9,7 @@ use super::restore::odd;
 use super::session::Session;
 use super::value::{Value, values};
 use super::write::Act;
-use crate::records::locks::{COLUMNS, Columns, KeptLock, Row, fence};
+use crate::records::locks::{COLUMNS, Columns, KeptLock, Row, fence, name_text, version};
 
 impl Act<'_, '_> {
     pub(super) fn lock(&mut self, deed: &LockDeed) {
@@ -29,6 +29,19 @@ impl Act<'_, '_> {
             LockDeed::Drop(namespace, key) => self.scribe.add(
                 "DELETE FROM catraca.leases WHERE namespace = $1 AND lease = $2",
                 values![&**namespace, key.to_bytes()],
+            ),
+            LockDeed::Version(namespace, kept) => {
+                let (name, until) = (name_text(&kept.name), kept.until.micros());
+                self.scribe.add(
+                    "INSERT INTO catraca.versions (namespace, name, version, until)
+                     VALUES ($1, $2, $3, $4) ON CONFLICT (namespace, name) DO UPDATE SET
+                     version = excluded.version, until = excluded.until",
+                    values![&**namespace, &name, kept.version, until],
+                );
+            }
+            LockDeed::Forget(namespace, at) => self.scribe.add(
+                "DELETE FROM catraca.versions WHERE namespace = $1 AND until <= $2",
+                values![&**namespace, at.micros()],
             ),
         }
     }
@@ -73,6 +86,11 @@ pub(super) fn locks(session: &mut Session, visit: &mut dyn FnMut(KeptLock)) -> A
     for row in session.ask(sql, &[])? {
         let numbers = (row.try_get(1)?, row.try_get(2)?);
         visit(fence(row.try_get(0)?, numbers, row.try_get(3)?));
+    }
+    let sql = "SELECT namespace, name, version, until FROM catraca.versions";
+    for row in session.ask(sql, &[])? {
+        let (name, numbers) = (row.try_get::<_, String>(1)?, (row.try_get(2)?, row.try_get(3)?));
+        visit(version(row.try_get(0)?, &name, numbers).ok_or_else(|| odd("version"))?);
     }
     let sql = format!("SELECT {COLUMNS} FROM catraca.leases");
     for row in session.ask(&sql, &[])? {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use super::restore::odd;
 use super::write::{Done, Scribe};
 use crate::records::error::RecordsError;
-use crate::records::locks::{COLUMNS, Columns, KeptLock, Row, fence};
+use crate::records::locks::{COLUMNS, Columns, KeptLock, Row, fence, name_text, version};
 
 impl Scribe<'_> {
     pub(super) fn lock(&self, deed: &LockDeed) -> Done {
@@ -26,6 +26,20 @@ impl Scribe<'_> {
                 self.run(
                     "DELETE FROM leases WHERE namespace = ?1 AND lease = ?2",
                     params![&**namespace, key.to_bytes()],
+                )?;
+            }
+            LockDeed::Version(namespace, kept) => {
+                let (version, until) = (kept.version, kept.until.micros());
+                self.run(
+                    "INSERT OR REPLACE INTO versions (namespace, name, version, until)
+                     VALUES (?1, ?2, ?3, ?4)",
+                    params![&**namespace, name_text(&kept.name), version, until],
+                )?;
+            }
+            LockDeed::Forget(namespace, at) => {
+                self.run(
+                    "DELETE FROM versions WHERE namespace = ?1 AND until <= ?2",
+                    params![&**namespace, at.micros()],
                 )?;
             }
         }
@@ -75,6 +89,13 @@ pub(super) fn locks(
     let mut rows = fences.query([])?;
     while let Some(row) = rows.next()? {
         visit(fence(row.get(0)?, (row.get(1)?, row.get(2)?), row.get(3)?));
+    }
+    let mut versions =
+        connection.prepare("SELECT namespace, name, version, until FROM versions")?;
+    let mut rows = versions.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, numbers) = (row.get::<_, String>(1)?, (row.get(2)?, row.get(3)?));
+        visit(version(row.get(0)?, &name, numbers).ok_or_else(|| odd("version"))?);
     }
     let mut leases = connection.prepare(&format!("SELECT {COLUMNS} FROM leases"))?;
     let mut rows = leases.query([])?;

@@ -1,5 +1,5 @@
 -- Locks and slots: confirmed slots, leases where every grant is kept, and what each namespace may
--- have given out. The proof of a lease is not here, only its digest.
+-- have given out; the highest versions of names that want them to rise. The proof of a lease is not here, only its digest.
 CREATE TABLE catraca.leases (
     namespace   TEXT NOT NULL,
     lease       BYTEA NOT NULL,
@@ -28,4 +28,12 @@ CREATE TABLE catraca.fences (
     ceiling     BIGINT NOT NULL,
     longest     BIGINT NOT NULL,
     remaining   BIGINT
+);
+
+CREATE TABLE catraca.versions (
+    namespace   TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    version     BIGINT NOT NULL,
+    until       BIGINT NOT NULL,
+    PRIMARY KEY (namespace, name)
 );

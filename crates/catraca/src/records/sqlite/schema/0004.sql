@@ -1,5 +1,5 @@
 -- Locks and slots: confirmed slots, leases where every grant is kept, and what each namespace may
--- have given out. The proof of a lease is not here, only its digest.
+-- have given out; the highest versions of names that want them to rise. The proof of a lease is not here, only its digest.
 CREATE TABLE leases (
     namespace   TEXT NOT NULL,
     lease       BLOB NOT NULL,
@@ -28,4 +28,12 @@ CREATE TABLE fences (
     ceiling     INTEGER NOT NULL,
     longest     INTEGER NOT NULL,
     remaining   INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE versions (
+    namespace   TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    version     INTEGER NOT NULL,
+    until       INTEGER NOT NULL,
+    PRIMARY KEY (namespace, name)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,75 @@
+//! What became of locks and slots, as series.
+//!
+//! Labels are kinds that the catalog names and words of ours: what callers make up is `(other)`.
+//! Must not name a key, a tenant or a holder.
+
+use std::collections::BTreeMap;
+
+use catraca::Locks;
+use catraca::core::lock::LockTerms;
+use catraca::core::lock::tally::Counts;
+use catraca::locks::{Durations, TIME_BOUNDS};
+use prometheus_client::registry::Registry;
+
+use super::{Counters, Drawn, Gauges, counter, gauge, labels};
+use crate::http::Times;
+
+/// The kind of whatever the catalog does not name.
+const OTHER: &str = "(other)";
+
+/// Everything about the locks of this process.
+pub fn locks(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
+    let totals = locks.totals();
+    let mut kinds: BTreeMap<&str, Counts> = BTreeMap::new();
+    for (kind, counts) in &totals.kinds {
+        let named = if terms.kinds.contains_key(kind) { kind } else { OTHER };
+        let row = kinds.entry(named).or_default();
+        *row = row.plus(counts);
+    }
+    attempts(to, &kinds);
+    ends(to, &kinds);
+    gauge(to, "lock_waiters", "Callers that wait for a name", totals.waiters);
+    gauge(to, "leases_kept", "Leases in memory, ended ones too", totals.kept);
+    counter(to, "locks_unkept", "Calls that failed because of the disk", totals.unkept);
+    let help = "How long callers waited that had to";
+    to.register("lock_wait_seconds", help, drawn(&totals.times.waited));
+    to.register("lock_held_seconds", "How long leases were held", drawn(&totals.times.held));
+}
+
+fn attempts(to: &mut Registry, kinds: &BTreeMap<&str, Counts>) {
+    let (attempts, active): (Counters, Gauges) = Default::default();
+    for (kind, counts) in kinds {
+        // A grant that was taken back was one: a counter never falls.
+        let results = [("granted", counts.success + counts.undone), ("conflict", counts.conflicts)];
+        for (result, count) in results {
+            let series = labels([("kind", kind), ("result", result)]);
+            attempts.get_or_create(&series).inc_by(count);
+        }
+        let held = i64::try_from(counts.active).unwrap_or(i64::MAX);
+        active.get_or_create(&labels([("kind", kind)])).set(held);
+    }
+    to.register("lock_attempts", "Attempts to take a name or a slot", attempts);
+    to.register("locks", "Leases in force, confirmed slots too", active);
+}
+
+fn ends(to: &mut Registry, kinds: &BTreeMap<&str, Counts>) {
+    let ends = Counters::default();
+    for (kind, counts) in kinds {
+        let ways = [
+            ("released", counts.released),
+            ("expired", counts.expired),
+            ("forced", counts.forced),
+            ("undone", counts.undone),
+        ];
+        for (how, count) in ways {
+            ends.get_or_create(&labels([("kind", kind), ("how", how)])).inc_by(count);
+        }
+    }
+    to.register("lock_ends", "Leases that ended", ends);
+}
+
+fn drawn(durations: &Durations) -> Drawn {
+    let bounds = TIME_BOUNDS.iter().map(|micros| *micros as f64 / 1e6).chain([f64::INFINITY]);
+    let seconds = durations.micros() as f64 / 1e6;
+    Drawn(Times { seconds, buckets: bounds.zip(durations.counts()).collect() })
+}

@@ -1,0 +1,51 @@
+//! A million leases that nobody gives back: memory is as it was a minute after their end.
+
+use std::sync::Arc;
+
+use catraca::core::lock::op::{Acquire, Wanted};
+use catraca::core::lock::reply::Acquired;
+use catraca::core::lock::{Durability, VersionPolicy};
+use catraca::{Locks, ManualClock, Secret, Span, Time};
+
+const LEASES: u32 = 1_000_000;
+
+/// Pages that the process has in memory.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+async fn abandon(locks: &Locks, clock: &ManualClock) {
+    for number in 0..LEASES {
+        let key = locks.lease_id("n", None, None).unwrap().key();
+        let lease = Wanted::new(key, Span::from_secs(300), Span::from_secs(300));
+        let (kind, keys) = ("k".into(), vec![number.to_string().into()]);
+        let asked = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
+        let asked = asked.checked().unwrap();
+        let answer = locks.acquire("n", &asked, Span::ZERO, Durability::Memory).await.unwrap();
+        assert!(matches!(answer.acquired, Acquired::Granted(_)));
+        clock.advance(Span::from_micros(1));
+    }
+}
+
+/// L30.
+#[tokio::test]
+async fn a_million_abandoned_leases_leave_nothing_behind() {
+    let clock = ManualClock::at(Time::from_micros(1_700_000_000_000_000));
+    let locks = Locks::new(Arc::new(clock.clone()), &Secret::from_bytes([5; 32]));
+    let mut most = Vec::new();
+    for round in 1..=3 {
+        abandon(&locks, &clock).await;
+        most.push(resident());
+        assert_eq!(locks.totals().kept, LEASES as usize);
+        clock.advance(Span::from_secs(300));
+        locks.tend();
+        let all = locks.stats("n").unwrap().all;
+        assert_eq!((all.active, all.expired), (0, u64::from(round * LEASES)));
+        clock.advance(Span::from_secs(60));
+        locks.tend();
+        assert_eq!(locks.totals().kept, 0);
+    }
+    println!("pages at the most of each round: {most:?}");
+    assert!(most[2] < most[0] + most[0] / 5, "every round needs more: {most:?}");
+}

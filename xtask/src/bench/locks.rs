@@ -1,0 +1,144 @@
+//! `cargo xtask bench locks [SECONDS]`: how long callers of locks and slots wait for an answer.
+//!
+//! The release binary over loopback, asked at a steady pace: latency counts from when a call was
+//! due, so a slow answer is not hidden by those that it kept back. `--binary FILE` takes one that is
+//! built already. Must not keep what it made, nor leave a server behind.
+
+mod load;
+mod served;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::leash::Leash;
+use crate::repo::Repo;
+use crate::scratch::Scratch;
+use crate::test::{Room, build_release};
+use load::{Call, Took, paced};
+use served::Served;
+
+const SECONDS: u64 = 10;
+/// Locks in a second: as many acquires, and as many releases.
+const PACE: u64 = 1_000;
+/// Slots of the calendar that is looked at.
+const ROWS: usize = 100_000;
+/// Where the calendar begins, in milliseconds, and how long a slot of it is.
+const NOON: i64 = 1_900_000_000_000;
+const SLOT: i64 = 60_000;
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
+    let (mut seconds, mut binary) = (SECONDS, None);
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--binary" => binary = Some(PathBuf::from(rest.next().context("--binary FILE")?)),
+            text => seconds = text.parse().context("SECONDS is a whole number")?,
+        }
+    }
+    let leash = Leash::new(PATIENCE);
+    let binary = match binary {
+        Some(binary) => binary,
+        None => build_release(&Room { repo, leash: &leash, factor: 1 })?,
+    };
+    println!("{PACE} locks a second for {seconds} s, 8 connections, from when a call was due");
+    for durability in ["memory", "fsync"] {
+        names(&binary, durability, seconds)?;
+    }
+    calendar(&binary, seconds)
+}
+
+/// Names: taken and given back, and met by others.
+fn names(binary: &Path, durability: &str, seconds: u64) -> Result<()> {
+    let scratch = Scratch::new("bench-locks")?;
+    let catalog = format!("[locks]\ndurability = '{durability}'\n");
+    let served = Served::start(binary, scratch.path(), &catalog)?;
+    let took = paced(&served.address, PACE, seconds, |number| {
+        Call::pair(
+            ("/v1/locks/acquire", format!(r#"{{"key":"k{number}","ttl_ms":60000}}"#)),
+            "/v1/locks/release",
+        )
+    })?;
+    report(&format!("{durability}: acquire"), &took.first);
+    report(&format!("{durability}: release"), &took.second);
+    let mut talk = load::Talk::to(&served.address)?;
+    for number in 0..64 {
+        let body = format!(r#"{{"key":"held{number}","ttl_ms":300000}}"#);
+        ensure!(talk.post("/v1/locks/acquire", &body)?.0 == 200);
+    }
+    let took = paced(&served.address, PACE, seconds, |number| {
+        let body = format!(r#"{{"key":"held{}"}}"#, number % 64);
+        Call::single(("/v1/locks/acquire", body), 409)
+    })?;
+    report(&format!("{durability}: conflict"), &took.first);
+    Ok(())
+}
+
+/// A calendar of many slots, every second minute of it taken.
+fn calendar(binary: &Path, seconds: u64) -> Result<()> {
+    let scratch = Scratch::new("bench-slots")?;
+    let catalog = "[locks.kind.appointment]\nttl_max = '1h'\n";
+    let served = Served::start(binary, scratch.path(), catalog)?;
+    let mut talk = load::Talk::to(&served.address)?;
+    for row in 0..ROWS {
+        ensure!(talk.post("/v1/slots/hold", &hold(2 * row, 3_600_000))?.0 == 200);
+    }
+    let took = paced(&served.address, PACE, seconds, |number| {
+        let row = 2 * (number * 7_919 % ROWS) + 1;
+        Call::pair(("/v1/slots/hold", hold(row, 60_000)), "/v1/slots/cancel")
+    })?;
+    report(&format!("a calendar of {ROWS} slots: hold"), &took.first);
+    report(&format!("a calendar of {ROWS} slots: cancel"), &took.second);
+    let took = paced(&served.address, PACE, seconds, |number| {
+        Call::single(("/v1/slots/hold", hold(2 * (number * 7_919 % ROWS), 60_000)), 409)
+    })?;
+    report(&format!("a calendar of {ROWS} slots: conflict"), &took.first);
+    looks(&mut talk)
+}
+
+/// Looks at a day of it, and at all of it page by page.
+fn looks(talk: &mut load::Talk) -> Result<()> {
+    let mut days = Vec::new();
+    for number in 0..1_000 {
+        let from = NOON + (number * 7_919 % 100) * 86_400_000;
+        let path = format!("/v1/slots?calendar=ana&from={from}&to={}", from + 86_400_000);
+        let begun = std::time::Instant::now();
+        ensure!(talk.get(&path)?.0 == 200);
+        days.push(begun.elapsed());
+    }
+    report("a look at one day of it (720 slots)", &days);
+    let (mut from, mut pages) = (NOON.to_string(), Vec::new());
+    let to = NOON + 2 * ROWS as i64 * SLOT;
+    let all = std::time::Instant::now();
+    loop {
+        let path = format!("/v1/slots?calendar=ana&from={from}&to={to}");
+        let begun = std::time::Instant::now();
+        let (status, body) = talk.get(&path)?;
+        pages.push(begun.elapsed());
+        ensure!(status == 200, "{body}");
+        let Some((_, next)) = body.rsplit_once(r#""next":""#) else { break };
+        next.trim_end_matches("\"}").clone_into(&mut from);
+    }
+    report("a page of 10,000 slots", &pages);
+    println!("all of it in {} pages: {:.1?}", pages.len(), all.elapsed());
+    Ok(())
+}
+
+fn hold(row: usize, ttl_ms: u64) -> String {
+    let start = NOON + row as i64 * SLOT;
+    let end = start + SLOT;
+    format!(r#"{{"calendar":"ana","start":{start},"end":{end},"ttl_ms":{ttl_ms}}}"#)
+}
+
+fn report(name: &str, took: &Took) {
+    let mut sorted = took.clone();
+    sorted.sort_unstable();
+    let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
+    let (half, most, worst) = (at(0.5), at(0.99), at(1.0));
+    println!(
+        "{name:<42} {:>6} calls  p50 {half:>9.1?}  p99 {most:>9.1?}  max {worst:>9.1?}",
+        sorted.len()
+    );
+}
