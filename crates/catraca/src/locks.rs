@@ -137,7 +137,7 @@ impl Locks {
             loop {
                 let (now, mut inner) = (self.clock.now(), room.inner.lock());
                 let more = inner.book.sweep(now);
-                inner.hand_off(now);
+                inner.warm(now);
                 let mut deeds = room.gone(&mut inner);
                 if inner.book.take_forgotten() {
                     deeds.push(LockDeed::Forget(room.namespace.clone(), now));

@@ -1,8 +1,8 @@
 //! `cargo xtask bench locks [SECONDS]`: how long callers of locks and slots wait for an answer.
 //!
 //! The release binary over loopback, asked at a steady pace: latency counts from when a call was
-//! due, so a slow answer is not hidden by those that it kept back. `--binary FILE` takes one that is
-//! built already. Must not keep what it made, nor leave a server behind.
+//! due, so a slow answer is not hidden by those that it kept back. `--binary FILE` takes one that
+//! is built already. Must not keep what it made, nor leave a server behind.
 
 mod load;
 mod served;

@@ -1,8 +1,9 @@
 //! The state of one namespace's locks and slots, and the rules that change it.
 //!
 //! `leases` takes, renews and ends; `slots` keeps ranges apart; `look` reads calendars; `request`
-//! lets a call be repeated; `versions` keeps the highest; `sweep` puts away. Expiry is data: a lease is held while now is before its end, whether or
-//! not anybody has put it away. Must not look at a clock: `now` comes with every operation.
+//! lets a call be repeated; `versions` keeps the highest; `sweep` puts away. Expiry is data: a
+//! lease is held while now is before its end, whether or not anybody has put it away. Must not look
+//! at a clock: `now` comes with every operation.
 
 mod leases;
 mod look;
@@ -354,17 +355,17 @@ fn what(tenant: Option<&str>, kind: &str, names: &[Box<str>], range: Option<Rang
 }
 
 fn lock_names(tenant: Option<&str>, kind: &str, keys: &[Box<str>]) -> Vec<Arc<LockName>> {
-    let name = |key: &Box<str>| {
+    let name = |key: &str| {
         let (tenant, kind) = (tenant.map(Box::from), kind.into());
-        Arc::new(LockName { tenant, kind, key: key.clone() })
+        Arc::new(LockName { tenant, kind, key: key.into() })
     };
-    keys.iter().map(name).collect()
+    keys.iter().map(|key| name(key)).collect()
 }
 
 fn calendars(tenant: Option<&str>, names: &[Box<str>]) -> Vec<Arc<CalendarName>> {
-    let name = |calendar: &Box<str>| {
-        let (tenant, calendar) = (tenant.map(Box::from), calendar.clone());
+    let name = |calendar: &str| {
+        let (tenant, calendar) = (tenant.map(Box::from), calendar.into());
         Arc::new(CalendarName { tenant, calendar })
     };
-    names.iter().map(name).collect()
+    names.iter().map(|calendar| name(calendar)).collect()
 }

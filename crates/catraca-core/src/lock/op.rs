@@ -221,7 +221,7 @@ fn tenant(tenant: Option<&str>) -> Result<(), LockRefusal> {
     tenant.map_or(Ok(()), |tenant| named("tenant", tenant).map(|_| ()))
 }
 
-fn ordered(field: &'static str, names: &mut Vec<Box<str>>) -> Result<(), LockRefusal> {
+fn ordered(field: &'static str, names: &mut [Box<str>]) -> Result<(), LockRefusal> {
     if names.is_empty() {
         return Err(LockRefusal::Empty { field });
     }

@@ -42,8 +42,8 @@ impl Talk {
 
     /// Sends a request such as `GET /healthz`.
     pub fn send(&mut self, request: &str, headers: &[(&str, &str)], body: &[u8]) {
-        self.raw(&head(request, headers, Some(body.len())));
-        self.raw(body);
+        // In one piece: a second one would wait until the first is acknowledged.
+        self.raw(&[&head(request, headers, Some(body.len())), body].concat());
     }
 
     /// Sends a POST of JSON.

@@ -68,6 +68,17 @@ impl Grant {
         }
     }
 
+    /// What is said to whoever wants a name of it.
+    fn met(&self, op: &Acquire, key: &str, now: i64) -> Option<String> {
+        let whose = (self.range.is_none(), self.tenant.as_deref(), self.kind.as_str());
+        let about = whose == (true, op.tenant.as_deref(), &*op.kind)
+            && self.things.iter().any(|thing| thing == key);
+        let cools = self.state(now) == "forced" && now < self.cool_until;
+        let free = if cools { self.cool_until } else { self.until };
+        let taken = about && (self.live(now) || cools);
+        taken.then(|| format!("conflict {key} {} free {free}", self.shown()))
+    }
+
     fn shown(&self) -> String {
         let until = if self.confirmed { "ever".to_owned() } else { self.until.to_string() };
         format!("#{} v{} {}..{until}", self.fence, self.version, self.since)
@@ -104,10 +115,8 @@ impl Model {
         if grant.asked != asked {
             return Some("refused other-request".to_owned());
         }
-        Some(match grant.live(now) {
-            true => format!("again {}", grant.shown()),
-            false => "refused request-over".to_owned(),
-        })
+        let over = || "refused request-over".to_owned();
+        Some(if grant.live(now) { format!("again {}", grant.shown()) } else { over() })
     }
 
     /// Takes names.
@@ -120,16 +129,8 @@ impl Model {
             return before;
         }
         for key in &op.keys {
-            for grant in &self.grants {
-                let about = grant.range.is_none()
-                    && grant.tenant == tenant
-                    && grant.kind == *op.kind
-                    && grant.things.iter().any(|thing| **thing == **key);
-                let cools = grant.state(now) == "forced" && now < grant.cool_until;
-                if about && (grant.live(now) || cools) {
-                    let free = if cools { grant.cool_until } else { grant.until };
-                    return format!("conflict {key} {} free {free}", grant.shown());
-                }
+            if let Some(met) = self.grants.iter().find_map(|grant| grant.met(op, key, now)) {
+                return met;
             }
         }
         if op.policy == VersionPolicy::Monotonic {
@@ -273,20 +274,19 @@ impl Model {
         let Some(at) = self.find(proof, now) else { return "not_holder".to_owned() };
         let grant = self.grants[at].clone();
         let Some(range) = grant.range else { return "not_holder".to_owned() };
-        let state = grant.state(now);
         if grant.live(now) {
             self.grants[at].confirmed = true;
             return format!("confirmed {}", self.grants[at].shown());
         }
         let free = self.overlap(&grant.tenant, &grant.things, &range, Some(at), now).is_none();
-        if state == "expired" && again && free {
+        if grant.state(now) == "expired" && again && free {
             let fence = self.next_fence(now);
             let grant = &mut self.grants[at];
             (grant.fence, grant.since, grant.confirmed) = (fence, now, true);
             grant.expired_before += 1;
             return format!("confirmed {}", grant.shown());
         }
-        format!("over {state} free {free}")
+        format!("over {} free {free}", grant.state(now))
     }
 
     /// Puts a slot somewhere else.
@@ -325,9 +325,9 @@ impl Model {
     /// An operator ends what a tenant holds.
     pub fn clear(&mut self, tenant: Option<&str>, now: i64) -> String {
         self.expire_past(now);
-        let held = self.grants.iter_mut().filter(|grant| grant.tenant.as_deref() == tenant);
-        let mut count = 0;
-        for grant in held.filter(|grant| grant.state(now) == "held") {
+        let (mut count, held) = (0, |grant: &&mut Grant| grant.state(now) == "held");
+        let own = self.grants.iter_mut().filter(|grant| grant.tenant.as_deref() == tenant);
+        for grant in own.filter(held) {
             grant.ended = Some(("forced", now));
             count += 1;
         }

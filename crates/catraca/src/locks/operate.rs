@@ -158,10 +158,12 @@ impl Locks {
             let mut inner = room.inner.lock();
             let found = inner.book.find(fence, now);
             let ours = |view: &View| tenant.is_none() || view.tenant() == tenant;
-            match found.filter(ours) {
-                Some(_) => inner.book.force(fence, cool_down.min(COOL_DOWN_MAX), now),
-                None => None,
+            let cool_down = cool_down.min(COOL_DOWN_MAX);
+            let forced = found.filter(ours).and_then(|_| inner.book.force(fence, cool_down, now));
+            if let Some(view) = &forced {
+                inner.cool(view, now.after(cool_down));
             }
+            forced
         };
         self.tidy(&room);
         Ok(forced)

@@ -2,12 +2,12 @@
 //!
 //! Must not be locked while anything is awaited.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use catraca_core::lock::kept::{KeptFence, LockDeed};
 use catraca_core::lock::op::Acquire;
-use catraca_core::lock::reply::Acquired;
+use catraca_core::lock::reply::{Acquired, View, What};
 use catraca_core::lock::{Book, LockName};
 use catraca_core::museum::{Bug, planted};
 use catraca_core::time::{Span, Time};
@@ -32,6 +32,8 @@ pub(super) struct Inner {
     pub kept: KeptFence,
     /// What it is known to have kept.
     pub sure: KeptFence,
+    /// Names that an operator freed, and when others may have them.
+    pub cooling: BTreeSet<(Time, Arc<LockName>)>,
     /// Nothing is granted before this.
     pub closed_until: Time,
     /// Whether leases were put on disk one by one.
@@ -50,6 +52,7 @@ impl Inner {
             next_waiter: 0,
             kept: sure,
             sure,
+            cooling: BTreeSet::new(),
             closed_until: Time::ZERO,
             logged: false,
         }
@@ -81,6 +84,24 @@ impl Inner {
                 self.serve(&name, now);
             }
         }
+    }
+
+    /// Remembers when others may have the names of a lease that an operator ended.
+    pub fn cool(&mut self, view: &View, until: Time) {
+        if let What::Names(names) = &view.what {
+            let until = until.min(view.expires_at);
+            self.cooling.extend(names.iter().map(|name| (until, Arc::clone(name))));
+        }
+    }
+
+    /// Serves whoever waits for names that others may have by now.
+    pub fn warm(&mut self, now: Time) {
+        while self.cooling.first().is_some_and(|(until, _)| *until <= now) {
+            if let Some((_, name)) = self.cooling.pop_first() {
+                self.book.settle(&name, now);
+            }
+        }
+        self.hand_off(now);
     }
 
     /// Puts away leases of some names that are over, and serves whoever waited for them.

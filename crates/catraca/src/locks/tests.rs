@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::{LockError, Locks, WAITERS_MAX};
-use crate::clock::Clock;
+use crate::clock::{Clock, ManualClock};
 
 /// Tokio's own clock, which jumps to the next timer when everybody sleeps.
 struct Virtual(Instant);
@@ -226,6 +226,25 @@ async fn clearing_counts_exactly_and_serves_whoever_waits() {
     assert_eq!((all.forced, all.active), (1_000, 1));
 }
 
+/// Whoever waits need not wait for the end that the lease would have had.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_is_served_when_the_names_of_an_ended_lease_may_be_had() {
+    let locks = locks();
+    let held = take(&locks, &["p"], 60_000, 0).await.unwrap();
+    let waiter = Arc::clone(&locks);
+    let waiter = tokio::spawn(async move { take(&waiter, &["p"], 1_000, 9_000).await });
+    ms(10).await;
+    let begun = Instant::now();
+    assert!(locks.force(NS, held.fence, None, Span::from_millis(2_000)).unwrap().is_some());
+    ms(1_999).await;
+    locks.tend();
+    assert!(!waiter.is_finished(), "its holder may not have noticed yet");
+    ms(1).await;
+    locks.tend();
+    assert!(waiter.await.unwrap().is_ok());
+    assert!(begun.elapsed() < Duration::from_millis(2_100), "{:?}", begun.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_renewal_stretches_so_far_and_no_further() {
     let locks = locks();
@@ -244,4 +263,28 @@ async fn a_renewal_stretches_so_far_and_no_further() {
     ms(100).await;
     assert!(matches!(renew().await, Ok(Renewed::Over(_))));
     assert!(take(&locks, &["p"], 1_000, 0).await.is_ok(), "it ended on time");
+}
+
+/// L24. Leases are timed by a clock that a corrected wall clock does not move (`clock.rs` has the
+/// test); should any clock jump, numbers rise all the same and nothing ends early.
+#[tokio::test]
+async fn numbers_rise_and_nothing_ends_early_whatever_the_clock_does() {
+    let noon = Time::from_micros(1_700_000_000_000_000);
+    let clock = ManualClock::at(noon);
+    let locks = Locks::new(Arc::new(clock.clone()), &Secret::from_bytes([3; 32]));
+    let hour = Span::from_secs(3_600);
+    let held = take(&locks, &["held"], 5_000, 0).await.unwrap();
+    let mut last = held.fence;
+    for (at, over) in
+        [(noon.before(hour), false), (noon, false), (noon.after(hour), true), (noon, true)]
+    {
+        clock.set(at);
+        let next = take(&locks, &["p"], 1, 0).await.unwrap();
+        assert!(next.fence > last, "{} after {last}", next.fence);
+        last = next.fence;
+        give(&locks, next.key);
+        let proof = Proof { key: held.key, tenant: None };
+        let ended = locks.renew(NS, &proof, Span::from_millis(1), Durability::Memory).await;
+        assert_eq!(matches!(ended, Ok(Renewed::Over(_))), over, "{at:?}");
+    }
 }

@@ -28,10 +28,10 @@ impl Book {
         if let Err(refusal) = self.room() {
             return Acquired::Refused(refusal);
         }
-        if asked.policy == VersionPolicy::Monotonic {
-            if let Err(stale) = self.raise_versions(&names, &asked.lease) {
-                return stale;
-            }
+        if asked.policy == VersionPolicy::Monotonic
+            && let Err(stale) = self.raise_versions(&names, &asked.lease)
+        {
+            return stale;
         }
         let view = self.grant(What::Names(names), &asked.kind, &asked.lease, print);
         Acquired::Granted(Box::new(view))

@@ -44,10 +44,10 @@ impl Book {
     pub(super) fn forget(&mut self, key: LeaseKey) {
         let Some(lease) = self.leases.remove(&key) else { return };
         self.due.remove(&(lease.due, key));
-        if let Some((name, _)) = lease.request {
-            if self.requests.get(&name).is_some_and(|(_, owner)| *owner == key) {
-                self.requests.remove(&name);
-            }
+        if let Some((name, _)) = lease.request
+            && self.requests.get(&name).is_some_and(|(_, owner)| *owner == key)
+        {
+            self.requests.remove(&name);
         }
         // Its names are still its own only while nobody else may have them.
         if let What::Names(names) = lease.view.what {

@@ -133,7 +133,8 @@ fn the_self_test_tries_everything_and_touches_nothing() {
     );
     assert_eq!(report["active"].as_array().unwrap().len(), 1, "ours was not cleared: {report}");
     let audit = served.ask("GET /v1/audit", &[]).json();
-    assert_eq!(audit["acts"].as_array().unwrap().len(), 5, "{audit}");
+    let acts = audit["acts"].as_array().unwrap().iter();
+    assert_eq!(acts.filter(|act| act["act"] == "selftest").count(), 5, "{audit}");
 }
 
 /// L26 at size: nobody else has to wait until ten thousand leases are gone.

@@ -103,8 +103,8 @@ impl Caller<'_> {
 
 fn said(talk: &mut Talk, path: &str, body: &Value) -> Option<(u16, Value)> {
     let body = body.to_string();
-    talk.try_raw(&head(&format!("POST {path}"), &[JSON], Some(body.len()))).ok()?;
-    talk.try_raw(body.as_bytes()).ok()?;
+    let head = head(&format!("POST {path}"), &[JSON], Some(body.len()));
+    talk.try_raw(&[&head, body.as_bytes()].concat()).ok()?;
     let answer = talk.try_answer().ok()?;
     Some((answer.status, serde_json::from_str(&answer.body).ok()?))
 }
