@@ -1,6 +1,8 @@
 //! What callers of locks see while many of them wait, hold and leave, judged by the history checker
 //! in virtual time; and every planted mistake in waiting is caught by it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! A million leases that nobody gives back: memory is as it was a minute after their end.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::sync::Arc;
 
 use catraca::core::lock::op::{Acquire, Wanted};
