@@ -285,6 +285,7 @@ async fn numbers_rise_and_nothing_ends_early_whatever_the_clock_does() {
         give(&locks, next.key);
         let proof = Proof { key: held.key, tenant: None };
         let ended = locks.renew(NS, &proof, Span::from_millis(1), Durability::Memory).await;
-        assert_eq!(matches!(ended, Ok(Renewed::Over(_))), over, "{at:?}");
+        let ended = matches!(ended, Ok(Renewed::Over(_) | Renewed::NotHolder));
+        assert_eq!(ended, over, "{at:?}");
     }
 }

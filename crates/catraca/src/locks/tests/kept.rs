@@ -164,7 +164,8 @@ async fn what_cannot_be_kept_is_not_granted() {
     assert!(matches!(failed, Err(LockError::Unkept { .. })), "{failed:?}");
     *book.down.lock() = false;
     assert!(take(&locks, &["p"], 5_000, 0).await.is_ok(), "nothing was left locked");
-    let range = Range::of(Time::from_micros(10), Time::from_micros(20));
+    let begins = Time::from_micros(1_900_000_000_000_000);
+    let range = Range::of(begins, begins.after(Span::from_secs(1_800)));
     let wanted = Wanted::new(
         locks.lease_id(NS, None, None).unwrap().key(),
         Span::from_secs(9),
