@@ -245,9 +245,22 @@ fn the_guide_lists_every_series_and_no_other() {
     assert_eq!(served.post("/v1/settle", &settle).status, 200);
     let credit = r#"{"ref":"E1","event":"payment","subject":{"user":"ana"}}"#;
     assert_eq!(served.post("/v1/credit", credit).status, 200);
+    let lock = r#"{"tenant":"shop-9","kind":"made-up","key":"order-7"}"#;
+    let taken = [200, 409].map(|status| served.post("/v1/locks/acquire", lock).status == status);
+    assert_eq!(taken, [true, true]);
     std::fs::write(&file, "wrong").unwrap();
     assert_eq!(served.ask("POST /v1/config/reload", &[]).status, 422);
     let text = scrape(&served);
+    for series in [
+        r#"lock_attempts_total{kind="(other)",result="granted"} 1"#,
+        r#"lock_attempts_total{kind="(other)",result="conflict"} 1"#,
+        r#"locks{kind="(other)"} 1"#,
+    ] {
+        assert!(text.contains(&format!("\ncatraca_{series}\n")), "{series}: {text}");
+    }
+    for own in ["shop-9", "made-up", "order-7"] {
+        assert!(!text.contains(own), "a caller's own word is a label: {own}");
+    }
     let told: BTreeSet<String> = text.lines().filter_map(named).collect();
     let guide = include_str!("../../../../docs/guide/observe.md");
     // What only a shared store has is compared where there is one.
