@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use catraca::core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
 use catraca::core::lock::reply::{Acquired, Ended};
 use catraca::core::lock::{Durability, LeaseKey, VersionPolicy};
-use catraca::{Catalog, Check, Engine, Locks, Span};
+use catraca::{Catalog, Check, Engine, Locks, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -82,6 +82,18 @@ pub struct Data {
     duration: Option<i64>,
 }
 
+impl Data {
+    /// When the booking is to be.
+    fn range(&self, now: Time) -> Result<Range, Problem> {
+        let start = self.start_at.as_ref().map_or(Ok(now), |start| start.time("startAt"))?;
+        let minutes = self.duration.unwrap_or(30);
+        if !(1..=1_440).contains(&minutes) {
+            return Err(Problem::bad("bad-lock", "`duration` must be 1 to 1440 minutes"));
+        }
+        Ok(Range::of(start, start.after(Span::from_secs(minutes * 60))))
+    }
+}
+
 /// What came of it.
 #[derive(Serialize, JsonSchema)]
 pub struct SelfTested {
@@ -131,10 +143,12 @@ pub async fn report(call: &Call) -> Told {
 pub async fn run(call: &Call) -> Told {
     let wire: SelfTest = call.wire()?;
     let locks = call.locks()?;
+    // Also where it is not needed: what is wrong is never taken for right.
+    let range = wire.data.range(call.front.engine.now())?;
     let (ok, seen) = match wire.action {
         Action::TestRateLimit => limit()?,
         Action::TestLock => lock(locks, &wire.data).await?,
-        Action::TestConcurrentAppointments => bookings(locks, &wire.data).await?,
+        Action::TestConcurrentAppointments => bookings(locks, range).await?,
         Action::ClearRateLimits => forget()?,
         Action::ClearLocks => {
             let cleared = locks.clear(NAMESPACE, None).await?;
@@ -197,16 +211,7 @@ async fn lock(locks: &Locks, data: &Data) -> Result<(bool, Value), Problem> {
     Ok((granted && conflict && released, seen))
 }
 
-async fn bookings(locks: &Arc<Locks>, data: &Data) -> Result<(bool, Value), Problem> {
-    let start = match &data.start_at {
-        Some(start) => start.time("startAt")?,
-        None => locks.now(),
-    };
-    let minutes = data.duration.unwrap_or(30);
-    if !(1..=1_440).contains(&minutes) {
-        return Err(Problem::bad("bad-lock", "`duration` must be 1 to 1440 minutes"));
-    }
-    let range = Range::of(start, start.after(Span::from_secs(minutes * 60)));
+async fn bookings(locks: &Arc<Locks>, range: Range) -> Result<(bool, Value), Problem> {
     let (mut won, mut conflicts) = (0, 0);
     let all: Vec<_> = (0..BOOKINGS).map(|_| tokio::spawn(book(Arc::clone(locks), range))).collect();
     let mut winners = Vec::new();
