@@ -69,10 +69,11 @@ pub fn credit(
             return Ok(Err(NotCredited::OtherSubject));
         }
     }
-    Ok(earned(rows, reference, event, recalled))
+    Ok(earned(&scope, rows, reference, event, recalled))
 }
 
 fn earned(
+    scope: &Scope<'_>,
     rows: Vec<Creditable<'_>>,
     reference: Key,
     event: &str,
@@ -91,7 +92,8 @@ fn earned(
     };
     for found in rows.iter().filter(earns) {
         if let Limit::Bucket(terms) = found.limit {
-            let row = CreditRow { key: found.row.key, terms: *terms, amount: found.rule.amount };
+            let key = scope.current(&found.row.policy, found.row.key);
+            let row = CreditRow { key, terms: *terms, amount: found.rule.amount };
             plan.batch.rows.push(row);
             plan.policies.push(found.id);
         }
@@ -109,7 +111,7 @@ pub fn owns(
 ) -> Result<bool, Refusal> {
     let policy: &Policy = selector.catalog.policy(id);
     let keys = selector.parts_of(id, subject)?;
-    Ok(keys.iter().any(|parts| scope.key(&policy.name, parts) == row.key))
+    Ok(keys.iter().any(|parts| scope.lasting(&policy.name, parts) == row.key))
 }
 
 fn creditable<'a>(

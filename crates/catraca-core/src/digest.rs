@@ -38,6 +38,8 @@ pub enum Domain {
     Overflow = 8,
     /// The keys that one server has, where a store spreads over several.
     Group = 9,
+    /// The state of one limit since its policy was last reset for everybody.
+    Epoch = 10,
 }
 
 /// The one secret behind digests, pseudonyms and tickets; each use derives a key of its own.

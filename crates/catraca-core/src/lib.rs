@@ -34,6 +34,7 @@ pub mod price;
 pub mod rate;
 pub mod refusal;
 pub mod request;
+pub mod resets;
 pub mod route;
 pub mod run;
 pub mod select;

@@ -13,9 +13,10 @@ use crate::museum::{Bug, planted};
 use crate::policy::{Mode, Policy, Terms};
 use crate::refusal::Refusal;
 use crate::request::Check;
+use crate::resets::Resets;
 use crate::select::{Parts, Selected, Selection};
 use crate::ticket::{Body, TicketRow};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// A batch, and what is needed to read its reply.
 #[derive(Clone, Debug)]
@@ -39,11 +40,36 @@ pub struct Scope<'a> {
     pub unlisted: Option<&'a str>,
     /// The group of all keys, where the store spreads over servers.
     pub group: Option<u16>,
+    /// Since when policies count anew.
+    pub resets: &'a Resets,
 }
 
 impl Scope<'_> {
-    /// The key of (namespace, policy, parts).
+    /// The key of (namespace, policy, parts), since the policy was last reset for everybody.
+    #[inline]
     pub fn key(&self, policy: &str, parts: &Parts<'_, '_>) -> Key {
+        self.current(policy, self.lasting(policy, parts))
+    }
+
+    /// The key under which a lasting one is found now.
+    #[inline]
+    pub fn current(&self, policy: &str, lasting: Key) -> Key {
+        let Some(epoch) = self.resets.epoch(policy) else { return lasting };
+        let mut hasher = self.digester.start(Domain::Epoch);
+        hasher.part(&lasting.to_bytes()).part(&epoch.micros().to_le_bytes());
+        self.place(hasher.finish())
+    }
+
+    /// What all counters of a policy share, since it was last reset for everybody.
+    #[inline]
+    pub fn family(&self, policy: &Policy) -> u64 {
+        let epoch = self.resets.epoch(&policy.name).unwrap_or(Time::ZERO);
+        policy.family ^ epoch.micros() as u64
+    }
+
+    /// The same for good, which is what tickets carry: whatever is reset between a check and its
+    /// settle, the settle finds the key that counts.
+    pub fn lasting(&self, policy: &str, parts: &Parts<'_, '_>) -> Key {
         let mut hasher = self.digester.start(Domain::Cell);
         if planted(Bug::KeyJoined) {
             let values: Vec<&str> = parts.iter().map(|(_, value)| &**value).collect();
@@ -132,7 +158,7 @@ fn check_row(
     let policy = catalog.policy(row.policy);
     CheckRow {
         key: scope.key(&policy.name, &row.parts),
-        family: policy.family,
+        family: scope.family(policy),
         limit: terms.limit.clone(),
         held: held(policy, terms, check.cost),
         penalty: terms.block,
@@ -172,6 +198,7 @@ fn body(
         || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
     let hold = counted().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
     let rows = counted().zip(planned).map(|((policy, row), planned)| TicketRow {
+        key: lasting_of(scope, policy, row, planned),
         parts: named(catalog, scope.digester, &row.parts),
         ..ticket_row(policy, row, planned)
     });
@@ -185,6 +212,19 @@ fn body(
         rows: rows.collect(),
         attributes: attributes_read(catalog, scope, counted().map(|(policy, _)| policy), check),
     })
+}
+
+/// Usually the key itself: what was never reset has only one.
+fn lasting_of(
+    scope: &Scope<'_>,
+    policy: &Policy,
+    row: &Selected<'_, '_>,
+    planned: &CheckRow,
+) -> Key {
+    match scope.resets.epoch(&policy.name) {
+        None => planned.key,
+        Some(_) => scope.lasting(&policy.name, &row.parts),
+    }
 }
 
 fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> TicketRow {

@@ -49,7 +49,7 @@ pub fn settle(
         if let (Some(at), Some((id, policy))) = (at, selector.catalog.find(&row.policy)) {
             let shadow = row.shadow || selector.mode(id) != Mode::Enforce;
             let storm = storms(id);
-            let judging = Judging { ticket, row, policy, outcome, shadow, storm };
+            let judging = Judging { scope, ticket, row, policy, outcome, shadow, storm };
             plan.add(judging, at, (id, place));
         }
     }
@@ -58,6 +58,7 @@ pub fn settle(
 
 /// One row under judgement.
 struct Judging<'a> {
+    scope: &'a Scope<'a>,
     ticket: &'a Ticket,
     row: &'a TicketRow,
     policy: &'a Policy,
@@ -73,8 +74,8 @@ impl SettlePlan {
         let price = judging.price(terms);
         self.batch.rows.push(SettleRow {
             place: place.1 as u8,
-            key: judging.row.key,
-            family: judging.policy.family,
+            key: judging.scope.current(&judging.row.policy, judging.row.key),
+            family: judging.scope.family(judging.policy),
             limit: terms.limit.clone(),
             held: judging.row.held,
             at,

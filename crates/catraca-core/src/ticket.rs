@@ -47,7 +47,7 @@ pub struct TicketRow {
     pub policy: String,
     /// The tier.
     pub tier: Option<u8>,
-    /// The key.
+    /// The lasting key: where it is found now depends on whole resets since.
     pub key: Key,
     /// Units held.
     pub held: i64,

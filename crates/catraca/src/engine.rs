@@ -14,6 +14,7 @@ mod operate;
 mod resume;
 mod settle;
 mod states;
+mod whole;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -56,6 +57,8 @@ pub(crate) use resume::Resuming;
 pub(crate) use settle::{Opened, note_of, recalled, settled};
 #[cfg(feature = "shared")]
 pub(crate) use states::{looking_at, not_a_bucket, states};
+#[cfg(feature = "shared")]
+pub(crate) use whole::SWEPT;
 
 /// How many undeclared gate names are kept for reports.
 const UNLISTED_MAX: usize = 1_000;
@@ -267,8 +270,9 @@ impl<S> Engine<S> {
         Ok(())
     }
 
-    fn scope<'a>(&'a self, namespace: &'a str) -> Scope<'a> {
-        let scope = Scope { digester: &self.digester, namespace, unlisted: None, group: None };
+    fn scope<'a>(&'a self, world: &'a World, namespace: &'a str) -> Scope<'a> {
+        let (digester, resets) = (&self.digester, &*world.resets);
+        let scope = Scope { digester, namespace, unlisted: None, group: None, resets };
         if self.spread { scope.grouped() } else { scope }
     }
 

@@ -52,6 +52,15 @@ pub enum Event<'a> {
         /// Who.
         parts: Vec<(String, String)>,
     },
+    /// A policy began anew for everybody, in every namespace.
+    PolicyReset {
+        /// The instant.
+        at: Time,
+        /// The policy.
+        policy: &'a str,
+        /// Since when it counts: `at`, or later if the clock went back.
+        epoch: Time,
+    },
     /// A ticket was settled for the first time.
     Settled(&'a Settlement),
     /// A ticket was settled before, or too late.
@@ -124,6 +133,8 @@ pub struct Blocked {
     pub namespace: String,
     /// The key of (namespace, policy, parts).
     pub key: Key,
+    /// Since when the policy counted, as the decision knew it; zero if since ever.
+    pub epoch: Time,
     /// The policy.
     pub policy: String,
     /// Who, as may be shown.
@@ -147,6 +158,8 @@ pub struct Owed {
     pub namespace: String,
     /// The key of (namespace, policy, parts).
     pub key: Key,
+    /// Since when the policy counted, as the settle knew it; zero if since ever.
+    pub epoch: Time,
     /// The policy.
     pub policy: String,
     /// Who, as may be shown.

@@ -66,10 +66,12 @@ pub use crate::url::{is_postgres, redacted};
 pub use error::{OpenError, RecordsError};
 pub use health::Health;
 pub use locks::KeptLock;
-pub use port::{Purged, Retention};
+pub use port::{Purged, Retention, Swept};
 pub use privacy::{Erased, Exported, known_as};
 pub use receipt::{Ack, Receipt};
-pub use record::{About, Blocking, Count, Debt, Deed, ListName, Noted, Record, Revision, Who};
+pub use record::{
+    About, Blocking, Count, Debt, Deed, ListName, Noted, PolicyReset, Record, Revision, Who,
+};
 pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
     ListRow, NotACursor, PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt,

@@ -13,6 +13,7 @@ use catraca_core::facts::Facts;
 use catraca_core::lists::{Candidate, Entry, Lists};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
+use catraca_core::resets::Resets;
 use catraca_core::select::{Selector, normalise};
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
@@ -34,6 +35,8 @@ pub(crate) struct World {
     pub overrides: Vec<(Name, Mode)>,
     /// The same by place in this catalog.
     pub modes: Vec<(PolicyId, Mode)>,
+    /// Since when policies count anew; it survives a new catalog.
+    pub resets: Arc<Resets>,
 }
 
 /// The policies that a gate's name stands for.
@@ -47,8 +50,8 @@ impl World {
     pub fn new(catalog: Arc<Catalog>) -> Self {
         let facts = catalog.facts.clone();
         let (stated, lists, entries) = (Facts::default(), Arc::default(), Arc::default());
-        let (overrides, modes) = (Vec::new(), Vec::new());
-        Self { catalog, stated, facts, lists, entries, overrides, modes }
+        let (overrides, modes, resets) = (Vec::new(), Vec::new(), Arc::default());
+        Self { catalog, stated, facts, lists, entries, overrides, modes, resets }
     }
 
     /// The same facts and overrides over another catalog; a stated fact whose name the new catalog
@@ -82,6 +85,18 @@ impl World {
     pub fn with_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) -> Self {
         let lists = Arc::new(Lists::new(allow.clone(), block.clone()));
         Self { lists, entries: Arc::new((allow, block)), ..self.clone() }
+    }
+
+    /// The same with whole resets that may be new.
+    pub fn with_resets(&self, resets: &Resets) -> Self {
+        let mut all = Resets::clone(&self.resets);
+        all.merge(resets);
+        Self { resets: Arc::new(all), ..self.clone() }
+    }
+
+    /// Since when a policy counts; zero if it was never reset for everybody.
+    pub fn epoch(&self, policy: &str) -> Time {
+        self.resets.epoch(policy).unwrap_or(Time::ZERO)
     }
 
     fn place_modes(&mut self) {

@@ -21,3 +21,5 @@ mod queries;
 mod scale;
 #[path = "records/views.rs"]
 mod views;
+#[path = "records/whole.rs"]
+mod whole;

@@ -31,3 +31,5 @@ mod scale;
 mod server;
 #[path = "records/views.rs"]
 mod views;
+#[path = "records/whole.rs"]
+mod whole;

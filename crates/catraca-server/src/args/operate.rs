@@ -125,13 +125,13 @@ pub struct Audit {
 }
 
 const RESET: &str = "\
-Example:
+Examples:
   catraca reset login ip=198.51.100.7 --why 'a test went wrong'
+  catraca reset login --confirm login --why 'the limit was wrong'     for everybody
 
-A whole policy cannot be reset: the server keeps digests, and cannot tell which are one policy's.
-`catraca config mode POLICY off` turns it off meanwhile.";
+For everybody, the policy's blocks end too. It cannot be undone.";
 
-/// Forgets counters, block and level of one key.
+/// Forgets counters, block and level of one key, or of everybody under a policy.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RESET)]
 pub struct Reset {
@@ -140,8 +140,12 @@ pub struct Reset {
     /// The policy
     pub policy: String,
     /// Whose key
-    #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
+    #[arg(required_unless_present = "confirm", value_name = "ATTRIBUTE=VALUE")]
+    #[arg(conflicts_with = "confirm", value_parser = attribute)]
     pub subject: Vec<(String, String)>,
+    /// The policy's name once more: everybody's keys
+    #[arg(long, value_name = "POLICY", requires = "why")]
+    pub confirm: Option<String>,
     /// Goes to the audit
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub why: Option<String>,

@@ -3,6 +3,7 @@
 //! The desk's calls run on threads that may wait, so theirs are plain. Must not hold a rule: both
 //! engines have the same ones.
 
+use catraca::core::digest::Key;
 use catraca::records::BlockRow;
 use catraca::settlement::{BlockedKey, BucketState, Credited, Drift, Settlement};
 use catraca::{BlockOrder, Check, Decision, Error, Observed, Settle, Subject, Time};
@@ -112,6 +113,14 @@ impl Front {
         match &self.shared {
             None => self.engine.reset(namespace, policy, subject),
             Some(shared) => wait(shared.reset(namespace, policy, subject)),
+        }
+    }
+
+    /// Gives back the room of blocks from before a whole reset. On a thread that may wait.
+    pub fn sweep(&self, keys: &[Key]) -> Result<(), Error> {
+        match &self.shared {
+            None => self.engine.sweep(keys),
+            Some(shared) => wait(shared.sweep(keys)),
         }
     }
 

@@ -83,6 +83,11 @@ fn told(event: &Event<'_>) -> Option<(&'static str, Value)> {
             json!({ "at": at.to_rfc3339(), "namespace": namespace,
                 "policy": policy, "subject": shown::subject(parts) }),
         ),
+        Event::PolicyReset { at, policy, .. } => (
+            "reset",
+            json!({ "at": at.to_rfc3339(), "namespace": null, "policy": policy,
+                "subject": null }),
+        ),
         Event::Owed(owed) => (
             "owed",
             json!({ "at": owed.at.to_rfc3339(), "namespace": owed.namespace,

@@ -203,6 +203,6 @@ fn ended(address: &str) -> Record {
         parts: vec![("ip".to_owned(), address.to_owned())],
     };
     let (until, origin, note) = (year("2021-01-01T00:00:00Z"), Origin::Excess, Note::default());
-    let blocking = Blocking { who, until, origin, note, shadow: false };
+    let blocking = Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false };
     Record::automatic(year("2020-01-01T00:00:00Z"), Deed::Block(Box::new(blocking)))
 }

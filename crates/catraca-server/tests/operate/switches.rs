@@ -85,3 +85,23 @@ fn a_reset_begins_anew_for_one_caller() {
     assert_eq!(run(&served, &["check", "login", other]).code, Some(1));
     run(&served, &["reset", "login"]).says(2, &["ATTRIBUTE=VALUE"]);
 }
+
+#[test]
+fn a_reset_begins_anew_for_everybody_when_it_is_confirmed() {
+    let served = served();
+    let other = "ip=203.0.113.9";
+    for ip in [IP, other] {
+        assert_eq!([0; 3].map(|_| run(&served, &["check", "login", ip]).code), [0, 0, 1].map(Some));
+    }
+    run(&served, &["reset", "login", "--confirm", "login"]).says(2, &["--why"]);
+    run(&served, &["reset", "login", IP, "--confirm", "login", "--why", "x"])
+        .says(2, &["--confirm"]);
+    let wrong = ["reset", "login", "--confirm", "search", "--why", "x"];
+    run(&served, &wrong).says(2, &["whole-policy"]);
+    assert_eq!(run(&served, &["check", "login", IP]).code, Some(1));
+    let said = done(&served, &["reset", "login", "--confirm", "login", "--why", "a test"]);
+    assert!(said.starts_with("login begins anew for everybody; "), "{said}");
+    for ip in [IP, other] {
+        assert_eq!(run(&served, &["check", "login", ip]).code, Some(0));
+    }
+}

@@ -9,7 +9,7 @@ use catraca_core::refusal::Refusal;
 use catraca_core::request::{DEFAULT_NAMESPACE, reason_in_bounds};
 use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
-use catraca_core::time::Span;
+use catraca_core::time::{Span, Time};
 
 use super::{Engine, find};
 use crate::error::Error;
@@ -35,14 +35,16 @@ pub struct BlockOrder<'a> {
 
 /// A key and its parts as they may be shown.
 pub(crate) type NamedKey = (Key, Vec<(String, String)>);
+/// The keys that an order means, and since when their policy counts.
+pub(crate) type Ordered = (Vec<NamedKey>, Time);
 
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy; every key of an `each` policy.
     pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
         let world = self.world.load();
-        let keys = self.ordered(&world, order)?;
+        let (keys, epoch) = self.ordered(&world, order)?;
         let reply = self.store.apply(&ordering(order, &keys), When::Store)?;
-        self.blocked(order, keys, reply)
+        self.blocked(order, (keys, epoch), reply)
     }
 
     /// Refuses what [`Engine::block`] would refuse, and changes nothing.
@@ -81,19 +83,20 @@ impl<S> Engine<S> {
         &self,
         world: &World,
         order: &BlockOrder<'_>,
-    ) -> Result<Vec<NamedKey>, Refusal> {
+    ) -> Result<Ordered, Refusal> {
         if order.span == Span::ZERO {
             return Err(Refusal::NoLength);
         }
         order.reason.map_or(Ok(()), reason_in_bounds)?;
-        self.keys(world, order.namespace, order.policy, &order.subject)
+        let keys = self.keys(world, order.namespace, order.policy, &order.subject)?;
+        Ok((keys, world.epoch(order.policy)))
     }
 
     /// Tells of the blocks that stand now.
     pub(crate) fn blocked(
         &self,
         order: &BlockOrder<'_>,
-        keys: Vec<NamedKey>,
+        (keys, epoch): Ordered,
         reply: Reply,
     ) -> Result<Vec<BlockedKey>, Error> {
         let Reply::Block(standing) = reply else {
@@ -109,6 +112,7 @@ impl<S> Engine<S> {
                 at: self.clock.now(),
                 namespace: order.namespace.to_owned(),
                 key,
+                epoch,
                 policy: order.policy.to_owned(),
                 parts: parts.clone(),
                 until,
@@ -188,7 +192,7 @@ impl<S> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Vec<NamedKey>, Refusal> {
         let id = find(world, policy)?;
-        let scope = self.scope(namespace);
+        let scope = self.scope(world, namespace);
         let all = world.selector().parts_of(id, subject)?;
         let keys = all
             .iter()

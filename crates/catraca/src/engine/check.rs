@@ -75,7 +75,7 @@ impl<S> Engine<S> {
         }
         let selected = world.selector().select(asked.policies, &check.subject)?;
         let unlisted = asked.unlisted.is_some();
-        let scope = Scope { unlisted: asked.unlisted, ..self.scope(check.namespace) };
+        let scope = Scope { unlisted: asked.unlisted, ..self.scope(world, check.namespace) };
         let plan = plan(&world.catalog, &scope, check, selected, peek, || self.ids.next())?;
         Ok(Prepared::Planned(Planned { plan, unlisted }))
     }
@@ -149,6 +149,7 @@ impl<S> Engine<S> {
                 at: answer.at,
                 namespace: namespace.to_owned(),
                 key: asked.key,
+                epoch: world.epoch(&world.catalog.policy(row.policy).name),
                 policy: world.catalog.policy(row.policy).name.to_string(),
                 parts: catraca_core::plan::named(&world.catalog, &self.digester, &row.parts),
                 until: block.until,

@@ -35,7 +35,7 @@ impl<S: Store> Engine<S> {
     ) -> Result<Credited, Error> {
         let world = self.world.load();
         let call = CreditCall { namespace, reference, event, subject };
-        let recalled = self.recall(self.credit_key(&call)?)?;
+        let recalled = self.recall(self.credit_key(&world, &call)?)?;
         let credited = match self.plan_credit(&world, &call, recalled.as_ref())? {
             Ok(plan) => {
                 let reply = self.store.apply(&Batch::Credit(plan.batch), When::Store)?;
@@ -56,8 +56,9 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<(), Error> {
         let call = CreditCall { namespace, reference, event, subject };
-        let recalled = self.recall(self.credit_key(&call)?)?;
-        self.plan_credit(&self.world.load(), &call, recalled.as_ref()).map(drop)
+        let world = self.world.load();
+        let recalled = self.recall(self.credit_key(&world, &call)?)?;
+        self.plan_credit(&world, &call, recalled.as_ref()).map(drop)
     }
 
     fn recall(&self, key: Key) -> Result<Option<Recalled>, Error> {
@@ -67,10 +68,14 @@ impl<S: Store> Engine<S> {
 
 impl<S> Engine<S> {
     /// The reference to ask the store for.
-    pub(crate) fn credit_key(&self, call: &CreditCall<'_, '_>) -> Result<Key, Refusal> {
+    pub(crate) fn credit_key(
+        &self,
+        world: &World,
+        call: &CreditCall<'_, '_>,
+    ) -> Result<Key, Refusal> {
         name_in_bounds("the reference", call.reference)?;
         name_in_bounds("the event", call.event)?;
-        Ok(self.scope(call.namespace).reference(call.reference))
+        Ok(self.scope(world, call.namespace).reference(call.reference))
     }
 
     /// What to give to whom, or why nothing.
@@ -81,7 +86,7 @@ impl<S> Engine<S> {
         recalled: Option<&Recalled>,
     ) -> Result<Result<CreditPlan, NotCredited>, Error> {
         let Some(recalled) = recalled else { return Ok(Err(NotCredited::Unknown)) };
-        let scope = self.scope(call.namespace);
+        let scope = self.scope(world, call.namespace);
         let key = scope.reference(call.reference);
         Ok(credit(&world.selector(), &scope, key, call.event, call.subject, recalled)?)
     }

@@ -14,6 +14,7 @@ use catraca_core::limit::Penalty;
 use catraca_core::lists::Entry;
 use catraca_core::policy::Mode;
 use catraca_core::refusal::Refusal;
+use catraca_core::resets::Resets;
 use catraca_core::time::Time;
 
 use super::Engine;
@@ -48,6 +49,8 @@ pub struct Resumed {
     pub modes: u64,
     /// Debts.
     pub debts: u64,
+    /// Policies that were reset for everybody.
+    pub resets: u64,
 }
 
 /// Why the records were not put in force. The engine must not answer then.
@@ -123,12 +126,19 @@ impl<S> Engine<S> {
         let lists = resuming.allow.len() + resuming.block.len();
         resuming.done.lists = lists as u64;
         self.set_lists(resuming.allow, resuming.block);
+        self.note_resets(&resuming.resets);
         if resuming.done.facts > 0 {
             resuming.facts.know_pseudonyms(&self.digester);
         }
         let left_out = self.restate(resuming.facts, resuming.modes, resuming.done.facts);
         resuming.done.facts_left_out += left_out;
         resuming.done
+    }
+
+    /// What this node did meanwhile stays: an epoch never goes back.
+    fn note_resets(&self, resets: &Resets) {
+        let changed = self.change(|world| Ok::<_, Refusal>(world.with_resets(resets)));
+        debug_assert!(changed.is_ok(), "nothing in it can be refused");
     }
 
     /// Puts facts and modes in force; says how many facts the catalog has no place for.
@@ -158,6 +168,7 @@ pub(crate) struct Resuming {
     block: Vec<Entry>,
     facts: Facts,
     modes: Vec<(String, Mode)>,
+    resets: Resets,
     done: Resumed,
 }
 
@@ -173,6 +184,7 @@ impl Resuming {
             block: Vec::new(),
             facts: Facts::default(),
             modes: Vec::new(),
+            resets: Resets::default(),
             done: Resumed::default(),
         }
     }
@@ -190,6 +202,10 @@ impl Resuming {
             Standing::Mode(policy, mode) => {
                 self.modes.push((policy, mode));
                 self.done.modes += 1;
+            }
+            Standing::Reset(reset) => {
+                self.resets.note(&reset.policy, reset.epoch);
+                self.done.resets += 1;
             }
         }
         None

@@ -73,6 +73,7 @@ struct SettlingRow<'a> {
     row: &'a TicketRow,
     asked: &'a SettleRow,
     done: &'a RowSettled,
+    epoch: Time,
     at: Time,
 }
 
@@ -80,7 +81,7 @@ impl<S: Store> Engine<S> {
     /// Applies the outcome of an admitted check, once.
     pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
         let world = self.world.load();
-        let ticket = match self.opened(call)? {
+        let ticket = match self.opened(&world, call)? {
             Opened::Ticket(ticket) => *ticket,
             Opened::Reference(key) => {
                 let recalled = recalled(self.store.apply(&Batch::Recall(key), When::Store)?)?;
@@ -95,14 +96,14 @@ impl<S: Store> Engine<S> {
 
 impl<S> Engine<S> {
     /// The ticket that a call brings, or the reference to ask the store for.
-    pub(crate) fn opened(&self, call: &Settle<'_>) -> Result<Opened, Error> {
+    pub(crate) fn opened(&self, world: &World, call: &Settle<'_>) -> Result<Opened, Error> {
         match &call.stub {
             Stub::Ticket(token) => {
                 Ok(Opened::Ticket(Box::new(self.sealer.open(token, call.namespace)?)))
             }
             Stub::Reference(name, _) => {
                 name_in_bounds("the reference", name)?;
-                Ok(Opened::Reference(self.scope(call.namespace).reference(name)))
+                Ok(Opened::Reference(self.scope(world, call.namespace).reference(name)))
             }
         }
     }
@@ -114,7 +115,7 @@ impl<S> Engine<S> {
         call: &Settle<'_>,
         ticket: &Ticket,
     ) -> Result<SettlePlan, Error> {
-        let (scope, outcome) = (self.scope(call.namespace), call.outcome);
+        let (scope, outcome) = (self.scope(world, call.namespace), call.outcome);
         let storms = |id| self.storms(world, id);
         Ok(settle(&world.selector(), &scope, ticket, outcome, storms)?)
     }
@@ -150,7 +151,7 @@ impl<S> Engine<S> {
         let recalled = recalled.ok_or(Refusal::UnknownReference)?;
         let ticket = ticket_from(&recalled).ok_or(Refusal::UnknownReference)?;
         let unlisted = ticket.body.unlisted.then_some(&*ticket.body.gate);
-        let scope = Scope { unlisted, ..self.scope(call.namespace) };
+        let scope = Scope { unlisted, ..self.scope(world, call.namespace) };
         for row in &ticket.body.rows {
             if !self.is_of(world, &scope, row, subject)? {
                 return Err(Refusal::OtherSubject.into());
@@ -194,7 +195,8 @@ impl<S> Engine<S> {
         let SettleReply::Settled { now, rows, .. } = reply else { return };
         for (((id, place), asked), done) in plan.rows.iter().zip(&plan.batch.rows).zip(rows) {
             let (policy, row) = (world.catalog.policy(*id), &ticket.body.rows[*place]);
-            let settled = SettlingRow { namespace, policy, row, asked, done, at: *now };
+            let epoch = world.epoch(&policy.name);
+            let settled = SettlingRow { namespace, policy, row, asked, done, epoch, at: *now };
             self.record_block(&settled);
             self.record_debt(&settled);
             self.record_sinking(policy, row, done, *now);
@@ -210,12 +212,13 @@ impl<S> Engine<S> {
     }
 
     fn record_block(&self, settled: &SettlingRow<'_>) {
-        let SettlingRow { namespace, policy, row, asked, done, at } = *settled;
+        let SettlingRow { namespace, policy, row, asked, done, epoch, at } = *settled;
         let Some(origin) = done.started else { return };
         self.record(&Event::Blocked(Blocked {
             at,
             namespace: namespace.to_owned(),
             key: asked.key,
+            epoch,
             policy: policy.name.to_string(),
             parts: row.parts.clone(),
             until: done.blocked_until.unwrap_or(at),
@@ -226,7 +229,7 @@ impl<S> Engine<S> {
     }
 
     fn record_debt(&self, settled: &SettlingRow<'_>) {
-        let SettlingRow { namespace, policy, row, asked, done, at } = *settled;
+        let SettlingRow { namespace, policy, row, asked, done, epoch, at } = *settled;
         let (Limit::Bucket(terms), Some(after), true) = (&asked.limit, done.free, asked.debt)
         else {
             return;
@@ -237,6 +240,7 @@ impl<S> Engine<S> {
                 at,
                 namespace: namespace.to_owned(),
                 key: asked.key,
+                epoch,
                 policy: policy.name.to_string(),
                 parts: row.parts.clone(),
                 balance: after,

@@ -158,14 +158,14 @@ impl<S> Engine<S> {
         id: PolicyId,
         subject: &Subject<'_>,
     ) -> Result<Vec<Found>, Refusal> {
-        let scope = self.scope(namespace);
+        let scope = self.scope(world, namespace);
         let rows = world.selector().select(&[id], subject)?;
         let rows = rows.into_iter().filter(|row| row.policy == id && row.mode != Mode::Off);
         let found = rows.filter_map(|row| {
             let Limit::Bucket(terms) = row.terms?.limit else { return None };
             let policy = world.catalog.policy(id);
             let key = scope.key(&policy.name, &row.parts);
-            Some(Found { policy: id, terms, row: looking(key, policy.family, terms) })
+            Some(Found { policy: id, terms, row: looking(key, scope.family(policy), terms) })
         });
         Ok(found.collect())
     }

@@ -11,7 +11,7 @@ use catraca_core::time::Time;
 
 use super::Records;
 use super::error::{RecordsError, WriteError};
-use super::port::{Purged, Writes};
+use super::port::{Purged, Swept, Writes};
 use super::privacy::{Erased, Exported};
 use super::record::{About, ListName};
 use super::row::{
@@ -123,6 +123,12 @@ impl Records {
         })
     }
 
+    /// Ends blocks and deletes debts that whole resets have left, some at a time, and says whose;
+    /// to be called again while there may be more. [`Records::purge`] does it too.
+    pub fn sweep(&self, now: Time) -> Result<Swept, RecordsError> {
+        self.errand(move |database| database.sweep(now))
+    }
+
     /// Deletes what is over its time. What has ended is over without it: a purge that fails is
     /// counted, and changes no decision.
     pub fn purge(&self, now: Time) -> Result<Purged, RecordsError> {
@@ -131,6 +137,7 @@ impl Records {
 
     fn purged(&self, now: Time) -> Result<Purged, RecordsError> {
         let (retention, mut all) = (self.options.retention, Purged::default());
+        while self.sweep(now)?.more {}
         loop {
             // One bounded errand after the other, so that blocks are not kept waiting.
             let some = self.errand(move |database| database.purge(now, &retention))?;

@@ -10,7 +10,7 @@ use catraca_core::time::Time;
 
 use super::Records;
 use super::receipt::Receipt;
-use super::record::{Blocking, Debt, Deed, Record, Revision, Who};
+use super::record::{Blocking, Debt, Deed, PolicyReset, Record, Revision, Who};
 use crate::event::Event;
 
 /// An operator's act in the making, on this thread.
@@ -114,7 +114,8 @@ fn deed(event: &Event<'_>) -> Option<(Time, Deed)> {
         Event::Blocked(block) => {
             let who = who(&block.namespace, block.key, &block.policy, &block.parts);
             let (until, origin, note) = (block.until, block.origin, block.note.clone());
-            let blocking = Blocking { who, until, origin, note, shadow: block.shadow };
+            let (epoch, shadow) = (block.epoch, block.shadow);
+            let blocking = Blocking { who, epoch, until, origin, note, shadow };
             Some((block.at, Deed::Block(Box::new(blocking))))
         }
         Event::Unblocked { at, namespace, key, policy, parts } => {
@@ -123,9 +124,13 @@ fn deed(event: &Event<'_>) -> Option<(Time, Deed)> {
         Event::Reset { at, namespace, key, policy, parts } => {
             Some((*at, Deed::Reset(who(namespace, *key, policy, parts))))
         }
+        Event::PolicyReset { at, policy, epoch } => {
+            let reset = PolicyReset { policy: (*policy).to_owned(), epoch: *epoch };
+            Some((*at, Deed::ResetPolicy(reset)))
+        }
         Event::Owed(owed) => {
             let who = who(&owed.namespace, owed.key, &owed.policy, &owed.parts);
-            let debt = Debt { who, balance: owed.balance, terms: owed.terms };
+            let debt = Debt { who, epoch: owed.epoch, balance: owed.balance, terms: owed.terms };
             Some((owed.at, Deed::Owe(Box::new(debt))))
         }
         Event::Catalog { at, revision, policies } => {

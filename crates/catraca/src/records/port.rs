@@ -25,6 +25,10 @@ pub(super) trait Writes: Send {
     /// Deletes what is over its time, a bounded number of rows; says how many.
     fn purge(&mut self, now: Time, retention: &Retention) -> Result<Purged, WriteError>;
 
+    /// Ends blocks and deletes debts from before whole resets of their policies, a bounded number
+    /// of each; says whose.
+    fn sweep(&mut self, now: Time) -> Result<Swept, WriteError>;
+
     /// Deletes what is known of a subject, unless it still protects somebody.
     fn erase(&mut self, about: &[About], now: Time) -> Result<Erased, WriteError>;
 
@@ -111,6 +115,17 @@ impl Default for Retention {
 
 const fn days(number: i64) -> Span {
     Span::from_micros(number * 86_400 * 1_000_000)
+}
+
+/// What whole resets had left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys of blocks that are ended now.
+    pub blocks: Vec<Key>,
+    /// Debts that are gone.
+    pub debts: u64,
+    /// Whether there may be more.
+    pub more: bool,
 }
 
 /// What a purge deleted.

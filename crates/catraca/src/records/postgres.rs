@@ -13,6 +13,7 @@ mod read;
 mod restore;
 mod session;
 mod stats;
+mod sweep;
 mod value;
 mod write;
 

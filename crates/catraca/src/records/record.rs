@@ -34,6 +34,8 @@ pub enum Deed {
     Release(Who),
     /// Everything about a key was forgotten: its block and its debt too.
     Reset(Who),
+    /// A policy began anew for everybody; what is about it from before is to be swept.
+    ResetPolicy(PolicyReset),
     /// A settle left a debt, or paid one back.
     Owe(Box<Debt>),
     /// An entry of a list was made or changed; its reason stays with it, the motive goes to the
@@ -70,11 +72,23 @@ pub struct Who {
     pub parts: Vec<(String, String)>,
 }
 
+/// A policy that began anew for everybody, in every namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyReset {
+    /// The policy.
+    pub policy: String,
+    /// Since when it counts.
+    pub epoch: Time,
+}
+
 /// A block that was started or lengthened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
     /// Whom.
     pub who: Who,
+    /// Since when the policy counted, as the decision knew it: a block from before a whole reset
+    /// that is written after it does not stand. Zero if since ever.
+    pub epoch: Time,
     /// The first free instant.
     pub until: Time,
     /// What started it.
@@ -90,6 +104,8 @@ pub struct Blocking {
 pub struct Debt {
     /// Whose.
     pub who: Who,
+    /// Since when the policy counted, as the settle knew it; zero if since ever.
+    pub epoch: Time,
     /// Whole tokens; a debt is negative, anything else clears it.
     pub balance: i64,
     /// The bucket's terms at that time.

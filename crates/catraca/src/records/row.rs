@@ -13,14 +13,14 @@ use catraca_core::lists::{Entry, What};
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
-use super::record::{About, ListName};
+use super::record::{About, ListName, PolicyReset};
 
 /// How much of what is in force is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of it, for a start.
     Everything,
-    /// Lists, facts and modes, and which keys were freed: what other nodes' operators change.
+    /// Lists, facts, modes and whole resets, and which keys were freed: what other nodes' operators change.
     Changes,
 }
 
@@ -40,6 +40,8 @@ pub enum Standing {
     Mode(String, Mode),
     /// A debt.
     Debt(StandingDebt),
+    /// A policy that began anew for everybody.
+    Reset(PolicyReset),
 }
 
 /// A block that stands.

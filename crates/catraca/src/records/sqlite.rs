@@ -13,6 +13,7 @@ mod purge;
 mod read;
 mod restore;
 mod stats;
+mod sweep;
 mod write;
 
 use std::ffi::OsString;

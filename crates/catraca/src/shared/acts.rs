@@ -8,7 +8,7 @@ use catraca_core::subject::Subject;
 
 use super::SharedEngine;
 use super::owing::{Owed, telling};
-use crate::engine::{BlockOrder, bare, ordering};
+use crate::engine::{BlockOrder, SWEPT, bare, ordering};
 use crate::error::Error;
 use crate::settlement::BlockedKey;
 use crate::store::{SharedStore, StoreError};
@@ -16,12 +16,12 @@ use crate::store::{SharedStore, StoreError};
 impl<S: SharedStore> SharedEngine<S> {
     /// Blocks a subject under one policy; every key of an `each` policy.
     pub async fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
-        let keys = self.engine.ordered(&self.engine.world_now(), order)?;
+        let (keys, epoch) = self.engine.ordered(&self.engine.world_now(), order)?;
         let batch = ordering(order, &keys);
         let reply = self.act(&batch, &bare(&keys)).await?;
         self.mirror(&batch);
         self.forget(keys.iter().map(|(key, _)| *key));
-        self.engine.blocked(order, keys, reply)
+        self.engine.blocked(order, (keys, epoch), reply)
     }
 
     /// Ends the blocks of a subject under one policy; says whether any stood.
@@ -53,6 +53,18 @@ impl<S: SharedStore> SharedEngine<S> {
         let keys = self.engine.keys(&self.engine.world_now(), namespace, policy, subject)?;
         self.end(Batch::Reset(bare(&keys))).await?;
         self.engine.record_reset((namespace, policy), keys);
+        Ok(())
+    }
+
+    /// Gives back the room that blocks from before a whole reset still take, on the store and here.
+    pub async fn sweep(&self, keys: &[Key]) -> Result<(), Error> {
+        for some in keys.chunks(SWEPT) {
+            let batch = Batch::Reset(some.to_vec());
+            self.mirror(&batch);
+            self.owing.forget(some);
+            self.forget(some.iter().copied());
+            self.ask(&batch).await?;
+        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ impl<S: SharedStore> SharedEngine<S> {
     /// Applies the outcome of an admitted check, once.
     pub async fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
         let world = self.engine.world_now();
-        let ticket = match self.engine.opened(call)? {
+        let ticket = match self.engine.opened(&world, call)? {
             Opened::Ticket(ticket) => *ticket,
             Opened::Reference(key) => {
                 let (found, _) = self.recall(key).await?;
@@ -50,7 +50,7 @@ impl<S: SharedStore> SharedEngine<S> {
     ) -> Result<Credited, Error> {
         let world = self.engine.world_now();
         let call = CreditCall { namespace, reference, event, subject };
-        let (found, place) = self.recall(self.engine.credit_key(&call)?).await?;
+        let (found, place) = self.recall(self.engine.credit_key(&world, &call)?).await?;
         let credited = match self.engine.plan_credit(&world, &call, found.as_ref())? {
             Ok(plan) => {
                 let batch = Batch::Credit(plan.batch);

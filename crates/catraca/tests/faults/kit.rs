@@ -92,7 +92,7 @@ pub fn deeds(mark: &str) -> Vec<Record> {
         block(mark),
         Deed::List(ListName::Block, Entry { what, reason: Some("test".to_owned()), until: None }),
         Deed::State(about, vec![("name".to_owned(), mark.to_owned())]),
-        Deed::Owe(Box::new(Debt { who: who(mark), balance: -15, terms: TERMS })),
+        Deed::Owe(Box::new(Debt { who: who(mark), epoch: Time::ZERO, balance: -15, terms: TERMS })),
     ];
     deeds.map(|deed| Record::operator(NOW, "ana", Some("test"), deed)).into()
 }
@@ -100,7 +100,7 @@ pub fn deeds(mark: &str) -> Vec<Record> {
 pub fn block(mark: &str) -> Deed {
     let note = Note { reason: Some(mark.into()), ..Note::default() };
     let (who, until, origin) = (who(mark), LATER, Origin::Operator);
-    Deed::Block(Box::new(Blocking { who, until, origin, note, shadow: false }))
+    Deed::Block(Box::new(Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false }))
 }
 
 pub fn who(mark: &str) -> Who {

@@ -116,6 +116,31 @@ async fn a_release_on_one_node_counts_on_the_other_when_it_is_alone() {
 }
 
 #[tokio::test]
+async fn a_reset_for_everybody_on_one_node_counts_on_the_other_after_a_beat() {
+    let nodes = nodes().await;
+    for ip in ["192.0.2.1", "192.0.2.2"] {
+        let denied = [check_on(&nodes.there, ip).await, check_on(&nodes.there, ip).await];
+        assert_eq!(denied.map(|decision| decision.allowed), [true, false]);
+    }
+    nodes.clock.advance(secs(1));
+    nodes.here.engine().reset_policy("login").unwrap();
+    nodes.written().await;
+    let (records, now) = (Arc::clone(&nodes.records), nodes.here.engine().now());
+    let swept = tokio::task::spawn_blocking(move || records.sweep(now)).await.unwrap().unwrap();
+    assert_eq!(swept.blocks.len(), 2);
+    nodes.here.sweep(&swept.blocks).await.unwrap();
+    nodes.here.stir().await;
+    assert!(check_on(&nodes.here, "192.0.2.1").await.allowed);
+    assert!(nodes.there.beat().await.changed);
+    assert!(!check_on(&nodes.there, "192.0.2.1").await.allowed, "counted by the other node");
+    assert!(check_on(&nodes.there, "192.0.2.2").await.allowed);
+    // Alone, it does not bring back what it knew before.
+    nodes.store.fail(true);
+    let alone = check_on(&nodes.there, "192.0.2.3").await;
+    assert!(alone.allowed && alone.degraded);
+}
+
+#[tokio::test]
 async fn a_store_that_lost_everything_is_told_what_the_records_say() {
     let nodes = nodes().await;
     for _ in 0..3 {

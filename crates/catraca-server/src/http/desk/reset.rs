@@ -1,4 +1,5 @@
-//! Reset, which forgets one key, and reconcile, which takes an upstream's view of buckets.
+//! Reset, which forgets one key or a policy for everybody, and reconcile, which takes an upstream's
+//! view of buckets.
 //!
 //! Must not forget more than was named.
 
@@ -13,7 +14,7 @@ use super::{Answered, Call, Desk, Problem, TEXT_MAX, bounded, instant, told};
 /// Buckets in one view.
 const STATES_MAX: usize = 100;
 
-/// What to forget: one key of a policy.
+/// What to forget: one key of a policy, or the policy for everybody.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(example = serde_json::json!({
@@ -21,41 +22,89 @@ const STATES_MAX: usize = 100;
 }))]
 pub struct Forgotten {
     policy: String,
-    /// Whose; without it the call is refused.
+    /// Whose; everybody's without it.
     subject: Option<OwnedSubject>,
-    /// Kept for whole policies, which the memory store cannot reset; must be left out.
+    /// The policy's name once more, for everybody's.
     confirm: Option<String>,
-    /// For the audit.
+    /// For the audit; everybody's asks for it.
     #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
 }
 
-/// A key that starts anew.
+/// A key, or a policy, that starts anew.
 #[derive(Serialize, JsonSchema)]
 pub struct WasReset {
     /// Always true.
     reset: bool,
     #[schemars(example = &"login")]
     policy: String,
+    /// How many blocks ended with a reset for everybody; null for one key, and while they could
+    /// not be counted. They deny nobody in any case.
+    blocks: Option<u64>,
     /// Whether it is on disk.
     durable: bool,
 }
 
 /// `POST /v1/reset`.
 pub fn reset(desk: &Desk<'_>, call: &Call) -> Answered {
-    let wire: Forgotten = call.wire()?;
-    let Some(subject) = wire.subject.filter(|_| wire.confirm.is_none()) else {
-        let detail = "name one `subject` and leave out `confirm`: a whole policy cannot be reset, \
-                      since the store keeps digests and cannot tell which keys are its own; to \
-                      begin anew for everybody, rename the policy in the catalog and reload, or \
-                      turn it off meanwhile with PUT /v1/policies/NAME/mode";
-        return Err(Problem::bad("whole-policy", detail));
+    let Forgotten { policy, subject, confirm, why } = call.wire()?;
+    let why = bounded("why", why.as_deref())?;
+    let (blocks, durable) = match (subject, confirm, why) {
+        (Some(subject), None, why) => (None, one(desk, &policy, &subject, why)?),
+        (None, Some(again), Some(why)) if again == policy => everybody(desk, &policy, why)?,
+        (subject, confirm, why) => return Err(unclear(subject.is_some(), confirm.as_deref(), why)),
     };
-    let why = bounded("why", wire.why.as_deref())?;
+    told(&WasReset { reset: true, policy, blocks, durable })
+}
+
+/// Whoever forgets for everybody must mean it.
+fn unclear(subject: bool, confirm: Option<&str>, why: Option<&str>) -> Problem {
+    let detail = match (subject, confirm, why) {
+        (true, ..) => "`subject` resets one key and `confirm` the policy for everybody: give one",
+        (false, None, _) => {
+            "without `subject` the policy is reset for everybody: repeat its name in `confirm` if \
+             that is meant, and say `why`"
+        }
+        (false, Some(_), None) => "say `why` the policy is reset for everybody: the audit keeps it",
+        _ => "`confirm` must be the name in `policy`, letter by letter",
+    };
+    Problem::bad("whole-policy", detail)
+}
+
+fn one(
+    desk: &Desk<'_>,
+    policy: &str,
+    subject: &OwnedSubject,
+    why: Option<&str>,
+) -> Result<bool, Problem> {
     let subject = desk.by.subject(subject.subject())?;
-    let forget = || desk.front.reset(desk.by.namespace(), &wire.policy, &subject);
-    let ((), durable) = desk.acted(why, forget)?;
-    told(&WasReset { reset: true, policy: wire.policy, durable })
+    let forget = || desk.front.reset(desk.by.namespace(), policy, &subject);
+    Ok(desk.acted(why, forget)?.1)
+}
+
+/// Everybody's keys are others from now on; then the blocks of before are ended by name.
+fn everybody(desk: &Desk<'_>, policy: &str, why: &str) -> Result<(Option<u64>, bool), Problem> {
+    let forget = || Ok(desk.engine.reset_policy(policy)?);
+    let (_, durable) = desk.acted(Some(why), forget)?;
+    desk.front.stir();
+    let ended = if durable { swept(desk) } else { None };
+    // Other nodes are told again, to forget what they knew of these.
+    desk.front.stir();
+    Ok((ended, durable))
+}
+
+/// What cannot be swept up now is with the next purge of the records.
+fn swept(desk: &Desk<'_>) -> Option<u64> {
+    let (records, mut blocks) = (desk.records().ok()?, 0);
+    loop {
+        let swept = records.sweep(desk.engine.now()).ok()?;
+        blocks += swept.blocks.len() as u64;
+        // They deny nobody: where they cannot be taken out, they lapse.
+        let _ = desk.front.sweep(&swept.blocks);
+        if !swept.more {
+            return Some(blocks);
+        }
+    }
 }
 
 /// An upstream's view of buckets.

@@ -1,6 +1,6 @@
 //! What operators do.
 
-use super::{CATALOG, CUSTOMER, PAYER, customer, done, durable, payer, reason};
+use super::{CATALOG, CUSTOMER, PAYER, call, customer, done, durable, payer, reason};
 use crate::served::Served;
 
 /// covers: X-29, X-21
@@ -105,6 +105,39 @@ fn a_mode_is_overridden_at_once_and_given_back() {
     let reset = format!(r#"{{"policy":"login","subject":{ip}}}"#);
     durable(&served, "POST /v1/reset", &reset);
     assert_eq!(reason(&served, "login", ip), "ok");
+}
+
+#[test]
+fn a_policy_is_reset_for_everybody_only_when_that_is_confirmed() {
+    let served = Served::with(CATALOG);
+    let ips = [r#"{"ip":"198.51.100.7"}"#, r#"{"ip":"198.51.100.8"}"#];
+    for ip in ips {
+        assert_eq!([0; 3].map(|_| reason(&served, "login", ip)), ["ok", "ok", "over_limit"]);
+    }
+    let unclear = [
+        (r#"{"policy":"login"}"#, "confirm"),
+        (r#"{"policy":"login","confirm":"login"}"#, "why"),
+        (r#"{"policy":"login","confirm":"Login","why":"x"}"#, "letter by letter"),
+        (r#"{"policy":"login","confirm":"login","subject":{"ip":"::1"},"why":"x"}"#, "give one"),
+    ];
+    for (body, word) in unclear {
+        let (status, problem) = call(&served, "POST /v1/reset", body);
+        assert_eq!((status, &problem["code"]), (400, &"whole-policy".into()), "{body}");
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
+    }
+    assert_eq!(ips.map(|ip| reason(&served, "login", ip)), ["blocked"; 2]);
+    let whole = r#"{"policy":"login","confirm":"login","why":"the limit was wrong"}"#;
+    assert_eq!(durable(&served, "POST /v1/reset", whole)["blocks"], 2);
+    assert_eq!(done(&served, "GET /v1/blocks", "")["blocks"], serde_json::json!([]));
+    for ip in ips {
+        assert_eq!([0; 3].map(|_| reason(&served, "login", ip)), ["ok", "ok", "over_limit"]);
+    }
+    let act = &done(&served, "GET /v1/audit?limit=1", "")["acts"][0];
+    let told = [&act["act"], &act["target"], &act["why"], &act["by"]];
+    assert_eq!(told, ["reset", "login", "the limit was wrong", "local"]);
+    let (status, problem) =
+        call(&served, "POST /v1/reset", r#"{"policy":"nothing","confirm":"nothing","why":"x"}"#);
+    assert_eq!((status, &problem["code"]), (404, &"unknown-policy".into()));
 }
 
 #[test]

@@ -55,3 +55,26 @@ fn every_act_survives_a_kill() {
     }
     assert!(looked_at >= 4, "{looked_at}");
 }
+
+/// The counters and the block are in a snapshot that is older than the reset.
+#[test]
+fn a_reset_for_everybody_survives_a_kill() {
+    let file = file(CATALOG);
+    let (counted, blocked) = (r#"{"ip":"198.51.100.7"}"#, r#"{"ip":"198.51.100.8"}"#);
+    let served = Served::of(&file);
+    assert_eq!([0; 2].map(|_| reason(&served, "login", counted)), ["ok"; 2]);
+    assert_eq!([0; 3].map(|_| reason(&served, "login", blocked)), ["ok", "ok", "over_limit"]);
+    served.signal("TERM");
+    served.ended();
+    let served = Served::of(&file);
+    assert_eq!(reason(&served, "login", blocked), "blocked");
+    let whole = r#"{"policy":"login","confirm":"login","why":"the limit was wrong"}"#;
+    assert_eq!(durable(&served, "POST /v1/reset", whole)["blocks"], 1);
+    served.signal("KILL");
+    drop(served);
+
+    let served = Served::of(&file);
+    for ip in [counted, blocked] {
+        assert_eq!([0; 3].map(|_| reason(&served, "login", ip)), ["ok", "ok", "over_limit"]);
+    }
+}

@@ -66,7 +66,7 @@ const PAID: &str = "DELETE FROM catraca.debts WHERE subject IN (
 const WRITERS: &str = "DELETE FROM catraca.writers WHERE id IN (
     SELECT id FROM catraca.writers WHERE extract(epoch FROM at) * 1000000 < $1 LIMIT $2)
     RETURNING batch";
-const SUBJECT: &str = "DELETE FROM catraca.subjects AS s WHERE id = $1
+pub(super) const SUBJECT: &str = "DELETE FROM catraca.subjects AS s WHERE id = $1
     AND NOT EXISTS (SELECT 1 FROM catraca.blocks WHERE subject = s.id)
     AND NOT EXISTS (SELECT 1 FROM catraca.history WHERE subject = s.id)
     AND NOT EXISTS (SELECT 1 FROM catraca.debts WHERE subject = s.id) RETURNING id";

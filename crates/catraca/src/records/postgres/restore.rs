@@ -13,7 +13,7 @@ use super::lists::what;
 use super::read::Answer;
 use super::session::Session;
 use crate::records::error::RecordsError;
-use crate::records::record::{About, ListName, mode_of, origin_of};
+use crate::records::record::{About, ListName, PolicyReset, mode_of, origin_of};
 use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
 
 /// Rows that travel together.
@@ -50,6 +50,7 @@ fn tables(
     each(format!("{LISTS} > {now} ORDER BY id"), &mut list)?;
     each(FACTS.to_owned(), &mut fact)?;
     each(MODES.to_owned(), &mut mode)?;
+    each(RESETS.to_owned(), &mut reset)?;
     if extent == Extent::Everything {
         each(format!("{BLOCKS} > {now}"), &mut |row| block(row, &mut texts))?;
         each(DEBTS.to_owned(), &mut debt)?;
@@ -63,6 +64,7 @@ const LISTS: &str = "SELECT list, attribute, value, reason, until
     FROM catraca.lists WHERE until IS NULL OR until";
 const FACTS: &str = "SELECT attribute, value, name, fact FROM catraca.facts";
 const MODES: &str = "SELECT policy, mode FROM catraca.modes";
+const RESETS: &str = "SELECT policy, epoch FROM catraca.resets";
 const DEBTS: &str = "SELECT s.key, d.at, d.balance, d.size, d.tokens, d.period
     FROM catraca.debts AS d JOIN catraca.subjects AS s ON s.id = d.subject";
 
@@ -110,6 +112,11 @@ fn fact(row: &Row) -> Answer<Standing> {
 fn mode(row: &Row) -> Answer<Standing> {
     let mode = mode_of(row.try_get(1)?).ok_or_else(|| odd("mode"))?;
     Ok(Standing::Mode(row.try_get(0)?, mode))
+}
+
+fn reset(row: &Row) -> Answer<Standing> {
+    let (policy, epoch) = (row.try_get(0)?, Time::from_micros(row.try_get(1)?));
+    Ok(Standing::Reset(PolicyReset { policy, epoch }))
 }
 
 fn debt(row: &Row) -> Answer<Standing> {

@@ -18,7 +18,7 @@ use super::value::{Value, values};
 use super::{LOCK, PostgresWriter};
 use crate::postgres::trouble::Trouble;
 use crate::records::error::WriteError;
-use crate::records::port::{Purged, Retention, Writes};
+use crate::records::port::{Purged, Retention, Swept, Writes};
 use crate::records::privacy::Erased;
 use crate::records::record::{About, Deed, Record};
 
@@ -38,6 +38,10 @@ impl Writes for PostgresWriter {
 
     fn purge(&mut self, now: Time, retention: &Retention) -> Result<Purged, WriteError> {
         Ok(transaction(&mut self.session, |session| super::purge::purge(session, now, retention))?)
+    }
+
+    fn sweep(&mut self, now: Time) -> Result<Swept, WriteError> {
+        Ok(transaction(&mut self.session, |session| super::sweep::sweep(session, now))?)
     }
 
     fn erase(&mut self, about: &[About], now: Time) -> Result<Erased, WriteError> {
@@ -166,6 +170,7 @@ impl Act<'_, '_> {
             Deed::Block(blocking) => self.block(blocking),
             Deed::Release(who) => self.free(who, "released"),
             Deed::Reset(who) => self.free(who, "reset"),
+            Deed::ResetPolicy(reset) => self.reset_policy(reset),
             Deed::Owe(debt) => {
                 self.owe(debt);
                 Ok(())

@@ -15,7 +15,7 @@ fn step(number: u64, until: i64) -> Record {
     let parts = vec![("n".to_owned(), number.to_string())];
     let who = Who { key: key(number), namespace: String::new(), policy: String::new(), parts };
     let (until, origin, note) = (Time::from_micros(until), Origin::Excess, Note::default());
-    let blocking = Blocking { who, until, origin, note, shadow: false };
+    let blocking = Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false };
     Record::automatic(Time::ZERO, Deed::Block(Box::new(blocking)))
 }
 

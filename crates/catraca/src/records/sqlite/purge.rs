@@ -64,7 +64,7 @@ const COUNTS: &str = "DELETE FROM counts WHERE (minute, namespace, action, polic
 const PAID: &str = "DELETE FROM debts WHERE subject IN (
     SELECT subject FROM debts WHERE at + (size - balance) * period / tokens < ?1 LIMIT ?2)
     RETURNING subject";
-const SUBJECT: &str = "DELETE FROM subjects WHERE id = ?1
+pub(super) const SUBJECT: &str = "DELETE FROM subjects WHERE id = ?1
     AND NOT EXISTS (SELECT 1 FROM blocks WHERE subject = ?1)
     AND NOT EXISTS (SELECT 1 FROM history WHERE subject = ?1)
     AND NOT EXISTS (SELECT 1 FROM debts WHERE subject = ?1)";

@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
 use crate::records::error::RecordsError;
-use crate::records::record::{About, ListName, mode_of, origin_of};
+use crate::records::record::{About, ListName, PolicyReset, mode_of, origin_of};
 use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
 
 type Visit<'v> = &'v mut dyn FnMut(Standing);
@@ -29,6 +29,7 @@ pub(super) fn standing(
     lists(&connection, now, visit)?;
     facts(&connection, visit)?;
     modes(&connection, visit)?;
+    resets(&connection, visit)?;
     if extent == Extent::Everything {
         blocks(&connection, now, visit)?;
         debts(&connection, visit)?;
@@ -105,6 +106,16 @@ fn modes(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError> 
     while let Some(row) = rows.next()? {
         let mode = mode_of(&row.get::<_, String>(1)?).ok_or_else(|| odd("mode"))?;
         visit(Standing::Mode(row.get(0)?, mode));
+    }
+    Ok(())
+}
+
+fn resets(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError> {
+    let mut statement = connection.prepare("SELECT policy, epoch FROM resets")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (policy, epoch) = (row.get(0)?, Time::from_micros(row.get(1)?));
+        visit(Standing::Reset(PolicyReset { policy, epoch }));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::SqliteWriter;
 use super::purge::purge;
 use crate::records::error::WriteError;
-use crate::records::port::{Purged, Retention, Writes};
+use crate::records::port::{Purged, Retention, Swept, Writes};
 use crate::records::privacy::Erased;
 use crate::records::record::{About, Deed, Record};
 
@@ -42,6 +42,12 @@ impl Writes for SqliteWriter {
         let purged = purge(&mut self.connection, now, retention)?;
         self.since_fold += 1;
         Ok(purged)
+    }
+
+    fn sweep(&mut self, now: Time) -> Result<Swept, WriteError> {
+        let swept = super::sweep::sweep(&mut self.connection, now)?;
+        self.since_fold += swept.blocks.len();
+        Ok(swept)
     }
 
     fn erase(&mut self, about: &[About], now: Time) -> Result<Erased, WriteError> {
@@ -109,6 +115,7 @@ impl Scribe<'_> {
             Deed::Block(blocking) => self.block(blocking),
             Deed::Release(who) => self.free(who, "released"),
             Deed::Reset(who) => self.free(who, "reset"),
+            Deed::ResetPolicy(reset) => self.reset_policy(reset),
             Deed::Owe(debt) => self.owe(debt),
             Deed::List(list, entry) => self.list(*list, entry),
             Deed::Unlist(list, what) => self.unlist(*list, what),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::records::port::{Purged, Retention};
+use crate::records::port::{Purged, Retention, Swept};
 use crate::records::privacy::Erased;
 use crate::records::receipt::Receipt;
 use crate::records::record::{About, Noted};
@@ -41,6 +41,10 @@ impl Writes for Script {
 
     fn purge(&mut self, _: Time, _: &Retention) -> Result<Purged, WriteError> {
         Ok(Purged::default())
+    }
+
+    fn sweep(&mut self, _: Time) -> Result<Swept, WriteError> {
+        Ok(Swept::default())
     }
 
     fn erase(&mut self, _: &[About], _: Time) -> Result<Erased, WriteError> {

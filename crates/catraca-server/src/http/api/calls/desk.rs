@@ -194,8 +194,10 @@ pub const CALLS: &[Entry] = &[
         request: "POST /v1/reset",
         name: "reset",
         group: Group::Operate,
-        summary: "Forget one key of a policy",
-        about: "Its counters, block, level and ban counts: the subject starts anew.",
+        summary: "Forget one key of a policy, or the policy for everybody",
+        about: "Its counters, block, level and ban counts: the subject starts anew. Without a \
+                `subject`, and with the policy's name in `confirm`, everybody does, in every \
+                namespace; that cannot be undone, and asks for a `why`.",
         query: &[],
         takes: Takes::Body(of::<reset::Forgotten>),
         gives: &[json(of::<reset::WasReset>)],

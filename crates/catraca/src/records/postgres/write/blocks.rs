@@ -29,14 +29,18 @@ const STEP: &str = "INSERT INTO catraca.history
     WHERE s.key = $1";
 
 const BLOCK: &str = "INSERT INTO catraca.blocks AS b
-        (subject, key, since, until, touched, shadow, origin, reason, by, status, message)
-    SELECT id, key, $2, $3, $2, $4, $5, $6, $7, $8, $9 FROM catraca.subjects WHERE key = $1
+        (subject, key, since, until, touched, shadow, origin, reason, by, status, message,
+         epoch)
+    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10
+    FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
+        ON r.policy = s.policy AND r.epoch > $10
+    WHERE s.key = $1 AND r.epoch IS NULL
     ON CONFLICT (subject) DO UPDATE SET
         since = CASE WHEN b.until > $2 AND (NOT b.shadow OR $4) THEN b.since
                      ELSE excluded.since END,
         until = excluded.until, touched = excluded.touched, shadow = excluded.shadow,
         origin = excluded.origin, reason = excluded.reason, by = excluded.by,
-        status = excluded.status, message = excluded.message
+        status = excluded.status, message = excluded.message, epoch = excluded.epoch
     WHERE b.touched <= $2
         AND (b.until <= $2 OR (b.shadow AND NOT $4) OR excluded.until > b.until)";
 
@@ -55,11 +59,14 @@ const END: &str = "INSERT INTO catraca.blocks AS b
         freed = excluded.freed
     WHERE b.touched <= $2";
 
-const OWE: &str = "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period)
-    SELECT id, $2, $3, $4, $5, $6 FROM catraca.subjects WHERE key = $1
+const OWE: &str = "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period, epoch)
+    SELECT s.id, $2, $3, $4, $5, $6, $7
+    FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
+        ON r.policy = s.policy AND r.epoch > $7
+    WHERE s.key = $1 AND r.epoch IS NULL
     ON CONFLICT (subject) DO UPDATE SET
         at = excluded.at, balance = excluded.balance, size = excluded.size,
-        tokens = excluded.tokens, period = excluded.period";
+        tokens = excluded.tokens, period = excluded.period, epoch = excluded.epoch";
 
 const PAID: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
     WHERE s.id = d.subject AND s.key = $1";
@@ -78,6 +85,7 @@ impl Act<'_, '_> {
         self.scribe.add(STEP, step);
         block.push(blocking.note.status.map(i64::from).into());
         block.push(blocking.note.message.as_deref().into());
+        block.push(blocking.epoch.micros().into());
         self.scribe.add(BLOCK, block);
         Ok(())
     }
@@ -117,7 +125,9 @@ impl Act<'_, '_> {
         if debt.balance >= 0 {
             return self.scribe.add(PAID, values![key]);
         }
-        let values = values![key, self.at(), debt.balance, terms.size, terms.tokens, terms.period];
+        let mut values =
+            values![key, self.at(), debt.balance, terms.size, terms.tokens, terms.period];
+        values.push(debt.epoch.micros().into());
         self.scribe.add(OWE, values);
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use tokio_postgres::{Error, Row};
 
 use super::{Act, Done, Trail, Trouble, Value, shown, values};
-use crate::records::record::{About, Count, ListName, Revision};
+use crate::records::record::{About, Count, ListName, PolicyReset, Revision};
 use crate::records::words::{columns, named};
 
 impl Act<'_, '_> {
@@ -126,6 +126,24 @@ impl Act<'_, '_> {
             }
         }
         self.audit("mode", policy, (before, mode.map(Json::from)), Trail::None);
+        Ok(())
+    }
+
+    pub(super) fn reset_policy(&mut self, reset: &PolicyReset) -> Done {
+        let PolicyReset { policy, epoch } = reset;
+        let since = |epoch: i64| json!({ "since": shown(epoch) });
+        let sql = "SELECT epoch FROM catraca.resets WHERE policy = $1";
+        let before = self.before(sql, values![policy], |row| Ok(since(row.try_get(0)?)))?;
+        let values = values![policy, epoch.micros(), self.at(), self.by(), self.why()];
+        self.scribe.add(
+            "INSERT INTO catraca.resets AS r (policy, epoch, at, by, why, swept)
+             VALUES ($1, $2, $3, $4, $5, 0)
+             ON CONFLICT (policy) DO UPDATE SET
+                 epoch = greatest(r.epoch, excluded.epoch), at = excluded.at,
+                 by = excluded.by, why = excluded.why, swept = 0",
+            values,
+        );
+        self.audit("reset", policy, (before, Some(since(epoch.micros()))), Trail::None);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! Must not shorten a block but by a release, nor leave an act out of the history.
 
 use catraca_core::cell::block::Origin;
+use catraca_core::time::Time;
 use rusqlite::{OptionalExtension, params};
 use serde_json::json;
 
@@ -40,7 +41,7 @@ impl Scribe<'_> {
         self.history(subject, &Step { act, until, origin, reason, shadow })?;
         let overtaken = known.as_ref().is_some_and(|known| known.touched > self.at());
         let longer = stands.is_none_or(|known| blocking.until.micros() > known.until);
-        if !overtaken && longer {
+        if !overtaken && longer && !self.is_over(&blocking.who, blocking.epoch)? {
             self.put_block(subject, blocking, stands.is_some())?;
         }
         if self.by().is_some() {
@@ -56,13 +57,13 @@ impl Scribe<'_> {
         let note = &blocking.note;
         self.run(
             "INSERT INTO blocks (subject, key, since, until, touched, shadow, origin,
-                                 reason, status, message, by)
-             VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10)
+                                 reason, status, message, by, epoch)
+             VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?12)
              ON CONFLICT (subject) DO UPDATE SET
                  since = iif(?11, since, excluded.since), until = excluded.until,
                  touched = excluded.touched, shadow = excluded.shadow,
                  origin = excluded.origin, reason = excluded.reason, status = excluded.status,
-                 message = excluded.message, by = excluded.by",
+                 message = excluded.message, by = excluded.by, epoch = excluded.epoch",
             params![
                 subject,
                 blocking.who.key.to_bytes(),
@@ -75,6 +76,7 @@ impl Scribe<'_> {
                 note.message.as_deref(),
                 self.by(),
                 extends,
+                blocking.epoch.micros(),
             ],
         )?;
         Ok(())
@@ -115,6 +117,9 @@ impl Scribe<'_> {
     }
 
     pub(super) fn owe(&self, debt: &Debt) -> Done {
+        if self.is_over(&debt.who, debt.epoch)? {
+            return Ok(());
+        }
         let subject = self.subject(&debt.who)?;
         if debt.balance >= 0 {
             self.run("DELETE FROM debts WHERE subject = ?1", [subject])?;
@@ -122,14 +127,29 @@ impl Scribe<'_> {
         }
         let terms = debt.terms;
         self.run(
-            "INSERT INTO debts (subject, at, balance, size, tokens, period)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO debts (subject, at, balance, size, tokens, period, epoch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (subject) DO UPDATE SET
                  at = excluded.at, balance = excluded.balance, size = excluded.size,
-                 tokens = excluded.tokens, period = excluded.period",
-            params![subject, self.at(), debt.balance, terms.size, terms.tokens, terms.period],
+                 tokens = excluded.tokens, period = excluded.period, epoch = excluded.epoch",
+            params![
+                subject,
+                self.at(),
+                debt.balance,
+                terms.size,
+                terms.tokens,
+                terms.period,
+                debt.epoch.micros(),
+            ],
         )?;
         Ok(())
+    }
+
+    /// Whether the policy was reset for everybody after what this was decided by.
+    fn is_over(&self, who: &Who, epoch: Time) -> rusqlite::Result<bool> {
+        let sql = "SELECT 1 FROM resets WHERE policy = ?1 AND epoch > ?2";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        statement.exists(params![who.policy, epoch.micros()])
     }
 
     fn history(&self, subject: i64, step: &Step<'_>) -> Done {

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::{Done, Scribe, Trail, shown};
-use crate::records::record::{About, Count, ListName, Revision};
+use crate::records::record::{About, Count, ListName, PolicyReset, Revision};
 use crate::records::words::{columns, named};
 
 impl Scribe<'_> {
@@ -117,6 +117,22 @@ impl Scribe<'_> {
             None => self.run("DELETE FROM modes WHERE policy = ?1", [policy])?,
         };
         self.audit("mode", policy, before, mode.map(Value::from), Trail::None)
+    }
+
+    pub(super) fn reset_policy(&self, reset: &PolicyReset) -> Done {
+        let PolicyReset { policy, epoch } = reset;
+        let since = |epoch: i64| json!({ "since": shown(epoch) });
+        let sql = "SELECT epoch FROM resets WHERE policy = ?1";
+        let before = self.before(sql, [policy], |row| Ok(since(row.get(0)?)))?;
+        self.run(
+            "INSERT INTO resets (policy, epoch, at, by, why, swept)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0)
+             ON CONFLICT (policy) DO UPDATE SET
+                 epoch = max(epoch, excluded.epoch), at = excluded.at, by = excluded.by,
+                 why = excluded.why, swept = 0",
+            params![policy, epoch.micros(), self.at(), self.by(), self.record.why],
+        )?;
+        self.audit("reset", policy, before, Some(since(epoch.micros())), Trail::None)
     }
 
     pub(super) fn revise(&self, revision: &Revision) -> Done {
