@@ -12,7 +12,7 @@ use crate::address::Range;
 use crate::facts::Facts;
 use crate::lists::{Entry, Lists};
 use crate::lock::LockTerms;
-use crate::policy::{Name, Policy, PolicyId};
+use crate::policy::{Name, Policy, PolicyId, Who};
 
 /// Everything that decides, in one immutable value.
 #[derive(Clone, Debug)]
@@ -169,6 +169,19 @@ impl Catalog {
     /// Whether an attribute's values are pseudonymised wherever they are kept or shown.
     pub fn is_private(&self, attribute: &str) -> bool {
         self.attributes.get(attribute).is_some_and(|known| known.private)
+    }
+
+    /// Whether callers send an attribute of this name for a policy to count by, or one that is
+    /// described: a fact of that name would shut all of them out.
+    pub fn is_sent(&self, name: &str) -> bool {
+        let counted = |who: &Who| match who {
+            Who::By(parts) => parts.iter().flatten().any(|own| **own == *name),
+            Who::Each(names) => names.iter().any(|own| **own == *name),
+        };
+        let of_callers = name == "ip"
+            || self.attributes.contains_key(name)
+            || self.policies.iter().any(|policy| counted(&policy.who));
+        of_callers && self.facts.source(name).is_none()
     }
 
     /// How an attribute's values are normalised.

@@ -2,7 +2,7 @@
 //!
 //! Must not come from callers: a caller who could state a fact could choose a tier.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::Digester;
 use crate::policy::Name;
@@ -59,13 +59,16 @@ impl Facts {
         Ok(())
     }
 
-    /// Forgets all facts about a value; says whether there were any.
+    /// Forgets all facts about a value; says whether there were any. A name that nothing is known
+    /// by any more is free again, also one that was only declared.
     pub fn forget(&mut self, attribute: &str, value: &str) -> bool {
         let hidden: Vec<String> = self.pseudonyms(attribute, value).collect();
-        self.known.get_mut(attribute).is_some_and(|values| {
-            let had = hidden.iter().filter(|hidden| values.remove(&***hidden).is_some()).count();
-            values.remove(value).is_some() || had > 0
-        })
+        let Some(values) = self.known.get_mut(attribute) else { return false };
+        let had = hidden.iter().filter(|hidden| values.remove(&***hidden).is_some()).count();
+        let had = values.remove(value).is_some() || had > 0;
+        let known = |name: &Name| values.values().any(|facts| facts.contains_key(name));
+        self.sources.retain(|name, owner| **owner != *attribute || known(name));
+        had
     }
 
     /// One fact about a value.
@@ -98,21 +101,62 @@ impl Facts {
         self.sources.iter()
     }
 
-    /// Adds all of `other`, which wins where both speak; used to lay run-time facts over the
-    /// catalog's.
-    pub fn overlay(&mut self, other: &Self) -> Result<(), Name> {
-        for (name, attribute) in &other.sources {
-            self.declare(attribute, name)?;
-        }
+    /// Adds what `other` knows, which wins where both speak; used to lay run-time facts over the
+    /// catalog's. Names that have another owner here, or that callers send, stay theirs; says how
+    /// many facts were left out for that.
+    pub fn overlay(&mut self, other: &Self, is_sent: impl Fn(&str) -> bool) -> u64 {
         if other.hidden.0.is_some() {
             self.hidden = other.hidden.clone();
         }
+        let names = other.sources.iter();
+        let names = names.filter(|(name, owner)| !is_sent(name) && self.may_own(name, owner));
+        let names: BTreeSet<&Name> = names.map(|(name, _)| name).collect();
+        let mut left_out = 0;
         for (attribute, values) in &other.known {
-            let mine = self.known.entry(attribute.clone()).or_default();
             for (value, facts) in values {
-                mine.entry(value.clone()).or_default().extend(facts.clone());
+                for (name, fact) in facts {
+                    let about = (&**attribute, &**value);
+                    let stated = names.contains(name) && self.state(about, name, fact).is_ok();
+                    left_out += u64::from(!stated);
+                }
             }
         }
-        Ok(())
+        left_out
+    }
+
+    fn may_own(&self, name: &str, attribute: &str) -> bool {
+        self.sources.get(name).is_none_or(|owner| **owner == *attribute)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nothing_is_known_by_any_more_is_free() {
+        let mut facts = Facts::default();
+        facts.state(("customer", "a"), "plan", "gold").unwrap();
+        facts.state(("customer", "b"), "plan", "gold").unwrap();
+        assert!(facts.forget("customer", "a"));
+        assert_eq!(facts.source("plan").map(|name| &**name), Some("customer"), "known of b");
+        assert!(facts.forget("customer", "b"));
+        assert_eq!(facts.source("plan"), None);
+        assert!(facts.state(("tenant", "t"), "plan", "gold").is_ok());
+        assert!(!facts.forget("customer", "b"));
+    }
+
+    #[test]
+    fn what_is_laid_over_leaves_out_names_of_others_and_of_callers() {
+        let (mut catalog, mut stated) = (Facts::default(), Facts::default());
+        catalog.declare("participant", "category").unwrap();
+        stated.state(("customer", "a"), "category", "A").unwrap();
+        stated.state(("customer", "a"), "plan", "gold").unwrap();
+        stated.state(("customer", "a"), "session", "s").unwrap();
+        assert_eq!(catalog.overlay(&stated, |name| name == "session"), 2);
+        assert_eq!(catalog.about("customer", "a", "plan").map(|name| &**name), Some("gold"));
+        assert_eq!(catalog.about("customer", "a", "session"), None);
+        assert_eq!(catalog.source("session"), None, "callers may go on sending it");
+        assert_eq!(catalog.source("category").map(|name| &**name), Some("participant"));
     }
 }

@@ -55,20 +55,19 @@ impl World {
     }
 
     /// The same facts and overrides over another catalog; a stated fact whose name the new catalog
-    /// gives to another
-    /// attribute is left out, since the catalog decides who owns a name.
+    /// gives to another attribute, or to callers, waits for a catalog that does not: the catalog
+    /// decides who owns a name.
     pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Self {
+        self.over(catalog).0
+    }
+
+    /// The same, and how many facts have to wait.
+    pub fn over(&self, catalog: Arc<Catalog>) -> (Self, u64) {
         let mut facts = catalog.facts.clone();
-        let stated = match facts.overlay(&self.stated) {
-            Ok(()) => self.stated.clone(),
-            Err(_) => {
-                facts = catalog.facts.clone();
-                Facts::default()
-            }
-        };
-        let mut next = Self { catalog, stated, facts, modes: Vec::new(), ..self.clone() };
+        let left_out = facts.overlay(&self.stated, |name| catalog.is_sent(name));
+        let mut next = Self { catalog, facts, modes: Vec::new(), ..self.clone() };
         next.place_modes();
-        next
+        (next, left_out)
     }
 
     /// The same with one mode overridden, or given back to the catalog.

@@ -163,6 +163,9 @@ impl<S> Engine<S> {
             let mut next = world.clone();
             let about = normalise(&world.catalog, attribute, value)?;
             for (name, fact) in facts {
+                if world.catalog.is_sent(name) {
+                    return Err(sent_by_callers(attribute, name));
+                }
                 let stated = next.facts.state((attribute, &about), name, fact);
                 stated.map_err(|owner| owned_by(name, &owner))?;
                 let kept = next.stated.state((attribute, &about), name, fact);
@@ -215,6 +218,14 @@ pub(crate) fn bare(keys: &[NamedKey]) -> Vec<Key> {
 fn operator_act(order: &BlockOrder<'_>) -> Act {
     let note = Note { reason: order.reason.map(Into::into), ..Note::default() };
     Act { penalty: Penalty::fixed(order.span), origin: Origin::Operator, shadow: false, note }
+}
+
+fn sent_by_callers(attribute: &str, name: &str) -> Refusal {
+    let why = format!(
+        "`{name}` is an attribute that callers send, and as a fact it would shut all of them out; \
+         give the fact another name"
+    );
+    Refusal::BadAttribute { attribute: attribute.to_owned(), why }
 }
 
 fn owned_by(name: &str, owner: &str) -> Refusal {

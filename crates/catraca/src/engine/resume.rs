@@ -130,7 +130,7 @@ impl<S> Engine<S> {
         if resuming.done.facts > 0 {
             resuming.facts.know_pseudonyms(&self.digester);
         }
-        let left_out = self.restate(resuming.facts, resuming.modes, resuming.done.facts);
+        let left_out = self.restate(resuming.facts, resuming.modes);
         resuming.done.facts_left_out += left_out;
         resuming.done
     }
@@ -142,12 +142,12 @@ impl<S> Engine<S> {
     }
 
     /// Puts facts and modes in force; says how many facts the catalog has no place for.
-    fn restate(&self, stated: Facts, modes: Vec<(String, Mode)>, count: u64) -> u64 {
+    fn restate(&self, stated: Facts, modes: Vec<(String, Mode)>) -> u64 {
         let mut left_out = 0;
         let changed = self.change(|world| {
-            let mut next = World { stated, overrides: Vec::new(), ..world.clone() };
-            next = next.with_catalog(Arc::clone(&world.catalog));
-            left_out = if count > 0 && next.stated == Facts::default() { count } else { 0 };
+            let bare = World { stated, overrides: Vec::new(), ..world.clone() };
+            let (mut next, waiting) = bare.over(Arc::clone(&world.catalog));
+            left_out = waiting;
             for (policy, mode) in modes {
                 next = next.with_mode(&policy, Some(mode));
             }

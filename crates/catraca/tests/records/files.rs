@@ -132,7 +132,7 @@ fn a_half_made_first_start_is_made_again() {
     fs::write(folder.file("catraca.db.new"), "half").unwrap();
     folder.open().close();
     assert!(!folder.file("catraca.db.new").exists());
-    assert_eq!(ask::<i64>(&folder.database(), "PRAGMA user_version"), [4]);
+    assert_eq!(ask::<i64>(&folder.database(), "PRAGMA user_version"), [5]);
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@
 //! Must not forget more than was named.
 
 use catraca::Observed;
+use catraca::core::request::COST_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -169,6 +170,14 @@ pub fn reconcile(desk: &Desk<'_>, call: &Call) -> Answered {
     let at = instant("observed_at", Some(&view.observed_at))?.unwrap_or(desk.engine.now());
     if at > desk.engine.now() {
         return Err(Problem::bad("bad-instant", "`observed_at` has not come yet"));
+    }
+    let too_far = |state: &&Observation| state.available.unsigned_abs() > COST_MAX.unsigned_abs();
+    if let Some(state) = view.states.iter().find(too_far) {
+        let detail = format!(
+            "{} tokens of `{}`: `available` lies between -{COST_MAX} and {COST_MAX}",
+            state.available, state.policy
+        );
+        return Err(Problem::bad("bad-states", detail));
     }
     let states = view.states.iter();
     let states = states.map(|state| Observed { policy: &state.policy, available: state.available });

@@ -86,6 +86,13 @@ fn facts_choose_the_tier_until_they_are_forgotten() {
     );
     let gone = durable(&served, &about("DELETE"), "");
     assert_eq!(gone["before"]["plan"], "gold");
+    // A name that nothing is known by any more is the callers' again.
+    durable(&served, &about("PUT"), r#"{"facts":{"colour":"red"}}"#);
+    let sent = r#"{"customer":"another","colour":"blue"}"#;
+    let body = format!(r#"{{"gate":"api","subject":{sent}}}"#);
+    assert_eq!(served.json("/v1/check", &body).1["code"], "not-yours");
+    durable(&served, &about("DELETE"), "");
+    assert_eq!(reason(&served, "api", sent), "ok");
     let known = done(&served, "GET /v1/facts/customer/known", "");
     assert_eq!(known["facts"]["plan"], "silver");
 }

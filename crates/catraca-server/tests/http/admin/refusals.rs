@@ -66,6 +66,16 @@ fn bad_calls_about_all_else_are_named() {
         ("GET /v1/facts/customer/nobody", String::new(), 404, "unknown-value"),
         ("DELETE /v1/facts/customer/known", String::new(), 404, "unknown-value"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
+        ("PUT /v1/facts/customer/a", r#"{"facts":{"ip":"x"}}"#.into(), 400, "bad-attribute"),
+        ("PUT /v1/facts/customer/a", r#"{"facts":{"payer":"x"}}"#.into(), 400, "bad-attribute"),
+        (
+            "POST /v1/buckets/reconcile",
+            r#"{"subject":{},"observed_at":"2026-01-01T00:00:00Z",
+                "states":[{"policy":"lookup","available":-1099511627777}]}"#
+                .into(),
+            400,
+            "bad-states",
+        ),
         ("PUT /v1/facts/ip/::1", r#"{"facts":{"plan":"x"}}"#.into(), 400, "bad-attribute"),
         ("GET /v1/policies/no", String::new(), 404, "unknown-policy"),
         ("PUT /v1/policies/login/mode", r#"{"mode":"loud"}"#.into(), 400, "bad-mode"),
