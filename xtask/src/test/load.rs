@@ -10,7 +10,7 @@ use super::{Room, build_release};
 const DRIVER: &str = "bench/serve/Cargo.toml";
 const SECONDS: &str = "60";
 
-/// covers: 002-45, 004-76, B-45
+/// covers: 002-45, 002-46, 004-76, B-45
 pub(crate) fn run(room: &Room) -> Result<()> {
     let binary = build_release(room)?;
     let mut driver = room.repo.cargo(&["run", "--release", "--manifest-path", DRIVER, "--"]);

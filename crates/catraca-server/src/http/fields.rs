@@ -1,5 +1,5 @@
-//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, and
-//! the older ones on request.
+//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, a word
+//! when the store could not tell all, and the older ones on request.
 //!
 //! Must only write what parses back: names are catalog names, numbers are whole.
 
@@ -23,6 +23,9 @@ pub fn write(decision: &Decision, x_ratelimit: bool, headers: &mut HeaderMap) {
     put(headers, "ratelimit", &limits);
     if let Some(seconds) = retry_after(decision) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if decision.degraded {
+        put(headers, "catraca-degraded", "?1");
     }
     if x_ratelimit {
         older(decision, headers);

@@ -20,8 +20,14 @@ block  = "5m"
 by     = ["ip"]
 window = "3 per 1m"
 on_failure = "closed"
+[policy.browse]
+by     = ["ip"]
+window = "3 per 1m"
+on_failure = "open"
 [gate.pay]
 policies = ["strict"]
+[gate.all]
+policies = ["browse", "login", "strict"]
 "#;
 
 /// What every node is promised: what others change is in force within a second.
@@ -88,6 +94,59 @@ fn two_nodes_need_nothing_but_a_database() {
     server.run();
     soon("the database is back", || check(&there, "login", "192.0.2.3")["degraded"] == false);
     assert_eq!(check(&there, "login", "192.0.2.1")["reason"], "blocked", "kept there");
+}
+
+/// Every policy does what it says itself, whatever asks and whatever the store is.
+fn each_policy_fails_its_own_way(served: &Served) {
+    let told = |gate: &str, ip: &str| {
+        let decision = check(served, gate, ip);
+        assert_eq!(decision["degraded"], true, "{decision}");
+        decision["reason"].as_str().unwrap().to_owned()
+    };
+    let four = |gate: &str, ip: &str| [0; 4].map(|_| told(gate, ip)).join(" ");
+    assert_eq!(four("browse", "192.0.2.71"), "ok ok ok ok", "open");
+    assert_eq!(four("login", "192.0.2.72"), "ok over_limit blocked blocked", "its part of three");
+    assert_eq!(four("strict", "192.0.2.73"), ["unavailable"; 4].join(" "), "closed");
+    let rows = check(served, "all", "192.0.2.74")["policies"].clone();
+    let rows = rows.as_array().unwrap().iter().map(|row| row["reason"].as_str().unwrap());
+    assert_eq!(rows.collect::<Vec<_>>(), ["ok", "ok", "unavailable"], "each for itself");
+    let ip = [("x-forwarded-for", "192.0.2.75")];
+    let authorized = |gate| served.ask(&format!("GET /v1/authorize?gate={gate}"), &ip);
+    for (gate, status) in [("browse", 204), ("login", 204), ("strict", 503)] {
+        let answer = authorized(gate);
+        assert_eq!((answer.status, answer.header("catraca-degraded")), (status, Some("?1")));
+    }
+}
+
+fn degraded_decisions(served: &Served) -> u64 {
+    let metrics = served.ask("GET /metrics", &[]).body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("catraca_degraded_total "));
+    line.unwrap().parse().unwrap()
+}
+
+/// covers: 002-34, B-40
+#[test]
+fn without_its_store_every_policy_does_as_it_says_and_header_and_metric_tell() {
+    let Some(mut redis) = RedisServer::start() else { return };
+    let served = Served::of(&node(&redis.url(), "sqlite:catraca.db"));
+    let ip = [("x-forwarded-for", "192.0.2.70")];
+    let well = served.ask("GET /v1/authorize?gate=browse", &ip);
+    assert_eq!((well.status, well.header("catraca-degraded")), (204, None));
+    assert_eq!(degraded_decisions(&served), 0);
+    redis.kill();
+    each_policy_fails_its_own_way(&served);
+    assert_eq!(degraded_decisions(&served), 16, "every one of them");
+}
+
+/// covers: B-55
+#[test]
+fn without_its_database_every_policy_does_as_it_says() {
+    let server = Server::start();
+    let place = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", server.port);
+    let served = Served::of(&node(&place, &place));
+    assert_eq!(check(&served, "browse", "192.0.2.70")["degraded"], false);
+    server.stop("QUIT");
+    each_policy_fails_its_own_way(&served);
 }
 
 #[test]

@@ -169,6 +169,11 @@ fn headers(name: &str) -> Vec<(String, Value)> {
             header("X-Lock-Fence", "The number of the lease.", "integer"),
             header("X-Lock-Expires", "Epoch milliseconds; absent once it is confirmed.", "integer"),
         ],
+        "Catraca-Degraded" => vec![header(
+            name,
+            "`?1` if it was decided without the store, or with cells that several keys share.",
+            "string",
+        )],
         "X-RateLimit-*" => vec![
             header("X-RateLimit-Limit", "With `[server] x_ratelimit = true`.", "integer"),
             header("X-RateLimit-Remaining", "With `[server] x_ratelimit = true`.", "integer"),

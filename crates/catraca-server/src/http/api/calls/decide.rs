@@ -6,8 +6,10 @@ use super::super::{Asked, Entry, Given, Group, Kind, Of, Takes, json, of, shapes
 use super::{COUNTED, PATH, QUERY, SUBJECT, one_or_many};
 
 /// The headers of a decision that a gateway hands on.
-const PASSED: &[&str] = &["RateLimit-Policy", "RateLimit", "X-RateLimit-*", "Catraca-Ticket"];
-const DENIED: &[&str] = &["RateLimit-Policy", "RateLimit", "Retry-After", "X-RateLimit-*"];
+const PASSED: &[&str] =
+    &["RateLimit-Policy", "RateLimit", "X-RateLimit-*", "Catraca-Degraded", "Catraca-Ticket"];
+const DENIED: &[&str] =
+    &["RateLimit-Policy", "RateLimit", "Retry-After", "X-RateLimit-*", "Catraca-Degraded"];
 
 /// Bucket states for whoever prefers `application/xml`.
 const XML: Given = Given {
