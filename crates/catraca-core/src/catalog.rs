@@ -166,6 +166,11 @@ impl Catalog {
         read::nearest(name, &known)
     }
 
+    /// The attribute by whose values `[store]` spreads keys over servers, if it names one.
+    pub fn shard_by(&self) -> Option<&str> {
+        self.settings.sections.get("store")?.get("shard_by")?.as_str()
+    }
+
     /// Whether an attribute's values are pseudonymised wherever they are kept or shown.
     pub fn is_private(&self, attribute: &str) -> bool {
         self.attributes.get(attribute).is_some_and(|known| known.private)

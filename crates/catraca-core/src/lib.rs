@@ -39,6 +39,7 @@ pub mod route;
 pub mod run;
 pub mod select;
 pub mod settle;
+pub mod spread;
 pub mod storm;
 pub mod subject;
 pub mod ticket;

@@ -15,6 +15,8 @@ use crate::refusal::Refusal;
 use crate::request::Check;
 use crate::resets::Resets;
 use crate::select::{Parts, Selected, Selection};
+use crate::spread::Spread;
+use crate::subject::Subject;
 use crate::ticket::{Body, TicketRow};
 use crate::time::{Span, Time};
 
@@ -38,8 +40,8 @@ pub struct Scope<'a> {
     pub namespace: &'a str,
     /// The requested gate, when the default policy stands in for one that nobody declared.
     pub unlisted: Option<&'a str>,
-    /// The group of all keys, where the store spreads over servers.
-    pub group: Option<u16>,
+    /// By what keys are spread, where a store has several servers.
+    pub spread: &'a Spread,
     /// Since when policies count anew.
     pub resets: &'a Resets,
 }
@@ -57,7 +59,7 @@ impl Scope<'_> {
         let Some(epoch) = self.resets.epoch(policy) else { return lasting };
         let mut hasher = self.digester.start(Domain::Epoch);
         hasher.part(&lasting.to_bytes()).part(&epoch.micros().to_le_bytes());
-        self.place(hasher.finish())
+        self.spread.place(hasher.finish(), || lasting.group())
     }
 
     /// What all counters of a policy share, since it was last reset for everybody.
@@ -82,33 +84,47 @@ impl Scope<'_> {
         for (attribute, value) in parts {
             hasher.part(attribute.as_bytes()).part(value.as_bytes());
         }
-        self.place(hasher.finish())
+        let value = self.spread.value_in(parts);
+        self.spread.place(hasher.finish(), || self.group(value))
     }
 
-    /// The same scope for a store that spreads over servers: all keys of the namespace are in one
-    /// group, so that one server has them all.
-    #[must_use]
-    pub fn grouped(mut self) -> Self {
-        let namespace = self.digester.start(Domain::Group).part(self.namespace.as_bytes()).finish();
-        self.group = Some(namespace.words()[1] as u16);
-        self
+    /// The key of a check's reference, on the server of its rows.
+    pub fn reference(&self, reference: &str, row: Key) -> Key {
+        self.spread.place(self.bare_reference(reference), || row.group())
     }
 
-    /// A key of this namespace, in its group if it has one.
-    pub fn place(&self, key: Key) -> Key {
-        self.group.map_or(key, |group| key.in_group(group))
+    /// The same, found again by the subject of the check.
+    pub fn find_reference(
+        &self,
+        catalog: &Catalog,
+        reference: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Key, Refusal> {
+        let value = self.spread.value_of(catalog, subject)?;
+        let key = self.bare_reference(reference);
+        Ok(self.spread.place(key, || self.group(value.as_deref())))
     }
 
-    /// The key of a reference.
-    pub fn reference(&self, reference: &str) -> Key {
-        let mut hasher = self.digester.start(Domain::Ref);
-        self.place(hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish())
-    }
-
-    /// The key of a ticket's settled-marker.
-    pub fn mark(&self, id: u128) -> Key {
+    /// The key of a ticket's settled-marker, on the server of its rows.
+    pub fn mark(&self, id: u128, row: Key) -> Key {
         let mut hasher = self.digester.start(Domain::Ticket);
-        self.place(hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish())
+        let key = hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish();
+        self.spread.place(key, || row.group())
+    }
+
+    fn bare_reference(&self, reference: &str) -> Key {
+        let mut hasher = self.digester.start(Domain::Ref);
+        hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish()
+    }
+
+    /// The keys that one server has: those of the namespace, or of one value in it.
+    fn group(&self, value: Option<&str>) -> u16 {
+        let mut hasher = self.digester.start(Domain::Group);
+        hasher.part(self.namespace.as_bytes());
+        value.into_iter().for_each(|value| {
+            hasher.part(value.as_bytes());
+        });
+        hasher.finish().words()[1] as u16
     }
 }
 
@@ -208,7 +224,10 @@ fn body(
         unlisted: scope.unlisted.is_some(),
         local: false,
         hold,
-        reference: check.reference.map(|reference| scope.reference(reference)),
+        reference: check
+            .reference
+            .zip(planned.first())
+            .map(|(reference, row)| scope.reference(reference, row.key)),
         rows: rows.collect(),
         attributes: attributes_read(catalog, scope, counted().map(|(policy, _)| policy), check),
     })
@@ -280,14 +299,13 @@ fn remember(
     body: &Body,
 ) -> Option<Box<batch::Remember>> {
     let spans = rows.iter().map(|row| catalog.policy(row.policy).remember);
-    check.reference.map(|reference| {
-        Box::new(batch::Remember {
-            key: scope.reference(reference),
-            owner: scope.mark(body.id),
-            ticket: body.to_bytes().into_boxed_slice(),
-            span: spans.fold(Span::ZERO, Span::max),
-        })
-    })
+    let (reference, first) = (check.reference?, body.rows.first()?);
+    Some(Box::new(batch::Remember {
+        key: scope.reference(reference, first.key),
+        owner: scope.mark(body.id, first.key),
+        ticket: body.to_bytes().into_boxed_slice(),
+        span: spans.fold(Span::ZERO, Span::max),
+    }))
 }
 
 /// Row replies line up with the selected rows that have terms.

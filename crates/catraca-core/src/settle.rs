@@ -39,7 +39,8 @@ pub fn settle(
     storms: impl Fn(PolicyId) -> bool,
 ) -> Result<SettlePlan, Refusal> {
     outcome.cost.map_or(Ok(()), cost_in_bounds)?;
-    let mark = scope.mark(ticket.body.id);
+    let first = ticket.body.rows.first().ok_or(Refusal::BadTicket)?;
+    let mark = scope.mark(ticket.body.id, first.key);
     let told = |key| Box::new(Told { key, owner: mark, status: outcome.status });
     let reference = ticket.body.reference.map(told);
     let batch = batch::Settle { mark, expires: ticket.expires, rows: Vec::new(), reference };

@@ -223,6 +223,12 @@ impl Reloader {
             !catalog.policies.is_empty() || now == 0,
             "the catalog has no policies, and the one in force has {now}; if that is meant, restart"
         );
+        let (ours, theirs) = (self.started.shard_by(), catalog.shard_by());
+        anyhow::ensure!(
+            ours == theirs,
+            "[store] shard_by was {ours:?} at the start and is {theirs:?} now: every key would be \
+             somewhere else; write the old one, or restart with other records"
+        );
         anyhow::ensure!(
             self.loopback || live.guard.has_keys(),
             "the catalog has no keys, and others can reach this address; keep one [[auth.key]]"

@@ -4,6 +4,7 @@
 //! Must not be in the way of a decision: nothing that decides depends on it.
 
 pub mod blocking;
+pub mod certificates;
 pub mod compare;
 pub mod contract;
 pub mod generate;
@@ -14,3 +15,4 @@ pub mod proxy;
 pub mod redis;
 pub mod resp;
 pub mod scenario;
+pub mod wrong_clock;

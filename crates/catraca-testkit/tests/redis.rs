@@ -26,6 +26,8 @@ mod nodes;
 mod random;
 #[path = "redis/sentinels.rs"]
 mod sentinels;
+#[path = "redis/sharded.rs"]
+mod sharded;
 #[path = "redis/sharing.rs"]
 mod sharing;
 #[path = "redis/trouble.rs"]

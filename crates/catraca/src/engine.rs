@@ -29,6 +29,7 @@ use catraca_core::plan::Scope;
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::DEFAULT_NAMESPACE;
+use catraca_core::spread::Spread;
 use catraca_core::storm::Storm;
 use catraca_core::ticket::Sealer;
 use parking_lot::Mutex;
@@ -77,8 +78,8 @@ pub struct Engine<S = Memory> {
     storms: Mutex<HashMap<Name, Storm>>,
     unlisted: Mutex<BTreeSet<String>>,
     listener: Option<Listener>,
-    /// Whether the store spreads over servers, of which one must have all keys of a namespace.
-    spread: bool,
+    /// By what the store spreads keys over servers: decided once, or state would be lost.
+    spread: Spread,
 }
 
 /// Builds an engine in process.
@@ -89,7 +90,7 @@ pub struct Builder {
     secret: Option<Secret>,
     options: MemoryOptions,
     listener: Option<Listener>,
-    spread: bool,
+    spread: Spread,
 }
 
 /// Ids that never repeat under one secret: a random half for the process, a counted half for the
@@ -113,7 +114,7 @@ impl Engine<Memory> {
             secret: None,
             options: MemoryOptions::default(),
             listener: None,
-            spread: false,
+            spread: Spread::Nowhere,
         }
     }
 }
@@ -153,10 +154,13 @@ impl Builder {
         self.secret.is_some()
     }
 
-    /// Keys for a store that spreads over servers.
+    /// Keys for a store that spreads over servers, as the catalog wants them to.
     #[cfg(feature = "shared")]
-    pub(crate) fn spread(self, spread: bool) -> Self {
-        Self { spread, ..self }
+    pub(crate) fn spread(mut self, spreads: bool) -> Self {
+        if spreads {
+            self.spread = Spread::wanted(&self.catalog);
+        }
+        self
     }
 
     /// The engine.
@@ -225,6 +229,8 @@ impl<S> Engine<S> {
     }
 
     /// Puts another catalog in force; state is kept, and the next decision uses it.
+    ///
+    /// Over a store that spreads by an attribute, it must spread by the same one.
     pub fn reload(&self, catalog: Catalog) {
         let (revision, policies) = (catalog.revision.clone(), catalog.policies.len() as u32);
         let catalog = Arc::new(catalog);
@@ -271,9 +277,24 @@ impl<S> Engine<S> {
     }
 
     fn scope<'a>(&'a self, world: &'a World, namespace: &'a str) -> Scope<'a> {
-        let (digester, resets) = (&self.digester, &*world.resets);
-        let scope = Scope { digester, namespace, unlisted: None, group: None, resets };
-        if self.spread { scope.grouped() } else { scope }
+        let (digester, spread, resets) = (&self.digester, &self.spread, &*world.resets);
+        Scope { digester, namespace, unlisted: None, spread, resets }
+    }
+
+    /// By what keys are spread over the servers of the store.
+    pub fn spread(&self) -> &Spread {
+        &self.spread
+    }
+
+    /// What stored keys were made with: what is kept under others is not found again.
+    #[cfg(feature = "records")]
+    pub(crate) fn keys_id(&self) -> String {
+        let secret = self.digester.cell_id();
+        match &self.spread {
+            Spread::Nowhere => secret.to_owned(),
+            Spread::Namespace => format!("{secret} spread by namespace"),
+            Spread::Attribute(attribute) => format!("{secret} spread by {attribute}"),
+        }
     }
 
     /// The world as it is, for a verb that waits meanwhile.

@@ -27,6 +27,7 @@ mod route;
 mod scalar;
 mod section;
 mod settings;
+mod shard;
 mod terms;
 mod tier;
 mod value;
@@ -119,6 +120,7 @@ fn assemble<'t>(
     let default = gate::default(report, &sections, &ids);
     let routes = route::read(report, &sections, &known, &gates);
     let language = network::language(report, &sections);
+    shard::judge(report, &drafts, &gates, &settings);
     Some(Catalog {
         revision,
         policies: drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?,

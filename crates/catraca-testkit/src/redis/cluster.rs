@@ -55,6 +55,45 @@ impl RedisCluster {
         self.servers[server].field(&["INFO", "replication"], "role").as_deref() == Some("master")
     }
 
+    /// Begins to move a slot: from now on its keys may be in either place.
+    pub fn begin_move(&self, slot: &str, from: usize, to: usize) {
+        let told = |server: usize, what: &str, other: usize| {
+            let id = self.id(other);
+            self.servers[server].command(&["CLUSTER", "SETSLOT", slot, what, &id])
+        };
+        assert_eq!(told(to, "IMPORTING", from), Value::Bytes(b"OK".to_vec()));
+        assert_eq!(told(from, "MIGRATING", to), Value::Bytes(b"OK".to_vec()));
+    }
+
+    /// Moves the keys that a slot has now.
+    ///
+    /// # Panics
+    ///
+    /// When one of them cannot be moved.
+    pub fn move_keys(&self, slot: &str, from: usize, to: usize) {
+        let told = self.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", slot, "1000"]);
+        let Value::Array(keys) = told else { panic!("no keys: {told:?}") };
+        let port = self.servers[to].port().to_string();
+        let mut client = self.servers[from].connect();
+        for key in keys {
+            let Value::Bytes(key) = key else { panic!("not a key") };
+            let parts: [&[u8]; 6] =
+                [b"MIGRATE", b"127.0.0.1", port.as_bytes(), &key, b"0", b"5000"];
+            let moved = client.call(&parts);
+            assert!(matches!(moved, Ok(Value::Bytes(_))), "{moved:?}");
+        }
+    }
+
+    /// Tells every primary where the slot is now.
+    pub fn end_move(&self, slot: &str, to: usize) {
+        let id = self.id(to);
+        let others =
+            (0..self.servers.len()).filter(|other| *other != to && self.is_primary(*other));
+        for server in [to].into_iter().chain(others) {
+            self.servers[server].command(&["CLUSTER", "SETSLOT", slot, "NODE", &id]);
+        }
+    }
+
     fn share_slots(&self) {
         for (number, server) in self.servers[..PRIMARIES].iter().enumerate() {
             let edge = |number: usize| number as u32 * SLOTS / PRIMARIES as u32;

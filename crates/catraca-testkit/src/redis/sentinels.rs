@@ -23,13 +23,23 @@ pub struct RedisSentinels {
 impl RedisSentinels {
     /// Starts all of them; none where there is no Redis.
     pub fn start() -> Option<Self> {
-        let primary = RedisServer::start()?;
+        Self::start_with(None)
+    }
+
+    /// The same where servers want the first password and Sentinels the second.
+    pub fn start_with(passwords: Option<(&str, &str)>) -> Option<Self> {
+        let server = passwords.map(|(server, _)| server);
+        let wanted = server.map(|word| ["--requirepass", word, "--masterauth", word]);
+        let wanted = wanted.as_ref().map_or(&[][..], |wanted| wanted);
+        let start = |settings: &[&str]| {
+            let started = RedisServer::start_with(&[settings, wanted].concat());
+            started.map(|one| one.knowing(server))
+        };
+        let primary = start(&[])?;
         let port = primary.port().to_string();
         let follow = format!("127.0.0.1 {port}");
-        let replicas = [(); 2].map(|()| {
-            let delay = ["--repl-diskless-sync-delay", "0", "--replicaof", &follow];
-            RedisServer::start_with(&delay)
-        });
+        let replicas =
+            [(); 2].map(|()| start(&["--repl-diskless-sync-delay", "0", "--replicaof", &follow]));
         let mut servers = vec![primary];
         servers.extend(replicas.into_iter().flatten());
         until("replicas follow", || {
@@ -37,7 +47,7 @@ impl RedisSentinels {
             let online = |name| follows(name).is_some_and(|told| told.contains("state=online"));
             online("slave0") && online("slave1")
         });
-        let sentinels: Vec<_> = (0..3).map(|_| sentinel(servers[0].port())).collect();
+        let sentinels: Vec<_> = (0..3).map(|_| sentinel(servers[0].port(), passwords)).collect();
         let group = Self { servers, sentinels };
         until("Sentinels know each other and the replicas", || group.is_whole());
         Some(group)
@@ -73,7 +83,7 @@ impl RedisSentinels {
 }
 
 #[expect(clippy::expect_used, reason = "a test without its server cannot go on")]
-fn sentinel(port: u16) -> RedisServer {
+fn sentinel(port: u16, passwords: Option<(&str, &str)>) -> RedisServer {
     let directory = fresh_directory();
     let file = directory.join("sentinel.conf");
     let settings = format!(
@@ -81,7 +91,15 @@ fn sentinel(port: u16) -> RedisServer {
          sentinel down-after-milliseconds {NAME} 500\n\
          sentinel failover-timeout {NAME} 3000\n"
     );
+    // Sentinels log in to the servers with one password, and to each other with the other.
+    let words = passwords.map(|(server, own)| {
+        format!(
+            "sentinel auth-pass {NAME} {server}\nrequirepass {own}\nsentinel sentinel-pass {own}\n"
+        )
+    });
+    let settings = settings + &words.unwrap_or_default();
     fs::write(&file, settings).expect("the temporary directory can be written");
     let file = file.display().to_string();
-    RedisServer::start_in(directory, &[&file, "--sentinel"])
+    let own = passwords.map(|(_, own)| own);
+    RedisServer::start_in(directory, &[&file, "--sentinel"], Vec::new()).knowing(own)
 }

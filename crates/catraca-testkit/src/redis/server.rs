@@ -14,6 +14,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::resp::{Client, Value};
+use crate::wrong_clock::WrongClock;
 
 const NAMED: &str = "CATRACA_REDIS_SERVER";
 /// What a server, or a Sentinel, logs when it can be asked.
@@ -26,8 +27,12 @@ const ATTEMPTS: u32 = 5;
 pub struct RedisServer {
     child: Child,
     args: Vec<String>,
+    /// What it is told by its environment.
+    told: Vec<(&'static str, OsString)>,
     directory: PathBuf,
     port: u16,
+    /// What it wants to hear first.
+    password: Option<String>,
     /// Held open, so that the server can always write its log.
     log: BufReader<ChildStdout>,
 }
@@ -49,21 +54,41 @@ impl RedisServer {
             println!("skipped: no redis-server found and {NAMED} is not set");
             return None;
         }
-        let mut args = vec!["--save", "", "--appendonly", "no"];
-        args.extend(settings);
-        Some(Self::start_in(fresh_directory(), &args))
+        let args = [&["--save", "", "--appendonly", "no"], settings].concat();
+        Some(Self::start_in(fresh_directory(), &args, Vec::new()))
+    }
+
+    /// The same with a clock that the test sets.
+    ///
+    /// # Panics
+    ///
+    /// When there is a server but it does not start.
+    pub fn start_believing(clock: &WrongClock) -> Option<Self> {
+        program()?;
+        let args = ["--save", "", "--appendonly", "no"];
+        Some(Self::start_in(fresh_directory(), &args, clock.told()))
     }
 
     /// The same in a directory that may hold a configuration file, named first.
-    pub(super) fn start_in(directory: PathBuf, args: &[&str]) -> Self {
+    pub(super) fn start_in(
+        directory: PathBuf,
+        args: &[&str],
+        told: Vec<(&'static str, OsString)>,
+    ) -> Self {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         for _ in 0..ATTEMPTS {
             let port = free_port();
-            if let Some((child, log)) = launch(&directory, port, &args) {
-                return Self { child, args, directory, port, log };
+            if let Some((child, log)) = launch(&directory, port, (&args, &told)) {
+                return Self { child, args, told, directory, port, password: None, log };
             }
         }
         panic!("redis-server ends before it is ready: {args:?}");
+    }
+
+    /// The same for who wants a password.
+    pub(super) fn knowing(mut self, password: Option<&str>) -> Self {
+        self.password = password.map(str::to_owned);
+        self
     }
 
     /// Where it listens.
@@ -92,7 +117,11 @@ impl RedisServer {
     ///
     /// When nobody answers.
     pub fn connect(&self) -> Client {
-        Client::connect(&self.socket()).expect("the server listens")
+        let mut client = Client::connect(&self.socket()).expect("the server listens");
+        if let Some(password) = &self.password {
+            client.call(&[b"AUTH", password.as_bytes()]).expect("the server answers");
+        }
+        client
     }
 
     /// One command on a connection of its own; a refusal is a [`Value::Error`].
@@ -139,8 +168,21 @@ impl RedisServer {
     ///
     /// When it does not start.
     pub fn restart(&mut self) {
-        let launched = launch(&self.directory, self.port, &self.args);
+        let launched = launch(&self.directory, self.port, (&self.args, &self.told));
         (self.child, self.log) = launched.expect("it starts where it was");
+    }
+
+    /// Starts it again at the same place and does not wait until it is ready: it may have much to
+    /// read first.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn begin_restart(&mut self) {
+        let how = (&self.args[..], &self.told[..]);
+        let mut child = spawn(&self.directory, self.port, how).expect("it can be started");
+        self.log = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        self.child = child;
     }
 }
 
@@ -188,9 +230,12 @@ fn socket(directory: &Path) -> PathBuf {
     directory.join("redis.sock")
 }
 
+/// Arguments and environment.
+type How<'a> = (&'a [String], &'a [(&'static str, OsString)]);
+
 /// Starts the server and waits until it is ready; nothing if it ended instead.
-fn launch(directory: &Path, port: u16, args: &[String]) -> Option<(Child, BufReader<ChildStdout>)> {
-    let mut child = spawn(directory, port, args).expect("redis-server can be started");
+fn launch(directory: &Path, port: u16, how: How<'_>) -> Option<(Child, BufReader<ChildStdout>)> {
+    let mut child = spawn(directory, port, how).expect("redis-server can be started");
     let mut log = BufReader::new(child.stdout.take().expect("stdout is piped"));
     if log.by_ref().lines().map_while(Result::ok).any(|line| is_ready(&line)) {
         return Some((child, log));
@@ -203,8 +248,9 @@ fn is_ready(line: &str) -> bool {
     READY.iter().any(|words| line.contains(words))
 }
 
-fn spawn(directory: &Path, port: u16, args: &[String]) -> io::Result<Child> {
+fn spawn(directory: &Path, port: u16, (args, told): How<'_>) -> io::Result<Child> {
     let mut command = Command::new(program().unwrap_or_default());
+    command.envs(told.iter().cloned());
     let (files, settings): (Vec<&String>, Vec<&String>) =
         args.iter().partition(|arg| arg.ends_with(".conf"));
     command.args(files).args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);

@@ -84,33 +84,16 @@ fn moved_keys_are_followed_without_an_error() {
     assert_eq!(left(&store, group).unwrap(), 999);
     let from = owner(&cluster, group);
     let to = (from + 1) % PRIMARIES;
-    let (slot, ids) = (slot(&cluster, group), [cluster.id(from), cluster.id(to)]);
-    let command = |server: usize, command: &[&str]| cluster.servers[server].command(command);
-    command(to, &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &ids[0]]);
-    command(from, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &ids[1]]);
-    migrate(&cluster, from, to, &slot);
+    let slot = slot(&cluster, group);
+    cluster.begin_move(&slot, from, to);
+    cluster.move_keys(&slot, from, to);
     // One key alone is asked for where it is going.
     let key = Key::from_bytes([1; 16]).in_group(group);
     let freed = store.apply(&Batch::Unblock(vec![key]), When::Store);
     assert_eq!(freed.unwrap(), Reply::Unblock(vec![false]));
-    for server in [to, from, (from + 2) % PRIMARIES] {
-        command(server, &["CLUSTER", "SETSLOT", &slot, "NODE", &ids[1]]);
-    }
+    cluster.end_move(&slot, to);
     assert_eq!(left(&store, group).unwrap(), 998, "nothing was lost on the way");
     assert_eq!(owner(&cluster, group), to);
-}
-
-/// Moves every key of a slot.
-fn migrate(cluster: &RedisCluster, from: usize, to: usize, slot: &str) {
-    let told = cluster.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", slot, "100"]);
-    let Value::Array(keys) = told else { panic!("no keys: {told:?}") };
-    let port = cluster.servers[to].port().to_string();
-    for key in keys {
-        let Value::Bytes(key) = key else { panic!("not a key") };
-        let parts: [&[u8]; 6] = [b"MIGRATE", b"127.0.0.1", port.as_bytes(), &key, b"0", b"5000"];
-        let moved = cluster.servers[from].connect().call(&parts).expect("an answer");
-        assert_eq!(moved, Value::Bytes(b"OK".to_vec()));
-    }
 }
 
 #[test]

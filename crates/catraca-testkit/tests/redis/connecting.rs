@@ -1,9 +1,7 @@
 //! Ways to a server, and servers that are refused before anything is kept in them.
 
-use std::path::Path;
-use std::process::Command;
-
 use catraca::redis::RedisOptions;
+use catraca_testkit::certificates;
 use catraca_testkit::redis::RedisServer;
 
 use super::desk::{CALM, connect, connect_with, passes};
@@ -68,7 +66,7 @@ fn nobody_there_and_a_replica_are_said_to_be_so() {
 fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
     let directory = std::env::temp_dir().join(format!("catraca-tls-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
-    if !make_certificates(&directory) {
+    if !certificates::make(&directory) {
         println!("skipped: no openssl");
         return;
     }
@@ -100,17 +98,4 @@ fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has ports");
     listener.local_addr().expect("it is bound").port()
-}
-
-/// An authority of our own and a server's certificate under it.
-fn make_certificates(directory: &Path) -> bool {
-    let script = "set -e
-        openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 \
-          -subj /CN=catraca-test-ca -addext basicConstraints=critical,CA:TRUE
-        openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost
-        printf 'subjectAltName=DNS:localhost\\nbasicConstraints=CA:FALSE\\n' > ext
-        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
-          -extfile ext -out server.pem";
-    let made = Command::new("bash").args(["-c", script]).current_dir(directory).output();
-    made.is_ok_and(|made| made.status.success())
 }

@@ -81,3 +81,34 @@ fn a_name_that_no_sentinel_knows_is_told() {
     let told = connect_with(&url, RedisOptions::default()).unwrap_err().to_string();
     assert!(told.contains("watches no primary named \"other\""), "{told}");
 }
+
+/// Servers and Sentinels have passwords of their own; none of them is ever shown.
+#[test]
+fn sentinels_and_servers_with_passwords_are_reached_and_followed_with_both() {
+    let (server, own) = ("server-w0rd", "sentinel-w0rd");
+    let Some(group) = RedisSentinels::start_with(Some((server, own))) else { return };
+    let with = |server: &str, query: &str| {
+        format!("{}{query}", group.url().replace("://", &format!("://:{server}@")))
+    };
+    let told = |url: &str| {
+        let refused = connect_with(url, RedisOptions::default()).expect_err("it is refused");
+        let told = format!("{refused} {refused:?}");
+        assert!(!told.contains("w0rd"), "a password is shown: {told}");
+        told
+    };
+    let unknown = told(&with(server, ""));
+    assert!(unknown.contains("NOAUTH") && unknown.contains("sentinel_password"), "{unknown}");
+    let wrong = told(&with(server, "?sentinel_password=w0rd"));
+    assert!(wrong.contains("WRONGPASS") && wrong.contains("sentinel_password"), "{wrong}");
+    let other = told(&with("w0rd", &format!("?sentinel_password={own}")));
+    assert!(other.contains("WRONGPASS") && !other.contains("Sentinel wants"), "{other}");
+    let store = usual(&with(server, &format!("?sentinel_password={own}")));
+    assert!(passes(&store, 1).unwrap());
+    assert!(!store.store().shown().contains("w0rd"), "{}", store.store().shown());
+    let old = group.servers[0].port();
+    assert_eq!(group.fail_over(), Value::Bytes(b"OK".to_vec()));
+    let new = until_named(&group, &store, old);
+    let took =
+        until("calls reach the new primary", || passes(&store, 2).is_ok() && keys(&group, new) > 0);
+    assert!(took < FOLLOWED, "{took:?}");
+}

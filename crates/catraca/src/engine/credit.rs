@@ -35,8 +35,8 @@ impl<S: Store> Engine<S> {
     ) -> Result<Credited, Error> {
         let world = self.world.load();
         let call = CreditCall { namespace, reference, event, subject };
-        let recalled = self.recall(self.credit_key(&world, &call)?)?;
-        let credited = match self.plan_credit(&world, &call, recalled.as_ref())? {
+        let key = self.credit_key(&world, &call)?;
+        let credited = match self.plan_credit(&world, &call, (key, self.recall(key)?.as_ref()))? {
             Ok(plan) => {
                 let reply = self.store.apply(&Batch::Credit(plan.batch), When::Store)?;
                 given(&world, &plan.policies, reply)?
@@ -57,8 +57,8 @@ impl<S: Store> Engine<S> {
     ) -> Result<(), Error> {
         let call = CreditCall { namespace, reference, event, subject };
         let world = self.world.load();
-        let recalled = self.recall(self.credit_key(&world, &call)?)?;
-        self.plan_credit(&world, &call, recalled.as_ref()).map(drop)
+        let key = self.credit_key(&world, &call)?;
+        self.plan_credit(&world, &call, (key, self.recall(key)?.as_ref())).map(drop)
     }
 
     fn recall(&self, key: Key) -> Result<Option<Recalled>, Error> {
@@ -75,7 +75,8 @@ impl<S> Engine<S> {
     ) -> Result<Key, Refusal> {
         name_in_bounds("the reference", call.reference)?;
         name_in_bounds("the event", call.event)?;
-        Ok(self.scope(world, call.namespace).reference(call.reference))
+        let scope = self.scope(world, call.namespace);
+        scope.find_reference(&world.catalog, call.reference, call.subject)
     }
 
     /// What to give to whom, or why nothing.
@@ -83,11 +84,10 @@ impl<S> Engine<S> {
         &self,
         world: &World,
         call: &CreditCall<'_, '_>,
-        recalled: Option<&Recalled>,
+        (key, recalled): (Key, Option<&Recalled>),
     ) -> Result<Result<CreditPlan, NotCredited>, Error> {
         let Some(recalled) = recalled else { return Ok(Err(NotCredited::Unknown)) };
         let scope = self.scope(world, call.namespace);
-        let key = scope.reference(call.reference);
         Ok(credit(&world.selector(), &scope, key, call.event, call.subject, recalled)?)
     }
 

@@ -85,7 +85,7 @@ impl<S: Store> Engine<S> {
         records: &Records,
         snapshot: Option<Time>,
     ) -> Result<Resumed, ResumeError> {
-        records.tie(self.digester().cell_id())?;
+        records.tie(&self.keys_id())?;
         let (now, since) = (self.clock.now(), snapshot.unwrap_or(Time::ZERO));
         let mut resuming = Resuming::new(now, since);
         let mut failed = None;

@@ -101,9 +101,10 @@ impl<S> Engine<S> {
             Stub::Ticket(token) => {
                 Ok(Opened::Ticket(Box::new(self.sealer.open(token, call.namespace)?)))
             }
-            Stub::Reference(name, _) => {
+            Stub::Reference(name, subject) => {
                 name_in_bounds("the reference", name)?;
-                Ok(Opened::Reference(self.scope(world, call.namespace).reference(name)))
+                let scope = self.scope(world, call.namespace);
+                Ok(Opened::Reference(scope.find_reference(&world.catalog, name, subject)?))
             }
         }
     }

@@ -157,6 +157,13 @@ impl Records {
         if kept == id {
             return Ok(());
         }
+        let secret = |id: &str| id.split(' ').next().map(str::to_owned);
+        if secret(&kept) == secret(id) {
+            return Err(RecordsError(format!(
+                "their blocks are under keys {kept}, and these are {id}: give [store] `url` and \
+                 `shard_by` back, or take other records; blocks would not be found again"
+            )));
+        }
         Err(RecordsError(format!(
             "they were made with the secret {kept}, and this is {id}: bring the old secret back; \
              to change it, put the new one above it in the same file"

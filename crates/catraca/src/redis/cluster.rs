@@ -99,7 +99,9 @@ impl Cluster {
         let link = self.core.link_to(server);
         // Nobody may have been there before: the connection is made in what is left of the time.
         let left = || until.saturating_duration_since(Instant::now());
-        if !matches!(timeout(left(), link.arrived()).await, Ok(Ok(()))) {
+        let arrived = matches!(timeout(left(), link.arrived()).await, Ok(Ok(())));
+        // With less than half of the time left, a line that is only slow would be taken for lost.
+        if !arrived || left() < deadline / 2 {
             return Err(Failed::Told(failed));
         }
         link.trip(left(), |line| go(line, asking)).await

@@ -16,12 +16,14 @@ use super::error::ConnectError;
 use super::failure::{broken, code, named};
 use super::options::RedisOptions;
 use super::script::SCRIPT;
-use super::url::{Place, Server};
+use super::url::{Login, Place, Server};
 
 /// How to speak to the servers of a place.
 #[derive(Clone)]
 pub(super) struct Manners {
     login: RedisConnectionInfo,
+    /// For Sentinels, which have passwords of their own and no databases.
+    sentinel: RedisConnectionInfo,
     tls: Option<TlsCertificates>,
 }
 
@@ -42,21 +44,14 @@ pub(super) struct About {
 
 impl Manners {
     pub fn new(place: &Place, options: &RedisOptions) -> Result<Self, ConnectError> {
-        let mut login = RedisConnectionInfo::default().set_db(place.db).set_skip_set_lib_name();
-        if let Some(user) = &place.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &place.password {
-            login = login.set_password(password);
-        }
         let tls = if place.tls { Some(certificates(options)?) } else { None };
-        Ok(Self { login, tls })
+        let login = introduced(&place.login).set_db(place.db);
+        Ok(Self { login, sentinel: introduced(&place.sentinel), tls })
     }
 
-    /// The same for Sentinels, which know neither our password nor databases.
-    pub fn anonymous(&self) -> Self {
-        let login = RedisConnectionInfo::default().set_skip_set_lib_name();
-        Self { login, tls: self.tls.clone() }
+    /// The same towards Sentinels.
+    pub fn to_sentinels(&self) -> Self {
+        Self { login: self.sentinel.clone(), ..self.clone() }
     }
 
     /// A bare connection. `config` bounds how long it may take.
@@ -105,6 +100,17 @@ impl Manners {
         let about = Arc::new(About { server: server.clone(), script, run_id });
         Ok(Greeted { connection, about })
     }
+}
+
+fn introduced(login: &Login) -> RedisConnectionInfo {
+    let mut info = RedisConnectionInfo::default().set_skip_set_lib_name();
+    if let Some(user) = &login.user {
+        info = info.set_username(user);
+    }
+    if let Some(password) = &login.password {
+        info = info.set_password(password);
+    }
+    info
 }
 
 fn certificates(options: &RedisOptions) -> Result<TlsCertificates, ConnectError> {

@@ -7,11 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind, RedisResult, Value};
+use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind};
+use redis::{RedisError, RedisResult, Value};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{sleep, timeout};
 
 use super::error::ConnectError;
+use super::failure::code;
 use super::greet::{Greeted, Manners, refusal};
 use super::link::{Handle, Source};
 use super::url::Server;
@@ -51,10 +53,10 @@ impl Sentinels {
     /// Whom this Sentinel takes for the primary.
     async fn ask(&self, sentinel: &Server) -> Result<Server, ConnectError> {
         let opened = self.open(sentinel, AsyncConnectionConfig::new()).await;
-        let mut connection = opened.map_err(|error| refusal(sentinel, &error))?;
+        let mut connection = opened.map_err(|error| refused(sentinel, &error))?;
         let ask = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name).to_owned();
         let told = ask.query_async::<Option<(String, u16)>>(&mut connection).await;
-        match told.map_err(|error| refusal(sentinel, &error))? {
+        match told.map_err(|error| refused(sentinel, &error))? {
             Some((host, port)) => Ok(Server::Tcp(host, port)),
             None => Err(ConnectError::Refused {
                 server: sentinel.to_string(),
@@ -68,7 +70,7 @@ impl Sentinels {
         sentinel: &Server,
         config: AsyncConnectionConfig,
     ) -> RedisResult<redis::aio::MultiplexedConnection> {
-        self.manners.anonymous().open(sentinel, config, ProtocolVersion::RESP3).await
+        self.manners.to_sentinels().open(sentinel, config, ProtocolVersion::RESP3).await
     }
 
     /// Listens to one Sentinel after the other, for as long as each answers.
@@ -119,6 +121,21 @@ impl Sentinels {
         let Some(Value::BulkString(text)) = data.get(1) else { return false };
         let text = String::from_utf8_lossy(text);
         text.split_whitespace().next() == Some(&self.name)
+    }
+}
+
+/// Whose password is wrong must be said: the URL has one for the servers and one for Sentinels.
+fn refused(sentinel: &Server, error: &RedisError) -> ConnectError {
+    match code(error) {
+        Some(code @ ("NOAUTH" | "WRONGPASS" | "NOPERM")) => ConnectError::Refused {
+            server: sentinel.to_string(),
+            reason: format!(
+                "{code}, this Sentinel wants a user and password of its own; write them as \
+                 sentinel_user and sentinel_password behind the ? of the URL, or in \
+                 sentinel_password_file"
+            ),
+        },
+        _ => refusal(sentinel, error),
     }
 }
 

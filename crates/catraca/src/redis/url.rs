@@ -14,7 +14,7 @@ use super::error::ConnectError;
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
 const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, unix:///path?db=0, \
-                     redis+sentinel://host:port,host:port/name or \
+                     redis+sentinel://host:port,host:port/name?sentinel_password=… or \
                      redis+cluster://host:port,host:port";
 
 /// What a URL says.
@@ -23,9 +23,17 @@ pub(super) struct Place {
     pub kind: Kind,
     pub servers: Vec<Server>,
     pub tls: bool,
+    pub login: Login,
+    /// What the Sentinels themselves want to know.
+    pub sentinel: Login,
+    pub db: i64,
+}
+
+/// As whom.
+#[derive(Clone, Default)]
+pub(super) struct Login {
     pub user: Option<String>,
     pub password: Option<String>,
-    pub db: i64,
 }
 
 /// How the servers are found.
@@ -109,8 +117,8 @@ fn read(url: &str) -> Result<Place, String> {
         kind: Kind::One,
         servers: Vec::new(),
         tls,
-        user: some(user)?,
-        password: some(password)?,
+        login: Login { user: some(user)?, password: some(password)? },
+        sentinel: Login::default(),
         db: 0,
     };
     let path_db = place.take_hosts(kind, hosts, path)?;
@@ -163,10 +171,21 @@ impl Place {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "db" => self.db = database(value)?,
-                "user" => self.user = some(value)?,
-                "pass" | "password" => self.password = some(value)?,
-                _ => return Err(format!("its parameter {name:?} is none of db, user, password")),
+                "user" => self.login.user = some(value)?,
+                "pass" | "password" => self.login.password = some(value)?,
+                "sentinel_user" => self.sentinel.user = some(value)?,
+                "sentinel_password" => self.sentinel.password = some(value)?,
+                _ => {
+                    return Err(format!(
+                        "its parameter {name:?} is none of db, user, password, sentinel_user, \
+                         sentinel_password"
+                    ));
+                }
             }
+        }
+        let told = self.sentinel.user.is_some() || self.sentinel.password.is_some();
+        if told && !matches!(self.kind, Kind::Sentinel(_)) {
+            return Err("it tells Sentinels who we are, and names none".to_owned());
         }
         Ok(())
     }
@@ -222,7 +241,14 @@ mod tests {
             assert_eq!(shown(url), expected, "{url}");
         }
         let place = Place::parse("redis://me:s%40crt@h").unwrap();
-        assert_eq!((place.user.as_deref(), place.password.as_deref()), (Some("me"), Some("s@crt")));
+        let login = (place.login.user.as_deref(), place.login.password.as_deref());
+        assert_eq!(login, (Some("me"), Some("s@crt")));
+        let url = "redis+sentinel://:p@a/main?sentinel_user=w&sentinel_password=s%26crt";
+        let place = Place::parse(url).unwrap();
+        assert_eq!(place.login.password.as_deref(), Some("p"));
+        let login = (place.sentinel.user.as_deref(), place.sentinel.password.as_deref());
+        assert_eq!(login, (Some("w"), Some("s&crt")));
+        assert_eq!(place.to_string(), "redis+sentinel://a:26379/main?db=0");
     }
 
     #[test]
@@ -239,6 +265,7 @@ mod tests {
             ("redis+cluster://:secret@h/1", "only database 0"),
             ("unix://:secret@redis.sock", "absolute path"),
             ("redis://:secret@h?timeout=1", "\"timeout\" is none of"),
+            ("redis://h?sentinel_password=secret", "and names none"),
         ] {
             let message = shown(url);
             assert!(message.contains(words), "{url}: {message}");

@@ -34,7 +34,7 @@ impl<S: SharedStore> SharedEngine<S> {
     /// Puts in force what the records say, on the store and here, and keeps up with them; call it
     /// before the first check.
     pub async fn resume(&self, records: Arc<Records>) -> Result<Resumed, ResumeError> {
-        records.tie(self.engine.digester().cell_id())?;
+        records.tie(&self.engine.keys_id())?;
         self.claim(records.identity()?).await?;
         let pulse = self.store.pulse().await.map_err(Error::from)?;
         let here = self.engine.now();

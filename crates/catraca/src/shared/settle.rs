@@ -50,8 +50,9 @@ impl<S: SharedStore> SharedEngine<S> {
     ) -> Result<Credited, Error> {
         let world = self.engine.world_now();
         let call = CreditCall { namespace, reference, event, subject };
-        let (found, place) = self.recall(self.engine.credit_key(&world, &call)?).await?;
-        let credited = match self.engine.plan_credit(&world, &call, found.as_ref())? {
+        let key = self.engine.credit_key(&world, &call)?;
+        let (found, place) = self.recall(key).await?;
+        let credited = match self.engine.plan_credit(&world, &call, (key, found.as_ref()))? {
             Ok(plan) => {
                 let batch = Batch::Credit(plan.batch);
                 let reply = match place {

@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 86] = [
+pub const CODES: [(&str, &str); 87] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -52,6 +52,7 @@ pub const CODES: [(&str, &str); 86] = [
     ("never-admits", "A cost or a limit by which nobody ever passes."),
     ("no-key", "A policy that counts nobody."),
     ("no-limit", "A policy that limits nothing."),
+    ("not-sharded", "A policy that does not key by what the store spreads by."),
     ("otherwise-cycle", "Policies that fall back to each other in a circle."),
     ("otherwise-too-long", "A policy that falls back too often."),
     ("policy-repeated", "A policy that is twice in a gate."),

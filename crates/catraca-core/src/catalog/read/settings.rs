@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use super::attribute::Known;
 use super::keys;
+use super::names;
 use super::node::{Fields, Key, Node};
 use super::report::Report;
 use super::scalar;
@@ -32,6 +33,8 @@ enum Holds {
     Percent,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// The name of an attribute.
+    Attribute,
     /// A list of texts.
     Texts,
     /// Tables of callers' keys.
@@ -76,13 +79,15 @@ const RECORDS: [(&str, Holds); 6] = [
     ("purge_interval", Holds::Duration),
 ];
 
-const STORE: [(&str, Holds); 12] = [
+const STORE: [(&str, Holds); 14] = [
     ("url", Holds::Text),
     ("nodes", Holds::Whole(1_000)),
     ("deny_cache", Holds::Flag),
     ("deadline", Holds::Duration),
     ("password_file", Holds::Text),
+    ("sentinel_password_file", Holds::Text),
     ("ca_file", Holds::Text),
+    ("shard_by", Holds::Attribute),
     ("snapshot", Holds::Text),
     ("snapshot_interval", Holds::Duration),
     ("counter_mib", Holds::Whole(MIB_MAX)),
@@ -154,6 +159,10 @@ impl Holds {
             Self::Word(words) => {
                 let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
                 scalar::word(report, node, &words).map(toml::Value::from)
+            }
+            Self::Attribute => {
+                let name = node.text(report, "an attribute's name")?;
+                names::check_at(report, node.place, name, "attribute").then(|| name.into())
             }
             Self::Texts => {
                 let texts = node.texts(report, "a list of texts such as [\"a.example\"]")?;

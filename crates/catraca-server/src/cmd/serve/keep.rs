@@ -116,13 +116,15 @@ impl Places {
 }
 
 /// The fields of `[store]`.
-const STORE_FIELDS: [&str; 12] = [
+const STORE_FIELDS: [&str; 14] = [
     "url",
     "nodes",
     "deny_cache",
     "deadline",
     "password_file",
+    "sentinel_password_file",
     "ca_file",
+    "shard_by",
     "snapshot",
     "snapshot_interval",
     "counter_mib",
@@ -162,12 +164,7 @@ pub(super) fn with_password(
     folder: &Path,
 ) -> Result<String> {
     let Some(file) = file else { return Ok(url.to_owned()) };
-    let path = folder.join(file);
-    let read = regular::read(&path)
-        .with_context(|| format!("[{section}] password_file: cannot read {}", path.display()))?;
-    let password: String = form_urlencoded::byte_serialize(read.trim_end().as_bytes())
-        .collect::<String>()
-        .replace('+', "%20");
+    let password = password_in(section, "password_file", file, folder)?;
     let place = url.split_once("://").and_then(|(scheme, rest)| {
         let (user, place) = rest.split_once('@').filter(|(user, _)| !user.contains(':'))?;
         Some(format!("{scheme}://{user}:{password}@{place}"))
@@ -178,6 +175,15 @@ pub(super) fn with_password(
              \"postgres://USER@HOST/DATABASE\" or \"redis://default@HOST:6379\""
         )
     })
+}
+
+/// What a file of a field holds, as a URL takes it.
+pub(super) fn password_in(section: &str, field: &str, file: &str, folder: &Path) -> Result<String> {
+    let path = folder.join(file);
+    let read = regular::read(&path)
+        .with_context(|| format!("[{section}] {field}: cannot read {}", path.display()))?;
+    let bytes = form_urlencoded::byte_serialize(read.trim_end().as_bytes());
+    Ok(bytes.collect::<String>().replace('+', "%20"))
 }
 
 fn section(catalog: &Catalog, name: &str) -> toml::Table {

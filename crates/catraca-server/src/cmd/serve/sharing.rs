@@ -11,14 +11,24 @@ use catraca::core::time::parse_span;
 use catraca::records::{is_postgres, redacted};
 use catraca::redis::is_redis;
 
-use super::keep::{text, with_password};
+use super::keep::{password_in, text, with_password};
 
 /// The bounds of a deadline that make sense.
 const DEADLINES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
+/// The store that spreads over servers.
+const CLUSTER: &str = "redis+cluster://";
 /// What only a store in this process has.
 const ALONE: [&str; 2] = ["snapshot", "snapshot_interval"];
 /// What only a shared store has.
-pub const SHARED: [&str; 5] = ["nodes", "deny_cache", "deadline", "password_file", "ca_file"];
+pub const SHARED: [&str; 7] = [
+    "nodes",
+    "deny_cache",
+    "deadline",
+    "password_file",
+    "sentinel_password_file",
+    "ca_file",
+    "shard_by",
+];
 
 /// Where the store is, and how it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +76,14 @@ impl Sharing {
             !store.contains_key("ca_file") || is_redis(url),
             "[store] ca_file is for Redis: write `sslrootcert` into the URL of PostgreSQL"
         );
+        ensure!(
+            !store.contains_key("shard_by") || url.starts_with(CLUSTER),
+            "[store] shard_by is for {CLUSTER}: leave it out, since one server has all keys here"
+        );
+        let url = with_password("store", url, text("store", store, "password_file")?, folder)?;
+        let sentinel = text("store", store, "sentinel_password_file")?;
         Ok(Some(Self {
-            url: with_password("store", url, text("store", store, "password_file")?, folder)?,
+            url: with_sentinel_password(url, sentinel, folder)?,
             deadline: deadline(store)?,
             ca_file: text("store", store, "ca_file")?.map(|file| folder.join(file)),
             nodes: nodes(store)?,
@@ -79,6 +95,18 @@ impl Sharing {
     pub fn options(&self) -> SharedOptions {
         SharedOptions { nodes: self.nodes, deny_cache: self.deny_cache }
     }
+}
+
+/// The URL with the password that Sentinels want, from a file.
+fn with_sentinel_password(url: String, file: Option<&str>, folder: &Path) -> Result<String> {
+    let Some(file) = file else { return Ok(url) };
+    ensure!(
+        url.split("://").next().is_some_and(|scheme| scheme.ends_with("+sentinel")),
+        "[store] sentinel_password_file is for redis+sentinel://: leave it out, or name Sentinels"
+    );
+    let password = password_in("store", "sentinel_password_file", file, folder)?;
+    let joint = if url.contains('?') { '&' } else { '?' };
+    Ok(format!("{url}{joint}sentinel_password={password}"))
 }
 
 fn nodes(store: &toml::Table) -> Result<u32> {
@@ -123,12 +151,32 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_have_a_password_of_their_own() {
+        let folder = std::env::temp_dir().join(format!("catraca-words-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("server"), "a b\n").unwrap();
+        std::fs::write(folder.join("sentinel"), "c&d\n").unwrap();
+        let text = "url = 'redis+sentinel://default@a/main'\npassword_file = 'server'\n\
+                    sentinel_password_file = 'sentinel'";
+        let read = Sharing::read(&toml::from_str(text).unwrap(), &folder).unwrap().unwrap();
+        let wanted = "redis+sentinel://default:a%20b@a/main?sentinel_password=c%26d";
+        assert_eq!(read.url, wanted);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn mistakes_are_named_with_a_fix() {
         let wrong = [
             ("url = 'memcached://:s3cret@x'", "write \"memory:\", \"redis://HOST:6379\""),
             ("nodes = 3", "[store] nodes is for a store that nodes share"),
             ("url = 'redis://x'\nsnapshot = 'y'", "[store] snapshot is for counters in memory"),
             ("url = 'postgres://a@b/c'\nca_file = 'x'", "write `sslrootcert` into the URL"),
+            ("url = 'redis://x'\nshard_by = 'bank'", "shard_by is for redis+cluster://"),
+            (
+                "url = 'redis://x'\nsentinel_password_file = 'x'",
+                "sentinel_password_file is for redis+sentinel://",
+            ),
+            ("shard_by = 'bank'", "[store] shard_by is for a store that nodes share"),
             ("url = 'redis://x'\nnodes = 0", "nodes = 0: write how many there are"),
             ("url = 'redis://x'\ndeadline = '1m'", "deadline = \"1m\": write a time from 1ms"),
         ];

@@ -1,0 +1,138 @@
+//! An engine over a cluster that spreads by an attribute: one namespace is on all primaries, and
+//! every decision is still one step on one of them.
+
+use std::sync::Arc;
+
+use catraca::redis::{RedisOptions, RedisStore};
+use catraca::settlement::Settled;
+use catraca::{
+    BlockOrder, Catalog, Check, Engine, Outcome, Secret, Settle, SharedEngine, SharedOptions, Stub,
+};
+use catraca_core::spread::Spread;
+use catraca_core::subject::Subject;
+use catraca_core::time::Span;
+use catraca_testkit::redis::RedisCluster;
+use catraca_testkit::resp::Value;
+use tokio::task::JoinSet;
+
+use super::desk::{CALM, setting};
+
+const CATALOG: &str = r#"
+    [store]
+    url      = "redis+cluster://127.0.0.1"
+    shard_by = "bank"
+
+    [policy.payer]
+    by     = ["bank", "payer"]
+    bucket = { size = 10, refill = "1 per 1h" }
+    cost   = { "404" = 4, default = 1 }
+    credit = { payment = { amount = 1, on = ["404"] } }
+
+    [policy.bank]
+    by     = ["bank"]
+    window = "50 per 1h"
+    block  = "2h"
+
+    [gate.lookup]
+    policies = ["payer", "bank"]
+"#;
+const PRIMARIES: usize = 3;
+const LIMIT: usize = 10;
+
+type Shared = SharedEngine<RedisStore>;
+
+async fn engine(cluster: &RedisCluster) -> Shared {
+    let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+    let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
+    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
+    let builder = builder.secret(Secret::from_bytes([7; 32]));
+    let engine = builder.share(store, SharedOptions::default()).unwrap();
+    assert_eq!(*engine.engine().spread(), Spread::Attribute("bank".into()));
+    engine
+}
+
+/// covers: 004-53
+#[test]
+fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    threads.block_on(async {
+        let engine = engine(&cluster).await;
+        for number in 0..40 {
+            every_verb(&engine, &format!("bank {{{number}}}")).await;
+        }
+        let nobody = Subject::from_iter([("payer", "p")]);
+        let refused = engine.credit("default", "E1", "payment", &nobody).await.unwrap_err();
+        assert!(refused.to_string().contains("`bank`"), "{refused}");
+    });
+    let size = |server: usize| match cluster.servers[server].command(&["DBSIZE"]) {
+        Value::Int(size) => size,
+        other => panic!("not a number: {other:?}"),
+    };
+    let sizes: Vec<i64> = (0..PRIMARIES).map(size).collect();
+    println!("keys of one namespace by primary: {sizes:?}");
+    assert!(sizes.iter().all(|size| *size > 5), "{sizes:?}");
+}
+
+/// The same reference at every bank: each has its own.
+async fn every_verb(engine: &Shared, bank: &str) {
+    let subject = || Subject::from_iter([("bank", bank), ("payer", "p")]);
+    let mut check = Check::new("lookup", [("bank", bank), ("payer", "p")]);
+    check.reference = Some("E1");
+    let decision = engine.check(&check).await.unwrap();
+    assert!(decision.allowed && !decision.degraded, "{bank}: {decision:?}");
+    let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
+    let by_reference = Stub::Reference("E1", subject());
+    let settle = Settle { namespace: "default", stub: by_reference, outcome: &outcome };
+    assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Applied);
+    let settle = Settle { namespace: "default", stub: Stub::Ticket(&ticket), outcome: &outcome };
+    assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Again);
+    let credited = engine.credit("default", "E1", "payment", &subject()).await.unwrap();
+    assert_eq!(credited, Ok(vec![("payer".into(), 1)]), "{bank}");
+    let states = engine.buckets("default", &subject()).await.unwrap();
+    assert_eq!(states[0].balance, 10 - 4 + 1, "{bank}");
+    let order = BlockOrder {
+        namespace: "default",
+        policy: "bank",
+        subject: subject(),
+        span: Span::from_secs(600),
+        reason: Some("seen"),
+    };
+    assert_eq!(engine.block(&order).await.unwrap().len(), 1);
+    let denied = engine.check(&check).await.unwrap();
+    assert!(!denied.allowed && !denied.degraded, "{bank}: {denied:?}");
+    engine.reset("default", "bank", &subject()).await.unwrap();
+    let again = engine.check(&check).await.unwrap();
+    assert!(again.allowed && !again.degraded, "{bank}: {again:?}");
+}
+
+/// covers: 002-35, B-33
+#[test]
+fn callers_at_once_get_exactly_the_limit_of_a_spread_gate() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let rounds = setting("CATRACA_REDIS_ROUNDS", 20);
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    threads.block_on(async {
+        let engine = Arc::new(engine(&cluster).await);
+        for round in 0..rounds {
+            let bank = format!("bank {round}");
+            let mut callers = JoinSet::new();
+            for _ in 0..64 {
+                let (engine, bank) = (Arc::clone(&engine), bank.clone());
+                callers.spawn(async move {
+                    let check = Check::new("lookup", [("bank", bank.as_str()), ("payer", "p")]);
+                    let decision = engine.check(&check).await.unwrap();
+                    assert!(!decision.degraded, "{decision:?}");
+                    decision.allowed
+                });
+            }
+            let passed = callers.join_all().await.into_iter().filter(|passed| *passed).count();
+            assert_eq!(passed, LIMIT, "round {round}");
+            // Nobody who was denied by one policy was counted by the other.
+            let other = Check::new("bank", [("bank", bank.as_str())]);
+            let left = engine.check(&other).await.unwrap().remaining;
+            assert_eq!(left, Some(50 - LIMIT as i64 - 1), "round {round}");
+        }
+    });
+    println!("{rounds} rounds of 64 callers: {LIMIT} each");
+}
