@@ -23,6 +23,7 @@ use super::{OPENING, trace};
 use catraca_testkit::redis::RedisServer as Server;
 
 const GRACE: i64 = 60;
+const STEP: i64 = 64;
 /// Divides each pair of arguments as the script does.
 const DIVIDE: &str = "
 local answers = {}
@@ -73,11 +74,48 @@ fn without_an_instant_the_servers_clock_counts_and_garbage_gets_a_ttl() {
     assert!(first.passed && second.rows.iter().all(|row| row.verdict == Verdict::OverLimit));
     for (row, figures) in batch.rows.iter().zip(&first.rows) {
         let ends = expires(&mut client, &counter(row));
-        assert_eq!(ends, i64::from(second_after(figures.full_at)) + GRACE);
+        assert_eq!(ends, dropped_at(figures.full_at));
     }
     let until = second.rows[0].block.as_ref().map(|block| block.until).unwrap();
     let ends = expires(&mut client, &block(&batch.rows[0]));
-    assert_eq!(ends, i64::from(second_after(until)) + GRACE);
+    assert_eq!(ends, dropped_at(until));
+}
+
+/// At least the grace after it is forgotten, in steps.
+fn dropped_at(at: Time) -> i64 {
+    let second = i64::from(second_after(at));
+    second - second % STEP + STEP + GRACE
+}
+
+/// A TTL is left as it is only where it is right: however often a cell is written, by whichever
+/// part of the script, the server drops it when it should.
+#[test]
+fn a_cell_that_is_written_again_and_again_has_the_ttl_of_its_last_state() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let bucket = BucketTerms { size: 50, tokens: 1, period: 9_000_000 };
+    let window = WindowTerms { limit: 50, span: Span::from_secs(70) };
+    let rows = [
+        row(1, Limit::Bucket(bucket), None),
+        row(2, Limit::Window([window].into_iter().collect()), None),
+    ];
+    let mut steps = std::collections::BTreeSet::new();
+    for number in 0..40 {
+        // Both together, and each alone, which is the quick way.
+        for some in [&rows[..], &rows[..1], &rows[1..]] {
+            let batch = Check { rows: some.iter().cloned().collect(), ..Check::default() };
+            let reply = check(&mut client, &sha, &batch, None).unwrap();
+            for (row, figures) in some.iter().zip(&reply.rows) {
+                let ends = expires(&mut client, &counter(row));
+                if figures.verdict == Verdict::Fits {
+                    assert_eq!(ends, dropped_at(figures.full_at), "check {number}");
+                    steps.insert(ends);
+                }
+            }
+        }
+    }
+    assert!(steps.len() > 5, "the bucket's end moves by nine seconds a check: {steps:?}");
 }
 
 /// Every kind of cell is collected by the server, none before it was forgotten.

@@ -36,8 +36,9 @@ local FOREVER = 9007199254740991
 local EXACT_MAX = 9007199254740992
 local NEVER = 4294967295
 local SECOND = 1000000
--- Seconds that garbage is kept after it was forgotten: a clock set back must find it again.
-local GRACE = 60
+-- Seconds that garbage is kept at least after it was forgotten: a clock set back must find it
+-- again. TTLs move in steps, so that what is written often mostly keeps the one it has.
+local GRACE, STEP = 60, 64
 local FITS = 0
 
 local floor, min, max = math.floor, math.min, math.max
@@ -92,9 +93,14 @@ local function is_forgotten(second, now)
   return now >= (second == NEVER and FOREVER or second * SECOND)
 end
 
+-- When the server may drop what is forgotten at a second: quick.lua has the same figures.
+local function dropped_at(second)
+  return second - second % STEP + STEP + GRACE .. ''
+end
+
 local function save(key, value, second)
   if timed and second < NEVER then
-    call('SET', key, value, 'EXAT', second + GRACE .. '')
+    call('SET', key, value, 'EXAT', dropped_at(second))
   else
     call('SET', key, value)
   end

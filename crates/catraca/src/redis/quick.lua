@@ -4,12 +4,15 @@
 -- answer is answered before anything below exists. It must write nothing before it knows that it
 -- will answer; whatever is unusual is left to the files below, which begin anew. The rules are
 -- theirs, and the same comparison with core judges both. `x - x % 1` is `floor` without a call.
+--
+-- Its rows are answered by `Bddd`: 4, at, free, full_at; what else such a row says is known to who
+-- asked. A cell whose TTL would be the one it has (see `dropped_at`) keeps it: that is cheaper.
 
 local kind = string.byte(ARGV[1], 3)
 if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '\1\0' then
-  local batch, at, call = ARGV[1], ARGV[2], redis.call
+  local batch, at, call, keys = ARGV[1], ARGV[2], redis.call, KEYS
   local read, write = struct.unpack, struct.pack
-  local now, cells = tonumber(at), call('MGET', unpack(KEYS))
+  local now, cells = tonumber(at), call('MGET', unpack(keys))
   if not now then
     local time = call('TIME')
     now = time[1] * 1000000 + time[2]
@@ -17,7 +20,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
 
   if kind == 1 then
     -- Rows are `BBd`, the penalty if one is flagged, `dddI4`; keys are the counter and the block.
-    local place, row, answer, earlier = 3, 1, nil, nil
+    local place, row, answer = 3, 1, nil
     while not cells[row + 1] and string.byte(batch, place) == 1 do
       local _, flags, held, size, gain, period, tag, after = read('<BBddddI4', batch, place)
       if flags == 4 then
@@ -28,9 +31,10 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
       if held < 1 then
         break
       end
-      local instant, free, rem, cell = now, size, 0, cells[row]
+      local instant, free, rem, cell, kept = now, size, 0, cells[row], 0
       if cell then
         local written, tokens, left, cell_tag, forget = read('<dddI4I4', cell)
+        kept = forget - forget % 64
         if now < forget * 1000000 or forget == 4294967295 then
           instant = now > written and now or written
           if tokens < 0 then
@@ -68,31 +72,27 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
         forget = forget + 1
       end
       forget = forget < 4294967295 and forget or 4294967295
-      cell = write('<dddI4I4', instant, free, rem, tag, forget)
+      -- From here on the table of cells holds what is to be written: a cell, and when it ends.
+      cells[row] = write('<dddI4I4', instant, free, rem, tag, forget)
+      cells[row + 1] = forget - forget % 64 ~= kept and forget
       if answer then
-        answer = answer
-          .. write('<BdddddddBBI4', 0, instant, held, size, free, -1, full, -1, 0, 0, 0)
+        answer = answer .. write('<Bddd', 4, instant, free, full)
       else
-        answer = write('<dBBdddddddBBI4', now, 1, 0, instant, held, size, free, -1, full, -1, 0, 0,
-          0)
+        answer = write('<dBBddd', now, 1, 4, instant, free, full)
       end
       if after > #batch then
-        for index = 1, row - 2, 2 do
-          if at or earlier[index + 1] == 4294967295 then
-            call('SET', KEYS[index], earlier[index])
+        for index = 1, row, 2 do
+          local ends = not at and cells[index + 1]
+          if not ends then
+            call('SET', keys[index], cells[index], 'KEEPTTL')
+          elseif ends == 4294967295 then
+            call('SET', keys[index], cells[index])
           else
-            call('SET', KEYS[index], earlier[index], 'EXAT', earlier[index + 1] + 60 .. '')
+            call('SET', keys[index], cells[index], 'EXAT', ends - ends % 64 + 124 .. '')
           end
-        end
-        if at or forget == 4294967295 then
-          call('SET', KEYS[row], cell)
-        else
-          call('SET', KEYS[row], cell, 'EXAT', forget + 60 .. '')
         end
         return answer
       end
-      earlier = earlier or {}
-      earlier[row], earlier[row + 1] = cell, forget
       place, row = after, row + 2
     end
 
@@ -105,8 +105,10 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
     local sound = (flags == 0 or flags == 4) and held >= 1 and count == 1
     local cell, changed, forget, last, newest, first, used, cut, head =
       cells[1] or '', false, 0, 0, 0, 0, 0, 0, 0
+    local kept = 0
     if sound and cell ~= '' then
       forget, count, last, newest, first, used, cut, head = read('<I4BdddddI4', cell)
+      kept = forget - forget % 64
       if now >= (forget == 4294967295 and 9007199254740991 or forget * 1000000) then
         cell, last, newest, first, used, cut, head = '', 0, 0, 0, 0, 0, 0
       else
@@ -191,13 +193,14 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
       end
       forget = forget < 4294967295 and forget or 4294967295
       cell = write('<I4BdddddI4', forget, 1, instant, newest, first, used, cut, 0) .. body .. tail
-      if at or forget == 4294967295 then
-        call('SET', KEYS[1], cell)
+      if at or forget - forget % 64 == kept then
+        call('SET', keys[1], cell, 'KEEPTTL')
+      elseif forget == 4294967295 then
+        call('SET', keys[1], cell)
       else
-        call('SET', KEYS[1], cell, 'EXAT', forget + 60 .. '')
+        call('SET', keys[1], cell, 'EXAT', forget - forget % 64 + 124 .. '')
       end
-      return write('<dBBdddddddBBI4', now, 1, 0, instant, held, limit, limit - used, -1, full,
-        -1, 0, 0, 0)
+      return write('<dBBddd', now, 1, 4, instant, limit - used, full)
     elseif sound and not changed and flags == 0 and held == 1 and used == limit then
       -- The oldest unit is the next to leave.
       local fits = first + span < 9007199254740991 and first + span or 9007199254740991

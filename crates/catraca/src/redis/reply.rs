@@ -3,8 +3,8 @@
 //! Must not guess: bytes that do not answer the batch are an error.
 
 use catraca_core::batch::{
-    Batch, CheckReply, CreditReply, Recalled, Reconciled, Reply, RowReply, RowSettled, SettleReply,
-    Standing, Verdict,
+    Batch, CheckReply, CheckRow, CreditReply, Recalled, Reconciled, Reply, RowReply, RowSettled,
+    SettleReply, Standing, Verdict,
 };
 use catraca_core::time::Time;
 
@@ -13,6 +13,9 @@ use super::reader::{Read, Reader, odd, origin};
 const VERDICTS: [Verdict; 4] =
     [Verdict::Fits, Verdict::Blocked, Verdict::TooCostly, Verdict::OverLimit];
 
+/// Stands for a row that fits, of which only what the asker cannot know follows.
+const PLAIN: u8 = 4;
+
 /// Stands for no origin and no rule.
 const UNTOLD: u8 = u8::MAX;
 
@@ -20,7 +23,7 @@ const UNTOLD: u8 = u8::MAX;
 pub fn read(batch: &Batch, bytes: &[u8]) -> Read<Reply> {
     let mut from = Reader::new(bytes);
     let reply = match batch {
-        Batch::Check(check) => Reply::Check(check_reply(&mut from, check.rows.len())?),
+        Batch::Check(check) => Reply::Check(check_reply(&mut from, &check.rows)?),
         Batch::Settle(_) => Reply::Settle(settle_reply(&mut from)?),
         Batch::Recall(_) => Reply::Recall(recalled(&mut from)?),
         Batch::Credit(credit) => Reply::Credit(credited(&mut from, credit.rows.len())?),
@@ -36,14 +39,18 @@ fn many<T, R: FromIterator<T>>(count: usize, mut read: impl FnMut() -> Read<T>) 
     (0..count).map(|_| read()).collect()
 }
 
-fn check_reply(from: &mut Reader<'_>, rows: usize) -> Read<CheckReply> {
+fn check_reply(from: &mut Reader<'_>, asked: &[CheckRow]) -> Read<CheckReply> {
     let (now, flags) = (from.time()?, from.byte()?);
     let (passed, remembered) = (flags & 1 != 0, flags & 2 != 0);
-    Ok(CheckReply { now, passed, remembered, rows: many(rows, || row_reply(from))? })
+    let rows = asked.iter().map(|asked| row_reply(from, asked)).collect::<Read<_>>()?;
+    Ok(CheckReply { now, passed, remembered, rows })
 }
 
-fn row_reply(from: &mut Reader<'_>) -> Read<RowReply> {
+fn row_reply(from: &mut Reader<'_>, asked: &CheckRow) -> Read<RowReply> {
     let verdict = from.byte()?;
+    if verdict == PLAIN {
+        return plain_reply(from, asked);
+    }
     let verdict = VERDICTS.get(usize::from(verdict)).copied();
     let verdict = verdict.ok_or_else(|| odd("a verdict without a name"))?;
     let (at, charged, limit, free) = (from.time()?, from.int()?, from.int()?, from.int()?);
@@ -61,6 +68,21 @@ fn row_reply(from: &mut Reader<'_>) -> Read<RowReply> {
         full_at,
         block: until.map(standing),
         started,
+        shared: false,
+    })
+}
+
+fn plain_reply(from: &mut Reader<'_>, asked: &CheckRow) -> Read<RowReply> {
+    Ok(RowReply {
+        verdict: Verdict::Fits,
+        at: from.time()?,
+        charged: asked.held,
+        limit: asked.limit.capacity(),
+        free: from.int()?,
+        fits_at: None,
+        full_at: from.time()?,
+        block: None,
+        started: false,
         shared: false,
     })
 }

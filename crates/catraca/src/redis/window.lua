@@ -225,7 +225,7 @@ local function make_window()
     else
       call('SETRANGE', row.key, 0, encode(row, 0))
       if timed and row.forget < NEVER then
-        call('EXPIREAT', row.key, row.forget + GRACE)
+        call('EXPIREAT', row.key, dropped_at(row.forget))
       end
     end
   end
