@@ -30,6 +30,7 @@ struct Server {
     changes: AtomicU64,
     life: AtomicU64,
     claim: RwLock<Option<String>>,
+    spreads: AtomicBool,
 }
 
 impl Remote {
@@ -44,6 +45,7 @@ impl Remote {
             changes: AtomicU64::new(0),
             life: AtomicU64::new(1),
             claim: RwLock::new(None),
+            spreads: AtomicBool::new(false),
         }))
     }
 
@@ -54,6 +56,9 @@ impl Remote {
     /// Does what it is told, and the answers are lost.
     pub fn lose_answers(&self, mute: bool) {
         self.0.mute.store(mute, Ordering::SeqCst);
+    /// Says from now on that it spreads over servers.
+    pub fn spread(&self) {
+        self.0.spreads.store(true, Ordering::SeqCst);
     }
 
     /// Starts anew, knowing nothing.
@@ -84,6 +89,10 @@ impl SharedStore for Remote {
             true => Err(StoreError::unavailable("no answer")),
             false => reply,
         }
+    }
+
+    fn spreads(&self) -> bool {
+        self.0.spreads.load(Ordering::SeqCst)
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {

@@ -168,3 +168,22 @@ async fn a_node_with_other_records_is_refused_by_name() {
 async fn check_on(engine: &SharedEngine<Remote>, ip: &str) -> catraca::Decision {
     engine.check(&catraca::Check::new("login", [("ip", ip)])).await.unwrap()
 }
+
+/// Keys under another spread are other keys: blocks of the records would free whom they name.
+#[tokio::test]
+async fn records_of_a_store_that_spread_in_another_way_are_refused() {
+    let clock = ManualClock::at(START);
+    let (records, store) = (records(), Remote::new(&clock));
+    let resumed = async |text: &str| {
+        let builder = Engine::builder(Catalog::parse(text).unwrap()).secret(SECRET);
+        let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
+        engine.resume(Arc::clone(&records)).await.map_err(|error| error.to_string())
+    };
+    store.spread();
+    let by_ip = format!("{CATALOG}[store]\nshard_by = 'ip'");
+    resumed(&by_ip).await.unwrap();
+    resumed(&by_ip).await.unwrap();
+    let told = resumed(CATALOG).await.unwrap_err();
+    assert!(told.contains("spread by ip") && told.contains("spread by namespace"), "{told}");
+    assert!(told.contains("shard_by"), "{told}");
+}

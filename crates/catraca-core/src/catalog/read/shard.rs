@@ -1,7 +1,7 @@
 //! `[store] shard_by`: refuses policies whose keys could not be beside the others of a gate.
 //!
-//! A gate is decided in one step on one server, and every policy is a gate. A key without a value to
-//! be spread by would be somewhere else. Must not spread anything.
+//! A gate is decided in one step on one server, and every policy is a gate. A key without a value
+//! to be spread by would be somewhere else. Must not spread anything.
 
 use super::gate::Gates;
 use super::policy::Draft;
