@@ -55,6 +55,7 @@ pub use options::PostgresOptions;
 const PULSE: &str = "SELECT changes, life,
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
+        # (pg_relation_filenode('catraca_store.cells')::bigint << 24)
     FROM catraca_store.state";
 const STIR: &str = "UPDATE catraca_store.state SET changes = changes + 1 RETURNING changes";
 const CLAIM: &str =
@@ -166,6 +167,7 @@ impl fmt::Debug for PostgresStore {
 }
 
 /// A restart of the server is another life too: a standby that took over may not know everything.
+/// So is another file under the table: somebody has emptied or rewritten it.
 fn pulse(row: &Row) -> Result<Pulse, Error> {
     let [changes, life, now, started] = [0, 1, 2, 3].map(|column| row.try_get::<_, i64>(column));
     Ok(Pulse {

@@ -77,4 +77,8 @@ fn a_row_that_was_tampered_with_is_named_and_hurts_nobody_else() {
     let both = gate([row(1, window(5, HOUR)), row(2, window(5, HOUR))]);
     assert!(runtime.block_on(check(&store, &both)).is_err(), "all or nothing");
     assert_eq!(database.ask(COUNT), "2", "what cannot be read is not dropped either");
+    let reset = Batch::Reset(vec![crate::kit::key(1), crate::kit::key(2)]);
+    assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
+    let after = runtime.block_on(check(&store, &both)).unwrap();
+    assert!(after.rows.iter().all(|row| row.free == 4), "an operator's reset helps: {after:?}");
 }

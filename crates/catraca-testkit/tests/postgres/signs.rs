@@ -33,3 +33,15 @@ fn another_database_is_another_life() {
     });
     assert_ne!(lives[0], lives[1]);
 }
+
+/// Nodes bring their blocks again then.
+#[test]
+fn a_table_that_was_emptied_is_another_life() {
+    let (database, runtime) = (Database::new(), runtime());
+    let store = runtime.block_on(database.open(patient()));
+    let life = || runtime.block_on(store.pulse()).unwrap().life;
+    let before = life();
+    assert_eq!(life(), before);
+    database.ask("TRUNCATE catraca_store.cells");
+    assert_ne!(life(), before);
+}

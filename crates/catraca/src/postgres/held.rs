@@ -89,6 +89,7 @@ impl Held {
     /// Applies a batch, unless one of its rows cannot be had.
     pub(super) fn apply(&mut self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         self.check(batch)?;
+        self.mend(batch);
         let now = match when {
             When::Store => self.now,
             When::At(time) => time,
@@ -98,15 +99,28 @@ impl Held {
         Ok(run(batch, self, now))
     }
 
+    /// A reset forgets whatever is there, also what nobody can read.
+    fn mend(&mut self, batch: &Batch) {
+        let Batch::Reset(keys) = batch else { return };
+        for key in keys {
+            if let Some(entry) = self.entry(*key)
+                && matches!(entry.state, State::Damaged(_))
+            {
+                entry.state = State::Locked(Vec::new());
+            }
+        }
+    }
+
     fn check(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let mut fault = None;
         batch.each_key(|key| {
             let state = self.entry(key).map(|entry| &entry.state);
             fault = fault.take().or(match state {
                 Some(State::Missed) => Some(StoreError::unavailable(super::HELD)),
-                Some(State::Damaged(why)) => {
-                    Some(StoreError::corrupt(format!("the row of key {key:?}: {why}")))
-                }
+                Some(State::Damaged(_)) if matches!(batch, Batch::Reset(_)) => None,
+                Some(State::Damaged(why)) => Some(StoreError::corrupt(format!(
+                    "the row of key {key:?}: {why}; a reset of the key removes it"
+                ))),
                 Some(State::Locked(_) | State::Absent) => None,
                 None => Some(StoreError::corrupt("a batch that names other keys than it has")),
             });
