@@ -39,6 +39,15 @@ pub(crate) struct Room<'a> {
     pub(crate) factor: u32,
 }
 
+impl Room<'_> {
+    /// How much of some random work is wanted: what the environment says, else the usual amount,
+    /// more of it in a deep run.
+    pub(crate) fn size(&self, name: &str, usual: u32) -> String {
+        std::env::var(name)
+            .unwrap_or_else(|_| (u64::from(usual) * u64::from(self.factor)).to_string())
+    }
+}
+
 /// `cargo xtask test [--deep] [PART...]`
 pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;

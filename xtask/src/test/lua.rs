@@ -3,8 +3,6 @@
 //! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
 //! start the server; the test does, and ends it.
 
-use std::env;
-
 use anyhow::Result;
 
 use super::Room;
@@ -13,14 +11,15 @@ use crate::packages;
 const SERVER: &str = "redis-server";
 /// How many batches of each kind are compared; the environment may ask for others.
 const STEPS: &str = "CATRACA_LUA_STEPS";
-const USUAL_STEPS: u64 = 30_000;
+const USUAL_STEPS: u32 = 30_000;
 
 pub(crate) fn run(room: &Room) -> Result<()> {
     let server = packages::need(room, SERVER, SERVER)?;
     let args = ["test", "--workspace", "--profile", "ci", "--test", "lua"];
-    let usual = USUAL_STEPS * u64::from(room.factor);
-    let steps = env::var(STEPS).unwrap_or_else(|_| usual.to_string());
     let mut cargo = room.repo.cargo(&args);
-    cargo.args(["--", "--nocapture"]).env("CATRACA_REDIS_SERVER", server).env(STEPS, steps);
+    cargo
+        .args(["--", "--nocapture"])
+        .env("CATRACA_REDIS_SERVER", server)
+        .env(STEPS, room.size(STEPS, USUAL_STEPS));
     room.leash.run(&mut cargo)
 }

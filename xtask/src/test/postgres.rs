@@ -9,9 +9,9 @@ use super::Room;
 use crate::packages;
 
 /// Batches compared with core in a normal run.
-const STEPS: u32 = 100_000;
+const STEPS: (&str, u32) = ("CATRACA_POSTGRES_STEPS", 100_000);
 /// Rounds of callers at a barrier.
-const ROUNDS: u32 = 100;
+const ROUNDS: (&str, u32) = ("CATRACA_POSTGRES_ROUNDS", 100);
 const POOLER: &str = "pgbouncer";
 
 pub(crate) fn run(room: &Room) -> Result<()> {
@@ -21,6 +21,8 @@ pub(crate) fn run(room: &Room) -> Result<()> {
     let mut cargo = room.repo.cargo(&args);
     cargo.args(["--", "--nocapture"]);
     cargo.env("CATRACA_POSTGRES_BIN", programs).env("CATRACA_PGBOUNCER", pooler);
-    cargo.env("CATRACA_POSTGRES_STEPS", (STEPS * room.factor).to_string());
-    room.leash.run(cargo.env("CATRACA_POSTGRES_ROUNDS", (ROUNDS * room.factor).to_string()))
+    for (name, usual) in [STEPS, ROUNDS] {
+        cargo.env(name, room.size(name, usual));
+    }
+    room.leash.run(&mut cargo)
 }

@@ -14,15 +14,16 @@ use crate::packages;
 const SERVER: &str = "redis-server";
 /// Operations compared with the memory store, and rounds of a crowd, of which each deep run has ten
 /// times as many.
-const OPERATIONS: u32 = 1_000_000;
-const ROUNDS: u32 = 100;
+const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
+const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
 pub(crate) fn run(room: &Room) -> Result<()> {
     let server = packages::need(room, SERVER, SERVER)?;
     let postgres = packages::postgres(room)?;
     let mut store = tests(room, &["--test", "redis", "--test", "outages", "--", "--nocapture"]);
-    store.env("CATRACA_REDIS_OPERATIONS", (OPERATIONS * room.factor).to_string());
-    store.env("CATRACA_REDIS_ROUNDS", (ROUNDS * room.factor).to_string());
+    for (name, usual) in [OPERATIONS, ROUNDS] {
+        store.env(name, room.size(name, usual));
+    }
     if room.factor > 1 {
         store.env("CATRACA_DEEP", "1");
     }
