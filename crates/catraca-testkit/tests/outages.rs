@@ -5,13 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "outages/apart.rs"]
+mod apart;
 #[path = "outages/back.rs"]
 mod back;
+#[path = "outages/clocks.rs"]
+mod clocks;
 #[path = "outages/groups.rs"]
 mod groups;
 #[path = "outages/kit.rs"]
 mod kit;
 #[path = "outages/refusals.rs"]
 mod refusals;
+#[path = "outages/slots.rs"]
+mod slots;
+#[path = "outages/starts.rs"]
+mod starts;
 #[path = "outages/wire.rs"]
 mod wire;

@@ -8,16 +8,24 @@
 
 #[path = "postgres/bouncer.rs"]
 mod bouncer;
+#[path = "postgres/circle.rs"]
+mod circle;
 #[path = "postgres/clock.rs"]
 mod clock;
 #[path = "postgres/contract.rs"]
 mod contract;
+#[path = "postgres/encrypted.rs"]
+mod encrypted;
 #[path = "postgres/equal.rs"]
 mod equal;
 #[path = "postgres/faults.rs"]
 mod faults;
+#[path = "postgres/full.rs"]
+mod full;
 #[path = "postgres/holders.rs"]
 mod holders;
+#[path = "postgres/jumps.rs"]
+mod jumps;
 #[path = "postgres/kit.rs"]
 mod kit;
 #[path = "postgres/nodes.rs"]

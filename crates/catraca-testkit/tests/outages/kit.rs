@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::shared::tend;
 use catraca::{BlockOrder, Catalog, Check, Decision, Engine, Secret, SharedEngine, SharedOptions};
-use catraca::{Span, Subject};
+use catraca::{Builder, Clock, Span, Subject};
 use tokio::runtime::Runtime;
 
 /// What the docs promise of a call, and what a busy machine may add.
@@ -27,6 +27,12 @@ bucket = { size = 1000000, refill = "1000000 per 1m" }
 by     = ["ip"]
 window = "5 per 1m"
 block  = "10m"
+[policy.slow]
+by     = ["ip"]
+bucket = { size = 5, refill = "5 per 10m" }
+[policy.count]
+by     = ["ip"]
+bucket = { size = 1000000, refill = "1 per 1h" }
 [policy.closed]
 by     = ["ip"]
 bucket = { size = 1000000, refill = "1000000 per 1m" }
@@ -73,12 +79,26 @@ impl Node {
         Self::with(url, nodes, RedisOptions::default())
     }
 
+    /// One of a few with a clock of its own.
+    pub fn at(url: &str, clock: impl Clock + 'static) -> Self {
+        Self::build(url, 4, RedisOptions::default(), |builder| builder.clock(clock))
+    }
+
     pub fn with(url: &str, nodes: u32, options: RedisOptions) -> Self {
+        Self::build(url, nodes, options, |builder| builder)
+    }
+
+    fn build(
+        url: &str,
+        nodes: u32,
+        options: RedisOptions,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).enable_all().build().unwrap();
         let store = runtime.block_on(RedisStore::connect(url, options)).unwrap();
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
-        let builder = builder.secret(Secret::from_bytes([7; 32]));
+        let builder = more(builder.secret(Secret::from_bytes([7; 32])));
         let sharing = SharedOptions { nodes, ..SharedOptions::default() };
         let engine = Arc::new(builder.share(store, sharing).unwrap());
         runtime.block_on(engine.beat());
@@ -93,11 +113,16 @@ impl Node {
 
     /// An operator's block.
     pub fn block(&self, ip: &str) {
+        self.block_for(ip, 3_600);
+    }
+
+    /// The same for so many seconds.
+    pub fn block_for(&self, ip: &str, seconds: i64) {
         let order = BlockOrder {
             namespace: "default",
             policy: "login",
             subject: Subject::from_iter([("ip", ip)]),
-            span: Span::from_secs(3_600),
+            span: Span::from_secs(seconds),
             reason: Some("acknowledged"),
         };
         assert_eq!(self.runtime.block_on(self.engine.block(&order)).unwrap().len(), 1);

@@ -87,12 +87,13 @@ fn f7_a_server_busy_with_somebody_elses_script_is_left_alone() {
 
 #[test]
 fn f8_callers_beyond_the_bound_are_answered_at_once() {
-    let Some(server) = RedisServer::start() else { return };
+    let Some(server) = RedisServer::start_with(&["--enable-debug-command", "yes"]) else { return };
     let options = RedisOptions { in_flight_max: 32, ..RedisOptions::default() };
     let node = Node::with(&server.url(), 1, options);
     let mut client = server.connect();
     let sleeping = std::thread::spawn(move || {
-        let _ = client.call(&[b"DEBUG", b"SLEEP", b"1"]);
+        let slept = client.call(&[b"DEBUG", b"SLEEP", b"1"]);
+        assert!(matches!(slept, Ok(Value::Bytes(_))), "{slept:?}");
     });
     let begun = Instant::now();
     let callers: Vec<_> = (0..512)

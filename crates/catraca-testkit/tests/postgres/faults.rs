@@ -74,7 +74,7 @@ fn a_server_that_dies_under_load_applies_nothing_twice_and_loses_nothing() {
         .map(|caller| runtime.spawn(load(Arc::clone(&store), caller, Arc::clone(&ends))))
         .collect();
     let mut lives = vec![runtime.block_on(store.pulse()).unwrap().life];
-    for how in ["QUIT", "a backend", "INT", "QUIT", "a backend"] {
+    for how in ["QUIT", "a backend", "INT", "KILL", "a backend"] {
         runtime.block_on(async { tokio::time::sleep(Duration::from_millis(300)).await });
         crash(&database.server, how);
         let took = runtime.block_on(until_back(&store));

@@ -95,7 +95,17 @@ impl Session {
 
     /// The last row's only column, once all of it was done.
     pub fn ask(&mut self, sql: &str) -> String {
+        self.tell(sql);
+        self.heard()
+    }
+
+    /// Begins something that may have to wait.
+    pub fn tell(&mut self, sql: &str) {
         writeln!(self.asks, "{sql}\n\\echo done").unwrap();
+    }
+
+    /// The last row's only column of what was begun, once all of it was done.
+    pub fn heard(&mut self) -> String {
         let mut last = String::new();
         loop {
             let line = self.answers.next().expect("the shell goes on").unwrap();

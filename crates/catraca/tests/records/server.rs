@@ -3,6 +3,7 @@
 //! The programs are those of `CATRACA_POSTGRES_BIN`, else of the path or of Debian's package. Root
 //! may not run them, so root becomes the package's user. Must not touch any other server.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -22,6 +23,8 @@ pub struct Server {
     pub directory: PathBuf,
     pub port: u16,
     running: Mutex<Option<Child>>,
+    /// What it is told by its environment from the next start on.
+    pub told: Mutex<Vec<(&'static str, OsString)>>,
 }
 
 /// The server that tests share while any of them needs it.
@@ -50,7 +53,8 @@ impl Server {
         }
         // Whoever takes the port in between makes the start fail, loudly.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = Self { programs: programs(), directory, port, running: Mutex::new(None) };
+        let (programs, running, told) = (programs(), Mutex::default(), Mutex::default());
+        let server = Self { programs, directory, port, running, told };
         let made = server
             .program("initdb")
             .args(["--no-sync", "-U", "catraca", "-A", "scram-sha-256", "--auth-local=trust"])
@@ -68,6 +72,7 @@ impl Server {
     /// Starts it, or starts it again; returns when it is ready.
     pub fn run(&self) {
         let mut postgres = self.program("postgres");
+        postgres.envs(self.told.lock().unwrap().iter().cloned());
         postgres.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         postgres.args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
         // What is tested are processes that end; disks that fail are tested elsewhere.
@@ -84,11 +89,20 @@ impl Server {
         *self.running.lock().unwrap() = Some(child);
     }
 
-    /// Ends it: `INT` closes every connection, `QUIT` is as good as a crash.
+    /// Ends it: `INT` closes every connection, `QUIT` is as good as a crash, and `KILL` is one.
     pub fn stop(&self, signal: &str) {
         let Some(mut child) = self.running.lock().unwrap().take() else { return };
-        kill(signal, &child.id().to_string());
+        let id = child.id().to_string();
+        let others = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        kill(signal, &id);
         child.wait().unwrap();
+        // After a kill, the others notice by themselves that it is gone, and hold its memory till
+        // then.
+        for other in others.unwrap_or_default().split_whitespace() {
+            while is_alive(other) {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+        }
     }
 
     pub fn data(&self) -> PathBuf {
@@ -145,6 +159,12 @@ impl Drop for Server {
         self.stop("QUIT");
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Whether a process is there, and not only its name on a list.
+fn is_alive(id: &str) -> bool {
+    let told = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    told.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 /// Sends a signal to one process.

@@ -1,0 +1,94 @@
+//! F14, F15 and F16: clocks that jump, stand still or disagree.
+//!
+//! The store's clock decides, so a jump of it is the only one that can be noticed, and its effect
+//! has a bound.
+
+use std::time::{Duration, Instant};
+
+use catraca_testkit::redis::RedisServer;
+use catraca_testkit::wrong_clock::WrongClock;
+
+use crate::kit::{Node, RECOVERS, pause};
+
+const HOUR: i64 = 3_600;
+const LIMIT: usize = 5;
+
+fn admitted(node: &Node, gate: &str, ip: &str) -> usize {
+    let seen: Vec<_> = (0..20).map(|_| node.check(gate, ip)).collect();
+    assert!(seen.iter().all(|decision| !decision.degraded), "{:?}", node.engine.stats());
+    seen.iter().filter(|decision| decision.allowed).count()
+}
+
+/// How far the store's clock is said to be ahead, once that is noticed.
+fn until_ahead(node: &Node, seconds: i64) {
+    let begun = Instant::now();
+    let apart = || node.engine.stats().ahead.map(|micros| (micros / 1_000_000 - seconds).abs());
+    while apart().is_none_or(|seconds| seconds > 1) {
+        assert!(begun.elapsed() < RECOVERS, "not noticed: {:?}", node.engine.stats());
+        pause(Duration::from_millis(10));
+    }
+}
+
+/// Forward: one limit more, and what would have ended in the time that was skipped has ended.
+/// Backward: nothing more, for anybody.
+#[test]
+fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
+    let clock = WrongClock::build();
+    let Some(server) = RedisServer::start_believing(&clock) else { return };
+    let node = Node::over(&server.url(), 1);
+    let both = ["slow", "login"];
+    both.iter().for_each(|gate| assert_eq!(admitted(&node, gate, "192.0.2.1"), LIMIT));
+    node.block_for("192.0.2.2", 3 * HOUR);
+    clock.set(HOUR);
+    until_ahead(&node, HOUR);
+    for gate in both {
+        let more = admitted(&node, gate, "192.0.2.1");
+        println!("F14 an hour forward, {gate}: {more} more of {LIMIT}");
+        assert!(more <= LIMIT, "{gate}: {more}");
+    }
+    assert_eq!(node.check("login", "192.0.2.2").reason.as_str(), "blocked");
+    clock.set(0);
+    until_ahead(&node, 0);
+    for gate in both {
+        assert_eq!(admitted(&node, gate, "192.0.2.1"), 0, "{gate}: an hour backward");
+    }
+    assert_eq!(node.check("login", "192.0.2.2").reason.as_str(), "blocked");
+    assert_eq!(admitted(&node, "slow", "192.0.2.3"), LIMIT, "who is new is served");
+}
+
+/// Small steps, as a clock that is corrected makes them, while callers go on.
+#[test]
+fn f14_a_store_clock_that_wavers_admits_no_more_than_its_steps_refill() {
+    let clock = WrongClock::build();
+    let Some(server) = RedisServer::start_believing(&clock) else { return };
+    let node = Node::over(&server.url(), 1);
+    let (begun, mut passed) = (Instant::now(), 0);
+    for step in [0, 2, 0, 2, -2, 2, 0] {
+        clock.set(step);
+        passed += admitted(&node, "slow", "192.0.2.1");
+    }
+    // Five in ten minutes is one in two: what was skipped forward in all is less than that.
+    let refilled = (begun.elapsed().as_secs() + 2) / 120;
+    assert!(passed <= LIMIT + refilled as usize, "{passed}");
+}
+
+/// A machine that slept has its time of day when it wakes.
+#[test]
+fn f15_a_store_that_was_suspended_counts_the_time_that_has_passed() {
+    let Some(server) = RedisServer::start() else { return };
+    let node = Node::over(&server.url(), 1);
+    node.block_for("192.0.2.1", 2);
+    node.block_for("192.0.2.2", HOUR);
+    assert_eq!(admitted(&node, "slow", "192.0.2.3"), LIMIT);
+    server.signal("STOP");
+    pause(Duration::from_secs(3));
+    server.signal("CONT");
+    let woken = Instant::now();
+    while node.check("local", "203.0.113.9").degraded {
+        assert!(woken.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        pause(Duration::from_millis(10));
+    }
+    assert!(node.check("login", "192.0.2.1").allowed, "its two seconds are over");
+    assert_eq!(node.check("login", "192.0.2.2").reason.as_str(), "blocked");
+    assert_eq!(admitted(&node, "slow", "192.0.2.3"), 0, "what was used is used");
+}
