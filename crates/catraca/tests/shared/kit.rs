@@ -56,6 +56,8 @@ impl Remote {
     /// Does what it is told, and the answers are lost.
     pub fn lose_answers(&self, mute: bool) {
         self.0.mute.store(mute, Ordering::SeqCst);
+    }
+
     /// Says from now on that it spreads over servers.
     pub fn spread(&self) {
         self.0.spreads.store(true, Ordering::SeqCst);
