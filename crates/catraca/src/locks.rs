@@ -1,6 +1,7 @@
-//! Locks and slots in this process: the rules of core, a clock, callers who wait, and a journal.
+//! Locks and slots, in this process or in a store that nodes share.
 //!
-//! One room per namespace, each behind one mutex that is never held over a wait. `acquire` takes
+//! In this process: the rules of core, a clock, callers who wait, and a journal. One room per
+//! namespace, each behind one mutex that is never held over a wait. `acquire` takes
 //! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `operate` is for
 //! operators, `durable` puts on disk what must outlive the process. Locks fail closed: what cannot
 //! be kept as promised is not granted. Must not know HTTP.
@@ -9,9 +10,12 @@ mod acquire;
 mod durable;
 mod error;
 mod hold;
+mod id;
 mod journal;
 mod operate;
 mod room;
+mod shared;
+mod store;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -34,6 +38,8 @@ pub use acquire::Answer;
 pub use error::LockError;
 pub use journal::{Journal, Written};
 pub use operate::{Filter, LockPage, LockStats, LockTotals, StatsRow};
+pub use shared::{At, SharedLocks};
+pub use store::{Asking, Freed, LockStore};
 pub use times::{BOUNDS as TIME_BOUNDS, Durations, LockTimes};
 pub use wait::WAITERS_MAX;
 
@@ -116,19 +122,7 @@ impl Locks {
         tenant: Option<&str>,
         request: Option<&str>,
     ) -> Result<LeaseId, LockError> {
-        let mut bytes = [0; 16];
-        match request {
-            None => getrandom::fill(&mut bytes).map_err(|error| LockError::unkept(&error))?,
-            Some(request) => {
-                let mut mac = blake3::Hasher::new_keyed(&self.secret);
-                for part in [Some(namespace), tenant, Some(request)] {
-                    let length = part.map_or(-1, |part| part.len() as i64);
-                    mac.update(&length.to_le_bytes()).update(part.unwrap_or_default().as_bytes());
-                }
-                bytes.copy_from_slice(&mac.finalize().as_bytes()[..16]);
-            }
-        }
-        Ok(LeaseId::from_bytes(bytes))
+        id::lease_id(&self.secret, namespace, tenant, request)
     }
 
     /// Puts away what is over, and serves whoever waited for it. Call it now and then.

@@ -5,9 +5,10 @@
 //! lease is held while now is before its end, whether or not anybody has put it away. Must not look
 //! at a clock: `now` comes with every operation.
 
+mod apply;
 mod leases;
-mod look;
-mod request;
+pub mod look;
+pub mod request;
 mod slots;
 mod sweep;
 mod versions;

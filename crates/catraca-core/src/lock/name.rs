@@ -3,6 +3,7 @@
 //! Names are kept part by part, so no separator can make two of them one. Must not be empty, too
 //! long, or hold what no log line should.
 
+use super::digest::Digest;
 use super::refusal::LockRefusal;
 
 /// The longest name, in bytes.
@@ -26,6 +27,43 @@ pub struct CalendarName {
     pub tenant: Option<Box<str>>,
     /// Which one.
     pub calendar: Box<str>,
+}
+
+/// What a name is found by where texts are not: a digest of all of its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark(pub [u8; 16]);
+
+impl LockName {
+    /// What this name is found by in a namespace.
+    pub fn mark(&self, namespace: &str) -> Mark {
+        let mut digest = Digest::new("name");
+        digest.text(Some(namespace)).text(self.tenant.as_deref());
+        digest.text(Some(&self.kind)).text(Some(&self.key));
+        Mark(digest.finish())
+    }
+}
+
+impl CalendarName {
+    /// What this calendar is found by in a namespace.
+    pub fn mark(&self, namespace: &str) -> Mark {
+        let mut digest = Digest::new("calendar");
+        digest.text(Some(namespace)).text(self.tenant.as_deref()).text(Some(&self.calendar));
+        Mark(digest.finish())
+    }
+}
+
+impl Mark {
+    /// What a tenant, or none, is found by in a namespace.
+    pub fn of_tenant(namespace: &str, tenant: Option<&str>) -> Self {
+        let mut digest = Digest::new("tenant");
+        digest.text(Some(namespace)).text(tenant);
+        Self(digest.finish())
+    }
+
+    /// What a namespace is found by.
+    pub fn of_namespace(namespace: &str) -> Self {
+        Self(Digest::new("namespace").text(Some(namespace)).finish())
+    }
 }
 
 /// A text that may be a name; `field` says what it was given for.

@@ -77,6 +77,8 @@ pub struct Wanted {
     pub label: Option<Box<str>>,
     /// The caller's own note.
     pub meta: Option<Box<str>>,
+    /// How long nothing is granted after the store may have lost leases.
+    pub grace: Span,
 }
 
 /// Whose lease is meant.
@@ -121,7 +123,8 @@ pub struct Look {
 impl Wanted {
     /// A lease of this digest that lasts so long, and nothing else.
     pub const fn new(key: LeaseKey, ttl: Span, hold_max: Span) -> Self {
-        Self { key, request: None, ttl, hold_max, version: None, label: None, meta: None }
+        let (request, version, label, meta, grace) = (None, None, None, None, Span::ZERO);
+        Self { key, request, ttl, hold_max, version, label, meta, grace }
     }
 
     /// The same if everything in it is within bounds.

@@ -15,6 +15,8 @@ pub const HOLD_MAX: Span = Span::from_secs(7 * 86_400);
 pub const SLOT_MAX: Span = Span::from_secs(366 * 86_400);
 /// The longest that a catalog may let callers wait.
 pub const WAIT_MAX: Span = Span::from_secs(30);
+/// The most replicas that a grant may wait for.
+pub const REPLICAS_MAX: i64 = 16;
 /// The most kinds that a catalog may name.
 pub const KINDS_MAX: usize = 64;
 /// The kind of whatever names none, and of kinds that the catalog does not name.
@@ -27,6 +29,8 @@ pub const SLOT_KIND: &str = "appointment";
 pub struct LockTerms {
     /// When a grant is answered.
     pub durability: Durability,
+    /// How many replicas of a store must have heard of a grant before it is answered.
+    pub replicas: u32,
     /// The longest slot.
     pub slot_max: Span,
     /// The longest that anybody may wait for a name.
@@ -56,6 +60,8 @@ pub struct KindTerms {
     pub hold_max: Span,
     /// What a version means.
     pub version_policy: VersionPolicy,
+    /// Whether nothing is granted after a failover until every lost lease has run out.
+    pub failover_grace: bool,
 }
 
 /// What a version means.
@@ -100,6 +106,13 @@ impl LockTerms {
         bounded("ttl_ms", asked_ms, terms.ttl, terms.ttl_max)
     }
 
+    /// How long nothing of a kind is granted after a store may have lost leases: as long as the
+    /// longest of them can last, or not at all.
+    pub fn grace(&self, kind: &str) -> Span {
+        let terms = self.kind(kind);
+        if terms.failover_grace { terms.ttl_max } else { Span::ZERO }
+    }
+
     /// How long a request may wait: what it asks for, at most what the catalog lets it.
     pub fn wait(&self, asked_ms: Option<i64>) -> Result<Span, LockRefusal> {
         match asked_ms.unwrap_or(0) {
@@ -137,6 +150,7 @@ impl KindTerms {
             ttl_max: Span::from_secs(300),
             hold_max: Span::from_secs(3_600),
             version_policy: VersionPolicy::Opaque,
+            failover_grace: false,
         }
     }
 }
@@ -150,11 +164,15 @@ impl Default for KindTerms {
 impl Default for LockTerms {
     fn default() -> Self {
         let kinds = [("appointment", 10), ("payment", 30), ("resource", 5), (DEFAULT_KIND, 5)];
-        let kinds = kinds
-            .into_iter()
-            .map(|(name, secs)| (Box::from(name), KindTerms::lasting(Span::from_secs(secs))));
+        let kinds = kinds.into_iter().map(|(name, secs)| {
+            // Paying twice is worse than paying a little later.
+            let failover_grace = name == "payment";
+            let lasting = KindTerms::lasting(Span::from_secs(secs));
+            (Box::from(name), KindTerms { failover_grace, ..lasting })
+        });
         Self {
             durability: Durability::Memory,
+            replicas: 0,
             slot_max: Span::from_secs(86_400),
             wait_max: WAIT_MAX,
             kinds: kinds.collect(),

@@ -3,6 +3,8 @@
 //! Nothing is indexed, put away or forgotten: what is over follows from the instants alone. Must
 //! stay too simple to be wrong.
 
+mod grant;
+
 use std::collections::BTreeMap;
 
 use catraca_core::lock::id::LeaseKey;
@@ -10,9 +12,7 @@ use catraca_core::lock::op::{Acquire, Hold, Look, Move, Proof, Range, Wanted};
 use catraca_core::lock::terms::VersionPolicy;
 use catraca_core::time::{Span, Time};
 
-const MINUTE: i64 = 60_000_000;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+use grant::{DAY, Grant, taken};
 
 /// All that ever happened.
 #[derive(Default)]
@@ -20,74 +20,8 @@ pub struct Model {
     grants: Vec<Grant>,
     fence: i64,
     misses: BTreeMap<(Option<String>, String), u64>,
-    versions: Vec<(String, i64, i64)>,
-}
-
-#[derive(Clone)]
-struct Grant {
-    key: LeaseKey,
-    tenant: Option<String>,
-    kind: String,
-    things: Vec<String>,
-    range: Option<Range>,
-    fence: i64,
-    version: i64,
-    since: i64,
-    until: i64,
-    hold_until: i64,
-    confirmed: bool,
-    ended: Option<(&'static str, i64)>,
-    cool_until: i64,
-    request: Option<String>,
-    asked: String,
-    /// Grants of this entry before the present one, which all expired.
-    expired_before: u64,
-}
-
-impl Grant {
-    fn state(&self, now: i64) -> &'static str {
-        match self.ended {
-            Some((how, _)) => how,
-            None if self.confirmed => "confirmed",
-            None if now < self.until => "held",
-            None => "expired",
-        }
-    }
-
-    fn live(&self, now: i64) -> bool {
-        matches!(self.state(now), "held" | "confirmed")
-    }
-
-    /// Whether anybody still knows of it.
-    fn known(&self, now: i64) -> bool {
-        let kept = if self.range.is_some() { HOUR } else { MINUTE };
-        match (self.ended, self.confirmed, self.range) {
-            (Some((_, at)), ..) => now < at + kept,
-            (None, true, Some(range)) => now < taken(&range).1 + 7 * DAY,
-            _ => now < self.until + kept,
-        }
-    }
-
-    /// What is said to whoever wants a name of it.
-    fn met(&self, op: &Acquire, key: &str, now: i64) -> Option<String> {
-        let whose = (self.range.is_none(), self.tenant.as_deref(), self.kind.as_str());
-        let about = whose == (true, op.tenant.as_deref(), &*op.kind)
-            && self.things.iter().any(|thing| thing == key);
-        let cools = self.state(now) == "forced" && now < self.cool_until;
-        let free = if cools { self.cool_until } else { self.until };
-        let taken = about && (self.live(now) || cools);
-        taken.then(|| format!("conflict {key} {} free {free}", self.shown()))
-    }
-
-    fn shown(&self) -> String {
-        let until = if self.confirmed { "ever".to_owned() } else { self.until.to_string() };
-        format!("#{} v{} {}..{until}", self.fence, self.version, self.since)
-    }
-}
-
-fn taken(range: &Range) -> (i64, i64) {
-    let start = range.start.micros() - range.before.micros();
-    (start.max(0), range.end.micros() + range.after.micros())
+    /// Of which name, how high, since when, raised by whom.
+    versions: Vec<(String, i64, i64, Option<LeaseKey>)>,
 }
 
 impl Model {
@@ -138,12 +72,12 @@ impl Model {
             let name = |key: &str| format!("{tenant:?}/{}/{key}", op.kind);
             for key in &op.keys {
                 let mut last = self.versions.iter().rev().filter(|(own, ..)| *own == name(key));
-                let last = last.next().filter(|(_, _, at)| now < at + DAY);
-                if let Some((_, last, _)) = last.filter(|(_, last, _)| version <= *last) {
+                let last = last.next().filter(|(_, _, at, _)| now < at + DAY);
+                if let Some((_, last, ..)) = last.filter(|(_, last, ..)| version <= *last) {
                     return format!("stale {key} {last}");
                 }
             }
-            let raised = op.keys.iter().map(|key| (name(key), version, now));
+            let raised = op.keys.iter().map(|key| (name(key), version, now, Some(op.lease.key)));
             self.versions.extend(raised.collect::<Vec<_>>());
         }
         let things = op.keys.iter().map(|key| key.to_string()).collect();
@@ -339,6 +273,30 @@ impl Model {
         *self.misses.entry((tenant.map(str::to_owned), kind.to_owned())).or_default() += 1;
     }
 
+    /// A grant that never was: neither counted nor its version remembered.
+    pub fn undo(&mut self, key: LeaseKey, now: i64) {
+        self.expire_past(now);
+        let last = self.grants.iter().rposition(|grant| grant.key == key && grant.known(now));
+        let Some(at) = last.filter(|at| self.grants[*at].live(now)) else { return };
+        self.grants[at].ended = Some(("undone", i64::MIN / 2));
+        let Grant { tenant, kind, things, range: None, .. } = self.grants[at].clone() else {
+            return;
+        };
+        for thing in things {
+            let name = format!("{tenant:?}/{kind}/{thing}");
+            let mut last = self.versions.iter().enumerate().rev();
+            let last = last.find(|(_, (own, ..))| *own == name).map(|(place, _)| place);
+            if let Some(place) = last.filter(|place| self.versions[*place].3 == Some(key)) {
+                self.versions.remove(place);
+                // Whoever raised the one before cannot take it back any more.
+                let mut before = self.versions.iter_mut().rev();
+                if let Some(before) = before.find(|(own, ..)| *own == name) {
+                    before.3 = None;
+                }
+            }
+        }
+    }
+
     /// What is free, one microsecond at a time.
     pub fn look(&mut self, op: &Look, now: i64) -> String {
         self.expire_past(now);
@@ -372,6 +330,15 @@ impl Model {
         format!("free {free:?}")
     }
 
+    /// What is in force, by its numbers.
+    pub fn list(&mut self, now: i64) -> String {
+        self.expire_past(now);
+        let mut live: Vec<&Grant> = self.grants.iter().filter(|grant| grant.live(now)).collect();
+        live.sort_by_key(|grant| grant.fence);
+        let shown: Vec<String> = live.into_iter().map(Grant::shown).collect();
+        format!("{shown:?}")
+    }
+
     /// What became of every attempt, counted anew.
     pub fn counts(&mut self, now: i64) -> String {
         self.expire_past(now);
@@ -384,6 +351,7 @@ impl Model {
             row[0] += 1 + grant.expired_before;
             row[4] += grant.expired_before;
             match grant.state(now) {
+                "undone" => row[0] -= 1,
                 "released" => row[3] += 1,
                 "expired" => row[4] += 1,
                 "forced" => row[5] += 1,

@@ -1,12 +1,13 @@
-//! Random stories of locks and slots, told to the rules and to the model: both must say the same.
+//! Random stories of locks and slots, told to a store and to the model: both must say the same.
 //!
+//! The store is the rules themselves, or any other that applies the same operations.
 //! Must reach every branch often: few names, few calendars, short times and sometimes long ones.
 
-use catraca_core::lock::Book;
 use catraca_core::lock::id::{LeaseId, LeaseKey};
 use catraca_core::lock::op::{Acquire, Hold, Look, Move, Proof, Range, Wanted};
 use catraca_core::lock::reply::{Acquired, Confirmed, Conflict, Moved, Renewed, State, View};
 use catraca_core::lock::terms::VersionPolicy;
+use catraca_core::lock::{Book, LockOp, LockReply, LockTold};
 use catraca_core::time::{Span, Time};
 
 use super::model::Model;
@@ -15,9 +16,21 @@ use crate::generate::Dice;
 /// Where calendars begin; the times of slots need not be those of the story.
 const NOON: i64 = 500;
 
-struct Story {
+/// Where a story is told.
+pub trait Teller {
+    /// Does an operation at an instant.
+    fn ask(&mut self, op: &LockOp, now: Time) -> LockReply;
+}
+
+impl Teller for Book {
+    fn ask(&mut self, op: &LockOp, now: Time) -> LockReply {
+        self.apply(op, now)
+    }
+}
+
+struct Story<'t> {
     dice: Dice,
-    book: Book,
+    teller: &'t mut dyn Teller,
     model: Model,
     now: i64,
     /// Leases that were ever asked for.
@@ -28,11 +41,21 @@ struct Story {
 
 /// Tells a story of so many operations; the first difference, if there is one.
 pub fn story(seed: u64, length: usize) -> Result<(), String> {
+    story_on(&mut Book::default(), 1_000_000, seed, length)
+}
+
+/// The same on a store that knows nothing yet, from an instant on.
+pub fn story_on(
+    teller: &mut dyn Teller,
+    begin: i64,
+    seed: u64,
+    length: usize,
+) -> Result<(), String> {
     let mut story = Story {
         dice: Dice::new(seed),
-        book: Book::default(),
+        teller,
         model: Model::default(),
-        now: 1_000_000,
+        now: begin,
         keys: Vec::new(),
         fences: Vec::new(),
         next: 0,
@@ -47,7 +70,13 @@ pub fn story(seed: u64, length: usize) -> Result<(), String> {
     Ok(())
 }
 
-impl Story {
+impl Story<'_> {
+    fn ask(&mut self, op: &LockOp) -> LockTold {
+        let reply = self.teller.ask(op, self.at());
+        assert_eq!(reply.now, self.at(), "time goes on as it was told");
+        reply.told
+    }
+
     fn pass(&mut self) {
         let long = [61_000_000, 3_700_000_000, 90_000_000_000, 700_000_000_000];
         self.now += match self.dice.within(0, 99) {
@@ -69,9 +98,11 @@ impl Story {
             56..66 => self.end(),
             66..76 => self.confirm(),
             76..84 => self.relocate(),
-            84..88 => self.force(),
+            84..87 => self.force(),
+            87..88 => self.undo(),
             88..90 => self.clear(),
-            90..97 => self.look(),
+            90..95 => self.look(),
+            95..97 => self.list(),
             _ => self.counts(),
         }
     }
@@ -128,7 +159,8 @@ impl Story {
         Proof { key, tenant }
     }
 
-    fn granted(&mut self, answer: Acquired, tenant: Option<&str>, kind: &str) -> String {
+    fn granted(&mut self, op: &LockOp, tenant: Option<&str>, kind: &str) -> String {
+        let LockTold::Acquired(answer) = self.ask(op) else { return odd() };
         match answer {
             Acquired::Granted(view) => {
                 self.fences.push(view.fence);
@@ -136,11 +168,13 @@ impl Story {
             }
             Acquired::Again(view) => format!("again {}", shown(&view)),
             Acquired::Conflict(conflict) => {
-                self.book.missed(tenant, kind);
                 self.model.missed(tenant, kind);
                 told(&conflict)
             }
-            Acquired::Stale { name, last } => format!("stale {} {last}", name.key),
+            Acquired::Stale { name, last } => {
+                self.model.missed(tenant, kind);
+                format!("stale {} {last}", name.key)
+            }
             Acquired::Refused(refusal) => format!("refused {}", refusal.code()),
         }
     }
@@ -154,8 +188,9 @@ impl Story {
         let op = Acquire { tenant, kind, keys, lease, policy }.checked();
         let Ok(op) = op else { return (String::new(), String::new(), String::new()) };
         let theirs = self.model.acquire(&op, self.now);
-        let answer = self.book.acquire(&op, self.at());
-        let ours = self.granted(answer, op.tenant.as_deref(), &op.kind);
+        let (tenant, kind) = (op.tenant.clone(), op.kind.clone());
+        let op = LockOp::Acquire { asked: op, counts: true };
+        let ours = self.granted(&op, tenant.as_deref(), &kind);
         (format!("{op:?}"), ours, theirs)
     }
 
@@ -167,42 +202,47 @@ impl Story {
             return (String::new(), String::new(), String::new());
         };
         let theirs = self.model.hold(&op, self.now);
-        let answer = self.book.hold(&op, self.at());
-        let ours = self.granted(answer, op.tenant.as_deref(), &op.kind);
+        let (tenant, kind) = (op.tenant.clone(), op.kind.clone());
+        let op = LockOp::Hold(op);
+        let ours = self.granted(&op, tenant.as_deref(), &kind);
         (format!("{op:?}"), ours, theirs)
     }
 
     fn renew(&mut self) -> (String, String, String) {
         let (proof, ttl) = (self.proof(), Span::from_micros(self.dice.within(1, 30)));
         let theirs = self.model.renew(&proof, ttl, self.now);
-        let ours = match self.book.renew(&proof, ttl, self.at()) {
-            Renewed::Extended(view) => format!("extended {}", shown(&view)),
-            Renewed::AtMost(view) => format!("at most {}", shown(&view)),
-            Renewed::Over(state) => format!("over {}", state.as_str()),
-            Renewed::NotHolder => "not_holder".to_owned(),
+        let op = LockOp::Renew { proof, ttl };
+        let ours = match self.ask(&op) {
+            LockTold::Renewed(Renewed::Extended(view)) => format!("extended {}", shown(&view)),
+            LockTold::Renewed(Renewed::AtMost(view)) => format!("at most {}", shown(&view)),
+            LockTold::Renewed(Renewed::Over(state)) => format!("over {}", state.as_str()),
+            LockTold::Renewed(Renewed::NotHolder) => "not_holder".to_owned(),
+            _ => odd(),
         };
-        (format!("renew {proof:?} {ttl}"), ours, theirs)
+        (format!("{op:?}"), ours, theirs)
     }
 
     fn end(&mut self) -> (String, String, String) {
         let (proof, slot) = (self.proof(), self.dice.chance(50));
         let theirs = self.model.end(&proof, slot, self.now);
-        let at = self.at();
-        let ours = if slot { self.book.cancel(&proof, at) } else { self.book.release(&proof, at) };
-        (format!("end {proof:?} {slot}"), ours.as_str().to_owned(), theirs)
+        let op = if slot { LockOp::Cancel(proof) } else { LockOp::Release(proof) };
+        let LockTold::Ended(ours) = self.ask(&op) else { return (odd(), odd(), String::new()) };
+        (format!("{op:?}"), ours.as_str().to_owned(), theirs)
     }
 
     fn confirm(&mut self) -> (String, String, String) {
         let (proof, again) = (self.proof(), self.dice.chance(40));
         let theirs = self.model.confirm(&proof, again, self.now);
-        let ours = match self.book.confirm(&proof, again, self.at()) {
-            Confirmed::Done(view) => format!("confirmed {}", shown(&view)),
-            Confirmed::Over { state, still_free } => {
+        let op = LockOp::Confirm { proof, again };
+        let ours = match self.ask(&op) {
+            LockTold::Confirmed(Confirmed::Done(view)) => format!("confirmed {}", shown(&view)),
+            LockTold::Confirmed(Confirmed::Over { state, still_free }) => {
                 format!("over {} free {still_free}", state.as_str())
             }
-            Confirmed::NotHolder => "not_holder".to_owned(),
+            LockTold::Confirmed(Confirmed::NotHolder) => "not_holder".to_owned(),
+            _ => odd(),
         };
-        (format!("confirm {proof:?} {again}"), ours, theirs)
+        (format!("{op:?}"), ours, theirs)
     }
 
     fn relocate(&mut self) -> (String, String, String) {
@@ -213,11 +253,16 @@ impl Story {
             return (String::new(), String::new(), String::new());
         };
         let theirs = self.model.relocate(&op, self.now);
-        let ours = match self.book.relocate(&op, self.at()) {
-            Moved::Done(view) => format!("moved {}", shown(&view)),
-            Moved::Conflict(conflict) => told(&conflict),
-            Moved::Over(state) => format!("over {}", state.as_str()),
-            Moved::NotHolder => "not_holder".to_owned(),
+        let op = LockOp::Relocate(op);
+        let ours = match self.ask(&op) {
+            LockTold::Moved(Moved::Done(view)) => {
+                self.fences.push(view.fence);
+                format!("moved {}", shown(&view))
+            }
+            LockTold::Moved(Moved::Conflict(conflict)) => told(&conflict),
+            LockTold::Moved(Moved::Over(state)) => format!("over {}", state.as_str()),
+            LockTold::Moved(Moved::NotHolder) => "not_holder".to_owned(),
+            _ => odd(),
         };
         (format!("{op:?}"), ours, theirs)
     }
@@ -227,19 +272,28 @@ impl Story {
         let fence = if self.fences.is_empty() { 7 } else { self.dice.pick(&self.fences[recent..]) };
         let cool = Span::from_micros(self.dice.within(0, 9));
         let theirs = self.model.force(fence, cool, self.now);
-        let forced = self.book.force(fence, cool, self.at());
+        let op = LockOp::Force { fence, tenant: None, cool_down: cool };
+        let LockTold::Forced(forced) = self.ask(&op) else { return (odd(), odd(), String::new()) };
         let ours = forced.map_or("nothing".to_owned(), |view| format!("forced {}", shown(&view)));
         (format!("force {fence}"), ours, theirs)
+    }
+
+    fn undo(&mut self) -> (String, String, String) {
+        let key = self.proof().key;
+        self.model.undo(key, self.now);
+        let told = self.ask(&LockOp::Undo(key));
+        (format!("undo {key:?}"), format!("{told:?}"), "Done".to_owned())
     }
 
     fn clear(&mut self) -> (String, String, String) {
         let tenant = self.tenant();
         let theirs = self.model.clear(tenant.as_deref(), self.now);
-        let (mut count, mut after) = (0, Some(0));
-        while let Some(from) = after {
-            let some = self.book.clear(tenant.as_deref(), (from, i64::MAX), 2, self.at());
-            count += some.0;
-            after = some.1;
+        let (mut count, mut next, mut last) = (0, Some(0), None);
+        while let Some(after) = next {
+            let op = LockOp::Clear { tenant: tenant.clone(), after, upto: last, most: 2 };
+            let LockTold::Cleared { ended, next: on, upto } = self.ask(&op) else { break };
+            count += ended;
+            (next, last) = (on, Some(upto));
         }
         (format!("clear {tenant:?}"), format!("cleared {count}"), theirs)
     }
@@ -255,15 +309,33 @@ impl Story {
             without: self.dice.chance(20).then(|| self.proof().key),
         };
         let theirs = self.model.look(&op, self.now);
-        let seen = self.book.look(&op, self.at());
+        let op = LockOp::Look(op);
+        let LockTold::Seen(seen) = self.ask(&op) else { return (odd(), odd(), String::new()) };
         let free: Vec<_> = seen.free.iter().map(|gap| (gap.0.micros(), gap.1.micros())).collect();
         (format!("{op:?}"), format!("free {free:?}"), theirs)
     }
 
+    fn list(&mut self) -> (String, String, String) {
+        let theirs = self.model.list(self.now);
+        let (mut listed, mut next) = (Vec::new(), Some(0));
+        while let Some(after) = next {
+            let LockTold::Listed { leases, next: on } = self.ask(&LockOp::List { after, most: 3 })
+            else {
+                break;
+            };
+            listed.extend(leases.iter().map(shown));
+            next = on;
+        }
+        ("list".to_owned(), format!("{listed:?}"), theirs)
+    }
+
     fn counts(&mut self) -> (String, String, String) {
         let theirs = self.model.counts(self.now);
-        while self.book.sweep(self.at()) {}
-        let rows = self.book.tally().rows().map(|((tenant, kind), row)| {
+        while self.ask(&LockOp::Sweep) == (LockTold::Swept { more: true }) {}
+        let LockTold::Tallied(rows) = self.ask(&LockOp::Tally) else {
+            return (odd(), odd(), String::new());
+        };
+        let rows = rows.into_iter().map(|((tenant, kind), row)| {
             let own = (tenant.as_deref().map(str::to_owned), kind.to_string());
             let all = [row.success, row.conflicts, row.active, row.released, row.expired];
             let mut all: Vec<u64> = all.into_iter().chain([row.forced]).collect();
@@ -275,6 +347,11 @@ impl Story {
         let rows: std::collections::BTreeMap<_, _> = rows.collect();
         ("counts".to_owned(), format!("{rows:?}"), theirs)
     }
+}
+
+/// What no operation may answer.
+fn odd() -> String {
+    "an answer to another question".to_owned()
 }
 
 fn shown(view: &View) -> String {

@@ -33,6 +33,15 @@ pub enum LockError {
         /// Why.
         why: String,
     },
+    /// The store that nodes share did not answer.
+    #[error(
+        "the store of locks cannot be asked, so nobody knows whether it stands: {why}; ask again, \
+         with the same `request_id` if there is one"
+    )]
+    Away {
+        /// Why.
+        why: String,
+    },
     /// Too many wait already.
     #[error("{WAITERS_MAX} callers wait for this already: try again later")]
     TooManyWaiters,

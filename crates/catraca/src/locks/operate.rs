@@ -15,11 +15,11 @@ use super::error::LockError;
 use super::times::LockTimes;
 
 /// Leases that are looked at for one page.
-const LOOKED_MAX: usize = 10_000;
+pub(super) const LOOKED_MAX: usize = 10_000;
 /// The most leases of one page.
 pub const PAGE_MAX: usize = 1_000;
 /// Leases that are ended before others get their turn.
-const CLEARED_AT_ONCE: usize = 200;
+pub(super) const CLEARED_AT_ONCE: usize = 200;
 /// The longest that names stay taken after an operator ended their lease.
 pub const COOL_DOWN_MAX: Span = Span::from_secs(60);
 
@@ -188,7 +188,7 @@ impl Locks {
 }
 
 impl Filter<'_> {
-    fn fits(&self, view: &View) -> bool {
+    pub(super) fn fits(&self, view: &View) -> bool {
         let begins = |prefix: &str| match &view.what {
             What::Names(names) => names.iter().any(|name| name.key.starts_with(prefix)),
             What::Slot(names, _) => names.iter().any(|name| name.calendar.starts_with(prefix)),

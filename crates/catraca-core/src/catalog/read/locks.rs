@@ -7,7 +7,7 @@ use super::node::{Fields, Key, Node};
 use super::report::Report;
 use super::scalar;
 use super::section::Sections;
-use crate::lock::terms::{HOLD_MAX, KINDS_MAX, SLOT_MAX, TTL_MAX, WAIT_MAX};
+use crate::lock::terms::{HOLD_MAX, KINDS_MAX, REPLICAS_MAX, SLOT_MAX, TTL_MAX, WAIT_MAX};
 use crate::lock::{Durability, KindTerms, LockTerms, VersionPolicy};
 use crate::time::Span;
 
@@ -15,12 +15,16 @@ use crate::time::Span;
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> LockTerms {
     let mut terms = LockTerms::default();
     let Some((key, node)) = sections.single(report, "locks") else { return terms };
-    let known = ["durability", "slot_max", "wait_max", "kind"];
+    let known = ["durability", "replicas", "slot_max", "wait_max", "kind"];
     let Some(fields) = Fields::read(report, (key.place, node), "locks section", &known) else {
         return terms;
     };
     if let Some(node) = fields.get("durability") {
         terms.durability = scalar::word(report, node, &Durability::WORDS).unwrap_or_default();
+    }
+    if let Some(node) = fields.get("replicas") {
+        let read = scalar::between(report, node, (0, REPLICAS_MAX));
+        terms.replicas = read.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
     }
     if let Some(span) = fields.get("slot_max").and_then(|node| within(report, node, SLOT_MAX)) {
         terms.slot_max = span;
@@ -53,7 +57,7 @@ fn kind(
     (key, node): (Key<'_>, Node<'_>),
     usual: KindTerms,
 ) -> Option<KindTerms> {
-    let known = ["ttl", "ttl_max", "hold_max", "version_policy"];
+    let known = ["ttl", "ttl_max", "hold_max", "version_policy", "failover_grace"];
     let fields = Fields::read(report, (key.place, node), "kind of locks", &known)?;
     let mut kind = usual;
     let span = |report: &mut Report, name: &str, most: Span, into: &mut Span| {
@@ -67,6 +71,9 @@ fn kind(
     if let Some(node) = fields.get("version_policy") {
         let words = VersionPolicy::WORDS;
         kind.version_policy = scalar::word(report, node, &words).unwrap_or_default();
+    }
+    if let Some(node) = fields.get("failover_grace") {
+        kind.failover_grace = node.flag(report).unwrap_or_default();
     }
     if kind.ttl > kind.ttl_max {
         let place = fields.key("ttl").or_else(|| fields.key("ttl_max")).unwrap_or(key.place);

@@ -16,22 +16,15 @@ impl Book {
     /// not count.
     pub fn look(&self, asked: &Look, now: Time) -> Availability {
         let now = self.now.max(now);
-        let mut seen = Availability::default();
+        let (mut some, mut next) = (Vec::new(), None);
         for busy in self.busy(asked, now) {
-            if seen.busy.len() == BUSY_MAX {
-                seen.next = Some(busy.start);
+            if some.len() == BUSY_MAX {
+                next = Some(busy.start);
                 break;
             }
-            seen.busy.push(busy);
+            some.push(busy);
         }
-        let end = seen.next.unwrap_or(asked.to);
-        let mut from = asked.from;
-        for busy in &seen.busy {
-            seen.free.extend(gap(asked, from, busy.start));
-            from = busy.end;
-        }
-        seen.free.extend(gap(asked, from, end));
-        seen
+        Availability::of(asked, some, next)
     }
 
     fn busy<'b>(&'b self, asked: &'b Look, now: Time) -> impl Iterator<Item = Busy> + 'b {
@@ -61,6 +54,19 @@ impl Book {
                 free_at: view.expires_at,
             })
         })
+    }
+}
+
+impl Availability {
+    /// What is free between ranges that are taken, in order, up to where one looks on.
+    pub fn of(asked: &Look, busy: Vec<Busy>, next: Option<Time>) -> Self {
+        let (mut free, mut from) = (Vec::new(), asked.from);
+        for one in &busy {
+            free.extend(gap(asked, from, one.start));
+            from = one.end;
+        }
+        free.extend(gap(asked, from, next.unwrap_or(asked.to)));
+        Self { busy, free, next }
     }
 }
 

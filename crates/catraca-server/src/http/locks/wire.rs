@@ -218,6 +218,7 @@ impl AcquireLock {
             version: self.version,
             label: boxed(self.owner_label),
             meta: boxed(self.meta),
+            grace: terms.grace(&kind),
         };
         let keys = several(("key", "keys"), self.key, self.keys)?;
         Ok(Acquire { tenant: boxed(tenant), kind, keys, lease, policy }.checked()?)
@@ -236,6 +237,7 @@ impl HoldSlot {
             version: self.version,
             label: boxed(self.owner_label),
             meta: boxed(self.meta),
+            grace: terms.grace(&kind),
         };
         let range = Range {
             start: self.start.time("start")?,

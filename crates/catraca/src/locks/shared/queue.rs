@@ -1,0 +1,177 @@
+//! This node's queues: whoever waits for a name, in order of arrival.
+//!
+//! Only the first of a queue asks the store; it is woken when the name may be free, and the next
+//! when it leaves. Must not be locked while anything is awaited.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use catraca_core::lock::Mark;
+use catraca_core::lock::reply::Conflict;
+use catraca_core::time::Time;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, broadcast};
+
+use crate::locks::error::LockError;
+use crate::locks::store::Freed;
+use crate::locks::wait::WAITERS_MAX;
+
+/// Whom the store found in the way, and when.
+pub(super) type Met = (Box<Conflict>, Time);
+
+#[derive(Default)]
+pub(super) struct Queues {
+    all: Mutex<BTreeMap<Mark, Queue>>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    places: VecDeque<Arc<Notify>>,
+    /// Who was in the way when it was last asked.
+    met: Option<Met>,
+}
+
+/// A place in a queue, until it is dropped.
+pub(super) struct Place {
+    queues: Arc<Queues>,
+    mark: Mark,
+    wake: Arc<Notify>,
+}
+
+impl Queues {
+    /// Joins the end of a queue.
+    pub fn join(self: &Arc<Self>, mark: Mark) -> Result<Place, LockError> {
+        let wake = Arc::new(Notify::new());
+        let mut all = self.all.lock();
+        let queue = all.entry(mark).or_default();
+        if queue.places.len() >= WAITERS_MAX {
+            return Err(LockError::TooManyWaiters);
+        }
+        queue.places.push_back(Arc::clone(&wake));
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { queues: Arc::clone(self), mark, wake })
+    }
+
+    /// How many wait for a name.
+    pub fn len(&self, mark: Mark) -> usize {
+        self.all.lock().get(&mark).map_or(0, |queue| queue.places.len())
+    }
+
+    /// How many wait at all.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Wakes whoever is first for what became free, for as long as the store tells.
+    pub async fn hear(self: Arc<Self>, mut freed: broadcast::Receiver<Freed>) {
+        loop {
+            match freed.recv().await {
+                Ok(Freed::Name(mark)) => {
+                    if let Some(queue) = self.all.lock().get(&mark) {
+                        queue.wake();
+                    }
+                }
+                Ok(Freed::Any) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                    self.all.lock().values().for_each(Queue::wake);
+                }
+                Err(broadcast::error::RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn wake(&self) {
+        if let Some(first) = self.places.front() {
+            first.notify_one();
+        }
+    }
+}
+
+impl Place {
+    /// Which name it waits for.
+    pub fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    pub fn is_first(&self) -> bool {
+        let all = self.queues.all.lock();
+        let first = all.get(&self.mark).and_then(|queue| queue.places.front());
+        first.is_some_and(|first| Arc::ptr_eq(first, &self.wake))
+    }
+
+    /// Comes when there may be something to do; what came before is not lost.
+    pub async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Tells those behind who is in the way.
+    pub fn met(&self, met: &Met) {
+        if let Some(queue) = self.queues.all.lock().get_mut(&self.mark) {
+            queue.met = Some(met.clone());
+        }
+    }
+
+    /// Who was in the way when the first in the queue last asked.
+    pub fn last_met(&self) -> Option<Met> {
+        self.queues.all.lock().get(&self.mark).and_then(|queue| queue.met.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.queues.all.lock();
+        let Some(queue) = all.get_mut(&self.mark) else { return };
+        let was_first = queue.places.front().is_some_and(|one| Arc::ptr_eq(one, &self.wake));
+        queue.places.retain(|one| !Arc::ptr_eq(one, &self.wake));
+        self.queues.waiting.fetch_sub(1, Ordering::Relaxed);
+        if queue.places.is_empty() {
+            all.remove(&self.mark);
+        } else if was_first {
+            queue.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// covers: B-65
+    #[tokio::test]
+    async fn places_keep_their_order_and_nobody_sleeps_through_their_turn() {
+        let (queues, mark) = (Arc::new(Queues::default()), Mark([1; 16]));
+        let one = queues.join(mark).unwrap();
+        let two = queues.join(mark).unwrap();
+        let three = queues.join(mark).unwrap();
+        assert!(one.is_first() && !two.is_first() && !three.is_first());
+        assert_eq!((queues.len(mark), queues.waiting()), (3, 3));
+        drop(two);
+        drop(one);
+        assert!(three.is_first());
+        // Woken before it listened, and it hears of it all the same.
+        three.woken().await;
+        let (tell, told) = broadcast::channel(4);
+        let hearing = tokio::spawn(Arc::clone(&queues).hear(told));
+        tell.send(Freed::Name(mark)).unwrap();
+        three.woken().await;
+        tell.send(Freed::Any).unwrap();
+        three.woken().await;
+        drop(tell);
+        hearing.await.unwrap();
+        drop(three);
+        assert_eq!((queues.len(mark), queues.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn a_queue_is_bounded() {
+        let (queues, mark) = (Arc::new(Queues::default()), Mark([1; 16]));
+        let all: Vec<Place> = (0..WAITERS_MAX).map(|_| queues.join(mark).unwrap()).collect();
+        assert!(matches!(queues.join(mark), Err(LockError::TooManyWaiters)));
+        assert!(queues.join(Mark([2; 16])).is_ok());
+        drop(all);
+        assert_eq!(queues.waiting(), 0);
+    }
+}
