@@ -46,10 +46,11 @@ mod xml;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use catraca::Engine;
 use catraca::engine::Resumed;
 use catraca::records::Records;
-use catraca::{Engine, Locks};
 
+use crate::locks::Keeper;
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
@@ -71,8 +72,8 @@ pub struct Front {
     pub engine: Arc<Engine>,
     /// Decides with other nodes instead, by the same rules.
     pub shared: Option<Arc<SharedEngine>>,
-    /// Leases and slots, unless nodes share a store.
-    pub locks: Option<Arc<Locks>>,
+    /// Leases and slots, unless the store keeps none.
+    pub locks: Option<Arc<Keeper>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.

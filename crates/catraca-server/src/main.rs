@@ -8,6 +8,7 @@ mod cmd;
 mod exit;
 mod html;
 mod http;
+mod locks;
 mod observe;
 mod regular;
 mod reload;

@@ -1,5 +1,5 @@
-//! The Redis store on real servers: the contract, troubles, outages, and who may be trusted with
-//! blocks.
+//! The Redis store on real servers: the contract, troubles, outages, locks, and who may be trusted
+//! with blocks.
 //!
 //! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
 //! start a server; the tests do, and end it.
@@ -30,7 +30,11 @@ pub(crate) fn run(room: &Room) -> Result<()> {
     // The service's nodes keep their records in PostgreSQL.
     let mut service = tests(room, &["--test", "http", "--", "shared::"]);
     service.env("CATRACA_POSTGRES_BIN", postgres);
-    for mut cargo in [store, service] {
+    // What callers of locks see is the same wherever locks are kept.
+    let rooms = ["leases", "operators", "slots", "waiting"].map(|room| format!("locks::{room}::"));
+    let mut locks = tests(room, &["--test", "http", "--"]);
+    locks.args(rooms).env("CATRACA_LOCKS_STORE", "redis");
+    for mut cargo in [store, service, locks] {
         room.leash.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
     }
     Ok(())

@@ -21,12 +21,12 @@ use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
+use catraca::LockError;
 use catraca::core::lock::LockRefusal;
 use catraca::core::lock::op::Proof;
 use catraca::core::lock::reply::View;
 use catraca::core::lock::{LeaseId, LockTerms};
 use catraca::records::{Deed, Noted, Record};
-use catraca::{LockError, Locks};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -35,6 +35,7 @@ use super::problem::{Answer, Problem, json};
 use super::router::bad_path;
 use super::visit::Visit;
 use super::{Front, body};
+use crate::locks::Keeper;
 use shown::millis;
 
 /// What a call comes to.
@@ -95,7 +96,7 @@ fn on(
                 },
                 Err(_) => Err(bad_path()),
             };
-            told.unwrap_or_else(|problem| problem.answer()).map(Body::new)
+            told.unwrap_or_else(|problem| refused(&problem)).map(Body::new)
         })
     }
 }
@@ -150,9 +151,9 @@ impl Call {
         Ok(found)
     }
 
-    fn locks(&self) -> Result<&Arc<Locks>, Problem> {
-        let detail = "locks are kept in one process so far, and the nodes of this server share a \
-                      store: use a server with `[store] url = \"memory:\"` for them";
+    fn locks(&self) -> Result<&Arc<Keeper>, Problem> {
+        let detail = "the store of this server keeps no locks: use one with `[store] url = \
+                      \"memory:\"` or Redis for them";
         let none = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-locks", detail);
         self.front.locks.as_ref().ok_or_else(none)
     }
@@ -208,10 +209,21 @@ fn with_lease(mut answer: Answer, view: &View) -> Answer {
     answer
 }
 
+/// A store that is away may be back soon, whatever it was asked.
+fn refused(problem: &Problem) -> Answer {
+    match problem.code {
+        "locks-away" => retry_after(problem.answer(), AWAY_SECS),
+        _ => problem.answer(),
+    }
+}
+
 fn retry_after(mut answer: Answer, seconds: i64) -> Answer {
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     answer
 }
+
+/// When to ask a store again that did not answer.
+const AWAY_SECS: i64 = 1;
 
 /// A problem that is over after a while.
 fn later(error: LockError) -> Told {
@@ -243,6 +255,9 @@ impl From<LockError> for Problem {
             LockError::Refused(refusal) => refusal.into(),
             LockError::Starting { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-starting", detail)
+            }
+            LockError::Away { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-away", detail)
             }
             LockError::TooManyWaiters => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-waiters", detail)

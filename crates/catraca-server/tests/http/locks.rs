@@ -6,17 +6,64 @@
 mod faults;
 mod leases;
 mod operators;
+mod shared;
 mod slots;
 mod waiting;
 mod world;
 
+use std::fs;
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use crate::served::Served;
+use crate::served::{Served, file};
 use crate::talk::{Answer, JSON};
 
 /// Kinds with short lives, so that nobody has to wait for long.
 pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
+
+/// A server, and whatever it keeps its locks in.
+pub struct Site {
+    served: Served,
+    _redis: Option<RedisServer>,
+}
+
+impl Deref for Site {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
+}
+
+/// A server of this catalog that keeps locks in its process; in a Redis of its own where
+/// `CATRACA_LOCKS_STORE` is `redis`. What callers see must not depend on it.
+pub fn site(catalog: &str) -> Site {
+    let (file, redis) = place(catalog);
+    Site { served: Served::of(&file), _redis: redis }
+}
+
+/// The catalog of such a server, in a file.
+pub fn place(catalog: &str) -> (PathBuf, Option<RedisServer>) {
+    let wanted = std::env::var("CATRACA_LOCKS_STORE").is_ok_and(|store| store == "redis");
+    let redis = if wanted { RedisServer::start() } else { None };
+    let store = redis.as_ref().map_or(String::new(), |redis| shared(&redis.url(), "5s"));
+    (secret(&format!("{catalog}{store}")), redis)
+}
+
+/// The section of a store that nodes share.
+pub fn shared(url: &str, deadline: &str) -> String {
+    format!("[store]\nurl = {url:?}\ndeadline = {deadline:?}\n")
+}
+
+/// A catalog with the secret that all nodes have beside it.
+pub fn secret(catalog: &str) -> PathBuf {
+    let path = file(catalog);
+    fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
+    path
+}
 
 /// One POST.
 pub fn post(served: &Served, path: &str, body: &Value) -> Answer {

@@ -14,7 +14,8 @@ use super::desk::{CALM, connect_with};
 
 const PASSWORD: &str = "a-password-of-this-test";
 
-fn server() -> Option<RedisServer> {
+/// A server that knows the user.
+pub fn server() -> Option<RedisServer> {
     let server = RedisServer::start()?;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/users.acl");
     let rules = fs::read_to_string(file).expect("the file is there");
@@ -27,10 +28,15 @@ fn server() -> Option<RedisServer> {
     Some(server)
 }
 
+/// How the user comes in.
+pub fn url(server: &RedisServer) -> String {
+    format!("redis://catraca:{PASSWORD}@127.0.0.1:{}", server.port())
+}
+
 #[test]
 fn the_store_keeps_its_contract_as_a_user_with_few_rights() {
     let Some(server) = server() else { return };
-    let url = format!("redis://catraca:{PASSWORD}@127.0.0.1:{}", server.port());
+    let url = url(&server);
     let number = AtomicU32::new(0);
     let make = || {
         let prefix = format!("catraca:{}:", number.fetch_add(1, Ordering::Relaxed));
@@ -53,10 +59,12 @@ fn the_user_can_do_nothing_else() {
     let mut client = server.connect();
     let auth: [&[u8]; 3] = [b"AUTH", b"catraca", PASSWORD.as_bytes()];
     assert_eq!(client.call(&auth).unwrap(), Value::Bytes(b"OK".to_vec()));
-    let refused: [&[&[u8]]; 9] = [
+    let refused: [&[&[u8]]; 11] = [
         &[b"GET", b"other:key"],
         &[b"SET", b"other:key", b"x"],
         &[b"EVAL", b"return redis.call('GET', 'other:key')", b"0"],
+        &[b"PUBLISH", b"other", b"x"],
+        &[b"SUBSCRIBE", b"other"],
         &[b"KEYS", b"*"],
         &[b"SCAN", b"0"],
         &[b"FLUSHALL"],

@@ -17,6 +17,7 @@ use super::error::ConnectError;
 use super::failure::Failed;
 use super::greet::Manners;
 use super::link::{Fixed, Line, Link};
+use super::locks::Whereabouts;
 use super::slots::{Map, ask_slots};
 use super::url::Server;
 use crate::store::StoreError;
@@ -68,6 +69,12 @@ impl Cluster {
     pub fn trouble(&self) -> Option<String> {
         let map = self.core.map.load();
         map.links().find_map(|link| link.trouble())
+    }
+
+    /// One of the primaries that answer now, the same for as long as it does.
+    pub fn whereabouts(&self) -> Whereabouts {
+        let core = self.core.clone();
+        Arc::new(move || core.map.load().links().find_map(|link| link.server()))
     }
 
     /// The map as it is now.

@@ -15,7 +15,6 @@ use redis::{RedisError, RedisResult, TlsCertificates};
 use super::error::ConnectError;
 use super::failure::{broken, code, named};
 use super::options::RedisOptions;
-use super::script::SCRIPT;
 use super::url::{Login, Place, Server};
 
 /// How to speak to the servers of a place.
@@ -25,6 +24,8 @@ pub(super) struct Manners {
     /// For Sentinels, which have passwords of their own and no databases.
     sentinel: RedisConnectionInfo,
     tls: Option<TlsCertificates>,
+    /// What servers are given to run.
+    script: &'static str,
 }
 
 /// What is known of a server that was greeted.
@@ -43,10 +44,14 @@ pub(super) struct About {
 }
 
 impl Manners {
-    pub fn new(place: &Place, options: &RedisOptions) -> Result<Self, ConnectError> {
+    pub fn new(
+        place: &Place,
+        options: &RedisOptions,
+        script: &'static str,
+    ) -> Result<Self, ConnectError> {
         let tls = if place.tls { Some(certificates(options)?) } else { None };
         let login = introduced(&place.login).set_db(place.db);
-        Ok(Self { login, sentinel: introduced(&place.sentinel), tls })
+        Ok(Self { login, sentinel: introduced(&place.sentinel), tls, script })
     }
 
     /// The same towards Sentinels.
@@ -93,7 +98,7 @@ impl Manners {
         let asked = redis::cmd("INFO").query_async::<String>(&mut connection).await;
         let info = asked.map_err(|error| refusal(server, &error))?;
         fits(server, &info)?;
-        let load = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).to_owned();
+        let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.script).to_owned();
         let loaded = load.query_async::<String>(&mut connection).await;
         let script = loaded.map_err(|error| refusal(server, &error))?;
         let run_id = field(&info, "run_id").unwrap_or_default().to_owned();

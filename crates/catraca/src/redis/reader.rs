@@ -97,7 +97,8 @@ impl<'a> Reader<'a> {
         Ok(Note { reason, status, message })
     }
 
-    fn maybe_text(&mut self) -> Read<Option<Arc<str>>> {
+    /// A text behind its length plus one, or nothing behind a zero.
+    pub fn maybe_text(&mut self) -> Read<Option<Arc<str>>> {
         match self.word()?.checked_sub(1) {
             Some(length) => self.text(length as usize).map(|text| Some(text.into())),
             None => Ok(None),

@@ -12,16 +12,27 @@ use crate::store::When;
 
 /// Runs the script. Where a server of a cluster has sent us on, that is said first.
 pub(super) async fn run(
-    mut line: Line,
+    line: Line,
     sent_on: bool,
     call: &Call<'_>,
     when: When,
 ) -> RedisResult<Vec<u8>> {
-    let known = command("EVALSHA", &line.about.script, call, when);
+    evaluate(line, sent_on, SCRIPT, |name, script| command(name, script, call, when)).await
+}
+
+/// Runs a script that the line's server was given when it was greeted. `command` makes the call
+/// from a command's name and the script's digest or text.
+pub(super) async fn evaluate(
+    mut line: Line,
+    sent_on: bool,
+    script: &str,
+    command: impl Fn(&str, &str) -> Cmd,
+) -> RedisResult<Vec<u8>> {
+    let known = command("EVALSHA", &line.about.script);
     let answer = send(&mut line.connection, known, sent_on).await;
     let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
     if answer.as_ref().is_err_and(|error| error.kind() == unknown) {
-        return send(&mut line.connection, command("EVAL", SCRIPT, call, when), sent_on).await;
+        return send(&mut line.connection, command("EVAL", script), sent_on).await;
     }
     answer
 }

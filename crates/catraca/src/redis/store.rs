@@ -17,8 +17,10 @@ use super::cluster::Cluster;
 use super::error::ConnectError;
 use super::greet::Manners;
 use super::link::{Fixed, Line, Link};
+use super::locks::Whereabouts;
 use super::options::RedisOptions;
 use super::reply::read;
+use super::script::SCRIPT;
 use super::send::run;
 use super::sentinel::Sentinels;
 use super::slots;
@@ -29,6 +31,7 @@ use crate::store::{Pulse, SharedStore, StoreError, When};
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
     shown: String,
+    manners: Manners,
     pub(super) lines: Lines,
     prefix: Vec<u8>,
     pub(super) deadline: Duration,
@@ -46,12 +49,22 @@ impl RedisStore {
     /// Connects, and refuses a server that is not to be trusted with blocks. From then on the
     /// connection is kept up in the background, whatever happens to the server.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, ConnectError> {
+        Self::connect_with(url, options, SCRIPT).await
+    }
+
+    /// The same with another script.
+    pub(super) async fn connect_with(
+        url: &str,
+        options: RedisOptions,
+        script: &'static str,
+    ) -> Result<Self, ConnectError> {
         let place = Place::parse(url)?;
         prefix_fits(&options.prefix)?;
-        let manners = Manners::new(&place, &options)?;
+        let manners = Manners::new(&place, &options, script)?;
         let shown = place.to_string();
         Ok(Self {
-            lines: reach(place, manners, options.connect_timeout).await?,
+            lines: reach(place, manners.clone(), options.connect_timeout).await?,
+            manners,
             shown,
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
@@ -69,6 +82,21 @@ impl RedisStore {
         match &self.lines {
             Lines::One(link) => link.trouble(),
             Lines::Cluster(cluster) => cluster.trouble(),
+        }
+    }
+
+    pub(super) fn manners(&self) -> &Manners {
+        &self.manners
+    }
+
+    /// Who has the line now; in a cluster one of its primaries.
+    pub(super) fn whereabouts(&self) -> Whereabouts {
+        match &self.lines {
+            Lines::One(link) => {
+                let handle = link.handle();
+                Arc::new(move || handle.server())
+            }
+            Lines::Cluster(cluster) => cluster.whereabouts(),
         }
     }
 

@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use catraca::engine::Resumed;
 use catraca::memory::Restored;
 use catraca::records::{Deed, Options, Record, Records, Revision};
-use catraca::{Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
+use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
@@ -23,6 +23,7 @@ use super::secret;
 use super::share;
 use super::sharing::Sharing;
 use crate::http::Feed;
+use crate::locks::Keeper;
 use crate::observe::Observer;
 use crate::shared::SharedEngine;
 
@@ -32,8 +33,8 @@ pub struct Kept {
     pub engine: Arc<Engine>,
     /// Decides with other nodes, if there are any.
     pub shared: Option<Arc<SharedEngine>>,
-    /// Leases and slots, unless nodes share a store.
-    pub locks: Option<Arc<Locks>>,
+    /// Leases and slots, unless the store keeps none.
+    pub locks: Option<Arc<Keeper>>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.
@@ -64,7 +65,7 @@ impl Kept {
         let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
         let (engine, resumed) = (Arc::new(engine), Resumed::default());
-        let locks = Some(Arc::new(locks::fleeting()));
+        let locks = Some(Arc::new(Keeper::Here(locks::fleeting())));
         let (shared, records, upkeep) = (None, None, None);
         Self { engine, shared, locks, records, feed, found, resumed, upkeep }
     }
@@ -72,6 +73,7 @@ impl Kept {
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         all_there(places)?;
+        locks::alone(&catalog)?;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
         let opened = Opened::new(catalog, places, secret.clone(), observer)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;
@@ -81,7 +83,7 @@ impl Kept {
         };
         let resumed = engine.resume(&opened.records, since)?;
         let engine = Arc::new(engine);
-        let locks = Arc::new(locks::open(&secret, &opened.records)?);
+        let locks = Arc::new(Keeper::Here(locks::open(&secret, &opened.records)?));
         let upkeep = Upkeep::start(&engine, &opened.records, places, Some(&places.snapshot))?;
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);
@@ -100,6 +102,7 @@ impl Kept {
         // What others share must be found by each of them, so a secret is never made here.
         let secret = secret::open(&places.secret, None)?;
         let store = runtime.block_on(share::connect(sharing))?;
+        let locks = runtime.block_on(locks::share(sharing, &secret, &catalog))?;
         let opened = Opened::new(catalog, places, secret, observer)?;
         let shared = Arc::new(opened.builder.share(store, sharing.options())?);
         let resumed = runtime.block_on(share::resume(&shared, &opened.records))?;
@@ -110,7 +113,8 @@ impl Kept {
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
         let (shared, records, upkeep) = (Some(shared), Some(records), Some(upkeep));
-        Ok(Self { engine, shared, locks: None, records, feed, found, resumed, upkeep })
+        let locks = locks.map(|locks| Arc::new(Keeper::Shared(locks)));
+        Ok(Self { engine, shared, locks, records, feed, found, resumed, upkeep })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.

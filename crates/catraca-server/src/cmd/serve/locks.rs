@@ -1,17 +1,24 @@
-//! Locks over a restart: opened with what was kept, tended, and closed in order.
+//! Locks as they are opened: with what was kept over a restart, or in a store that nodes share;
+//! tended while the server runs, and closed in order.
 //!
 //! Must not lock anything itself.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anyhow::Result;
-use catraca::locks::{Journal, StandingLock};
+use anyhow::{Result, ensure};
+use catraca::core::lock::Durability;
+use catraca::locks::{Journal, LockStore, StandingLock};
 use catraca::records::{KeptLock, Records};
-use catraca::{Locks, Secret, SystemClock};
+use catraca::redis::{RedisLocks, RedisOptions, is_redis};
+use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
 
-/// How often what is over is put away.
+use super::sharing::Sharing;
+use crate::locks::Keeper;
+
+/// How often what is over is put away: in this process, and where each round is a trip.
 const ROUND: Duration = Duration::from_millis(250);
+const SHARED_ROUND: Duration = Duration::from_secs(2);
 
 /// How long the last word may take to be on disk.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,18 +45,59 @@ pub fn open(secret: &Secret, records: &Arc<Records>) -> Result<Locks> {
     Ok(Locks::open(Arc::new(SystemClock::new()), secret, journal, standing))
 }
 
+/// Refuses what only a store that nodes share can do.
+pub fn alone(catalog: &Catalog) -> Result<()> {
+    ensure!(
+        catalog.locks.replicas == 0,
+        "[locks] replicas is for locks in Redis: leave it out, or name a Redis in [store] url"
+    );
+    Ok(())
+}
+
+/// Locks in the store that nodes share, if it keeps any.
+pub async fn share(
+    sharing: &Sharing,
+    secret: &Secret,
+    catalog: &Catalog,
+) -> Result<Option<SharedLocks>> {
+    if !is_redis(&sharing.url) {
+        return Ok(None);
+    }
+    ensure!(
+        catalog.locks.durability == Durability::Memory,
+        "[locks] durability = \"fsync\" is for locks in this process: what Redis keeps is as safe \
+         as its own settings make it, so leave it out"
+    );
+    let usual = RedisOptions::default();
+    let options = RedisOptions {
+        deadline: sharing.deadline.unwrap_or(usual.deadline),
+        ca_file: sharing.ca_file.clone(),
+        ..usual
+    };
+    let replicas = catalog.locks.replicas;
+    let store = RedisLocks::replicated(&sharing.url, options, replicas).await?;
+    let store: Arc<dyn LockStore> = Arc::new(store);
+    Ok(Some(SharedLocks::new(store, secret)))
+}
+
 /// Puts away what is over, for as long as there are locks.
-pub async fn tend(locks: Weak<Locks>) {
-    let mut rounds = tokio::time::interval(ROUND);
+pub async fn tend(locks: Weak<Keeper>) {
     loop {
-        rounds.tick().await;
-        let Some(locks) = locks.upgrade() else { return };
-        locks.tend();
+        let round = {
+            let Some(locks) = locks.upgrade() else { return };
+            locks.tend().await;
+            if matches!(&*locks, Keeper::Here(_)) { ROUND } else { SHARED_ROUND }
+        };
+        tokio::time::sleep(round).await;
     }
 }
 
 /// Grants nothing any more, and says on disk that the end was in order.
-pub fn close(locks: &Locks) {
+pub fn close(locks: &Keeper) {
+    let locks = match locks {
+        Keeper::Here(locks) => locks,
+        Keeper::Shared(locks) => return locks.close(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     if let Ok(runtime) = runtime {
         // A disk that is away must not keep the process: the next start is careful then.

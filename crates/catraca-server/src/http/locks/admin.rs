@@ -37,7 +37,8 @@ pub async fn list(call: &Call) -> Told {
     let filter = Filter { tenant: tenant.as_deref(), kind, prefix };
     let after = number("after", after)?.unwrap_or(0);
     let limit = number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
-    let page = call.locks()?.list(call.namespace(), &filter, (after, limit.unwrap_or(PAGE)))?;
+    let page = (after, limit.unwrap_or(PAGE));
+    let page = call.locks()?.list(call.namespace(), &filter, page).await?;
     let locks = page.leases.iter().map(Listed::from).collect();
     told(&LockPageShown { locks, next: page.next.map(|next| next.to_string()) })
 }
@@ -81,7 +82,8 @@ pub async fn force(call: &Call) -> Told {
     }
     let tenant = call.by.tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
-    let forced = call.locks()?.force(call.namespace(), fence, tenant.as_deref(), cool_down)?;
+    let (locks, tenant) = (call.locks()?, tenant.as_deref());
+    let forced = locks.force(call.namespace(), fence, tenant, cool_down).await?;
     let view = forced.ok_or_else(unknown)?;
     let (namespace, kind, by) = (call.namespace(), &*view.kind, call.by.name());
     warn!(namespace, kind, fence, by, why, "an operator ended a lease");
@@ -128,7 +130,7 @@ pub async fn clear(call: &Call) -> Told {
 /// `GET /v1/stats/locks`.
 pub async fn stats(call: &Call) -> Told {
     let [] = call.asked([])?;
-    told(&LockCounts::from(&call.locks()?.stats(call.namespace())?))
+    told(&LockCounts::from(&call.locks()?.stats(call.namespace()).await?))
 }
 
 fn named(view: &View) -> String {

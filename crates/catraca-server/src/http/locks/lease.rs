@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use catraca::LockError;
-use catraca::Span;
 use catraca::core::lock::op::Acquire;
 use catraca::core::lock::reply::{Acquired, Conflict, Ended, Renewed, State};
-use catraca::locks::Answer;
+use catraca::locks::{Answer, At};
+use catraca::{Span, Time};
 
 use super::super::problem::Problem;
 use super::super::visit::Phase;
@@ -31,17 +31,17 @@ pub async fn acquire(call: &Call) -> Told {
     let request = asked.lease.request.as_deref();
     let id = locks.lease_id(namespace, asked.tenant.as_deref(), request)?;
     asked.lease.key = id.key();
-    let answer = match patiently(call, &asked, wait).await {
+    let (answer, now) = match patiently(call, &asked, wait).await {
         Ok(answer) => answer,
         Err(error) => return later(error),
     };
     match answer.acquired {
         Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = terms.durability.as_str();
-            let granted = Granted::new(&view, id.reveal(), locks.now(), durability);
+            let durability = locks.durability(terms.durability).as_str();
+            let granted = Granted::new(&view, id.reveal(), now, durability);
             Ok(with_lease(told(&granted)?, &view))
         }
-        Acquired::Conflict(conflict) => taken(call, &conflict, answer.waiters),
+        Acquired::Conflict(conflict) => taken(&conflict, answer.waiters, now),
         Acquired::Stale { name, last } => {
             let detail = format!(
                 "`version` must be above {last}, the last that was granted for `{}`",
@@ -54,7 +54,7 @@ pub async fn acquire(call: &Call) -> Told {
 }
 
 /// Waits as long as somebody is there.
-async fn patiently(call: &Call, asked: &Acquire, wait: Span) -> Result<Answer, LockError> {
+async fn patiently(call: &Call, asked: &Acquire, wait: Span) -> Result<At<Answer>, LockError> {
     let locks = call.front.locks.as_ref().ok_or(LockError::Stopping)?;
     let durability = call.front.engine.catalog().locks.durability;
     let acquiring = locks.acquire(call.namespace(), asked, wait, durability);
@@ -96,8 +96,7 @@ impl Drop for Watch<'_> {
 }
 
 /// Somebody else has it.
-pub fn taken(call: &Call, conflict: &Conflict, waiters: usize) -> Told {
-    let now = call.locks()?.now();
+pub fn taken(conflict: &Conflict, waiters: usize, now: Time) -> Told {
     let answer = told_as(StatusCode::CONFLICT, &Taken::new(conflict, waiters, now))?;
     let answer = with_lease(answer, &conflict.holder);
     Ok(match conflict.free_at.is_forever() {
@@ -111,10 +110,11 @@ pub async fn renew(call: &Call) -> Told {
     let (wire, terms) = (call.wire::<RenewLock>()?, call.terms());
     let (locks, namespace) = (call.locks()?, call.namespace());
     let proof = call.proof(&wire.lease_id)?;
-    let kind = locks.kind_of(namespace, &proof).unwrap_or_default();
+    let kind = locks.kind_of(namespace, &proof).await?.unwrap_or_default();
     let ttl = terms.ttl(&kind, wire.ttl_ms)?;
-    match locks.renew(namespace, &proof, ttl, terms.durability).await? {
-        Renewed::Extended(view) => Ok(with_lease(told(&Extended::new(&view, locks.now()))?, &view)),
+    let (renewed, now) = locks.renew(namespace, &proof, ttl, terms.durability).await?;
+    match renewed {
+        Renewed::Extended(view) => Ok(with_lease(told(&Extended::new(&view, now))?, &view)),
         Renewed::AtMost(view) => {
             let detail = format!("it was renewed as far as it may be, until {}", view.hold_until);
             Err(Problem::new(StatusCode::CONFLICT, "hold-over", detail))
@@ -128,7 +128,7 @@ pub async fn renew(call: &Call) -> Told {
 pub async fn release(call: &Call) -> Told {
     let wire: EndLease = call.wire()?;
     let proof = call.proof(&wire.lease_id)?;
-    let ended = call.locks()?.release(call.namespace(), &proof)?;
+    let ended = call.locks()?.release(call.namespace(), &proof).await?;
     ended_as(ended)
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use catraca::core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
 use catraca::core::lock::reply::{Acquired, Ended};
 use catraca::core::lock::{Durability, LeaseKey, VersionPolicy};
-use catraca::{Catalog, Check, Engine, Locks, Span, Time};
+use catraca::{Catalog, Check, Engine, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::super::problem::Problem;
 use super::shown::{Listed, LockCounts};
 use super::wire::Instant;
 use super::{Call, Told, told};
+use crate::locks::Keeper;
 
 /// Nobody's key is bound to it.
 const NAMESPACE: &str = " selftest";
@@ -129,12 +130,13 @@ pub async fn report(call: &Call) -> Told {
     let (locks, catalog) = (call.locks()?, call.front.engine.catalog());
     let kinds = catalog.locks.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.ttl.ceil_millis().into()));
-    let page = locks.list(call.namespace(), &catraca::locks::Filter::default(), (0, 50))?;
+    let filter = catraca::locks::Filter::default();
+    let page = locks.list(call.namespace(), &filter, (0, 50)).await?;
     told(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
         ttl_ms: Value::Object(kinds.collect()),
-        locks: (&locks.stats(call.namespace())?).into(),
+        locks: (&locks.stats(call.namespace()).await?).into(),
         active: page.leases.iter().map(Listed::from).collect(),
     })
 }
@@ -186,7 +188,7 @@ fn forget() -> Result<(bool, Value), Problem> {
     Ok((true, json!({ "cleared": 1 })))
 }
 
-async fn lock(locks: &Locks, data: &Data) -> Result<(bool, Value), Problem> {
+async fn lock(locks: &Keeper, data: &Data) -> Result<(bool, Value), Problem> {
     let asked = |id: catraca::core::lock::LeaseId| {
         let kind = data.resource_type.as_deref().unwrap_or("resource").into();
         let key = data.resource_id.as_deref().unwrap_or("selftest").into();
@@ -197,9 +199,9 @@ async fn lock(locks: &Locks, data: &Data) -> Result<(bool, Value), Problem> {
     let first = locks.lease_id(NAMESPACE, None, None)?;
     let second = locks.lease_id(NAMESPACE, None, None)?;
     let memory = Durability::Memory;
-    let mine = locks.acquire(NAMESPACE, &asked(first)?, Span::ZERO, memory).await?;
-    let theirs = locks.acquire(NAMESPACE, &asked(second)?, Span::ZERO, memory).await?;
-    let ended = locks.release(NAMESPACE, &Proof { key: first.key(), tenant: None })?;
+    let (mine, _) = locks.acquire(NAMESPACE, &asked(first)?, Span::ZERO, memory).await?;
+    let (theirs, _) = locks.acquire(NAMESPACE, &asked(second)?, Span::ZERO, memory).await?;
+    let ended = locks.release(NAMESPACE, &Proof { key: first.key(), tenant: None }).await?;
     let granted = matches!(mine.acquired, Acquired::Granted(_));
     let conflict = matches!(theirs.acquired, Acquired::Conflict(_));
     let released = ended == Ended::Released;
@@ -211,7 +213,7 @@ async fn lock(locks: &Locks, data: &Data) -> Result<(bool, Value), Problem> {
     Ok((granted && conflict && released, seen))
 }
 
-async fn bookings(locks: &Arc<Locks>, range: Range) -> Result<(bool, Value), Problem> {
+async fn bookings(locks: &Arc<Keeper>, range: Range) -> Result<(bool, Value), Problem> {
     let (mut won, mut conflicts) = (0, 0);
     let all: Vec<_> = (0..BOOKINGS).map(|_| tokio::spawn(book(Arc::clone(locks), range))).collect();
     let mut winners = Vec::new();
@@ -232,12 +234,12 @@ async fn bookings(locks: &Arc<Locks>, range: Range) -> Result<(bool, Value), Pro
 }
 
 /// One booking among others; its lease if it won.
-async fn book(locks: Arc<Locks>, range: Range) -> Result<Option<LeaseKey>, Problem> {
+async fn book(locks: Arc<Keeper>, range: Range) -> Result<Option<LeaseKey>, Problem> {
     let key = locks.lease_id(NAMESPACE, None, None)?.key();
     let lease = Wanted::new(key, Span::from_secs(10), Span::from_secs(10));
     let (kind, calendars) = ("appointment".into(), vec!["selftest".into()]);
     let hold = Hold { tenant: None, kind, calendars, range, lease };
     let hold = hold.checked(Span::from_secs(86_400))?;
-    let held = locks.hold(NAMESPACE, &hold, Durability::Memory).await?.acquired;
-    Ok(matches!(held, Acquired::Granted(_)).then_some(key))
+    let (held, _) = locks.hold(NAMESPACE, &hold, Durability::Memory).await?;
+    Ok(matches!(held.acquired, Acquired::Granted(_)).then_some(key))
 }

@@ -25,17 +25,17 @@ pub async fn hold(call: &Call) -> Told {
     let request = asked.lease.request.as_deref();
     let id = locks.lease_id(namespace, asked.tenant.as_deref(), request)?;
     asked.lease.key = id.key();
-    let answer = match locks.hold(namespace, &asked, terms.durability).await {
+    let (answer, now) = match locks.hold(namespace, &asked, terms.durability).await {
         Ok(answer) => answer,
         Err(error) => return later(error),
     };
     match answer.acquired {
         Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = terms.durability.as_str();
-            let granted = Granted::new(&view, id.reveal(), locks.now(), durability);
+            let durability = locks.durability(terms.durability).as_str();
+            let granted = Granted::new(&view, id.reveal(), now, durability);
             Ok(with_lease(told(&granted)?, &view))
         }
-        Acquired::Conflict(conflict) => taken(call, &conflict, 0),
+        Acquired::Conflict(conflict) => taken(&conflict, 0, now),
         Acquired::Refused(refusal) => Err(refusal.into()),
         Acquired::Stale { .. } => Err(Problem::internal(&"a slot has no versions to compare")),
     }
@@ -75,9 +75,11 @@ pub async fn relocate(call: &Call) -> Told {
     let (start, end) = (wire.start.time("start")?, wire.end.time("end")?);
     let proof = call.proof(&wire.lease_id)?;
     let asked = Move { proof, calendars, start, end }.checked(terms.slot_max)?;
-    match call.locks()?.relocate(call.namespace(), &asked, terms.durability).await? {
+    let locks = call.locks()?;
+    let (moved, now) = locks.relocate(call.namespace(), &asked, terms.durability).await?;
+    match moved {
         Moved::Done(view) => Ok(with_lease(told(&MovedSlot::new(&view))?, &view)),
-        Moved::Conflict(conflict) => taken(call, &conflict, 0),
+        Moved::Conflict(conflict) => taken(&conflict, 0, now),
         Moved::Over(state) => Err(over(state)),
         Moved::NotHolder => Err(not_holder()),
     }
@@ -143,7 +145,7 @@ pub async fn look(call: &Call) -> Told {
         min_length: Span::from_millis(min_length),
         without,
     };
-    let seen = call.locks()?.look(call.namespace(), &asked)?;
+    let seen = call.locks()?.look(call.namespace(), &asked).await?;
     let range = |(start, end): &(Time, Time)| FreeRange {
         start: start.to_rfc3339(),
         end: end.to_rfc3339(),

@@ -5,20 +5,39 @@
 
 use std::collections::BTreeMap;
 
-use catraca::Locks;
 use catraca::core::lock::LockTerms;
 use catraca::core::lock::tally::Counts;
 use catraca::locks::{Durations, TIME_BOUNDS};
+use catraca::{Locks, SharedLocks};
 use prometheus_client::registry::Registry;
 
 use super::{Counters, Drawn, Gauges, counter, gauge, labels};
 use crate::http::Times;
+use crate::locks::Keeper;
 
 /// The kind of whatever the catalog does not name.
 const OTHER: &str = "(other)";
 
-/// Everything about the locks of this process.
-pub fn locks(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
+const UNKEPT: &str = "Calls that failed because of the disk or the store";
+const WAITERS: &str = "Callers that wait for a name";
+const WAITED: &str = "How long callers waited that had to";
+
+/// Everything about locks that this node knows without asking anybody.
+pub fn locks(to: &mut Registry, keeper: &Keeper, terms: &LockTerms) {
+    match keeper {
+        Keeper::Here(locks) => own(to, locks, terms),
+        Keeper::Shared(locks) => shared(to, locks),
+    }
+}
+
+/// What became of locks that nodes share is counted in their store.
+fn shared(to: &mut Registry, locks: &SharedLocks) {
+    gauge(to, "lock_waiters", WAITERS, locks.waiters());
+    counter(to, "locks_unkept", UNKEPT, locks.unanswered());
+    to.register("lock_wait_seconds", WAITED, drawn(locks.waited()));
+}
+
+fn own(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
     let totals = locks.totals();
     let mut kinds: BTreeMap<&str, Counts> = BTreeMap::new();
     for (kind, counts) in &totals.kinds {
@@ -28,11 +47,10 @@ pub fn locks(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
     }
     attempts(to, &kinds);
     ends(to, &kinds);
-    gauge(to, "lock_waiters", "Callers that wait for a name", totals.waiters);
+    gauge(to, "lock_waiters", WAITERS, totals.waiters);
     gauge(to, "leases_kept", "Leases in memory, ended ones too", totals.kept);
-    counter(to, "locks_unkept", "Calls that failed because of the disk", totals.unkept);
-    let help = "How long callers waited that had to";
-    to.register("lock_wait_seconds", help, drawn(&totals.times.waited));
+    counter(to, "locks_unkept", UNKEPT, totals.unkept);
+    to.register("lock_wait_seconds", WAITED, drawn(&totals.times.waited));
     to.register("lock_held_seconds", "How long leases were held", drawn(&totals.times.held));
 }
 

@@ -6,16 +6,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CATALOG, give, post, said, take};
+use super::{CATALOG, give, post, said, site, take};
 use crate::keys::keygen;
-use crate::served::Served;
 use crate::talk::JSON;
 
 /// L01. covers below.
 /// covers: 004-21, 004-38, B-64
 #[test]
 fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let barrier = Barrier::new(100);
     let answers = thread::scope(|scope| {
         let callers: Vec<_> = (0..100)
@@ -56,7 +55,7 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
 /// covers: 004-25, 004-29, 004-62, 004-80, 004-84
 #[test]
 fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let before = Instant::now();
     let lease = take(&served, &json!({ "key": "p", "kind": "quick" }));
     assert!(lease["ttl_ms"].as_i64().unwrap() <= 400);
@@ -88,7 +87,7 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
 /// covers: 004-28, 004-29, 004-61
 #[test]
 fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let asked = json!({ "key": "p", "tenant": "t1", "kind": "payment", "version": 7 });
     let answer = post(&served, "/v1/locks/acquire", &asked);
     let lease = answer.json();
@@ -121,7 +120,7 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
 /// L07.
 #[test]
 fn renewals_end_where_they_must() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let asked = json!({ "key": "p", "ttl_ms": 5_000, "max_hold_ms": 5_000 });
     let lease = take(&served, &asked);
     let renewed = post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
@@ -132,7 +131,7 @@ fn renewals_end_where_they_must() {
 /// L09, L10.
 #[test]
 fn a_repeated_request_gets_the_same_lease_and_counts_once() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let asked = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_000 });
     // The answer of the first is never read, as if it was lost on its way.
     let mut lost = served.connect();
@@ -157,7 +156,7 @@ fn a_repeated_request_gets_the_same_lease_and_counts_once() {
 /// covers: 004-42
 #[test]
 fn a_version_is_a_note_or_must_rise_but_is_never_a_proof() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let plain = json!({ "key": "p", "version": 5 });
     take(&served, &plain);
     assert_eq!(post(&served, "/v1/locks/acquire", &plain).status, 409);
@@ -178,7 +177,7 @@ fn a_version_is_a_note_or_must_rise_but_is_never_a_proof() {
 /// L12, L13.
 #[test]
 fn several_names_are_all_or_none_in_any_order() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let held = take(&served, &json!({ "key": "b" }));
     let both = post(&served, "/v1/locks/acquire", &json!({ "keys": ["a", "b"] }));
     assert_eq!((both.status, &both.json()["taken"]), (409, &"b".into()));
@@ -205,7 +204,7 @@ fn several_names_are_all_or_none_in_any_order() {
 /// covers: 004-83, 004-34, 004-35, 004-36
 #[test]
 fn odd_names_never_meet_and_wrong_ones_are_refused() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     for (tenant, key) in [("a{b}", "x"), ("a", "{b}x"), ("a:b", "x"), ("a", "b:x"), ("a", "b}x")] {
         take(&served, &json!({ "tenant": tenant, "key": key }));
     }
@@ -243,7 +242,7 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     let fixed = |key: &crate::keys::Key, tenant: &str| {
         format!("{}\nfix = {{ tenant = '{tenant}' }}\n", key.table.trim_end())
     };
-    let served = Served::with(&format!("{CATALOG}{}{}", fixed(&a, "a"), fixed(&b, "b")));
+    let served = site(&format!("{CATALOG}{}{}", fixed(&a, "a"), fixed(&b, "b")));
     let ask = |key: &crate::keys::Key, request: &str, body: &str| {
         let bearer = format!("Bearer {}", key.key);
         let mut talk = served.connect();

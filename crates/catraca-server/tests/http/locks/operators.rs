@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CATALOG, delete, give, post, said, take};
-use crate::served::{Served, file};
+use super::{CATALOG, delete, give, post, said, site, take};
 
 fn adds_up(row: &Value) {
     let number = |name: &str| row[name].as_u64().unwrap();
@@ -20,7 +19,7 @@ fn adds_up(row: &Value) {
 /// covers: B-69
 #[test]
 fn an_operator_ends_a_lease_with_a_reason_that_is_kept() {
-    let served = Served::of(&file(CATALOG));
+    let served = site(CATALOG);
     let lease = take(&served, &json!({ "key": "p", "ttl_ms": 60_000, "owner_label": "worker 7" }));
     let list = served.ask("GET /v1/locks", &[]);
     assert!(!list.body.contains(lease["lease_id"].as_str().unwrap()), "{list:?}");
@@ -61,7 +60,7 @@ fn an_operator_ends_a_lease_with_a_reason_that_is_kept() {
 /// covers: 004-31, 004-32, 004-64, B-66
 #[test]
 fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
-    let served = Served::of(&file(CATALOG));
+    let served = site(CATALOG);
     for number in 0..120 {
         let tenant = if number < 100 { "t1" } else { "t2" };
         take(&served, &json!({ "tenant": tenant, "key": number.to_string(), "ttl_ms": 60_000 }));
@@ -101,7 +100,7 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
 /// covers: 004-70, 004-71, 004-72, 004-73, 004-74, 004-75
 #[test]
 fn the_self_test_tries_everything_and_touches_nothing() {
-    let served = Served::of(&file(CATALOG));
+    let served = site(CATALOG);
     take(&served, &json!({ "key": "selftest", "kind": "resource", "ttl_ms": 60_000 }));
     let actions = [
         json!({ "action": "test_rate_limit" }),
@@ -141,7 +140,7 @@ fn the_self_test_tries_everything_and_touches_nothing() {
 #[test]
 fn clearing_ten_thousand_leases_counts_them_and_lets_others_through() {
     const LEASES: usize = 10_000;
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     thread::scope(|scope| {
         for part in 0..4 {
             let mut talk = served.connect();

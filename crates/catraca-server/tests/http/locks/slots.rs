@@ -6,8 +6,8 @@ use std::thread;
 use catraca_testkit::generate::Dice;
 use serde_json::{Value, json};
 
-use super::{CATALOG, post, said};
-use crate::served::{Served, file};
+use super::{CATALOG, place, post, said, site};
+use crate::served::Served;
 use crate::talk::Answer;
 
 fn hold(served: &Served, calendar: &str, from: &str, to: &str) -> Answer {
@@ -41,7 +41,7 @@ fn look(served: &Served, calendar: &str, more: &str) -> Value {
 /// covers: 004-34, B-63
 #[test]
 fn touching_is_allowed_and_any_overlap_is_not() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     for (from, to) in [("10:00", "10:30"), ("10:30", "11:00"), ("09:30", "10:00")] {
         assert_eq!(hold(&served, "ana", from, to).status, 200, "{from}");
     }
@@ -61,7 +61,7 @@ fn touching_is_allowed_and_any_overlap_is_not() {
 /// S04, S07.
 #[test]
 fn a_late_confirmation_is_refused_unless_it_may_take_the_slot_anew() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let brief = |from: &str, to: &str| {
         let body = json!({ "calendar": "ana", "start": at(from), "end": at(to), "ttl_ms": 1 });
         post(&served, "/v1/slots/hold", &body).json()
@@ -86,13 +86,17 @@ fn a_late_confirmation_is_refused_unless_it_may_take_the_slot_anew() {
 /// S05, S06.
 #[test]
 fn what_is_confirmed_stays_until_it_is_cancelled() {
-    let file = file(CATALOG);
+    let (file, redis) = place(CATALOG);
     let served = Served::of(&file);
     let body =
         json!({ "calendar": "ana", "start": at("10:00"), "end": at("10:30"), "kind": "quick" });
     let lease = post(&served, "/v1/slots/hold", &body).json();
     let first = confirm(&served, &lease, false);
-    assert_eq!((first.status, &first.json()["durable"]), (200, &true.into()), "{first:?}");
+    assert_eq!(
+        (first.status, &first.json()["durable"]),
+        (200, &redis.is_none().into()),
+        "{first:?}"
+    );
     assert_eq!(confirm(&served, &lease, false).json(), first.json());
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
     assert_eq!(
@@ -114,7 +118,7 @@ fn what_is_confirmed_stays_until_it_is_cancelled() {
 /// S08, S10.
 #[test]
 fn a_move_frees_the_old_place_or_keeps_it_and_several_calendars_go_together() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let ana = hold(&served, "ana", "10:00", "10:30").json();
     hold(&served, "ana", "11:00", "11:30").json();
     let go = |from: &str, to: &str| {
@@ -136,7 +140,7 @@ fn a_move_frees_the_old_place_or_keeps_it_and_several_calendars_go_together() {
 /// covers: 004-30, B-62
 #[test]
 fn a_look_shows_gaps_and_leaves_out_ones_own() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let body = json!({
         "calendar": "ana", "start": at("10:00"), "end": at("10:30"),
         "buffer_before_ms": 300_000, "buffer_after_ms": 600_000, "kind": "payment",
@@ -159,7 +163,7 @@ fn a_look_shows_gaps_and_leaves_out_ones_own() {
 /// S13.
 #[test]
 fn what_is_no_range_is_refused_and_nothing_is_held() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let wrong = [
         (json!(at("10:00")), json!(at("10:00")), "bad-lock"),
         (json!(at("10:30")), json!(at("10:00")), "bad-lock"),
@@ -182,7 +186,7 @@ fn what_is_no_range_is_refused_and_nothing_is_held() {
 /// covers: 004-69, 004-87
 #[test]
 fn of_many_at_once_exactly_one_gets_each_moment() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let barrier = Barrier::new(8);
     let held: Vec<(i64, i64)> = thread::scope(|scope| {
         let one = |seed| booker(&served, &barrier, seed);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CATALOG, give, post, take};
+use super::{CATALOG, give, post, site, take};
 use crate::served::Served;
 
 /// Waits until so many wait.
@@ -19,7 +19,7 @@ fn waiting(served: &Served, count: u64) {
 /// L02.
 #[test]
 fn a_hundred_waiters_are_served_one_after_the_other() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let fences: Vec<i64> = thread::scope(|scope| {
         let callers: Vec<_> = (0..100)
             .map(|_| {
@@ -44,7 +44,7 @@ fn a_hundred_waiters_are_served_one_after_the_other() {
 /// L16.
 #[test]
 fn whoever_hangs_up_loses_its_place() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let held = take(&served, &json!({ "key": "p", "ttl_ms": 60_000 }));
     let mut gone = served.connect();
     gone.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
@@ -65,7 +65,7 @@ fn whoever_hangs_up_loses_its_place() {
 #[test]
 fn a_deadline_ends_the_wait_and_a_long_wait_is_nobodys_impatience() {
     let catalog = format!("{CATALOG}[server]\nbody_timeout = '200ms'\nanswer_timeout = '200ms'\n");
-    let served = Served::with(&catalog);
+    let served = site(&catalog);
     let held = take(&served, &json!({ "key": "p", "ttl_ms": 60_000 }));
     let begun = Instant::now();
     let missed = post(&served, "/v1/locks/acquire", &json!({ "key": "p", "wait_ms": 1_000 }));
@@ -81,7 +81,7 @@ fn a_deadline_ends_the_wait_and_a_long_wait_is_nobodys_impatience() {
 /// L17. The holder never gives it back, so nothing is sent that could be lost.
 #[test]
 fn a_waiter_needs_nobody_to_tell_it_that_the_holders_time_is_over() {
-    let served = Served::with(CATALOG);
+    let served = site(CATALOG);
     let before = Instant::now();
     let held = take(&served, &json!({ "key": "p", "kind": "quick" }));
     let told = Instant::now();
