@@ -214,6 +214,10 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let renewed = after.ask("careful", &renewal, at(31)).told;
     assert!(matches!(renewed, LockTold::Renewed(Renewed::Extended(_))), "{renewed:?}");
     assert!(careful(&after, "q", 13, 32).is_ok());
+    // A server that forgot everything cannot know that it did; the node does.
+    replica.command(&["FLUSHALL"]);
+    let refused = careful(&after, "q", 14, 40).unwrap_err().to_string();
+    assert!(refused.contains("run out within 30 s"), "{refused}");
 }
 
 /// Takes a name that nobody is granted for 30 s after a failover.

@@ -9,11 +9,13 @@ mod call;
 mod listen;
 mod reply;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use catraca_core::lock::reply::{Acquired, Confirmed, Moved, Renewed};
 use catraca_core::lock::{LeaseKey, LockOp, LockReply, LockTold};
+use parking_lot::Mutex;
 use redis::{Cmd, RedisResult};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
@@ -23,7 +25,7 @@ use super::link::Line;
 use super::options::RedisOptions;
 use super::send::evaluate;
 use super::store::RedisStore;
-use crate::locks::{Asking, Freed, LockStore};
+use crate::locks::{Asking, Freed, LockStore, NAMESPACES_MAX};
 use crate::store::{StoreError, When};
 use acked::Acked;
 use call::{LockCall, group, keys};
@@ -48,6 +50,8 @@ pub struct RedisLocks {
     acked: Option<Acked>,
     channel: Vec<u8>,
     freed: broadcast::Sender<Freed>,
+    /// Namespaces that something was answered about.
+    answered: Mutex<BTreeSet<Box<str>>>,
     listening: AbortHandle,
 }
 
@@ -78,7 +82,8 @@ impl RedisLocks {
             freed: freed.clone(),
         };
         let listening = tokio::spawn(listener.listen()).abort_handle();
-        Ok(Self { store, acked, channel, freed, listening })
+        let answered = Mutex::default();
+        Ok(Self { store, acked, channel, freed, answered, listening })
     }
 
     /// Where the state is, without user and password.
@@ -95,12 +100,29 @@ impl RedisLocks {
         let group = group(namespace);
         let keys = keys(&self.store.prefix(group), namespace);
         let call = LockCall::new(namespace, op);
-        let run = Run { keys: &keys, bytes: call.bytes(), channel: &self.channel, when };
+        let known = self.answered.lock().contains(namespace);
+        let run = Run { keys: &keys, bytes: call.bytes(), channel: &self.channel, known, when };
+        let reply = self.run(group, run, op).await?;
+        // A look leaves nothing behind by which a loss could be noticed.
+        if !known && !matches!(op, LockOp::Look(_)) {
+            self.remember(namespace);
+        }
+        Ok(reply)
+    }
+
+    async fn run(&self, group: u16, run: Run<'_>, op: &LockOp) -> Result<LockReply, StoreError> {
         if let Some(acked) = self.acked.as_ref().filter(|_| promises(op)) {
             return self.promise(acked, (group, run), op).await;
         }
         let bytes = self.store.trip(group, |line, sent_on| run.go(line, sent_on)).await?;
         reply::read(op, &bytes)
+    }
+
+    fn remember(&self, namespace: &str) {
+        let mut answered = self.answered.lock();
+        if answered.len() < NAMESPACES_MAX {
+            answered.insert(namespace.into());
+        }
     }
 
     /// An operation whose answer is a promise: too few replicas, and it is taken back.
@@ -169,6 +191,8 @@ struct Run<'a> {
     keys: &'a [Vec<u8>],
     bytes: &'a [u8],
     channel: &'a [u8],
+    /// Whether something was answered about the namespace before.
+    known: bool,
     when: When,
 }
 
@@ -182,7 +206,7 @@ impl Run<'_> {
     fn command(&self, name: &str, script: &str, server: &str) -> Cmd {
         let mut command = redis::cmd(name);
         command.arg(script).arg(self.keys.len()).arg(self.keys);
-        command.arg(self.bytes).arg(self.channel).arg(server);
+        command.arg(self.bytes).arg(self.channel).arg(server).arg(u8::from(self.known));
         if let When::At(now) = self.when {
             command.arg(now.micros());
         }

@@ -22,7 +22,9 @@
 -- ARGV[2]  the channel on which names that became free are told.
 -- ARGV[3]  which server this is: another after each of its starts. One that took over, or came
 --          back, may have lost leases.
--- ARGV[4]  the instant in microseconds, decimal. For tests only: without it the server's clock is
+-- ARGV[4]  `1` if the node that asks has had an answer about this namespace before: what is not
+--          there then was lost.
+-- ARGV[5]  the instant in microseconds, decimal. For tests only: without it the server's clock is
 --          used. With it nothing gets a TTL, since the server's time is then another one.
 --
 -- Expiry is data: a TTL only collects what a whole namespace left behind, hours later.
@@ -79,15 +81,15 @@ if meta then
   last, fence, kept, changed, at = unpack('<dddd', meta)
   known_as = sub(meta, at)
 end
-local timed = not ARGV[4]
-local now = tonumber(ARGV[4])
+local timed = not ARGV[5]
+local now = tonumber(ARGV[5])
 if timed then
   local time = call('TIME')
   now = time[1] * SECOND + time[2]
 end
 -- Time does not go back: a lease would last longer than it was told.
 now = max(now, last)
-if known_as ~= ARGV[3] then
+if known_as ~= ARGV[3] or (not meta and ARGV[4] == '1') then
   changed = now
 end
 

@@ -83,8 +83,8 @@ fn acquired(from: &mut Reader<'_>, tenant: Option<&str>, kind: &str) -> Read<Acq
 /// Nothing is granted yet: leases that were lost may be in force.
 fn careful(left: Span) -> StoreError {
     StoreError::unavailable(format!(
-        "another Redis took over or it was started anew, and leases that it may have lost run out \
-         within {} s",
+        "another Redis took over, or it was started anew or emptied: leases that it may have lost \
+         run out within {} s",
         left.ceil_secs()
     ))
 }
