@@ -1,9 +1,10 @@
 //! Locks and slots: exclusion over a name, or over a range of time, with an end of its own.
 //!
 //! Operations are plain data (`op`), so is what they answer (`reply`), `call` makes one value of
-//! each, and `book` applies them to the state of one namespace at an instant that is given. A store that cannot call Rust does the
-//! same operations in its own language; `docs/locks-store.md` is its contract. A lease is proven by
-//! a secret that is made elsewhere: only its digest comes here. Must not wait: queues are others'.
+//! each, and `book` applies them to the state of one namespace at an instant that is given. A store
+//! that cannot call Rust does the same operations in its own language; `docs/locks-store.md` is its
+//! contract. A lease is proven by a secret that is made elsewhere: only its digest comes here. Must
+//! not wait: queues are others'.
 
 pub mod book;
 pub mod call;

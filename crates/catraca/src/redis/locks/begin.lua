@@ -4,17 +4,17 @@
 -- script.rs gives. Its rules are those of catraca-core's `Book`; the same stories are told to both.
 --
 -- KEYS     always these of one namespace, all with the same hash tag:
---            1 string  `<dddd` the latest instant, the last number, when all may be garbage (seconds),
---                      since when another server answers; then which one does
+--            1 string  `<dddd` the latest instant, the last number, the second at which all may be
+--                      garbage, since when another server answers; then which one does
 --            2 hash    leases: digest of the proof -> record
 --            3 hash    names: mark -> digest
 --            4 zset    calendars, by bytes: tenant, length and text, first instant, digest
 --            5 zset    when something is to be done: instant -> digest
 --            6 zset    leases in force: number -> digest
 --            7 zset    the same by tenant, by bytes: tenant, number, digest
---            8 hash    requests: digest of the name -> digest of what was asked, digest of the proof
---            9 hash    versions: mark -> `<ddc16Bdd` the highest, until when it is remembered, by whom
---                      it was raised; if there was one before, that one, until when
+--            8 hash    requests: digest of the name -> digests of what was asked and of the proof
+--            9 hash    versions: mark -> `<ddc16Bdd` the highest, until when it is remembered, by
+--                      whom it was raised; if there was one before, that one, until when
 --           10 zset    until when: instant -> mark
 --           11 hash    tally: tenant and kind -> `<ddddddd`
 -- ARGV[1]  the operation: its number in a byte, then what apply.lua says. Packed little-endian

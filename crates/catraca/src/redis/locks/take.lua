@@ -7,8 +7,8 @@ local NOBODY = string.rep('\0', 16)
 local GRANTED, AGAIN, MET, STALE, OTHER_REQUEST, REQUEST_OVER, FULL, NO_VERSION, VERSIONS_FULL,
   CAREFUL = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 
--- key, slot?, ttl, hold max, grace, version? version, tenant, request? name, asked; row; label and note.
--- The names follow.
+-- key, slot?, ttl, hold max, grace, version? version, tenant, request? name, asked; row; label and
+-- note. The names follow.
 local function read_wanted()
   local f = read('c16BdddBdc16Bc16c16')
   local wanted = {
