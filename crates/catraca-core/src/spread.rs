@@ -76,6 +76,7 @@ mod tests {
     use super::*;
     use crate::digest::{Digester, Secret};
     use crate::plan::Scope;
+    use crate::resets::Resets;
 
     const CATALOG: &str = "[policy.payer]\nby = ['bank', 'payer']\nwindow = '1 per 1s'\n\
                            [attribute.bank]\nkind = 'caseless'\n";
@@ -89,7 +90,9 @@ mod tests {
         let digester = Digester::new(&Secret::from_bytes([7; 32]));
         let (spread, catalog) =
             (Spread::Attribute("bank".into()), Catalog::parse(CATALOG).unwrap());
-        let scope = Scope { digester: &digester, namespace: "n", unlisted: None, spread: &spread };
+        let (resets, namespace) = (Resets::default(), "n");
+        let (digester, spread) = (&digester, &spread);
+        let scope = Scope { digester, namespace, unlisted: None, spread, resets: &resets };
         let row = scope.key("payer", &parts("a", "p"));
         assert_eq!(scope.key("other", &parts("a", "q")).group(), row.group());
         assert_ne!(scope.key("payer", &parts("b", "p")).group(), row.group());
@@ -104,7 +107,8 @@ mod tests {
     #[test]
     fn without_a_spread_keys_stay_as_they_are_and_with_one_a_namespace_is_whole() {
         let digester = Digester::new(&Secret::from_bytes([7; 32]));
-        let scope = |spread| Scope { digester: &digester, namespace: "n", unlisted: None, spread };
+        let (digester, resets, namespace) = (&digester, &Resets::default(), "n");
+        let scope = |spread| Scope { digester, namespace, unlisted: None, spread, resets };
         let (bare, grouped) = (scope(&Spread::Nowhere), scope(&Spread::Namespace));
         let groups =
             |scope: Scope<'_>| ["a", "b"].map(|bank| scope.key("x", &parts(bank, "")).group());
