@@ -1,5 +1,5 @@
-//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, a word
-//! when the store could not tell all, and the older ones on request.
+//! Rate-limit headers: `RateLimit-Policy` and `RateLimit` as structured fields, `Retry-After`, a
+//! word when the store could not tell all, and the older ones on request.
 //!
 //! Must only write what parses back: names are catalog names, numbers are whole.
 

@@ -20,7 +20,8 @@ use super::record::{About, ListName, PolicyReset};
 pub enum Extent {
     /// All of it, for a start.
     Everything,
-    /// Lists, facts, modes and whole resets, and which keys were freed: what other nodes' operators change.
+    /// Lists, facts, modes and whole resets, and which keys were freed: what other nodes' operators
+    /// change.
     Changes,
 }
 
