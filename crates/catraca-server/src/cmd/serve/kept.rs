@@ -173,7 +173,7 @@ impl Opened {
 
 /// A snapshot is never older than the records, so records that are not there have been lost.
 fn all_there(places: &Places) -> Result<()> {
-    let lost = places.file.as_deref().filter(|file| !file.exists() && places.snapshot.exists());
+    let lost = places.file.as_deref().filter(|file| !file.exists() && places.snapshot.is_file());
     ensure!(
         lost.is_none(),
         "the records {} are not there, but the snapshot {} is: bring them back, such as with \

@@ -17,7 +17,7 @@ const ROWS: i64 = 1_000;
 const LEFT: &str = "SELECT policy, swept FROM catraca.resets WHERE swept IS NOT NULL LIMIT 1";
 const LAST: &str = "SELECT max(id), count(*) FROM (
     SELECT id FROM catraca.subjects WHERE policy = $1 AND id > $2
-    ORDER BY id LIMIT $3) AS some";
+    ORDER BY id LIMIT $3) AS few";
 const BLOCKS: &str = "WITH ended AS (
         UPDATE catraca.blocks AS b
         SET until = least(b.until, r.at), touched = r.at, freed = $4
