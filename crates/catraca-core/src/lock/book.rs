@@ -291,7 +291,12 @@ impl Book {
         let at = if how == State::Expired { view.expires_at.min(self.now) } else { self.now };
         let lasted = at.since(view.acquired_at);
         let kept = if matches!(view.what, What::Slot(..)) { SLOT_TOMBSTONE } else { TOMBSTONE };
+        let stays = (how == State::Expired && planted(Bug::LockExpiredHoldStays))
+            .then(|| view.what.clone());
         self.free(key);
+        if let Some(What::Slot(calendars, range)) = stays {
+            self.occupy(&calendars, range.taken().0, key);
+        }
         self.tally.ended(tenant.as_deref(), &kind, how);
         self.gone.push(Gone { key, confirmed: was == State::Confirmed, lasted });
         if let Some(lease) = self.leases.get_mut(&key) {

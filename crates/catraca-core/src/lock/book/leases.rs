@@ -181,7 +181,7 @@ impl Book {
         self.leases.get(&key).map(|lease| lease.view.clone())
     }
 
-    fn is_over(&self, expires_at: Time) -> bool {
+    pub(super) fn is_over(&self, expires_at: Time) -> bool {
         if planted(Bug::LockExpiryInclusive) {
             return expires_at < self.now;
         }

@@ -17,8 +17,8 @@ impl Book {
         self.now = self.now.max(now);
         self.versions.sweep(self.now, SWEEP);
         for _ in 0..SWEEP {
-            let Some((due, key)) = self.due.first().copied().filter(|(due, _)| *due <= self.now)
-            else {
+            let first = self.due.first().copied();
+            let Some((due, key)) = first.filter(|(due, _)| self.is_over(*due)) else {
                 self.shrink();
                 return false;
             };
