@@ -13,7 +13,7 @@ use catraca::core::lock::reply::Acquired;
 use catraca::core::lock::{Durability, VersionPolicy};
 use catraca::{Clock, Locks, Secret, Span, Time};
 use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::history::{ALL, Answer, Seen, judge};
+use catraca_testkit::locks::history::{ALL, Answer, Seen, Slack, judge};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep};
 
@@ -96,7 +96,7 @@ fn history(seed: u64) -> (Vec<String>, usize) {
         local.await;
         let seen = world.seen.take();
         // Timers are only as fine as a millisecond.
-        let mut wrong = judge(&seen, 2_000);
+        let mut wrong = judge(&seen, Slack { early: 0, late: 2_000 });
         if *world.late.borrow() > 0 {
             wrong.push(format!("{} waiters were granted too late", world.late.borrow()));
         }

@@ -47,33 +47,41 @@ pub enum Answer {
 /// The whole range of a name.
 pub const ALL: (i64, i64) = (0, 1);
 
-/// Everything that must not be; nothing if all is well. `slack` is how much later than told a lease
-/// may end, such as after a restart.
-pub fn judge(seen: &[Seen], slack: i64) -> Vec<String> {
+/// How far a lease may end from when it was told to, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slack {
+    /// Earlier: by what the wall clock was stepped forward, where leases are counted on it.
+    pub early: i64,
+    /// Later, such as after a restart.
+    pub late: i64,
+}
+
+/// Everything that must not be; nothing if all is well.
+pub fn judge(seen: &[Seen], slack: Slack) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut names: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
     for one in seen {
         names.entry(&one.name).or_default().push(one);
     }
     for (name, all) in &names {
-        overlaps(name, all, &mut wrong);
-        conflicts(name, all, slack, &mut wrong);
+        overlaps(name, all, slack.early, &mut wrong);
+        conflicts(name, all, slack.late, &mut wrong);
     }
     fences(seen, &mut wrong);
     wrong
 }
 
 /// From when to when a caller surely held it.
-fn surely(seen: &Seen) -> Option<(i64, i64)> {
+fn surely(seen: &Seen, early: i64) -> Option<(i64, i64)> {
     let Answer::Granted { ttl, release_sent, .. } = seen.answer else { return None };
-    let until = seen.sent + ttl;
+    let until = seen.sent + ttl - early;
     let until = release_sent.map_or(until, |sent| until.min(sent));
     seen.answered.filter(|from| *from < until).map(|from| (from, until))
 }
 
 /// From when to when they may have.
-fn possibly(seen: &Seen, slack: i64) -> Option<(i64, i64)> {
-    let last = |ttl: i64| seen.answered.map_or(i64::MAX, |at| at.saturating_add(ttl + slack));
+fn possibly(seen: &Seen, late: i64) -> Option<(i64, i64)> {
+    let last = |ttl: i64| seen.answered.map_or(i64::MAX, |at| at.saturating_add(ttl + late));
     match seen.answer {
         Answer::Granted { ttl, released, .. } => {
             let until = released.map_or(last(ttl), |at| last(ttl).min(at));
@@ -89,9 +97,9 @@ fn meet(one: (i64, i64), other: (i64, i64)) -> bool {
     one.0 < other.1 && other.0 < one.1
 }
 
-fn overlaps(name: &str, all: &[&Seen], wrong: &mut Vec<String>) {
+fn overlaps(name: &str, all: &[&Seen], early: i64, wrong: &mut Vec<String>) {
     let mut held: Vec<((i64, i64), &Seen)> =
-        all.iter().filter_map(|seen| surely(seen).map(|window| (window, *seen))).collect();
+        all.iter().filter_map(|seen| surely(seen, early).map(|window| (window, *seen))).collect();
     held.sort_by_key(|(window, _)| *window);
     for (at, (window, seen)) in held.iter().enumerate() {
         let later = held[at + 1..].iter().take_while(|(other, _)| other.0 < window.1);
@@ -101,11 +109,11 @@ fn overlaps(name: &str, all: &[&Seen], wrong: &mut Vec<String>) {
     }
 }
 
-fn conflicts(name: &str, all: &[&Seen], slack: i64, wrong: &mut Vec<String>) {
+fn conflicts(name: &str, all: &[&Seen], late: i64, wrong: &mut Vec<String>) {
     for seen in all.iter().filter(|seen| seen.answer == Answer::Conflict) {
         let window = (seen.sent, seen.answered.unwrap_or(i64::MAX).saturating_add(1));
         let held = all.iter().any(|other| {
-            let may = possibly(other, slack).is_some_and(|may| meet(window, may));
+            let may = possibly(other, late).is_some_and(|may| meet(window, may));
             may && meet(seen.range, other.range)
         });
         if !held {
@@ -143,6 +151,8 @@ fn fences(seen: &[Seen], wrong: &mut Vec<String>) {
 mod tests {
     use super::*;
 
+    const NONE: Slack = Slack { early: 0, late: 0 };
+
     fn granted(sent: i64, answered: i64, fence: i64, ttl: i64) -> Seen {
         let answer = Answer::Granted { fence, ttl, release_sent: None, released: None };
         Seen { name: "n".into(), range: ALL, sent, answered: Some(answered), answer }
@@ -151,22 +161,31 @@ mod tests {
     #[test]
     fn what_must_not_be_is_found_and_what_may_be_is_not() {
         let one = granted(0, 5, 1, 100);
-        assert!(judge(&[one.clone(), granted(90, 101, 2, 100)], 0).is_empty());
-        assert_eq!(judge(&[one.clone(), granted(10, 20, 2, 100)], 0).len(), 1);
+        assert!(judge(&[one.clone(), granted(90, 101, 2, 100)], NONE).is_empty());
+        assert_eq!(judge(&[one.clone(), granted(10, 20, 2, 100)], NONE).len(), 1);
         let next = granted(200, 210, 1, 5);
-        assert_eq!(judge(&[one.clone(), next], 0).len(), 2, "the same, and not higher");
+        assert_eq!(judge(&[one.clone(), next], NONE).len(), 2, "the same, and not higher");
         let conflict =
             |sent, answered| Seen { answer: Answer::Conflict, ..granted(sent, answered, 0, 0) };
-        assert!(judge(&[one.clone(), conflict(50, 60)], 0).is_empty());
-        assert!(judge(&[one.clone(), conflict(104, 106)], 0).is_empty());
-        assert_eq!(judge(&[one.clone(), conflict(105, 106)], 0).len(), 1);
-        assert!(judge(&[one, conflict(105, 106)], 1).is_empty(), "a lease may end late");
+        assert!(judge(&[one.clone(), conflict(50, 60)], NONE).is_empty());
+        assert!(judge(&[one.clone(), conflict(104, 106)], NONE).is_empty());
+        assert_eq!(judge(&[one.clone(), conflict(105, 106)], NONE).len(), 1);
+        let late = Slack { late: 1, ..NONE };
+        assert!(judge(&[one, conflict(105, 106)], late).is_empty(), "a lease may end late");
     }
 
     #[test]
     fn ranges_that_touch_are_no_overlap() {
         let slot = |range, sent, fence| Seen { range, ..granted(sent, sent + 1, fence, 100) };
-        assert!(judge(&[slot((0, 10), 0, 1), slot((10, 20), 5, 6)], 0).is_empty());
-        assert_eq!(judge(&[slot((0, 10), 0, 1), slot((9, 20), 5, 6)], 0).len(), 1);
+        assert!(judge(&[slot((0, 10), 0, 1), slot((10, 20), 5, 6)], NONE).is_empty());
+        assert_eq!(judge(&[slot((0, 10), 0, 1), slot((9, 20), 5, 6)], NONE).len(), 1);
+    }
+
+    #[test]
+    fn a_step_of_the_clock_excuses_what_it_made_and_no_more() {
+        let (one, next) = (granted(0, 5, 1, 100), granted(80, 95, 2, 100));
+        let stepped = |early| Slack { early, ..NONE };
+        assert_eq!(judge(&[one.clone(), next.clone()], stepped(4)).len(), 1);
+        assert!(judge(&[one, next], stepped(5)).is_empty());
     }
 }

@@ -15,13 +15,13 @@ use crate::served::{Served, file};
 /// covers: B-65, B-72
 #[test]
 fn a_server_that_stood_still_gives_nothing_to_two() {
-    let seen = history(&file(CATALOG), 11, |served| {
+    let history = history(&file(CATALOG), 11, |served| {
         served.signal("STOP");
         thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
         served.signal("CONT");
         served
     });
-    right(&seen);
+    right(&history, 0);
 }
 
 /// L21 and the careful start: killed while callers hold leases, over and over.
@@ -31,12 +31,12 @@ fn a_server_that_was_killed_gives_nothing_to_two() {
     for (durability, seed) in [("memory", 21), ("fsync", 31)] {
         let file = file(&format!("{CATALOG}[locks]\ndurability = '{durability}'\n"));
         let again = file.clone();
-        let seen = history(&file, seed, move |served| {
+        let history = history(&file, seed, move |served| {
             served.signal("KILL");
             drop(served);
             Served::of(&again)
         });
-        right(&seen);
+        right(&history, 0);
     }
 }
 

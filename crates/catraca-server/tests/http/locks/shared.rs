@@ -91,7 +91,7 @@ fn nodes_and_a_store_that_stand_still_or_die_give_nothing_to_two() {
     let Some(redis) = RedisServer::start() else { return };
     let file = node(&redis, "sqlite:catraca.db", "100ms");
     let (again, mut round) = (file.clone(), 0);
-    let seen = history(&file, 41, |served| {
+    let history = history(&file, 41, |served| {
         round += 1;
         match round {
             1 => {
@@ -113,5 +113,7 @@ fn nodes_and_a_store_that_stand_still_or_die_give_nothing_to_two() {
             }
         }
     });
-    right(&seen);
+    // Leases in Redis are counted on its wall clock, which a machine may correct meanwhile.
+    println!("the wall clock was stepped by {} us", history.stepped);
+    right(&history, history.stepped);
 }

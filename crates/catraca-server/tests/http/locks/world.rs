@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::history::{ALL, Answer, Seen, judge};
+use catraca_testkit::locks::history::{ALL, Answer, Seen, Slack, judge};
 use serde_json::{Value, json};
 
 use crate::served::Served;
@@ -20,8 +20,17 @@ pub const TTL: i64 = 300_000;
 /// Where the slots are, in milliseconds.
 const NOON: i64 = 1_900_000_000_000;
 
+/// What callers saw, and by how much the wall clock was stepped meanwhile.
+pub struct History {
+    seen: Vec<Seen>,
+    /// In microseconds, whichever way.
+    pub stepped: i64,
+}
+
 struct World {
     begun: Instant,
+    /// The least and the most that the wall clock was ahead of ours.
+    ahead: Mutex<(i64, i64)>,
     address: Mutex<String>,
     over: AtomicBool,
     seen: Mutex<Vec<Seen>>,
@@ -43,7 +52,22 @@ struct Wish {
 
 impl World {
     fn now(&self) -> i64 {
+        self.look_at_clocks();
+        self.monotonic()
+    }
+
+    fn monotonic(&self) -> i64 {
         i64::try_from(self.begun.elapsed().as_micros()).unwrap()
+    }
+
+    /// Only a look that nothing came between tells how the clocks stand to each other.
+    fn look_at_clocks(&self) {
+        let before = self.monotonic();
+        let wall = i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_micros()).unwrap();
+        if self.monotonic() - before < 20 {
+            let mut ahead = self.ahead.lock().unwrap();
+            *ahead = (ahead.0.min(wall - before), ahead.1.max(wall - before));
+        }
     }
 }
 
@@ -143,10 +167,11 @@ fn wish(
 }
 
 /// Callers at work while something is done to the server.
-pub fn history(file: &Path, seed: u64, mut act: impl FnMut(Served) -> Served) -> Vec<Seen> {
+pub fn history(file: &Path, seed: u64, mut act: impl FnMut(Served) -> Served) -> History {
     let mut served = Served::of(file);
     let world = World {
         begun: Instant::now(),
+        ahead: Mutex::new((i64::MAX, i64::MIN)),
         address: Mutex::new(served.address.clone()),
         over: AtomicBool::new(false),
         seen: Mutex::default(),
@@ -170,15 +195,17 @@ pub fn history(file: &Path, seed: u64, mut act: impl FnMut(Served) -> Served) ->
         thread::park_timeout(Duration::from_millis(900));
         world.over.store(true, Ordering::SeqCst);
     });
-    world.seen.into_inner().unwrap()
+    let (least, most) = world.ahead.into_inner().unwrap();
+    History { seen: world.seen.into_inner().unwrap(), stepped: most - least }
 }
 
-/// Nothing that must not be was seen, and enough was.
-pub fn right(seen: &[Seen]) {
+/// Nothing that must not be was seen, and enough was. `early` is what the clock that leases are
+/// counted on was stepped by.
+pub fn right(History { seen, .. }: &History, early: i64) {
     let granted = seen.iter().filter(|one| matches!(one.answer, Answer::Granted { .. })).count();
     println!("{} calls, {granted} grants", seen.len());
     assert!(seen.len() > 1_000 && granted > 100, "{} calls, {granted} grants", seen.len());
     // A lease may be told of late; conflicts with those that nobody was told of are allowed for.
-    let wrong = judge(seen, 2 * TTL);
+    let wrong = judge(seen, Slack { early, late: 2 * TTL });
     assert!(wrong.is_empty(), "{} of {}: {}", wrong.len(), seen.len(), wrong[0]);
 }
