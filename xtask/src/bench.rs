@@ -6,6 +6,7 @@
 mod locks;
 mod restart;
 mod serve;
+mod served;
 mod simulate;
 mod store;
 

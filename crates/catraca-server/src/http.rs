@@ -15,6 +15,7 @@ mod calls;
 mod check;
 mod crowd;
 mod curt;
+mod debug;
 mod decide;
 mod denial;
 mod desk;

@@ -16,7 +16,7 @@ use catraca::Catalog;
 use catraca::core::cell::block::Origin;
 use catraca::event::{Blocked, Event};
 use catraca::shape::origin;
-use tracing::{info, warn};
+use tracing::{Level, info, warn};
 
 use log::{Logs, Style};
 use meter::Meter;
@@ -31,8 +31,8 @@ pub struct Observer {
 
 impl Observer {
     /// An observer of what this catalog decides.
-    pub fn start(style: Style, catalog: &Catalog) -> io::Result<Self> {
-        Ok(Self { meter: Meter::new(catalog), logs: Logs::start(style)? })
+    pub fn start((style, level): (Style, Level), catalog: &Catalog) -> io::Result<Self> {
+        Ok(Self { meter: Meter::new(catalog), logs: Logs::start(style, level)? })
     }
 
     /// Hears an event.

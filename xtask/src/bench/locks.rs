@@ -5,19 +5,19 @@
 //! is built already. Must not keep what it made, nor leave a server behind.
 
 mod load;
-mod served;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::served::{Redis, Served};
 use crate::leash::Leash;
+use crate::packages;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
 use crate::test::{Room, build_release};
 use load::{Call, Took, paced};
-use served::Served;
 
 const SECONDS: u64 = 10;
 /// Locks in a second: as many acquires, and as many releases.
@@ -39,30 +39,33 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
         }
     }
     let leash = Leash::new(PATIENCE);
+    let room = Room { repo, leash: &leash, factor: 1 };
+    let redis = Redis::start(&packages::need(&room, "redis-server", "redis-server")?)?;
     let binary = match binary {
         Some(binary) => binary,
-        None => build_release(&Room { repo, leash: &leash, factor: 1 })?,
+        None => build_release(&room)?,
     };
     println!("{PACE} locks a second for {seconds} s, 8 connections, from when a call was due");
-    for durability in ["memory", "fsync"] {
-        names(&binary, durability, seconds)?;
-    }
-    calendar(&binary, seconds)
+    let redis = format!("[store]\nurl = '{}'\n", redis.url());
+    names(&binary, "memory", "", seconds)?;
+    names(&binary, "fsync", "[locks]\ndurability = 'fsync'\n", seconds)?;
+    names(&binary, "Redis", &redis, seconds)?;
+    calendar(&binary, "memory", "", seconds)?;
+    calendar(&binary, "Redis", &redis, seconds)
 }
 
 /// Names: taken and given back, and met by others.
-fn names(binary: &Path, durability: &str, seconds: u64) -> Result<()> {
+fn names(binary: &Path, kept: &str, catalog: &str, seconds: u64) -> Result<()> {
     let scratch = Scratch::new("bench-locks")?;
-    let catalog = format!("[locks]\ndurability = '{durability}'\n");
-    let served = Served::start(binary, scratch.path(), &catalog)?;
+    let served = Served::with(binary, scratch.path(), catalog)?;
     let took = paced(&served.address, PACE, seconds, |number| {
         Call::pair(
             ("/v1/locks/acquire", format!(r#"{{"key":"k{number}","ttl_ms":60000}}"#)),
             "/v1/locks/release",
         )
     })?;
-    report(&format!("{durability}: acquire"), &took.first);
-    report(&format!("{durability}: release"), &took.second);
+    report(&format!("{kept}: acquire"), &took.first);
+    report(&format!("{kept}: release"), &took.second);
     let mut talk = load::Talk::to(&served.address)?;
     for number in 0..64 {
         let body = format!(r#"{{"key":"held{number}","ttl_ms":300000}}"#);
@@ -72,15 +75,15 @@ fn names(binary: &Path, durability: &str, seconds: u64) -> Result<()> {
         let body = format!(r#"{{"key":"held{}"}}"#, number % 64);
         Call::single(("/v1/locks/acquire", body), 409)
     })?;
-    report(&format!("{durability}: conflict"), &took.first);
+    report(&format!("{kept}: conflict"), &took.first);
     Ok(())
 }
 
 /// A calendar of many slots, every second minute of it taken.
-fn calendar(binary: &Path, seconds: u64) -> Result<()> {
+fn calendar(binary: &Path, kept: &str, catalog: &str, seconds: u64) -> Result<()> {
     let scratch = Scratch::new("bench-slots")?;
-    let catalog = "[locks.kind.appointment]\nttl_max = '1h'\n";
-    let served = Served::start(binary, scratch.path(), catalog)?;
+    let catalog = format!("[locks.kind.appointment]\nttl_max = '1h'\n{catalog}");
+    let served = Served::with(binary, scratch.path(), &catalog)?;
     let mut talk = load::Talk::to(&served.address)?;
     for row in 0..ROWS {
         ensure!(talk.post("/v1/slots/hold", &hold(2 * row, 3_600_000))?.0 == 200);
@@ -89,17 +92,17 @@ fn calendar(binary: &Path, seconds: u64) -> Result<()> {
         let row = 2 * (number * 7_919 % ROWS) + 1;
         Call::pair(("/v1/slots/hold", hold(row, 60_000)), "/v1/slots/cancel")
     })?;
-    report(&format!("a calendar of {ROWS} slots: hold"), &took.first);
-    report(&format!("a calendar of {ROWS} slots: cancel"), &took.second);
+    report(&format!("{kept}: a calendar of {ROWS} slots, hold"), &took.first);
+    report(&format!("{kept}: a calendar of {ROWS} slots, cancel"), &took.second);
     let took = paced(&served.address, PACE, seconds, |number| {
         Call::single(("/v1/slots/hold", hold(2 * (number * 7_919 % ROWS), 60_000)), 409)
     })?;
-    report(&format!("a calendar of {ROWS} slots: conflict"), &took.first);
-    looks(&mut talk)
+    report(&format!("{kept}: a calendar of {ROWS} slots, conflict"), &took.first);
+    looks(&mut talk, kept)
 }
 
 /// Looks at a day of it, and at all of it page by page.
-fn looks(talk: &mut load::Talk) -> Result<()> {
+fn looks(talk: &mut load::Talk, kept: &str) -> Result<()> {
     let mut days = Vec::new();
     for number in 0..1_000 {
         let from = NOON + (number * 7_919 % 100) * 86_400_000;
@@ -108,7 +111,7 @@ fn looks(talk: &mut load::Talk) -> Result<()> {
         ensure!(talk.get(&path)?.0 == 200);
         days.push(begun.elapsed());
     }
-    report("a look at one day of it (720 slots)", &days);
+    report(&format!("{kept}: a look at one day of it (720 slots)"), &days);
     let (mut from, mut pages) = (NOON.to_string(), Vec::new());
     let to = NOON + 2 * ROWS as i64 * SLOT;
     let all = std::time::Instant::now();
@@ -121,8 +124,8 @@ fn looks(talk: &mut load::Talk) -> Result<()> {
         let Some((_, next)) = body.rsplit_once(r#""next":""#) else { break };
         next.trim_end_matches("\"}").clone_into(&mut from);
     }
-    report("a page of 10,000 slots", &pages);
-    println!("all of it in {} pages: {:.1?}", pages.len(), all.elapsed());
+    report(&format!("{kept}: a page of 10,000 slots"), &pages);
+    println!("{kept}: all of it in {} pages: {:.1?}", pages.len(), all.elapsed());
     Ok(())
 }
 
@@ -138,7 +141,7 @@ fn report(name: &str, took: &Took) {
     let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
     let (half, most, worst) = (at(0.5), at(0.99), at(1.0));
     println!(
-        "{name:<42} {:>6} calls  p50 {half:>9.1?}  p99 {most:>9.1?}  max {worst:>9.1?}",
+        "{name:<48} {:>6} calls  p50 {half:>9.1?}  p99 {most:>9.1?}  max {worst:>9.1?}",
         sorted.len()
     );
 }

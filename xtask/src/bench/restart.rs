@@ -5,14 +5,15 @@
 //! made, nor leave a server behind.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::served::Served;
 use crate::leash::Leash;
 use crate::packages;
 use crate::repo::Repo;
@@ -64,11 +65,10 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let binary = build_release(&room)?;
     let scratch = Scratch::new("restart")?;
     let folder = scratch.path();
-    fs::write(folder.join("catalog.toml"), CATALOG)?;
-    let first = Served::start(&binary, folder)?;
+    let first = Served::with(&binary, folder, CATALOG)?;
     let address = "198.51.100.7";
-    ensure!(first.check(address)?.contains("\"reason\":\"ok\""));
-    ensure!(first.check(address)?.contains("over_limit"));
+    ensure!(check(&first, address)?.contains("\"reason\":\"ok\""));
+    ensure!(check(&first, address)?.contains("over_limit"));
     first.stop("TERM")?;
     fill(&sqlite, folder, blocks)?;
     let kept = fs::metadata(folder.join("catraca.db"))?.len() >> 20;
@@ -86,10 +86,10 @@ fn report(binary: &Path, folder: &Path, name: &str, rounds: usize, end: &str) ->
     for _ in 0..rounds {
         let served = Served::start(binary, folder)?;
         starts.push(served.took);
-        let first = served.check("198.51.100.7")?;
+        let first = check(&served, "198.51.100.7")?;
         ensure!(first.contains("\"reason\":\"blocked\""), "the first answer: {first}");
-        resident = served.resident_mib()?;
-        on_core += served.on_core()? / rounds as f64;
+        resident = resident_mib(&served)?;
+        on_core += on_core(&served)? / rounds as f64;
         served.stop(end)?;
     }
     starts.sort();
@@ -112,73 +112,32 @@ fn fill(sqlite: &Path, folder: &Path, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-/// A server that is ended with the value.
-struct Served {
-    child: Child,
-    address: String,
-    took: Duration,
+fn check(served: &Served, address: &str) -> Result<String> {
+    let body = format!(r#"{{"gate":"login","subject":{{"ip":"{address}"}}}}"#);
+    let mut stream = TcpStream::connect(&served.address)?;
+    write!(
+        stream,
+        "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
-impl Served {
-    fn start(binary: &Path, folder: &Path) -> Result<Self> {
-        let begun = Instant::now();
-        let mut child = Command::new(binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--config", "catalog.toml"])
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        let out = child.stdout.take().context("no output")?;
-        BufReader::new(out).read_line(&mut line)?;
-        let took = begun.elapsed();
-        let address = line.trim().rsplit_once("http://").map(|(_, address)| address.to_owned());
-        let served = Self { child, address: address.unwrap_or_default(), took };
-        ensure!(!served.address.is_empty(), "it did not start: {line}");
-        Ok(served)
-    }
-
-    fn check(&self, address: &str) -> Result<String> {
-        let body = format!(r#"{{"gate":"login","subject":{{"ip":"{address}"}}}}"#);
-        let mut stream = TcpStream::connect(&self.address)?;
-        write!(
-            stream,
-            "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    }
-
-    fn resident_mib(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kib >> 10)
-    }
-
-    /// Seconds that its threads ran so far: on a busy machine these say more than the clock.
-    fn on_core(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let (_, rest) = stat.rsplit_once(')').context("/proc/…/stat is odd")?;
-        let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse);
-        let ticks: Vec<f64> = ticks.collect::<Result<_, _>>()?;
-        Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)
-    }
-
-    fn stop(mut self, signal: &str) -> Result<()> {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-s", signal, &id]).status()?;
-        self.child.wait()?;
-        Ok(())
-    }
+fn resident_mib(served: &Served) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", served.id()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib >> 10)
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It has ended already, or must now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Seconds that its threads ran so far: on a busy machine these say more than the clock.
+fn on_core(served: &Served) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", served.id()))?;
+    let (_, rest) = stat.rsplit_once(')').context("/proc/…/stat is odd")?;
+    let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse);
+    let ticks: Vec<f64> = ticks.collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)
 }

@@ -54,7 +54,8 @@ pub fn run(args: &Serve) -> Result<Exit> {
     };
     let live = Live::read(&catalog).with_context(|| name.clone())?;
     let at = args.listen.unwrap_or(live.settings.listen);
-    let observer = Arc::new(Observer::start(live.settings.log, &catalog)?);
+    let observer =
+        Arc::new(Observer::start((live.settings.log, live.settings.log_level), &catalog)?);
     let tls = certificate(&live, config).with_context(|| name.clone())?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

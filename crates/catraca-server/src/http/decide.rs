@@ -8,8 +8,9 @@ use catraca::records::BlockRow;
 use catraca::settlement::{BlockedKey, BucketState, Credited, Drift, Settlement};
 use catraca::{BlockOrder, Check, Decision, Error, Observed, Settle, Subject, Time};
 use tokio::runtime::Handle;
+use tracing::{Level, enabled};
 
-use super::Front;
+use super::{Front, debug};
 
 /// How a check is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +25,16 @@ impl Front {
     /// May this caller pass?
     #[inline]
     pub async fn decide(&self, check: &Check<'_>, verb: Verb) -> Result<Decision, Error> {
-        match (&self.shared, verb) {
+        let decided = match (&self.shared, verb) {
             (None, Verb::Check) => self.engine.check(check),
             (None, Verb::Peek) => self.engine.peek(check),
             (Some(shared), Verb::Check) => shared.check(check).await,
             (Some(shared), Verb::Peek) => shared.peek(check).await,
+        };
+        if enabled!(Level::DEBUG) {
+            debug::decided(self, check, &decided);
         }
+        decided
     }
 
     /// Applies an outcome.

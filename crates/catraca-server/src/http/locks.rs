@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request, State};
+use axum::extract::{MatchedPath, RawPathParams, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
@@ -29,12 +29,13 @@ use catraca::core::lock::{LeaseId, LockTerms};
 use catraca::records::{Deed, Noted, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tracing::{Level, enabled};
 
 use super::auth::Caller;
 use super::problem::{Answer, Problem, json};
 use super::router::bad_path;
 use super::visit::Visit;
-use super::{Front, body};
+use super::{Front, body, debug};
 use crate::locks::Keeper;
 use shown::millis;
 
@@ -49,6 +50,8 @@ pub struct Call {
     pub front: Front,
     pub visit: Arc<Visit>,
     pub by: Arc<Caller>,
+    /// The path with the names of its parts.
+    route: Arc<str>,
     path: Vec<String>,
     query: Vec<(String, String)>,
     body: Bytes,
@@ -91,12 +94,12 @@ fn on(
         Box::pin(async move {
             let told = match path {
                 Ok(path) => match Call::read(front, visit, by, &path, request).await {
-                    Ok(call) => verb(&call).await,
+                    Ok(call) => Ok(call.answer(verb).await),
                     Err(problem) => Err(problem),
                 },
                 Err(_) => Err(bad_path()),
             };
-            told.unwrap_or_else(|problem| refused(&problem)).map(Body::new)
+            told.unwrap_or_else(|problem| problem.answer()).map(Body::new)
         })
     }
 }
@@ -122,7 +125,17 @@ impl Call {
             true => body::read(&head.headers, body, &visit).await?,
             false => Bytes::new(),
         };
-        Ok(Self { front, visit, by, path, query, body })
+        let route = head.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str).into();
+        Ok(Self { front, visit, by, route, path, query, body })
+    }
+
+    async fn answer(&self, verb: Verb) -> Answer {
+        let answer = verb(self).await.unwrap_or_else(|problem| refused(&problem));
+        if enabled!(Level::DEBUG) {
+            let place = (self.namespace(), &*self.route);
+            debug::locked(&self.front, place, &self.body, &answer);
+        }
+        answer
     }
 
     fn wire<T: DeserializeOwned>(&self) -> Result<T, Problem> {

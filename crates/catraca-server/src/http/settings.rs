@@ -14,6 +14,7 @@ use catraca::core::address::Range;
 use catraca::core::address::forwarded::Source;
 use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
+use tracing::Level;
 
 use super::denial;
 use super::tls::Files;
@@ -33,10 +34,11 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
 /// The share of calls that are traced though nobody asked for it.
 const TRACE_SHARE: &str = "1%";
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "listen",
     "hosts",
     "log",
+    "log_level",
     "x_ratelimit",
     "denial",
     "client_address",
@@ -65,6 +67,8 @@ pub struct Settings {
     pub traces: Option<Target>,
     /// How log lines are written.
     pub log: Style,
+    /// How much is written.
+    pub log_level: Level,
     /// Whether `X-RateLimit-*` headers are sent too.
     pub x_ratelimit: bool,
     /// What a gateway's denial looks like.
@@ -107,6 +111,7 @@ impl Settings {
             tls: section.tls()?,
             traces: section.traces()?,
             log: section.log()?,
+            log_level: section.log_level()?,
             x_ratelimit: section.flag("x_ratelimit")?,
             denial: section.denial()?,
             source: section.source()?,
@@ -202,6 +207,14 @@ impl Section<'_> {
             None | Some("text") => Ok(Style::Text),
             Some("json") => Ok(Style::Json),
             Some(other) => bail!("[server] log = {other:?}: write \"text\" or \"json\""),
+        }
+    }
+
+    fn log_level(&self) -> Result<Level> {
+        match self.text("log_level")? {
+            None | Some("info") => Ok(Level::INFO),
+            Some("debug") => Ok(Level::DEBUG),
+            Some(other) => bail!("[server] log_level = {other:?}: write \"info\" or \"debug\""),
         }
     }
 

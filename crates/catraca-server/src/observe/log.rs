@@ -16,6 +16,8 @@ use tracing::Level;
 const WAITING_MAX: usize = 1_024;
 /// Lines about single callers in one second; an attack must not fill a disk.
 const LINES_PER_SECOND: u64 = 100;
+/// The same for lines of single calls, which must not take the room of those.
+const CALLS_PER_SECOND: u64 = 1_000;
 /// How long the last lines may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -38,10 +40,28 @@ pub struct Logs {
 
 #[derive(Default)]
 struct Kept {
-    /// The second that is being counted, and its lines.
-    second: AtomicI64,
-    lines: AtomicU64,
+    /// Of lines about callers.
+    callers: Second,
+    /// Of lines about single calls.
+    calls: Second,
     dropped: AtomicU64,
+}
+
+/// The second that is being counted, and its lines.
+#[derive(Default)]
+struct Second {
+    at: AtomicI64,
+    lines: AtomicU64,
+}
+
+impl Second {
+    fn takes(&self, at: Time, most: u64) -> bool {
+        let second = at.micros().div_euclid(1_000_000);
+        if self.at.swap(second, Ordering::Relaxed) != second {
+            self.lines.store(0, Ordering::Relaxed);
+        }
+        self.lines.fetch_add(1, Ordering::Relaxed) < most
+    }
 }
 
 enum Line {
@@ -52,13 +72,13 @@ enum Line {
 
 impl Logs {
     /// Starts the log of this process.
-    pub fn start(style: Style) -> io::Result<Self> {
+    pub fn start(style: Style, level: Level) -> io::Result<Self> {
         let (lines, waiting) = sync_channel(WAITING_MAX);
         std::thread::Builder::new().name("log".to_owned()).spawn(move || write(&waiting))?;
         let logs = Self { lines, kept: Arc::default() };
         let writer = logs.clone();
         let lines = tracing_subscriber::fmt()
-            .with_max_level(Level::INFO)
+            .with_max_level(level)
             .with_ansi(false)
             .with_target(false)
             .with_writer(move || writer.clone());
@@ -75,11 +95,15 @@ impl Logs {
 
     /// Whether one more line about a caller may be written in this second; else it is counted.
     pub fn has_room(&self, at: Time) -> bool {
-        let second = at.micros().div_euclid(1_000_000);
-        if self.kept.second.swap(second, Ordering::Relaxed) != second {
-            self.kept.lines.store(0, Ordering::Relaxed);
-        }
-        let room = self.kept.lines.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND;
+        self.counted(self.kept.callers.takes(at, LINES_PER_SECOND))
+    }
+
+    /// The same for a line about a single call.
+    pub fn has_room_for_call(&self, at: Time) -> bool {
+        self.counted(self.kept.calls.takes(at, CALLS_PER_SECOND))
+    }
+
+    fn counted(&self, room: bool) -> bool {
         if !room {
             self.kept.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -134,6 +158,7 @@ mod tests {
         let at = |second: i64| Time::from_micros(second * 1_000_000 + 5);
         let room = (0..150).filter(|_| logs.has_room(at(1))).count() as u64;
         assert_eq!((room, logs.dropped()), (LINES_PER_SECOND, 50));
+        assert!(logs.has_room_for_call(at(1)), "calls have room of their own");
         assert!(logs.has_room(at(2)));
         logs.write_all(b"one fits\n").unwrap();
         logs.write_all(b"the next does not, and nobody waits\n").unwrap();

@@ -6,9 +6,10 @@
 use catraca::Catalog;
 
 /// Fields of `[server]` that are obeyed once.
-const SERVER: [&str; 10] = [
+const SERVER: [&str; 11] = [
     "listen",
     "log",
+    "log_level",
     "connections_max",
     "head_timeout",
     "body_timeout",

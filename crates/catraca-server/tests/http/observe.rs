@@ -134,6 +134,48 @@ fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
     }
 }
 
+/// covers: 004-65, 004-66
+#[test]
+fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
+    let served = Served::with(&format!("{CATALOG}[server]\nlog = 'json'\nlog_level = 'debug'\n"));
+    check(&served, "login", r#"{"user":"canary","ip":"203.0.113.9"}"#);
+    served.post("/v1/check", r#"{"gate":"canary","subject":{"user":"canary"}}"#);
+    let asked = r#"{"tenant":"t1","key":"order-7","version":3}"#;
+    let (_, grant) = served.json("/v1/locks/acquire", asked);
+    assert_eq!(served.post("/v1/locks/acquire", asked).status, 409);
+    let proof = grant["lease_id"].as_str().unwrap();
+    served.post("/v1/locks/release", &format!(r#"{{"lease_id":"{proof}"}}"#));
+    served.signal("TERM");
+    let (_, said) = served.ended();
+    for secret in ["canary", "203.0.113.9", proof] {
+        assert!(!said.contains(secret), "{said}");
+    }
+    let lines = said.lines().filter(|line| line.contains("DEBUG"));
+    let lines: Vec<serde_json::Value> =
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 5, "{said}");
+    let shown = |line: &serde_json::Value, names: &[&str]| {
+        names.iter().map(|name| line[name].to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(shown(&lines[0], &["gate", "allowed", "reason"]), r#""login" true "ok""#);
+    assert!(lines[0]["caller"].as_str().unwrap().starts_with("user=~"), "{said}");
+    assert!(lines[0]["caller"].as_str().unwrap().contains(" ip=~"), "{said}");
+    let names = ["route", "tenant", "key", "version", "fence", "result"];
+    let fence = grant["fence"].to_string();
+    let taken = |result: u16| {
+        format!(r#""/v1/locks/acquire" "\"t1\"" "\"order-7\"" "3" "{fence}" {result}"#)
+    };
+    assert_eq!(shown(&lines[2], &names), taken(200));
+    assert_eq!(shown(&lines[3], &names), taken(409));
+    assert_eq!(shown(&lines[4], &["route", "result"]), r#""/v1/locks/release" 200"#);
+    let told = lines[4]["timestamp"].as_str().unwrap();
+    assert!(told.contains('T') && told.ends_with('Z'), "{told}");
+    let quiet = Served::with(CATALOG);
+    check(&quiet, "login", r#"{"user":"canary"}"#);
+    quiet.signal("TERM");
+    assert!(!quiet.ended().1.contains("DEBUG"));
+}
+
 #[test]
 fn probes_need_no_key_and_metrics_need_one_unless_they_are_open() {
     let [reader, bound] =

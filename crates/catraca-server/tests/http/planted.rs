@@ -47,6 +47,9 @@ plan = "silver"
 
 [store]
 snapshot_interval = "100ms"
+
+[server]
+log_level = "debug"
 "#;
 
 /// A taxpayer's number, an e-mail, a token, a session and an address.
@@ -165,4 +168,5 @@ fn no_planted_identifier_leaves_the_process() {
         places.iter().any(|(place, text)| place.ends_with(name) && text.contains(what))
     };
     assert!(holds("catraca.db", "planted test") && holds("catraca.snapshot", "planted test"));
+    assert!(holds("stderr", "DEBUG decided") && holds("stderr", "DEBUG locks"));
 }

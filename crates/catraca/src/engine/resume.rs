@@ -15,6 +15,7 @@ use catraca_core::lists::Entry;
 use catraca_core::policy::Mode;
 use catraca_core::refusal::Refusal;
 use catraca_core::resets::Resets;
+use catraca_core::select::normalise;
 use catraca_core::time::Time;
 
 use super::Engine;
@@ -119,6 +120,12 @@ impl<S> Engine<S> {
     /// found without ever being kept.
     pub fn known_as(&self, attribute: &str, raw: &str) -> Result<Vec<About>, Refusal> {
         known_as(&self.world().catalog, self.digester(), attribute, raw)
+    }
+
+    /// The name under which a real value may be written down, private or not.
+    pub fn pseudonym(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
+        let clear = normalise(&self.world().catalog, attribute, raw)?;
+        Ok(self.digester().pseudonym(attribute, &clear.to_string()))
     }
 
     /// Puts in force what needs no store; says what was found in all.

@@ -45,10 +45,11 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 16] = [
+const SERVER: [(&str, Holds); 17] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
+    ("log_level", Holds::Text),
     ("x_ratelimit", Holds::Flag),
     ("denial", Holds::Word(&DENIALS)),
     ("client_address", Holds::Text),
