@@ -27,7 +27,10 @@ pub(crate) fn run(room: &Room) -> Result<()> {
     unit(room)
 }
 
-/// Every series of the dashboard and the alerts is one that the guide describes.
+/// Every series of the dashboard and the alerts is one that the guide describes, and the guide is
+/// compared with what a server really tells by a test of its own.
+///
+/// covers: 004-90
 fn series_exist(room: &Room) -> Result<()> {
     let read = |file: &str| {
         fs::read_to_string(room.repo.path(file)).with_context(|| format!("cannot read {file}"))
@@ -66,6 +69,7 @@ fn is_known(described: &BTreeSet<&str>, name: &str) -> bool {
     described.contains(name) || whole.is_some_and(|whole| described.contains(whole))
 }
 
+/// covers: 004-89
 fn alerts(room: &Room) -> Result<()> {
     let promtool = packages::need(room, "promtool", "prometheus")?;
     for args in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"]] {

@@ -2,7 +2,7 @@
 
 use crate::served::{Served, binary, file};
 
-/// covers: 001-06, 004-60, B-71
+/// covers: 001-06, 004-60, 004-86, B-71
 #[test]
 fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
     let served = Served::demo();

@@ -33,6 +33,22 @@ fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     }
 }
 
+/// The loop of docs/guide/serve.md, on the preset.
+/// covers: 004-68
+#[test]
+fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
+    let preset = include_str!("../../../../presets/booking/catalog.toml");
+    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    let call = |tenant: &str| {
+        let caller =
+            [("X-Forwarded-For", "198.51.100.7"), ("X-Tenant-Id", tenant), ("X-Shop-Slug", "cuts")];
+        ask(&served, ("GET", "/api/services/3"), &caller).status
+    };
+    let passed = (0..70).filter(|_| call("t1") == 204).count();
+    assert!((10..=60).contains(&passed), "{passed}");
+    assert_eq!((call("t1"), call("t2")), (429, 204));
+}
+
 /// covers: 000-39
 #[test]
 fn a_banned_customer_is_told_429_and_for_how_long() {

@@ -124,7 +124,7 @@ fn degraded_decisions(served: &Served) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// covers: 002-34, B-40
+/// covers: 002-34, 004-86, B-40
 #[test]
 fn without_its_store_every_policy_does_as_it_says_and_header_and_metric_tell() {
     let Some(mut redis) = RedisServer::start() else { return };
