@@ -82,20 +82,20 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
 
 fn report(binary: &Path, folder: &Path, name: &str, rounds: usize, end: &str) -> Result<()> {
     let mut starts = Vec::new();
-    let (mut resident, mut on_core) = (0, 0.0);
+    let (mut resident, mut busy) = (0, 0.0);
     for _ in 0..rounds {
         let served = Served::start(binary, folder)?;
         starts.push(served.took);
         let first = check(&served, "198.51.100.7")?;
         ensure!(first.contains("\"reason\":\"blocked\""), "the first answer: {first}");
         resident = resident_mib(&served)?;
-        on_core += on_core(&served)? / rounds as f64;
+        busy += on_core(&served)? / rounds as f64;
         served.stop(end)?;
     }
     starts.sort();
     let (median, worst) = (starts[rounds / 2], starts[rounds - 1]);
     println!("{name}: {median:.2?} to the port, worst {worst:.2?} of {rounds}");
-    println!("  {on_core:.2} s on a core, {resident} MiB resident");
+    println!("  {busy:.2} s on a core, {resident} MiB resident");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use catraca::records::{Retention, is_postgres, redacted};
 use catraca::{Catalog, MemoryOptions};
 
 use super::retain;
-use super::sharing::Sharing;
+use super::sharing::{ALONE, SHARED, Sharing};
 use crate::regular;
 
 const RECORDS: &str = "sqlite:catraca.db";
@@ -54,7 +54,7 @@ impl Places {
     pub fn read(catalog: &Catalog, folder: &Path) -> Result<Option<Self>> {
         let (records, store) = (section(catalog, "records"), section(catalog, "store"));
         refuse_unknown("records", &records, &FIELDS)?;
-        refuse_unknown("store", &store, &STORE_FIELDS)?;
+        refuse_unknown("store", &store, &[&STORE_FIELDS[..], &SHARED, &ALONE].concat())?;
         let shared = Sharing::read(&store, folder)?;
         let auth = section(catalog, "auth");
         let secret = text("auth", &auth, "secret_file")?;
@@ -115,23 +115,8 @@ impl Places {
     }
 }
 
-/// The fields of `[store]`.
-const STORE_FIELDS: [&str; 14] = [
-    "url",
-    "nodes",
-    "deny_cache",
-    "deadline",
-    "password_file",
-    "sentinel_password_file",
-    "ca_file",
-    "shard_by",
-    "snapshot",
-    "snapshot_interval",
-    "counter_mib",
-    "block_mib",
-    "reference_mib",
-    "mark_mib",
-];
+/// The fields of `[store]` that every store has.
+const STORE_FIELDS: [&str; 5] = ["url", "counter_mib", "block_mib", "reference_mib", "mark_mib"];
 
 /// The bounds of the memory store: what the section says, else the defaults.
 fn memory(store: &toml::Table) -> Result<MemoryOptions> {

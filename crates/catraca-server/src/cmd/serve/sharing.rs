@@ -18,7 +18,7 @@ const DEADLINES: (Duration, Duration) = (Duration::from_millis(1), Duration::fro
 /// The store that spreads over servers.
 const CLUSTER: &str = "redis+cluster://";
 /// What only a store in this process has.
-const ALONE: [&str; 2] = ["snapshot", "snapshot_interval"];
+pub const ALONE: [&str; 2] = ["snapshot", "snapshot_interval"];
 /// What only a shared store has.
 pub const SHARED: [&str; 7] = [
     "nodes",

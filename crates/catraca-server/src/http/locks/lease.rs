@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use catraca::LockError;
+use catraca::core::lock::LeaseId;
 use catraca::core::lock::op::Acquire;
 use catraca::core::lock::reply::{Acquired, Conflict, Ended, Renewed, State};
 use catraca::locks::{Answer, At};
@@ -35,9 +36,14 @@ pub async fn acquire(call: &Call) -> Told {
         Ok(answer) => answer,
         Err(error) => return later(error),
     };
+    answered(call, &id, answer, now)
+}
+
+/// What became of a wish for names or for a slot.
+pub fn answered(call: &Call, id: &LeaseId, answer: Answer, now: Time) -> Told {
     match answer.acquired {
         Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = locks.durability(terms.durability).as_str();
+            let durability = call.locks()?.durability(call.terms().durability).as_str();
             let granted = Granted::new(&view, id.reveal(), now, durability);
             Ok(with_lease(told(&granted)?, &view))
         }

@@ -4,15 +4,15 @@
 
 use axum::http::StatusCode;
 use catraca::core::lock::op::{Look, Move};
-use catraca::core::lock::reply::{Acquired, Busy, Confirmed, Moved};
+use catraca::core::lock::reply::{Busy, Confirmed, Moved};
 use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::problem::Problem;
 use super::super::words;
-use super::lease::{ended_as, not_holder, over, taken};
-use super::shown::{ConfirmedSlot, Granted, HoldOver, MovedSlot};
+use super::lease::{answered, ended_as, not_holder, over, taken};
+use super::shown::{ConfirmedSlot, HoldOver, MovedSlot};
 use super::wire::{ConfirmSlot, EndLease, HoldSlot, Instant, MoveSlot, several};
 use super::{Call, Told, later, told, told_as, with_lease};
 
@@ -29,16 +29,7 @@ pub async fn hold(call: &Call) -> Told {
         Ok(answer) => answer,
         Err(error) => return later(error),
     };
-    match answer.acquired {
-        Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = locks.durability(terms.durability).as_str();
-            let granted = Granted::new(&view, id.reveal(), now, durability);
-            Ok(with_lease(told(&granted)?, &view))
-        }
-        Acquired::Conflict(conflict) => taken(&conflict, 0, now),
-        Acquired::Refused(refusal) => Err(refusal.into()),
-        Acquired::Stale { .. } => Err(Problem::internal(&"a slot has no versions to compare")),
-    }
+    answered(call, &id, answer, now)
 }
 
 /// `POST /v1/slots/confirm`.
