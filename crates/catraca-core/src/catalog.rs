@@ -142,10 +142,10 @@ impl Default for Network {
 }
 
 impl Catalog {
-    /// Reads a catalog from one text that includes no files.
+    /// Reads a catalog from one text that includes no files and for which no variable is set.
     pub fn parse(text: &str) -> Result<Self, diagnostic::Diagnostics> {
         let mut none = |name: &str| Err(format!("`{name}` cannot be included in a text"));
-        read::read("catalog", text, &mut none).map(|reading| reading.catalog)
+        read::read("catalog", text, &mut none, &|_| None).map(|reading| reading.catalog)
     }
 
     /// The policy at a place of this catalog.

@@ -19,3 +19,5 @@ mod page;
 mod robust;
 #[path = "catalog/support.rs"]
 mod support;
+#[path = "catalog/variables.rs"]
+mod variables;

@@ -70,7 +70,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{BlockOrder, Builder, Engine, Observed, Settle, Stub};
 pub use error::Error;
 pub use event::Event;
-pub use load::{Includes, LoadError, load};
+pub use load::{Includes, LoadError, environment, load, load_with};
 #[cfg(feature = "locks")]
 pub use locks::{LockError, Locks, SharedLocks};
 pub use memory::{Memory, MemoryOptions};

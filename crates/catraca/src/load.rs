@@ -9,16 +9,27 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use catraca_core::catalog::diagnostic::Diagnostics;
-use catraca_core::catalog::read::{CATALOG_BYTES_MAX, Loaded, Reading, read};
+use catraca_core::catalog::read::{CATALOG_BYTES_MAX, Loaded, Reading, Variable, read};
 
-/// Reads a catalog from a file and what it includes, relative to it.
+/// Reads a catalog from a file and what it includes, relative to it. Variables are those of the
+/// process's environment.
 pub fn load(path: &Path) -> Result<Reading, LoadError> {
+    load_with(path, &environment)
+}
+
+/// A variable of the process's environment; one that is no text counts as not set.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The same with variables of the caller's own.
+pub fn load_with(path: &Path, variable: Variable<'_>) -> Result<Reading, LoadError> {
     let file = path.display().to_string();
     let unreadable = |error| LoadError::Unreadable { file: file.clone(), error };
     // Whoever names a pipe means it, as in `catraca lint /dev/stdin`.
     let text = File::open(path).and_then(bounded).map_err(unreadable)?;
     let mut includes = Includes::of(path);
-    read(&file, &text, &mut |name| includes.load(name)).map_err(LoadError::Wrong)
+    read(&file, &text, &mut |name| includes.load(name), variable).map_err(LoadError::Wrong)
 }
 
 /// Finds the files that a catalog includes, each once.

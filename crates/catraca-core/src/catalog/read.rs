@@ -31,7 +31,10 @@ mod shard;
 mod terms;
 mod tier;
 mod value;
+mod variables;
 mod who;
+
+use std::collections::BTreeMap;
 
 use toml::Spanned;
 use toml::de::DeTable;
@@ -40,18 +43,20 @@ use self::chain::Ids;
 use self::file::File;
 use self::report::Report;
 use self::section::Sections;
+use self::variables::Filling;
 use super::Catalog;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::lists::Lists;
 use crate::policy::{Name, PolicyId};
 
 pub use file::Loaded;
+pub use variables::Variable;
 
 pub use bounds::{
     BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX, FILES_MAX,
     FIXED_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, KEYS_MAX, MESSAGE_MAX, NAME_MAX,
     PARTS_MAX, POLICIES_MAX, REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX,
-    WINDOWS_MAX,
+    VARIABLE_MAX, WINDOWS_MAX,
 };
 
 /// One file of a catalog.
@@ -73,11 +78,12 @@ pub struct Reading {
 }
 
 /// Reads a catalog. Included files are loaded by the names that the text gives them; the loader
-/// knows which names are one file.
+/// knows which names are one file. `variable` says what a variable holds that a text names.
 pub fn read(
     root_name: &str,
     root_text: &str,
     load: &mut dyn FnMut(&str) -> Result<Loaded, String>,
+    variable: Variable<'_>,
 ) -> Result<Reading, Diagnostics> {
     let mut report = Report::default();
     let files = file::gather((root_name, root_text), load, &mut report);
@@ -85,8 +91,12 @@ pub fn read(
     let numbered = sources.iter().enumerate();
     let texts: Vec<_> =
         numbered.map(|(file, source)| damage::mend(&mut report, file, source.text)).collect();
-    let trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
-    let catalog = assemble(&mut report, &trees, revision(&sources));
+    let mut filling = Filling::new(variable);
+    let mut trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
+    for (file, tree) in trees.iter_mut().enumerate() {
+        filling.table(&mut report, file, tree.get_mut());
+    }
+    let catalog = assemble(&mut report, &trees, revision(&sources, &filling.given));
     let refused = report.has_errors();
     let all = report.finish(&sources);
     match catalog.filter(|_| !refused) {
@@ -161,12 +171,15 @@ fn ids<'t>(drafts: &[policy::Draft<'t>]) -> Ids<'t> {
     numbered.map(|(at, draft)| (draft.key.text, PolicyId(at))).collect()
 }
 
-/// A fingerprint of all texts, each with its length before it. Where a file lies does not matter.
-fn revision(sources: &[Source<'_>]) -> Name {
+/// A fingerprint of all texts and of the variables that were given, each with its length before
+/// it. Where a file lies does not matter.
+fn revision(sources: &[Source<'_>], given: &BTreeMap<String, String>) -> Name {
     let mut hasher = blake3::Hasher::new();
-    for source in sources {
-        hasher.update(&(source.text.len() as u64).to_le_bytes());
-        hasher.update(source.text.as_bytes());
+    let texts = sources.iter().map(|source| source.text);
+    let variables = given.iter().flat_map(|(name, held)| [name.as_str(), held.as_str()]);
+    for text in texts.chain(variables) {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
     }
     hasher.finalize().to_hex()[..16].into()
 }

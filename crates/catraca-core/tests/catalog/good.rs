@@ -25,7 +25,7 @@ fn policy<'c>(catalog: &'c Catalog, name: &str) -> &'c Policy {
 /// Reads `good/everything.toml`, which includes its neighbours.
 fn everything() -> Reading {
     let load = &mut |name: &str| Ok(Loaded::Text(fixture(&format!("good/{name}"))));
-    let read = read("everything.toml", &fixture("good/everything.toml"), load);
+    let read = read("everything.toml", &fixture("good/everything.toml"), load, &|_| None);
     read.unwrap_or_else(|refused| panic!("{refused}"))
 }
 

@@ -67,7 +67,8 @@ fn no_lost_line_makes_the_reader_panic() {
 #[test]
 fn ten_megabytes_are_refused_by_name() {
     let huge = "# nothing to read here\n".repeat(10 * 1024 * 1024 / 23 + 1);
-    let refused = read("huge.toml", &huge, &mut |_| Err("never asked".to_owned())).unwrap_err();
+    let refused =
+        read("huge.toml", &huge, &mut |_| Err("never asked".to_owned()), &|_| None).unwrap_err();
     let shown = refused.to_string();
     assert!(
         shown.starts_with(
@@ -76,7 +77,7 @@ fn ten_megabytes_are_refused_by_name() {
     );
     assert_eq!(refused.all.len(), 1);
     let load = &mut |_: &str| Ok(Loaded::Text(huge.clone()));
-    let refused = read("small.toml", "include = [\"huge.toml\"]", load).unwrap_err();
+    let refused = read("small.toml", "include = [\"huge.toml\"]", load, &|_| None).unwrap_err();
     assert_eq!((&*refused.all[0].file, refused.all[0].code), ("huge.toml", "too-large"));
 }
 

@@ -24,10 +24,11 @@ pub fn read_text(text: &str) -> Result<Reading, Diagnostics> {
     let mut parts = text.split("#--- ");
     let root = parts.next().unwrap_or_default();
     let others: BTreeMap<&str, &str> = parts.filter_map(|part| part.split_once('\n')).collect();
-    read("catalog.toml", root, &mut |name| {
+    let mut load = |name: &str| {
         let text = others.get(name).map(|text| Loaded::Text((*text).to_owned()));
         text.ok_or_else(|| "no such file".to_owned())
-    })
+    };
+    read("catalog.toml", root, &mut load, &|_| None)
 }
 
 /// Everything that is said about a catalog, refused or not.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
 use catraca::core::catalog::read::{Loaded, read};
-use catraca::{Catalog, Includes, LoadError};
+use catraca::{Catalog, Includes, LoadError, environment};
 
 use super::Trouble;
 use crate::regular;
@@ -39,7 +39,7 @@ impl Files {
                     all.push(folder.join(name));
                     loaded
                 };
-                let read = read(&shown, &text, &mut include);
+                let read = read(&shown, &text, &mut include, &environment);
                 read.map(|reading| reading.catalog).map_err(LoadError::Wrong)
             }
         };

@@ -1,6 +1,6 @@
 //! The presets behind a proxy: each path meets its own limit, and a denial is what its source says.
 
-use crate::served::Served;
+use crate::served::{Served, file};
 use crate::talk::Answer;
 
 const PROXIES: &str = "[network]\ntrusted_proxies = ['127.0.0.0/8']\n";
@@ -47,6 +47,31 @@ fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
     let passed = (0..70).filter(|_| call("t1") == 204).count();
     assert!((10..=60).contains(&passed), "{passed}");
     assert_eq!((call("t1"), call("t2")), (429, 204));
+}
+
+/// How many seconds the locks of a kind last that is asked for without saying so.
+fn lasts(served: &Served, kind: &str) -> u64 {
+    let asked = format!(r#"{{"kind":"{kind}","key":"k"}}"#);
+    // Told from the answer on: a moment of it is over.
+    served.json("/v1/locks/acquire", &asked).1["ttl_ms"].as_u64().unwrap().div_ceil(1_000)
+}
+
+/// covers: 004-48, 004-49, 004-50, 004-51, 004-55
+#[test]
+fn locks_of_a_booking_site_last_as_the_surroundings_say() {
+    let preset = || file(include_str!("../../../../presets/booking/catalog.toml"));
+    let kinds = ["appointment", "payment", "resource", "default"];
+    let usual = Served::with_env::<&str>(&preset(), &[]);
+    assert_eq!(kinds.map(|kind| lasts(&usual, kind)), [10, 30, 5, 5]);
+    drop(usual);
+    let production = [
+        ("OPTIMISTIC_LOCK_APPOINTMENT_TTL", "15000"),
+        ("OPTIMISTIC_LOCK_PAYMENT_TTL", "45000"),
+        ("OPTIMISTIC_LOCK_RESOURCE_TTL", "6000"),
+        ("OPTIMISTIC_LOCK_DEFAULT_TTL", "7000"),
+    ];
+    let served = Served::with_env(&preset(), &production);
+    assert_eq!(kinds.map(|kind| lasts(&served, kind)), [15, 45, 6, 7]);
 }
 
 /// covers: 000-39

@@ -1,5 +1,6 @@
 //! A server for one test, with the catalog that the test gives it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ impl Served {
     }
 
     /// A server of the catalog in this file, started with these variables.
-    pub fn with_env(file: &Path, variables: &[(&str, &Path)]) -> Self {
+    pub fn with_env<V: AsRef<OsStr> + Copy>(file: &Path, variables: &[(&str, V)]) -> Self {
         let mut command = binary();
         command.envs(variables.iter().copied());
         Self::run(command, "127.0.0.1:0", &["--config", file.to_str().unwrap()])

@@ -184,6 +184,21 @@ fn a_node_with_records_or_a_secret_of_its_own_is_refused_by_name() {
     assert!(refused(&second).contains("openssl rand -hex 32"));
 }
 
+/// covers: 004-43
+#[test]
+fn a_store_may_be_named_by_a_variable() {
+    let Some(redis) = RedisServer::start() else { return };
+    let path = file(include_str!("../../../../presets/booking/catalog.toml"));
+    fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
+    let served = Served::with_env(&path, &[("REDIS_URL", redis.url().as_str())]);
+    assert_eq!(check(&served, "global", "198.51.100.7")["allowed"], true);
+    assert_ne!(
+        redis.command(&["DBSIZE"]),
+        catraca_testkit::resp::Value::Int(0),
+        "nothing is in Redis"
+    );
+}
+
 #[test]
 fn a_server_that_evicts_is_refused_with_the_command_that_helps() {
     let evicting = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"];

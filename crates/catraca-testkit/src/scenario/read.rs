@@ -2,10 +2,11 @@
 //!
 //! Must not run a step, nor read a file other than the catalogs that are named.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catraca::{Catalog, Includes, LoadError};
+use catraca::{Catalog, Includes, LoadError, load_with};
 use catraca_core::catalog;
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
 use catraca_core::catalog::read::Reading;
@@ -17,8 +18,9 @@ use super::node::{Desk, Fields, Node, Place};
 use super::step::{self, Step};
 use super::{Scenario, Suite};
 
-const ROOT: [&str; 3] = ["catalog", "catalog_text", "scenario"];
-const SCENARIO: [&str; 6] = ["name", "covers", "start", "catalog", "catalog_text", "step"];
+const ROOT: [&str; 4] = ["catalog", "catalog_text", "variables", "scenario"];
+const SCENARIO: [&str; 7] =
+    ["name", "covers", "start", "catalog", "catalog_text", "variables", "step"];
 
 /// When a scenario starts unless it says.
 const START: &str = "2026-01-01T00:00:00Z";
@@ -33,6 +35,8 @@ pub(super) struct Reader<'t> {
     pub latest: Time,
     /// The tickets that its steps have kept so far.
     pub kept: Vec<String>,
+    /// What variables hold in the catalog that is read; those of the process do not count.
+    variables: BTreeMap<String, String>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -49,7 +53,8 @@ pub(super) fn suite(file: &str, text: &str, folder: &Path) -> Result<Suite, Diag
     desk.finish()?;
     let (start, latest) = (Time::ZERO, Time::ZERO);
     let (kept, warnings) = (Vec::new(), Vec::new());
-    let mut reader = Reader { desk, folder, start, latest, kept, warnings };
+    let variables = BTreeMap::new();
+    let mut reader = Reader { desk, folder, start, latest, kept, variables, warnings };
     let scenarios = reader.scenarios(tree.get_ref());
     reader.desk.finish()?;
     Ok(Suite { file: file.to_owned(), scenarios, warnings: reader.warnings })
@@ -141,6 +146,7 @@ impl Reader<'_> {
 
     /// A catalog from the field `catalog` or `catalog_text`.
     fn catalog(&mut self, fields: &Fields<'_>) -> Option<Arc<Catalog>> {
+        self.variables = self.variables(fields).unwrap_or_default();
         match (fields.get("catalog"), fields.get("catalog_text")) {
             (Some(node), None) => self.catalog_file(node),
             (None, Some(node)) => self.catalog_text(node),
@@ -154,10 +160,23 @@ impl Reader<'_> {
         }
     }
 
+    /// Texts by the names of variables, for the catalog that is named beside them.
+    fn variables(&mut self, fields: &Fields<'_>) -> Option<BTreeMap<String, String>> {
+        let node = fields.get("variables")?;
+        if !["catalog", "catalog_text"].iter().any(|field| fields.get(field).is_some()) {
+            let message = "`variables` without a catalog beside it".to_owned();
+            let fix = "name the catalog that reads them here too".to_owned();
+            self.desk.error("no-catalog", node.place, message, fix);
+        }
+        let texts = node.texts(&mut self.desk, "a table of texts such as { LIMIT = \"20\" }")?;
+        Some(texts.into_iter().collect())
+    }
+
     /// A catalog by the name of its file.
     pub fn catalog_file(&mut self, node: Node<'_>) -> Option<Arc<Catalog>> {
         let name = node.text(&mut self.desk, "the name of a file such as \"catalog.toml\"")?;
-        match catraca::load(&self.folder.join(name)) {
+        let variables = &self.variables;
+        match load_with(&self.folder.join(name), &|name| variables.get(name).cloned()) {
             Ok(reading) => self.keep(reading),
             Err(LoadError::Wrong(found)) => self.wrong(found),
             Err(error) => {
@@ -178,7 +197,9 @@ impl Reader<'_> {
         // Named like a neighbour, so that includes count from the same folder.
         let mut includes = Includes::of(&self.folder.join("catalog_text"));
         let text = padding + text;
-        match catalog::read::read(self.desk.file, &text, &mut |name| includes.load(name)) {
+        let (variables, file) = (&self.variables, self.desk.file);
+        let variable = |name: &str| variables.get(name).cloned();
+        match catalog::read::read(file, &text, &mut |name| includes.load(name), &variable) {
             Ok(reading) => self.keep(reading),
             Err(found) => self.wrong(found),
         }

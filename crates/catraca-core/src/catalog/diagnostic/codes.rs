@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 87] = [
+pub const CODES: [(&str, &str); 89] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -26,6 +26,7 @@ pub const CODES: [(&str, &str); 87] = [
     ("bad-status", "A text or number that is not a status here."),
     ("bad-upstream", "An address that a proxy could not send to."),
     ("bad-value", "A value that no caller can have."),
+    ("bad-variable", "A variable that is not written as one, or that holds too much."),
     ("block-below-window", "A block that ends before its window does."),
     ("block-unused", "A block that nothing can start."),
     ("by-and-each", "A policy with both `by` and `each`."),
@@ -87,6 +88,7 @@ pub const CODES: [(&str, &str); 87] = [
     ("unknown-policy", "A policy that nobody declared."),
     ("unknown-section", "A section that nobody knows."),
     ("unknown-word", "A word that means nothing here."),
+    ("unset-variable", "A variable that is not set, without a text for that case."),
     ("unused-section", "A section that nothing obeys."),
     ("window-too-large", "More units than are kept one by one."),
     ("wrong-kind", "`ip` declared as something else than an address."),

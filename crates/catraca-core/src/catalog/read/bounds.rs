@@ -24,6 +24,8 @@ pub const NAME_MAX: usize = 64;
 pub const PARTS_MAX: usize = 16;
 /// Windows of one policy.
 pub const WINDOWS_MAX: usize = 4;
+/// The longest value of a variable, in bytes.
+pub const VARIABLE_MAX: usize = 4_096;
 /// Units that one key keeps one by one: of a window, of leases, of strikes.
 pub const UNITS_MAX: i64 = 10_000;
 /// Tiers of one policy; a ticket keeps the tier in one byte.

@@ -1,0 +1,82 @@
+//! Variables: what the surroundings say stands in a text, and nowhere else.
+
+use catraca_core::catalog::read::{Reading, VARIABLE_MAX, read};
+
+fn with(text: &str, set: &[(&str, &str)]) -> Result<Reading, Vec<&'static str>> {
+    let variable = |name: &str| {
+        let found = set.iter().find(|(own, _)| *own == name);
+        found.map(|(_, held)| (*held).to_owned())
+    };
+    let mut load = |_: &str| Err("none".to_owned());
+    read("catalog.toml", text, &mut load, &variable)
+        .map_err(|refused| refused.all.iter().map(|found| found.code).collect())
+}
+
+/// What a text of the catalog comes to.
+fn shown(written: &str, set: &[(&str, &str)]) -> String {
+    let catalog = with(&format!("[server]\nlog = '{written}'\n"), set).unwrap().catalog;
+    assert!(catalog.policies.is_empty());
+    catalog.settings.sections["server"]["log"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_variable_stands_for_what_it_holds_and_else_for_what_is_written() {
+    let set = [("A", "one"), ("B_2", "two"), ("EMPTY", ""), ("BRACES", "x}y${A}")];
+    for (written, wanted) in [
+        ("${A} and ${B_2}!", "one and two!"),
+        ("${A:1}${NONE:2}", "one2"),
+        ("${EMPTY:nothing}", "nothing"),
+        ("${NONE:}", ""),
+        ("${NONE:memory:}", "memory:"),
+        ("$${A} $$${A}", "${A} $${A}"),
+        ("$ {A} $A {A}", "$ {A} $A {A}"),
+        ("${BRACES}", "x}y${A}"),
+    ] {
+        assert_eq!(shown(written, &set), wanted, "{written}");
+    }
+}
+
+/// What a variable holds is never syntax, nor a variable again.
+#[test]
+fn a_variable_cannot_change_what_a_catalog_is_made_of() {
+    for odd in ["'\n[policy.b]\n", "${A}", "}", "$${", "\\u0041", "\""] {
+        assert_eq!(shown("${LOG}", &[("LOG", odd), ("A", "b")]), odd);
+    }
+}
+
+#[test]
+fn names_and_keys_are_as_they_are_written() {
+    let found = with("[policy.\"${A}\"]\nby = []\nwindow = '1 per 1s'\n", &[("A", "x")]);
+    assert_eq!(found.unwrap_err(), ["bad-name"]);
+}
+
+#[test]
+fn what_is_no_variable_is_refused_and_so_is_one_that_holds_too_much() {
+    let long = "9".repeat(VARIABLE_MAX + 1);
+    for (written, code) in [
+        ("${", "bad-variable"),
+        ("${A", "bad-variable"),
+        ("${}", "bad-variable"),
+        ("${:x}", "bad-variable"),
+        ("${1A}", "bad-variable"),
+        ("${A-B}", "bad-variable"),
+        ("${É}", "bad-variable"),
+        ("${LONG:1}", "bad-variable"),
+        ("${NONE}", "unset-variable"),
+        ("${EMPTY}", "unset-variable"),
+    ] {
+        let text = format!("[server]\nlisten = '{written}'\n");
+        let set = [("A", "x"), ("LONG", long.as_str()), ("EMPTY", "")];
+        assert_eq!(with(&text, &set).unwrap_err()[0], code, "{written}");
+    }
+}
+
+/// A node whose surroundings differ decides otherwise: it must be told apart.
+#[test]
+fn what_is_set_is_part_of_the_revision() {
+    let text = "[policy.a]\nby = []\nwindow = '${N:5} per 1s'\n";
+    let revision = |set: &[(&str, &str)]| with(text, set).unwrap().catalog.revision;
+    assert_eq!(revision(&[]), revision(&[("OTHER", "1")]));
+    assert_ne!(revision(&[]), revision(&[("N", "6")]));
+    assert_ne!(revision(&[("N", "7")]), revision(&[("N", "6")]));
+}
