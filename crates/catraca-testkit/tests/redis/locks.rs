@@ -180,6 +180,7 @@ fn a_clock_that_is_set_back_ends_nothing_early_and_numbers_still_rise() {
 
 /// L22. The replica never heard of the last grant, so its name is given again, with a higher
 /// number: whoever checks numbers is safe.
+///
 #[test]
 fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let Some(mut primary) = RedisServer::start() else { return };

@@ -25,7 +25,7 @@ fn a_server_that_stood_still_gives_nothing_to_two() {
 }
 
 /// L21 and the careful start: killed while callers hold leases, over and over.
-/// covers: 004-93
+/// covers: 004-93, X-33
 #[test]
 fn a_server_that_was_killed_gives_nothing_to_two() {
     for (durability, seed) in [("memory", 21), ("fsync", 31)] {

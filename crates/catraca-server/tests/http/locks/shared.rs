@@ -1,5 +1,7 @@
 //! Locks that nodes share in Redis: what one node grants every node knows, whoever dies.
 
+mod clock;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
