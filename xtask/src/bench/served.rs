@@ -37,6 +37,8 @@ pub(super) struct Served {
 impl Served {
     pub(super) fn with(binary: &Path, folder: &Path, catalog: &str) -> Result<Self> {
         fs::write(folder.join("catalog.toml"), catalog)?;
+        // Whoever shares a store must bring one.
+        fs::write(folder.join("catraca.secret"), "07".repeat(32))?;
         Self::start(binary, folder)
     }
 

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, ensure};
 /// Connections that share the pace.
 const CONNECTIONS: usize = 8;
 
-/// How long each call took.
-pub(super) type Took = Vec<Duration>;
+/// How long each call took, with the second in which it was due.
+pub(super) type Took = Vec<(u64, Duration)>;
 
 /// What the calls of a run took: the first ones, and what followed each.
 #[derive(Default)]
@@ -60,7 +60,7 @@ pub(super) fn paced(
                 for number in (first..calls).step_by(CONNECTIONS) {
                     let due = begun + gap * u32::try_from(number)?;
                     thread::sleep(due.saturating_duration_since(Instant::now()));
-                    one(&mut talk, &call(number), due, &mut run)?;
+                    one(&mut talk, &call(number), (due, number as u64 / pace), &mut run)?;
                 }
                 Ok(run)
             })
@@ -78,16 +78,16 @@ pub(super) fn paced(
     Ok(run)
 }
 
-fn one(talk: &mut Talk, call: &Call, due: Instant, run: &mut Run) -> Result<()> {
+fn one(talk: &mut Talk, call: &Call, (due, second): (Instant, u64), run: &mut Run) -> Result<()> {
     let (status, body) = talk.post(call.path, &call.body)?;
-    run.first.push(due.elapsed());
+    run.first.push((second, due.elapsed()));
     ensure!(status == call.status, "{}: {status} {body}", call.path);
     let Some(back) = call.back else { return Ok(()) };
     let id = body.split_once(r#""lease_id":""#).map(|(_, rest)| rest);
     let id = id.and_then(|rest| rest.split('"').next()).context("a grant without a lease")?;
     let begun = Instant::now();
     let (status, body) = talk.post(back, &format!(r#"{{"lease_id":"{id}"}}"#))?;
-    run.second.push(begun.elapsed());
+    run.second.push((second, begun.elapsed()));
     ensure!(status == 200, "{back}: {status} {body}");
     Ok(())
 }
