@@ -4,6 +4,7 @@
 //! due, so a slow answer is not hidden by those that it kept back. `--binary FILE` takes one that
 //! is built already. Must not keep what it made, nor leave a server behind.
 
+mod inside;
 mod load;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::packages;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
 use crate::test::{Room, build_release};
+use inside::Inside;
 use load::{Call, Took, paced};
 
 const SECONDS: u64 = 10;
@@ -76,24 +78,39 @@ impl Bench {
     fn names(&self, kept: &str, catalog: &str) -> Result<()> {
         let scratch = Scratch::new("bench-locks")?;
         let served = Served::with(&self.binary, scratch.path(), catalog)?;
-        let took = paced(&served.address, PACE, self.seconds, |number| {
+        let what = [format!("{kept}: acquire"), format!("{kept}: release")];
+        self.measure(&served, &what, |number| {
             Call::pair(
                 ("/v1/locks/acquire", format!(r#"{{"key":"k{number}","ttl_ms":60000}}"#)),
                 "/v1/locks/release",
             )
         })?;
-        report(&format!("{kept}: acquire"), &took.first);
-        report(&format!("{kept}: release"), &took.second);
         let mut talk = load::Talk::to(&served.address)?;
         for number in 0..64 {
             let body = format!(r#"{{"key":"held{number}","ttl_ms":300000}}"#);
             ensure!(talk.post("/v1/locks/acquire", &body)?.0 == 200);
         }
-        let took = paced(&served.address, PACE, self.seconds, |number| {
+        self.measure(&served, &[format!("{kept}: conflict")], |number| {
             let body = format!(r#"{{"key":"held{}"}}"#, number % 64);
             Call::single(("/v1/locks/acquire", body), 409)
-        })?;
-        report(&format!("{kept}: conflict"), &took.first);
+        })
+    }
+
+    /// Asks at the pace, and tells what callers saw, and what the server says of itself.
+    fn measure(
+        &self,
+        served: &Served,
+        what: &[String],
+        call: impl Fn(usize) -> Call + Sync,
+    ) -> Result<()> {
+        let mut talk = load::Talk::to(&served.address)?;
+        let before = Inside::of(&mut talk)?;
+        let took = paced(&served.address, PACE, self.seconds, call)?;
+        let within = Inside::of(&mut talk)?.since(&before);
+        for (what, took) in what.iter().zip([&took.first, &took.second]) {
+            report(what, took);
+        }
+        println!("{:<48} 99% of them within {within}", "  in the server");
         Ok(())
     }
 
@@ -106,16 +123,14 @@ impl Bench {
         for row in 0..ROWS {
             ensure!(talk.post("/v1/slots/hold", &hold(2 * row, 3_600_000))?.0 == 200);
         }
-        let took = paced(&served.address, PACE, self.seconds, |number| {
+        let what = ["hold", "cancel"].map(|call| format!("{kept}: {ROWS} slots, {call}"));
+        self.measure(&served, &what, |number| {
             let row = 2 * (number * 7_919 % ROWS) + 1;
             Call::pair(("/v1/slots/hold", hold(row, 60_000)), "/v1/slots/cancel")
         })?;
-        report(&format!("{kept}: a calendar of {ROWS} slots, hold"), &took.first);
-        report(&format!("{kept}: a calendar of {ROWS} slots, cancel"), &took.second);
-        let took = paced(&served.address, PACE, self.seconds, |number| {
+        self.measure(&served, &[format!("{kept}: {ROWS} slots, conflict")], |number| {
             Call::single(("/v1/slots/hold", hold(2 * (number * 7_919 % ROWS), 60_000)), 409)
         })?;
-        report(&format!("{kept}: a calendar of {ROWS} slots, conflict"), &took.first);
         looks(&mut talk, kept)
     }
 }
