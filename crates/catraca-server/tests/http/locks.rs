@@ -6,6 +6,7 @@
 mod faults;
 mod leases;
 mod operators;
+mod pace;
 mod shared;
 mod slots;
 mod waiting;
