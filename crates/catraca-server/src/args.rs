@@ -27,7 +27,7 @@ pub use lists::{Lists, ListsVerb, Terms};
 pub use locks::{Locks, LocksVerb, Slots, SlotsVerb};
 pub use operate::{
     Audit, Config, ConfigVerb, Counted, Events, Facts, FactsVerb, Privacy, PrivacyVerb, Reset,
-    Stats, Whoami,
+    Selftest, Stats, Whoami,
 };
 pub use remote::{Paging, Remote};
 
@@ -98,8 +98,10 @@ pub enum Verb {
     Locks(Locks),
     /// Ranges of time in calendars: what is free, holding and confirming
     Slots(Slots),
-    /// Forget counters, block and level of one key
+    /// Forget counters, block and level of one key, or of everybody under a policy
     Reset(Reset),
+    /// Have the server try limits, locks and bookings on itself
+    Selftest(Selftest),
     /// Totals that add up, and who is blocked most often
     Stats(Stats),
     /// What operators did: when, who, what and why

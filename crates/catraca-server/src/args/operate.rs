@@ -237,6 +237,22 @@ pub struct Whoami {
     pub remote: Remote,
 }
 
+const SELFTEST: &str = "\
+Examples:
+  catraca selftest
+  catraca selftest -o json --server https://gate.example --key-file ana.key
+
+In a namespace of its own: nobody's counters, locks or slots are touched. It needs the role admin, and
+is in the audit. Exits 1 if anything went otherwise than it must.";
+
+/// Have the server try limits, locks and bookings on itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SELFTEST)]
+pub struct Selftest {
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
 const EVENTS: &str = "\
 Examples:
   catraca events                       until Ctrl-C

@@ -27,7 +27,8 @@ Operate a server:
   facts        Categories, plans, known tokens: what chooses a tier
   locks        Leases in force: who holds what, until when; ending them
   slots        Ranges of time in calendars: what is free, holding and confirming
-  reset        Forget counters, block and level of one key
+  reset        Forget counters, block and level of one key, or of everybody under a policy
+  selftest     Have the server try limits, locks and bookings on itself
   stats        Totals that add up, and who is blocked most often
   audit        What operators did: when, who, what and why
   events       What happens, as it happens

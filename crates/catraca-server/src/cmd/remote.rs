@@ -13,6 +13,7 @@ mod lists;
 mod locks;
 mod privacy;
 mod reset;
+mod selftest;
 mod slots;
 mod stats;
 mod words;
@@ -45,6 +46,7 @@ pub fn run(verb: &Verb) -> Result<Exit> {
         Verb::Locks(args) => locks::run(args),
         Verb::Slots(args) => slots::run(args),
         Verb::Reset(args) => reset::run(args),
+        Verb::Selftest(args) => selftest::run(args),
         Verb::Stats(args) => stats::run(args),
         Verb::Audit(args) => audit::run(args),
         Verb::Events(args) => events::run(args),

@@ -105,3 +105,21 @@ fn a_reset_begins_anew_for_everybody_when_it_is_confirmed() {
         assert_eq!(run(&served, &["check", "login", ip]).code, Some(0));
     }
 }
+
+/// covers: 004-67
+#[test]
+fn a_server_tries_itself_and_touches_nothing_of_others() {
+    let served = served();
+    assert_eq!(run(&served, &["check", "login", IP]).code, Some(0));
+    let said = done(&served, &["selftest"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 5, "{said}");
+    assert!(lines.iter().all(|line| line.starts_with("ok ")), "{said}");
+    assert!(lines[0].contains("test_rate_limit") && lines[0].contains("limited 1"), "{said}");
+    assert!(lines[2].contains("winners 1"), "{said}");
+    let json = done(&served, &["selftest", "-o", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()[1]["ok"], true);
+    assert_eq!([0; 2].map(|_| run(&served, &["check", "login", IP]).code), [0, 1].map(Some));
+    let audit = done(&served, &["audit"]);
+    assert_eq!(audit.matches("selftest").count(), 10, "{audit}");
+}
