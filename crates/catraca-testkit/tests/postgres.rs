@@ -28,6 +28,8 @@ mod holders;
 mod jumps;
 #[path = "postgres/kit.rs"]
 mod kit;
+#[path = "postgres/locks.rs"]
+mod locks;
 #[path = "postgres/nodes.rs"]
 mod nodes;
 #[path = "postgres/opening.rs"]

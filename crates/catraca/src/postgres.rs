@@ -23,6 +23,7 @@ mod group;
 mod held;
 mod keys;
 pub(crate) mod link;
+mod locks;
 mod migrate;
 mod options;
 pub(crate) mod place;
@@ -32,7 +33,7 @@ pub(crate) mod tls;
 pub(crate) mod trouble;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catraca_core::batch::{Batch, Reply};
@@ -45,6 +46,7 @@ use tokio_postgres::{Error, Row};
 use crate::store::{Pulse, SharedStore, StoreError, When};
 use desk::Desk;
 use link::Link;
+use locks::Ears;
 use place::Place;
 use queue::{Ask, Errand, Job};
 use trouble::Trouble;
@@ -75,6 +77,10 @@ pub struct PostgresStore {
     desk: Arc<Desk>,
     options: PostgresOptions,
     shown: String,
+    place: Place,
+    ears: Ears,
+    /// Listens for names that became free, once anybody wants to know.
+    listening: OnceLock<JoinHandle<()>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -105,7 +111,8 @@ impl PostgresStore {
         let mut tasks: Vec<_> = (0..options.connections).map(work).collect();
         let tend = |every| tokio::spawn(tend(Arc::clone(&desk), every));
         tasks.extend(options.sweep_every.map(tend));
-        Ok(Self { desk, options, shown: place.shown, tasks })
+        let (shown, ears, listening) = (place.shown.clone(), locks::ears(), OnceLock::new());
+        Ok(Self { desk, options, shown, place, ears, listening, tasks })
     }
 
     /// Where it is, without a password.
@@ -156,7 +163,7 @@ impl SharedStore for PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.tasks.iter().chain(self.listening.get()).for_each(JoinHandle::abort);
     }
 }
 

@@ -8,6 +8,7 @@
 mod apply;
 mod leases;
 pub mod look;
+pub mod part;
 pub mod request;
 mod slots;
 mod sweep;
@@ -27,6 +28,8 @@ use super::{LEASES_MAX, PAST_KEPT, SLOT_TOMBSTONE, TOMBSTONE};
 use crate::museum::{Bug, planted};
 use crate::time::{Span, Time};
 use versions::Versions;
+
+pub use part::{Part, StoredLease};
 
 /// The locks and slots of one namespace.
 #[derive(Debug, Default)]
@@ -51,6 +54,8 @@ pub struct Book {
     freed: Vec<Arc<LockName>>,
     /// Leases that ended since somebody last asked.
     gone: Vec<Gone>,
+    /// Leases that are kept elsewhere, and count as any.
+    elsewhere: usize,
 }
 
 #[derive(Debug)]
@@ -227,7 +232,7 @@ impl Book {
     }
 
     fn room(&self) -> Result<(), LockRefusal> {
-        let full = self.leases.len() >= LEASES_MAX;
+        let full = self.leases.len() + self.elsewhere >= LEASES_MAX;
         if full { Err(LockRefusal::Full { max: LEASES_MAX }) } else { Ok(()) }
     }
 

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::contract::judge;
 use crate::kit::{Database, patient};
+use crate::locks::{Asked, tell, wakes};
 use crate::server::other_user;
 
 const NAMED: &str = "CATRACA_PGBOUNCER";
@@ -94,4 +95,18 @@ fn the_store_keeps_the_contract_behind_a_pooler() {
     let bouncer = Bouncer::start(program, &database);
     let url = format!("postgres://catraca@127.0.0.1:{}/{}", bouncer.port, database.name);
     judge(&database, &url, patient());
+}
+
+#[test]
+fn locks_do_behind_a_pooler_and_whoever_waits_is_told_to_look() {
+    let Some(program) = program() else {
+        println!("skipped: no pgbouncer found and {NAMED} is not set");
+        return;
+    };
+    let database = Database::new();
+    let bouncer = Bouncer::start(program, &database);
+    let url = format!("postgres://catraca@127.0.0.1:{}/{}", bouncer.port, database.name);
+    let asked = Asked::of(&url);
+    tell(&asked, 3);
+    wakes(&asked, false);
 }

@@ -14,6 +14,7 @@ use tokio_postgres::types::Type;
 use super::error::store_error;
 use super::group;
 use super::link::{Link, Patience};
+use super::locks;
 use super::options::PostgresOptions;
 use super::place::Place;
 use super::queue::{Errand, Job, Queue, Work};
@@ -114,6 +115,7 @@ async fn serve(desk: &Desk, link: &mut Link, options: &PostgresOptions) -> Strin
         let done = match work {
             Work::Group(asks) => group::apply(link, &desk.queue, asks).await,
             Work::Errand(errand) => run(link, errand, options).await,
+            Work::Lock(ask) => locks::apply(link, *ask).await,
         };
         if let Err(why) = done {
             return why;

@@ -4,6 +4,9 @@
 //! ends without it. Nothing depends on what the connection was told before and no statement has a
 //! name, so poolers in any mode do. Must not wait without an end, nor send anything twice.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -11,6 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use super::locks::Statement;
 use super::place::Place;
 use super::trouble::Trouble;
 
@@ -107,6 +111,48 @@ impl Link {
         .await
     }
 
+    /// Begins a transaction and asks its first questions, in one trip.
+    pub(super) async fn begin_all(
+        &self,
+        patience: Patience,
+        statements: &[Statement],
+    ) -> Result<Vec<Vec<Row>>, Trouble> {
+        let begin = begin(patience);
+        let typed: Vec<_> = statements.iter().map(Statement::typed).collect();
+        let mut calls: Vec<Call<'_>> = vec![self.plain(&begin)];
+        calls.extend(self.calls(statements, &typed));
+        let answers = within(patience.until, in_order(calls)).await?;
+        Ok(answers.into_iter().skip(1).collect())
+    }
+
+    /// The last statements of a transaction and its commit, in one trip.
+    pub(super) async fn commit_all(
+        &self,
+        until: Instant,
+        statements: &[Statement],
+    ) -> Result<(), Trouble> {
+        let typed: Vec<_> = statements.iter().map(Statement::typed).collect();
+        let mut calls = self.calls(statements, &typed);
+        calls.push(self.plain("COMMIT"));
+        within(until, in_order(calls)).await.map(drop)
+    }
+
+    fn calls<'c>(
+        &'c self,
+        statements: &'c [Statement],
+        typed: &'c [Vec<Typed<'c>>],
+    ) -> Vec<Call<'c>> {
+        let pairs = statements.iter().zip(typed);
+        let call = |(statement, values): (&'c Statement, &'c Vec<Typed<'c>>)| -> Call<'c> {
+            Box::pin(self.client.query_typed(statement.sql(), values))
+        };
+        pairs.map(call).collect()
+    }
+
+    fn plain<'c>(&'c self, sql: &'c str) -> Call<'c> {
+        Box::pin(async move { self.client.batch_execute(sql).await.map(|()| Vec::new()) })
+    }
+
     /// One statement as it is.
     pub(super) async fn rows(
         &self,
@@ -121,6 +167,28 @@ impl Link {
     pub(super) async fn batch(&self, until: Instant, sql: &str) -> Result<(), Trouble> {
         within(until, self.client.batch_execute(sql)).await
     }
+}
+
+/// A question on its way.
+type Call<'c> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'c>>;
+
+/// Sends all of them at once, one after the other; the first that fails is the answer.
+async fn in_order(mut calls: Vec<Call<'_>>) -> Result<Vec<Vec<Row>>, Error> {
+    let mut answers: Vec<Option<Vec<Row>>> = calls.iter().map(|_| None).collect();
+    poll_fn(move |cx| {
+        for (call, answer) in calls.iter_mut().zip(&mut answers).filter(|(_, a)| a.is_none()) {
+            match call.as_mut().poll(cx) {
+                Poll::Ready(Ok(rows)) => *answer = Some(rows),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        match answers.iter().all(Option::is_some) {
+            true => Poll::Ready(Ok(answers.drain(..).flatten().collect())),
+            false => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// The socket goes at once: a client that is only dropped would wait for its answers first.

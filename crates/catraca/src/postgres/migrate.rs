@@ -14,7 +14,7 @@ use super::place::Place;
 use super::trouble::Trouble;
 
 /// Every version's step, in order. A step that was released never changes; a new one is added.
-const STEPS: [&str; 1] = [include_str!("schema/0001.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
 /// `CATRACA` and a number: who holds this advisory lock migrates, on whichever node.
 const LOCK: i64 = 0x4341_5452_4143_4102;
 /// The longest that it may take, other nodes' turns included.

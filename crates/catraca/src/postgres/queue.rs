@@ -10,6 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
+use super::locks::LockAsk;
 use crate::store::{StoreError, When};
 
 /// Batches of one transaction.
@@ -45,6 +46,7 @@ pub(super) struct Errand {
 pub(super) enum Job {
     Ask(Ask),
     Errand(Errand),
+    Lock(Box<LockAsk>),
 }
 
 /// What one transaction does.
@@ -52,6 +54,7 @@ pub(super) enum Job {
 pub(super) enum Work {
     Group(Vec<Ask>),
     Errand(Errand),
+    Lock(Box<LockAsk>),
 }
 
 /// Calls in the order of their arrival.
@@ -114,6 +117,7 @@ impl Queue {
         }
         let work = match jobs.pop_front()? {
             Job::Errand(errand) => Work::Errand(errand),
+            Job::Lock(ask) => Work::Lock(ask),
             Job::Ask(ask) => Work::Group(group(ask, &mut jobs, now)),
         };
         if !jobs.is_empty() {
@@ -149,6 +153,7 @@ impl Job {
         match self {
             Self::Ask(ask) => ask.is_awaited(now),
             Self::Errand(errand) => now < errand.until && !errand.reply.is_closed(),
+            Self::Lock(ask) => now < ask.until && !ask.reply.is_closed(),
         }
     }
 
@@ -158,6 +163,7 @@ impl Job {
         match self {
             Self::Ask(ask) => drop(ask.reply.send(Err(error))),
             Self::Errand(errand) => drop(errand.reply.send(Err(error))),
+            Self::Lock(ask) => drop(ask.reply.send(Err(error))),
         }
     }
 }
@@ -194,7 +200,7 @@ mod tests {
     fn size(work: Option<Work>) -> usize {
         match work {
             Some(Work::Group(asks)) => asks.len(),
-            Some(Work::Errand(_)) => 1_000,
+            Some(Work::Errand(_) | Work::Lock(_)) => 1_000,
             None => 0,
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use catraca::core::lock::Durability;
 use catraca::locks::{Journal, LockStore, StandingLock};
+use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::{KeptLock, Records};
 use catraca::redis::{RedisLocks, RedisOptions, is_redis};
 use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
@@ -54,15 +55,20 @@ pub fn alone(catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// Locks in the store that nodes share, if it keeps any.
+/// Locks in the store that nodes share.
 pub async fn share(
     sharing: &Sharing,
     secret: &Secret,
     catalog: &Catalog,
 ) -> Result<Option<SharedLocks>> {
-    if !is_redis(&sharing.url) {
-        return Ok(None);
-    }
+    let store: Arc<dyn LockStore> = match is_redis(&sharing.url) {
+        true => Arc::new(redis(sharing, catalog).await?),
+        false => Arc::new(postgres(sharing, catalog).await?),
+    };
+    Ok(Some(SharedLocks::new(store, secret)))
+}
+
+async fn redis(sharing: &Sharing, catalog: &Catalog) -> Result<RedisLocks> {
     ensure!(
         catalog.locks.durability == Durability::Memory,
         "[locks] durability = \"fsync\" is for locks in this process: what Redis keeps is as safe \
@@ -74,10 +80,17 @@ pub async fn share(
         ca_file: sharing.ca_file.clone(),
         ..usual
     };
-    let replicas = catalog.locks.replicas;
-    let store = RedisLocks::replicated(&sharing.url, options, replicas).await?;
-    let store: Arc<dyn LockStore> = Arc::new(store);
-    Ok(Some(SharedLocks::new(store, secret)))
+    Ok(RedisLocks::replicated(&sharing.url, options, catalog.locks.replicas).await?)
+}
+
+/// Connections of their own, so that decisions and locks do not wait for each other.
+async fn postgres(sharing: &Sharing, catalog: &Catalog) -> Result<PostgresStore> {
+    alone(catalog)?;
+    let usual = PostgresOptions::default();
+    let deadline = sharing.deadline.unwrap_or(usual.deadline);
+    // Cells are swept by the store that decides.
+    let options = PostgresOptions { deadline, sweep_every: None, ..usual };
+    Ok(PostgresStore::open(&sharing.url, options).await?)
 }
 
 /// Puts away what is over, for as long as there are locks.

@@ -1,0 +1,206 @@
+//! Locks on a real PostgreSQL: the tables, the rules and the model say the same, to the last field
+//! of every reply; and what only a server can do to them.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use catraca::locks::{Freed, LockStore};
+use catraca::postgres::PostgresStore;
+use catraca::store::When;
+use catraca_core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
+use catraca_core::lock::reply::{Acquired, Ended, View};
+use catraca_core::lock::{
+    Book, LeaseId, LeaseKey, LockName, LockOp, LockReply, LockTold, VersionPolicy,
+};
+use catraca_core::time::{Span, Time};
+use catraca_testkit::generate::Dice;
+use catraca_testkit::locks::story::{Teller, story_on};
+use tokio::runtime::Runtime;
+
+use crate::kit::{Database, patient, runtime, setting};
+
+const LENGTH: usize = 200;
+
+/// Locks in PostgreSQL, and the threads that they are asked on.
+pub struct Asked {
+    threads: Runtime,
+    store: PostgresStore,
+}
+
+impl Asked {
+    pub fn of(url: &str) -> Self {
+        let threads = runtime();
+        let store = threads.block_on(PostgresStore::open(url, patient())).unwrap();
+        Self { threads, store }
+    }
+
+    fn ask(&self, namespace: &str, op: &LockOp, when: When) -> LockReply {
+        self.threads.block_on(self.store.ask(namespace, op, when)).unwrap()
+    }
+
+    fn told(&self, op: &LockOp) -> LockTold {
+        self.ask("n", op, When::Store).told
+    }
+
+    fn take(&self, name: &str, lease: u64) -> View {
+        match self.told(&acquire(name, lease)) {
+            LockTold::Acquired(Acquired::Granted(view)) => *view,
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+}
+
+fn key(number: u64) -> LeaseKey {
+    let mut bytes = [7; 16];
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    LeaseId::from_bytes(bytes).key()
+}
+
+fn wanted(lease: u64) -> Wanted {
+    Wanted::new(key(lease), Span::from_secs(60), Span::from_secs(3_600))
+}
+
+fn acquire(name: &str, lease: u64) -> LockOp {
+    let (kind, keys, policy) = ("k".into(), vec![name.into()], VersionPolicy::Opaque);
+    let asked = Acquire { tenant: None, kind, keys, lease: wanted(lease), policy };
+    LockOp::Acquire { asked, counts: true }
+}
+
+fn release(lease: u64) -> LockOp {
+    LockOp::Release(Proof { key: key(lease), tenant: None })
+}
+
+/// A namespace in PostgreSQL, and the rules beside it.
+struct Both<'t> {
+    asked: &'t Asked,
+    namespace: String,
+    book: Book,
+}
+
+impl Teller for Both<'_> {
+    fn ask(&mut self, op: &LockOp, now: Time) -> LockReply {
+        // Rows are put away by sweeps alone and not by every operation, so both sweep to the end.
+        while matches!(op, LockOp::Sweep)
+            && self.asked.ask(&self.namespace, op, When::At(now)).told
+                == (LockTold::Swept { more: true })
+        {}
+        while matches!(op, LockOp::Sweep) && self.book.sweep(now) {}
+        let ours = self.book.apply(op, now);
+        let theirs = self.asked.ask(&self.namespace, op, When::At(now));
+        assert_eq!(ours, theirs, "{} at {}: {op:?}", self.namespace, now.micros());
+        theirs
+    }
+}
+
+pub fn tell(asked: &Asked, stories: u64) {
+    let seed = setting("CATRACA_POSTGRES_SEED", 20_261_116);
+    let (begun, mut dice) = (Instant::now(), Dice::new(seed));
+    for number in 0..stories {
+        let namespace = format!("story {number}");
+        let mut both = Both { asked, namespace, book: Book::default() };
+        if let Err(difference) = story_on(&mut both, 1_000_000, dice.roll(), LENGTH) {
+            panic!("{difference}");
+        }
+    }
+    let operations = stories * LENGTH as u64;
+    println!("{operations} operations from seed {seed}, no difference, in {:?}", begun.elapsed());
+}
+
+/// covers: B-33, B-62, B-63
+#[test]
+fn memory_and_postgres_answer_alike_about_locks() {
+    let database = Database::new();
+    let steps = setting("CATRACA_POSTGRES_STEPS", 4_000);
+    tell(&Asked::of(&database.url()), (steps / LENGTH as u64).clamp(10, 500));
+}
+
+/// What is released is told to whoever listens, or else they are told to look.
+pub fn wakes(asked: &Asked, by_name: bool) {
+    let mut freed = asked.threads.block_on(async { asked.store.freed() });
+    let mark = LockName { tenant: None, kind: "k".into(), key: "p".into() }.mark("n");
+    let wanted = |freed: Freed| match freed {
+        Freed::Name(name) => name == mark,
+        Freed::Any => !by_name,
+    };
+    for lease in 1_000..1_100 {
+        asked.take("p", lease);
+        assert_eq!(asked.told(&release(lease)), LockTold::Ended(Ended::Released));
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            let heard =
+                asked.threads.block_on(async { tokio::time::timeout(left, freed.recv()).await });
+            if matches!(heard, Ok(Ok(freed)) if wanted(freed)) {
+                return;
+            }
+        }
+    }
+    panic!("nobody was told");
+}
+
+#[test]
+fn what_is_released_is_heard_on_every_node() {
+    let database = Database::new();
+    wakes(&Asked::of(&database.url()), true);
+}
+
+/// S09 and L01, on several nodes at once: the tables themselves keep ranges and names apart.
+/// covers: 004-87
+#[test]
+fn of_many_nodes_at_once_one_gets_each_name_and_each_moment() {
+    let database = Database::new();
+    let nodes: Vec<Arc<Asked>> = (0..3).map(|_| Arc::new(Asked::of(&database.url()))).collect();
+    let callers: Vec<_> = (0..6_u64)
+        .map(|caller| {
+            let node = Arc::clone(&nodes[caller as usize % 3]);
+            thread::spawn(move || {
+                let mut dice = Dice::new(caller);
+                (0..60).map(|round| one(&node, &mut dice, caller * 1_000 + round)).sum::<u64>()
+            })
+        })
+        .collect();
+    let granted: u64 = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
+    let kept: u64 = database.ask("SELECT count(*) FROM catraca_store.slots").parse().unwrap();
+    let names: u64 = database.ask("SELECT count(*) FROM catraca_store.lock_names").parse().unwrap();
+    assert_eq!(kept + names, granted);
+    let twice = "SELECT count(*) FROM catraca_store.slots AS a JOIN catraca_store.slots AS b \
+                 ON a.calendar = b.calendar AND a.during && b.during AND a.ctid <> b.ctid";
+    assert_eq!(database.ask(twice), "0");
+    assert_eq!(
+        database.ask("SELECT count(DISTINCT fence) = count(*) FROM catraca_store.leases"),
+        "t"
+    );
+    let apart = "SELECT count(*) FROM pg_constraint WHERE conname = 'slots_apart'";
+    assert_eq!(database.ask(apart), "1", "a constraint of their own");
+}
+
+/// Takes a name or a range; whether it was granted.
+fn one(node: &Asked, dice: &mut Dice, lease: u64) -> u64 {
+    let op = if dice.chance(30) {
+        acquire(dice.pick(&["a", "b", "c"]), lease)
+    } else {
+        let start = dice.within(0, 400);
+        let range = Range::of(
+            Time::from_micros(1_900_000_000_000_000 + start),
+            Time::from_micros(1_900_000_000_000_000 + start + dice.within(1, 20)),
+        );
+        let (kind, calendars) = ("slot".into(), vec!["ana".into()]);
+        LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease: wanted(lease) })
+    };
+    let told = node.told(&op);
+    u64::from(matches!(told, LockTold::Acquired(Acquired::Granted(_))))
+}
+
+/// L21. What was answered is there after any end of the server.
+#[test]
+fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
+    let database = Database::new();
+    let before = Asked::of(&database.url()).take("p", 1);
+    let after = Asked::of(&database.url());
+    assert!(after.store.is_durable());
+    let taken = after.told(&acquire("p", 2));
+    assert!(matches!(taken, LockTold::Acquired(Acquired::Conflict(_))), "{taken:?}");
+    assert_eq!(after.told(&release(1)), LockTold::Ended(Ended::Released));
+    assert!(after.take("p", 3).fence > before.fence);
+}

@@ -1,0 +1,146 @@
+-- The store, version 2: locks and slots. What a lease means is decided outside; that two leases
+-- never have the same name or the same time is also decided here.
+
+-- One row per namespace. Who locks it has all of its leases.
+CREATE TABLE catraca_store.lock_rooms (
+    namespace bytea PRIMARY KEY,
+    name      text NOT NULL,
+    now       bigint NOT NULL DEFAULT 0,
+    fence     bigint NOT NULL DEFAULT 0,
+    kept      bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- Leases, ended ones that are remembered included. The proof is not here, only its digest.
+CREATE TABLE catraca_store.leases (
+    namespace  bytea NOT NULL,
+    lease      bytea NOT NULL,
+    fence      bigint NOT NULL,
+    tenant     text,
+    kind       text NOT NULL,
+    names      text[] NOT NULL,
+    starts     bigint,
+    ends       bigint,
+    before     bigint,
+    after      bigint,
+    version    bigint NOT NULL,
+    label      text,
+    meta       text,
+    acquired   bigint NOT NULL,
+    expires    bigint NOT NULL,
+    hold_until bigint NOT NULL,
+    ttl        bigint NOT NULL,
+    state      text NOT NULL,
+    request    bytea,
+    asked      bytea,
+    due        bigint NOT NULL,
+    cool_until bigint NOT NULL,
+    PRIMARY KEY (namespace, lease)
+) WITH (fillfactor = 70);
+
+CREATE INDEX leases_live ON catraca_store.leases (namespace, fence)
+    WHERE state IN ('held', 'confirmed');
+CREATE INDEX leases_due ON catraca_store.leases (namespace, due);
+CREATE INDEX leases_request ON catraca_store.leases (namespace, request)
+    WHERE request IS NOT NULL;
+
+-- Names that are taken, each by one lease.
+CREATE TABLE catraca_store.lock_names (
+    name      bytea PRIMARY KEY,
+    namespace bytea NOT NULL,
+    lease     bytea NOT NULL,
+    FOREIGN KEY (namespace, lease) REFERENCES catraca_store.leases ON DELETE CASCADE
+);
+
+CREATE INDEX lock_names_lease ON catraca_store.lock_names (namespace, lease);
+
+-- Time that is taken: no two ranges of a calendar overlap, whoever writes here. The constraint needs
+-- an extension that comes with PostgreSQL; where it was left out, the lock of the namespace alone
+-- keeps ranges apart.
+CREATE TABLE catraca_store.slots (
+    calendar  bytea NOT NULL,
+    during    int8range NOT NULL,
+    namespace bytea NOT NULL,
+    lease     bytea NOT NULL,
+    FOREIGN KEY (namespace, lease) REFERENCES catraca_store.leases ON DELETE CASCADE
+);
+
+DO $$
+BEGIN
+    CREATE EXTENSION IF NOT EXISTS btree_gist WITH SCHEMA catraca_store;
+    ALTER TABLE catraca_store.slots ADD CONSTRAINT slots_apart
+        EXCLUDE USING gist (calendar WITH =, during WITH &&);
+EXCEPTION WHEN undefined_file OR insufficient_privilege OR feature_not_supported THEN
+    RAISE WARNING 'without btree_gist, slots have no constraint of their own: %', SQLERRM;
+    CREATE INDEX slots_during ON catraca_store.slots (calendar, during);
+END
+$$;
+
+CREATE INDEX slots_lease ON catraca_store.slots (namespace, lease);
+
+-- The highest version of each name that wants them to rise.
+CREATE TABLE catraca_store.lock_versions (
+    name      bytea PRIMARY KEY,
+    namespace bytea NOT NULL,
+    version   bigint NOT NULL,
+    until     bigint NOT NULL,
+    -- Which grant raised it, and from what, in case that it is taken back.
+    lease       bytea,
+    was_version bigint,
+    was_until   bigint
+);
+
+CREATE INDEX lock_versions_until ON catraca_store.lock_versions (namespace, until);
+
+-- What became of every attempt. How many are active follows from the rest.
+CREATE TABLE catraca_store.lock_counts (
+    namespace bytea NOT NULL,
+    tenant    text,
+    kind      text NOT NULL,
+    success   bigint NOT NULL DEFAULT 0,
+    conflicts bigint NOT NULL DEFAULT 0,
+    released  bigint NOT NULL DEFAULT 0,
+    expired   bigint NOT NULL DEFAULT 0,
+    forced    bigint NOT NULL DEFAULT 0,
+    undone    bigint NOT NULL DEFAULT 0
+);
+
+CREATE UNIQUE INDEX lock_counts_row
+    ON catraca_store.lock_counts (namespace, coalesce(tenant, ''), (tenant IS NULL), kind);
+
+-- Locks a namespace, makes it if it is not there, and reads the clock when it is held. An instant
+-- that was given counts in place of the clock's; time does not go back.
+CREATE FUNCTION catraca_store.lock_room(
+    ns bytea, ns_name text, at bigint, OUT now bigint, OUT fence bigint, OUT kept bigint
+) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO catraca_store.lock_rooms (namespace, name) VALUES (ns, ns_name)
+    ON CONFLICT DO NOTHING;
+    SELECT r.now, r.fence, r.kept INTO now, fence, kept FROM catraca_store.lock_rooms AS r
+    WHERE r.namespace = ns FOR UPDATE;
+    now := greatest(now,
+        coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+END
+$$;
+
+-- Adds to the counts of a tenant and kind. There are at most so many rows; whoever comes later is
+-- counted with others.
+CREATE FUNCTION catraca_store.lock_count(
+    ns bytea, whose text, what text, rows_max bigint, others text, add bigint[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM catraca_store.lock_counts AS c WHERE c.namespace = ns
+            AND c.tenant IS NOT DISTINCT FROM whose AND c.kind = what)
+        AND (SELECT count(*) FROM catraca_store.lock_counts AS c WHERE c.namespace = ns)
+            >= rows_max THEN
+        whose := others;
+        what := others;
+    END IF;
+    INSERT INTO catraca_store.lock_counts AS c
+        (namespace, tenant, kind, success, conflicts, released, expired, forced, undone)
+    VALUES (ns, whose, what, add[1], add[2], add[3], add[4], add[5], add[6])
+    ON CONFLICT (namespace, (coalesce(tenant, '')), ((tenant IS NULL)), kind) DO UPDATE SET
+        success = c.success + excluded.success, conflicts = c.conflicts + excluded.conflicts,
+        released = c.released + excluded.released, expired = c.expired + excluded.expired,
+        forced = c.forced + excluded.forced, undone = c.undone + excluded.undone;
+END
+$$;
