@@ -17,6 +17,10 @@ const SERVER: &str = "redis-server";
 const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
 const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
+/// What callers of locks see, over HTTP.
+pub(super) const LOCKS: [&str; 4] =
+    ["locks::leases::", "locks::operators::", "locks::slots::", "locks::waiting::"];
+
 pub(crate) fn run(room: &Room) -> Result<()> {
     let server = packages::need(room, SERVER, SERVER)?;
     let postgres = packages::postgres(room)?;
@@ -27,13 +31,12 @@ pub(crate) fn run(room: &Room) -> Result<()> {
     if room.factor > 1 {
         store.env("CATRACA_DEEP", "1");
     }
-    // The service's nodes keep their records in PostgreSQL.
-    let mut service = tests(room, &["--test", "http", "--", "shared::"]);
+    // The service's nodes keep their records in PostgreSQL; what they share there is another part.
+    let mut service = tests(room, &["--test", "http", "--", "shared::", "--skip", "postgresql"]);
     service.env("CATRACA_POSTGRES_BIN", postgres);
     // What callers of locks see is the same wherever locks are kept.
-    let rooms = ["leases", "operators", "slots", "waiting"].map(|room| format!("locks::{room}::"));
     let mut locks = tests(room, &["--test", "http", "--"]);
-    locks.args(rooms).env("CATRACA_LOCKS_STORE", "redis");
+    locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "redis");
     for mut cargo in [store, service, locks] {
         room.leash.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
     }

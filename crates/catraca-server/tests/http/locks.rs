@@ -15,20 +15,37 @@ mod world;
 use std::fs;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
 use crate::served::{Served, file};
+use crate::server::{self, PASSWORD, Server};
 use crate::talk::{Answer, JSON};
 
 /// Kinds with short lives, so that nobody has to wait for long.
 pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
 
+/// Where a server keeps its locks, ended with the test; its own process if it is none of these.
+#[derive(Default)]
+pub struct Keeper {
+    redis: Option<RedisServer>,
+    _postgres: Option<Arc<Server>>,
+}
+
+impl Keeper {
+    /// Whether what it has confirmed survives its own crash.
+    pub fn is_durable(&self) -> bool {
+        self.redis.is_none()
+    }
+}
+
 /// A server, and whatever it keeps its locks in.
 pub struct Site {
     served: Served,
-    _redis: Option<RedisServer>,
+    _keeper: Keeper,
 }
 
 impl Deref for Site {
@@ -39,19 +56,37 @@ impl Deref for Site {
     }
 }
 
-/// A server of this catalog that keeps locks in its process; in a Redis of its own where
-/// `CATRACA_LOCKS_STORE` is `redis`. What callers see must not depend on it.
+/// A server of this catalog that keeps locks in its process; where `CATRACA_LOCKS_STORE` is `redis`
+/// or `postgres`, in a server of that kind. What callers see must not depend on it.
 pub fn site(catalog: &str) -> Site {
-    let (file, redis) = place(catalog);
-    Site { served: Served::of(&file), _redis: redis }
+    let (file, keeper) = place(catalog);
+    Site { served: Served::of(&file), _keeper: keeper }
 }
 
 /// The catalog of such a server, in a file.
-pub fn place(catalog: &str) -> (PathBuf, Option<RedisServer>) {
-    let wanted = std::env::var("CATRACA_LOCKS_STORE").is_ok_and(|store| store == "redis");
-    let redis = if wanted { RedisServer::start() } else { None };
-    let store = redis.as_ref().map_or(String::new(), |redis| shared(&redis.url(), "5s"));
-    (secret(&format!("{catalog}{store}")), redis)
+pub fn place(catalog: &str) -> (PathBuf, Keeper) {
+    let (mut keeper, mut store) = (Keeper::default(), String::new());
+    match std::env::var("CATRACA_LOCKS_STORE").as_deref() {
+        Ok("redis") => {
+            keeper.redis = RedisServer::start();
+            store = keeper.redis.as_ref().map_or(store, |redis| shared(&redis.url(), "5s"));
+        }
+        Ok("postgres") => {
+            let server = server::shared();
+            store = shared(&database(&server), "5s");
+            keeper = Keeper { redis: None, _postgres: Some(server) };
+        }
+        _ => {}
+    }
+    (secret(&format!("{catalog}{store}")), keeper)
+}
+
+/// A new database of a server; its URL.
+pub fn database(server: &Server) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("locks_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    server.psql("postgres", &format!("CREATE DATABASE {name}"));
+    format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/{name}", server.port)
 }
 
 /// The section of a store that nodes share.

@@ -1,6 +1,8 @@
 //! Locks on a real PostgreSQL: the tables, the rules and the model say the same, to the last field
 //! of every reply; and what only a server can do to them.
 
+use std::fs;
+use std::os::unix::fs::chown;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ use catraca_testkit::locks::story::{Teller, story_on};
 use tokio::runtime::Runtime;
 
 use crate::kit::{Database, patient, runtime, setting};
+use crate::server::{Server, other_user};
 
 const LENGTH: usize = 200;
 
@@ -192,15 +195,79 @@ fn one(node: &Asked, dice: &mut Dice, lease: u64) -> u64 {
     u64::from(matches!(told, LockTold::Acquired(Acquired::Granted(_))))
 }
 
+/// Whoever else writes into the tables.
+/// covers: 004-87
+#[test]
+fn the_table_itself_refuses_an_overlap() {
+    let database = Database::new();
+    let asked = Asked::of(&database.url());
+    let mut dice = Dice::new(7);
+    let mut lease = 0;
+    while database.ask("SELECT count(*) FROM catraca_store.slots") == "0" {
+        lease += 1;
+        one(&asked, &mut dice, lease);
+    }
+    let twice = "DO $$ BEGIN
+            INSERT INTO catraca_store.slots (calendar, during, namespace, lease)
+            SELECT calendar, during, namespace, lease FROM catraca_store.slots LIMIT 1;
+        EXCEPTION WHEN exclusion_violation THEN
+            CREATE TABLE refused ();
+        END $$";
+    database.ask(twice);
+    assert_eq!(database.ask("SELECT count(*) FROM pg_class WHERE relname = 'refused'"), "1");
+}
+
 /// L21. What was answered is there after any end of the server.
 #[test]
 fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
-    let database = Database::new();
+    let database = Database::on(Arc::new(Server::start()));
     let before = Asked::of(&database.url()).take("p", 1);
+    database.server.stop("KILL");
+    database.server.run();
     let after = Asked::of(&database.url());
     assert!(after.store.is_durable());
     let taken = after.told(&acquire("p", 2));
     assert!(matches!(taken, LockTold::Acquired(Acquired::Conflict(_))), "{taken:?}");
     assert_eq!(after.told(&release(1)), LockTold::Ended(Ended::Released));
     assert!(after.take("p", 3).fence > before.fence);
+}
+
+/// A standby that took over, or a backup that came back, may have lost leases: kinds that want to
+/// wait that out are not granted until it is over, by whichever node, and nothing else waits.
+#[test]
+fn another_history_is_waited_out_by_kinds_that_want_it() {
+    let database = Database::on(Arc::new(Server::start()));
+    let grace = |name: &str, lease: u64, seconds: i64| {
+        let LockOp::Acquire { mut asked, counts } = acquire(name, lease) else { unreachable!() };
+        asked.lease.grace = Span::from_secs(seconds);
+        LockOp::Acquire { asked, counts }
+    };
+    let asked = Asked::of(&database.url());
+    asked.take("p", 1);
+    let granted = |asked: &Asked, op: &LockOp| {
+        let reply = asked.threads.block_on(asked.store.ask("n", op, When::Store));
+        let granted = |told| matches!(told, LockTold::Acquired(Acquired::Granted(_)));
+        reply.map(|reply| granted(reply.told)).map_err(|error| error.to_string())
+    };
+    assert_eq!(granted(&asked, &grace("q", 2, 3_600)), Ok(true), "nothing was lost yet");
+    drop(asked);
+    database.server.stop("INT");
+    // The end of a recovery begins another history, as a standby does that takes over.
+    let data = database.server.data();
+    fs::write(data.join("recovery.signal"), "").unwrap();
+    fs::write(data.join("postgresql.auto.conf"), "restore_command = 'false'\n").unwrap();
+    if let Some(user) = other_user() {
+        chown(data.join("recovery.signal"), Some(user), None).unwrap();
+    }
+    database.server.run();
+    for lease in [10, 20] {
+        let asked = Asked::of(&database.url());
+        let refused = granted(&asked, &grace("r", lease, 3_600)).unwrap_err();
+        assert!(refused.contains("run out within") && refused.contains(" s"), "{refused}");
+        assert_eq!(granted(&asked, &acquire(&format!("s{lease}"), lease + 1)), Ok(true));
+        assert_eq!(granted(&asked, &grace("p", lease + 2, 3_600)), Ok(false), "known to be held");
+    }
+    let since = "SELECT count(DISTINCT changed) || ' ' || min(timeline) FROM
+                 catraca_store.lock_rooms";
+    assert_eq!(database.ask(since), "1 00000002");
 }

@@ -3,6 +3,7 @@
 use catraca::postgres::{PostgresError, PostgresStore};
 
 use crate::kit::{Database, patient, runtime};
+use crate::locks::{Asked, tell};
 use crate::server::PASSWORD;
 
 fn refused(url: &str) -> PostgresError {
@@ -60,12 +61,42 @@ fn a_role_that_may_not_make_the_schema_is_told_how() {
         "GRANT USAGE ON SCHEMA catraca_store TO clerk_{name};
          GRANT SELECT ON catraca_store.migrations TO clerk_{name};
          GRANT SELECT, UPDATE ON catraca_store.state TO clerk_{name};
-         GRANT SELECT, INSERT, UPDATE, DELETE ON catraca_store.cells TO clerk_{name}"
+         GRANT SELECT, INSERT, UPDATE, DELETE ON catraca_store.cells, catraca_store.leases,
+             catraca_store.lock_rooms, catraca_store.lock_names, catraca_store.slots,
+             catraca_store.lock_versions, catraca_store.lock_counts TO clerk_{name}"
     ));
     let runtime = runtime();
     let store = runtime.block_on(PostgresStore::open(&url, patient())).unwrap();
     let batch = crate::kit::gate([crate::kit::row(1, crate::kit::bucket(5))]);
     assert!(runtime.block_on(crate::kit::check(&store, &batch)).unwrap().passed);
+    tell(&Asked::of(&url), 1);
+}
+
+/// What the first version of the schema was like is in its own step, which never changes.
+#[test]
+fn a_store_of_the_first_schema_is_brought_up_to_date_and_keeps_its_cells() {
+    const FIRST: &str = include_str!("../../../catraca/src/postgres/schema/0001.sql");
+    let (database, runtime) = (Database::new(), runtime());
+    database.ask(&format!(
+        "CREATE SCHEMA catraca_store; {FIRST};
+         INSERT INTO catraca_store.migrations (version) VALUES (1)"
+    ));
+    let batch = crate::kit::gate([crate::kit::row(1, crate::kit::bucket(1))]);
+    let passes = || {
+        let store = runtime.block_on(database.open(patient()));
+        runtime.block_on(crate::kit::check(&store, &batch)).unwrap().passed
+    };
+    assert!(passes());
+    // As an older program left it, with a cell.
+    database.ask(
+        "DROP TABLE catraca_store.slots, catraca_store.lock_names, catraca_store.leases,
+             catraca_store.lock_rooms, catraca_store.lock_versions, catraca_store.lock_counts;
+         DROP FUNCTION catraca_store.lock_room, catraca_store.lock_count, catraca_store.timeline;
+         DELETE FROM catraca_store.migrations WHERE version = 2",
+    );
+    assert!(!passes(), "the cell is still there");
+    tell(&Asked::of(&database.url()), 1);
+    assert_eq!(database.ask("SELECT max(version) FROM catraca_store.migrations"), "2");
 }
 
 #[test]
@@ -77,5 +108,5 @@ fn nodes_that_start_together_make_one_schema() {
     };
     let opened = runtime.block_on(crate::kit::all((0..8).map(open)));
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
-    assert_eq!(database.ask("SELECT count(*) FROM catraca_store.migrations"), "1");
+    assert_eq!(database.ask("SELECT count(*) FROM catraca_store.migrations"), "2");
 }

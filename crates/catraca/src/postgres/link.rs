@@ -117,7 +117,8 @@ impl Link {
         patience: Patience,
         statements: &[Statement],
     ) -> Result<Vec<Vec<Row>>, Trouble> {
-        let begin = begin(patience);
+        // What is told to be kept is kept, whatever the server's habit.
+        let begin = format!("{}; SET LOCAL synchronous_commit = on", begin(patience));
         let typed: Vec<_> = statements.iter().map(Statement::typed).collect();
         let mut calls: Vec<Call<'_>> = vec![self.plain(&begin)];
         calls.extend(self.calls(statements, &typed));
@@ -172,21 +173,22 @@ impl Link {
 /// A question on its way.
 type Call<'c> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'c>>;
 
-/// Sends all of them at once, one after the other; the first that fails is the answer.
+/// Sends all of them at once, one after the other; the first that fails is the answer. What comes
+/// after a failure only fails for it, and may be heard of before it.
 async fn in_order(mut calls: Vec<Call<'_>>) -> Result<Vec<Vec<Row>>, Error> {
-    let mut answers: Vec<Option<Vec<Row>>> = calls.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<Result<Vec<Row>, Error>>> = calls.iter().map(|_| None).collect();
     poll_fn(move |cx| {
         for (call, answer) in calls.iter_mut().zip(&mut answers).filter(|(_, a)| a.is_none()) {
-            match call.as_mut().poll(cx) {
-                Poll::Ready(Ok(rows)) => *answer = Some(rows),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {}
+            if let Poll::Ready(told) = call.as_mut().poll(cx) {
+                *answer = Some(told);
             }
         }
-        match answers.iter().all(Option::is_some) {
-            true => Poll::Ready(Ok(answers.drain(..).flatten().collect())),
-            false => Poll::Pending,
+        let known = answers.iter().take_while(|answer| answer.is_some()).count();
+        let failed = answers.iter().take(known).any(|answer| matches!(answer, Some(Err(_))));
+        if known < answers.len() && !failed {
+            return Poll::Pending;
         }
+        Poll::Ready(answers.drain(..known).flatten().collect())
     })
     .await
 }

@@ -10,13 +10,11 @@ mod listen;
 mod need;
 mod put;
 mod row;
+mod seen;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use catraca_core::lock::book::{Part, StoredLease};
-use catraca_core::lock::kept::KeptVersion;
-use catraca_core::lock::{Book, LeaseKey, LockOp, LockReply, LockTold, Mark};
+use catraca_core::lock::{LockOp, LockReply, LockTold, Mark};
 use catraca_core::time::Time;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -31,7 +29,7 @@ use super::trouble::Trouble;
 use crate::locks::{Asking, Freed, LockStore};
 use crate::store::{StoreError, When};
 use need::Need;
-use put::Before;
+use seen::Seen;
 
 pub(super) use listen::{Ears, ears};
 
@@ -75,11 +73,12 @@ const PAUSE_MS: u64 = 5;
 /// How long the end of a failed transaction may take.
 const ENDING: Duration = Duration::from_millis(250);
 
-const ROOM: &str = "SELECT now, fence, kept FROM catraca_store.lock_room($1, $2, $3)";
+const ROOM: &str =
+    "SELECT now, fence, kept, versions, changed FROM catraca_store.lock_room($1, $2, $3)";
 /// The same without holding it, for whoever only looks.
 const GLANCE: &str = "SELECT greatest(coalesce(max(now), 0), \
     coalesce($2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)), \
-    coalesce(max(fence), 0), coalesce(max(kept), 0) \
+    coalesce(max(fence), 0), coalesce(max(kept), 0), 0::bigint, NULL::bigint \
     FROM catraca_store.lock_rooms WHERE namespace = $1";
 
 impl LockStore for PostgresStore {
@@ -174,12 +173,13 @@ async fn operate(link: &Link, ask: &LockAsk) -> Result<Result<LockReply, StoreEr
     if let Some(counts) = counts {
         return end(link, tallied(&counts, seen.now)).await;
     }
+    let another = seen.is_another();
     let (reply, statements) = seen.apply(ask);
-    if looks || statements.is_empty() {
-        return end(link, Ok(reply)).await;
+    if looks || (statements.is_empty() && !another) {
+        return end(link, reply).await;
     }
     link.commit_all(ask.until, &statements).await?;
-    Ok(Ok(reply))
+    Ok(reply)
 }
 
 /// Ends a transaction that has written nothing.
@@ -205,88 +205,6 @@ fn tallied(rows: &[Row], now: Time) -> Result<LockReply, StoreError> {
     let rows: Result<Vec<_>, _> = rows.iter().map(put::counted).collect();
     let rows = rows.map_err(|error| StoreError::corrupt(error.to_string()))?;
     Ok(LockReply { now, told: LockTold::Tallied(rows) })
-}
-
-/// What a transaction has found.
-struct Seen {
-    now: Time,
-    fence: i64,
-    kept: usize,
-    leases: BTreeMap<LeaseKey, StoredLease>,
-    versions: Vec<KeptVersion>,
-}
-
-impl Seen {
-    fn read(
-        ask: &LockAsk,
-        answers: &mut impl Iterator<Item = Vec<Row>>,
-        leases: usize,
-        versions: bool,
-    ) -> Result<Self, StoreError> {
-        let odd = |error: tokio_postgres::Error| StoreError::corrupt(error.to_string());
-        let room = answers.next().unwrap_or_default();
-        let room = room.first().ok_or_else(StoreError::odd_reply)?;
-        let number = |at: usize| room.try_get::<_, i64>(at).map_err(odd);
-        let (now, fence) = (Time::from_micros(number(0)?), number(1)?);
-        let kept = usize::try_from(number(2)?).unwrap_or_default();
-        let mut seen = Self { now, fence, kept, leases: BTreeMap::new(), versions: Vec::new() };
-        for _ in 0..leases {
-            seen.add(&answers.next().unwrap_or_default())?;
-        }
-        if let (true, LockOp::Acquire { asked, .. }) = (versions, &ask.op) {
-            let rows = answers.next().unwrap_or_default();
-            seen.versions = versions_of(&ask.namespace, asked, &rows).map_err(odd)?;
-        }
-        Ok(seen)
-    }
-
-    fn add(&mut self, rows: &[Row]) -> Result<(), StoreError> {
-        for row in rows {
-            let stored = row::read(row)?;
-            self.leases.insert(stored.view.key, stored);
-        }
-        Ok(())
-    }
-
-    /// What else is needed, now that the lease of a proof is known.
-    fn about(&self, namespace: &str, op: &LockOp) -> Option<Statement> {
-        let stored = self.leases.values().next()?;
-        Need::about(namespace, op, &stored.view.what)
-    }
-
-    /// Lets the rules do the operation.
-    fn apply(self, ask: &LockAsk) -> (LockReply, Vec<Statement>) {
-        let (now, fence) = (self.now, self.fence);
-        let loaded = self.leases.len();
-        let mut book = Book::of(Part {
-            now,
-            fence,
-            leases: self.leases.values().cloned().collect(),
-            versions: self.versions,
-            elsewhere: self.kept.saturating_sub(loaded),
-        });
-        let reply = book.apply(&ask.op, now);
-        let namespace = ask.namespace.clone();
-        let before = Before { namespace, now, fence, leases: self.leases };
-        let statements = before.changes(&ask.op, &reply.told, &mut book);
-        (reply, statements)
-    }
-}
-
-fn versions_of(
-    namespace: &str,
-    asked: &catraca_core::lock::op::Acquire,
-    rows: &[Row],
-) -> Result<Vec<KeptVersion>, tokio_postgres::Error> {
-    let names = need::names(asked);
-    let mut versions = Vec::new();
-    for row in rows {
-        let mark: Vec<u8> = row.try_get(0)?;
-        let name = names.iter().find(|name| name.mark(namespace).0[..] == mark[..]);
-        let (version, until) = (row.try_get(1)?, Time::from_micros(row.try_get(2)?));
-        versions.extend(name.map(|name| KeptVersion { name: name.clone(), version, until }));
-    }
-    Ok(versions)
 }
 
 impl Statement {

@@ -38,6 +38,8 @@ pub struct Part {
     pub versions: Vec<KeptVersion>,
     /// How many leases there are beside these.
     pub elsewhere: usize,
+    /// How many versions there are beside these.
+    pub versions_elsewhere: usize,
 }
 
 impl StoredLease {
@@ -56,6 +58,7 @@ impl Book {
     pub fn of(part: Part) -> Self {
         let (now, fence, elsewhere) = (part.now, part.fence, part.elsewhere);
         let mut book = Self { now, fence, elsewhere, ..Self::default() };
+        book.versions.elsewhere = part.versions_elsewhere;
         for stored in part.leases {
             book.bring(stored);
         }

@@ -21,6 +21,8 @@ pub(super) struct Versions {
     due: BTreeSet<(Time, Arc<LockName>)>,
     /// Whether any was forgotten since somebody last asked.
     forgotten: bool,
+    /// Versions that are kept elsewhere, and count as any.
+    pub(super) elsewhere: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +97,7 @@ impl Versions {
 
     /// Whether so many more names fit.
     fn has_room(&self, more: usize) -> bool {
-        self.last.len() + more <= VERSIONS_MAX
+        self.last.len() + self.elsewhere + more <= VERSIONS_MAX
     }
 
     fn raise(&mut self, name: &Arc<LockName>, version: i64, key: LeaseKey, now: Time) {

@@ -1,31 +1,127 @@
-//! Locks that nodes share in Redis: what one node grants every node knows, whoever dies.
+//! Locks that nodes share in Redis or PostgreSQL: what one node grants every node knows, whoever
+//! stands still or dies.
 
 mod clock;
 
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{TTL, history, right};
-use super::{CATALOG, give, post, said, secret, shared, take};
+use super::{CATALOG, database, give, post, said, secret, shared, take};
 use crate::served::Served;
-use crate::server::{PASSWORD, Server};
+use crate::server::{PASSWORD, Server, kill};
+
+/// A store that nodes share, and what can become of it.
+trait Shared {
+    fn url(&self) -> String;
+    /// It stands still, for a while.
+    fn pause(&self);
+    fn resume(&self);
+    fn die(&mut self);
+    fn revive(&mut self);
+}
+
+impl Shared for RedisServer {
+    fn url(&self) -> String {
+        Self::url(self)
+    }
+
+    fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn die(&mut self) {
+        self.kill();
+    }
+
+    fn revive(&mut self) {
+        self.restart();
+    }
+}
+
+/// A server and a database of its own.
+struct Postgres {
+    server: Server,
+    url: String,
+}
+
+impl Postgres {
+    fn start() -> Self {
+        let server = Server::start();
+        let url = database(&server);
+        Self { server, url }
+    }
+
+    /// A signal to the server and then to everything that it has started.
+    fn signal(&self, name: &str) {
+        let pid = fs::read_to_string(self.server.data().join("postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap().trim().to_owned();
+        kill(name, &pid);
+        let others = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        for other in others.split_whitespace().filter(|other| is_there(other)) {
+            kill(name, other);
+        }
+    }
+}
+
+fn is_there(id: &str) -> bool {
+    let told = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    told.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+impl Shared for Postgres {
+    fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn die(&mut self) {
+        self.server.stop("KILL");
+    }
+
+    fn revive(&mut self) {
+        self.server.run();
+    }
+}
 
 /// A catalog of nodes that share.
-fn node(redis: &RedisServer, records: &str, deadline: &str) -> std::path::PathBuf {
-    let store = shared(&redis.url(), deadline);
+fn node(store: &dyn Shared, records: &str, deadline: &str) -> PathBuf {
+    let store = shared(&store.url(), deadline);
     secret(&format!("{CATALOG}{store}[records]\nurl = {records:?}\n"))
 }
 
 #[test]
 fn what_one_node_grants_every_node_knows() {
     let Some(redis) = RedisServer::start() else { return };
+    every_node_knows(&redis);
+}
+
+#[test]
+fn what_one_node_grants_in_postgresql_every_node_knows() {
+    every_node_knows(&Postgres::start());
+}
+
+fn every_node_knows(store: &dyn Shared) {
     let server = Server::start();
     let records = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", server.port);
-    let here = Served::of(&node(&redis, &records, "5s"));
-    let there = Served::of(&node(&redis, &records, "5s"));
+    let here = Served::of(&node(store, &records, "5s"));
+    let there = Served::of(&node(store, &records, "5s"));
     let held = take(&here, &json!({ "key": "p", "ttl_ms": 60_000, "request_id": "r1" }));
     let taken = post(&there, "/v1/locks/acquire", &json!({ "key": "p" }));
     assert_eq!((taken.status, &taken.json()["holder"]["version"]), (409, &held["version"]));
@@ -56,9 +152,30 @@ fn what_one_node_grants_every_node_knows() {
 #[test]
 fn without_the_store_nothing_is_granted_and_the_answer_comes_in_time() {
     let Some(mut redis) = RedisServer::start() else { return };
-    let served = Served::of(&node(&redis, "sqlite:catraca.db", "200ms"));
+    let (served, held) = fails_closed(&mut redis);
+    // It comes back without anything: leases are lost, and numbers still rise.
+    redis.revive();
+    let next = back(&served, "p");
+    assert!(next["fence"].as_i64() > held["fence"].as_i64(), "{next} after {held}");
+}
+
+#[test]
+fn without_postgresql_nothing_is_granted_and_what_was_granted_is_there_afterwards() {
+    let mut store = Postgres::start();
+    let (served, held) = fails_closed(&mut store);
+    store.revive();
+    back(&served, "q");
+    assert_eq!(post(&served, "/v1/locks/acquire", &json!({ "key": "p" })).status, 409);
+    assert_eq!(give(&served, &held), "released");
+    let next = take(&served, &json!({ "key": "p" }));
+    assert!(next["fence"].as_i64() > held["fence"].as_i64(), "{next} after {held}");
+}
+
+/// A node whose store died after it had granted something.
+fn fails_closed(store: &mut dyn Shared) -> (Served, Value) {
+    let served = Served::of(&node(store, "sqlite:catraca.db", "200ms"));
     let held = take(&served, &json!({ "key": "p", "ttl_ms": 60_000 }));
-    redis.kill();
+    store.die();
     let proof = json!({ "lease_id": held["lease_id"] });
     let calls = [
         ("/v1/locks/acquire", json!({ "key": "q" })),
@@ -74,48 +191,76 @@ fn without_the_store_nothing_is_granted_and_the_answer_comes_in_time() {
         assert_eq!(answer.header("retry-after"), Some("1"), "{path}");
         assert!(begun.elapsed() < Duration::from_secs(5), "{path}: {:?}", begun.elapsed());
     }
-    // It comes back without anything: leases are lost, and numbers still rise.
-    redis.restart();
+    (served, held)
+}
+
+/// What is granted as soon as the store is there again.
+fn back(served: &Served, key: &str) -> Value {
     let patience = Instant::now() + Duration::from_secs(20);
-    let next = loop {
-        let answer = post(&served, "/v1/locks/acquire", &json!({ "key": "p" }));
+    loop {
+        let answer = post(served, "/v1/locks/acquire", &json!({ "key": key }));
         if answer.status == 200 {
-            break answer.json();
+            return answer.json();
         }
         assert!(Instant::now() < patience, "{answer:?}");
-    };
-    assert!(next["fence"].as_i64() > held["fence"].as_i64(), "{next} after {held}");
+    }
 }
 
 /// L20, through a store: the node stands still, and so does the store, and a node is killed.
 #[test]
 fn nodes_and_a_store_that_stand_still_or_die_give_nothing_to_two() {
-    let Some(redis) = RedisServer::start() else { return };
-    let file = node(&redis, "sqlite:catraca.db", "100ms");
+    let Some(mut redis) = RedisServer::start() else { return };
+    // It forgets everything when it dies, so it is left alive.
+    nothing_to_two(&mut redis, 41, &[Fault::NodeStops, Fault::StoreStops, Fault::NodeDies]);
+}
+
+/// The same, and the store is killed, too: what it has answered is on its disk.
+#[test]
+fn nodes_and_a_postgresql_that_stand_still_or_die_give_nothing_to_two() {
+    let faults = [Fault::NodeStops, Fault::StoreStops, Fault::NodeDies, Fault::StoreDies];
+    nothing_to_two(&mut Postgres::start(), 43, &faults);
+}
+
+#[derive(Clone, Copy)]
+enum Fault {
+    NodeStops,
+    NodeDies,
+    StoreStops,
+    StoreDies,
+}
+
+fn nothing_to_two(store: &mut dyn Shared, seed: u64, faults: &[Fault]) {
+    let file = node(store, "sqlite:catraca.db", "100ms");
+    let while_others_wait =
+        || thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
     let (again, mut round) = (file.clone(), 0);
-    let history = history(&file, 41, |served| {
+    let history = history(&file, seed, |served| {
+        let fault = faults[round.min(faults.len() - 1)];
         round += 1;
-        match round {
-            1 => {
+        match fault {
+            Fault::NodeStops => {
                 served.signal("STOP");
-                thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
+                while_others_wait();
                 served.signal("CONT");
-                served
             }
-            2 => {
-                redis.signal("STOP");
-                thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
-                redis.signal("CONT");
-                served
+            Fault::StoreStops => {
+                store.pause();
+                while_others_wait();
+                store.resume();
             }
-            _ => {
+            Fault::StoreDies => {
+                store.die();
+                store.revive();
+            }
+            Fault::NodeDies => {
                 served.signal("KILL");
                 drop(served);
-                Served::of(&again)
+                return Served::of(&again);
             }
         }
+        served
     });
-    // Leases in Redis are counted on its wall clock, which a machine may correct meanwhile.
+    // Leases are counted on the store's wall clock, which a machine may correct meanwhile.
     println!("the wall clock was stepped by {} us", history.stepped);
     right(&history, history.stepped);
 }

@@ -31,14 +31,20 @@ const NAME: &str = "INSERT INTO catraca_store.lock_names (name, namespace, lease
     SELECT unnest($1), $2, $3";
 const OCCUPY: &str = "INSERT INTO catraca_store.slots (calendar, during, namespace, lease) \
     SELECT unnest($1), int8range($2, $3), $4, $5";
-const VERSION: &str = "INSERT INTO catraca_store.lock_versions AS v \
+const VERSION: &str = "WITH raised AS (INSERT INTO catraca_store.lock_versions AS v \
     (name, namespace, version, until, lease) VALUES ($1, $2, $3, $4, $5) \
     ON CONFLICT (name) DO UPDATE SET was_version = v.version, was_until = v.until, \
-    version = excluded.version, until = excluded.until, lease = excluded.lease";
-const VERSIONS_DUE: &str =
-    "DELETE FROM catraca_store.lock_versions WHERE namespace = $1 AND until <= $2";
-const NEVER_RAISED: &str = "DELETE FROM catraca_store.lock_versions \
-    WHERE namespace = $1 AND lease = $2 AND was_version IS NULL";
+    version = excluded.version, until = excluded.until, lease = excluded.lease \
+    RETURNING xmax = 0 AS fresh) UPDATE catraca_store.lock_rooms \
+    SET versions = versions + 1 WHERE namespace = $2 AND (SELECT fresh FROM raised)";
+const VERSIONS_DUE: &str = "WITH over AS (DELETE FROM catraca_store.lock_versions \
+    WHERE namespace = $1 AND until <= $2 RETURNING 1) UPDATE catraca_store.lock_rooms \
+    SET versions = versions - (SELECT count(*) FROM over) \
+    WHERE namespace = $1 AND EXISTS (SELECT FROM over)";
+const NEVER_RAISED: &str = "WITH undone AS (DELETE FROM catraca_store.lock_versions \
+    WHERE namespace = $1 AND lease = $2 AND was_version IS NULL RETURNING 1) \
+    UPDATE catraca_store.lock_rooms SET versions = versions - (SELECT count(*) FROM undone) \
+    WHERE namespace = $1 AND EXISTS (SELECT FROM undone)";
 const LOWERED: &str = "UPDATE catraca_store.lock_versions SET version = was_version, \
     until = was_until, lease = NULL WHERE namespace = $1 AND lease = $2";
 const COUNT: &str = "SELECT catraca_store.lock_count($1, $2, $3, $4, $5, $6)";
@@ -83,7 +89,9 @@ impl Before {
             let values = vec![mark(changes.ns), number(self.now.micros())];
             changes.aside.push(Statement { sql: VERSIONS_DUE, values });
         }
-        if let LockOp::Undo(key) = op {
+        if let LockOp::Undo(key) = op
+            && self.leases.get(key).is_some_and(|before| is_in_force(before, self.now))
+        {
             for sql in [NEVER_RAISED, LOWERED] {
                 let values = changes.lease(*key).into();
                 changes.later.push(Statement { sql, values });
@@ -92,6 +100,11 @@ impl Before {
         changes.tell(book);
         changes.finish(self.fence, book.fence())
     }
+}
+
+/// Whether a lease is in force at an instant, and not only in a row that nobody has looked at.
+fn is_in_force(stored: &StoredLease, now: Time) -> bool {
+    stored.view.state.is_live() && now < stored.due
 }
 
 /// Statements in the making.
@@ -178,7 +191,9 @@ impl<'n> Changes<'n> {
             }
             (Some(_), Some(_), _) | (None, None, _) => {}
             (None, Some(_), _) => *success += 1,
-            (Some(_), None, None) if matches!(op, LockOp::Undo(_)) => {
+            (Some(was), None, None)
+                if matches!(op, LockOp::Undo(_)) && is_in_force(was, self.now) =>
+            {
                 *success -= 1;
                 *undone += 1;
             }

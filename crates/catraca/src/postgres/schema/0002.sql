@@ -7,7 +7,11 @@ CREATE TABLE catraca_store.lock_rooms (
     name      text NOT NULL,
     now       bigint NOT NULL DEFAULT 0,
     fence     bigint NOT NULL DEFAULT 0,
-    kept      bigint NOT NULL DEFAULT 0
+    kept      bigint NOT NULL DEFAULT 0,
+    versions  bigint NOT NULL DEFAULT 0,
+    -- Whose history this is, and when it last became another one: leases may be lost then.
+    timeline  text NOT NULL,
+    changed   bigint
 ) WITH (fillfactor = 50);
 
 -- Leases, ended ones that are remembered included. The proof is not here, only its digest.
@@ -107,18 +111,38 @@ CREATE TABLE catraca_store.lock_counts (
 CREATE UNIQUE INDEX lock_counts_row
     ON catraca_store.lock_counts (namespace, coalesce(tenant, ''), (tenant IS NULL), kind);
 
+-- Which history the server is in: another one after a standby took over, or a backup came back.
+-- Where nobody may know, it is always the same.
+CREATE FUNCTION catraca_store.timeline() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
+EXCEPTION WHEN OTHERS THEN
+    RETURN '';
+END
+$$;
+
 -- Locks a namespace, makes it if it is not there, and reads the clock when it is held. An instant
 -- that was given counts in place of the clock's; time does not go back.
 CREATE FUNCTION catraca_store.lock_room(
-    ns bytea, ns_name text, at bigint, OUT now bigint, OUT fence bigint, OUT kept bigint
+    ns bytea, ns_name text, at bigint, OUT now bigint, OUT fence bigint, OUT kept bigint,
+    OUT versions bigint, OUT changed bigint
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    known text;
+    line  text := catraca_store.timeline();
 BEGIN
-    INSERT INTO catraca_store.lock_rooms (namespace, name) VALUES (ns, ns_name)
+    INSERT INTO catraca_store.lock_rooms (namespace, name, timeline) VALUES (ns, ns_name, line)
     ON CONFLICT DO NOTHING;
-    SELECT r.now, r.fence, r.kept INTO now, fence, kept FROM catraca_store.lock_rooms AS r
-    WHERE r.namespace = ns FOR UPDATE;
+    SELECT r.now, r.fence, r.kept, r.versions, r.changed, r.timeline
+    INTO now, fence, kept, versions, changed, known
+    FROM catraca_store.lock_rooms AS r WHERE r.namespace = ns FOR UPDATE;
     now := greatest(now,
         coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+    IF known <> line THEN
+        changed := now;
+        UPDATE catraca_store.lock_rooms AS r SET timeline = line, changed = lock_room.now
+        WHERE r.namespace = ns;
+    END IF;
 END
 $$;
 
