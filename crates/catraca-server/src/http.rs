@@ -74,7 +74,7 @@ pub struct Front {
     /// Decides with other nodes instead, by the same rules.
     pub shared: Option<Arc<SharedEngine>>,
     /// Leases and slots, unless the store keeps none.
-    pub locks: Option<Arc<Keeper>>,
+    pub locks: Arc<Keeper>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.

@@ -137,7 +137,7 @@ fn front(
     Front {
         engine: Arc::clone(&kept.engine),
         shared: kept.shared.clone(),
-        locks: kept.locks.clone(),
+        locks: Arc::clone(&kept.locks),
         records: kept.records.clone(),
         feed: Arc::clone(&kept.feed),
         live,
@@ -157,9 +157,7 @@ async fn serve(front: Front, (name, found): (&str, &str), at: SocketAddr) -> Res
     let (catalog, reloader) = (front.engine.catalog(), Arc::clone(&front.reloader));
     let scheme = if front.tls.is_some() { "https" } else { "http" };
     let keyed = front.live.load().guard.has_keys();
-    if let Some(kept) = &front.locks {
-        tokio::spawn(locks::tend(Arc::downgrade(kept)));
-    }
+    tokio::spawn(locks::tend(Arc::downgrade(&front.locks)));
     let server = bind(at, front).await?;
     if reloader.has_file() {
         tokio::spawn(watch(Arc::clone(&reloader)));

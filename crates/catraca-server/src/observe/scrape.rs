@@ -35,9 +35,7 @@ pub fn text(listening: &Listening<'_>) -> String {
     holds::catalog(&mut now, front);
     holds::store(&mut now, front);
     holds::shared(&mut now, front);
-    if let Some(kept) = &front.locks {
-        locks::locks(&mut now, kept, &front.engine.catalog().locks);
-    }
+    locks::locks(&mut now, &front.locks, &front.engine.catalog().locks);
     holds::records(&mut now, front.records.as_deref());
     holds::listener(&mut now, listening);
     holds::process(&mut now);

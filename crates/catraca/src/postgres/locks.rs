@@ -203,7 +203,8 @@ fn room(ask: &LockAsk, looks: bool) -> Statement {
 
 fn tallied(rows: &[Row], now: Time) -> Result<LockReply, StoreError> {
     let rows: Result<Vec<_>, _> = rows.iter().map(put::counted).collect();
-    let rows = rows.map_err(|error| StoreError::corrupt(error.to_string()))?;
+    let mut rows = rows.map_err(|error| StoreError::corrupt(error.to_string()))?;
+    rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     Ok(LockReply { now, told: LockTold::Tallied(rows) })
 }
 

@@ -33,8 +33,8 @@ pub struct Kept {
     pub engine: Arc<Engine>,
     /// Decides with other nodes, if there are any.
     pub shared: Option<Arc<SharedEngine>>,
-    /// Leases and slots, unless the store keeps none.
-    pub locks: Option<Arc<Keeper>>,
+    /// Leases and slots.
+    pub locks: Arc<Keeper>,
     /// Remembers, unless nothing is kept.
     pub records: Option<Arc<Records>>,
     /// Tells whoever listens.
@@ -65,7 +65,7 @@ impl Kept {
         let engine = engine.build();
         let found = "Nothing is kept: blocks and counters end with the process.".to_owned();
         let (engine, resumed) = (Arc::new(engine), Resumed::default());
-        let locks = Some(Arc::new(Keeper::Here(locks::fleeting())));
+        let locks = Arc::new(Keeper::Here(locks::fleeting()));
         let (shared, records, upkeep) = (None, None, None);
         Self { engine, shared, locks, records, feed, found, resumed, upkeep }
     }
@@ -88,7 +88,7 @@ impl Kept {
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
-        let (locks, records, upkeep) = (Some(locks), Some(records), Some(upkeep));
+        let (records, upkeep) = (Some(records), Some(upkeep));
         Ok(Self { engine, shared: None, locks, records, feed, found, resumed, upkeep })
     }
 
@@ -113,15 +113,13 @@ impl Kept {
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
         let (shared, records, upkeep) = (Some(shared), Some(records), Some(upkeep));
-        let locks = locks.map(|locks| Arc::new(Keeper::Shared(locks)));
+        let locks = Arc::new(Keeper::Shared(locks));
         Ok(Self { engine, shared, locks, records, feed, found, resumed, upkeep })
     }
 
     /// Puts everything on disk; call it when nothing is answered any more.
     pub fn close(self) -> Result<()> {
-        if let Some(locks) = &self.locks {
-            locks::close(locks);
-        }
+        locks::close(&self.locks);
         // First, so that nobody waits for a database that is away.
         let unwritten = self.records.map_or(0, |records| records.stop());
         if let Some(upkeep) = self.upkeep {

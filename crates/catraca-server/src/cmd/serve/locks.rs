@@ -56,16 +56,12 @@ pub fn alone(catalog: &Catalog) -> Result<()> {
 }
 
 /// Locks in the store that nodes share.
-pub async fn share(
-    sharing: &Sharing,
-    secret: &Secret,
-    catalog: &Catalog,
-) -> Result<Option<SharedLocks>> {
+pub async fn share(sharing: &Sharing, secret: &Secret, catalog: &Catalog) -> Result<SharedLocks> {
     let store: Arc<dyn LockStore> = match is_redis(&sharing.url) {
         true => Arc::new(redis(sharing, catalog).await?),
         false => Arc::new(postgres(sharing, catalog).await?),
     };
-    Ok(Some(SharedLocks::new(store, secret)))
+    Ok(SharedLocks::new(store, secret))
 }
 
 async fn redis(sharing: &Sharing, catalog: &Catalog) -> Result<RedisLocks> {

@@ -38,7 +38,7 @@ pub async fn list(call: &Call) -> Told {
     let after = number("after", after)?.unwrap_or(0);
     let limit = number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
     let page = (after, limit.unwrap_or(PAGE));
-    let page = call.locks()?.list(call.namespace(), &filter, page).await?;
+    let page = call.locks().list(call.namespace(), &filter, page).await?;
     let locks = page.leases.iter().map(Listed::from).collect();
     told(&LockPageShown { locks, next: page.next.map(|next| next.to_string()) })
 }
@@ -82,7 +82,7 @@ pub async fn force(call: &Call) -> Told {
     }
     let tenant = call.by.tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
-    let (locks, tenant) = (call.locks()?, tenant.as_deref());
+    let (locks, tenant) = (call.locks(), tenant.as_deref());
     let forced = locks.force(call.namespace(), fence, tenant, cool_down).await?;
     let view = forced.ok_or_else(unknown)?;
     let (namespace, kind, by) = (call.namespace(), &*view.kind, call.by.name());
@@ -119,7 +119,7 @@ pub async fn clear(call: &Call) -> Told {
     })?;
     let wire = if call.body.is_empty() { ClearLocks::default() } else { call.wire()? };
     let why = wire.reason.as_deref().map(reason).transpose()?;
-    let cleared = call.locks()?.clear(call.namespace(), Some(&tenant)).await?;
+    let cleared = call.locks().clear(call.namespace(), Some(&tenant)).await?;
     let (namespace, by, why_said) = (call.namespace(), call.by.name(), why.unwrap_or_default());
     warn!(namespace, tenant, cleared, by, why = why_said, "an operator cleared a tenant's locks");
     let target = format!("{namespace} {tenant}: {cleared}");
@@ -130,7 +130,7 @@ pub async fn clear(call: &Call) -> Told {
 /// `GET /v1/stats/locks`.
 pub async fn stats(call: &Call) -> Told {
     let [] = call.asked([])?;
-    told(&LockCounts::from(&call.locks()?.stats(call.namespace()).await?))
+    told(&LockCounts::from(&call.locks().stats(call.namespace()).await?))
 }
 
 fn named(view: &View) -> String {

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// `POST /v1/locks/acquire`.
 pub async fn acquire(call: &Call) -> Told {
     let (wire, terms) = (call.wire::<AcquireLock>()?, call.terms());
-    let (locks, namespace) = (call.locks()?, call.namespace());
+    let (locks, namespace) = (call.locks(), call.namespace());
     let wait = terms.wait(wire.wait_ms)?;
     let tenant = call.by.tenant(wire.tenant.as_deref())?;
     let mut asked = wire.read(&terms, tenant)?;
@@ -61,7 +61,7 @@ pub fn answered(call: &Call, id: &LeaseId, answer: Answer, now: Time) -> Told {
 
 /// Waits as long as somebody is there.
 async fn patiently(call: &Call, asked: &Acquire, wait: Span) -> Result<At<Answer>, LockError> {
-    let locks = call.front.locks.as_ref().ok_or(LockError::Stopping)?;
+    let locks = call.locks();
     let durability = call.front.engine.catalog().locks.durability;
     let acquiring = locks.acquire(call.namespace(), asked, wait, durability);
     if wait == Span::ZERO {
@@ -114,7 +114,7 @@ pub fn taken(conflict: &Conflict, waiters: usize, now: Time) -> Told {
 /// `POST /v1/locks/renew`.
 pub async fn renew(call: &Call) -> Told {
     let (wire, terms) = (call.wire::<RenewLock>()?, call.terms());
-    let (locks, namespace) = (call.locks()?, call.namespace());
+    let (locks, namespace) = (call.locks(), call.namespace());
     let proof = call.proof(&wire.lease_id)?;
     let kind = locks.kind_of(namespace, &proof).await?.unwrap_or_default();
     let ttl = terms.ttl(&kind, wire.ttl_ms)?;
@@ -134,7 +134,7 @@ pub async fn renew(call: &Call) -> Told {
 pub async fn release(call: &Call) -> Told {
     let wire: EndLease = call.wire()?;
     let proof = call.proof(&wire.lease_id)?;
-    let ended = call.locks()?.release(call.namespace(), &proof).await?;
+    let ended = call.locks().release(call.namespace(), &proof).await?;
     ended_as(ended)
 }
 

@@ -19,7 +19,7 @@ use super::{Call, Told, later, told, told_as, with_lease};
 /// `POST /v1/slots/hold`.
 pub async fn hold(call: &Call) -> Told {
     let (wire, terms) = (call.wire::<HoldSlot>()?, call.terms());
-    let (locks, namespace) = (call.locks()?, call.namespace());
+    let (locks, namespace) = (call.locks(), call.namespace());
     let tenant = call.by.tenant(wire.tenant.as_deref())?;
     let mut asked = wire.read(&terms, tenant)?;
     let request = asked.lease.request.as_deref();
@@ -37,7 +37,7 @@ pub async fn confirm(call: &Call) -> Told {
     let wire: ConfirmSlot = call.wire()?;
     let proof = call.proof(&wire.lease_id)?;
     let again = wire.reacquire_if_free;
-    match call.locks()?.confirm(call.namespace(), &proof, again).await {
+    match call.locks().confirm(call.namespace(), &proof, again).await {
         Ok((Confirmed::Done(view), durable)) => {
             Ok(with_lease(told(&ConfirmedSlot::new(&view, durable))?, &view))
         }
@@ -53,7 +53,7 @@ pub async fn confirm(call: &Call) -> Told {
 pub async fn cancel(call: &Call) -> Told {
     let wire: EndLease = call.wire()?;
     let proof = call.proof(&wire.lease_id)?;
-    ended_as(call.locks()?.cancel(call.namespace(), &proof).await?)
+    ended_as(call.locks().cancel(call.namespace(), &proof).await?)
 }
 
 /// `POST /v1/slots/move`.
@@ -66,7 +66,7 @@ pub async fn relocate(call: &Call) -> Told {
     let (start, end) = (wire.start.time("start")?, wire.end.time("end")?);
     let proof = call.proof(&wire.lease_id)?;
     let asked = Move { proof, calendars, start, end }.checked(terms.slot_max)?;
-    let locks = call.locks()?;
+    let locks = call.locks();
     let (moved, now) = locks.relocate(call.namespace(), &asked, terms.durability).await?;
     match moved {
         Moved::Done(view) => Ok(with_lease(told(&MovedSlot::new(&view))?, &view)),
@@ -136,7 +136,7 @@ pub async fn look(call: &Call) -> Told {
         min_length: Span::from_millis(min_length),
         without,
     };
-    let seen = call.locks()?.look(call.namespace(), &asked).await?;
+    let seen = call.locks().look(call.namespace(), &asked).await?;
     let range = |(start, end): &(Time, Time)| FreeRange {
         start: start.to_rfc3339(),
         end: end.to_rfc3339(),

@@ -231,8 +231,7 @@ enum Fault {
 
 fn nothing_to_two(store: &mut dyn Shared, seed: u64, faults: &[Fault]) {
     let file = node(store, "sqlite:catraca.db", "100ms");
-    let while_others_wait =
-        || thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
+    let while_others_wait = || thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
     let (again, mut round) = (file.clone(), 0);
     let history = history(&file, seed, |served| {
         let fault = faults[round.min(faults.len() - 1)];

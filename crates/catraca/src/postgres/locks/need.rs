@@ -36,7 +36,7 @@ const BY_RANGE: &str = leases!(
 /// Ranges that are not over, by the clock or the instant that was given.
 const BUSY: &str = leases!(
     "catraca_store.slots AS s JOIN catraca_store.leases AS l USING (namespace, lease) \
-     WHERE s.calendar = $1 AND s.during && int8range($2, $3) AND l.expires > coalesce($5, \
+     WHERE s.calendar = $1 AND s.during && int8range($2, $3) AND l.due > coalesce($5, \
      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ORDER BY s.during LIMIT $4"
 );
 const BY_FENCE: &str = leases!(
@@ -44,11 +44,11 @@ const BY_FENCE: &str = leases!(
      AND l.state IN ('held', 'confirmed')"
 );
 const LISTED: &str = leases!(
-    "catraca_store.leases AS l WHERE l.namespace = $1 AND l.fence > $2 AND l.expires > $3 \
+    "catraca_store.leases AS l WHERE l.namespace = $1 AND l.fence > $2 AND l.due > $3 \
      AND l.state IN ('held', 'confirmed') ORDER BY l.fence LIMIT $4"
 );
 const CLEARED: &str = leases!(
-    "catraca_store.leases AS l WHERE l.namespace = $1 AND l.fence > $2 AND l.expires > $3 \
+    "catraca_store.leases AS l WHERE l.namespace = $1 AND l.fence > $2 AND l.due > $3 \
      AND l.state IN ('held', 'confirmed') AND l.fence <= $5 \
      AND l.tenant IS NOT DISTINCT FROM $6 ORDER BY l.fence LIMIT $4"
 );
@@ -185,7 +185,9 @@ fn hold(namespace: &str, asked: &Hold) -> Need {
 fn look(namespace: &str, asked: &Look, at: Option<Time>) -> Statement {
     let (tenant, calendar) = (asked.tenant.clone(), asked.calendar.clone());
     let calendar = CalendarName { tenant, calendar }.mark(namespace);
-    let (from, to) = (number(asked.from.micros()), number(asked.to.micros()));
+    // A range that ends before it begins is empty, and no error.
+    let to = number(asked.to.max(asked.from).micros());
+    let from = number(asked.from.micros());
     // One more than is told says that there is more; a few may not count.
     let (most, at) = (number(2 * count(BUSY_MAX)), bound(at.map(Time::micros), Type::INT8));
     Statement { sql: BUSY, values: vec![mark(calendar), from, to, most, at] }

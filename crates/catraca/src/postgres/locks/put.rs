@@ -58,6 +58,8 @@ pub(super) struct Before {
     pub namespace: String,
     pub now: Time,
     pub fence: i64,
+    /// Whether there are any versions at all.
+    pub has_versions: bool,
     pub leases: BTreeMap<LeaseKey, StoredLease>,
 }
 
@@ -85,7 +87,7 @@ impl Before {
         if let LockTold::Acquired(Acquired::Granted(view)) = told {
             changes.versions(view.key, &book.raised(view));
         }
-        if matches!(op, LockOp::Sweep) {
+        if self.has_versions && matches!(op, LockOp::Sweep) {
             let values = vec![mark(changes.ns), number(self.now.micros())];
             changes.aside.push(Statement { sql: VERSIONS_DUE, values });
         }

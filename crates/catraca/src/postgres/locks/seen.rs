@@ -105,7 +105,8 @@ impl Seen {
             return (Err(refused), Vec::new());
         }
         let namespace = ask.namespace.clone();
-        let before = Before { namespace, now, fence, leases: self.leases };
+        let has_versions = self.versions_kept > 0;
+        let before = Before { namespace, now, fence, has_versions, leases: self.leases };
         let statements = before.changes(&ask.op, &reply.told, &mut book);
         (Ok(reply), statements)
     }
@@ -128,11 +129,7 @@ fn careful(op: &LockOp, changed: Time, now: Time) -> Option<StoreError> {
     })
 }
 
-fn versions_of(
-    namespace: &str,
-    asked: &Acquire,
-    rows: &[Row],
-) -> Result<Vec<KeptVersion>, Error> {
+fn versions_of(namespace: &str, asked: &Acquire, rows: &[Row]) -> Result<Vec<KeptVersion>, Error> {
     let names = need::names(asked);
     let mut versions = Vec::new();
     for row in rows {

@@ -6,7 +6,7 @@ use super::{AFTER, LIMIT, QUERY};
 
 const LEASE: &[&str] = &["X-Lock-*"];
 /// No call gets past these.
-const AWAY: &[&str] = &["no-locks", "locks-away", "locks-stopping"];
+const AWAY: &[&str] = &["locks-away", "locks-stopping"];
 const INPUT: &[&str] = &["bad-lock", "fixed-attribute"];
 const TAKING: &[&str] =
     &["other-request", "request-over", "locks-full", "locks-starting", "locks-unkept"];
