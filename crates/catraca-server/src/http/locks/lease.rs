@@ -43,7 +43,7 @@ pub async fn acquire(call: &Call) -> Told {
 pub fn answered(call: &Call, id: &LeaseId, answer: Answer, now: Time) -> Told {
     match answer.acquired {
         Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = call.locks()?.durability(call.terms().durability).as_str();
+            let durability = call.locks().durability(call.terms().durability).as_str();
             let granted = Granted::new(&view, id.reveal(), now, durability);
             Ok(with_lease(told(&granted)?, &view))
         }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
+use catraca_testkit::wrong_clock::WrongClock;
 use serde_json::{Value, json};
 
 use super::world::{TTL, history, right};
@@ -56,7 +57,19 @@ struct Postgres {
 
 impl Postgres {
     fn start() -> Self {
+        Self::on(Server::start())
+    }
+
+    /// The same, believing another time.
+    fn start_believing(clock: &WrongClock) -> Self {
         let server = Server::start();
+        server.stop("INT");
+        *server.told.lock().unwrap() = clock.told();
+        server.run();
+        Self::on(server)
+    }
+
+    fn on(server: Server) -> Self {
         let url = database(&server);
         Self { server, url }
     }

@@ -1,4 +1,4 @@
-//! A Redis whose clock is set by an hour: what the guide says of it, over HTTP.
+//! A store whose clock is set by an hour: what the guide says of it, over HTTP.
 //!
 //! The server itself is a real one that believes another time.
 
@@ -9,7 +9,7 @@ use catraca_testkit::wrong_clock::WrongClock;
 use serde_json::{Value, json};
 
 use super::super::{post, take};
-use super::node;
+use super::{Postgres, Shared, node};
 use crate::served::Served;
 
 const HOUR: i64 = 3_600;
@@ -35,7 +35,19 @@ fn stays_taken(served: &Served, key: &str) {
 fn a_clock_that_is_set_moves_ends_and_never_a_number_back() {
     let clock = WrongClock::build();
     let Some(redis) = RedisServer::start_believing(&clock) else { return };
-    let served = Served::of(&node(&redis, "sqlite:catraca.db", "5s"));
+    moves_ends(&redis, &clock);
+}
+
+/// L24 on PostgreSQL.
+///
+#[test]
+fn a_clock_of_postgresql_that_is_set_moves_ends_and_never_a_number_back() {
+    let clock = WrongClock::build();
+    moves_ends(&Postgres::start_believing(&clock), &clock);
+}
+
+fn moves_ends(store: &dyn Shared, clock: &WrongClock) {
+    let served = Served::of(&node(store, "sqlite:catraca.db", "5s"));
     let mut fences = vec![take(&served, &wish("p", 60_000))["fence"].as_i64()];
     stays_taken(&served, "p");
     clock.set(HOUR);
