@@ -28,7 +28,9 @@ impl Bouncer {
         let server = &database.server;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = &server.directory;
-        let (users, file) = (folder.join("users.txt"), folder.join("pgbouncer.ini"));
+        // Others may have a pooler for the same server.
+        let file = folder.join(format!("pgbouncer-{port}.ini"));
+        let users = file.with_extension("txt");
         fs::write(&users, "\"catraca\" \"\"\n").unwrap();
         let socket = folder.display();
         let to = server.port;

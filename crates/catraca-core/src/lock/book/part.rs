@@ -48,8 +48,10 @@ impl StoredLease {
         self.view.state.is_live() || self.cools(now)
     }
 
+    /// Only names cool: time is free at once.
     fn cools(&self, now: Time) -> bool {
-        self.view.state == State::Forced && now < self.cool_until
+        let names = matches!(self.view.what, What::Names(_));
+        names && self.view.state == State::Forced && now < self.cool_until
     }
 }
 
