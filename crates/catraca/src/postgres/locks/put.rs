@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use catraca_core::lock::book::StoredLease;
 use catraca_core::lock::kept::KeptVersion;
-use catraca_core::lock::reply::{Acquired, What};
+use catraca_core::lock::reply::{Acquired, State, What};
 use catraca_core::lock::tally::{Counts, OTHERS, ROWS_MAX, Row};
 use catraca_core::lock::{Book, LeaseKey, LockOp, LockTold, Mark};
 use catraca_core::time::Time;
@@ -49,6 +49,14 @@ const LOWERED: &str = "UPDATE catraca_store.lock_versions SET version = was_vers
     until = was_until, lease = NULL WHERE namespace = $1 AND lease = $2";
 const COUNT: &str = "SELECT catraca_store.lock_count($1, $2, $3, $4, $5, $6)";
 const TELL: &str = "SELECT pg_notify($1, mark) FROM unnest($2) AS mark";
+
+/// Where each count is.
+const SUCCESS: usize = 0;
+const CONFLICTS: usize = 1;
+const RELEASED: usize = 2;
+const EXPIRED: usize = 3;
+const FORCED: usize = 4;
+const UNDONE: usize = 5;
 
 /// Names of which one transaction tells; beyond, whoever waits is told to look.
 const TOLD_MAX: usize = 256;
@@ -174,40 +182,40 @@ impl<'n> Changes<'n> {
         self.first.push(Statement { sql: FORGET, values: self.lease(key).into() });
     }
 
-    /// Counts what became of a lease.
+    /// Counts what became of a lease. One that was over may have made room for another one of the
+    /// same proof, which need not be of the same kind.
     fn count(&mut self, before: Option<&StoredLease>, after: Option<&StoredLease>, op: &LockOp) {
-        let Some(view) = after.or(before).map(|stored| &stored.view) else { return };
         if before.is_none() {
             self.kept += 1;
         }
-        let row = (view.tenant().map(Box::from), view.kind.clone());
-        let counts = self.counts.entry(row).or_default();
         let was = before.filter(|stored| stored.view.state.is_live());
         let is = after.filter(|stored| stored.view.state.is_live());
-        let [success, _, released, expired, forced, undone] = counts;
-        match (was, is, after) {
-            // It was over before it began anew.
-            (Some(was), Some(_), _) if was.view.expires_at <= self.now => {
-                *expired += 1;
-                *success += 1;
+        match (was, is) {
+            (Some(was), Some(is)) if !is_in_force(was, self.now) => {
+                self.counts_of(was)[EXPIRED] += 1;
+                self.counts_of(is)[SUCCESS] += 1;
             }
-            (Some(_), Some(_), _) | (None, None, _) => {}
-            (None, Some(_), _) => *success += 1,
-            (Some(was), None, None)
-                if matches!(op, LockOp::Undo(_)) && is_in_force(was, self.now) =>
-            {
-                *success -= 1;
-                *undone += 1;
+            (Some(_), Some(_)) | (None, None) => {}
+            (None, Some(is)) => self.counts_of(is)[SUCCESS] += 1,
+            (Some(was), None) if matches!(op, LockOp::Undo(_)) && is_in_force(was, self.now) => {
+                let counts = self.counts_of(was);
+                counts[SUCCESS] -= 1;
+                counts[UNDONE] += 1;
             }
-            (Some(_), None, after) => {
-                use catraca_core::lock::reply::State;
-                match after.map(|stored| stored.view.state) {
-                    Some(State::Released) => *released += 1,
-                    Some(State::Forced) => *forced += 1,
-                    _ => *expired += 1,
-                }
+            (Some(was), None) => {
+                let how = match after.map(|stored| stored.view.state) {
+                    Some(State::Released) => RELEASED,
+                    Some(State::Forced) => FORCED,
+                    _ => EXPIRED,
+                };
+                self.counts_of(was)[how] += 1;
             }
         }
+    }
+
+    fn counts_of(&mut self, stored: &StoredLease) -> &mut [i64; 6] {
+        let view = &stored.view;
+        self.counts.entry((view.tenant().map(Box::from), view.kind.clone())).or_default()
     }
 
     /// Counts an attempt that met somebody.
@@ -220,7 +228,7 @@ impl<'n> Changes<'n> {
             LockOp::Miss { tenant, kind } => (tenant, kind),
             _ => return,
         };
-        self.counts.entry((row.0.clone(), row.1.clone())).or_default()[1] += 1;
+        self.counts.entry((row.0.clone(), row.1.clone())).or_default()[CONFLICTS] += 1;
     }
 
     fn versions(&mut self, key: LeaseKey, raised: &[KeptVersion]) {
