@@ -100,7 +100,7 @@ impl LockStore for PostgresStore {
         self.ears.subscribe()
     }
 
-    /// A commit is on the server's disk before it is answered, unless the server was told otherwise.
+    /// A commit is on the server's disk before it is answered, unless the disk itself lies.
     fn is_durable(&self) -> bool {
         true
     }
