@@ -16,6 +16,8 @@ pub const OURS: &str = SCRIPT;
 /// The entries of a full window.
 pub const ENTRIES: i64 = 50;
 const PREFIX: &[u8] = b"catraca:";
+/// Far in the future, and as long as an instant is.
+const LATEST: &[u8] = b"4000000000000000";
 
 /// One subject: what it is called, what it is compared with, and its commands.
 pub struct Subject {
@@ -108,7 +110,7 @@ fn ours(loaded: &Loaded, rows: &[CheckRow]) -> Vec<u8> {
     let count = call.keys().len().to_string();
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", &loaded.ours, count.as_bytes()];
     parts.extend(call.keys());
-    parts.push(call.batch());
+    parts.extend([call.batch(), LATEST]);
     packed(&parts)
 }
 

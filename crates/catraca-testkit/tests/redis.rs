@@ -20,6 +20,8 @@ mod crowd;
 mod desk;
 #[path = "redis/equality.rs"]
 mod equality;
+#[path = "redis/late.rs"]
+mod late;
 #[path = "redis/locks.rs"]
 mod locks;
 #[path = "redis/nodes.rs"]

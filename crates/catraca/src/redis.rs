@@ -5,6 +5,7 @@
 //! files. Must not decide anything: the script does. Must not send a batch twice, nor wait longer
 //! than its deadline.
 
+mod ahead;
 mod call;
 mod cluster;
 mod error;

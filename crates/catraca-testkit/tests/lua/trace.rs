@@ -17,6 +17,8 @@ use super::seen::Seen;
 const DEPTH: usize = 200;
 /// What every key begins with.
 pub const TAG: &[u8] = b"{t}";
+/// The latest instant at which a batch may be done: 2^53 - 1.
+const NEVER_LATE: &[u8] = b"9007199254740991";
 
 /// A batch on its way, and what core answered.
 struct Pending {
@@ -90,7 +92,7 @@ fn queue(client: &mut Client, sha: &[u8], batch: &Batch, now: Option<Time>) {
     let (count, now) = (call.keys().len().to_string(), now.map(|now| now.micros().to_string()));
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", sha, count.as_bytes()];
     parts.extend(call.keys());
-    parts.push(call.batch());
+    parts.extend([call.batch(), NEVER_LATE]);
     parts.extend(now.iter().map(String::as_bytes));
     client.queue(&parts);
 }

@@ -60,7 +60,7 @@ fn key(number: u64) -> LeaseKey {
     LeaseId::from_bytes(bytes).key()
 }
 
-fn acquire(name: &str, lease: u64, ttl: Span) -> LockOp {
+pub fn acquire(name: &str, lease: u64, ttl: Span) -> LockOp {
     let lease = Wanted::new(key(lease), ttl, Span::from_secs(3_600));
     let (kind, keys, policy) = ("k".into(), vec![name.into()], VersionPolicy::Opaque);
     LockOp::Acquire { asked: Acquire { tenant: None, kind, keys, lease, policy }, counts: true }

@@ -107,7 +107,7 @@ local function check(now)
 end
 
 -- Most batches are checks: what follows is not even made for them.
-local operation, now = byte(batch), timed and read_clock() or tonumber(ARGV[2])
+local operation = byte(batch)
 if operation == 1 then
   return check(now)
 end

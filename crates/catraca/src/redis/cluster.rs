@@ -82,21 +82,22 @@ impl Cluster {
         self.core.map.load_full()
     }
 
-    /// One call to who has the slot, within the deadline. `go` is told whether it must first say
+    /// One call to who has the slot, given up at an instant. `go` is told whether it must first say
     /// that it was sent here by another server.
     pub async fn trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
         slot: u16,
-        deadline: Duration,
+        until: Instant,
         go: impl Fn(Line, bool) -> F,
     ) -> Result<T, Failed> {
-        let until = Instant::now() + deadline;
+        let left = || until.saturating_duration_since(Instant::now());
+        let whole = left();
         let Some(link) = self.core.map.load().link(slot) else {
             self.core.stale.notify_one();
             let reason = "no server of the cluster has these keys";
             return Err(Failed::Silent(StoreError::unavailable(reason)));
         };
-        let failed = match link.trip(deadline, |line| go(line, false)).await {
+        let failed = match link.trip(until, |line| go(line, false)).await {
             Err(Failed::Told(error)) => error,
             other => return other,
         };
@@ -105,13 +106,12 @@ impl Cluster {
         };
         let link = self.core.link_to(server);
         // Nobody may have been there before: the connection is made in what is left of the time.
-        let left = || until.saturating_duration_since(Instant::now());
         let arrived = matches!(timeout(left(), link.arrived()).await, Ok(Ok(())));
         // With less than half of the time left, a line that is only slow would be taken for lost.
-        if !arrived || left() < deadline / 2 {
+        if !arrived || left() < whole / 2 {
             return Err(Failed::Told(failed));
         }
-        link.trip(left(), |line| go(line, asking)).await
+        link.trip(until, |line| go(line, asking)).await
     }
 
     /// To whom a refusal sends the call on, and whether only for once.

@@ -10,8 +10,10 @@
 --          little-endian without padding; `d` is a double that holds an integer.
 --            1 check (check.lua)    2 settle (settle.lua)    3 recall, 4 credit (credit.lua)
 --            5 block, 6 unblock (act.lua)    7 reset (apply.lua)    8 reconcile (bucket.lua)
--- ARGV[2]  the instant in microseconds, decimal. For tests only: without it the server's clock is
---          used. With it nothing gets a TTL, since the server's time is then another one.
+-- ARGV[2]  the latest instant at which it may be done, in microseconds, decimal. After it nothing is
+--          done, and the answer is the error `LATE` with the server's clock.
+-- ARGV[3]  the instant, likewise. For tests only: without it the server's clock is used. With it
+--          nothing is late, and nothing gets a TTL, since the server's time is then another one.
 --
 -- The reply is one string, packed alike. Several files share these:
 --   limit    B  algorithm: 0 none, 1 bucket, 2 window, 3 fixed, 4 in flight; then, after what
@@ -47,7 +49,7 @@ local byte, char, sub = string.byte, string.char, string.sub
 local call = redis.call
 
 -- Whether the server's clock is used, and with it the server's TTLs.
-local timed = not ARGV[2]
+local timed = not ARGV[3]
 -- The batch, and how much of it and of its keys has been read.
 local batch, place, named = ARGV[1], 2, 0
 
@@ -65,11 +67,6 @@ end
 -- Ends the script: a cell is not what this script wrote.
 local function damaged()
   error('CATRACA damaged cell', 0)
-end
-
-local function read_clock()
-  local time = call('TIME')
-  return time[1] * SECOND + time[2]
 end
 
 local function after(at, span)

@@ -38,6 +38,7 @@ const NAMED: &[(&str, &str)] = &[
     ("TRYAGAIN", "the keys are just being moved to another server"),
     ("NOREPLICAS", "too few replicas follow it"),
     ("NOSCRIPT", "it forgot the script twice in a row"),
+    ("LATE", "its clock was set twice while it was asked"),
     ("MOVED", "the keys are on another server of the cluster"),
     ("ASK", "the keys are just being moved to another server"),
     ("CROSSSLOT", "it is a server of a cluster; write redis+cluster:// in the URL"),

@@ -12,6 +12,7 @@ use redis::{
 };
 use redis::{RedisError, RedisResult, TlsCertificates};
 
+use super::ahead::Ahead;
 use super::error::ConnectError;
 use super::failure::{broken, code, named};
 use super::options::RedisOptions;
@@ -41,6 +42,7 @@ pub(super) struct About {
     pub script: String,
     /// Another one after every start of the server.
     pub run_id: String,
+    pub ahead: Ahead,
 }
 
 impl Manners {
@@ -101,8 +103,10 @@ impl Manners {
         let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.script).to_owned();
         let loaded = load.query_async::<String>(&mut connection).await;
         let script = loaded.map_err(|error| refusal(server, &error))?;
+        let asked = Ahead::of(&mut connection).await;
+        let ahead = asked.map_err(|error| refusal(server, &error))?;
         let run_id = field(&info, "run_id").unwrap_or_default().to_owned();
-        let about = Arc::new(About { server: server.clone(), script, run_id });
+        let about = Arc::new(About { server: server.clone(), script, run_id, ahead });
         Ok(Greeted { connection, about })
     }
 }

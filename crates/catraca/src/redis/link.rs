@@ -12,7 +12,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::error::ConnectError;
 use super::failure::{Failed, reason};
@@ -58,6 +58,8 @@ pub(super) struct Line {
     pub about: Arc<About>,
     /// Which of the lines this is, of all that were made.
     number: u64,
+    /// When the call is given up.
+    until: Instant,
 }
 
 /// What a call noticed of line `number`.
@@ -148,19 +150,20 @@ impl Link {
         }
     }
 
-    /// One trip, if there is a line, of at most this long.
+    /// One trip, if there is a line, given up at this instant.
     pub async fn trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
-        deadline: Duration,
+        until: Instant,
         go: impl FnOnce(Line) -> F,
     ) -> Result<T, Failed> {
+        let patience = until.saturating_duration_since(Instant::now());
         let line = match &**self.heart.state.load() {
-            State::Up(line) => line.clone(),
+            State::Up(line) => Line { until, ..line.clone() },
             State::Down(reason) => {
                 return Err(Failed::Silent(StoreError::unavailable(reason.clone())));
             }
         };
-        match timeout(deadline, go(line.clone())).await {
+        match timeout_at(until, go(line.clone())).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 if ends_line(&error) {
@@ -169,11 +172,18 @@ impl Link {
                 Err(Failed::Told(error))
             }
             Err(_) => {
-                let reason = format!("no answer from Redis within {} ms", deadline.as_millis());
+                let reason = format!("no answer from Redis within {} ms", patience.as_millis());
                 self.heart.take_down(&line, false, reason.clone());
                 Err(Failed::Silent(StoreError::unavailable(reason)))
             }
         }
+    }
+}
+
+impl Line {
+    /// The latest instant of the server's clock at which the call may still be done.
+    pub fn latest(&self) -> i64 {
+        self.about.ahead.there(self.until)
     }
 }
 
@@ -253,7 +263,7 @@ impl<S: Source> Keeper<S> {
             let reason = format!("no answer within {} ms", self.patience.as_millis());
             Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
         })?;
-        Ok(Line { connection, about, number: self.made })
+        Ok(Line { connection, about, number: self.made, until: Instant::now() })
     }
 
     /// Returns when the line is over; its state is down then.
@@ -264,7 +274,7 @@ impl<S: Source> Keeper<S> {
             if ours.is_some_and(|trouble| trouble.over) {
                 return;
             }
-            if let Err(reason) = probe(line.connection.clone()).await {
+            if let Err(reason) = probe(line.clone()).await {
                 self.heart.state.store(Arc::new(State::Down(reason)));
                 return;
             }
@@ -279,9 +289,9 @@ impl<S: Source> Keeper<S> {
     }
 }
 
-async fn probe(mut connection: MultiplexedConnection) -> Result<(), String> {
-    let ping = redis::cmd("PING");
-    match timeout(PROBE, ping.exec_async(&mut connection)).await {
+/// Whether somebody answers, and what time it is there.
+async fn probe(mut line: Line) -> Result<(), String> {
+    match timeout(PROBE, line.about.ahead.ask(&mut line.connection)).await {
         Ok(Err(error)) if ends_line(&error) => Err(reason(&error)),
         Ok(_) => Ok(()),
         Err(_) => Err(format!("Redis stands still: no answer within {} ms", PROBE.as_millis())),

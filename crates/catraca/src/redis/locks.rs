@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use super::error::ConnectError;
 use super::link::Line;
 use super::options::RedisOptions;
-use super::send::evaluate;
+use super::send::{evaluate, send};
 use super::store::RedisStore;
 use crate::locks::{Asking, Freed, LockStore, NAMESPACES_MAX};
 use crate::store::{StoreError, When};
@@ -198,15 +198,17 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn go(self, line: Line, sent_on: bool) -> RedisResult<Vec<u8>> {
-        let about = line.about.clone();
-        let command = |name: &str, script: &str| self.command(name, script, &about.run_id);
-        evaluate(line, sent_on, LOCK_SCRIPT, command).await
+        let command = |name: &str, script: &str| self.command(name, script, &line);
+        let go =
+            |name: &'static str, script: &str| send(line.clone(), command(name, script), sent_on);
+        evaluate(&line, LOCK_SCRIPT, go).await
     }
 
-    fn command(&self, name: &str, script: &str, server: &str) -> Cmd {
+    fn command(&self, name: &str, script: &str, line: &Line) -> Cmd {
         let mut command = redis::cmd(name);
         command.arg(script).arg(self.keys.len()).arg(self.keys);
-        command.arg(self.bytes).arg(self.channel).arg(server).arg(u8::from(self.known));
+        command.arg(self.bytes).arg(self.channel);
+        command.arg(&line.about.run_id).arg(u8::from(self.known)).arg(line.latest());
         if let When::At(now) = self.when {
             command.arg(now.micros());
         }

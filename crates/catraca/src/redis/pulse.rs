@@ -9,6 +9,7 @@ use std::sync::Arc;
 use catraca_core::time::Time;
 use redis::{Pipeline, RedisResult, pipe};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::link::{Line, Link};
 use super::store::{Lines, RedisStore};
@@ -39,9 +40,9 @@ impl RedisStore {
     /// lost is lost.
     async fn other_lives(&self) -> Result<Vec<String>, StoreError> {
         let Lines::Cluster(cluster) = &self.lines else { return Ok(Vec::new()) };
-        let mut asked = JoinSet::new();
+        let (mut asked, until) = (JoinSet::new(), Instant::now() + self.deadline);
         for (link, home) in cluster.map().homes() {
-            asked.spawn(life(link, question(&self.prefix(home))?, self.deadline));
+            asked.spawn(life(link, question(&self.prefix(home))?, until));
         }
         let mut lives = asked.join_all().await.into_iter().collect::<Result<Vec<_>, _>>()?;
         lives.sort();
@@ -90,11 +91,7 @@ async fn feel(line: Line, pipe: Pipeline) -> RedisResult<(Felt, String)> {
     Ok((felt, life))
 }
 
-async fn life(
-    link: Arc<Link>,
-    ask: Pipeline,
-    deadline: std::time::Duration,
-) -> Result<String, StoreError> {
-    let (_, life) = link.trip(deadline, |line| feel(line, ask)).await?;
+async fn life(link: Arc<Link>, ask: Pipeline, until: Instant) -> Result<String, StoreError> {
+    let (_, life) = link.trip(until, |line| feel(line, ask)).await?;
     Ok(life)
 }

@@ -8,15 +8,21 @@
 -- Its rows are answered by `Bddd`: 4, at, free, full_at; what else such a row says is known to who
 -- asked. A cell whose TTL would be the one it has (see `dropped_at`) keeps it: that is cheaper.
 
+local at, now = ARGV[3], tonumber(ARGV[3])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+  -- Who asked has given up: it stood somewhere on its way.
+  if ARGV[2] - now < 0 then
+    return redis.error_reply(string.format('LATE %.0f', now))
+  end
+end
+
 local kind = string.byte(ARGV[1], 3)
 if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '\1\0' then
-  local batch, at, call, keys = ARGV[1], ARGV[2], redis.call, KEYS
+  local batch, call, keys = ARGV[1], redis.call, KEYS
   local read, write = struct.unpack, struct.pack
-  local now, cells = tonumber(at), call('MGET', unpack(keys))
-  if not now then
-    local time = call('TIME')
-    now = time[1] * 1000000 + time[2]
-  end
+  local cells = call('MGET', unpack(keys))
 
   if kind == 1 then
     -- Rows are `BBd`, the penalty if one is flagged, `dddI4`; keys are the counter and the block.

@@ -1,10 +1,12 @@
-//! Sending the script: by its digest, or whole to a server that does not know it.
+//! Sending a script: by its digest, or whole to a server that does not know it.
 //!
-//! Must not send it again for any other reason: it may have run.
+//! Must not send it again once it may have run: only a server that says that it has not run gets
+//! it a second time.
 
-use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, pipe};
+use tokio::time::Instant;
 
+use super::ahead::late;
 use super::call::Call;
 use super::link::Line;
 use super::script::SCRIPT;
@@ -17,27 +19,36 @@ pub(super) async fn run(
     call: &Call<'_>,
     when: When,
 ) -> RedisResult<Vec<u8>> {
-    evaluate(line, sent_on, SCRIPT, |name, script| command(name, script, call, when)).await
+    evaluate(&line, SCRIPT, |name, script| {
+        send(line.clone(), command(name, script, (call, line.latest()), when), sent_on)
+    })
+    .await
 }
 
-/// Runs a script that the line's server was given when it was greeted. `command` makes the call
-/// from a command's name and the script's digest or text.
-pub(super) async fn evaluate(
-    mut line: Line,
-    sent_on: bool,
+/// Runs a script that the line's server was given when it was greeted. `go` makes and sends the
+/// call from a command's name and the script's digest or text.
+pub(super) async fn evaluate<T, F: Future<Output = RedisResult<T>>>(
+    line: &Line,
     script: &str,
-    command: impl Fn(&str, &str) -> Cmd,
-) -> RedisResult<Vec<u8>> {
-    let known = command("EVALSHA", &line.about.script);
-    let answer = send(&mut line.connection, known, sent_on).await;
-    let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
-    if answer.as_ref().is_err_and(|error| error.kind() == unknown) {
-        return send(&mut line.connection, command("EVAL", script), sent_on).await;
+    go: impl Fn(&'static str, &str) -> F,
+) -> RedisResult<T> {
+    let sent = Instant::now();
+    let answer = go("EVALSHA", &line.about.script).await;
+    let Err(error) = &answer else { return answer };
+    if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) {
+        return go("EVAL", script).await;
+    }
+    // There is still time here, so it is the server's clock that was set.
+    if let Some(now) = late(error) {
+        line.about.ahead.hear(sent, now);
+        return go("EVALSHA", &line.about.script).await;
     }
     answer
 }
 
-async fn send(to: &mut impl ConnectionLike, command: Cmd, sent_on: bool) -> RedisResult<Vec<u8>> {
+/// Sends one command.
+pub(super) async fn send(mut line: Line, command: Cmd, sent_on: bool) -> RedisResult<Vec<u8>> {
+    let to = &mut line.connection;
     if !sent_on {
         return command.query_async(to).await;
     }
@@ -47,15 +58,15 @@ async fn send(to: &mut impl ConnectionLike, command: Cmd, sent_on: bool) -> Redi
     Ok(bytes)
 }
 
-fn command(name: &str, script: &str, call: &Call<'_>, when: When) -> Cmd {
+fn command(name: &str, script: &str, (call, latest): (&Call<'_>, i64), when: When) -> Cmd {
     let keys = call.keys();
     let size = script.len() + call.batch().len() + 64 * keys.len();
-    let mut command = Cmd::with_capacity(5 + keys.len(), 64 + size);
+    let mut command = Cmd::with_capacity(6 + keys.len(), 64 + size);
     command.arg(name).arg(script).arg(keys.len());
     keys.for_each(|key| {
         command.arg(key);
     });
-    command.arg(call.batch());
+    command.arg(call.batch()).arg(latest);
     if let When::At(now) = when {
         command.arg(now.micros());
     }

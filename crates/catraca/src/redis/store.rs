@@ -1,7 +1,8 @@
 //! The store itself: a batch becomes one call, its answer one reply.
 //!
-//! Must not send a batch again: one that was cut off may have been applied. Only a script that the
-//! server does not know, or whose keys it does not have, is sent once more, since it has not run.
+//! Must not send a batch again: one that was cut off may have been applied. Only where the server
+//! does not know the script, does not have the keys, or says that the batch came too late, it has
+//! not run and is sent once more.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use catraca_core::batch::{Batch, Reply};
 use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until};
 
 use super::call::Call;
 use super::cluster::Cluster;
@@ -115,10 +117,19 @@ impl RedisStore {
         group: u16,
         go: impl Fn(Line, bool) -> F,
     ) -> Result<T, StoreError> {
+        self.trip_until(Instant::now() + self.deadline, group, go).await
+    }
+
+    async fn trip_until<T, F: Future<Output = RedisResult<T>>>(
+        &self,
+        until: Instant,
+        group: u16,
+        go: impl Fn(Line, bool) -> F,
+    ) -> Result<T, StoreError> {
         let _permit = self.enter()?;
         let answer = match &self.lines {
-            Lines::One(link) => link.trip(self.deadline, |line| go(line, false)).await,
-            Lines::Cluster(cluster) => cluster.trip(slots::slot(group), self.deadline, go).await,
+            Lines::One(link) => link.trip(until, |line| go(line, false)).await,
+            Lines::Cluster(cluster) => cluster.trip(slots::slot(group), until, go).await,
         };
         answer.map_err(StoreError::from)
     }
@@ -127,9 +138,14 @@ impl RedisStore {
     async fn apply_one(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         let group = group(batch);
         let prefix = self.prefix(group);
-        let call = Call::new(&prefix, batch);
-        let bytes = self.trip(group, |line, sent_on| run(line, sent_on, &call, when)).await?;
-        read(batch, &bytes)
+        let (call, until) = (Call::new(&prefix, batch), Instant::now() + self.deadline);
+        let go = |line, sent_on| run(line, sent_on, &call, when);
+        let answer = self.trip_until(until, group, go).await;
+        if matches!(answer, Err(StoreError::Unavailable { .. })) && acts(batch) {
+            // It may be on its way still, though its line is gone, and be done until then.
+            sleep_until(until).await;
+        }
+        read(batch, &answer?)
     }
 
     fn enter(&self) -> Result<SemaphorePermit<'_>, StoreError> {
@@ -188,6 +204,11 @@ async fn reach(place: Place, manners: Manners, patience: Duration) -> Result<Lin
         }
         Kind::Cluster => Ok(Lines::Cluster(Cluster::connect(manners, servers, patience).await?)),
     }
+}
+
+/// Whether it is an act of somebody, who is told whether it was done.
+fn acts(batch: &Batch) -> bool {
+    matches!(batch, Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_))
 }
 
 /// A prefix with braces would decide the slots of all keys.

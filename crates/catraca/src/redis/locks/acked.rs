@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, pipe};
+use redis::{Cmd, RedisResult, pipe};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -16,6 +16,7 @@ use super::{LOCK_SCRIPT, Run};
 use crate::redis::error::ConnectError;
 use crate::redis::link::Line;
 use crate::redis::options::RedisOptions;
+use crate::redis::send::evaluate;
 use crate::redis::store::RedisStore;
 use crate::store::StoreError;
 
@@ -75,28 +76,16 @@ impl Drop for Taken<'_> {
     }
 }
 
-async fn both(
-    mut line: Line,
-    sent_on: bool,
-    run: Run<'_>,
-    wait: Cmd,
-) -> RedisResult<(Vec<u8>, u32)> {
-    let about = line.about.clone();
-    let whole = |name: &str, script: &str| {
+async fn both(line: Line, sent_on: bool, run: Run<'_>, wait: Cmd) -> RedisResult<(Vec<u8>, u32)> {
+    let go = |name: &'static str, script: &str| {
         let mut whole = pipe();
         if sent_on {
             whole.cmd("ASKING").ignore();
         }
-        whole.add_command(run.command(name, script, &about.run_id));
+        whole.add_command(run.command(name, script, &line));
         whole.add_command(wait.clone());
-        whole
+        let mut connection = line.connection.clone();
+        async move { whole.query_async(&mut connection).await }
     };
-    let answer = whole("EVALSHA", &about.script).query_async(&mut line.connection).await;
-    let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
-    match answer {
-        Err(error) if error.kind() == unknown => {
-            whole("EVAL", LOCK_SCRIPT).query_async(&mut line.connection).await
-        }
-        answer => answer,
-    }
+    evaluate(&line, LOCK_SCRIPT, go).await
 }

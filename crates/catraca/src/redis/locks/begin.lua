@@ -24,8 +24,10 @@
 --          back, may have lost leases.
 -- ARGV[4]  `1` if the node that asks has had an answer about this namespace before: what is not
 --          there then was lost.
--- ARGV[5]  the instant in microseconds, decimal. For tests only: without it the server's clock is
---          used. With it nothing gets a TTL, since the server's time is then another one.
+-- ARGV[5]  the latest instant at which it may be done, in microseconds, decimal. After it nothing is
+--          done, and the answer is the error `LATE` with the server's clock.
+-- ARGV[6]  the instant, likewise. For tests only: without it the server's clock is used. With it
+--          nothing is late, and nothing gets a TTL, since the server's time is then another one.
 --
 -- Expiry is data: a TTL only collects what a whole namespace left behind, hours later.
 
@@ -81,11 +83,13 @@ if meta then
   last, fence, kept, changed, at = unpack('<dddd', meta)
   known_as = sub(meta, at)
 end
-local timed = not ARGV[5]
-local now = tonumber(ARGV[5])
+local timed, now = not ARGV[6], tonumber(ARGV[6])
 if timed then
   local time = call('TIME')
   now = time[1] * SECOND + time[2]
+  if ARGV[5] - now < 0 then
+    return redis.error_reply(string.format('LATE %.0f', now))
+  end
 end
 -- Time does not go back: a lease would last longer than it was told.
 now = max(now, last)
