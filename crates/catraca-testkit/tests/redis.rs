@@ -20,6 +20,8 @@ mod crowd;
 mod desk;
 #[path = "redis/equality.rs"]
 mod equality;
+#[path = "redis/foreign.rs"]
+mod foreign;
 #[path = "redis/late.rs"]
 mod late;
 #[path = "redis/locks.rs"]

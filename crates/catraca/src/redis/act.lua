@@ -7,7 +7,7 @@ local function block_all(now)
   local act, reply = make_act(), ''
   while place <= #batch do
     local row, order = { block_key = next_key() }, read_act()
-    row.block = load_block(row.block_key)
+    row.block = load_block(row.block_key, true)
     local moved = act(row, order, now) and 1 or 0
     local ends, origin, note = now, order.origin, ''
     if stands(row.block, now, true) then
@@ -22,7 +22,7 @@ end
 local function unblock_all(now)
   local reply = ''
   for _, key in ipairs(KEYS) do
-    local block = load_block(key)
+    local block = load_block(key, true)
     local stood = stands(block, now, true)
     if stood then
       block.ends = now

@@ -4,10 +4,13 @@
 
 local EXCESS, BAN, UPSTREAM = 0, 1, 3
 local LEVEL_MAX = 4294967295
+local BLOCK = 22
 
-local function load_block(key)
-  local cell = call('GET', key)
-  if not cell then
+-- Who acts finds nothing where a cell is too short to be a block, and may write over it: a block
+-- that cannot be told would keep a node from asking at all.
+local function load_block(key, acts)
+  local cell = read_cell('GET', key)
+  if not cell or (acts and #cell < BLOCK) then
     return nil
   end
   local ends, forget, level, origin, shadow, note = unpack('<ddI4BB', cell)

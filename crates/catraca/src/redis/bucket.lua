@@ -38,7 +38,7 @@ local function make_bucket()
 
   -- Brings the cell to `now`; returns when it was written, if there is one.
   local function load(row, now)
-    local cell = call('GET', row.key)
+    local cell = read_cell('GET', row.key)
     if not cell then
       return nil
     end

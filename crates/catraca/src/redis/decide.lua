@@ -69,6 +69,18 @@ local function damaged()
   error('CATRACA damaged cell', 0)
 end
 
+-- What a key holds. One that somebody made a list or a set of holds nothing: reading many keys at
+-- once, as quick.lua does, has it so, and whatever is written next is written over it.
+local function read_cell(command, key, ...)
+  local cell = redis.pcall(command, key, ...)
+  if type(cell) ~= 'table' then
+    return cell
+  elseif sub(cell.err, 1, 9) == 'WRONGTYPE' then
+    return false
+  end
+  return call(command, key, ...)
+end
+
 local function after(at, span)
   return min(at + span, FOREVER)
 end

@@ -23,7 +23,7 @@ local function make_fixed()
       row.start, row.used = false, 0
     end,
     load = function(row, now)
-      local cell = call('GET', row.key)
+      local cell = read_cell('GET', row.key)
       if not cell then
         return
       end

@@ -20,7 +20,7 @@ local function make_leases()
       row.id, row.need, row.free, row.leases = read_bytes(8), 1, row.limit, ''
     end,
     load = function(row, now)
-      local cell, first = call('GET', row.key), 1
+      local cell, first = read_cell('GET', row.key), 1
       -- After its last end a cell is as good as none, but a clock set back finds it again.
       if not cell or end_at(cell, #cell - LEASE + 1) <= now then
         return

@@ -6,7 +6,7 @@
 local OWNER = 16
 
 local function load_reference(key, now)
-  local cell = call('GET', key)
+  local cell = read_cell('GET', key)
   return cell and now < unpack('<d', cell) and cell
 end
 

@@ -218,7 +218,7 @@ local function make_settle()
     if now >= expires then
       return pack('<dB', now, 2)
     end
-    local mark = call('GET', key)
+    local mark = read_cell('GET', key)
     if mark and now < unpack('<d', mark) then
       return pack('<dB', now, 1) .. sub(mark, 9)
     end

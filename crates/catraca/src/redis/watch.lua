@@ -15,7 +15,7 @@ local function make_watch()
   end
 
   local function load(key, slice, now)
-    local cell = call('GET', key)
+    local cell = read_cell('GET', key)
     local counts = cell and { unpack(layout, cell) }
     if counts and counts[1] == slice and now < ends(counts[2], slice) then
       if not (counts[2] < FOREVER) then

@@ -92,8 +92,8 @@ local function make_window()
 
   -- Reads the cell as it is; returns whether there is one.
   local function open(row, now)
-    local cell = call('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
-    if cell == '' then
+    local cell = read_cell('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
+    if not cell or cell == '' then
       return false
     end
     local forget, count = unpack('<I4B', cell)
