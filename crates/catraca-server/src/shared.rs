@@ -7,7 +7,7 @@ use catraca::core::batch::{Batch, Reply};
 use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::is_postgres;
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::store::{Pulse, SharedStore, StoreError, When};
+use catraca::store::{Pulse, Returning, SharedStore, StoreError, When};
 
 use crate::cmd::serve::Sharing;
 
@@ -54,6 +54,13 @@ impl SharedStore for Anywhere {
         match self {
             Self::Redis(store) => store.pulse().await,
             Self::Postgres(store) => store.pulse().await,
+        }
+    }
+
+    fn returns(&self) -> Returning {
+        match self {
+            Self::Redis(store) => store.returns(),
+            Self::Postgres(store) => store.returns(),
         }
     }
 

@@ -5,6 +5,8 @@
 //! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the
 //! wire.
 
+use std::pin::Pin;
+
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;
 
@@ -37,6 +39,12 @@ pub trait SharedStore: Send + Sync + 'static {
     /// How often any node has changed lists, facts or modes, and the store's clock and life.
     fn pulse(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;
 
+    /// Ends when it can be asked again after it could not, so that a beat need not wait for its
+    /// turn. One that cannot tell leaves it to the beats.
+    fn returns(&self) -> Returning {
+        Box::pin(std::future::pending())
+    }
+
     /// Tells every node that lists, facts or modes have changed.
     fn stir(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -44,6 +52,9 @@ pub trait SharedStore: Send + Sync + 'static {
     /// Nodes that share counters must share blocks and lists too.
     fn claim(&self, records: &str) -> impl Future<Output = Result<String, StoreError>> + Send;
 }
+
+/// What ends when a store can be asked again.
+pub type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A store's sign of life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

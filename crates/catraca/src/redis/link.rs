@@ -36,8 +36,10 @@ pub(super) struct Link {
 struct Heart {
     state: ArcSwap<State>,
     trouble: mpsc::Sender<Trouble>,
-    /// The line went up.
+    /// The line went up, or cannot.
     up: Notify,
+    /// It went up, for one who waits for that or comes later.
+    back: Notify,
     /// Why it could not be made, last.
     refusal: ArcSwapOption<ConnectError>,
 }
@@ -99,8 +101,8 @@ impl Link {
     pub fn start(source: impl Source, patience: Duration) -> Self {
         let (trouble, troubles) = mpsc::channel(1);
         let state = ArcSwap::from_pointee(State::Down("not connected yet".to_owned()));
-        let (up, refusal) = (Notify::new(), ArcSwapOption::empty());
-        let heart = Arc::new(Heart { state, trouble, up, refusal });
+        let (up, back, refusal) = (Notify::new(), Notify::new(), ArcSwapOption::empty());
+        let heart = Arc::new(Heart { state, trouble, up, back, refusal });
         let keeper = Keeper { heart: heart.clone(), source, patience, troubles, made: 0 };
         Self { heart, tasks: vec![tokio::spawn(keeper.keep()).abort_handle()] }
     }
@@ -196,6 +198,11 @@ impl Handle {
         }
     }
 
+    /// Ends when the line has gone up since this was asked last.
+    pub async fn returns(self) {
+        self.0.back.notified().await;
+    }
+
     /// The line must be made anew: another server is in charge.
     pub fn renew(&self, reason: &str) {
         if let State::Up(line) = &**self.0.state.load() {
@@ -205,6 +212,11 @@ impl Handle {
 }
 
 impl Heart {
+    fn put_up(&self, line: &Line) {
+        self.state.store(Arc::new(State::Up(line.clone())));
+        self.back.notify_one();
+    }
+
     fn take_down(&self, line: &Line, over: bool, reason: String) {
         let state = self.state.load();
         if matches!(&**state, State::Up(up) if up.number == line.number) {
@@ -239,7 +251,7 @@ impl<S: Source> Keeper<S> {
         loop {
             match self.connect().await {
                 Ok(line) => {
-                    self.heart.state.store(Arc::new(State::Up(line.clone())));
+                    self.heart.put_up(&line);
                     self.heart.refusal.store(None);
                     self.heart.up.notify_waiters();
                     self.watch(line).await;
@@ -279,7 +291,7 @@ impl<S: Source> Keeper<S> {
                 return;
             }
             if ours.is_some() || self.is_down() {
-                self.heart.state.store(Arc::new(State::Up(line.clone())));
+                self.heart.put_up(&line);
             }
         }
     }

@@ -28,7 +28,7 @@ use super::sentinel::Sentinels;
 use super::slots;
 use super::split::{group, merge, split};
 use super::url::{Kind, Place};
-use crate::store::{Pulse, SharedStore, StoreError, When};
+use crate::store::{Pulse, Returning, SharedStore, StoreError, When};
 
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
@@ -167,6 +167,13 @@ impl SharedStore for RedisStore {
 
     fn spreads(&self) -> bool {
         matches!(self.lines, Lines::Cluster(_))
+    }
+
+    fn returns(&self) -> Returning {
+        match &self.lines {
+            Lines::One(link) => Box::pin(link.handle().returns()),
+            Lines::Cluster(_) => Box::pin(std::future::pending()),
+        }
     }
 
     async fn pulse(&self) -> Result<Pulse, StoreError> {

@@ -48,7 +48,9 @@ pub fn tend<S: SharedStore>(
     let engine = Arc::downgrade(engine);
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(EVERY).await;
+            let Some(back) = engine.upgrade().map(|engine| engine.store.returns()) else { return };
+            // A store that was away is found as soon as it says that it is back.
+            let _ = tokio::time::timeout(EVERY, back).await;
             let Some(engine) = engine.upgrade() else { return };
             let beat = engine.beat().await;
             heard(&beat);
