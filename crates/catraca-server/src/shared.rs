@@ -57,6 +57,13 @@ impl SharedStore for Anywhere {
         }
     }
 
+    fn danger(&self) -> Option<String> {
+        match self {
+            Self::Redis(store) => store.danger(),
+            Self::Postgres(store) => store.danger(),
+        }
+    }
+
     fn returns(&self) -> Returning {
         match self {
             Self::Redis(store) => store.returns(),

@@ -72,6 +72,8 @@ pub struct SharedStats {
     pub up: bool,
     /// Why it is not, or was not last.
     pub trouble: Option<String>,
+    /// What is set there that puts blocks in danger, and what helps.
+    pub danger: Option<String>,
     /// How often the breaker has opened.
     pub opened: u64,
     /// Denials without a trip.
@@ -134,7 +136,9 @@ impl<S> SharedEngine<S> {
     pub fn store(&self) -> &S {
         &self.store
     }
+}
 
+impl<S: SharedStore> SharedEngine<S> {
     /// What sharing has come to.
     pub fn stats(&self) -> SharedStats {
         let (up, opened, trouble) = self.breaker.state();
@@ -142,6 +146,7 @@ impl<S> SharedEngine<S> {
         SharedStats {
             up,
             trouble,
+            danger: self.store.danger(),
             opened,
             cached: self.cached.load(Ordering::Relaxed),
             known: self.known.len(),
@@ -149,9 +154,7 @@ impl<S> SharedEngine<S> {
             ahead: heard.map(|(_, ahead)| ahead),
         }
     }
-}
 
-impl<S: SharedStore> SharedEngine<S> {
     /// Tells every node to look for lists, facts and modes again; through a store that is away, as
     /// soon as a beat finds it.
     pub async fn stir(&self) {

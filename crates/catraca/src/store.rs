@@ -39,6 +39,12 @@ pub trait SharedStore: Send + Sync + 'static {
     /// How often any node has changed lists, facts or modes, and the store's clock and life.
     fn pulse(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;
 
+    /// What is set there that puts state in danger, as the last pulse found it, and what helps. It
+    /// is asked all the same.
+    fn danger(&self) -> Option<String> {
+        None
+    }
+
     /// Ends when it can be asked again after it could not, so that a beat need not wait for its
     /// turn. One that cannot tell leaves it to the beats.
     fn returns(&self) -> Returning {

@@ -107,7 +107,7 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
         found.push(Ailment { what: "blocks", place: None, why });
     }
     let shared = front.shared.as_ref().map(|shared| shared.stats());
-    if let Some(why) = shared.and_then(|stats| stats.trouble) {
+    for why in shared.into_iter().flat_map(|stats| [stats.trouble, stats.danger]).flatten() {
         found.push(Ailment { what: "store", place: None, why: told(why) });
     }
     found

@@ -27,6 +27,31 @@ fn f6_a_full_server_degrades_and_says_why() {
     assert_eq!(node.engine.stats().trouble, None);
 }
 
+/// Whoever lets a server evict while it is used is told, and what helps; nobody is refused.
+#[test]
+fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
+    let Some(server) = RedisServer::start() else { return };
+    let node = Node::over(&server.url(), 1);
+    done(&server, &["CONFIG", "SET", "maxmemory", "200mb"]);
+    assert_eq!(node.engine.stats().danger, None);
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        done(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
+        let told = |danger: &str| danger.contains(policy) && danger.contains("noeviction");
+        noticed(&node, |danger| danger.is_some_and(told));
+        assert!(!node.check("local", "192.0.2.1").degraded, "it is asked all the same");
+    }
+    done(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    noticed(&node, |danger| danger.is_none());
+}
+
+fn noticed(node: &Node, is: impl Fn(Option<&str>) -> bool) {
+    let begun = Instant::now();
+    while !is(node.engine.stats().danger.as_deref()) {
+        assert!(begun.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        pause(Duration::from_millis(10));
+    }
+}
+
 /// A script that is not known is sent once more; nobody notices.
 #[test]
 fn f7_a_forgotten_script_is_no_fault() {

@@ -136,7 +136,7 @@ fn certificates(options: &RedisOptions) -> Result<TlsCertificates, ConnectError>
 }
 
 /// Whether this server may be trusted with blocks.
-fn fits(server: &Server, info: &str) -> Result<(), ConnectError> {
+pub(super) fn fits(server: &Server, info: &str) -> Result<(), ConnectError> {
     let server = server.to_string();
     if field(info, "role") == Some("slave") {
         return Err(ConnectError::Replica { server });

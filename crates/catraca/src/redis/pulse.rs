@@ -1,8 +1,8 @@
 //! What nodes tell each other through the store besides batches: a count of changes, whose the
 //! records are, and which life of the store this is.
 //!
-//! Each is one trip; in a cluster every primary is asked for its life, all at once. Must not touch
-//! cells.
+//! Each is one trip; in a cluster every primary is asked for its life, all at once. A pulse also
+//! sees whether somebody has let a server evict blocks since it was greeted. Must not touch cells.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use redis::{Pipeline, RedisResult, pipe};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::greet::fits;
 use super::link::{Line, Link};
 use super::store::{Lines, RedisStore};
 use crate::store::{Pulse, StoreError};
@@ -18,16 +19,22 @@ use crate::store::{Pulse, StoreError};
 /// The group under which all nodes meet.
 const HOME: u16 = 0;
 
-/// The server's `TIME`, the changes, the life.
-type Felt = ((i64, i64), Option<u64>, String);
+/// The server's `TIME`, the changes, the life, what it tells of its memory.
+type Felt = ((i64, i64), Option<u64>, String, String);
+
+/// A server's life with its own, and what puts blocks in danger there.
+type Life = (String, Option<String>);
 
 impl RedisStore {
     pub(super) async fn feel_pulse(&self) -> Result<Pulse, StoreError> {
         let ask = question(&self.prefix(HOME))?;
         let felt = self.trip(HOME, |line, _| feel(line, ask.clone()));
-        let (((seconds, micros), changes, _), life) = felt.await?;
+        let (((seconds, micros), changes, ..), (life, danger)) = felt.await?;
         let micros = seconds.saturating_mul(1_000_000).saturating_add(micros);
-        let life = format!("{life} {}", self.other_lives().await?.join(" "));
+        let (others, dangers): (Vec<_>, Vec<_>) = self.other_lives().await?.into_iter().unzip();
+        let danger = danger.or_else(|| dangers.into_iter().flatten().next());
+        self.danger.store(danger.map(Arc::new));
+        let life = format!("{life} {}", others.join(" "));
         let print = blake3::hash(life.as_bytes());
         Ok(Pulse {
             changes: changes.unwrap_or(0),
@@ -38,7 +45,7 @@ impl RedisStore {
 
     /// The lives of all primaries of a cluster, in the order of their keys: what one of them has
     /// lost is lost.
-    async fn other_lives(&self) -> Result<Vec<String>, StoreError> {
+    async fn other_lives(&self) -> Result<Vec<Life>, StoreError> {
         let Lines::Cluster(cluster) = &self.lines else { return Ok(Vec::new()) };
         let (mut asked, until) = (JoinSet::new(), Instant::now() + self.deadline);
         for (link, home) in cluster.map().homes() {
@@ -75,7 +82,7 @@ fn question(prefix: &[u8]) -> Result<Pipeline, StoreError> {
     let (mut ask, life) = (pipe(), name(prefix, "life"));
     ask.cmd("TIME").cmd("GET").arg(name(prefix, "changes"));
     ask.cmd("SET").arg(&life).arg(format!("{number:016x}")).arg("NX").ignore();
-    ask.cmd("GET").arg(&life);
+    ask.cmd("GET").arg(&life).cmd("INFO").arg("memory");
     Ok(ask)
 }
 
@@ -84,14 +91,15 @@ async fn ask<T: redis::FromRedisValue>(mut line: Line, pipe: Pipeline) -> RedisR
 }
 
 /// What was felt, and the life with the server's own.
-async fn feel(line: Line, pipe: Pipeline) -> RedisResult<(Felt, String)> {
-    let run_id = line.about.run_id.clone();
+async fn feel(line: Line, pipe: Pipeline) -> RedisResult<(Felt, Life)> {
+    let about = line.about.clone();
     let felt: Felt = ask(line, pipe).await?;
-    let life = format!("{run_id} {}", felt.2);
-    Ok((felt, life))
+    let life = format!("{} {}", about.run_id, felt.2);
+    let danger = fits(&about.server, &felt.3).err().map(|error| error.to_string());
+    Ok((felt, (life, danger)))
 }
 
-async fn life(link: Arc<Link>, ask: Pipeline, until: Instant) -> Result<String, StoreError> {
+async fn life(link: Arc<Link>, ask: Pipeline, until: Instant) -> Result<Life, StoreError> {
     let (_, life) = link.trip(until, |line| feel(line, ask)).await?;
     Ok(life)
 }

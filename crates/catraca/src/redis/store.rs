@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply};
 use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -37,6 +38,8 @@ pub struct RedisStore {
     pub(super) lines: Lines,
     prefix: Vec<u8>,
     pub(super) deadline: Duration,
+    /// What the last pulse found.
+    pub(super) danger: ArcSwapOption<String>,
     room: Semaphore,
 }
 
@@ -70,6 +73,7 @@ impl RedisStore {
             shown,
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
+            danger: ArcSwapOption::empty(),
             room: Semaphore::new(options.in_flight_max),
         })
     }
@@ -167,6 +171,10 @@ impl SharedStore for RedisStore {
 
     fn spreads(&self) -> bool {
         matches!(self.lines, Lines::Cluster(_))
+    }
+
+    fn danger(&self) -> Option<String> {
+        self.danger.load().as_deref().cloned()
     }
 
     fn returns(&self) -> Returning {

@@ -36,6 +36,8 @@ pub struct Beat {
     pub changed: bool,
     /// Whether its clock and this node's differ by two seconds or more.
     pub skewed: bool,
+    /// What is set there that puts blocks in danger, and what helps.
+    pub danger: Option<String>,
     /// What went wrong.
     pub trouble: Option<String>,
 }
@@ -103,7 +105,8 @@ impl<S: SharedStore> SharedEngine<S> {
         let ahead = pulse.now.micros() - here.micros();
         *self.heard.lock() = Some((heard, ahead));
         let skewed = ahead.abs() >= SKEW_MAX.micros();
-        Ok(Beat { reborn, changed, skewed, trouble, ..Beat::default() })
+        let danger = self.store.danger();
+        Ok(Beat { reborn, changed, skewed, danger, trouble, ..Beat::default() })
     }
 
     /// Frees keys of acts whose answer was lost: they were refused, and may have been done. What

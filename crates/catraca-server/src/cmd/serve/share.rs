@@ -63,6 +63,7 @@ struct Told {
     away: AtomicBool,
     skewed: AtomicBool,
     troubled: AtomicBool,
+    in_danger: AtomicBool,
 }
 
 impl Told {
@@ -80,6 +81,12 @@ impl Told {
         let troubled = beat.up && beat.trouble.is_some();
         if !self.troubled.swap(troubled, Ordering::Relaxed) && troubled {
             warn!(why, "the store is there and cannot do its work, or the records cannot");
+        }
+        let danger = beat.danger.as_deref();
+        if !self.in_danger.swap(danger.is_some(), Ordering::Relaxed)
+            && let Some(why) = danger
+        {
+            warn!(why, "the store may lose blocks by its own settings; it is asked all the same");
         }
         if !self.skewed.swap(beat.skewed, Ordering::Relaxed) && beat.skewed {
             warn!("the store's clock is two seconds or more from this node's: look at both");

@@ -79,6 +79,8 @@ pub fn shared(to: &mut Registry, front: &Front) {
     let Some(shared) = &front.shared else { return };
     let stats = shared.stats();
     gauge(to, "shared_up", "1 while the shared store is asked", usize::from(stats.up));
+    let in_danger = usize::from(stats.danger.is_some());
+    gauge(to, "shared_unsafe", "1 while its settings let it lose blocks", in_danger);
     gauge(to, "shared_known_blocks", "Blocks that this node knows of", stats.known);
     gauge(to, "shared_owing", "Blocks that the shared store has still to be told of", stats.owing);
     let ahead = ConstGauge::new(stats.ahead.unwrap_or_default() as f64 / 1e6);
