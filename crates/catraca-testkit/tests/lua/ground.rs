@@ -208,6 +208,30 @@ fn a_server_without_memory_refuses_the_whole_batch() {
     assert!(check(&mut client, &sha, &batch, now).unwrap().passed);
 }
 
+/// Replicas and the log of writes are sent what is new, not the whole window at each check.
+#[test]
+fn of_a_long_window_only_the_ends_are_written() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.connect();
+    let sha = trace::load(&mut client, SCRIPT).unwrap();
+    let terms = WindowTerms { limit: 5_000, span: Span::from_secs(60) };
+    let limit = Limit::Window([terms].into_iter().collect());
+    let row = CheckRow { limit, ..window(1) };
+    let batch = Check { rows: [row].into_iter().collect(), ..Check::default() };
+    let mut ask = |client: &mut Client, milli: i64| {
+        let now = Time::from_millis(1_784_000_000_000 + milli);
+        assert!(check(client, &sha, &batch, Some(now)).unwrap().passed);
+    };
+    (0..1_000).for_each(|milli| ask(&mut client, milli));
+    trace::command(&mut client, &[b"CONFIG", b"RESETSTAT"]).unwrap();
+    (1_000..1_100).for_each(|milli| ask(&mut client, milli));
+    let calls = |command: &str| {
+        let told = server.field(&["INFO", "commandstats"], &format!("cmdstat_{command}"));
+        told.is_some_and(|told| told.starts_with("calls=100,"))
+    };
+    assert!(calls("append") && calls("setrange") && !calls("set"));
+}
+
 /// 2,000 live units a window, 12,000 in all: what has left must not stay in the cell.
 #[test]
 fn a_long_window_does_not_grow_with_what_has_left_it() {
