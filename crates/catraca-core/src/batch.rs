@@ -343,6 +343,17 @@ pub struct BlockRow {
     pub key: Key,
     /// The block.
     pub act: Act,
+    /// What is remembered of offences before; only for a block that is told again.
+    pub past: Option<Past>,
+}
+
+/// Offences that were counted before. With an act of no length they are all there is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// How many escalating acts are remembered, at least.
+    pub level: u32,
+    /// How long after the block's end, or after now if it ended.
+    pub forget: Span,
 }
 
 /// An upstream's view of one bucket.
@@ -365,6 +376,13 @@ pub struct Reconciled {
     pub before: i64,
     /// Tokens after.
     pub after: i64,
+}
+
+impl BlockRow {
+    /// A new block, with no past but what the store knows.
+    pub const fn new(key: Key, act: Act) -> Self {
+        Self { key, act, past: None }
+    }
 }
 
 impl Batch {

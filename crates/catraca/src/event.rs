@@ -147,6 +147,8 @@ pub struct Blocked {
     pub note: Note,
     /// Whether only shadow rows see it.
     pub shadow: bool,
+    /// How long after its end the offence is remembered; zero if it does not escalate.
+    pub forget: Span,
 }
 
 /// What a bucket that may owe held after a settle, when it owed before or does now.

@@ -9,6 +9,8 @@
 
 #[path = "faults/child.rs"]
 mod child;
+#[path = "faults/engine.rs"]
+mod engine;
 #[path = "faults/full.rs"]
 mod full;
 #[path = "faults/kill.rs"]

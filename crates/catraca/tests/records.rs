@@ -5,6 +5,8 @@
 
 #[path = "records/acts.rs"]
 mod acts;
+#[path = "records/anew.rs"]
+mod anew;
 #[path = "records/engine.rs"]
 mod engine;
 #[path = "records/files.rs"]

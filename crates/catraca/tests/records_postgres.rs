@@ -5,6 +5,8 @@
 
 #[path = "records/acts.rs"]
 mod acts;
+#[path = "records/anew.rs"]
+mod anew;
 #[path = "records/at_rest.rs"]
 mod at_rest;
 #[path = "records/encrypted.rs"]

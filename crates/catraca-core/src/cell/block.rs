@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Cell;
+use crate::batch::Past;
 use crate::limit::Penalty;
 use crate::museum::{Bug, planted};
 use crate::time::{Span, Time};
@@ -124,6 +125,16 @@ impl Block {
             };
         }
         next
+    }
+
+    /// The block with the offences of before. What is over ends now, so that they are remembered
+    /// exactly as long as they are told to be.
+    pub fn remembering(mut self, past: Past, now: Time) -> Self {
+        if self.until <= now {
+            self.until = now;
+        }
+        (self.level, self.forget) = (past.level, past.forget);
+        self
     }
 
     /// The block ended by an operator; the level stays.

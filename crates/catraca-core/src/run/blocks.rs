@@ -2,11 +2,11 @@
 //!
 //! Must not shorten a block except by release.
 
-use crate::batch::{BlockRow, Standing};
+use crate::batch::{BlockRow, Past, Standing};
 use crate::cell::block::Act;
 use crate::cell::{Block, Bucket, Cells, Fixed, Leases, Log, Pool, Watch};
 use crate::digest::Key;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// Ban rules have their strikes in cells of their own beside the key: one per rule, at most this
 /// many.
@@ -46,13 +46,26 @@ pub fn block<C: Cells>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<Stand
 }
 
 fn block_one<C: Cells>(row: &BlockRow, cells: &mut C, now: Time) -> Standing {
-    let changed = act(row.key, &row.act, cells, now);
+    let past = row.past.filter(|past| past.level > 0);
+    let is_over = past.is_some() && row.act.penalty.length(0) == Span::ZERO;
+    let changed = !is_over && act(row.key, &row.act, cells, now);
+    past.into_iter().for_each(|past| remember(row, past, cells, now));
     let after = standing(row.key, true, cells, now);
     Standing {
         until: after.map_or(now, |block| block.until),
         origin: after.map_or(row.act.origin, |block| block.origin),
         note: after.map(|block| block.note.clone()).unwrap_or_default(),
         changed,
+    }
+}
+
+/// Brings offences back that were counted before; what the store knows beyond them stays.
+fn remember<C: Pool<Block>>(row: &BlockRow, past: Past, cells: &mut C, now: Time) {
+    let known: Option<&mut Block> = cells.get(row.key, now);
+    let known = known.map(|block| block.clone());
+    let block = known.unwrap_or_else(|| Block::started(&row.act, now));
+    if block.shadow == row.act.shadow && block.level <= past.level {
+        cells.put(row.key, block.remembering(past, now), now);
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use catraca::Time;
+use catraca::{Span, Time};
 use catraca::core::cell::block::{Note, Origin};
 use catraca::core::digest::{Digester, Domain, Secret};
 use catraca::records::{Blocking, Deed, Options, Record, Records, Who};
@@ -203,6 +203,7 @@ fn ended(address: &str) -> Record {
         parts: vec![("ip".to_owned(), address.to_owned())],
     };
     let (until, origin, note) = (year("2021-01-01T00:00:00Z"), Origin::Excess, Note::default());
-    let blocking = Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false };
+    let (epoch, shadow, forget) = (Time::ZERO, false, Span::ZERO);
+    let blocking = Blocking { who, epoch, until, origin, note, shadow, forget };
     Record::automatic(year("2020-01-01T00:00:00Z"), Deed::Block(Box::new(blocking)))
 }

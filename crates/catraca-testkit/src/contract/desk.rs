@@ -107,7 +107,7 @@ impl Desk {
     }
 
     pub fn block(&self, key: Key, act: Act, at: i64) -> Result<Standing, String> {
-        match self.apply(&Batch::Block(vec![BlockRow { key, act }]), at)? {
+        match self.apply(&Batch::Block(vec![BlockRow::new(key, act)]), at)? {
             Reply::Block(standing) if standing.len() == 1 => {
                 standing.into_iter().next().ok_or_else(String::new)
             }

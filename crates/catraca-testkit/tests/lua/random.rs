@@ -7,7 +7,8 @@ mod settles;
 mod terms;
 
 use catraca_core::batch::{
-    Batch, BlockRow, Check, CheckRow, Credit, CreditRow, ReconcileRow, Remember, Reply, SettleReply,
+    Batch, BlockRow, Check, CheckRow, Credit, CreditRow, Past, ReconcileRow, Remember, Reply,
+    SettleReply,
 };
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
@@ -236,7 +237,12 @@ impl Random {
     }
 
     fn block(&mut self, name: u8) -> BlockRow {
-        BlockRow { key: key(name), act: terms::act(40 * self.pace, &mut self.dice) }
+        let act = terms::act(40 * self.pace, &mut self.dice);
+        let past = self.dice.maybe(20, |dice| Past {
+            level: dice.within(0, 5) as u32,
+            forget: Span::from_micros(dice.within(0, 2 * terms::FORGET)),
+        });
+        BlockRow { key: key(name), act, past }
     }
 
     fn reconcile(&mut self, name: u8) -> ReconcileRow {

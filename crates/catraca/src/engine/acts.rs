@@ -119,6 +119,7 @@ impl<S> Engine<S> {
                 origin: Origin::Operator,
                 note: operator_act(order).note,
                 shadow: false,
+                forget: Span::ZERO,
             }));
             BlockedKey { key, parts, until, origin, changed: standing.changed }
         });
@@ -207,7 +208,7 @@ impl<S> Engine<S> {
 /// Blocks every key that an order means.
 pub(crate) fn ordering(order: &BlockOrder<'_>, keys: &[NamedKey]) -> Batch {
     let act = operator_act(order);
-    Batch::Block(keys.iter().map(|(key, _)| BlockRow { key: *key, act: act.clone() }).collect())
+    Batch::Block(keys.iter().map(|(key, _)| BlockRow::new(*key, act.clone())).collect())
 }
 
 /// The keys without their names, which no store knows.

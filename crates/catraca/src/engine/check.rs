@@ -7,6 +7,7 @@ use catraca_core::plan::{Plan, Scope, plan};
 use catraca_core::policy::Mode;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
+use catraca_core::time::Span;
 
 use super::Engine;
 use crate::error::Error;
@@ -156,6 +157,7 @@ impl<S> Engine<S> {
                 origin: block.origin,
                 note: block.note.clone(),
                 shadow: row.mode == Mode::Shadow,
+                forget: asked.penalty.map_or(Span::ZERO, |penalty| penalty.forget),
             }));
         }
     }

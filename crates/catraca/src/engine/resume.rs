@@ -1,12 +1,12 @@
 //! Resuming: what the records say is in force again before the first answer.
 //!
-//! Everything goes through the store's own language, so that any store can be resumed, and a block
-//! that a snapshot brought back already keeps its level. Must not shorten a block but by a release
-//! that was recorded.
+//! Everything goes through the store's own language, so that any store can be resumed, and what a
+//! snapshot knows beyond the records stays. Must not shorten a block but by a release that was
+//! recorded.
 
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, BlockRow, ReconcileRow, Reply};
+use catraca_core::batch::{Batch, BlockRow, Past, ReconcileRow, Reply};
 use catraca_core::cell::block::Act;
 use catraca_core::digest::Key;
 use catraca_core::facts::Facts;
@@ -16,7 +16,7 @@ use catraca_core::policy::Mode;
 use catraca_core::refusal::Refusal;
 use catraca_core::resets::Resets;
 use catraca_core::select::normalise;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::Engine;
 use crate::error::Error;
@@ -40,6 +40,8 @@ pub struct Resumed {
     pub left_out_until: Time,
     /// Keys that an operator had freed.
     pub freed: u64,
+    /// Keys that an operator had reset.
+    pub forgotten: u64,
     /// Entries of both lists.
     pub lists: u64,
     /// Facts.
@@ -97,8 +99,9 @@ impl<S: Store> Engine<S> {
             Ok::<_, Error>(())
         };
         records.standing(now, since, |standing| {
-            let batch = resuming.take(standing).filter(|_| failed.is_none());
-            failed = failed.take().or(batch.and_then(|batch| apply(&mut resuming, batch).err()));
+            for batch in resuming.take(standing) {
+                failed = failed.take().or_else(|| apply(&mut resuming, batch).err());
+            }
         })?;
         failed.map_or(Ok(()), Err)?;
         for batch in resuming.rest() {
@@ -171,6 +174,7 @@ pub(crate) struct Resuming {
     since: Time,
     blocks: Vec<BlockRow>,
     freed: Vec<Key>,
+    forgotten: Vec<Key>,
     allow: Vec<Entry>,
     block: Vec<Entry>,
     facts: Facts,
@@ -187,6 +191,7 @@ impl Resuming {
             since,
             blocks: Vec::new(),
             freed: Vec::new(),
+            forgotten: Vec::new(),
             allow: Vec::new(),
             block: Vec::new(),
             facts: Facts::default(),
@@ -196,12 +201,12 @@ impl Resuming {
         }
     }
 
-    /// Takes one thing that is in force; gives a batch when there is enough for one.
-    pub fn take(&mut self, standing: Standing) -> Option<Batch> {
+    /// Takes one thing that is in force; gives the batches that are due.
+    pub fn take(&mut self, standing: Standing) -> Vec<Batch> {
         match standing {
             Standing::Block(block) => return self.block(block),
-            // Freed keys come before blocks: one that was blocked again must stay so.
             Standing::Free(key) => return self.free(key),
+            Standing::Forgotten(key) => return self.forget(key),
             Standing::Debt(debt) => return self.debt(&debt),
             Standing::List(ListName::Allow, entry) => self.allow.push(entry),
             Standing::List(ListName::Block, entry) => self.block.push(entry),
@@ -215,12 +220,12 @@ impl Resuming {
                 self.done.resets += 1;
             }
         }
-        None
+        Vec::new()
     }
 
     /// The batches that are not full, in order.
     pub fn rest(&mut self) -> Vec<Batch> {
-        [self.all_freed(), self.all_blocks()].into_iter().flatten().collect()
+        self.all_freed().into_iter().chain(self.all_blocks()).collect()
     }
 
     /// Counts what the store had no room for.
@@ -233,24 +238,51 @@ impl Resuming {
         }
     }
 
-    fn block(&mut self, block: StandingBlock) -> Option<Batch> {
-        let penalty = Penalty::fixed(block.until.since(self.now));
-        let act = Act { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
-        self.blocks.push(BlockRow { key: block.key, act });
-        self.done.blocks += 1;
-        let freed = self.all_freed();
-        if freed.is_some() || self.blocks.len() < BATCH { freed } else { self.all_blocks() }
+    /// Freed keys come first: one that was blocked again must stay so.
+    fn block(&mut self, block: StandingBlock) -> Vec<Batch> {
+        let mut due = self.all_freed();
+        self.done.blocks += u64::from(block.until > self.now);
+        self.blocks.push(self.told_again(block));
+        if self.blocks.len() >= BATCH {
+            due.extend(self.all_blocks());
+        }
+        due
     }
 
-    fn free(&mut self, key: Key) -> Option<Batch> {
+    fn told_again(&self, block: StandingBlock) -> BlockRow {
+        let penalty = Penalty::fixed(block.until.since(self.now));
+        let over = self.now.since(block.until).micros();
+        let forget = Span::from_micros(block.forget.micros() - over);
+        let past = (block.level > 0).then_some(Past { level: block.level, forget });
+        let act = Act { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
+        BlockRow { key: block.key, act, past }
+    }
+
+    fn free(&mut self, key: Key) -> Vec<Batch> {
         self.freed.push(key);
         self.done.freed += 1;
-        if self.freed.len() < BATCH { None } else { self.all_freed() }
+        self.enough_freed()
     }
 
-    fn all_freed(&mut self) -> Option<Batch> {
-        let keys = std::mem::take(&mut self.freed);
-        (!keys.is_empty()).then_some(Batch::Unblock(keys))
+    fn forget(&mut self, key: Key) -> Vec<Batch> {
+        self.forgotten.push(key);
+        self.done.forgotten += 1;
+        self.enough_freed()
+    }
+
+    fn enough_freed(&mut self) -> Vec<Batch> {
+        let enough = self.freed.len().max(self.forgotten.len()) >= BATCH;
+        if enough { self.all_freed() } else { Vec::new() }
+    }
+
+    fn all_freed(&mut self) -> Vec<Batch> {
+        let freed = Batch::Unblock(std::mem::take(&mut self.freed));
+        let forgotten = Batch::Reset(std::mem::take(&mut self.forgotten));
+        let has_keys = |batch: &Batch| match batch {
+            Batch::Unblock(keys) | Batch::Reset(keys) => !keys.is_empty(),
+            _ => false,
+        };
+        [freed, forgotten].into_iter().filter(has_keys).collect()
     }
 
     fn all_blocks(&mut self) -> Option<Batch> {
@@ -266,14 +298,15 @@ impl Resuming {
         }
     }
 
-    /// What the snapshot knows is newer than a debt from before it.
-    fn debt(&mut self, debt: &StandingDebt) -> Option<Batch> {
-        if debt.at < self.since {
-            return None;
+    /// What the snapshot knows is newer than a debt from before it; what was reset since is not.
+    fn debt(&mut self, debt: &StandingDebt) -> Vec<Batch> {
+        let mut due = self.all_freed();
+        if debt.at >= self.since {
+            let (available, observed_at) = (debt.balance, debt.at);
+            let row = ReconcileRow { key: debt.key, terms: debt.terms, available, observed_at };
+            self.done.debts += 1;
+            due.push(Batch::Reconcile(vec![row]));
         }
-        let (available, observed_at) = (debt.balance, debt.at);
-        let row = ReconcileRow { key: debt.key, terms: debt.terms, available, observed_at };
-        self.done.debts += 1;
-        Some(Batch::Reconcile(vec![row]))
+        due
     }
 }

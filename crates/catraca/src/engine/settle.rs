@@ -14,7 +14,7 @@ use catraca_core::request::name_in_bounds;
 use catraca_core::settle::{SettlePlan, settle};
 use catraca_core::subject::Subject;
 use catraca_core::ticket::{Body, Ticket, TicketRow};
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::Engine;
 use crate::error::Error;
@@ -226,6 +226,7 @@ impl<S> Engine<S> {
             origin,
             note: note_of(asked, done),
             shadow: asked.shadow,
+            forget: forget_of(asked, done, origin),
         }));
     }
 
@@ -296,6 +297,19 @@ pub(crate) fn note_of(asked: &SettleRow, done: &RowSettled) -> Note {
     let ban = asked.bans.iter().find(|ban| ban.rule == rule).map(|ban| &ban.act);
     let act = ban.or_else(|| asked.watch.as_ref().map(|watch| &watch.act));
     act.map(|act| act.note.clone()).unwrap_or_default()
+}
+
+/// How long the offence is remembered that started a block.
+fn forget_of(asked: &SettleRow, done: &RowSettled, origin: Origin) -> Span {
+    let rule = asked.bans.iter().find(|ban| Some(ban.rule) == done.rule).map(|ban| &ban.act);
+    let penalty = match origin {
+        Origin::Excess => asked.penalty,
+        Origin::Ban => {
+            rule.or(asked.watch.as_ref().map(|watch| &watch.act)).map(|act| act.penalty)
+        }
+        Origin::Operator | Origin::Upstream => None,
+    };
+    penalty.map_or(Span::ZERO, |penalty| penalty.forget)
 }
 
 fn ticket_from(recalled: &Recalled) -> Option<Ticket> {

@@ -114,8 +114,8 @@ fn deed(event: &Event<'_>) -> Option<(Time, Deed)> {
         Event::Blocked(block) => {
             let who = who(&block.namespace, block.key, &block.policy, &block.parts);
             let (until, origin, note) = (block.until, block.origin, block.note.clone());
-            let (epoch, shadow) = (block.epoch, block.shadow);
-            let blocking = Blocking { who, epoch, until, origin, note, shadow };
+            let (epoch, shadow, forget) = (block.epoch, block.shadow, block.forget);
+            let blocking = Blocking { who, epoch, until, origin, note, shadow, forget };
             Some((block.at, Deed::Block(Box::new(blocking))))
         }
         Event::Unblocked { at, namespace, key, policy, parts } => {

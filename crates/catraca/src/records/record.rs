@@ -9,7 +9,7 @@ use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{Entry, What};
 use catraca_core::lock::kept::LockDeed;
 use catraca_core::policy::Mode;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 /// One thing that happened, with who did it and why.
 #[derive(Clone, Debug)]
@@ -97,6 +97,8 @@ pub struct Blocking {
     pub note: Note,
     /// Whether only shadow rows see it.
     pub shadow: bool,
+    /// How long after its end the offence is remembered; zero if it does not escalate.
+    pub forget: Span,
 }
 
 /// What a bucket held after a settle.

@@ -11,7 +11,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{Entry, What};
 use catraca_core::policy::Mode;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::record::{About, ListName, PolicyReset};
 
@@ -29,10 +29,12 @@ pub enum Extent {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Standing {
-    /// A block.
+    /// A block, or one that ended whose level is remembered.
     Block(StandingBlock),
-    /// A key that an operator released or reset: an older snapshot may still hold its block.
+    /// A key that an operator released: an older snapshot may still hold its block.
     Free(Key),
+    /// A key that an operator reset: an older snapshot may still hold its block and its counters.
+    Forgotten(Key),
     /// An entry of a list.
     List(ListName, Entry),
     /// A fact about an attribute's value.
@@ -45,7 +47,7 @@ pub enum Standing {
     Reset(PolicyReset),
 }
 
-/// A block that stands.
+/// A block that stands, or that ended and is remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingBlock {
     /// The key.
@@ -58,6 +60,10 @@ pub struct StandingBlock {
     pub shadow: bool,
     /// What operators and callers are told; equal texts are shared.
     pub note: Note,
+    /// How many offences are remembered.
+    pub level: u32,
+    /// How long after the end.
+    pub forget: Span,
 }
 
 /// A debt as it was left.

@@ -1,14 +1,21 @@
 -- Blocks as acts on a key: start, lengthen, release.
 -- It must not shorten a block except by release.
 
--- Batch: per row an act. Key: the block. Reply: per row `dBBI4`: end of the block that stands, or
+-- Batch: per row an act, then `dd`: the level and `forget` of offences before. Key: the block. Reply: per row `dBBI4`: end of the block that stands, or
 -- now; its origin; whether it moved; bytes of its note; then the note.
 local function block_all(now)
-  local act, reply = make_act(), ''
+  local act, remember = make_act()
+  local reply = ''
   while place <= #batch do
     local row, order = { block_key = next_key() }, read_act()
+    local level, forget
+    level, forget, place = unpack('<dd', batch, place)
     row.block = load_block(row.block_key, true)
-    local moved = act(row, order, now) and 1 or 0
+    local is_over = level > 0 and min(order.penalty.first, order.penalty.max) == 0
+    local moved = not is_over and act(row, order, now) and 1 or 0
+    if level > 0 then
+      remember(row, order, level, forget, now)
+    end
     local ends, origin, note = now, order.origin, ''
     if stands(row.block, now, true) then
       ends, origin, note = row.block.ends, row.block.origin, row.block.note

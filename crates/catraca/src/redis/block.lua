@@ -36,7 +36,8 @@ local function read_penalty()
   return { first = first, factor = factor, max = longest, forget = forget }
 end
 
--- Gives `act(row, act, now)`: changes the row's block; returns whether its end or mode moved.
+-- Gives `act(row, act, now)`: changes the row's block; returns whether its end or mode moved. Also
+-- `remember(row, act, level, forget, now)`, for offences that were counted before.
 local function make_act()
   local function length(penalty, level)
     local span = min(penalty.first, penalty.max)
@@ -84,7 +85,20 @@ local function make_act()
     return merged(block, act, now)
   end
 
-  return function(row, act, now)
+  local function remember(row, act, level, forget, now)
+    local block = row.block
+    if not block or now >= after(block.ends, block.forget) then
+      block = started(act, now)
+    end
+    if block.shadow == act.shadow and block.level <= level then
+      block.ends = max(block.ends, now)
+      block.level, block.forget = level, forget
+      row.block = block
+      save_block(row.block_key, block)
+    end
+  end
+
+  local function change(row, act, now)
     local block = row.block
     if block and now >= after(block.ends, block.forget) then
       block = nil
@@ -97,4 +111,6 @@ local function make_act()
     save_block(row.block_key, next)
     return not block or next.ends ~= block.ends or next.shadow ~= block.shadow
   end
+
+  return change, remember
 end

@@ -28,6 +28,7 @@ impl<'a> Call<'a> {
             Batch::Block(rows) => rows.iter().for_each(|row| {
                 call.keys.push(Kind::Block, row.key);
                 call.pack.act(&row.act);
+                call.pack.past(row.past);
             }),
             Batch::Unblock(keys) => keys.iter().for_each(|key| call.keys.push(Kind::Block, *key)),
             Batch::Reset(keys) => keys.iter().for_each(|key| call.reset(*key)),

@@ -3,7 +3,7 @@
 //!
 //! Must not hold names: those are `KEYS`.
 
-use catraca_core::batch::{BanRow, Check, CheckRow, Settle, SettleRow, Told, WatchRow};
+use catraca_core::batch::{BanRow, Check, CheckRow, Past, Settle, SettleRow, Told, WatchRow};
 use catraca_core::cell::block::{Act, Note, Origin};
 use catraca_core::limit::{BucketTerms, Limit, Penalty};
 use catraca_core::price::Price;
@@ -98,6 +98,12 @@ impl Pack {
         self.flags(&[act.shadow]);
         self.penalty(&act.penalty);
         self.long_text(&pack_note(&act.note));
+    }
+
+    /// No level says that nothing is remembered.
+    pub fn past(&mut self, past: Option<Past>) {
+        let (level, forget) = past.map_or((0, 0), |past| (past.level, past.forget.micros()));
+        self.numbers(&[i64::from(level), forget]);
     }
 
     pub fn event(&mut self, event: &str) {

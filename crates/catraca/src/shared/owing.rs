@@ -77,7 +77,7 @@ pub(super) fn telling(owed: &[Owed], now: Time) -> Batch {
     let row = |block: &Owed| {
         let (penalty, note) = (Penalty::fixed(block.until.since(now)), block.note.clone());
         let act = Act { penalty, origin: block.origin, shadow: block.shadow, note };
-        BlockRow { key: block.key, act }
+        BlockRow::new(block.key, act)
     };
     Batch::Block(owed.iter().map(row).collect())
 }

@@ -85,7 +85,7 @@ impl<S: SharedStore> SharedEngine<S> {
         let mut rows = reading(Arc::clone(records), extent, (now, since));
         while let Some(some) = rows.recv().await {
             for standing in some? {
-                if let Some(batch) = resuming.take(standing) {
+                for batch in resuming.take(standing) {
                     self.put(&mut resuming, extent, batch).await?;
                 }
             }
@@ -104,11 +104,15 @@ impl<S: SharedStore> SharedEngine<S> {
         batch: Batch,
     ) -> Result<(), Error> {
         self.mirror(&batch);
-        if let Batch::Unblock(keys) = &batch {
-            for key in keys {
-                self.known.forget(*key);
-            }
+        let freed = match &batch {
+            Batch::Unblock(keys) | Batch::Reset(keys) => &keys[..],
+            _ => &[],
+        };
+        for key in freed {
+            self.known.forget(*key);
         }
+        // The store has counted since the reset, and knows better than to forget that.
+        let batch = if let Batch::Reset(keys) = batch { Batch::Unblock(keys) } else { batch };
         if extent == Extent::Everything {
             let reply = self.store.apply(&batch, When::Store).await?;
             resuming.took(&batch, &reply);

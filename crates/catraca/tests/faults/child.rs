@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use catraca::records::{Ack, Deed, Record, Records};
 use catraca::{Catalog, Check, Engine};
 
+use crate::engine;
 use crate::kit::{NOW, block, deeds, open, who};
 
 const THREADS: usize = 3;
@@ -23,10 +24,19 @@ pub fn play(role: &str) {
 
 /// Acts without end, from several threads, and says which acts were acknowledged.
 fn act(folder: &Path) {
-    let records = open(folder);
+    let records = std::sync::Arc::new(open(folder));
+    let engine = engine::start(folder, &records);
     println!("ready");
     let round = std::env::var("CATRACA_ROUND").unwrap();
     std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let acts = (0..1_000_000).map(|n| (format!("{round}.{n}"), n));
+            acts.for_each(|(mark, n)| engine::act(&engine, &records, &mark, n));
+        });
+        scope.spawn(|| {
+            let path = engine::snapshot(folder);
+            (0..1_000_000).for_each(|_| assert!(engine.store().snapshot(&path).is_ok()));
+        });
         for thread in 0..THREADS {
             let (records, round) = (&records, &round);
             scope.spawn(move || {

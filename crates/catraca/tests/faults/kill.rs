@@ -1,7 +1,10 @@
 //! Killed at any moment: what was acknowledged is there, what was not is there or absent, whole.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::engine;
 use crate::kit::{Folder, Running, found, open, role, who};
 
 /// Rounds on one file, so that most starts find what an earlier process left.
@@ -39,9 +42,10 @@ fn killed(folder: &Folder, round: u64, after: Duration) -> u64 {
     std::thread::sleep(after);
     running.child.kill().unwrap();
     let (lines, _) = running.finish();
-    let records = open(&folder.0);
+    let records = Arc::new(open(&folder.0));
     let found = found(&records);
-    let mut acknowledged = 0;
+    let engine = engine::start(&folder.0, &records);
+    let (mut acknowledged, mut offended) = (0, BTreeMap::new());
     for line in &lines {
         // The last line may be cut off in the middle of its mark.
         let Some((word, mark)) = line.split_once(' ') else { continue };
@@ -59,8 +63,20 @@ fn killed(folder: &Folder, round: u64, after: Duration) -> u64 {
                 acknowledged += 1;
                 assert!(!found.blocks.contains(mark), "{mark} is blocked again");
             }
+            "reset" => {
+                acknowledged += 1;
+                engine::assert_reset(&engine, mark);
+            }
+            "offended" => {
+                let (name, offences) = mark.split_once(' ').unwrap();
+                offended.insert(name, offences.parse().unwrap());
+            }
             _ => {}
         }
+    }
+    for (name, offences) in offended {
+        acknowledged += 1;
+        engine::assert_offended(&engine, name, offences);
     }
     let whole: std::collections::BTreeSet<String> =
         found.blocks.iter().filter(|mark| !mark.ends_with(".freed")).cloned().collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use catraca::Time;
+use catraca::{Span, Time};
 use catraca::core::cell::block::{Note, Origin};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::BucketTerms;
@@ -100,7 +100,8 @@ pub fn deeds(mark: &str) -> Vec<Record> {
 pub fn block(mark: &str) -> Deed {
     let note = Note { reason: Some(mark.into()), ..Note::default() };
     let (who, until, origin) = (who(mark), LATER, Origin::Operator);
-    Deed::Block(Box::new(Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false }))
+    let (epoch, shadow, forget) = (Time::ZERO, false, Span::ZERO);
+    Deed::Block(Box::new(Blocking { who, epoch, until, origin, note, shadow, forget }))
 }
 
 pub fn who(mark: &str) -> Who {

@@ -118,7 +118,7 @@ pub fn answer(memory: &Memory, row: CheckRow) -> RowReply {
 pub fn block(keys: impl IntoIterator<Item = Key>, origin: Origin, span: Span) -> Batch {
     let note = Note { reason: Some("by hand".into()), ..Note::default() };
     let act = Act { penalty: Penalty::fixed(span), origin, shadow: false, note };
-    Batch::Block(keys.into_iter().map(|key| BlockRow { key, act: act.clone() }).collect())
+    Batch::Block(keys.into_iter().map(|key| BlockRow::new(key, act.clone())).collect())
 }
 
 /// How many of these keys are blocked now.

@@ -141,7 +141,7 @@ impl Story {
 
     fn block(&mut self) -> Batch {
         let keys = self.keys(2);
-        let rows = keys.into_iter().map(|key| BlockRow { key, act: self.act(Origin::Operator) });
+        let rows = keys.into_iter().map(|key| BlockRow::new(key, self.act(Origin::Operator)));
         Batch::Block(rows.collect())
     }
 

@@ -55,7 +55,8 @@ pub fn who(policy: &str, address: &str) -> Who {
 
 pub fn blocking(who: Who, until: Time, origin: Origin, reason: Option<&str>) -> Deed {
     let note = Note { reason: reason.map(Into::into), ..Note::default() };
-    Deed::Block(Box::new(Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false }))
+    let (epoch, shadow, forget) = (Time::ZERO, false, Span::ZERO);
+    Deed::Block(Box::new(Blocking { who, epoch, until, origin, note, shadow, forget }))
 }
 
 /// A block that the engine started by itself.

@@ -6,7 +6,7 @@ use catraca_core::cell::block::Note;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::Entry;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 use tokio_postgres::Row;
 
 use super::lists::what;
@@ -45,21 +45,25 @@ fn tables(
     let mut each = |sql: String, read: &mut dyn FnMut(&Row) -> Answer<Standing>| -> Answer<()> {
         walk(session, &sql, &mut |row| read(row).map(&mut *visit))
     };
-    let freed = format!("SELECT key FROM catraca.blocks WHERE freed >= {since}");
-    each(freed, &mut |row| Ok(Standing::Free(key(row, 0)?)))?;
+    let forgotten = format!("coalesce(reset >= {since}, false)");
+    let freed = format!("SELECT key, {forgotten} FROM catraca.blocks WHERE freed >= {since}");
+    each(freed, &mut freed_key)?;
     each(format!("{LISTS} > {now} ORDER BY id"), &mut list)?;
     each(FACTS.to_owned(), &mut fact)?;
     each(MODES.to_owned(), &mut mode)?;
     each(RESETS.to_owned(), &mut reset)?;
     if extent == Extent::Everything {
-        each(format!("{BLOCKS} > {now}"), &mut |row| block(row, &mut texts))?;
+        let remembered = format!("level > 0 AND until + forget > {now} AND until <= {now}");
+        for which in [format!("until > {now}"), remembered] {
+            each(format!("{BLOCKS} {which}"), &mut |row| block(row, &mut texts))?;
+        }
         each(DEBTS.to_owned(), &mut debt)?;
     }
     Ok(session.end("COMMIT")?)
 }
 
-const BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message
-    FROM catraca.blocks WHERE until";
+const BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message, level, forget
+    FROM catraca.blocks WHERE";
 const LISTS: &str = "SELECT list, attribute, value, reason, until
     FROM catraca.lists WHERE until IS NULL OR until";
 const FACTS: &str = "SELECT attribute, value, name, fact FROM catraca.facts";
@@ -80,6 +84,11 @@ fn walk(session: &mut Session, sql: &str, visit: &mut dyn FnMut(&Row) -> Answer<
     }
 }
 
+fn freed_key(row: &Row) -> Answer<Standing> {
+    let (key, forgotten) = (key(row, 0)?, row.try_get(1)?);
+    Ok(if forgotten { Standing::Forgotten(key) } else { Standing::Free(key) })
+}
+
 fn block(row: &Row, texts: &mut Shared) -> Answer<Standing> {
     let mut shared = |column: usize| -> Answer<_> {
         Ok(row.try_get::<_, Option<&str>>(column)?.map(|text| texts.get(text)))
@@ -92,6 +101,8 @@ fn block(row: &Row, texts: &mut Shared) -> Answer<Standing> {
         origin: origin_of(row.try_get(2)?).ok_or_else(|| odd("origin"))?,
         shadow: row.try_get(3)?,
         note: Note { reason, status: status.map_err(|_| odd("status"))?, message },
+        level: u32::try_from(row.try_get::<_, i64>(7)?).map_err(|_| odd("level"))?,
+        forget: Span::from_micros(row.try_get(8)?),
     }))
 }
 

@@ -1,7 +1,7 @@
 //! The queue at its bounds: nobody waits, the newest step of a key survives, the rest is counted.
 
 use catraca_core::cell::block::{Note, Origin};
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::*;
 use crate::records::receipt::Receipt;
@@ -15,7 +15,8 @@ fn step(number: u64, until: i64) -> Record {
     let parts = vec![("n".to_owned(), number.to_string())];
     let who = Who { key: key(number), namespace: String::new(), policy: String::new(), parts };
     let (until, origin, note) = (Time::from_micros(until), Origin::Excess, Note::default());
-    let blocking = Blocking { who, epoch: Time::ZERO, until, origin, note, shadow: false };
+    let (epoch, shadow, forget) = (Time::ZERO, false, Span::ZERO);
+    let blocking = Blocking { who, epoch, until, origin, note, shadow, forget };
     Record::automatic(Time::ZERO, Deed::Block(Box::new(blocking)))
 }
 

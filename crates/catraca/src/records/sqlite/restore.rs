@@ -7,7 +7,7 @@ use catraca_core::cell::block::Note;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{Entry, What};
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
@@ -38,34 +38,45 @@ pub(super) fn standing(
 }
 
 fn blocks(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), RecordsError> {
-    let sql = "SELECT key, until, origin, shadow, reason, status, message
-               FROM blocks WHERE until > ?1";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([now.micros()])?;
     let mut texts = Shared::default();
-    while let Some(row) = rows.next()? {
-        let word = row.get_ref(2)?.as_str().map_err(|_| odd("origin"))?;
-        let block = StandingBlock {
-            key: key(row, 0)?,
-            until: Time::from_micros(row.get(1)?),
-            origin: origin_of(word).ok_or_else(|| odd("origin"))?,
-            shadow: row.get(3)?,
-            note: Note {
-                reason: text(row, 4)?.map(|text| texts.get(text)),
-                status: row.get(5)?,
-                message: text(row, 6)?.map(|text| texts.get(text)),
-            },
-        };
-        visit(Standing::Block(block));
+    for which in ["until > ?1", "level > 0 AND until + forget > ?1 AND until <= ?1"] {
+        let sql = format!(
+            "SELECT key, until, origin, shadow, reason, status, message, level, forget
+             FROM blocks WHERE {which}"
+        );
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([now.micros()])?;
+        while let Some(row) = rows.next()? {
+            visit(Standing::Block(block(row, &mut texts)?));
+        }
     }
     Ok(())
 }
 
+fn block(row: &Row<'_>, texts: &mut Shared) -> Result<StandingBlock, RecordsError> {
+    let word = row.get_ref(2)?.as_str().map_err(|_| odd("origin"))?;
+    Ok(StandingBlock {
+        key: key(row, 0)?,
+        until: Time::from_micros(row.get(1)?),
+        origin: origin_of(word).ok_or_else(|| odd("origin"))?,
+        shadow: row.get(3)?,
+        note: Note {
+            reason: text(row, 4)?.map(|text| texts.get(text)),
+            status: row.get(5)?,
+            message: text(row, 6)?.map(|text| texts.get(text)),
+        },
+        level: row.get(7)?,
+        forget: Span::from_micros(row.get(8)?),
+    })
+}
+
 fn freed(connection: &Connection, since: Time, visit: Visit<'_>) -> Result<(), RecordsError> {
-    let mut statement = connection.prepare("SELECT key FROM blocks WHERE freed >= ?1")?;
+    let sql = "SELECT key, coalesce(reset >= ?1, 0) FROM blocks WHERE freed >= ?1";
+    let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([since.micros()])?;
     while let Some(row) = rows.next()? {
-        visit(Standing::Free(key(row, 0)?));
+        let (key, forgotten) = (key(row, 0)?, row.get(1)?);
+        visit(if forgotten { Standing::Forgotten(key) } else { Standing::Free(key) });
     }
     Ok(())
 }

@@ -30,8 +30,8 @@ const STEP: &str = "INSERT INTO catraca.history
 
 const BLOCK: &str = "INSERT INTO catraca.blocks AS b
         (subject, key, since, until, touched, shadow, origin, reason, by, status, message,
-         epoch)
-    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10
+         epoch, level, forget)
+    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10, sign($11::bigint)::bigint, $11
     FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
         ON r.policy = s.policy AND r.epoch > $10
     WHERE s.key = $1 AND r.epoch IS NULL
@@ -40,7 +40,12 @@ const BLOCK: &str = "INSERT INTO catraca.blocks AS b
                      ELSE excluded.since END,
         until = excluded.until, touched = excluded.touched, shadow = excluded.shadow,
         origin = excluded.origin, reason = excluded.reason, by = excluded.by,
-        status = excluded.status, message = excluded.message, epoch = excluded.epoch
+        status = excluded.status, message = excluded.message, epoch = excluded.epoch,
+        level = excluded.level + CASE WHEN b.until + b.forget > $2 AND (NOT b.shadow OR $4)
+                                      THEN b.level ELSE 0 END,
+        forget = CASE WHEN excluded.forget > 0 THEN excluded.forget
+                      WHEN b.until + b.forget > $2 AND (NOT b.shadow OR $4) THEN b.forget
+                      ELSE 0 END
     WHERE b.touched <= $2
         AND (b.until <= $2 OR (b.shadow AND NOT $4) OR excluded.until > b.until)";
 
@@ -50,14 +55,22 @@ const FREED: &str = "INSERT INTO catraca.history
     FROM catraca.subjects AS s LEFT JOIN catraca.blocks AS b ON b.subject = s.id
     WHERE s.key = $1";
 
-/// The row stays, even for a block that was never written: a snapshot may hold it.
+/// The row stays, even for a block that was never written: a snapshot may hold it. What was
+/// blocked again since stays so.
 const END: &str = "INSERT INTO catraca.blocks AS b
         (subject, key, since, until, touched, freed, origin)
     SELECT id, key, $2, $2, $2, $2, 'operator' FROM catraca.subjects WHERE key = $1
     ON CONFLICT (subject) DO UPDATE SET
-        until = least(b.until, excluded.until), touched = excluded.touched,
-        freed = excluded.freed
-    WHERE b.touched <= $2";
+        until = CASE WHEN b.touched > $2 THEN b.until ELSE least(b.until, $2) END,
+        touched = greatest(b.touched, $2), freed = greatest(b.freed, $2)";
+
+/// What was blocked again since the reset has offended once.
+const FORGOTTEN: &str = "UPDATE catraca.blocks AS b SET reset = greatest(b.reset, $2),
+        level = CASE WHEN b.touched > $2 THEN least(b.level, 1) ELSE 0 END
+    WHERE b.key = $1";
+
+const FORGIVEN: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
+    WHERE s.id = d.subject AND s.key = $1 AND d.at <= $2";
 
 const OWE: &str = "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period, epoch)
     SELECT s.id, $2, $3, $4, $5, $6, $7
@@ -86,6 +99,7 @@ impl Act<'_, '_> {
         block.push(blocking.note.status.map(i64::from).into());
         block.push(blocking.note.message.as_deref().into());
         block.push(blocking.epoch.micros().into());
+        block.push(blocking.forget.micros().into());
         self.scribe.add(BLOCK, block);
         Ok(())
     }
@@ -114,7 +128,9 @@ impl Act<'_, '_> {
         let end = values![key, self.at()];
         self.scribe.add(END, end);
         if act == "reset" {
-            self.scribe.add(PAID, values![key]);
+            let forgotten = values![key, self.at()];
+            self.scribe.add(FORGOTTEN, forgotten.clone());
+            self.scribe.add(FORGIVEN, forgotten);
         }
         Ok(())
     }

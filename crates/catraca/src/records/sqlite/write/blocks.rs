@@ -16,6 +16,8 @@ struct Known {
     until: i64,
     touched: i64,
     shadow: bool,
+    level: i64,
+    forget: i64,
 }
 
 /// One line of a block's history.
@@ -25,6 +27,19 @@ struct Step<'a> {
     origin: Origin,
     reason: Option<&'a str>,
     shadow: bool,
+}
+
+/// What was blocked again since the reset has offended once.
+const FORGOTTEN: &str = "UPDATE blocks
+    SET reset = max(coalesce(reset, 0), ?2), level = iif(touched > ?2, min(level, 1), 0)
+    WHERE subject = ?1";
+
+impl Known {
+    /// Level and `forget` that an act at this instant finds, by the rules of a block's cell.
+    fn past(&self, at: i64, shadow: bool) -> Option<(i64, i64)> {
+        let known = at < self.until + self.forget && (!self.shadow || shadow);
+        known.then_some((self.level, self.forget))
+    }
 }
 
 impl Scribe<'_> {
@@ -42,7 +57,8 @@ impl Scribe<'_> {
         let overtaken = known.as_ref().is_some_and(|known| known.touched > self.at());
         let longer = stands.is_none_or(|known| blocking.until.micros() > known.until);
         if !overtaken && longer && !self.is_over(&blocking.who, blocking.epoch)? {
-            self.put_block(subject, blocking, stands.is_some())?;
+            let past = known.as_ref().and_then(|known| known.past(self.at(), blocking.shadow));
+            self.put_block(subject, blocking, stands.is_some(), past)?;
         }
         if self.by().is_some() {
             let before = stands.map(|known| json!({ "until": shown(known.until) }));
@@ -53,17 +69,28 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    fn put_block(&self, subject: i64, blocking: &Blocking, extends: bool) -> Done {
+    fn put_block(
+        &self,
+        subject: i64,
+        blocking: &Blocking,
+        extends: bool,
+        past: Option<(i64, i64)>,
+    ) -> Done {
         let note = &blocking.note;
+        let (level, forget) = match (past.unwrap_or_default(), blocking.forget.micros()) {
+            (past, 0) => past,
+            ((level, _), forget) => (level + 1, forget),
+        };
         self.run(
             "INSERT INTO blocks (subject, key, since, until, touched, shadow, origin,
-                                 reason, status, message, by, epoch)
-             VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?12)
+                                 reason, status, message, by, epoch, level, forget)
+             VALUES (?1, ?2, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?12, ?13, ?14)
              ON CONFLICT (subject) DO UPDATE SET
                  since = iif(?11, since, excluded.since), until = excluded.until,
                  touched = excluded.touched, shadow = excluded.shadow,
                  origin = excluded.origin, reason = excluded.reason, status = excluded.status,
-                 message = excluded.message, by = excluded.by, epoch = excluded.epoch",
+                 message = excluded.message, by = excluded.by, epoch = excluded.epoch,
+                 level = excluded.level, forget = excluded.forget",
             params![
                 subject,
                 blocking.who.key.to_bytes(),
@@ -77,6 +104,8 @@ impl Scribe<'_> {
                 self.by(),
                 extends,
                 blocking.epoch.micros(),
+                level,
+                forget,
             ],
         )?;
         Ok(())
@@ -89,11 +118,10 @@ impl Scribe<'_> {
         let ended = known.as_ref().map_or(self.at(), |known| known.until.min(self.at()));
         let (reason, origin) = (self.record.why.as_deref(), Origin::Operator);
         self.history(subject, &Step { act, until: ended, origin, reason, shadow: false })?;
-        if known.as_ref().is_none_or(|known| known.touched <= self.at()) {
-            self.end_block(subject, who)?;
-        }
+        self.end_block(subject, who)?;
         if act == "reset" {
-            self.run("DELETE FROM debts WHERE subject = ?1", [subject])?;
+            self.run(FORGOTTEN, [subject, self.at()])?;
+            self.run("DELETE FROM debts WHERE subject = ?1 AND at <= ?2", [subject, self.at()])?;
         }
         if self.by().is_some() {
             let before = stood.map(|known| json!({ "until": shown(known.until) }));
@@ -103,14 +131,16 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// The row stays, even for a block that was never written: a snapshot may hold it.
+    /// The row stays, even for a block that was never written: a snapshot may hold it. What was
+    /// blocked again since stays so.
     fn end_block(&self, subject: i64, who: &Who) -> Done {
         self.run(
             "INSERT INTO blocks (subject, key, since, until, touched, freed, origin)
              VALUES (?1, ?2, ?3, ?3, ?3, ?3, 'operator')
              ON CONFLICT (subject) DO UPDATE SET
-                 until = min(until, excluded.until), touched = excluded.touched,
-                 freed = excluded.freed",
+                 until = iif(touched > excluded.touched, until, min(until, excluded.until)),
+                 touched = max(touched, excluded.touched),
+                 freed = max(coalesce(freed, 0), excluded.freed)",
             params![subject, who.key.to_bytes(), self.at()],
         )?;
         Ok(())
@@ -163,10 +193,11 @@ impl Scribe<'_> {
     }
 
     fn known(&self, subject: i64) -> rusqlite::Result<Option<Known>> {
-        let sql = "SELECT until, touched, shadow FROM blocks WHERE subject = ?1";
+        let sql = "SELECT until, touched, shadow, level, forget FROM blocks WHERE subject = ?1";
         let mut statement = self.transaction.prepare_cached(sql)?;
         let known = statement.query_row([subject], |row| {
-            Ok(Known { until: row.get(0)?, touched: row.get(1)?, shadow: row.get(2)? })
+            let (until, touched, shadow) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(Known { until, touched, shadow, level: row.get(3)?, forget: row.get(4)? })
         });
         known.optional()
     }
