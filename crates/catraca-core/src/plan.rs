@@ -249,7 +249,7 @@ fn lasting_of(
 fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> TicketRow {
     TicketRow {
         policy: policy.name.to_string(),
-        tier: row.tier,
+        tier: row.tier.and_then(|place| Some(policy.tiers.get(usize::from(place))?.id)),
         key: planned.key,
         held: planned.held,
         shadow: planned.shadow,

@@ -84,6 +84,8 @@ pub struct Tier {
     pub when: Vec<(Name, Vec<Name>)>,
     /// The terms, with what the tier leaves out taken from the policy.
     pub terms: Terms,
+    /// What tickets call it: a fingerprint of `when`, the same wherever the tier stands.
+    pub id: u32,
 }
 
 /// Whom a policy counts.
@@ -197,8 +199,8 @@ impl Policy {
     }
 
     /// The terms of a ticket's tier under this catalog; a tier that is gone falls back to the base.
-    pub fn terms_of(&self, tier: Option<u8>) -> Option<&Terms> {
-        let tiered = tier.and_then(|tier| self.tiers.get(usize::from(tier)));
+    pub fn terms_of(&self, tier: Option<u32>) -> Option<&Terms> {
+        let tiered = tier.and_then(|id| self.tiers.iter().find(|tier| tier.id == id));
         tiered.map(|tier| &tier.terms).or(self.base.as_ref())
     }
 }

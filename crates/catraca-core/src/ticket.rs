@@ -45,8 +45,8 @@ pub struct Body {
 pub struct TicketRow {
     /// The policy.
     pub policy: String,
-    /// The tier.
-    pub tier: Option<u8>,
+    /// The tier's id.
+    pub tier: Option<u32>,
     /// The lasting key: where it is found now depends on whole resets since.
     pub key: Key,
     /// Units held.
@@ -155,7 +155,7 @@ mod tests {
     fn ticket() -> Ticket {
         let row = TicketRow {
             policy: "login".into(),
-            tier: Some(2),
+            tier: Some(u32::MAX),
             key: Key::from_bytes([7; 16]),
             held: 20,
             shadow: true,

@@ -6,7 +6,7 @@ use super::{Body, Ticket, TicketRow};
 use crate::digest::Key;
 use crate::time::{Span, Time};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// No ticket holds longer lists; a larger count is noise.
 const LIST_MAX: u64 = 256;
 
@@ -70,7 +70,8 @@ pub fn read_body(bytes: &[u8]) -> Option<Body> {
 
 fn put_row(out: &mut Vec<u8>, row: &TicketRow) {
     put_text(out, &row.policy);
-    out.push(row.tier.map_or(u8::MAX, |tier| tier));
+    out.push(u8::from(row.tier.is_some()));
+    out.extend(row.tier.iter().flat_map(|tier| tier.to_le_bytes()));
     out.extend(row.key.to_bytes());
     put_int(out, row.held);
     out.push(u8::from(row.shadow));
@@ -157,7 +158,7 @@ impl Reader<'_> {
     fn row(&mut self) -> Option<TicketRow> {
         Some(TicketRow {
             policy: self.text()?,
-            tier: Some(self.byte()?).filter(|tier| *tier != u8::MAX),
+            tier: if self.flag()? { Some(u32::from_le_bytes(self.array()?)) } else { None },
             key: Key::from_bytes(self.array()?),
             held: self.int()?,
             shadow: self.flag()?,

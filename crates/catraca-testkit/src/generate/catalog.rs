@@ -88,6 +88,7 @@ fn change(dice: &mut Dice, policy: &mut Policy) {
             policy.reserve = if settled { policy.reserve.min(policy::capacity(policy)) } else { 1 };
         }
         4 => policy.tiers.clear(),
+        5 => policy.tiers.reverse(),
         _ => numbers(dice, policy),
     }
     policy::tame(policy);

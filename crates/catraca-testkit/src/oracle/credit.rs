@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::answer::{Credited, Refusal};
 use super::catalog::{Algorithm, Catalog, Credit};
-use super::select::{InForce, Subject, in_force, keys};
+use super::select::{InForce, Subject, keys};
 use super::ticket::Held;
 use super::{Micros, World};
 
@@ -72,7 +72,7 @@ fn creditable<'a>(
     event: &str,
 ) -> Vec<(&'a Held, InForce<'a>, &'a Credit)> {
     let of = |held: &'a Held| {
-        let terms = in_force(catalog.policy(&held.policy)?, held.tier);
+        let terms = held.terms(catalog.policy(&held.policy)?);
         let bucket = matches!(terms.algorithm, Algorithm::Bucket { .. });
         let credit = terms.credits.iter().find(|credit| credit.event == event)?;
         bucket.then_some((held, terms, credit))

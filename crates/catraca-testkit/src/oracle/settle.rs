@@ -10,7 +10,7 @@ use super::catalog::{Algorithm, Ban, Cost, Length, Price, Watch};
 use super::cell::{Cell, Watched};
 use super::check::finite;
 use super::outcome::Outcome;
-use super::select::{InForce, in_force};
+use super::select::InForce;
 use super::ticket::{Held, Ticket};
 use super::{Micros, World};
 
@@ -26,7 +26,7 @@ impl World {
         }
         let catalog = Rc::clone(&self.catalog);
         let known = |held: &Held| {
-            let terms = in_force(catalog.policy(&held.policy)?, held.tier);
+            let terms = held.terms(catalog.policy(&held.policy)?);
             Some(InForce { shadow: terms.shadow || held.shadow, ..terms })
         };
         let rows: Vec<(&Held, InForce)> =

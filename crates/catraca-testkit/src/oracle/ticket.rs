@@ -3,9 +3,9 @@
 //! It must not hold anything that a reload could change: terms are looked up again at settle.
 
 use super::answer::Settled;
-use super::catalog::{HOLD, REMEMBER};
+use super::catalog::{HOLD, Policy, REMEMBER, Tier};
 use super::check::useful;
-use super::select::{Ask, Key, Line};
+use super::select::{Ask, InForce, Key, Line, in_force};
 use super::{Micros, World};
 
 /// Proof of an admitted check.
@@ -30,8 +30,8 @@ pub struct Ticket {
 pub struct Held {
     /// The policy.
     pub policy: String,
-    /// The tier it was judged by.
-    pub tier: Option<usize>,
+    /// Attribute and value of the tier it was judged by.
+    pub tier: Option<(String, String)>,
     /// Who was counted.
     pub key: Key,
     /// The attribute of an `each` policy.
@@ -95,10 +95,24 @@ impl World {
     }
 }
 
+impl Held {
+    /// The terms of its tier under another catalog, wherever the tier stands there.
+    pub fn terms<'p>(&self, policy: &'p Policy) -> InForce<'p> {
+        let is_it = |tier: &Tier| {
+            self.tier
+                .as_ref()
+                .is_some_and(|(name, value)| *name == tier.attribute && *value == tier.value)
+        };
+        in_force(policy, policy.tiers.iter().position(is_it))
+    }
+}
+
 fn held(line: &Line, asked: Option<i64>) -> Option<Held> {
+    let policy = line.terms.policy;
+    let tier = line.tier.map(|number| &policy.tiers[number]);
     Some(Held {
-        policy: line.terms.policy.name.clone(),
-        tier: line.tier,
+        policy: policy.name.clone(),
+        tier: tier.map(|tier| (tier.attribute.clone(), tier.value.clone())),
         key: line.key.clone()?,
         attribute: line.attribute.clone(),
         gate: line.gate.clone(),

@@ -133,7 +133,8 @@ fn joined(
     terms: Vec<Option<crate::policy::Terms>>,
 ) -> Option<Vec<Tier>> {
     let pairs = drafts.or(Vec::new())?.into_iter().zip(terms);
-    pairs.map(|(draft, terms)| Some(Tier { when: draft.when?, terms: terms? })).collect()
+    let tier = |when, terms| Tier { id: tier::id(&when), when, terms };
+    pairs.map(|(draft, terms)| Some(tier(draft.when?, terms?))).collect()
 }
 
 /// The fields that are words or texts.

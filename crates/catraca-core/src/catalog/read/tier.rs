@@ -87,6 +87,22 @@ fn without_when<T>(report: &mut Report, place: super::report::Place) -> Option<T
     None
 }
 
+/// What tickets call a tier: a fingerprint of whom it asks for, in whatever order that is written.
+pub fn id(when: &When) -> u32 {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for (name, values) in sets(when) {
+        add(name);
+        add(&values.len().to_string());
+        values.into_iter().for_each(&mut add);
+    }
+    let [a, b, c, d, ..] = *hasher.finalize().as_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
 /// What a tier asks, arranged so that comparing long lists of values takes no longer than reading
 /// them.
 type Sets<'w> = BTreeMap<&'w str, BTreeSet<&'w str>>;

@@ -80,9 +80,10 @@ impl Words<'_> {
         let mut facts = vec![("counts", counts(row, unlisted))];
         facts.extend(row.instead_of.as_ref().map(|asked| ("because", instead_of(asked, row))));
         let Some((_, policy)) = self.catalog.find(&row.policy) else { return facts };
-        let tier = row.tier.as_ref().and_then(|(number, _)| u8::try_from(number - 1).ok());
+        let tier = row.tier.as_ref().and_then(|(number, _)| policy.tiers.get(number - 1));
         facts.extend(tier_of(policy, row).map(|text| ("tier", text)));
-        match policy.terms_of(tier).filter(|_| !row.price.is_empty()) {
+        let terms = tier.map(|tier| &tier.terms).or(policy.base.as_ref());
+        match terms.filter(|_| !row.price.is_empty()) {
             Some(terms) => facts.extend(terms_of(policy, row, terms)),
             None => facts.push(("limit", row.limit.clone())),
         }
