@@ -177,6 +177,34 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
 }
 
 #[test]
+fn a_mode_that_an_operator_has_set_is_seen_until_it_is_given_back() {
+    let served = Served::with(CATALOG);
+    let overridden = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with("catraca_mode_overridden{"));
+        lines.map(str::to_owned).collect()
+    };
+    let set = |policy: &str, mode: &str| {
+        let body = format!(r#"{{"mode":{mode},"why":"an incident"}}"#);
+        let mut talk = served.connect();
+        let headers = [("Content-Type", "application/json")];
+        talk.send(&format!("PUT /v1/policies/{policy}/mode"), &headers, body.as_bytes());
+        assert_eq!(talk.answer().status, 200, "{policy} {mode}");
+    };
+    assert!(overridden(&scrape(&served)).is_empty());
+    set("login", r#""off""#);
+    set("pay", r#""shadow""#);
+    let seen = [
+        r#"catraca_mode_overridden{policy="login",mode="off"} 1"#,
+        r#"catraca_mode_overridden{policy="pay",mode="shadow"} 1"#,
+    ];
+    let mut found = overridden(&scrape(&served));
+    found.sort();
+    assert_eq!(found, seen);
+    set("login", "null");
+    assert_eq!(overridden(&scrape(&served)), seen[1..]);
+}
+
+#[test]
 fn probes_need_no_key_and_metrics_need_one_unless_they_are_open() {
     let [reader, bound] =
         [&["--role", "read"][..], &["--role", "admin", "--namespace", "a"]].map(keygen);

@@ -29,6 +29,7 @@ pub fn catalog(to: &mut Registry, front: &Front) {
         problem.get_or_create(&labels([("place", &trouble.place)])).set(1);
     }
     to.register("catalog_problem", "Where the catalog on disk is wrong", problem);
+    to.register("mode_overridden", "1 for each mode that an operator has set", overridden(front));
     let reloads = Counters::default();
     for (result, count) in front.observer.meter.reloads() {
         reloads.get_or_create(&labels([("result", result)])).inc_by(count);
@@ -36,6 +37,18 @@ pub fn catalog(to: &mut Registry, front: &Front) {
     to.register("reloads", "Catalogs that were tried while running", reloads);
     let built = Info::new(labels([("version", env!("CARGO_PKG_VERSION"))]));
     to.register("build", "The program", built);
+}
+
+/// Only of policies in force: what is overridden and not there decides nothing.
+fn overridden(front: &Front) -> Gauges {
+    let gauges = Gauges::default();
+    for policy in &front.engine.catalog().policies {
+        if let Some(mode) = front.engine.overridden(&policy.name) {
+            let labels = labels([("policy", &policy.name), ("mode", mode.as_str())]);
+            gauges.get_or_create(&labels).set(1);
+        }
+    }
+    gauges
 }
 
 /// What the store holds and what it had to do without.
