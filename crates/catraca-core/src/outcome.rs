@@ -9,7 +9,7 @@ pub const RETRY_AFTER_SECS_MAX: i64 = 24 * 3_600;
 /// What happened next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The HTTP status, or any number the caller maps to one.
+    /// The HTTP status, or what the caller maps to one: from 100 to 599.
     pub status: Option<u16>,
     /// The answer's JSON body; null when there is none.
     pub body: serde_json::Value,

@@ -63,6 +63,9 @@ pub enum Refusal {
     /// A cost outside the bounds.
     #[error("cost {0} is not between 0 and {max}", max = crate::request::COST_MAX)]
     BadCost(i64),
+    /// A status that no answer can have.
+    #[error("status {0} is no HTTP status: send one from 100 to 599, or none")]
+    BadStatus(u16),
     /// A gate's or reference's name is empty or too long.
     #[error("{what} has {bytes} bytes and takes 1 to {max}")]
     BadName {
@@ -113,6 +116,7 @@ impl Refusal {
             Self::TooLong { .. } => "attribute-too-long",
             Self::NotYours { .. } => "not-yours",
             Self::BadCost(_) => "bad-cost",
+            Self::BadStatus(_) => "bad-status",
             Self::BadName { .. } => "bad-name",
             Self::BadTicket => "bad-ticket",
             Self::UnknownReference => "unknown-reference",

@@ -7,6 +7,8 @@ use crate::subject::Subject;
 
 /// The largest cost a caller may state: far above any limit, far below any overflow.
 pub const COST_MAX: i64 = 1 << 40;
+/// The statuses that an answer can have.
+pub const STATUSES: std::ops::RangeInclusive<u16> = 100..=599;
 /// The longest attribute value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256;
 /// The longest gate name, reference or event, in bytes.
@@ -89,6 +91,11 @@ pub fn name_in_bounds(what: &'static str, name: &str) -> Result<(), Refusal> {
 /// Refuses a negative or absurd cost.
 pub fn cost_in_bounds(cost: i64) -> Result<(), Refusal> {
     if (0..=COST_MAX).contains(&cost) { Ok(()) } else { Err(Refusal::BadCost(cost)) }
+}
+
+/// Refuses a status that no answer can have.
+pub fn status_in_bounds(status: u16) -> Result<(), Refusal> {
+    if STATUSES.contains(&status) { Ok(()) } else { Err(Refusal::BadStatus(status)) }
 }
 
 /// Refuses an overlong reason: it is kept, and shown whole.

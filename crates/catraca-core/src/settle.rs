@@ -14,7 +14,7 @@ use crate::plan::{Scope, lease_of};
 use crate::policy::{Ban, Mode, Policy, PolicyId, Terms};
 use crate::price::{Cost, Price};
 use crate::refusal::Refusal;
-use crate::request::cost_in_bounds;
+use crate::request::{cost_in_bounds, status_in_bounds};
 use crate::select::Selector;
 use crate::ticket::{Ticket, TicketRow};
 use crate::time::{Span, Time};
@@ -39,6 +39,7 @@ pub fn settle(
     storms: impl Fn(PolicyId) -> bool,
 ) -> Result<SettlePlan, Refusal> {
     outcome.cost.map_or(Ok(()), cost_in_bounds)?;
+    outcome.status.map_or(Ok(()), status_in_bounds)?;
     let first = ticket.body.rows.first().ok_or(Refusal::BadTicket)?;
     let mark = scope.mark(ticket.body.id, first.key);
     let told = |key| Box::new(Told { key, owner: mark, status: outcome.status });

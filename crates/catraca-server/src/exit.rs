@@ -13,6 +13,8 @@ pub enum Exit {
     Wrong = 2,
     /// The server cannot be reached, or cannot do its work.
     Unreachable = 3,
+    /// It was done, and could not be told: standard output takes nothing.
+    Untold = 4,
 }
 
 impl Exit {

@@ -22,7 +22,7 @@ use clap::Parser;
 
 use args::{Args, Serve, Verb};
 use exit::Exit;
-use render::tell;
+use render::{Untold, tell};
 
 /// Answers are many small pieces, made and dropped on the same thread.
 #[global_allocator]
@@ -36,9 +36,16 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
             tell(format_args!("catraca: {error:#}"));
-            error.downcast_ref().map_or(Exit::Wrong, client::Trouble::exit).into()
+            code(&error).into()
         }
     }
+}
+
+fn code(error: &anyhow::Error) -> Exit {
+    if Untold::caused(error) {
+        return Exit::Untold;
+    }
+    error.downcast_ref().map_or(Exit::Wrong, client::Trouble::exit)
 }
 
 fn run(args: &Args) -> anyhow::Result<Exit> {

@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-pub use outlet::Outlet;
+pub use outlet::{Outlet, Untold};
 
 /// A table without walls: a rule below the head is enough.
 const PLAIN: TableStyle =

@@ -20,20 +20,18 @@ pub fn backup(args: &Backup) -> Result<Exit> {
     let found = Found::at(&args.place)?;
     let (from, to) = (&found.records, &args.file);
     records::back_up(from, to)?;
-    let mut out = Outlet::stdout();
-    writeln!(out, "{} is a copy of {}", to.display(), from.display())?;
-    writeln!(out, "{}", found.about_the_secret("back up"))?;
-    Ok(Exit::Yes)
+    let said = format!("{} is a copy of {}", to.display(), from.display());
+    tell_done(&[said, found.about_the_secret("back up")])
 }
 
 /// Puts a backup where the records are to be.
 pub fn restore(args: &Restore) -> Result<Exit> {
     let found = Found::at(&args.place)?;
     let (from, to) = (&args.file, &found.records);
-    let mut out = Outlet::stdout();
+    let mut said = Vec::new();
     if args.force {
         if let Some(old) = records::put_back_over(from, to)? {
-            writeln!(out, "what was there is now {}", old.display())?;
+            said.push(format!("what was there is now {}", old.display()));
         }
     } else {
         let hint = "--force puts the backup in its place and keeps what is there beside it";
@@ -42,11 +40,18 @@ pub fn restore(args: &Restore) -> Result<Exit> {
             error => error.into(),
         })?;
     }
-    writeln!(out, "{} holds what {} held", to.display(), from.display())?;
+    said.push(format!("{} holds what {} held", to.display(), from.display()));
     if let Some(old) = found.snapshot.as_deref().map(set_aside).transpose()?.flatten() {
-        writeln!(out, "counters begin anew; the snapshot of before is now {}", old.display())?;
+        said.push(format!("counters begin anew; the snapshot of before is now {}", old.display()));
     }
-    writeln!(out, "{}", found.about_the_secret("bring back"))?;
+    said.push(found.about_the_secret("bring back"));
+    tell_done(&said)
+}
+
+/// Says what was done, when all of it was.
+fn tell_done(said: &[String]) -> Result<Exit> {
+    let told = writeln!(Outlet::stdout(), "{}", said.join("\n"));
+    told.with_context(|| format!("it is done ({}), but this cannot be shown", said[0]))?;
     Ok(Exit::Yes)
 }
 

@@ -20,7 +20,7 @@ mod words;
 
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use crate::args::{Output, Paging, Verb};
@@ -64,8 +64,8 @@ fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> 
         Output::Human => words(&reply.json),
     };
     let mut out = Outlet::stdout();
-    writeln!(out, "{}", text.trim_end())?;
-    out.flush()?;
+    let told = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
+    told.context("the server has done what it was asked, but its answer cannot be shown")?;
     if reply.json["durable"] == false {
         tell(format_args!("{NOT_YET}"));
     }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catraca::Outcome;
-use catraca::core::request::{COST_MAX, NAME_BYTES_MAX};
+use catraca::core::request::{COST_MAX, NAME_BYTES_MAX, STATUSES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -75,7 +75,7 @@ pub struct WireSettle<'a> {
 #[schemars(rename = "Outcome")]
 pub struct WireOutcome {
     /// The answer's HTTP status.
-    #[schemars(example = 404)]
+    #[schemars(range(min = *STATUSES.start(), max = *STATUSES.end()), example = 404)]
     pub status: Option<u16>,
     /// The answer's body, if a ban rule reads it.
     #[serde(default, deserialize_with = "exact::value")]

@@ -3,7 +3,28 @@
 //! What was found does not depend on who reads on, so the rest is thrown away and the work goes on
 //! to its exit code. Must not hide any other trouble.
 
+use std::fmt;
 use std::io::{self, ErrorKind, StdoutLock, Write, stdout};
+
+/// Standard output that takes nothing, such as on a full disk. Whatever was to be told was done.
+#[derive(Debug)]
+pub struct Untold(io::Error);
+
+impl fmt::Display for Untold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "standard output cannot be written: {}", self.0)
+    }
+}
+
+impl std::error::Error for Untold {}
+
+impl Untold {
+    /// Whether this is why something failed.
+    pub fn caused(error: &anyhow::Error) -> bool {
+        let causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+        causes.filter_map(io::Error::get_ref).any(|inner| inner.is::<Self>())
+    }
+}
 
 /// Standard output, until its reader leaves.
 pub struct Outlet<W = StdoutLock<'static>> {
@@ -25,6 +46,10 @@ impl<W: Write> Outlet<W> {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.left = true;
                 Ok(instead)
+            }
+            // Interrupted is tried again by whoever writes.
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                Err(io::Error::new(error.kind(), Untold(error)))
             }
             done => done,
         }

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use catraca::{Span, Time};
 use catraca::core::cell::block::{Note, Origin};
 use catraca::core::digest::{Digester, Domain, Secret};
 use catraca::records::{Blocking, Deed, Options, Record, Records, Who};
+use catraca::{Span, Time};
 
 use crate::admin::{CATALOG, call, done, durable, payer, reason};
 use crate::served::{Served, file};

@@ -70,6 +70,30 @@ fn a_key_that_is_given_twice_is_refused_wherever_it_stands() {
 }
 
 #[test]
+fn a_status_that_no_answer_can_have_is_refused_and_settles_nothing() {
+    let served = Served::demo();
+    let body = r#"{"gate":"search","subject":{"user":"a"}}"#;
+    let (_, decision) = served.json("/v1/check", body);
+    let settle = |status: i64| {
+        let outcome = json!({ "status": status });
+        json!({ "ticket": decision["ticket"], "outcome": outcome }).to_string()
+    };
+    for (status, code) in [
+        (0, "bad-status"),
+        (99, "bad-status"),
+        (600, "bad-status"),
+        (1_000, "bad-status"),
+        (-1, "bad-field"),
+        (65_536, "bad-field"),
+    ] {
+        let answer = served.post("/v1/settle", &settle(status));
+        assert_eq!((answer.status, answer.problem().as_str()), (400, code), "{status}");
+    }
+    let (_, settled) = served.json("/v1/settle", &settle(599));
+    assert_eq!(settled["state"], "settled");
+}
+
+#[test]
 fn whole_numbers_are_taken_as_their_digits_and_a_subject_is_bounded() {
     let served = Served::demo();
     let (_, decision) = served.json("/v1/check", r#"{"gate":"search","subject":{"user":7}}"#);

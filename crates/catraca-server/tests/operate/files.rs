@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::desk::{CATALOG, IP, Ran, command, done, run};
+use crate::desk::{CATALOG, IP, Ran, command, done, run, url};
 use crate::served::{Served, file};
 
 /// Somebody who is blocked only after the backup.
@@ -117,4 +117,58 @@ fn the_place_is_named_once() {
     let none = file("[records]\nurl = \"none\"\n");
     ran("backup", [&none, Path::new("x")], &[]).says(2, &["keeps no records"]);
     assert!(!Path::new("x").exists());
+}
+
+#[test]
+fn backups_at_once_hurt_neither_each_other_nor_what_lies_beside_them() {
+    let (config, backup) = kept();
+    let beside = backup.with_file_name("tuesday.db.new");
+    fs::write(&beside, "mine").unwrap();
+    let to = config.with_file_name("tuesday.db");
+    let all: Vec<Ran> = std::thread::scope(|scope| {
+        let one = |_| scope.spawn(|| ran("backup", [&config, &to], &[]));
+        let running: Vec<_> = (0..4).map(one).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(all.iter().filter(|ran| ran.code == Some(0)).count(), 1);
+    all.iter().filter(|ran| ran.code != Some(0)).for_each(|ran| ran.says(2, &["exists already"]));
+    assert_eq!(fs::read_to_string(&beside).unwrap(), "mine");
+    let left = fs::read_dir(config.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let drafts = left.filter(|path| path.to_string_lossy().ends_with(".new"));
+    assert_eq!(drafts.collect::<Vec<_>>(), [beside], "no draft is left");
+    assert!(fs::metadata(&to).unwrap().len() > 0);
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_is_called_one() {
+    let (config, backup) = kept();
+    let folder = config.with_file_name("folder");
+    fs::create_dir(&folder).unwrap();
+    let run = |verb: &str, records: &Path, file: &Path| {
+        let [records, file] = [records, file].map(|path| path.to_str().unwrap());
+        let args = [verb, "--records", records, file];
+        Ran::of(command("http://127.0.0.1:9", &args).output().unwrap())
+    };
+    run("backup", &folder, &config.with_file_name("x.db"))
+        .says(2, &["folder", "not a regular file"]);
+    run("restore", &folder, &backup).says(2, &["folder", "not a regular file"]);
+    run("restore", &config.with_file_name("x.db"), &folder).says(2, &["not a regular file"]);
+    assert!(!config.with_file_name("folder.lock").exists(), "nothing is made beside it");
+}
+
+#[test]
+fn an_act_that_cannot_be_told_was_done_and_says_so() {
+    let (config, _) = kept();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let to = config.with_file_name("wednesday.db");
+    let [config_name, to_name] = [&config, &to].map(|path| path.to_str().unwrap());
+    let args = ["backup", "--config", config_name, to_name];
+    let ran = Ran::of(command("http://127.0.0.1:9", &args).stdout(full()).output().unwrap());
+    ran.says(4, &["is done", "wednesday.db is a copy", "No space left"]);
+    assert!(fs::metadata(&to).unwrap().len() > 0);
+    let served = Served::of(&config);
+    let args = ["blocks", "add", "login", LATER, "--for", "1h"];
+    let ran = Ran::of(command(&url(&served), &args).stdout(full()).output().unwrap());
+    ran.says(4, &["the server has done what it was asked", "No space left"]);
+    assert_eq!(run(&served, &["check", "login", LATER]).code, Some(1), "the block stands");
 }

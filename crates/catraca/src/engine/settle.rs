@@ -304,9 +304,7 @@ fn forget_of(asked: &SettleRow, done: &RowSettled, origin: Origin) -> Span {
     let rule = asked.bans.iter().find(|ban| Some(ban.rule) == done.rule).map(|ban| &ban.act);
     let penalty = match origin {
         Origin::Excess => asked.penalty,
-        Origin::Ban => {
-            rule.or(asked.watch.as_ref().map(|watch| &watch.act)).map(|act| act.penalty)
-        }
+        Origin::Ban => rule.or(asked.watch.as_ref().map(|watch| &watch.act)).map(|act| act.penalty),
         Origin::Operator | Origin::Upstream => None,
     };
     penalty.map_or(Span::ZERO, |penalty| penalty.forget)

@@ -44,6 +44,9 @@ impl Lock {
 /// A lock beside one name would not be seen from the other.
 fn refuse_second_name(path: &Path) -> Result<(), OpenError> {
     match path.metadata() {
+        Ok(found) if !found.is_file() => {
+            Err(OpenError::io(path, &std::io::Error::other("it is not a regular file")))
+        }
         Ok(found) if found.nlink() > 1 => {
             let why = "the file has a second name, a hard link; remove one of them";
             Err(OpenError::io(path, &std::io::Error::other(why)))

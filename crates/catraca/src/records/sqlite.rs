@@ -125,6 +125,11 @@ fn new_file(new: &Path) -> io::Result<File> {
             _ => {}
         }
     }
+    own_file(new)
+}
+
+/// The same where nothing may be yet.
+fn own_file(new: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -135,6 +140,11 @@ fn new_file(new: &Path) -> io::Result<File> {
 fn move_into_place(new: &Path, path: &Path) -> io::Result<()> {
     File::open(new)?.sync_all()?;
     fs::rename(new, path)?;
+    sync_folder(path)
+}
+
+/// A name is only safe once its folder is on disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -43,9 +43,8 @@ pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
     let name = format!("{mark}.reset");
     engine.check(&check(&name)).unwrap();
     offend(engine, &name);
-    let (done, receipt) = records.acknowledged(Some("ana"), None, || {
-        engine.reset("default", "login", &subject(&name))
-    });
+    let (done, receipt) = records
+        .acknowledged(Some("ana"), None, || engine.reset("default", "login", &subject(&name)));
     done.unwrap();
     if receipt.wait().is_durable() {
         println!("reset {name}");

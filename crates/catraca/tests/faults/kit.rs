@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use catraca::{Span, Time};
 use catraca::core::cell::block::{Note, Origin};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::BucketTerms;
@@ -14,6 +13,7 @@ use catraca::core::lists::{Entry, What};
 use catraca::records::{
     About, Blocking, Debt, Deed, ListName, Options, Record, Records, Standing, Who,
 };
+use catraca::{Span, Time};
 
 pub const NOW: Time = Time::from_micros(1_800_000_000_000_000);
 pub const LATER: Time = Time::from_micros(1_900_000_000_000_000);

@@ -60,9 +60,8 @@ impl Drop for Snapshot {
 }
 
 fn reset(engine: &Engine, records: &Records, policy: &str) {
-    let (done, receipt) = records.acknowledged(Some("ana"), None, || {
-        engine.reset("default", policy, &Subject::from(HERE))
-    });
+    let (done, receipt) = records
+        .acknowledged(Some("ana"), None, || engine.reset("default", policy, &Subject::from(HERE)));
     done.unwrap();
     assert!(receipt.wait().is_durable());
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use hyper::body::Frame;
@@ -21,6 +21,7 @@ use super::super::Front;
 use super::super::feed::LISTENERS_MAX;
 use super::super::problem::Problem;
 use super::super::visit::{Phase, Visit};
+use super::unknown_parameter;
 
 /// A comment this often shows both ends that the other is there; well within any idle timeout.
 const BEAT_MAX: Duration = Duration::from_secs(15);
@@ -29,7 +30,12 @@ const BEAT_MAX: Duration = Duration::from_secs(15);
 pub async fn events(
     State(front): State<Front>,
     Extension(visit): Extension<Arc<Visit>>,
+    RawQuery(query): RawQuery,
 ) -> Response<Body> {
+    let query = query.unwrap_or_default();
+    if let Some((name, _)) = form_urlencoded::parse(query.as_bytes()).next() {
+        return unknown_parameter(&name, &[]).answer().map(Body::new);
+    }
     let Some(receiver) = front.feed.listen() else {
         let detail = format!("{LISTENERS_MAX} listen already; come back later");
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail);

@@ -6,6 +6,7 @@
 use catraca::Time;
 use catraca::core::address::Range;
 use catraca::core::lists::{Entry, What};
+use catraca::core::request::VALUE_BYTES_MAX;
 use catraca::records::{Deed, ListName, Record};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -19,6 +20,8 @@ use super::{instant, missing, number, told};
 
 /// Entries in one call.
 pub const ENTRIES_MAX: usize = 1_000;
+/// The longest name of an attribute, as in a catalog.
+const NAME_MAX: usize = 64;
 /// Rows of a page, unless asked otherwise.
 const PAGE: u32 = 50;
 
@@ -65,7 +68,10 @@ pub struct NewEntry {
     /// An address range, or one address.
     range: Option<String>,
     /// An attribute other than `ip`.
+    #[schemars(length(min = 1, max = NAME_MAX))]
     attribute: Option<String>,
+    /// Its value: 1 to 256 bytes.
+    #[schemars(length(min = 1, max = VALUE_BYTES_MAX))]
     value: Option<String>,
     /// For whoever looks at the entry.
     #[schemars(length(max = TEXT_MAX))]
@@ -256,7 +262,31 @@ fn remove(desk: &Desk<'_>, call: &Call, list: ListName) -> Answered {
     told(&RemovedEntry { list: list.as_str(), before, after: (), durable })
 }
 
+/// What no subject can have is on no list. An entry from before may still be removed.
+fn in_bounds(attribute: &str, value: &str) -> Result<(), Problem> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if !(1..=NAME_MAX).contains(&attribute.len()) || !attribute.chars().all(allowed) {
+        let detail = format!(
+            "an attribute's name has 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`; this one \
+             has {} bytes, or others",
+            attribute.len()
+        );
+        return Err(Problem::bad("bad-entry", detail));
+    }
+    if !(1..=VALUE_BYTES_MAX).contains(&value.len()) {
+        let detail = format!(
+            "the value of `{attribute}` has {} bytes and takes 1 to {VALUE_BYTES_MAX}",
+            value.len()
+        );
+        return Err(Problem::bad("bad-entry", detail));
+    }
+    Ok(())
+}
+
 fn entry(desk: &Desk<'_>, wire: &NewEntry, now: Time) -> Result<Entry, Problem> {
+    if let (Some(attribute), Some(value)) = (&wire.attribute, &wire.value) {
+        in_bounds(attribute, value)?;
+    }
     let what = what(desk, wire.range.as_deref(), wire.attribute.as_deref(), wire.value.as_deref())?;
     let until = match (&wire.r#for, &wire.until) {
         (Some(text), None) => Some(now.after(span("for", text)?)).filter(|at| !at.is_forever()),

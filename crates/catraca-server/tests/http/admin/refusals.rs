@@ -63,6 +63,7 @@ fn bad_calls_about_all_else_are_named() {
         ),
         ("POST /v1/blocklist", r#"{"range":"::1","until":"later"}"#.into(), 400, "bad-instant"),
         ("DELETE /v1/allowlist", r#"{"range":"::1"}"#.into(), 404, "unknown-entry"),
+        ("GET /v1/events?since=now", String::new(), 400, "bad-query"),
         ("GET /v1/facts/customer/nobody", String::new(), 404, "unknown-value"),
         ("DELETE /v1/facts/customer/known", String::new(), 404, "unknown-value"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
@@ -110,4 +111,22 @@ fn a_server_without_records_says_what_it_lacks() {
         assert_eq!((status, problem["code"].as_str()), (409, Some("no-records")), "{request}");
     }
     assert_eq!(call(&served, "GET /v1/policies", "").0, 200);
+}
+
+#[test]
+fn an_entry_about_what_no_subject_can_have_is_refused() {
+    let long = "x".repeat(100_000);
+    let entry = |attribute: &str, value: &str| {
+        serde_json::json!({ "attribute": attribute, "value": value }).to_string()
+    };
+    let wrong = [("", "x"), (&*long, "x"), ("na me", "x"), ("user", ""), ("user", &long[..257])];
+    each_is_refused_and_changes_nothing(
+        ["POST /v1/allowlist", "POST /v1/blocklist"].iter().flat_map(|request| {
+            wrong.map(|(name, value)| (*request, entry(name, value), 400, "bad-entry"))
+        }),
+    );
+    let served = Served::with(CATALOG);
+    let listed = done(&served, "POST /v1/allowlist", &entry("user", &long[..256]));
+    assert_eq!(listed["entries"][0]["value"], long[..256]);
+    assert_eq!(call(&served, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");
 }

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{beside, check, exists, flags, migrate, move_into_place, new_file, opening};
+use super::{
+    beside, check, exists, flags, migrate, move_into_place, new_file, opening, own_file,
+    sync_folder,
+};
 use crate::records::error::{OpenError, RecordsError};
 use crate::records::lock::Lock;
 
@@ -19,21 +22,69 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), RecordsEr
         RecordsError(format!("cannot write the backup {}: {error}", to.display()))
     };
     if to.exists() {
-        return Err(RecordsError(format!(
-            "{} exists already: name another file, so that no backup is overwritten",
-            to.display()
-        )));
+        return Err(taken(to));
     }
-    let new = beside(to, ".new");
-    new_file(&new).map_err(failed)?;
-    let mut copy = Connection::open_with_flags(&new, flags())?;
+    let draft = Draft::beside(to).map_err(failed)?;
+    let mut copy = Connection::open_with_flags(&draft.0, flags())?;
     // All pages in one step: the copy is of one instant, and a writer cannot make it start again.
     Backup::new(connection, &mut copy)?.step(-1)?;
     // A copy travels as one file.
     copy.pragma_update(None, "journal_mode", "DELETE")?;
     drop(copy);
-    move_into_place(&new, to).map_err(failed)
+    draft.appear(to).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => taken(to),
+        _ => failed(error),
+    })
 }
+
+fn taken(to: &Path) -> RecordsError {
+    RecordsError(format!(
+        "{} exists already: name another file, so that no backup is overwritten",
+        to.display()
+    ))
+}
+
+/// A file that nobody else writes, beside its later place; gone unless it is needed.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn beside(to: &Path) -> io::Result<Self> {
+        let process = std::process::id();
+        for number in 0..DRAFTS_MAX {
+            let draft = beside(to, &format!(".{process}-{number}.new"));
+            match own_file(&draft) {
+                Ok(_) => return Ok(Self(draft)),
+                // Another backup of this process, or of one that was killed and had its number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("there are many unfinished backups (*.new) beside it: remove them"))
+    }
+
+    /// Gives it its name, unless somebody has taken that meanwhile.
+    fn appear(&self, to: &Path) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()?;
+        match fs::hard_link(&self.0, to) {
+            // Some file systems know no second name; then the look from before must do.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => {
+                fs::rename(&self.0, to)?;
+            }
+            linked => linked?,
+        }
+        sync_folder(to)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // One that has become the backup itself is not there any more.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Unfinished backups beside one name, at most.
+const DRAFTS_MAX: u32 = 1_000;
 
 /// Copies records that another process may have open, to a file that must not exist yet. The copy
 /// is of one instant, and appears whole or not at all.

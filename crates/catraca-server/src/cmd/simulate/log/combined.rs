@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use catraca::core::request::STATUSES;
+
 use super::{Headers, Logged, request_line, time};
 
 /// What the layout is, for errors.
@@ -26,7 +28,9 @@ pub fn read(line: &[u8]) -> Result<Logged<'_>, String> {
     let time = rest.time()?;
     let request = rest.quoted("the request")?;
     let status = rest.word("a status")?;
-    let status = status.parse().map_err(|_| expected("a status of three digits"))?;
+    let status: u16 = status.parse().map_err(|_| expected("a status of three digits"))?;
+    // A server that never answered writes 000.
+    let status = Some(status).filter(|status| STATUSES.contains(status));
     let headers = rest.headers();
     let request = match request {
         Cow::Borrowed(text) => request_line(text).map(|(m, t)| (m.into(), t.into())),
@@ -34,7 +38,7 @@ pub fn read(line: &[u8]) -> Result<Logged<'_>, String> {
             request_line(&text).map(|(m, t)| (m.to_owned().into(), t.to_owned().into()))
         }
     };
-    Ok(Logged { time, ip: ip.into(), request, status: Some(status), headers })
+    Ok(Logged { time, ip: ip.into(), request, status, headers })
 }
 
 impl<'a> Rest<'a> {

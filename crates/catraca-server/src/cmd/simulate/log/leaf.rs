@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use catraca::Time;
+use catraca::core::request::STATUSES;
 
 use super::time;
 
@@ -43,6 +44,7 @@ impl<'a> Leaf<'a> {
         };
         let whole = number.filter(|n| n.fract() == 0.0 && (0.0..1000.0).contains(n));
         let status = whole.ok_or("the status is not a whole number below 1000")?;
-        Ok((status > 0.0).then_some(status as u16))
+        // A server that never answered writes 0, or 000.
+        Ok(Some(status as u16).filter(|status| STATUSES.contains(status)))
     }
 }

@@ -77,7 +77,7 @@ pub const CALLS: &[Entry] = &[
             SUBJECT,
             COUNTED,
             &["bad-settle", "bad-ticket", "unknown-reference", "other-subject"],
-            &["bad-cost", "bad-name"],
+            &["bad-cost", "bad-status", "bad-name"],
         ],
     },
     Entry {

@@ -131,7 +131,7 @@ pub const CALLS: &[Entry] = &[
                 body: Some(("text/event-stream", of::<String>)),
                 headers: &[],
             }],
-            &[&["too-many-listeners"]],
+            &[QUERY, &["too-many-listeners"]],
         )
     },
     concerns(
