@@ -41,7 +41,7 @@ pub fn catalog(to: &mut Registry, front: &Front) {
 
 /// Only of policies in force: what is overridden and not there decides nothing.
 fn overridden(front: &Front) -> Gauges {
-    let gauges = Gauges::default();
+    let gauges: Gauges = Gauges::default();
     for policy in &front.engine.catalog().policies {
         if let Some(mode) = front.engine.overridden(&policy.name) {
             let labels = labels([("policy", &policy.name), ("mode", mode.as_str())]);
