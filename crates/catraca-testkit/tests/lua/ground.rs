@@ -218,7 +218,7 @@ fn of_a_long_window_only_the_ends_are_written() {
     let limit = Limit::Window([terms].into_iter().collect());
     let row = CheckRow { limit, ..window(1) };
     let batch = Check { rows: [row].into_iter().collect(), ..Check::default() };
-    let mut ask = |client: &mut Client, milli: i64| {
+    let ask = |client: &mut Client, milli: i64| {
         let now = Time::from_millis(1_784_000_000_000 + milli);
         assert!(check(client, &sha, &batch, Some(now)).unwrap().passed);
     };

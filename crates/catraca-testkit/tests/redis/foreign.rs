@@ -105,7 +105,7 @@ fn a_block_is_written_over_what_is_no_block() {
     let (key, name) = (rows[0].key, &names(&asked)[1]);
     let (origin, note) = (Origin::Operator, Note::default());
     let act = Act { penalty: Penalty::fixed(HOUR), origin, shadow: false, note };
-    let block = Batch::Block(vec![BlockRow { key, act }]);
+    let block = Batch::Block(vec![BlockRow { key, act, past: None }]);
     let spoils: [&[&[u8]]; 2] = [&[b"SADD", name, b"somebody"], &[b"SET", name, b"too short"]];
     for spoil in spoils {
         client.call(&[b"DEL", name]).unwrap();

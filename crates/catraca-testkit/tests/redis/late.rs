@@ -33,7 +33,7 @@ fn key(name: u8) -> Key {
 fn block(name: u8) -> Batch {
     let (origin, note) = (Origin::Operator, Note::default());
     let act = Act { penalty: Penalty::fixed(Span::from_secs(600)), origin, shadow: false, note };
-    Batch::Block(vec![BlockRow { key: key(name), act }])
+    Batch::Block(vec![BlockRow { key: key(name), act, past: None }])
 }
 
 /// What the store knows of a key.
