@@ -10,7 +10,10 @@ pub fn is_postgres(url: &str) -> bool {
 /// A URL as it may be shown: without what stands between the user and the last `@`, which may be a
 /// password, and without its query, which may hold one.
 pub fn redacted(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // What is no URL may still hold a password, before the last `@`.
+        return url.rsplit_once('@').map_or(url.to_owned(), |(_, place)| format!("…@{place}"));
+    };
     let place = rest.rfind('@').map_or(0, |at| at + 1);
     let end = rest[place..].find('?').map_or(rest.len(), |query| place + query);
     let user = rest[..place].split(':').next().unwrap_or_default().trim_end_matches('@');
@@ -32,6 +35,7 @@ mod tests {
             ("postgres://db/shop?password=s3cret", "postgres://db/shop?…"),
             ("postgres://ana@db/shop", "postgres://ana@db/shop"),
             ("sqlite:catraca.db", "sqlite:catraca.db"),
+            ("redis;//ana:s3@cret@h:1", "…@h:1"),
         ];
         shown.iter().for_each(|(url, shown)| assert_eq!(&redacted(url), shown));
     }

@@ -26,6 +26,7 @@ pub fn changes(before: &Catalog, after: &Catalog) -> Vec<String> {
         ("facts", before.facts != after.facts),
         ("allowlist", shown(&before.allowlist) != shown(&after.allowlist)),
         ("blocklist", shown(&before.blocklist) != shown(&after.blocklist)),
+        ("locks", before.locks != after.locks),
         ("network", shown(&before.network) != shown(&after.network)),
         ("language", shown(&before.language) != shown(&after.language)),
     ] {

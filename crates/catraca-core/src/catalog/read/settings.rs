@@ -33,6 +33,8 @@ enum Holds {
     Percent,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// An address that begins with one of these schemes, or is one of these words.
+    Url(&'static [&'static str]),
     /// The name of an attribute.
     Attribute,
     /// A list of texts.
@@ -49,7 +51,7 @@ const SERVER: [(&str, Holds); 17] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
-    ("log_level", Holds::Text),
+    ("log_level", Holds::Word(&["info", "debug"])),
     ("x_ratelimit", Holds::Flag),
     ("denial", Holds::Word(&DENIALS)),
     ("client_address", Holds::Text),
@@ -72,7 +74,7 @@ const AUTH: [(&str, Holds); 3] =
     [("key", Holds::Keys), ("secret_file", Holds::Text), ("metrics", Holds::Text)];
 
 const RECORDS: [(&str, Holds); 6] = [
-    ("url", Holds::Text),
+    ("url", Holds::Url(&["none", "sqlite", "postgres", "postgresql"])),
     ("password_file", Holds::Text),
     ("keep_history", Holds::Duration),
     ("keep_audit", Holds::Duration),
@@ -81,7 +83,7 @@ const RECORDS: [(&str, Holds); 6] = [
 ];
 
 const STORE: [(&str, Holds); 14] = [
-    ("url", Holds::Text),
+    ("url", Holds::Url(&STORES)),
     ("nodes", Holds::Whole(1_000)),
     ("deny_cache", Holds::Flag),
     ("deadline", Holds::Duration),
@@ -96,6 +98,9 @@ const STORE: [(&str, Holds); 14] = [
     ("reference_mib", Holds::Whole(MIB_MAX)),
     ("mark_mib", Holds::Whole(MIB_MAX)),
 ];
+/// What the address of a store begins with; what comes after a `+` is its owner's to read.
+const STORES: [&str; 8] =
+    ["memory", "redis", "rediss", "valkey", "valkeys", "unix", "postgres", "postgresql"];
 /// One tebibyte: more is a slip of the hand.
 const MIB_MAX: i64 = 1 << 20;
 
@@ -161,6 +166,7 @@ impl Holds {
                 let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
                 scalar::word(report, node, &words).map(toml::Value::from)
             }
+            Self::Url(schemes) => url(report, node, schemes),
             Self::Attribute => {
                 let name = node.text(report, "an attribute's name")?;
                 names::check_at(report, node.place, name, "attribute").then(|| name.into())
@@ -184,4 +190,17 @@ fn socket<'t>(report: &mut Report, node: Node<'t>) -> Option<&'t str> {
         return None;
     }
     Some(text)
+}
+
+/// It may hold a password, and is not shown.
+fn url(report: &mut Report, node: Node<'_>, schemes: &[&str]) -> Option<toml::Value> {
+    let text = node.text(report, "an address in quotes")?;
+    let scheme = text.split_once(':').map_or(text, |(scheme, _)| scheme);
+    let scheme = scheme.split_once('+').map_or(scheme, |(scheme, _)| scheme);
+    if !schemes.contains(&scheme) {
+        let fix = format!("begin it with one of: {}", schemes.join(", "));
+        report.private_error("bad-url", node.place, "nothing here is reached by this", fix);
+        return None;
+    }
+    Some(text.into())
 }

@@ -92,7 +92,7 @@ impl<'a> Filling<'a> {
         if otherwise.is_none() {
             let message = format!("the variable `{name}` is not set");
             let fix = format!("set it, or write what holds without it: ${{{name}:…}}");
-            report.error("unset-variable", place, message, fix);
+            report.damage("unset-variable", place, place, (message, fix));
         }
         otherwise.unwrap_or_default().to_owned()
     }
@@ -108,7 +108,7 @@ fn fits(report: &mut Report, place: Place, name: &str, held: &str) -> bool {
     if !fits {
         let message = format!("the variable `{name}` holds {} bytes", held.len());
         let fix = format!("keep it within {VARIABLE_MAX}");
-        report.error("bad-variable", place, message, fix);
+        report.damage("bad-variable", place, place, (message, fix));
     }
     fits
 }
@@ -117,5 +117,5 @@ fn refuse(report: &mut Report, place: Place) {
     let message = format!("`{OPEN}` begins a variable, and this is none");
     let fix =
         format!("write ${{NAME}} or ${{NAME:otherwise}}, or `{LITERAL}` for those characters");
-    report.error("bad-variable", place, message, fix);
+    report.damage("bad-variable", place, place, (message, fix));
 }
