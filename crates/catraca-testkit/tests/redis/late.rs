@@ -152,8 +152,6 @@ fn a_lock_that_was_given_up_is_not_granted_later() {
     ask(1).unwrap_err();
     server.signal("CONT");
     until("the server has seen it", || refused(&server) == 1);
-    until(
-        "the name is given to who waits for it",
-        || matches!(ask(2), Ok(reply) if matches!(reply.told, LockTold::Acquired(Acquired::Granted(_)))),
-    );
+    let granted = |told| matches!(told, LockTold::Acquired(Acquired::Granted(_)));
+    until("the name is given to who waits for it", || ask(2).is_ok_and(|it| granted(it.told)));
 }
