@@ -6,7 +6,7 @@
 --          B  algorithm
 --          B  flags: 1 = shadow, 2 = count_denied, 4 = a penalty follows
 --          d  held units; the penalty; the limit. Keys: the counter, the block
--- Reply: `dB` now, flags (1 = passed, 2 = remembered, 4 = quick.lua's cells); then per row `BdddddddBBI4`:
+-- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BdddddddBBI4`:
 --   verdict (0 fits, 1 blocked, 2 too costly, 3 over limit; 4 is quick.lua's), at, charged, limit (-1: none), free,
 --   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin,
 --   started (1 or 0), bytes of its note; then the note.

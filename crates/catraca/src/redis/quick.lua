@@ -5,8 +5,8 @@
 -- will answer; whatever is unusual is left to the files below, which begin anew. The rules are
 -- theirs, and the same comparison with core judges both. `x - x % 1` is `floor` without a call.
 --
--- Buckets are answered by their cells as they were written, and the flag 4 beside 1; a window by
--- `Bddd`: 4, at, free, full_at. What else such rows say follows from that for who asked. A cell whose TTL would be the one it has (see `dropped_at`) keeps it: that is cheaper.
+-- Its rows are answered by `Bddd`: 4, at, free, full_at; what else such a row says is known to who
+-- asked. A cell whose TTL would be the one it has (see `dropped_at`) keeps it: that is cheaper.
 
 local at, now = ARGV[3], tonumber(ARGV[3])
 if not now then
@@ -26,7 +26,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
 
   if kind == 1 then
     -- Rows are `BBd`, the penalty if one is flagged, `dddI4`; keys are the counter and the block.
-    local place, row = 3, 1
+    local place, row, answer = 3, 1, nil
     while not cells[row + 1] and string.byte(batch, place) == 1 do
       local _, flags, held, size, gain, period, tag, after = read('<BBddddI4', batch, place)
       if flags == 4 then
@@ -81,6 +81,11 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
       -- From here on the table of cells holds what is to be written: a cell, and when it ends.
       cells[row] = write('<dddI4I4', instant, free, rem, tag, forget)
       cells[row + 1] = forget - forget % 64 ~= kept and forget
+      if answer then
+        answer = answer .. write('<Bddd', 4, instant, free, full)
+      else
+        answer = write('<dBBddd', now, 1, 4, instant, free, full)
+      end
       if after > #batch then
         for index = 1, row, 2 do
           local ends = not at and cells[index + 1]
@@ -91,9 +96,8 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
           else
             call('SET', keys[index], cells[index], 'EXAT', ends - ends % 64 + 124 .. '')
           end
-          cells[index + 1] = ''
         end
-        return write('<dB', now, 5) .. (row == 1 and cells[1] or table.concat(cells, '', 1, row))
+        return answer
       end
       place, row = after, row + 2
     end

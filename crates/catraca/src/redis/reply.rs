@@ -6,17 +6,12 @@ use catraca_core::batch::{
     Batch, CheckReply, CheckRow, CreditReply, Recalled, Reconciled, Reply, RowReply, RowSettled,
     SettleReply, Standing, Verdict,
 };
-use catraca_core::cell::Bucket;
-use catraca_core::limit::Limit;
 use catraca_core::time::Time;
 
 use super::reader::{Read, Reader, odd, origin};
 
 const VERDICTS: [Verdict; 4] =
     [Verdict::Fits, Verdict::Blocked, Verdict::TooCostly, Verdict::OverLimit];
-
-/// Says that every row is a bucket that fits, and that the cells follow as they were written.
-const CELLS: u8 = 4;
 
 /// Stands for a row that fits, of which only what the asker cannot know follows.
 const PLAIN: u8 = 4;
@@ -47,8 +42,7 @@ fn many<T, R: FromIterator<T>>(count: usize, mut read: impl FnMut() -> Read<T>) 
 fn check_reply(from: &mut Reader<'_>, asked: &[CheckRow]) -> Read<CheckReply> {
     let (now, flags) = (from.time()?, from.byte()?);
     let (passed, remembered) = (flags & 1 != 0, flags & 2 != 0);
-    let row = if flags & CELLS != 0 { bucket_reply } else { row_reply };
-    let rows = asked.iter().map(|asked| row(from, asked)).collect::<Read<_>>()?;
+    let rows = asked.iter().map(|asked| row_reply(from, asked)).collect::<Read<_>>()?;
     Ok(CheckReply { now, passed, remembered, rows })
 }
 
@@ -78,36 +72,19 @@ fn row_reply(from: &mut Reader<'_>, asked: &CheckRow) -> Read<RowReply> {
     })
 }
 
-fn bucket_reply(from: &mut Reader<'_>, asked: &CheckRow) -> Read<RowReply> {
-    let Limit::Bucket(terms) = &asked.limit else { return Err(odd("a bucket for another limit")) };
-    let (at, tokens, rem) = (from.time()?, from.int()?, from.int()?);
-    // Within them the way to a full bucket is exact.
-    if !(terms.floor()..=terms.size).contains(&tokens) || !(0..terms.period).contains(&rem) {
-        return Err(odd("a bucket beyond its terms"));
-    }
-    let bucket = Bucket { at, tokens, rem, tag: from.word()?, forget: from.word()? };
-    Ok(fitting(asked, at, tokens, bucket.full_at(terms)))
-}
-
 fn plain_reply(from: &mut Reader<'_>, asked: &CheckRow) -> Read<RowReply> {
-    let (at, free, full_at) = (from.time()?, from.int()?, from.time()?);
-    Ok(fitting(asked, at, free, full_at))
-}
-
-/// A row that fits and was charged; no block stands.
-fn fitting(asked: &CheckRow, at: Time, free: i64, full_at: Time) -> RowReply {
-    RowReply {
+    Ok(RowReply {
         verdict: Verdict::Fits,
-        at,
+        at: from.time()?,
         charged: asked.held,
         limit: asked.limit.capacity(),
-        free,
+        free: from.int()?,
         fits_at: None,
-        full_at,
+        full_at: from.time()?,
         block: None,
         started: false,
         shared: false,
-    }
+    })
 }
 
 fn settle_reply(from: &mut Reader<'_>) -> Read<SettleReply> {
