@@ -142,13 +142,9 @@ impl Need {
             }
             LockOp::Relocate(asked) => {
                 let there = Range { start: asked.start, end: asked.end, ..*range };
-                let tenant = calendars.first().and_then(|name| name.tenant.clone());
-                let named = |calendar: &Box<str>| {
-                    let (tenant, calendar) = (tenant.clone(), calendar.clone());
-                    CalendarName { tenant, calendar }.mark(namespace)
-                };
+                let tenant = calendars.first().and_then(|name| name.tenant.as_deref());
                 let marks = match &asked.calendars {
-                    Some(others) => others.iter().map(named).collect(),
+                    Some(others) => others.iter().map(|o| calendar(namespace, tenant, o)).collect(),
                     None => calendars.iter().map(|name| name.mark(namespace)).collect(),
                 };
                 Some(by_range(marks, there.taken(), MET_MAX))
@@ -171,11 +167,8 @@ fn acquire(namespace: &str, asked: &Acquire) -> Need {
 
 fn hold(namespace: &str, asked: &Hold) -> Need {
     let ns = Mark::of_namespace(namespace);
-    let named = |calendar: &Box<str>| {
-        let (tenant, calendar) = (asked.tenant.clone(), calendar.clone());
-        CalendarName { tenant, calendar }.mark(namespace)
-    };
-    let marks = asked.calendars.iter().map(named).collect();
+    let tenant = asked.tenant.as_deref();
+    let marks = asked.calendars.iter().map(|name| calendar(namespace, tenant, name)).collect();
     let mut leases =
         vec![by_key(ns, asked.lease.key), by_range(marks, asked.range.taken(), MET_MAX)];
     leases.extend(asked.print().map(|(name, _)| by_request(ns, name)));
@@ -183,8 +176,7 @@ fn hold(namespace: &str, asked: &Hold) -> Need {
 }
 
 fn look(namespace: &str, asked: &Look, at: Option<Time>) -> Statement {
-    let (tenant, calendar) = (asked.tenant.clone(), asked.calendar.clone());
-    let calendar = CalendarName { tenant, calendar }.mark(namespace);
+    let calendar = calendar(namespace, asked.tenant.as_deref(), &asked.calendar);
     // A range that ends before it begins is empty, and no error.
     let to = number(asked.to.max(asked.from).micros());
     let from = number(asked.from.micros());
@@ -195,11 +187,16 @@ fn look(namespace: &str, asked: &Look, at: Option<Time>) -> Statement {
 
 /// The names that an acquire asks for.
 pub(super) fn names(asked: &Acquire) -> Vec<LockName> {
-    let name = |key: &Box<str>| {
+    let name = |key: Box<str>| {
         let (tenant, kind) = (asked.tenant.clone(), asked.kind.clone());
-        LockName { tenant, kind, key: key.clone() }
+        LockName { tenant, kind, key }
     };
-    asked.keys.iter().map(name).collect()
+    asked.keys.iter().cloned().map(name).collect()
+}
+
+/// What a calendar is found by.
+fn calendar(namespace: &str, tenant: Option<&str>, name: &str) -> Mark {
+    CalendarName { tenant: tenant.map(Box::from), calendar: name.into() }.mark(namespace)
 }
 
 fn by_key(ns: Mark, key: LeaseKey) -> Statement {
