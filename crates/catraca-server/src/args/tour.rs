@@ -70,7 +70,8 @@ A tour:
   catraca config mode login off                       the kill switch
 
 Exit codes: 0 yes, 1 no (denied, lint errors, nothing there), 2 the command line or its input is
-wrong, 3 the server cannot be reached, 4 it was done and standard output cannot be written. `catraca help VERB` says more.";
+wrong, 3 the server cannot be reached, 4 it was done and standard output cannot be written.
+`catraca help VERB` says more.";
 
 #[cfg(test)]
 mod tests {

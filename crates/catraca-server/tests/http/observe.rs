@@ -176,6 +176,15 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
     assert!(!quiet.ended().1.contains("DEBUG"));
 }
 
+/// Sets a policy's mode as an operator does; null gives it back to the catalog.
+fn set_mode(served: &Served, policy: &str, mode: &str) {
+    let body = format!(r#"{{"mode":{mode},"why":"an incident"}}"#);
+    let mut talk = served.connect();
+    let headers = [("Content-Type", "application/json")];
+    talk.send(&format!("PUT /v1/policies/{policy}/mode"), &headers, body.as_bytes());
+    assert_eq!(talk.answer().status, 200, "{policy} {mode}");
+}
+
 #[test]
 fn a_mode_that_an_operator_has_set_is_seen_until_it_is_given_back() {
     let served = Served::with(CATALOG);
@@ -183,16 +192,9 @@ fn a_mode_that_an_operator_has_set_is_seen_until_it_is_given_back() {
         let lines = text.lines().filter(|line| line.starts_with("catraca_mode_overridden{"));
         lines.map(str::to_owned).collect()
     };
-    let set = |policy: &str, mode: &str| {
-        let body = format!(r#"{{"mode":{mode},"why":"an incident"}}"#);
-        let mut talk = served.connect();
-        let headers = [("Content-Type", "application/json")];
-        talk.send(&format!("PUT /v1/policies/{policy}/mode"), &headers, body.as_bytes());
-        assert_eq!(talk.answer().status, 200, "{policy} {mode}");
-    };
     assert!(overridden(&scrape(&served)).is_empty());
-    set("login", r#""off""#);
-    set("pay", r#""shadow""#);
+    set_mode(&served, "login", r#""off""#);
+    set_mode(&served, "pay", r#""shadow""#);
     let seen = [
         r#"catraca_mode_overridden{policy="login",mode="off"} 1"#,
         r#"catraca_mode_overridden{policy="pay",mode="shadow"} 1"#,
@@ -200,7 +202,7 @@ fn a_mode_that_an_operator_has_set_is_seen_until_it_is_given_back() {
     let mut found = overridden(&scrape(&served));
     found.sort();
     assert_eq!(found, seen);
-    set("login", "null");
+    set_mode(&served, "login", "null");
     assert_eq!(overridden(&scrape(&served)), seen[1..]);
 }
 
@@ -318,6 +320,7 @@ fn the_guide_lists_every_series_and_no_other() {
     let lock = r#"{"tenant":"shop-9","kind":"made-up","key":"order-7"}"#;
     let taken = [200, 409].map(|status| served.post("/v1/locks/acquire", lock).status == status);
     assert_eq!(taken, [true, true]);
+    set_mode(&served, "watched", r#""off""#);
     std::fs::write(&file, "wrong").unwrap();
     assert_eq!(served.ask("POST /v1/config/reload", &[]).status, 422);
     let text = scrape(&served);
