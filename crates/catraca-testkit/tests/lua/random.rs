@@ -11,7 +11,7 @@ use catraca_core::batch::{
     SettleReply,
 };
 use catraca_core::digest::Key;
-use catraca_core::limit::Limit;
+use catraca_core::limit::{Limit, Penalty};
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Dice;
 
@@ -237,11 +237,15 @@ impl Random {
     }
 
     fn block(&mut self, name: u8) -> BlockRow {
-        let act = terms::act(40 * self.pace, &mut self.dice);
+        let mut act = terms::act(40 * self.pace, &mut self.dice);
         let past = self.dice.maybe(20, |dice| Past {
             level: dice.within(0, 5) as u32,
             forget: Span::from_micros(dice.within(0, 2 * terms::FORGET)),
         });
+        if past.is_some() && self.dice.chance(40) {
+            // It is over, and only remembered.
+            act.penalty = Penalty::fixed(Span::ZERO);
+        }
         BlockRow { key: key(name), act, past }
     }
 

@@ -85,11 +85,13 @@ local function make_act()
     return merged(block, act, now)
   end
 
+  -- What is forgotten is no block at all.
+  local function live(block, now)
+    return block and now < after(block.ends, block.forget) and block or nil
+  end
+
   local function remember(row, act, level, forget, now)
-    local block = row.block
-    if not block or now >= after(block.ends, block.forget) then
-      block = started(act, now)
-    end
+    local block = live(row.block, now) or started(act, now)
     if block.shadow == act.shadow and block.level <= level then
       block.ends = max(block.ends, now)
       block.level, block.forget = level, forget
@@ -99,10 +101,7 @@ local function make_act()
   end
 
   local function change(row, act, now)
-    local block = row.block
-    if block and now >= after(block.ends, block.forget) then
-      block = nil
-    end
+    local block = live(row.block, now)
     local next = next_block(block, act, now)
     if not next then
       return false
