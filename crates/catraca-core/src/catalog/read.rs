@@ -94,7 +94,7 @@ pub fn read(
     let mut filling = Filling::new(variable);
     let mut trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
     for (file, tree) in trees.iter_mut().enumerate() {
-        filling.table(&mut report, file, tree.get_mut());
+        filling.file(&mut report, file, tree.get_mut());
     }
     let catalog = assemble(&mut report, &trees, revision(&sources, &filling.given));
     let refused = report.has_errors();
@@ -120,7 +120,7 @@ fn assemble<'t>(
     let network = network::read(report, &sections);
     let known = attribute::read(report, &sections, network.ipv6_prefix);
     let settings = settings::read(report, &sections, &known);
-    let locks = locks::read(report, &sections);
+    let locks = locks::read(report, &sections, &settings);
     let allowlist = lists::read(report, &sections, &known, "allowlist");
     let blocklist = lists::read(report, &sections, &known, "blocklist");
     let mut drafts = policies(report, &sections, &known);

@@ -79,4 +79,8 @@ fn what_is_set_is_part_of_the_revision() {
     assert_eq!(revision(&[]), revision(&[("OTHER", "1")]));
     assert_ne!(revision(&[]), revision(&[("N", "6")]));
     assert_ne!(revision(&[("N", "7")]), revision(&[("N", "6")]));
+    // A password is none of a decision's business, and a revision would be a way to try it out.
+    let text = "[store]\nurl = 'redis://:${N}@h:1'\n";
+    let revision = |held: &str| with(text, &[("N", held)]).unwrap().catalog.revision;
+    assert_eq!(revision("s3cret"), revision("other"));
 }

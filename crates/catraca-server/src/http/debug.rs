@@ -4,12 +4,16 @@
 //! up for a gate, and must cost nothing while nobody asks.
 
 use axum::http::header::HeaderName;
+use catraca::core::catalog::Kind;
 use catraca::{Check, Decision, Error};
 use serde_json::Value;
 use tracing::debug;
 
 use super::Front;
 use super::problem::Answer;
+
+/// Characters of a name that are shown.
+const SHOWN_MAX: usize = 200;
 
 /// What became of a check.
 pub fn decided(front: &Front, check: &Check<'_>, decided: &Result<Decision, Error>) {
@@ -36,9 +40,10 @@ fn caller(front: &Front, check: &Check<'_>) -> String {
     let known = check.subject.pairs().iter().filter(|(name, _)| catalog.is_sent(name));
     let shown = known.filter_map(|(name, value)| {
         let own = catalog.attributes.get(*name);
-        let clear = own.is_some_and(|own| !own.private) && *name != "ip";
+        let clear = own.is_some_and(|own| !own.private && own.kind != Kind::Ip);
         let pseudonym = front.engine.pseudonym(name, value).ok()?;
-        Some(format!("{name}={}", if clear { value } else { pseudonym.as_str() }))
+        // Quoted, so that a value cannot pass for another attribute.
+        Some(if clear { format!("{name}={value:?}") } else { format!("{name}={pseudonym}") })
     });
     shown.collect::<Vec<_>>().join(" ")
 }
@@ -49,7 +54,7 @@ pub fn locked(front: &Front, (namespace, route): (&str, &str), body: &[u8], answ
         return;
     }
     let asked: Value = serde_json::from_slice(body).unwrap_or_default();
-    let said = |name: &str| asked.get(name).map(Value::to_string);
+    let said = |name: &str| asked.get(name).and_then(shown);
     let names = ["key", "keys", "calendar", "calendars"].into_iter().find_map(said);
     let told = |name: &'static str| {
         let value = answer.headers().get(HeaderName::from_static(name))?;
@@ -62,7 +67,21 @@ pub fn locked(front: &Front, (namespace, route): (&str, &str), body: &[u8], answ
         key = names,
         version = told("x-lock-version").or_else(|| said("version")),
         fence = told("x-lock-fence"),
-        result = answer.status().as_u16(),
+        status = answer.status().as_u16(),
         "locks"
     );
+}
+
+/// A number, a text, or the texts of a list, no longer than a line should be.
+fn shown(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts?.join(", ")
+        }
+        _ => return None,
+    };
+    Some(text.chars().take(SHOWN_MAX).collect())
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use axum::http::{HeaderMap, Method, Uri};
+use catraca::records::redacted;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{SpanKind, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -56,8 +57,9 @@ impl Target {
     pub fn read(address: &str, share: f64) -> Result<Self> {
         let fix = || {
             format!(
-                "[server] traces = {address:?}: write where a collector takes OTLP over gRPC in \
-                 clear, such as http://127.0.0.1:4317"
+                "[server] traces = {:?}: write where a collector takes OTLP over gRPC in \
+                 clear, such as http://127.0.0.1:4317",
+                redacted(address)
             )
         };
         let uri: Uri = address.parse().with_context(fix)?;

@@ -36,7 +36,10 @@ pub fn waiting(before: &Catalog, after: &Catalog) -> Vec<String> {
         .map(|(section, name)| format!("[{section}] {name}"));
     let whole = |catalog: &Catalog, name: &str| catalog.settings.sections.get(name).cloned();
     let sections = SECTIONS.iter().filter(|name| whole(before, name) != whole(after, name));
-    fields.chain(turned).chain(sections.map(|name| format!("[{name}]"))).collect()
+    let replicas = before.locks.replicas != after.locks.replicas;
+    let replicas = replicas.then(|| "[locks] replicas".to_owned());
+    let sections = sections.map(|name| format!("[{name}]"));
+    fields.chain(turned).chain(sections).chain(replicas).collect()
 }
 
 #[cfg(test)]

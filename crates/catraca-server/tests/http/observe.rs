@@ -160,14 +160,13 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
     assert_eq!(shown(&lines[0], &["gate", "allowed", "reason"]), r#""login" true "ok""#);
     assert!(lines[0]["caller"].as_str().unwrap().starts_with("user=~"), "{said}");
     assert!(lines[0]["caller"].as_str().unwrap().contains(" ip=~"), "{said}");
-    let names = ["route", "tenant", "key", "version", "fence", "result"];
+    let names = ["route", "tenant", "key", "version", "fence", "status"];
     let fence = grant["fence"].to_string();
-    let taken = |result: u16| {
-        format!(r#""/v1/locks/acquire" "\"t1\"" "\"order-7\"" "3" "{fence}" {result}"#)
-    };
+    let taken =
+        |result: u16| format!(r#""/v1/locks/acquire" "t1" "order-7" "3" "{fence}" {result}"#);
     assert_eq!(shown(&lines[2], &names), taken(200));
     assert_eq!(shown(&lines[3], &names), taken(409));
-    assert_eq!(shown(&lines[4], &["route", "result"]), r#""/v1/locks/release" 200"#);
+    assert_eq!(shown(&lines[4], &["route", "status"]), r#""/v1/locks/release" 200"#);
     let told = lines[4]["timestamp"].as_str().unwrap();
     assert!(told.contains('T') && told.ends_with('Z'), "{told}");
     let quiet = Served::with(CATALOG);

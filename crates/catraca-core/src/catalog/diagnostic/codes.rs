@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 90] = [
+pub const CODES: [(&str, &str); 91] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -48,6 +48,7 @@ pub const CODES: [(&str, &str); 90] = [
     ("include-too-deep", "Files that include each other too deeply."),
     ("include-unreadable", "A file that could not be loaded."),
     ("inexact", "A number that not every store would count exactly."),
+    ("locks-elsewhere", "A setting of locks that the store cannot obey."),
     ("margin-not-bucket", "`margin` beside another algorithm than `bucket`."),
     ("max-below-first", "An escalation whose longest block is shorter than its first."),
     ("missing-field", "A field that must be there."),

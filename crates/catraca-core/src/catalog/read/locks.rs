@@ -7,13 +7,15 @@ use super::node::{Fields, Key, Node};
 use super::report::Report;
 use super::scalar;
 use super::section::Sections;
+use crate::catalog::Settings;
 use crate::lock::terms::{HOLD_MAX, KINDS_MAX, REPLICAS_MAX, SLOT_MAX, TTL_MAX, WAIT_MAX};
 use crate::lock::{Durability, KindTerms, LockTerms, VersionPolicy};
 use crate::time::Span;
 
 /// Reads `[locks]`.
-pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> LockTerms {
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>, settings: &Settings) -> LockTerms {
     let mut terms = LockTerms::default();
+    let in_redis = is_in_redis(settings);
     let Some((key, node)) = sections.single(report, "locks") else { return terms };
     let known = ["durability", "replicas", "slot_max", "wait_max", "kind"];
     let Some(fields) = Fields::read(report, (key.place, node), "locks section", &known) else {
@@ -21,10 +23,20 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> LockTerms {
     };
     if let Some(node) = fields.get("durability") {
         terms.durability = scalar::word(report, node, &Durability::WORDS).unwrap_or_default();
+        if in_redis && terms.durability == Durability::Fsync {
+            let message = "what Redis keeps is as safe as its own settings make it";
+            let fix = "leave it out: it is for locks in this process";
+            report.error("locks-elsewhere", node.place, message, fix);
+        }
     }
     if let Some(node) = fields.get("replicas") {
         let read = scalar::between(report, node, (0, REPLICAS_MAX));
         terms.replicas = read.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+        if terms.replicas > 0 && !in_redis {
+            let message = "only a Redis has replicas that are waited for";
+            let fix = "leave it out, or name a Redis in [store] url";
+            report.error("locks-elsewhere", node.place, message, fix);
+        }
     }
     if let Some(span) = fields.get("slot_max").and_then(|node| within(report, node, SLOT_MAX)) {
         terms.slot_max = span;
@@ -49,6 +61,12 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> LockTerms {
         }
     }
     terms
+}
+
+fn is_in_redis(settings: &Settings) -> bool {
+    let url = settings.sections.get("store").and_then(|store| store.get("url")?.as_str());
+    let schemes = ["redis", "valkey", "unix"];
+    url.is_some_and(|url| schemes.iter().any(|scheme| url.starts_with(scheme)))
 }
 
 /// One kind: what its table says, and all else as usual.

@@ -202,5 +202,12 @@ fn url(report: &mut Report, node: Node<'_>, schemes: &[&str]) -> Option<toml::Va
         report.private_error("bad-url", node.place, "nothing here is reached by this", fix);
         return None;
     }
+    let authority = text.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = authority.split(['/', '?']).next().unwrap_or_default();
+    if authority.matches('@').count() > 1 {
+        let fix = "write an `@` of a password as %40, and a `/` as %2F";
+        report.private_error("bad-url", node.place, "where does its host begin?", fix);
+        return None;
+    }
     Some(text.into())
 }

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::bounds::VARIABLE_MAX;
 use super::report::{Place, Report};
+use super::section::SETTINGS;
 
 /// Says what a variable holds, if it is set.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -22,17 +23,27 @@ const LITERAL: &str = "$${";
 /// Fills in variables, and remembers which ones the surroundings gave.
 pub(super) struct Filling<'a> {
     variable: Variable<'a>,
-    /// Those that were set: a catalog that reads others is another one.
+    /// Those that were set where something is decided: a catalog that reads others is another one.
+    /// Settings of the process are left out, as passwords are there: whoever sees a revision must
+    /// not be able to try them out.
     pub given: BTreeMap<String, String>,
+    decides: bool,
 }
 
 impl<'a> Filling<'a> {
     pub fn new(variable: Variable<'a>) -> Self {
-        Self { variable, given: BTreeMap::new() }
+        Self { variable, given: BTreeMap::new(), decides: true }
     }
 
-    /// Fills in the texts of a table.
-    pub fn table(&mut self, report: &mut Report, file: usize, table: &mut DeTable<'_>) {
+    /// Fills in the texts of a file.
+    pub fn file(&mut self, report: &mut Report, file: usize, root: &mut DeTable<'_>) {
+        for (section, value) in root.iter_mut() {
+            self.decides = !SETTINGS.contains(&&**section.get_ref());
+            self.value(report, file, value);
+        }
+    }
+
+    fn table(&mut self, report: &mut Report, file: usize, table: &mut DeTable<'_>) {
         for (_, value) in table.iter_mut() {
             self.value(report, file, value);
         }
@@ -86,7 +97,9 @@ impl<'a> Filling<'a> {
         }
         let held = (self.variable)(name).filter(|held| !held.is_empty());
         if let Some(held) = held.filter(|held| fits(report, place, name, held)) {
-            self.given.insert(name.to_owned(), held.clone());
+            if self.decides {
+                self.given.insert(name.to_owned(), held.clone());
+            }
             return held;
         }
         if otherwise.is_none() {

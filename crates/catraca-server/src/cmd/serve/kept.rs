@@ -73,7 +73,6 @@ impl Kept {
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         all_there(places)?;
-        locks::alone(&catalog)?;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
         let opened = Opened::new(catalog, places, secret.clone(), observer)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;

@@ -6,8 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use catraca::core::lock::Durability;
+use anyhow::Result;
 use catraca::locks::{Journal, LockStore, StandingLock};
 use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::{KeptLock, Records};
@@ -46,30 +45,16 @@ pub fn open(secret: &Secret, records: &Arc<Records>) -> Result<Locks> {
     Ok(Locks::open(Arc::new(SystemClock::new()), secret, journal, standing))
 }
 
-/// Refuses what only a store that nodes share can do.
-pub fn alone(catalog: &Catalog) -> Result<()> {
-    ensure!(
-        catalog.locks.replicas == 0,
-        "[locks] replicas is for locks in Redis: leave it out, or name a Redis in [store] url"
-    );
-    Ok(())
-}
-
 /// Locks in the store that nodes share.
 pub async fn share(sharing: &Sharing, secret: &Secret, catalog: &Catalog) -> Result<SharedLocks> {
     let store: Arc<dyn LockStore> = match is_redis(&sharing.url) {
         true => Arc::new(redis(sharing, catalog).await?),
-        false => Arc::new(postgres(sharing, catalog).await?),
+        false => Arc::new(postgres(sharing).await?),
     };
     Ok(SharedLocks::new(store, secret))
 }
 
 async fn redis(sharing: &Sharing, catalog: &Catalog) -> Result<RedisLocks> {
-    ensure!(
-        catalog.locks.durability == Durability::Memory,
-        "[locks] durability = \"fsync\" is for locks in this process: what Redis keeps is as safe \
-         as its own settings make it, so leave it out"
-    );
     let usual = RedisOptions::default();
     let options = RedisOptions {
         deadline: sharing.deadline.unwrap_or(usual.deadline),
@@ -80,8 +65,7 @@ async fn redis(sharing: &Sharing, catalog: &Catalog) -> Result<RedisLocks> {
 }
 
 /// Connections of their own, so that decisions and locks do not wait for each other.
-async fn postgres(sharing: &Sharing, catalog: &Catalog) -> Result<PostgresStore> {
-    alone(catalog)?;
+async fn postgres(sharing: &Sharing) -> Result<PostgresStore> {
     let usual = PostgresOptions::default();
     let deadline = sharing.deadline.unwrap_or(usual.deadline);
     // Cells are swept by the store that decides.
