@@ -128,7 +128,7 @@ impl<S> Engine<S> {
     /// The name under which a real value may be written down, private or not.
     pub fn pseudonym(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
         let clear = normalise(&self.world().catalog, attribute, raw)?;
-        Ok(self.digester().pseudonym(attribute, &clear.to_string()))
+        Ok(self.digester().pseudonym(attribute, &clear))
     }
 
     /// Puts in force what needs no store; says what was found in all.
