@@ -64,13 +64,18 @@ impl LockAsk {
             When::At(time) => Some(time),
         }
     }
+
+    /// Until when its transaction may end.
+    fn ending(&self) -> Instant {
+        self.until.max(Instant::now() + ENDING)
+    }
 }
 
 /// Deadlocks and conflicts that the server calls are rare, and over at once.
 const ATTEMPTS: u32 = 4;
 /// The longest pause before the second attempt; it doubles.
 const PAUSE_MS: u64 = 5;
-/// How long the end of a failed transaction may take.
+/// How long the end of a transaction may take at least.
 const ENDING: Duration = Duration::from_millis(250);
 
 const ROOM: &str =
@@ -118,8 +123,8 @@ pub(super) async fn apply(link: &Link, ask: LockAsk) -> Result<(), String> {
             Err(trouble) => trouble,
         };
         if let Trouble::Said(_) = &trouble {
-            let until = Instant::now() + ENDING;
-            link.batch(until, "ROLLBACK").await.map_err(|trouble| trouble.to_string())?;
+            let ended = link.batch(ask.ending(), "ROLLBACK").await;
+            ended.map_err(|trouble| trouble.to_string())?;
         }
         // Said inside the transaction, so nothing was applied. An overlap or a name that is taken
         // is what another transaction has just written: the next attempt sees whose.
@@ -160,23 +165,23 @@ async fn operate(link: &Link, ask: &LockAsk) -> Result<Result<LockReply, StoreEr
     let mut answers = link.begin_all(patience, &first).await?.into_iter();
     let mut seen = match Seen::read(ask, &mut answers, leases, versions) {
         Ok(seen) => seen,
-        Err(wrong) => return end(link, Err(wrong)).await,
+        Err(wrong) => return end((link, ask), Err(wrong)).await,
     };
     let more = Need::later(namespace, op, seen.now, seen.fence);
     if let Some(more) = more.or_else(|| seen.about(namespace, op)) {
         let rows = link.rows(ask.until, more.sql, &more.typed()).await?;
         if let Err(wrong) = seen.add(&rows) {
-            return end(link, Err(wrong)).await;
+            return end((link, ask), Err(wrong)).await;
         }
     }
     let counts = answers.next().filter(|_| matches!(op, LockOp::Tally));
     if let Some(counts) = counts {
-        return end(link, tallied(&counts, seen.now)).await;
+        return end((link, ask), tallied(&counts, seen.now)).await;
     }
     let another = seen.is_another();
     let (reply, statements) = seen.apply(ask);
     if looks || (statements.is_empty() && !another) {
-        return end(link, reply).await;
+        return end((link, ask), reply).await;
     }
     link.commit_all(ask.until, &statements).await?;
     Ok(reply)
@@ -184,10 +189,10 @@ async fn operate(link: &Link, ask: &LockAsk) -> Result<Result<LockReply, StoreEr
 
 /// Ends a transaction that has written nothing.
 async fn end<T>(
-    link: &Link,
+    (link, ask): (&Link, &LockAsk),
     answer: Result<T, StoreError>,
 ) -> Result<Result<T, StoreError>, Trouble> {
-    link.batch(Instant::now() + ENDING, "ROLLBACK").await?;
+    link.batch(ask.ending(), "ROLLBACK").await?;
     Ok(answer)
 }
 
