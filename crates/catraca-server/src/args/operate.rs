@@ -242,8 +242,8 @@ Examples:
   catraca selftest
   catraca selftest -o json --server https://gate.example --key-file ana.key
 
-In a namespace of its own: nobody's counters, locks or slots are touched. It needs the role admin, and
-is in the audit. Exits 1 if anything went otherwise than it must.";
+In a namespace of its own: nobody's counters, locks or slots are touched. It needs the role admin
+and is in the audit. Exits 1 if anything went otherwise than it must.";
 
 /// Have the server try limits, locks and bookings on itself.
 #[derive(Debug, clap::Args)]
