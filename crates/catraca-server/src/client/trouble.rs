@@ -176,7 +176,7 @@ const START: &str = "start it with `catraca serve --config FILE`, or say where i
                      or CATRACA_URL";
 
 const TRUST: &str = "if the certificate is your own, name it with --ca FILE or CATRACA_CA; it must \
-                     be for the name in the URL";
+                     be for the name in the URL, and made with CA:FALSE if it vouches for itself";
 
 fn exit(status: StatusCode, code: &str) -> Exit {
     match code {
