@@ -191,6 +191,14 @@ impl Keeper {
         }
     }
 
+    /// For how long nothing is granted because leases of the process before may be in force.
+    pub fn starting(&self) -> Option<Span> {
+        match self {
+            Self::Here(locks) => locks.starting(),
+            Self::Shared(_) => None,
+        }
+    }
+
     /// Puts away what is over.
     pub async fn tend(&self) {
         match self {

@@ -3,8 +3,8 @@
 //! In this process: the rules of core, a clock, callers who wait, and a journal. One room per
 //! namespace, each behind one mutex that is never held over a wait. `acquire` takes
 //! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `operate` is for
-//! operators, `durable` puts on disk what must outlive the process. Locks fail closed: what cannot
-//! be kept as promised is not granted. Must not know HTTP.
+//! operators, `durable` puts on disk what must outlive the process, `stop` ends it in order and takes
+//! up again. Locks fail closed: what cannot be kept as promised is not granted. Must not know HTTP.
 
 mod acquire;
 mod durable;
@@ -15,6 +15,7 @@ mod journal;
 mod operate;
 mod room;
 mod shared;
+mod stop;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -82,33 +83,6 @@ impl Locks {
         }
     }
 
-    /// Locks that know what was kept. A namespace whose leases may have been lost grants nothing
-    /// until the longest of them would have run out.
-    pub fn open(
-        clock: Arc<dyn Clock>,
-        secret: &Secret,
-        journal: Arc<dyn Journal>,
-        standing: impl IntoIterator<Item = StandingLock>,
-    ) -> Self {
-        let mut locks = Self::new(clock, secret);
-        locks.journal = Some(journal);
-        let now = locks.clock.now();
-        for one in standing {
-            match one {
-                StandingLock::Fence(namespace, kept) => {
-                    locks.made(&namespace).inner.lock().resume(kept, now);
-                }
-                StandingLock::Lease(namespace, lease) => {
-                    locks.made(&namespace).inner.lock().book.restore(*lease, now);
-                }
-                StandingLock::Version(namespace, kept) => {
-                    locks.made(&namespace).inner.lock().book.restore_version(*kept);
-                }
-            }
-        }
-        locks
-    }
-
     /// The present instant, by the clock that leases are timed with.
     pub fn now(&self) -> Time {
         self.clock.now()
@@ -142,23 +116,6 @@ impl Locks {
                     break;
                 }
             }
-        }
-    }
-
-    /// Grants nothing any more, and puts on disk that the process ends in order.
-    pub async fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        let now = self.clock.now();
-        let deeds = self.all().into_iter().map(|room| {
-            let mut inner = room.inner.lock();
-            let left = Some(inner.book.left(now));
-            let kept = KeptFence { ceiling: inner.book.fence(), left, ..inner.kept };
-            LockDeed::Fence(room.namespace.clone(), kept)
-        });
-        let deeds: Vec<LockDeed> = deeds.collect();
-        if let (Some(journal), false) = (&self.journal, deeds.is_empty()) {
-            // If it cannot be written, the next start is as careful as after a crash.
-            let _ = journal.write(deeds).await;
         }
     }
 

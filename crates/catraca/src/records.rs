@@ -77,7 +77,7 @@ pub use row::{
     ListRow, NotACursor, PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt,
     TopBlocked, Totals,
 };
-pub use sqlite::{back_up, put_back, put_back_over};
+pub use sqlite::{PutBack, back_up, put_back, put_back_over};
 
 /// How records are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,8 @@
 mod acts;
 #[path = "records/anew.rs"]
 mod anew;
+#[path = "records/carried.rs"]
+mod carried;
 #[path = "records/engine.rs"]
 mod engine;
 #[path = "records/files.rs"]

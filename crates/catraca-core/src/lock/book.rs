@@ -1,11 +1,12 @@
 //! The state of one namespace's locks and slots, and the rules that change it.
 //!
 //! `leases` takes, renews and ends; `slots` keeps ranges apart; `look` reads calendars; `request`
-//! lets a call be repeated; `versions` keeps the highest; `sweep` puts away. Expiry is data: a
-//! lease is held while now is before its end, whether or not anybody has put it away. Must not look
-//! at a clock: `now` comes with every operation.
+//! lets a call be repeated; `versions` keeps the highest; `sweep` puts away; `kept` is for disks.
+//! Expiry is data: a lease is held while now is before its end, whether or not anybody has put it
+//! away. Must not look at a clock: `now` comes with every operation.
 
 mod apply;
+mod kept;
 mod leases;
 pub mod look;
 pub mod part;
@@ -18,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::id::LeaseKey;
-use super::kept::KeptLease;
 use super::name::{CalendarName, LockName};
 use super::op::{Range, Wanted};
 use super::refusal::LockRefusal;
@@ -141,71 +141,6 @@ impl Book {
                 return;
             }
         }
-    }
-
-    /// How much longer the longest lease that is not confirmed lasts.
-    pub fn left(&mut self, now: Time) -> Span {
-        self.now = self.now.max(now);
-        let held = self.live.values().filter_map(|key| self.leases.get(key));
-        let held = held.filter(|lease| lease.view.state == State::Held);
-        held.map(|lease| lease.view.expires_at.since(self.now)).max().unwrap_or_default()
-    }
-
-    /// A lease as it is to be kept, if it is in force.
-    pub fn keep(&self, key: LeaseKey) -> Option<KeptLease> {
-        let lease = self.leases.get(&key).filter(|lease| lease.view.state.is_live())?;
-        let (view, request) = (&lease.view, lease.request);
-        let (names, range) = match &view.what {
-            What::Names(names) => (names.iter().map(|name| name.key.clone()).collect(), None),
-            What::Slot(names, range) => {
-                (names.iter().map(|name| name.calendar.clone()).collect(), Some(*range))
-            }
-        };
-        Some(KeptLease {
-            key,
-            tenant: view.tenant().map(Box::from),
-            kind: view.kind.clone(),
-            names,
-            range,
-            fence: view.fence,
-            version: view.version,
-            label: view.label.clone(),
-            meta: view.meta.clone(),
-            acquired_at: view.acquired_at,
-            expires_at: view.expires_at,
-            hold_until: view.hold_until,
-            ttl: view.ttl,
-            state: view.state,
-            request,
-        })
-    }
-
-    /// Brings a lease back. What is held lasts its whole TTL again: never shorter than its holder
-    /// was told, whatever the clock did while nobody looked.
-    pub fn restore(&mut self, kept: KeptLease, now: Time) {
-        self.now = self.now.max(now);
-        self.raise(kept.fence);
-        let expires_at = match kept.state {
-            State::Confirmed => Time::FOREVER,
-            _ => self.now.after(kept.ttl),
-        };
-        let what = what(kept.tenant.as_deref(), &kept.kind, &kept.names, kept.range);
-        let view = View {
-            key: kept.key,
-            fence: kept.fence,
-            kind: kept.kind,
-            what,
-            version: kept.version,
-            label: kept.label,
-            meta: kept.meta,
-            acquired_at: kept.acquired_at,
-            expires_at,
-            hold_until: kept.hold_until.max(expires_at),
-            ttl: kept.ttl,
-            state: kept.state,
-        };
-        self.tally.granted(view.tenant(), &view.kind);
-        self.insert(view, kept.request);
     }
 
     /// Takes a grant back as if it had never been: it could not be kept.

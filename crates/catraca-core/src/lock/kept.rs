@@ -61,7 +61,7 @@ pub struct KeptFence {
     pub ceiling: i64,
     /// No lease lasted longer than this without a renewal.
     pub longest: Span,
-    /// How much longer the longest lease would have lasted, if the process ended in order.
+    /// How much longer leases may be in force that are not on disk, if the process ended in order.
     pub left: Option<Span>,
 }
 

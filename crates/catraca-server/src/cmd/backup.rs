@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use catraca::records;
+use catraca::records::{self, PutBack};
 
 use super::catalog;
 use super::serve::Places;
@@ -29,23 +29,31 @@ pub fn restore(args: &Restore) -> Result<Exit> {
     let found = Found::at(&args.place)?;
     let (from, to) = (&args.file, &found.records);
     let mut said = Vec::new();
-    if args.force {
-        if let Some(old) = records::put_back_over(from, to)? {
-            said.push(format!("what was there is now {}", old.display()));
-        }
-    } else {
-        let hint = "--force puts the backup in its place and keeps what is there beside it";
-        records::put_back(from, to).map_err(|error| match error {
-            records::OpenError::Exists { .. } => anyhow::anyhow!("{error}; {hint}"),
-            error => error.into(),
-        })?;
+    let hint = "--force puts the backup in its place and keeps what is there beside it";
+    let put = if args.force { records::put_back_over } else { records::put_back };
+    let done = put(from, to).map_err(|error| match error {
+        records::OpenError::Exists { .. } => anyhow::anyhow!("{error}; {hint}"),
+        error => error.into(),
+    })?;
+    if let Some(old) = &done.old {
+        said.push(format!("what was there is now {}", old.display()));
     }
     said.push(format!("{} holds what {} held", to.display(), from.display()));
     if let Some(old) = found.snapshot.as_deref().map(set_aside).transpose()?.flatten() {
         said.push(format!("counters begin anew; the snapshot of before is now {}", old.display()));
     }
+    said.extend(about_locks(&done));
     said.push(found.about_the_secret("bring back"));
     tell_done(&said)
+}
+
+/// Leases are of the present, and a backup is of the past.
+fn about_locks(done: &PutBack) -> Option<String> {
+    let wait = Some(done.locks_wait.ceil_secs()).filter(|seconds| *seconds > 0)?;
+    Some(format!(
+        "locks wait: for {wait} s after the next start none is granted (503 `locks-starting`), \
+         until leases that the backup does not know have run out"
+    ))
 }
 
 /// Says what was done, when all of it was.

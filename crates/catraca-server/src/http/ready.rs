@@ -35,7 +35,7 @@ pub struct Readiness {
 /// Something that is not as it should be.
 #[derive(Serialize, JsonSchema)]
 pub struct Ailment {
-    /// `stopping`, `catalog`, `restart`, `records`, `blocks` or `store`.
+    /// `stopping`, `catalog`, `restart`, `records`, `blocks`, `locks` or `store`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// Where in the catalog's files.
@@ -105,6 +105,14 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
              `[store] block_mib` and restart"
         );
         found.push(Ailment { what: "blocks", place: None, why });
+    }
+    if let Some(wait) = front.locks.starting() {
+        let why = format!(
+            "leases of the process before this one may be in force, so new ones are refused \
+             (`locks-starting`) for {} s more; decisions are not concerned",
+            wait.ceil_secs()
+        );
+        found.push(Ailment { what: "locks", place: None, why });
     }
     let shared = front.shared.as_ref().map(|shared| shared.stats());
     for why in shared.into_iter().flat_map(|stats| [stats.trouble, stats.danger]).flatten() {

@@ -9,6 +9,7 @@ mod operators;
 mod pace;
 mod shared;
 mod slots;
+mod stopped;
 mod waiting;
 mod world;
 

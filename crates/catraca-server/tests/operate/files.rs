@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::desk::{CATALOG, IP, Ran, command, done, run, url};
 use crate::served::{Served, file};
@@ -171,4 +172,43 @@ fn an_act_that_cannot_be_told_was_done_and_says_so() {
     let ran = Ran::of(command(&url(&served), &args).stdout(full()).output().unwrap());
     ran.says(4, &["the server has done what it was asked", "No space left"]);
     assert_eq!(run(&served, &["check", "login", LATER]).code, Some(1), "the block stands");
+}
+
+/// Takes a name as soon as it can be had; the number of the grant.
+fn fence(served: &Served, key: &str, ttl_ms: u32) -> i64 {
+    let body = format!(r#"{{"key":"{key}","ttl_ms":{ttl_ms}}}"#);
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (status, answer) = served.json("/v1/locks/acquire", &body);
+        if status == 200 {
+            return answer["fence"].as_i64().unwrap();
+        }
+        assert!(Instant::now() < patience, "{answer}");
+    }
+}
+
+fn killed(served: Served) {
+    served.signal("KILL");
+    drop(served);
+}
+
+/// A kill puts numbers ahead of the clock, and a backup from before it knows nothing of that.
+#[test]
+fn numbers_of_locks_never_repeat_after_an_older_backup_and_leases_are_waited_for() {
+    let config = file(CATALOG);
+    let backup = config.with_file_name("b1.db");
+    let served = Served::of(&config);
+    fence(&served, "p", 1_000);
+    fine(&ran("backup", [&config, &backup], &[]));
+    killed(served);
+    let served = Served::of(&config);
+    let last = fence(&served, "p", 2_000);
+    killed(served);
+    let said = ran("restore", [&config, &backup], &["--force"]);
+    assert!(fine(&said).contains("locks wait: for 2 s after the next start"), "{}", said.out);
+    let served = Served::of(&config);
+    let (status, refused) = served.json("/v1/locks/acquire", r#"{"key":"p"}"#);
+    assert_eq!((status, &refused["code"]), (503, &"locks-starting".into()));
+    let next = fence(&served, "p", 1_000);
+    assert!(next > last, "{next} after {last}");
 }

@@ -107,7 +107,11 @@ impl Locks {
         durability: Durability,
     ) -> Result<Renewed, LockError> {
         let room = self.room(namespace)?;
-        let renewed = room.inner.lock().book.renew(proof, ttl, self.clock.now());
+        let renewed = {
+            let mut inner = room.inner.lock();
+            inner.serves()?;
+            inner.book.renew(proof, ttl, self.clock.now())
+        };
         if let Renewed::Extended(view) = &renewed {
             let due = room.due(view, ttl, durability);
             self.write(&room, due).await?;
@@ -119,7 +123,11 @@ impl Locks {
     /// Gives names back.
     pub fn release(&self, namespace: &str, proof: &Proof) -> Result<Ended, LockError> {
         let room = self.room(namespace)?;
-        let ended = room.inner.lock().book.release(proof, self.clock.now());
+        let ended = {
+            let mut inner = room.inner.lock();
+            inner.serves()?;
+            inner.book.release(proof, self.clock.now())
+        };
         self.tidy(&room);
         Ok(ended)
     }
@@ -148,7 +156,7 @@ impl Locks {
         let mut inner = room.inner.lock();
         inner.hand_off(self.clock.now());
         let deeds = room.gone(&mut inner);
-        drop(inner);
+        // Before anybody who was served can write: an end comes before what follows it.
         self.note(deeds);
     }
 

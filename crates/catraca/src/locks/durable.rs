@@ -30,7 +30,8 @@ impl Room {
     /// What a grant or a renewal needs of the disk.
     pub fn due(&self, view: &View, ttl: Span, durability: Durability) -> Due {
         let mut inner = self.inner.lock();
-        let mut due = Due::default();
+        // What made room for it goes to the disk with it: both must never come back.
+        let mut due = Due { deeds: self.gone(&mut inner), ..Due::default() };
         let logged = durability == Durability::Fsync;
         // A lease that is on disk is brought back, and needs nobody to wait for its end.
         let longest = if logged { Span::ZERO } else { ttl };

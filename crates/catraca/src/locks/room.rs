@@ -38,6 +38,8 @@ pub(super) struct Inner {
     pub closed_until: Time,
     /// Whether leases were put on disk one by one.
     pub logged: bool,
+    /// The process ends, and the disk was told what is in force.
+    pub shut: bool,
 }
 
 impl Inner {
@@ -55,18 +57,17 @@ impl Inner {
             cooling: BTreeSet::new(),
             closed_until: Time::ZERO,
             logged: false,
+            shut: false,
         }
     }
 
-    /// Takes up where the process before left off.
-    pub fn resume(&mut self, kept: KeptFence, now: Time) {
-        self.book.raise(kept.ceiling);
-        self.closed_until = now.after(kept.left.unwrap_or(kept.longest));
-        // What is kept next says again that the end was not in order, until it is.
-        self.kept = KeptFence { left: None, ..kept };
+    /// Refuses once the process ends: what is on disk for the next start must stay true.
+    pub fn serves(&self) -> Result<(), LockError> {
+        if self.shut { Err(LockError::Stopping) } else { Ok(()) }
     }
 
     pub fn open(&self, now: Time) -> Result<(), LockError> {
+        self.serves()?;
         match self.closed_until.since(now) {
             Span::ZERO => Ok(()),
             wait => Err(LockError::Starting { wait }),
@@ -77,7 +78,7 @@ impl Inner {
     pub fn hand_off(&mut self, now: Time) {
         loop {
             let freed = self.book.take_freed();
-            if freed.is_empty() {
+            if freed.is_empty() || self.shut {
                 return;
             }
             for name in freed {

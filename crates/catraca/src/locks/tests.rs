@@ -1,6 +1,7 @@
 //! How callers wait: in order, until their time is over, and never in vain. Time is virtual.
 
 mod kept;
+mod stopped;
 
 use std::sync::Arc;
 use std::time::Duration;

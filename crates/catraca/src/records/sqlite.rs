@@ -4,6 +4,7 @@
 //! should be there, nor go on with a damaged one.
 
 mod backup;
+mod carry;
 mod erase;
 mod faults;
 mod lists;
@@ -26,7 +27,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{OpenError, RecordsError, WriteError};
 
-pub use backup::{back_up, put_back, put_back_over};
+pub use backup::{PutBack, back_up, put_back, put_back_over};
 
 /// Files up to this size are compared with their own indexes at every start; of larger ones only
 /// the pages and rows are looked at, and the rest on request.

@@ -192,12 +192,12 @@ fn records_in_use_are_backed_up_by_their_file_and_replaced_only_when_free() {
     let log = fs::read(folder.file("catraca.db-wal")).unwrap();
     records.close();
     fs::write(folder.file("catraca.db-wal"), log).unwrap();
-    let old = put_back_over(&copy, &folder.database()).unwrap().unwrap();
+    let old = put_back_over(&copy, &folder.database()).unwrap().old.unwrap();
     assert_eq!(old, folder.file("catraca.db.old"));
     assert_eq!(count(&folder.open()), 1);
-    let old = put_back_over(&copy, &folder.database()).unwrap().unwrap();
+    let old = put_back_over(&copy, &folder.database()).unwrap().old.unwrap();
     assert_eq!(old, folder.file("catraca.db.old-2"));
-    assert_eq!(put_back_over(&copy, &Folder::new().database()).unwrap(), None);
+    assert_eq!(put_back_over(&copy, &Folder::new().database()).unwrap().old, None);
 }
 
 #[test]

@@ -73,6 +73,7 @@ impl Kept {
     /// An engine that knows what was kept in these places.
     pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
         all_there(places)?;
+        let durability = catalog.locks.durability;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
         let opened = Opened::new(catalog, places, secret.clone(), observer)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;
@@ -82,7 +83,7 @@ impl Kept {
         };
         let resumed = engine.resume(&opened.records, since)?;
         let engine = Arc::new(engine);
-        let locks = Arc::new(Keeper::Here(locks::open(&secret, &opened.records)?));
+        let locks = Arc::new(Keeper::Here(locks::open(&secret, &opened.records, durability)?));
         let upkeep = Upkeep::start(&engine, &opened.records, places, Some(&places.snapshot))?;
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);

@@ -12,6 +12,7 @@ use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::{KeptLock, Records};
 use catraca::redis::{RedisLocks, RedisOptions, is_redis};
 use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
+use tracing::warn;
 
 use super::sharing::Sharing;
 use crate::locks::Keeper;
@@ -20,8 +21,8 @@ use crate::locks::Keeper;
 const ROUND: Duration = Duration::from_millis(250);
 const SHARED_ROUND: Duration = Duration::from_secs(2);
 
-/// How long the last word may take to be on disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long leases and the last word may take to be on disk.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Locks that end with the process.
 pub fn fleeting() -> Locks {
@@ -31,8 +32,8 @@ pub fn fleeting() -> Locks {
     Locks::new(Arc::new(SystemClock::new()), &Secret::from_bytes(bytes))
 }
 
-/// Locks that know what was kept.
-pub fn open(secret: &Secret, records: &Arc<Records>) -> Result<Locks> {
+/// Locks that know what was kept, and keep grants like this from now on.
+pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> Result<Locks> {
     let mut standing = Vec::new();
     records.locks(|kept| {
         standing.push(match kept {
@@ -42,7 +43,13 @@ pub fn open(secret: &Secret, records: &Arc<Records>) -> Result<Locks> {
         });
     })?;
     let journal: Arc<dyn Journal> = Arc::clone(records) as _;
-    Ok(Locks::open(Arc::new(SystemClock::new()), secret, journal, standing))
+    let kept = (journal, durability);
+    let locks = Locks::open(Arc::new(SystemClock::new()), secret, kept, standing);
+    if let Some(wait) = locks.starting() {
+        let seconds = wait.ceil_secs();
+        warn!(seconds, "locks wait: leases of the process before may be in force; none is granted");
+    }
+    Ok(locks)
 }
 
 /// Locks in the store that nodes share.
@@ -85,7 +92,7 @@ pub async fn tend(locks: Weak<Keeper>) {
     }
 }
 
-/// Grants nothing any more, and says on disk that the end was in order.
+/// Grants nothing any more, and puts on disk what is in force and that the end was in order.
 pub fn close(locks: &Keeper) {
     let locks = match locks {
         Keeper::Here(locks) => locks,

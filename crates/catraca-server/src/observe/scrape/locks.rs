@@ -19,6 +19,7 @@ use crate::locks::Keeper;
 const OTHER: &str = "(other)";
 
 const UNKEPT: &str = "Calls that failed because of the disk or the store";
+const STARTING: &str = "1 while nothing is granted because lost leases may be in force";
 const WAITERS: &str = "Callers that wait for a name";
 const WAITED: &str = "How long callers waited that had to";
 
@@ -49,6 +50,7 @@ fn own(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
     ends(to, &kinds);
     gauge(to, "lock_waiters", WAITERS, totals.waiters);
     gauge(to, "leases_kept", "Leases in memory, ended ones too", totals.kept);
+    gauge(to, "locks_starting", STARTING, usize::from(locks.starting().is_some()));
     counter(to, "locks_unkept", UNKEPT, totals.unkept);
     to.register("lock_wait_seconds", WAITED, drawn(&totals.times.waited));
     to.register("lock_held_seconds", "How long leases were held", drawn(&totals.times.held));

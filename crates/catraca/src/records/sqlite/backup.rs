@@ -6,9 +6,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use catraca_core::time::Span;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
+use super::carry::carry;
 use super::{
     beside, check, exists, flags, migrate, move_into_place, new_file, opening, own_file,
     sync_folder,
@@ -104,25 +106,49 @@ pub fn back_up(records: &Path, to: &Path) -> Result<(), OpenError> {
         .map_err(|RecordsError(reason)| OpenError::Failed { path: records.to_owned(), reason })
 }
 
+/// What putting a backup back came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutBack {
+    /// Where what was there is now, if anything was.
+    pub old: Option<PathBuf>,
+    /// For how long the next start grants no locks, since leases that the backup has never heard
+    /// of may be in force. Zero if there never were any.
+    pub locks_wait: Span,
+}
+
 /// Puts a backup where records are to be. The place must be free and nobody may have it open.
-pub fn put_back(backup: &Path, records: &Path) -> Result<(), OpenError> {
+pub fn put_back(backup: &Path, records: &Path) -> Result<PutBack, OpenError> {
     let _lock = Lock::take(records)?;
     if exists(records)? {
         return Err(OpenError::Exists { path: records.to_owned() });
     }
-    let new = sound_copy(backup, records)?;
-    move_into_place(&new, records).map_err(|error| OpenError::io(records, &error))
+    let (new, locks_wait) = ready_copy(backup, records)?;
+    move_into_place(&new, records).map_err(|error| OpenError::io(records, &error))?;
+    Ok(PutBack { old: None, locks_wait })
 }
 
 /// Puts a backup in the place of records, which nobody may have open. What is there, sound or
-/// damaged, is kept beside it under the name that is returned.
-pub fn put_back_over(backup: &Path, records: &Path) -> Result<Option<PathBuf>, OpenError> {
+/// damaged, is kept beside it.
+pub fn put_back_over(backup: &Path, records: &Path) -> Result<PutBack, OpenError> {
     let _lock = Lock::take(records)?;
-    let new = sound_copy(backup, records)?;
+    let (new, locks_wait) = ready_copy(backup, records)?;
     let failed = |error: io::Error| OpenError::io(records, &error);
     let old = set_aside(records).map_err(failed)?;
     move_into_place(&new, records).map_err(failed)?;
-    Ok(old)
+    Ok(PutBack { old, locks_wait })
+}
+
+/// A sound copy whose locks go on from those that it replaces, and how long they wait.
+fn ready_copy(backup: &Path, records: &Path) -> Result<(PathBuf, Span), OpenError> {
+    let new = sound_copy(backup, records)?;
+    let replaced = records.is_file().then_some(records);
+    match carry(&new, replaced) {
+        Ok(wait) => Ok((new, wait)),
+        Err(error) => {
+            fs::remove_file(&new).map_err(|error| OpenError::io(records, &error))?;
+            Err(opening(backup, error))
+        }
+    }
 }
 
 /// A copy beside its later place, looked through and ready to be moved there.

@@ -1,0 +1,68 @@
+//! Locks when a backup is put back: numbers go on above all that were given out since it was made,
+//! and leases that it has never heard of are waited for.
+//!
+//! Must not change the records that are replaced, nor bring back a lease that they know the end of.
+
+use std::path::Path;
+
+use catraca_core::time::{Span, Time};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, params};
+
+use super::flags;
+use crate::clock::{Clock, SystemClock};
+
+/// How far ahead of the clock one crash may have put the numbers.
+const AHEAD: Span = Span::from_secs(600);
+
+/// Makes a copy ready to take the place of records, if there are any. Says for how long the next
+/// start grants nothing.
+pub(super) fn carry(copy: &Path, replaced: Option<&Path>) -> rusqlite::Result<Span> {
+    let mut connection = Connection::open_with_flags(copy, flags())?;
+    // The copy is moved as one file, and what it replaces stays as it is, log and all.
+    connection.pragma_update(Some("main"), "journal_mode", "DELETE")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if let Some(replaced) = replaced.and_then(Path::to_str) {
+        // They may be damaged, which is why somebody brings a backup: then nobody knows more than
+        // the backup does.
+        let _ = merge(&mut connection, replaced);
+    }
+    be_careful(&connection, SystemClock::new().now())
+}
+
+/// The highest of both, and no lease that has ended since.
+fn merge(connection: &mut Connection, replaced: &str) -> rusqlite::Result<()> {
+    connection.execute("ATTACH DATABASE ?1 AS replaced", [replaced])?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(
+        "INSERT INTO main.fences (namespace, ceiling, longest, remaining)
+             SELECT namespace, ceiling, max(longest, coalesce(remaining, 0)), NULL
+             FROM replaced.fences WHERE true
+         ON CONFLICT (namespace) DO UPDATE SET
+             ceiling = max(ceiling, excluded.ceiling), longest = max(longest, excluded.longest);
+         UPDATE main.fences SET longest = max(longest, coalesce((SELECT max(ttl)
+             FROM replaced.leases AS r
+             WHERE r.namespace = fences.namespace AND r.state = 'held'), 0));
+         DELETE FROM main.leases WHERE state = 'held' AND NOT EXISTS (SELECT 1
+             FROM replaced.leases AS r WHERE r.namespace = leases.namespace
+             AND r.lease = leases.lease AND r.state = 'held');
+         INSERT INTO main.versions (namespace, name, version, until)
+             SELECT namespace, name, version, until FROM replaced.versions WHERE true
+         ON CONFLICT (namespace, name) DO UPDATE SET
+             version = max(version, excluded.version), until = max(until, excluded.until);",
+    )?;
+    transaction.commit()
+}
+
+/// The next start is one as after a crash: it waits for the longest lease that may be in force.
+fn be_careful(connection: &Connection, now: Time) -> rusqlite::Result<Span> {
+    connection.execute(
+        "UPDATE main.fences SET ceiling = max(ceiling, ?1), remaining = NULL,
+             longest = max(longest, coalesce(remaining, 0), coalesce((SELECT max(ttl)
+             FROM main.leases AS l
+             WHERE l.namespace = fences.namespace AND l.state = 'held'), 0))",
+        params![now.after(AHEAD).micros()],
+    )?;
+    let longest = "SELECT coalesce(max(longest), 0) FROM main.fences";
+    connection.query_row(longest, [], |row| row.get(0)).map(Span::from_micros)
+}
