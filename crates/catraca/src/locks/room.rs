@@ -61,13 +61,10 @@ impl Inner {
         }
     }
 
-    /// Refuses once the process ends: what is on disk for the next start must stay true.
-    pub fn serves(&self) -> Result<(), LockError> {
-        if self.shut { Err(LockError::Stopping) } else { Ok(()) }
-    }
-
     pub fn open(&self, now: Time) -> Result<(), LockError> {
-        self.serves()?;
+        if self.shut {
+            return Err(LockError::Stopping);
+        }
         match self.closed_until.since(now) {
             Span::ZERO => Ok(()),
             wait => Err(LockError::Starting { wait }),
