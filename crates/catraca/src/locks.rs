@@ -3,8 +3,9 @@
 //! In this process: the rules of core, a clock, callers who wait, and a journal. One room per
 //! namespace, each behind one mutex that is never held over a wait. `acquire` takes
 //! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `operate` is for
-//! operators, `durable` puts on disk what must outlive the process, `stop` ends it in order and takes
-//! up again. Locks fail closed: what cannot be kept as promised is not granted. Must not know HTTP.
+//! operators, `durable` puts on disk what must outlive the process, `stop` ends it in order and
+//! takes up again. Locks fail closed: what cannot be kept as promised is not granted. Must not know
+//! HTTP.
 
 mod acquire;
 mod durable;
