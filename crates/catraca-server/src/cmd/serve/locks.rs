@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::Result;
+use catraca::core::lock::Durability;
 use catraca::locks::{Journal, LockStore, StandingLock};
 use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::{KeptLock, Records};
