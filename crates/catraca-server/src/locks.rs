@@ -117,11 +117,11 @@ impl Keeper {
         &self,
         namespace: &str,
         proof: &Proof,
-        again: bool,
+        (again, grace): (bool, Span),
     ) -> Told<(Confirmed, bool)> {
         match self {
             Self::Here(locks) => locks.confirm(namespace, proof, again).await,
-            Self::Shared(locks) => Ok(locks.confirm(namespace, proof, again).await?.0),
+            Self::Shared(locks) => Ok(locks.confirm(namespace, proof, (again, grace)).await?.0),
         }
     }
 
@@ -196,6 +196,14 @@ impl Keeper {
         match self {
             Self::Here(locks) => locks.starting(),
             Self::Shared(_) => None,
+        }
+    }
+
+    /// Nobody waits any more: whoever does is told at once that the process ends.
+    pub fn dismiss(&self) {
+        match self {
+            Self::Here(locks) => locks.dismiss(),
+            Self::Shared(locks) => locks.dismiss(),
         }
     }
 

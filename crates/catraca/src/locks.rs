@@ -2,12 +2,13 @@
 //!
 //! In this process: the rules of core, a clock, callers who wait, and a journal. One room per
 //! namespace, each behind one mutex that is never held over a wait. `acquire` takes
-//! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `operate` is for
-//! operators, `durable` puts on disk what must outlive the process, `stop` ends it in order and
-//! takes up again. Locks fail closed: what cannot be kept as promised is not granted. Must not know
-//! HTTP.
+//! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `change` takes
+//! them back, `operate` is for operators, `durable` puts on disk what must outlive the process,
+//! `stop` ends it in order and takes up again. Locks fail closed: what cannot be kept as promised is
+//! not granted. Must not know HTTP.
 
 mod acquire;
+mod change;
 mod durable;
 mod error;
 mod hold;
@@ -57,6 +58,8 @@ pub struct Locks {
     times: Arc<LockTimes>,
     unkept: AtomicU64,
     closed: AtomicBool,
+    /// Nobody may wait any more.
+    leaving: AtomicBool,
 }
 
 /// What was kept of a namespace.
@@ -81,6 +84,7 @@ impl Locks {
             times: Arc::default(),
             unkept: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
         }
     }
 
@@ -117,6 +121,15 @@ impl Locks {
                     break;
                 }
             }
+        }
+    }
+
+    /// Nobody waits any more: whoever does is told at once that the process ends, and so is
+    /// whoever would have to. All else goes on.
+    pub fn dismiss(&self) {
+        self.leaving.store(true, Ordering::SeqCst);
+        for room in self.all() {
+            room.inner.lock().dismiss();
         }
     }
 

@@ -6,6 +6,7 @@
 //! away. Must not look at a clock: `now` comes with every operation.
 
 mod apply;
+mod back;
 mod kept;
 mod leases;
 pub mod look;

@@ -45,6 +45,8 @@ pub enum LockOp {
         proof: Proof,
         /// Whether a hold that is over is taken anew, if nobody else has any of it.
         again: bool,
+        /// How long nothing is taken anew after the store may have lost leases.
+        grace: Span,
     },
     /// Put a slot somewhere else, or leave it where it is.
     Relocate(Move),

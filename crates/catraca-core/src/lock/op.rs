@@ -101,6 +101,8 @@ pub struct Move {
     pub start: Time,
     /// The first instant after it.
     pub end: Time,
+    /// How long nothing is moved after the store may have lost leases.
+    pub grace: Span,
 }
 
 /// A look at a calendar.

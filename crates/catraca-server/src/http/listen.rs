@@ -177,6 +177,7 @@ impl Server {
     /// Says that it stops, and goes on for as long as whoever sends us callers needs to hear it.
     async fn leave(self, mut told: impl AsyncFnMut()) {
         self.shared.draining.store(true, Ordering::Relaxed);
+        self.shared.front.locks.dismiss();
         let delay = self.shared.stop_delay;
         if !delay.is_zero() {
             tokio::select! {

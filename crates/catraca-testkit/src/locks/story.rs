@@ -15,6 +15,8 @@ use crate::generate::Dice;
 
 /// Where calendars begin; the times of slots need not be those of the story.
 const NOON: i64 = 500;
+/// Matters only once a store may have lost leases, which it does not in a story.
+const GRACE: Span = Span::from_secs(30);
 
 /// Where a story is told.
 pub trait Teller {
@@ -233,7 +235,7 @@ impl Story<'_> {
     fn confirm(&mut self) -> (String, String, String) {
         let (proof, again) = (self.proof(), self.dice.chance(40));
         let theirs = self.model.confirm(&proof, again, self.now);
-        let op = LockOp::Confirm { proof, again };
+        let op = LockOp::Confirm { proof, again, grace: GRACE };
         let ours = match self.ask(&op) {
             LockTold::Confirmed(Confirmed::Done(view)) => format!("confirmed {}", shown(&view)),
             LockTold::Confirmed(Confirmed::Over { state, still_free }) => {
@@ -248,7 +250,8 @@ impl Story<'_> {
     fn relocate(&mut self) -> (String, String, String) {
         let calendars = self.dice.chance(30).then(|| self.names());
         let range = self.range();
-        let op = Move { proof: self.proof(), calendars, start: range.start, end: range.end };
+        let (start, end) = (range.start, range.end);
+        let op = Move { proof: self.proof(), calendars, start, end, grace: GRACE };
         let Ok(op) = op.checked(Span::from_secs(1)) else {
             return (String::new(), String::new(), String::new());
         };

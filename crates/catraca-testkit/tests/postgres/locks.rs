@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use catraca::locks::{Freed, LockStore};
 use catraca::postgres::PostgresStore;
 use catraca::store::When;
-use catraca_core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
+use catraca_core::lock::op::{Acquire, Hold, Move, Proof, Range, Wanted};
 use catraca_core::lock::reply::{Acquired, Ended, View};
 use catraca_core::lock::{
     Book, LeaseId, LeaseKey, LockName, LockOp, LockReply, LockTold, VersionPolicy,
@@ -232,6 +232,29 @@ fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
     assert!(after.take("p", 3).fence > before.fence);
 }
 
+fn hour(number: i64) -> (Time, Time) {
+    let begin = Time::from_micros((1_900_000_000 + number * 3_600) * 1_000_000);
+    (begin, begin.after(Span::from_secs(3_600)))
+}
+
+fn hold(lease: u64, number: i64, ttl: Span) -> LockOp {
+    let (start, end) = hour(number);
+    let lease = Wanted { ttl, ..wanted(lease) };
+    let (kind, calendars, range) = ("k".into(), vec!["bia".into()], Range::of(start, end));
+    LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease })
+}
+
+fn moved(lease: u64, number: i64, grace: i64) -> LockOp {
+    let ((start, end), grace) = (hour(number), Span::from_secs(grace));
+    let proof = Proof { key: key(lease), tenant: None };
+    LockOp::Relocate(Move { proof, calendars: None, start, end, grace })
+}
+
+fn anew(lease: u64, grace: i64) -> LockOp {
+    let (proof, grace) = (Proof { key: key(lease), tenant: None }, Span::from_secs(grace));
+    LockOp::Confirm { proof, again: true, grace }
+}
+
 /// A standby that took over, or a backup that came back, may have lost leases: kinds that want to
 /// wait that out are not granted until it is over, by whichever node, and nothing else waits.
 #[test]
@@ -250,6 +273,9 @@ fn another_history_is_waited_out_by_kinds_that_want_it() {
         reply.map(|reply| granted(reply.told)).map_err(|error| error.to_string())
     };
     assert_eq!(granted(&asked, &grace("q", 2, 3_600)), Ok(true), "nothing was lost yet");
+    for (lease, hour, ttl) in [(30, 1, Span::from_secs(3_600)), (31, 2, Span::from_micros(1))] {
+        assert_eq!(granted(&asked, &hold(lease, hour, ttl)), Ok(true));
+    }
     drop(asked);
     database.server.stop("INT");
     // The end of a recovery begins another history, as a standby does that takes over.
@@ -266,6 +292,15 @@ fn another_history_is_waited_out_by_kinds_that_want_it() {
         assert!(refused.contains("run out within") && refused.contains(" s"), "{refused}");
         assert_eq!(granted(&asked, &acquire(&format!("s{lease}"), lease + 1)), Ok(true));
         assert_eq!(granted(&asked, &grace("p", lease + 2, 3_600)), Ok(false), "known to be held");
+    }
+    let asked = Asked::of(&database.url());
+    let ask = |op: &LockOp| asked.threads.block_on(asked.store.ask("n", op, When::Store));
+    for seconds in [3_600, 0] {
+        for op in [moved(30, 3, seconds), anew(31, seconds)] {
+            let waits = ask(&op).is_err_and(|error| error.to_string().contains("run out within"));
+            assert_eq!(waits, seconds > 0, "{op:?}");
+        }
+        assert!(ask(&anew(30, seconds)).is_ok(), "it takes nothing");
     }
     let since = "SELECT count(DISTINCT changed) || ' ' || min(timeline) FROM
                  catraca_store.lock_rooms";

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use catraca::locks::{Freed, LockStore};
 use catraca::redis::{RedisLocks, RedisOptions};
 use catraca::store::{StoreError, When};
-use catraca_core::lock::op::{Acquire, Proof, Wanted};
-use catraca_core::lock::reply::{Acquired, Ended, Renewed, View};
+use catraca_core::lock::op::{Acquire, Hold, Move, Proof, Range, Wanted};
+use catraca_core::lock::reply::{Acquired, Confirmed, Ended, Moved, Renewed, View};
 use catraca_core::lock::{
     Book, LeaseId, LeaseKey, LockName, LockOp, LockReply, LockTold, VersionPolicy,
 };
@@ -194,6 +194,9 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let asked = Asked::of(&primary.url());
     let known = asked.take("known", 1, Span::from_secs(60));
     careful(&asked, "p", 10, 1).expect("nobody has it");
+    for (lease, minute, ttl) in [(20, 10, 60), (21, 20, 1)] {
+        asked.ask("careful", &hold(lease, minute, ttl), at(1));
+    }
     let has = || replica.command(&["DBSIZE"]) == primary.command(&["DBSIZE"]);
     until("the replica has it", has);
     // Cut off: it keeps what it has, and hears of nothing any more.
@@ -211,10 +214,20 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let refused = careful(&after, "q", 11, 2).unwrap_err().to_string();
     assert!(refused.contains("run out within 30 s"), "{refused}");
     assert!(careful(&after, "q", 12, 31).is_err(), "counted from when it was noticed");
+    for op in [moved(20, 30), anew(21)] {
+        let refused = after.threads.block_on(after.redis.ask("careful", &op, at(31))).unwrap_err();
+        assert!(refused.to_string().contains("run out within 1 s"), "{refused}");
+    }
+    let kept = after.ask("careful", &anew(20), at(31)).told;
+    assert!(matches!(kept, LockTold::Confirmed(Confirmed::Done(_))), "it takes nothing: {kept:?}");
     let renewal = LockOp::Renew { proof: proof(10), ttl: Span::from_secs(60) };
     let renewed = after.ask("careful", &renewal, at(31)).told;
     assert!(matches!(renewed, LockTold::Renewed(Renewed::Extended(_))), "{renewed:?}");
     assert!(careful(&after, "q", 13, 32).is_ok());
+    let done = after.ask("careful", &moved(20, 30), at(32)).told;
+    assert!(matches!(done, LockTold::Moved(Moved::Done(_))), "{done:?}");
+    let done = after.ask("careful", &anew(21), at(32)).told;
+    assert!(matches!(done, LockTold::Confirmed(Confirmed::Done(_))), "{done:?}");
     // A server that forgot everything cannot know that it did; the node does.
     replica.command(&["FLUSHALL"]);
     let refused = careful(&after, "q", 14, 40).unwrap_err().to_string();
@@ -227,6 +240,27 @@ fn careful(asked: &Asked, name: &str, lease: u64, second: i64) -> Result<LockRep
     let LockOp::Acquire { asked: wanted, .. } = &mut op else { panic!("an acquire") };
     wanted.lease.grace = Span::from_secs(30);
     asked.threads.block_on(asked.redis.ask("careful", &op, at(second)))
+}
+
+fn minutes(minute: i64) -> (Time, Time) {
+    let begin = Time::from_micros(minute * 60_000_000);
+    (begin, begin.after(Span::from_secs(60)))
+}
+
+fn hold(lease: u64, minute: i64, ttl: i64) -> LockOp {
+    let lease = Wanted::new(key(lease), Span::from_secs(ttl), Span::from_secs(3_600));
+    let (start, end) = minutes(minute);
+    let (kind, calendars, range) = ("k".into(), vec!["ana".into()], Range::of(start, end));
+    LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease })
+}
+
+fn moved(lease: u64, minute: i64) -> LockOp {
+    let ((start, end), grace) = (minutes(minute), Span::from_secs(30));
+    LockOp::Relocate(Move { proof: proof(lease), calendars: None, start, end, grace })
+}
+
+fn anew(lease: u64) -> LockOp {
+    LockOp::Confirm { proof: proof(lease), again: true, grace: Span::from_secs(30) }
 }
 
 fn at(second: i64) -> When {

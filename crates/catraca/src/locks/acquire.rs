@@ -2,10 +2,13 @@
 //!
 //! Must not count an attempt before it is over.
 
-use catraca_core::lock::Durability;
+use std::sync::atomic::Ordering;
+
+use catraca_core::lock::kept::LockDeed;
 use catraca_core::lock::op::{Acquire, Proof};
 use catraca_core::lock::reply::{Acquired, Ended, Renewed};
 use catraca_core::lock::terms::WAIT_MAX;
+use catraca_core::lock::{Durability, LeaseKey};
 use catraca_core::museum::{Bug, planted};
 use catraca_core::time::Span;
 
@@ -43,7 +46,7 @@ impl Locks {
         let asked_at = self.clock.now();
         let acquired = waiting.answer().await;
         self.times.waited.note(self.clock.now().since(asked_at));
-        self.over(&room, asked, acquired, durability).await
+        self.over(&room, asked, acquired?, durability).await
     }
 
     fn first<'r>(
@@ -58,6 +61,9 @@ impl Locks {
         // Whoever waited before comes first, also when nobody has noticed yet that it is free.
         inner.poke(asked, now);
         match inner.book.acquire(asked, now) {
+            Acquired::Conflict(_) if wait > Span::ZERO && self.leaving.load(Ordering::SeqCst) => {
+                Err(LockError::Stopping)
+            }
             Acquired::Conflict(conflict) if wait > Span::ZERO => {
                 let (clock, deadline) = (&*self.clock, now.after(wait.min(WAIT_MAX)));
                 Waiting::join(room, &mut inner, asked, clock, deadline, conflict).map(First::Waits)
@@ -130,17 +136,20 @@ impl Locks {
         room.inner.lock().book.kind_of(proof)
     }
 
-    /// Takes a grant back that could not be kept.
-    pub(super) fn undo(&self, room: &Room, key: catraca_core::lock::LeaseKey) {
+    /// Takes a grant back that could not be kept; a disk that takes it later takes this too.
+    pub(super) fn undo(&self, room: &Room, key: LeaseKey) {
         let mut inner = room.inner.lock();
-        inner.book.undo(key);
-        inner.hand_off(self.clock.now());
-        let logged = inner.logged;
-        drop(inner);
-        if logged {
-            let namespace = room.namespace.clone();
-            self.note(vec![catraca_core::lock::kept::LockDeed::Drop(namespace, key)]);
+        let namespace = &room.namespace;
+        let lowered = inner.book.lowered(key).into_iter().map(Box::new);
+        let lowered = lowered.map(|kept| LockDeed::Version(namespace.clone(), kept));
+        let mut deeds: Vec<LockDeed> = lowered.collect();
+        if inner.logged {
+            deeds.push(LockDeed::Drop(namespace.clone(), key));
         }
+        inner.book.undo(key);
+        // While the room is locked: what comes later is written later.
+        self.note(deeds);
+        inner.hand_off(self.clock.now());
     }
 
     /// Serves whoever waits for what became free, and tells the disk what is gone.

@@ -9,6 +9,7 @@ use catraca_core::lock::{Durability, LeaseKey};
 
 use super::Locks;
 use super::acquire::Answer;
+use super::change::Change;
 use super::error::LockError;
 use super::room::Room;
 
@@ -54,25 +55,29 @@ impl Locks {
         again: bool,
     ) -> Result<(Confirmed, bool), LockError> {
         let room = self.room(namespace)?;
-        let (confirmed, before) = {
-            let mut inner = room.inner.lock();
-            let now = self.clock.now();
-            if again {
-                inner.open(now)?;
+        let (confirmed, change) = {
+            let (now, mut inner) = (self.clock.now(), room.inner.lock());
+            let (open, before) = (inner.open(now), inner.book.snapshot(proof.key, now));
+            let confirmed = inner.book.confirm(proof, again && open.is_ok(), now);
+            let over =
+                matches!(&confirmed, Confirmed::Over { state: State::Expired, still_free: true });
+            if again && over {
+                open?;
             }
-            let before = inner.book.keep(proof.key);
-            (inner.book.confirm(proof, again, now), before)
+            let change = match (&confirmed, before) {
+                (Confirmed::Done(view), Some(before)) => {
+                    Some(Change::begin(&room, &mut inner, before, view))
+                }
+                _ => None,
+            };
+            (confirmed, change)
         };
-        let Confirmed::Done(view) = &confirmed else {
+        if let (Confirmed::Done(view), Some(change)) = (&confirmed, change) {
+            let written = self.keep(&room, view).await;
+            self.settled(&change, written)?;
+        } else {
             self.tidy(&room);
             return Ok((confirmed, false));
-        };
-        if let Err(error) = self.keep(&room, view).await {
-            // As it was: held for the rest of its time, or not at all.
-            if let Some(before) = before.filter(|before| before.state == State::Held) {
-                room.inner.lock().book.unconfirm(view.key, before.expires_at);
-            }
-            return Err(error);
         }
         self.tidy(&room);
         Ok((confirmed, self.journal.is_some()))
@@ -104,17 +109,38 @@ impl Locks {
         durability: Durability,
     ) -> Result<Moved, LockError> {
         let room = self.room(namespace)?;
-        let moved = room.inner.lock().book.relocate(asked, self.clock.now());
-        if let Moved::Done(view) = &moved {
-            if view.state == State::Confirmed {
-                self.keep(&room, view).await?;
+        let (moved, change) = self.moved(&room, asked)?;
+        if let (Moved::Done(view), Some(change)) = (&moved, change) {
+            let written = if view.state == State::Confirmed {
+                self.keep(&room, view).await
             } else {
                 let due = room.due(view, view.ttl, durability);
-                self.write(&room, due).await?;
-            }
+                self.write(&room, due).await
+            };
+            self.settled(&change, written)?;
         }
         self.tidy(&room);
         Ok(moved)
+    }
+
+    /// Moves a slot, unless lost leases may be in force: then it is where it was.
+    fn moved<'r>(
+        &self,
+        room: &'r Room,
+        asked: &Move,
+    ) -> Result<(Moved, Option<Change<'r>>), LockError> {
+        let (now, mut inner) = (self.clock.now(), room.inner.lock());
+        let before = inner.book.snapshot(asked.proof.key, now);
+        let moved = inner.book.relocate(asked, now);
+        let (Moved::Done(view), Some(before)) = (&moved, before) else {
+            return Ok((moved, None));
+        };
+        if let Err(starting) = inner.open(now) {
+            inner.book.put_back(&before, view);
+            return Err(starting);
+        }
+        let change = Change::begin(room, &mut inner, before, view);
+        Ok((moved, Some(change)))
     }
 
     /// What is taken and what is free.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use catraca_core::lock::kept::{KeptFence, LockDeed};
 use catraca_core::lock::op::Acquire;
 use catraca_core::lock::reply::{Acquired, View, What};
-use catraca_core::lock::{Book, LockName};
+use catraca_core::lock::{Book, LeaseKey, LockName};
 use catraca_core::museum::{Bug, planted};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
+use super::change::Changing;
 use super::error::LockError;
 use super::times::LockTimes;
 use super::wait::Waiter;
@@ -40,6 +41,8 @@ pub(super) struct Inner {
     pub logged: bool,
     /// The process ends, and the disk was told what is in force.
     pub shut: bool,
+    /// Changes of slots that are being written.
+    pub changing: BTreeMap<LeaseKey, Changing>,
 }
 
 impl Inner {
@@ -58,6 +61,7 @@ impl Inner {
             closed_until: Time::ZERO,
             logged: false,
             shut: false,
+            changing: BTreeMap::new(),
         }
     }
 
@@ -127,12 +131,21 @@ impl Inner {
                 }
                 answer => {
                     let key = waiter.asked.lease.key;
-                    if waiter.tell.send(answer).is_err() {
+                    if waiter.tell.send(Ok(answer)).is_err() {
                         // Gone in this very moment: nobody was told, so it never was.
                         self.book.undo(key);
                     }
                 }
             }
+        }
+    }
+
+    /// Tells everybody who waits that it is in vain.
+    pub fn dismiss(&mut self) {
+        self.waiting = 0;
+        for waiter in std::mem::take(&mut self.queues).into_values().flatten() {
+            // Whoever is gone need not be told.
+            let _ = waiter.tell.send(Err(LockError::Stopping));
         }
     }
 

@@ -145,6 +145,12 @@ impl SharedLocks {
         self.closed.store(true, Ordering::SeqCst);
     }
 
+    /// Nobody waits any more: whoever does is told at once that the process ends, and so is
+    /// whoever would have to. All else goes on.
+    pub fn dismiss(&self) {
+        self.queues.dismiss();
+    }
+
     /// How many wait through this node right now.
     pub fn waiters(&self) -> usize {
         self.queues.waiting()

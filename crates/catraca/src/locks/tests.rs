@@ -2,6 +2,7 @@
 
 mod kept;
 mod stopped;
+mod undone;
 
 use std::sync::Arc;
 use std::time::Duration;

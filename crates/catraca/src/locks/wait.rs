@@ -18,12 +18,15 @@ use crate::clock::Clock;
 /// The most who wait for one name.
 pub const WAITERS_MAX: usize = 1_000;
 
+/// What a waiter is told.
+type Told = Result<Acquired, LockError>;
+
 /// Somebody in a queue.
 pub(super) struct Waiter {
     pub id: u64,
     pub asked: Acquire,
     pub deadline: Time,
-    pub tell: oneshot::Sender<Acquired>,
+    pub tell: oneshot::Sender<Told>,
 }
 
 /// The other end: leaves the queue when it is dropped.
@@ -33,7 +36,7 @@ pub(super) struct Waiting<'r> {
     clock: &'r dyn Clock,
     id: u64,
     deadline: Time,
-    told: oneshot::Receiver<Acquired>,
+    told: oneshot::Receiver<Told>,
     /// Who was in the way when it was last looked.
     conflict: Box<Conflict>,
     done: bool,
@@ -60,8 +63,9 @@ impl<'r> Waiting<'r> {
         Ok(Self { room, asked, clock, id, deadline, told, conflict, done: false })
     }
 
-    /// Waits; the answer is a conflict once the deadline has passed.
-    pub async fn answer(mut self) -> Acquired {
+    /// Waits; the answer is a conflict once the deadline has passed, and that the process
+    /// ends once it does.
+    pub async fn answer(mut self) -> Told {
         loop {
             let until = self.conflict.free_at.min(self.deadline);
             let pause = until.since(self.clock.now()).micros().max(0);
@@ -70,7 +74,7 @@ impl<'r> Waiting<'r> {
                 biased;
                 told = &mut self.told => {
                     self.done = true;
-                    return told.unwrap_or_else(|_| self.missed());
+                    return told.unwrap_or_else(|_| Ok(self.missed()));
                 }
                 () = pause => {}
             }
@@ -82,13 +86,13 @@ impl<'r> Waiting<'r> {
     }
 
     /// Somebody's time is over: the holder's, or ours.
-    fn look(&mut self) -> Option<Acquired> {
+    fn look(&mut self) -> Option<Told> {
         let now = self.clock.now();
         let mut inner = self.room.inner.lock();
         inner.poke(self.asked, now);
         match self.told.try_recv() {
             Ok(answer) => return Some(answer),
-            Err(TryRecvError::Closed) => return Some(self.missed()),
+            Err(TryRecvError::Closed) => return Some(Ok(self.missed())),
             Err(TryRecvError::Empty) => {}
         }
         if let Some(conflict) = inner.book.met(self.asked, now) {
@@ -98,7 +102,7 @@ impl<'r> Waiting<'r> {
             return None;
         }
         inner.leave(self.asked, self.id);
-        Some(self.missed())
+        Some(Ok(self.missed()))
     }
 
     fn missed(&self) -> Acquired {
@@ -115,7 +119,7 @@ impl Drop for Waiting<'_> {
         let mut inner = self.room.inner.lock();
         inner.leave(self.asked, self.id);
         // Whoever asked is gone, so what was handed over in this very moment is given back.
-        if let Ok(Acquired::Granted(view)) = self.told.try_recv() {
+        if let Ok(Ok(Acquired::Granted(view))) = self.told.try_recv() {
             let proof = Proof { key: view.key, tenant: None };
             inner.book.release(&proof, now);
             inner.hand_off(now);

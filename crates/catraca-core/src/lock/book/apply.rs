@@ -32,7 +32,7 @@ impl Book {
             LockOp::Renew { proof, ttl } => LockTold::Renewed(self.renew(proof, *ttl, now)),
             LockOp::Release(proof) => LockTold::Ended(self.release(proof, now)),
             LockOp::Cancel(proof) => LockTold::Ended(self.cancel(proof, now)),
-            LockOp::Confirm { proof, again } => {
+            LockOp::Confirm { proof, again, .. } => {
                 LockTold::Confirmed(self.confirm(proof, *again, now))
             }
             LockOp::Relocate(asked) => LockTold::Moved(self.relocate(asked, now)),

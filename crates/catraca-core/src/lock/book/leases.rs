@@ -80,7 +80,8 @@ impl Book {
             return Renewed::AtMost(Box::new(view));
         }
         view.expires_at = view.expires_at.max(wanted);
-        view.ttl = ttl;
+        // What a disk brings back lasts this long: never less than its holder was told.
+        view.ttl = ttl.max(view.expires_at.since(self.now));
         self.redate(&view);
         Renewed::Extended(Box::new(view))
     }

@@ -81,7 +81,7 @@ impl Book {
         stored.collect()
     }
 
-    fn bring(&mut self, stored: StoredLease) {
+    pub(super) fn bring(&mut self, stored: StoredLease) {
         let takes_names = stored.cools(self.now);
         let StoredLease { view, request, due, cool_until } = stored;
         if view.state.is_live() {

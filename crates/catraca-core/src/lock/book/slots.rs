@@ -85,16 +85,6 @@ impl Book {
         Moved::Done(Box::new(view))
     }
 
-    /// Puts a confirmation back that could not be kept: it is held again, as long as it would be.
-    pub fn unconfirm(&mut self, key: LeaseKey, expires_at: Time) {
-        let view = self.leases.get(&key).map(|lease| lease.view.clone());
-        if let Some(mut view) = view.filter(|view| view.state == State::Confirmed) {
-            view.state = State::Held;
-            view.expires_at = expires_at;
-            self.redate(&view);
-        }
-    }
-
     fn settle_slot(&mut self, mut view: View) -> View {
         view.state = State::Confirmed;
         view.expires_at = Time::FOREVER;
@@ -147,7 +137,11 @@ impl Book {
     }
 
     /// The first calendar in which somebody has part of a range, and who.
-    fn overlap(&mut self, names: &[Arc<CalendarName>], range: Range) -> Option<Box<Conflict>> {
+    pub(super) fn overlap(
+        &mut self,
+        names: &[Arc<CalendarName>],
+        range: Range,
+    ) -> Option<Box<Conflict>> {
         let taken = range.taken();
         names.iter().find_map(|name| {
             let key = self.overlapping(name, taken)?;

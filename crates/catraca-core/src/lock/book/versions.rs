@@ -65,6 +65,21 @@ impl Book {
         kept.collect()
     }
 
+    /// The versions that a grant raised, as they are to be kept once it is taken back: what they
+    /// were before, or what nobody remembers.
+    pub fn lowered(&self, key: LeaseKey) -> Vec<KeptVersion> {
+        let Some(What::Names(names)) = self.leases.get(&key).map(|lease| &lease.view.what) else {
+            return Vec::new();
+        };
+        let kept = names.iter().filter_map(|name| {
+            let last = self.versions.by(name, key)?;
+            let (_, before) = last.by?;
+            let (version, until) = before.unwrap_or((last.version, Time::ZERO));
+            Some(KeptVersion { name: LockName::clone(name), version, until })
+        });
+        kept.collect()
+    }
+
     /// Brings a version back.
     pub fn restore_version(&mut self, kept: KeptVersion) {
         let last = Last { version: kept.version, until: kept.until, by: None };

@@ -3,7 +3,7 @@
 //! Must not say that a slot is taken for good before it is.
 
 use axum::http::StatusCode;
-use catraca::core::lock::op::{Look, Move};
+use catraca::core::lock::op::{Look, Move, Proof};
 use catraca::core::lock::reply::{Busy, Confirmed, Moved};
 use catraca::{Span, Time};
 use schemars::JsonSchema;
@@ -37,7 +37,8 @@ pub async fn confirm(call: &Call) -> Told {
     let wire: ConfirmSlot = call.wire()?;
     let proof = call.proof(&wire.lease_id)?;
     let again = wire.reacquire_if_free;
-    match call.locks().confirm(call.namespace(), &proof, again).await {
+    let grace = if again { grace(call, &proof).await? } else { Span::ZERO };
+    match call.locks().confirm(call.namespace(), &proof, (again, grace)).await {
         Ok((Confirmed::Done(view), durable)) => {
             Ok(with_lease(told(&ConfirmedSlot::new(&view, durable))?, &view))
         }
@@ -65,15 +66,25 @@ pub async fn relocate(call: &Call) -> Told {
     };
     let (start, end) = (wire.start.time("start")?, wire.end.time("end")?);
     let proof = call.proof(&wire.lease_id)?;
-    let asked = Move { proof, calendars, start, end }.checked(terms.slot_max)?;
+    let grace = grace(call, &proof).await?;
+    let asked = Move { proof, calendars, start, end, grace }.checked(terms.slot_max)?;
     let locks = call.locks();
-    let (moved, now) = locks.relocate(call.namespace(), &asked, terms.durability).await?;
+    let (moved, now) = match locks.relocate(call.namespace(), &asked, terms.durability).await {
+        Ok(moved) => moved,
+        Err(error) => return later(error),
+    };
     match moved {
         Moved::Done(view) => Ok(with_lease(told(&MovedSlot::new(&view))?, &view)),
         Moved::Conflict(conflict) => taken(&conflict, 0, now),
         Moved::Over(state) => Err(over(state)),
         Moved::NotHolder => Err(not_holder()),
     }
+}
+
+/// How long leases of this kind are waited for after the store may have lost some.
+async fn grace(call: &Call, proof: &Proof) -> Result<Span, Problem> {
+    let kind = call.locks().kind_of(call.namespace(), proof).await?;
+    Ok(kind.map_or(Span::ZERO, |kind| call.terms().grace(&kind)))
 }
 
 /// A calendar: what is taken and what is free. It is advice; only a hold is a promise.

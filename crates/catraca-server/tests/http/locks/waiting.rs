@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CATALOG, give, post, site, take};
+use super::{CATALOG, give, post, said, site, take};
 use crate::served::Served;
 
 /// Waits until so many wait.
@@ -89,4 +89,20 @@ fn a_waiter_needs_nobody_to_tell_it_that_the_holders_time_is_over() {
     assert!(before.elapsed() >= Duration::from_millis(400), "{held}");
     assert!(told.elapsed() < Duration::from_millis(1_400), "{:?}", told.elapsed());
     assert!(next["fence"].as_i64() > held["fence"].as_i64());
+}
+
+/// Told to stop, the server answers whoever waits, and does not wait for them.
+#[test]
+fn a_stop_answers_whoever_waits_at_once() {
+    let served = Served::with(CATALOG);
+    take(&served, &json!({ "key": "p", "ttl_ms": 60_000 }));
+    let mut waiter = served.connect();
+    waiter.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
+    waiting(&served, 1);
+    let begun = Instant::now();
+    served.signal("TERM");
+    assert_eq!(said(&waiter.answer()), (503, "locks-stopping".to_owned()));
+    let (status, told) = served.ended();
+    assert!(status.success(), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }

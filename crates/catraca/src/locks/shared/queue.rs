@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catraca_core::lock::Mark;
 use catraca_core::lock::reply::Conflict;
@@ -24,6 +24,7 @@ pub(super) type Met = (Box<Conflict>, Time);
 pub(super) struct Queues {
     all: Mutex<BTreeMap<Mark, Queue>>,
     waiting: AtomicUsize,
+    dismissed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,6 +53,21 @@ impl Queues {
         queue.places.push_back(Arc::clone(&wake));
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Ok(Place { queues: Arc::clone(self), mark, wake })
+    }
+
+    /// Nobody may wait any more; everybody who does is woken.
+    pub fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::SeqCst);
+        let all = self.all.lock();
+        all.values().flat_map(|queue| &queue.places).for_each(|place| place.notify_one());
+    }
+
+    /// Whether anybody may wait.
+    pub fn open(&self) -> Result<(), LockError> {
+        match self.dismissed.load(Ordering::SeqCst) {
+            true => Err(LockError::Stopping),
+            false => Ok(()),
+        }
     }
 
     /// How many wait for a name.

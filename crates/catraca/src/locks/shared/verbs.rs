@@ -49,14 +49,15 @@ impl SharedLocks {
     }
 
     /// Takes what is held for good; with `again`, also what was held and is still free. Says
-    /// whether it survives the store's own crash.
+    /// whether it survives the store's own crash. Nothing is taken anew for the grace after the
+    /// store may have lost leases.
     pub async fn confirm(
         &self,
         namespace: &str,
         proof: &Proof,
-        again: bool,
+        (again, grace): (bool, Span),
     ) -> Result<At<(Confirmed, bool)>, LockError> {
-        let op = LockOp::Confirm { proof: proof.clone(), again };
+        let op = LockOp::Confirm { proof: proof.clone(), again, grace };
         let reply = self.ask(namespace, &op).await?;
         let LockTold::Confirmed(confirmed) = reply.told else { return Err(odd()) };
         let durable = matches!(confirmed, Confirmed::Done(_)) && self.store.is_durable();

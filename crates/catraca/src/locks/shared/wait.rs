@@ -53,14 +53,22 @@ impl SharedLocks {
                 }
                 let free = Instant::now() + duration(conflict.free_at.since(now));
                 place.met(&(conflict, now));
-                sleep(&place, free.min(deadline)).await;
+                self.pause(&place, free.min(deadline)).await?;
             } else {
-                sleep(&place, deadline).await;
+                self.pause(&place, deadline).await?;
             }
             if Instant::now() >= deadline {
                 return self.missed(namespace, asked, place).await;
             }
         }
+    }
+
+    /// Sleeps until there may be something to do, unless nobody may wait any more.
+    async fn pause(&self, place: &Place, until: Instant) -> Result<(), LockError> {
+        self.queues.open()?;
+        // Whichever comes first.
+        let _ = timeout_at(until, place.woken()).await;
+        self.queues.open()
     }
 
     /// The queue that somebody is in already, else that of the first name.
@@ -102,11 +110,6 @@ impl SharedLocks {
 
 fn miss(asked: &Acquire) -> LockOp {
     LockOp::Miss { tenant: asked.tenant.clone(), kind: asked.kind.clone() }
-}
-
-async fn sleep(place: &Place, until: Instant) {
-    // Whichever comes first.
-    let _ = timeout_at(until, place.woken()).await;
 }
 
 fn duration(span: Span) -> Duration {

@@ -19,15 +19,17 @@ use super::{NS, Virtual, asked, give, ms, take};
 pub(super) struct Book {
     deeds: Mutex<Vec<LockDeed>>,
     down: Mutex<bool>,
+    /// Says that it failed, and writes all the same: later, as a disk that comes back does.
+    pub(super) late: Mutex<bool>,
 }
 
 impl Journal for Book {
     fn write(&self, deeds: Vec<LockDeed>) -> Written {
-        let down = *self.down.lock();
+        let (late, down) = (*self.late.lock(), *self.down.lock());
         if !down {
             self.deeds.lock().extend(deeds);
         }
-        Box::pin(async move { if down { Err("no disk".to_owned()) } else { Ok(()) } })
+        Box::pin(async move { if down || late { Err("no disk".to_owned()) } else { Ok(()) } })
     }
 }
 

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use catraca_core::lock::book::{Part, StoredLease};
 use catraca_core::lock::kept::KeptVersion;
 use catraca_core::lock::op::Acquire;
-use catraca_core::lock::reply::Acquired;
-use catraca_core::lock::{Book, LeaseKey, LockOp, LockReply, LockTold};
+use catraca_core::lock::{Book, LeaseKey, LockOp, LockReply};
 use catraca_core::time::{Span, Time};
 use tokio_postgres::{Error, Row};
 
@@ -99,9 +98,9 @@ impl Seen {
             versions: self.versions,
         });
         let reply = book.apply(&ask.op, now);
-        let granted = matches!(reply.told, LockTold::Acquired(Acquired::Granted(_)));
-        if let Some(refused) = changed.filter(|_| granted).and_then(|at| careful(&ask.op, at, now))
-        {
+        // Whatever takes something gets a number: a grant, a move, a slot that is taken anew.
+        let takes = book.fence() > fence;
+        if let Some(refused) = changed.filter(|_| takes).and_then(|at| careful(&ask.op, at, now)) {
             return (Err(refused), Vec::new());
         }
         let namespace = ask.namespace.clone();
@@ -117,6 +116,8 @@ fn careful(op: &LockOp, changed: Time, now: Time) -> Option<StoreError> {
     let grace = match op {
         LockOp::Acquire { asked, .. } => asked.lease.grace,
         LockOp::Hold(asked) => asked.lease.grace,
+        LockOp::Relocate(asked) => asked.grace,
+        LockOp::Confirm { grace, .. } => *grace,
         _ => Span::ZERO,
     };
     let safe = changed.after(grace);

@@ -42,7 +42,10 @@ impl<'a> LockCall<'a> {
             LockOp::Release(proof) | LockOp::Cancel(proof) | LockOp::Show(proof) => {
                 call.proof(proof);
             }
-            LockOp::Confirm { proof, again } => call.proof(proof).flag(*again),
+            LockOp::Confirm { proof, again, grace } => {
+                call.proof(proof).flag(*again);
+                call.numbers(&[grace.micros()]);
+            }
             LockOp::Relocate(asked) => call.relocate(asked),
             LockOp::Look(asked) => call.look(asked),
             LockOp::List { after, most } => {
@@ -116,6 +119,7 @@ impl<'a> LockCall<'a> {
 
     fn relocate(&mut self, asked: &Move) {
         self.proof(&asked.proof).numbers(&[asked.start.micros(), asked.end.micros()]);
+        self.numbers(&[asked.grace.micros()]);
         self.flag(asked.calendars.is_some());
         self.texts(asked.calendars.as_deref().unwrap_or_default());
     }

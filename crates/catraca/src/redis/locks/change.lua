@@ -31,7 +31,8 @@ local function renew()
   if lease.state == CONFIRMED or at_most then
     return pack('B', 1) .. shown(proof.key, lease)
   end
-  lease.expires, lease.ttl = max(lease.expires, wanted), ttl
+  lease.expires = max(lease.expires, wanted)
+  lease.ttl = max(ttl, lease.expires - now)
   redate(proof.key, lease)
   return pack('B', 0) .. shown(proof.key, lease)
 end
@@ -60,9 +61,10 @@ local function revive(key, lease)
   insert(key, lease)
 end
 
--- proof, again?
+-- proof, again?, grace
 local function confirm()
-  local proof, again = read_proof(), read('B')[1] == 1
+  local proof, flags = read_proof(), read('Bd')
+  local again, grace = flags[1] == 1, flags[2]
   sweep()
   local lease = proven(proof)
   if not lease or lease.slot == 0 then
@@ -75,16 +77,20 @@ local function confirm()
   end
   local free_still = not overlap(lease.tenant, lease.texts, taken_from(lease), taken_to(lease))
   if lease.state == EXPIRED and again and free_still then
+    local refused = careful(grace)
+    if refused then
+      return refused
+    end
     revive(proof.key, lease)
     return pack('B', 0) .. shown(proof.key, lease)
   end
   return pack('BBB', 1, lease.state, free_still and 1 or 0)
 end
 
--- proof, start, end, other calendars? calendars
+-- proof, start, end, grace, other calendars? calendars
 local function relocate()
   local proof = read_proof()
-  local key, range, there = proof.key, read('ddB'), {}
+  local key, range, there = proof.key, read('dddB'), {}
   read_texts(there)
   sweep()
   local lease = proven(proof)
@@ -94,13 +100,18 @@ local function relocate()
   if not is_live(lease) then
     return pack('BB', 2, lease.state)
   end
-  local texts = range[3] == 1 and there.texts or lease.texts
+  local texts = range[4] == 1 and there.texts or lease.texts
   local to = { start = range[1], finish = range[2], before = lease.before, after = lease.after }
   vacate(key, lease)
   local conflict = overlap(lease.tenant, texts, taken_from(to), taken_to(to))
   if conflict then
     occupy(key, lease)
     return pack('B', 1) .. conflict
+  end
+  local refused = careful(range[3])
+  if refused then
+    occupy(key, lease)
+    return refused
   end
   lease.texts, lease.count, lease.start, lease.finish = texts, #texts, range[1], range[2]
   occupy(key, lease)

@@ -111,6 +111,7 @@ fn confirmed(from: &mut Reader<'_>) -> Read<Confirmed> {
         0 => view(from).map(|view| Confirmed::Done(Box::new(view))),
         1 => Ok(Confirmed::Over { state: state(from)?, still_free: from.flag()? }),
         2 => Ok(Confirmed::NotHolder),
+        9 => Err(careful(span(from)?)),
         other => Err(odd(format!("a confirmation in state {other}"))),
     }
 }
@@ -121,6 +122,7 @@ fn moved(from: &mut Reader<'_>) -> Read<Moved> {
         1 => conflict(from).map(Moved::Conflict),
         2 => state(from).map(Moved::Over),
         3 => Ok(Moved::NotHolder),
+        9 => Err(careful(span(from)?)),
         other => Err(odd(format!("a move in state {other}"))),
     }
 }

@@ -48,8 +48,8 @@ local function repeated(wanted)
 end
 
 -- Whether leases that were lost may still be in force.
-local function careful(wanted)
-  local left = changed + wanted.grace - now
+local function careful(grace)
+  local left = changed + grace - now
   if left > 0 then
     return pack('<Bd', CAREFUL, left)
   end
@@ -158,7 +158,7 @@ local function acquire()
     wanted.marks[index] = read('c16')[1]
   end
   sweep()
-  local before = repeated(wanted) or careful(wanted)
+  local before = repeated(wanted) or careful(wanted.grace)
   if before then
     return before
   end
@@ -222,7 +222,7 @@ local function hold()
   read_texts(wanted)
   wanted.marks = {}
   sweep()
-  local before = repeated(wanted) or careful(wanted)
+  local before = repeated(wanted) or careful(wanted.grace)
   if before then
     return before
   end
