@@ -40,9 +40,10 @@ fn a_server_that_is_told_to_stop_forgets_no_lease_and_refuses_nobody_after_it() 
     assert_eq!(gauge(&served), "catraca_locks_starting 0");
     let taken = post(&served, "/v1/locks/acquire", &json!({ "key": "long" }));
     assert_eq!(said(&taken).0, 409, "{taken:?}");
-    let (holder, left) = (taken.json()["holder"].clone(), &taken.json()["retry_after_ms"]);
-    assert_eq!(holder["owner_label"], "ana", "{taken:?}");
-    assert!(left.as_i64().is_some_and(|left| (40_000..=60_000).contains(&left)), "{taken:?}");
+    let told = taken.json();
+    assert_eq!(told["holder"]["owner_label"], "ana", "{told}");
+    let left = told["retry_after_ms"].as_i64();
+    assert!(left.is_some_and(|left| (40_000..=60_000).contains(&left)), "{told}");
     let renewed = renew(&served, &long);
     assert_eq!((renewed.status, &renewed.json()["fence"]), (200, &long["fence"]), "{renewed:?}");
     let fresh = take(&served, &json!({ "key": "fresh", "ttl_ms": 3_000 }));
