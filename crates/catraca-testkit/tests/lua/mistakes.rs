@@ -14,7 +14,8 @@ fn a_mistake_in_the_script_is_noticed() {
     let missed = MISTAKES.iter().filter(|(right, wrong)| {
         println!("`{right}` becomes `{wrong}`");
         let script = changed(&script, right, wrong);
-        let noticed = (0..400).any(|seed| trace::compare(&mut client, &script, seed, EACH).is_err());
+        let noticed =
+            (0..400).any(|seed| trace::compare(&mut client, &script, seed, EACH).is_err());
         println!("{}", if noticed { "noticed" } else { "MISSED" });
         !noticed
     });
