@@ -4,8 +4,8 @@
 //! namespace, each behind one mutex that is never held over a wait. `acquire` takes
 //! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `change` takes
 //! them back, `operate` is for operators, `durable` puts on disk what must outlive the process,
-//! `stop` ends it in order and takes up again. Locks fail closed: what cannot be kept as promised is
-//! not granted. Must not know HTTP.
+//! `stop` ends it in order and takes up again. Locks fail closed: what cannot be kept as promised
+//! is not granted. Must not know HTTP.
 
 mod acquire;
 mod change;
