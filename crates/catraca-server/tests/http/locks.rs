@@ -74,7 +74,8 @@ pub fn place(catalog: &str) -> (PathBuf, Keeper) {
         }
         Ok("postgres") => {
             let server = server::shared();
-            store = shared(&database(&server), "5s");
+            // Each call is a commit of its own, and tests share their machine.
+            store = shared(&database(&server), "10s");
             keeper = Keeper { redis: None, _postgres: Some(server) };
         }
         _ => {}
