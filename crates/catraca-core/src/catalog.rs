@@ -109,13 +109,39 @@ pub enum Pick {
     Literal(String),
 }
 
-/// How addresses are read.
+/// How addresses and paths are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The prefix by which IPv6 callers are counted.
     pub ipv6_prefix: u8,
     /// The proxies whose forwarding headers are believed.
     pub trusted_proxies: Vec<Range>,
+    /// Whether routes distinguish `/login` from `/LOGIN`.
+    pub path_case: PathCase,
+    /// What `%2f` in a path means.
+    pub encoded_slash: EncodedSlash,
+}
+
+/// Whether routes distinguish upper case from lower case; as the upstream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PathCase {
+    /// `"sensitive"`
+    #[default]
+    Sensitive,
+    /// `"insensitive"`
+    Insensitive,
+}
+
+/// What an encoded slash in a path means; as the upstream reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EncodedSlash {
+    /// `"reject"`: the path is ambiguous.
+    #[default]
+    Reject,
+    /// `"separator"`: the same as `/`.
+    Separator,
+    /// `"literal"`: a character of its segment.
+    Literal,
 }
 
 /// The language of times in messages.
@@ -137,7 +163,12 @@ pub struct Settings {
 
 impl Default for Network {
     fn default() -> Self {
-        Self { ipv6_prefix: 64, trusted_proxies: Vec::new() }
+        Self {
+            ipv6_prefix: 64,
+            trusted_proxies: Vec::new(),
+            path_case: PathCase::default(),
+            encoded_slash: EncodedSlash::default(),
+        }
     }
 }
 

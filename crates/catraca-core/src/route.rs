@@ -1,12 +1,18 @@
-//! Routing: which gate an HTTP-shaped request passes.
+//! Routes: which gate an HTTP request passes, and which attributes its route reads from it.
 //!
-//! One canonical form of a path is matched, so that no spelling of it reaches another rule. The
-//! first match in file order
-//! wins. Must not read bodies.
+//! Every front end that sees HTTP requests asks here. The first route that matches, in the order of
+//! the file, decides. This module reads no bodies.
+
+mod path;
 
 use crate::catalog::{Catalog, Pick, Route};
 
-/// An HTTP-shaped request, as far as routing reads it.
+pub use path::{AmbiguousPath, Path, decode};
+
+/// The gate of a request that no route matches: the policy that `default` names decides for it.
+pub const UNROUTED: &str = "unrouted";
+
+/// An HTTP request, as far as routes read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The method.
@@ -15,62 +21,43 @@ pub struct Request<'a> {
     pub target: &'a str,
 }
 
-/// A request's path in its canonical form: decoded once, without empty or dot segments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
-    /// The segments.
-    pub segments: Vec<String>,
-}
-
-impl Path {
-    /// The canonical form; `None` when an encoding is broken or hides a separator.
-    pub fn of(target: &str) -> Option<Self> {
-        let path = target.split(['?', '#']).next().unwrap_or_default();
-        let mut segments: Vec<String> = Vec::new();
-        for raw in path.split('/') {
-            let segment = decode(raw)?;
-            match &*segment {
-                "" | "." => {}
-                ".." => drop(segments.pop()),
-                _ => segments.push(segment),
-            }
-        }
-        Some(Self { segments })
-    }
-}
-
-/// Decodes once; an encoded separator, a control character or broken text has no canonical form.
-pub(crate) fn decode(raw: &str) -> Option<String> {
-    if !raw.contains('%') {
-        return Some(raw.to_owned());
-    }
-    let mut bytes = Vec::with_capacity(raw.len());
-    let mut rest = raw.bytes();
-    while let Some(byte) = rest.next() {
-        let byte = if byte == b'%' { hex(rest.next()?)? << 4 | hex(rest.next()?)? } else { byte };
-        bytes.push(byte);
-    }
-    let text = String::from_utf8(bytes).ok()?;
-    let ambiguous = |c: char| matches!(c, '/' | '\\' | '%') || c.is_control();
-    (!text.contains(ambiguous)).then_some(text)
-}
-
-fn hex(byte: u8) -> Option<u8> {
-    (byte as char).to_digit(16).map(|digit| digit as u8)
-}
-
 impl Catalog {
-    /// The first route that a request takes, with its canonical path.
-    pub fn route(&self, request: &Request<'_>) -> Option<(&Route, Path)> {
-        let path = Path::of(request.target)?;
-        let matches = |route: &&Route| takes(route, request.method, &path.segments);
-        self.routes.iter().find(matches).map(|route| (route, path))
+    /// The first route that matches a request, with the request's canonical path.
+    pub fn route(&self, request: &Request<'_>) -> Result<Option<(&Route, Path)>, AmbiguousPath> {
+        self.first_route(request, |_| true)
+    }
+
+    /// The first route of one gate that matches a request, for callers that have chosen the gate
+    /// themselves and only want its attributes. Without attributes to read, the path is not read
+    /// either, and an ambiguous one does not matter.
+    pub fn route_of_gate(
+        &self,
+        gate: &str,
+        request: &Request<'_>,
+    ) -> Result<Option<(&Route, Path)>, AmbiguousPath> {
+        let of_gate = |route: &Route| *route.gate == *gate;
+        if !self.routes.iter().any(|route| of_gate(route) && !route.set.is_empty()) {
+            return Ok(None);
+        }
+        self.first_route(request, of_gate)
+    }
+
+    fn first_route(
+        &self,
+        request: &Request<'_>,
+        is_wanted: impl Fn(&Route) -> bool,
+    ) -> Result<Option<(&Route, Path)>, AmbiguousPath> {
+        let path = Path::canonical(request.target, &self.network)?;
+        let matches = |route: &&Route| is_wanted(route) && route.matches(request.method, &path);
+        Ok(self.routes.iter().find(matches).map(|route| (route, path)))
     }
 }
 
-fn takes(route: &Route, method: &str, segments: &[String]) -> bool {
-    let method_fits = route.method.as_deref().is_none_or(|own| own.eq_ignore_ascii_case(method));
-    method_fits && fits(&route.path, segments)
+impl Route {
+    fn matches(&self, method: &str, path: &Path) -> bool {
+        let own = self.method.as_deref();
+        own.is_none_or(|own| own.eq_ignore_ascii_case(method)) && fits(&self.path, &path.segments)
+    }
 }
 
 fn fits(pattern: &[String], segments: &[String]) -> bool {
@@ -103,30 +90,6 @@ pub fn pick(
 mod tests {
     use super::*;
 
-    fn segments(target: &str) -> Option<Vec<String>> {
-        Path::of(target).map(|path| path.segments)
-    }
-
-    #[test]
-    fn every_spelling_of_a_path_is_one_path() {
-        let login = Some(vec!["api".to_owned(), "login".to_owned()]);
-        for spelling in [
-            "/api/login",
-            "//api//login/",
-            "/api/./login",
-            "/api/x/../login",
-            "/api/%6cogin",
-            "/api/login?next=/x",
-            "/api/login#top",
-            "/../api/login",
-        ] {
-            assert_eq!(segments(spelling), login, "{spelling}");
-        }
-        for hidden in ["/api%2flogin", "/api/%00", "/api/%zz", "/api/%2", "/api/%252f", "/%ff"] {
-            assert_eq!(segments(hidden), None, "{hidden}");
-        }
-    }
-
     #[test]
     fn patterns_take_one_segment_or_the_rest() {
         let path = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
@@ -135,5 +98,43 @@ mod tests {
         assert!(fits(&path("api/**"), &path("api/7/8")));
         assert!(fits(&path("api/**"), &path("api")));
         assert!(!fits(&path("api"), &path("api/7")));
+    }
+
+    const CATALOG: &str = "
+        [policy.site]\nby = ['ip']\nwindow = '1 per 1s'
+        [policy.login]\nby = ['ip']\nwindow = '1 per 1s'
+        [[route]]\nmatch = '/login'\ngate = 'site'
+        [[route]]\nmatch = 'POST /login'\ngate = 'login'\nset = { tenant = 'query:t' }
+    ";
+
+    #[test]
+    fn the_routes_of_a_named_gate_are_the_only_ones_that_are_asked() {
+        let catalog = Catalog::parse(CATALOG).unwrap();
+        let request = Request { method: "POST", target: "/login?t=1" };
+        let gate = |found: Option<(&Route, Path)>| found.map(|(route, _)| route.gate.to_string());
+        assert_eq!(gate(catalog.route(&request).unwrap()), Some("site".to_owned()));
+        let login = catalog.route_of_gate("login", &request).unwrap();
+        assert_eq!(gate(login), Some("login".to_owned()));
+        assert_eq!(gate(catalog.route_of_gate("other", &request).unwrap()), None);
+    }
+
+    #[test]
+    fn an_ambiguous_path_matters_where_attributes_are_read_from_the_request() {
+        let catalog = Catalog::parse(CATALOG).unwrap();
+        let request = Request { method: "POST", target: "/x/..%2flogin" };
+        let ambiguous = Err(AmbiguousPath::EncodedSlash);
+        assert_eq!(catalog.route(&request), ambiguous);
+        assert_eq!(catalog.route_of_gate("login", &request), ambiguous);
+        assert_eq!(catalog.route_of_gate("site", &request), Ok(None));
+    }
+
+    #[test]
+    fn letter_case_matters_unless_the_catalog_says_otherwise() {
+        let request = Request { method: "GET", target: "/LOGIN" };
+        assert_eq!(Catalog::parse(CATALOG).unwrap().route(&request), Ok(None));
+        let text = CATALOG.replace("'/login'", "'/Login'");
+        let insensitive = format!("{text}\n[network]\npath_case = 'insensitive'\n");
+        let catalog = Catalog::parse(&insensitive).unwrap();
+        assert!(catalog.route(&request).is_ok_and(|found| found.is_some()));
     }
 }

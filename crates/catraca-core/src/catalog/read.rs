@@ -128,7 +128,7 @@ fn assemble<'t>(
     chain::link(report, &mut drafts, &ids);
     let gates = gate::read(report, &sections, &ids);
     let default = gate::default(report, &sections, &ids);
-    let routes = route::read(report, &sections, &known, &gates);
+    let routes = route::read(report, &sections, &known, &gates, network.path_case);
     let language = network::language(report, &sections);
     shard::judge(report, &drafts, &gates, &settings);
     Some(Catalog {

@@ -254,7 +254,7 @@ fn a_named_segment_is_any_segment() {
                 match = \"GET /users/{user_id}/files/{file.name}/**\"\ngate = \"a\"\n";
     let catalog = must_read(text).catalog;
     assert_eq!(catalog.routes[0].path, ["users", "*", "files", "*", "**"]);
-    let request = |target| catalog.route(&Request { method: "GET", target });
+    let request = |target| catalog.route(&Request { method: "GET", target }).unwrap();
     assert!(request("/users/7/files/x.pdf/pages/1").is_some());
     assert!(request("/users/7/8/files/x.pdf").is_none());
 }

@@ -1,4 +1,4 @@
-//! `[network]` and `language`: how addresses are read and times are told.
+//! `[network]` and `language`: how addresses and paths are read, and times are told.
 //!
 //! Must not read addresses: callers' are read as they come.
 
@@ -7,16 +7,24 @@ use super::node::{Fields, Node};
 use super::report::Report;
 use super::scalar;
 use super::section::Sections;
-use crate::catalog::{Language, Network};
+use crate::catalog::{EncodedSlash, Language, Network, PathCase};
 
 /// The prefixes by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
+
+const PATH_CASES: [(&str, PathCase); 2] =
+    [("sensitive", PathCase::Sensitive), ("insensitive", PathCase::Insensitive)];
+const ENCODED_SLASHES: [(&str, EncodedSlash); 3] = [
+    ("reject", EncodedSlash::Reject),
+    ("separator", EncodedSlash::Separator),
+    ("literal", EncodedSlash::Literal),
+];
 
 /// Reads `[network]`.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     let mut network = Network::default();
     let Some((key, node)) = sections.single(report, "network") else { return network };
-    let known = ["ipv6_prefix", "trusted_proxies"];
+    let known = ["ipv6_prefix", "trusted_proxies", "path_case", "encoded_slash"];
     let Some(fields) = Fields::read(report, (key.place, node), "network section", &known) else {
         return network;
     };
@@ -27,6 +35,15 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
         let items = node.items(report, "a list of ranges such as [\"10.0.0.0/8\"]");
         let ranges = items.unwrap_or_default().into_iter();
         network.trusted_proxies = ranges.filter_map(|item| lists::range(report, item)).collect();
+    }
+    let path_case = fields.get("path_case");
+    if let Some(case) = path_case.and_then(|node| scalar::word(report, node, &PATH_CASES)) {
+        network.path_case = case;
+    }
+    let encoded_slash = fields.get("encoded_slash");
+    if let Some(slash) = encoded_slash.and_then(|node| scalar::word(report, node, &ENCODED_SLASHES))
+    {
+        network.encoded_slash = slash;
     }
     network
 }

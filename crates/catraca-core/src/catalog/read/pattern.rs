@@ -90,6 +90,12 @@ fn wrong_segment(segment: &str, last: bool) -> Option<Wrong> {
             says("`*` stands for a whole segment", "write * alone between slashes")
         }
         text if text.contains('%') => Some(encoded(text)),
+        text if text.contains(';') => {
+            says("`;` begins parameters, which requests are compared without", "leave them out")
+        }
+        text if text.contains('\\') => {
+            says("a request with a backslash in its path is refused", "write / between segments")
+        }
         text if is_named(text) => None,
         text if is_foreign(text) => {
             let message = format!("`{text}` would match only itself");
@@ -106,7 +112,8 @@ fn says(message: &str, fix: &str) -> Option<Wrong> {
 /// Paths are compared decoded, so an encoded segment would match nothing.
 fn encoded(segment: &str) -> Wrong {
     let message = format!("`{segment}` is encoded, and requests are compared decoded");
-    let plain = route::decode(segment).filter(|plain| !plain.contains(['*', ' ', '?', '#']));
+    let plain = route::decode(segment).ok();
+    let plain = plain.filter(|plain| !plain.contains(['*', ' ', '?', '#', '/', ';']));
     let fix = plain
         .map_or_else(|| "write * for any one segment".to_owned(), |plain| format!("write {plain}"));
     (message, fix)

@@ -10,7 +10,7 @@ use super::node::{Fields, Key, Node};
 use super::pattern;
 use super::report::Report;
 use super::section::Sections;
-use crate::catalog::{Pick, Route};
+use crate::catalog::{PathCase, Pick, Route};
 use crate::policy::Name;
 
 const FIELDS: [&str; 4] = ["match", "gate", "set", "upstream"];
@@ -21,6 +21,7 @@ pub(super) fn read(
     sections: &Sections<'_>,
     known: &Known,
     gates: &Gates,
+    case: PathCase,
 ) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
     let items = sections.listed(report, "route");
@@ -31,7 +32,11 @@ pub(super) fn read(
     }
     for item in items.into_iter().take(ROUTES_MAX) {
         let Some(fields) = Fields::item(report, item, "route", &FIELDS) else { continue };
-        let Some(route) = route(report, &fields, known, gates) else { continue };
+        let Some(mut route) = route(report, &fields, known, gates) else { continue };
+        if case == PathCase::Insensitive {
+            // Canonical paths are in lower case then, so patterns are too.
+            route.path.iter_mut().for_each(|segment| *segment = segment.to_lowercase());
+        }
         let place = fields.get("match").map_or(fields.place, |node| node.place);
         if routes.iter().any(|earlier| covers(earlier, &route)) {
             let message = "an earlier route takes every request of this one";

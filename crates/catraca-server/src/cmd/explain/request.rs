@@ -2,16 +2,13 @@
 //!
 //! Must not guess a header: what a route reads from one is given by hand.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use catraca::Catalog;
 use catraca::core::catalog::{Pick, Route};
-use catraca::core::route::{Path, Request, pick};
+use catraca::core::route::{Path, Request, UNROUTED, pick};
 use serde::Serialize;
 
 use crate::args::Told;
-
-/// The gate of a request that no route takes: the catalog's default policy stands in.
-const UNROUTED: &str = "unrouted";
 
 /// A gate, and who passes it.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +58,9 @@ impl Asked {
             !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic()),
             "{method:?} is no method; write GET {target}, or a gate without a path"
         );
-        let Some((route, path)) = catalog.route(request) else {
+        let routed = catalog.route(request);
+        let routed = routed.map_err(|why| anyhow!("the path of {target:?} is ambiguous: {why}"))?;
+        let Some((route, path)) = routed else {
             ensure!(
                 catalog.default.is_some(),
                 "no `[[route]]` takes {method} {target}, and the catalog names no `default` policy"

@@ -43,7 +43,7 @@ fn paste(catalog: &Catalog, address: &str, more: &str) -> Option<String> {
     let name = &policy.name;
     if by_address(&policy.who) {
         return Some(format!(
-            "Try it, six times:\n  curl -i{more} '{address}/v1/authorize?gate={name}'"
+            "Try it, six times:\n  curl -i{more} '{address}/v1/gates/{name}/authorize'"
         ));
     }
     let known = match &policy.who {

@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 use catraca::core::address::forwarded::{Source, client};
 use catraca::core::address::{Address, Range};
 use catraca::core::catalog::{Pick, Route};
-use catraca::core::route::{Path, Request, pick};
+use catraca::core::route::{Path, Request, UNROUTED, pick};
 use catraca::{Catalog, Time};
 use smallvec::SmallVec;
 
@@ -27,8 +27,6 @@ use super::event::{At, Attributes, CheckEvent, Event, Kind, Text, Written};
 use crate::args::{Format, Simulate};
 pub use fields::Field;
 
-/// The gate of a request that no route takes: the catalog's default policy stands in.
-pub const UNROUTED: &str = "unrouted";
 /// What proxies write their callers' addresses to.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -60,6 +58,21 @@ struct Logged<'a> {
     headers: Headers<'a>,
 }
 
+/// Why a line is not an event.
+#[derive(Debug, PartialEq)]
+pub enum LineError {
+    /// The line cannot be read.
+    Invalid(String),
+    /// The line is a request that the server answers with 400 before any policy is asked.
+    Refused(String),
+}
+
+impl From<String> for LineError {
+    fn from(why: String) -> Self {
+        Self::Invalid(why)
+    }
+}
+
 /// Request headers.
 type Headers<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
 
@@ -86,15 +99,15 @@ impl<'c> Reader<'c> {
     }
 
     /// Reads a line; the error says what is wrong with it.
-    pub fn read<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, String> {
+    pub fn read<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
         match &self.syntax {
-            Syntax::Events => Event::read(line),
+            Syntax::Events => Ok(Event::read(line)?),
             Syntax::Combined => self.check(combined::read(line)?),
             Syntax::Json(tree) => self.check(json::read(line, tree)?),
         }
     }
 
-    fn check<'a>(&'a self, logged: Logged<'a>) -> Result<Event<'a>, String> {
+    fn check<'a>(&'a self, logged: Logged<'a>) -> Result<Event<'a>, LineError> {
         let at = At { time: logged.time, written: Written::Logged(logged.time) };
         let ip = self.client(&logged)?;
         let mut subject = Attributes::new();
@@ -108,14 +121,16 @@ impl<'c> Reader<'c> {
         &'a self,
         logged: &Logged<'a>,
         subject: &mut Attributes<'a>,
-    ) -> Result<Text<'a>, String> {
+    ) -> Result<Text<'a>, LineError> {
         if let Some(gate) = self.gate {
             return Ok(gate.into());
         }
-        let routed = logged.request.as_ref().and_then(|(method, target)| {
-            Some((self.catalog.route(&Request { method, target })?, target))
-        });
-        let Some(((route, path), target)) = routed else { return self.unrouted(logged) };
+        let Some((method, target)) = &logged.request else { return self.unrouted(logged) };
+        let routed = self.catalog.route(&Request { method, target }).map_err(|why| {
+            let why = format!("ambiguous path, which the server answers with 400: {why}");
+            LineError::Refused(why)
+        })?;
+        let Some((route, path)) = routed else { return self.unrouted(logged) };
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             if let Some(value) = picked(from, &path, target, &logged.headers) {
                 subject.push((Text::from(&**name), value.into()));
@@ -124,16 +139,16 @@ impl<'c> Reader<'c> {
         Ok(gate_of(route))
     }
 
-    fn unrouted<'a>(&self, logged: &Logged<'a>) -> Result<Text<'a>, String> {
+    fn unrouted<'a>(&self, logged: &Logged<'a>) -> Result<Text<'a>, LineError> {
         if self.catalog.default.is_some() {
             return Ok(UNROUTED.into());
         }
         let method = logged.request.as_ref().map(|(method, _)| shown(method));
         let what = method.unwrap_or_else(|| "such a request".to_owned());
-        Err(format!(
+        Err(LineError::Invalid(format!(
             "no `[[route]]` takes this {what}, and the catalog has no `default`: add one of the \
              two, or choose one gate for all with --gate"
-        ))
+        )))
     }
 
     /// Who asked: the peer, or whoever a trusted proxy says it speaks for.

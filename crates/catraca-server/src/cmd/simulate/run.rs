@@ -16,7 +16,7 @@ use catraca_core::request::DEFAULT_NAMESPACE;
 use super::early;
 use super::event::{At, BlockEvent, CheckEvent, CreditEvent, Event, Kind, Target, Written};
 use super::lines::{LINE_BYTES_MAX, Line};
-use super::log::Reader;
+use super::log::{LineError, Reader};
 use super::sink::{Act, Checked, Settled, Sink, Slot};
 
 /// The most lines that may wait for an outcome, or behind one that does.
@@ -74,6 +74,8 @@ struct Due {
 /// Why a line has no result.
 enum Trouble {
     Bad(String),
+    /// The line is fine and the server would refuse its request: the run goes on, and succeeds.
+    Refused(String),
     Output(io::Error),
 }
 
@@ -110,6 +112,7 @@ impl<'s, S: Sink> Run<'s, S> {
         match done {
             Ok(()) => {}
             Err(Trouble::Bad(error)) => self.refuse(number, None, &error)?,
+            Err(Trouble::Refused(error)) => self.sink.refused(number, None, &error)?,
             Err(Trouble::Output(error)) => return Err(error.into()),
         }
         if self.sink.waiting().max(self.due.len()) > WAITING_MAX {
@@ -263,6 +266,15 @@ impl Late {
     fn count(&mut self, behind: Span) {
         self.lines += u64::from(behind > Span::ZERO);
         self.most = self.most.max(behind);
+    }
+}
+
+impl From<LineError> for Trouble {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Invalid(why) => Self::Bad(why),
+            LineError::Refused(why) => Self::Refused(why),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What deserves a look beside the figures.
 
-use super::super::log::UNROUTED;
+use catraca::core::route::UNROUTED;
+
 use super::Summary;
 use super::subjects::SUBJECTS_MAX;
 use crate::render::{count, counted};

@@ -1,0 +1,191 @@
+//! The canonical form of a request's path.
+//!
+//! Servers disagree about `//`, `/./`, `/x/..`, `%6c`, `;params` and letter case. Routes are matched
+//! against one canonical form, so that a client cannot reach a guarded path by another spelling of
+//! it. A spelling that servers read in different ways has no canonical form and is an error: a
+//! guess would let the client choose which rule applies.
+
+use thiserror::Error;
+
+use crate::catalog::{EncodedSlash, Network, PathCase};
+
+/// A path in its canonical form: decoded once, without empty segments, dot segments and
+/// `;parameters`; in lower case if `[network] path_case` is `"insensitive"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The segments.
+    pub segments: Vec<String>,
+}
+
+/// Why a path has no canonical form.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum AmbiguousPath {
+    /// `%` without two hexadecimal digits.
+    #[error("`%` is not followed by two hexadecimal digits")]
+    BrokenEscape,
+    /// `%2f`; some servers read it as a separator, others as part of a segment.
+    #[error("it contains an encoded slash (`%2f`); `[network] encoded_slash` can allow it")]
+    EncodedSlash,
+    /// `\` or `%5c`; some servers read it as `/`.
+    #[error("it contains a backslash")]
+    Backslash,
+    /// A control character, plain or encoded, such as `%00`.
+    #[error("it contains a control character")]
+    ControlCharacter,
+    /// `%25` followed by two hexadecimal digits: a server that decodes twice reads another path.
+    #[error("it is encoded twice")]
+    EncodedTwice,
+    /// `#`: some servers end the path there.
+    #[error("it contains `#`")]
+    Fragment,
+    /// Bytes that are not UTF-8 after decoding.
+    #[error("it is not UTF-8 after decoding")]
+    NotUtf8,
+}
+
+impl Path {
+    /// The canonical form of a target's path, as the catalog's `[network]` section defines it.
+    pub fn canonical(target: &str, network: &Network) -> Result<Self, AmbiguousPath> {
+        let path = target.split('?').next().unwrap_or_default();
+        if path.contains('#') {
+            return Err(AmbiguousPath::Fragment);
+        }
+        let mut segments = Vec::new();
+        for raw in path.split('/') {
+            let decoded = decode(raw)?;
+            match network.encoded_slash {
+                EncodedSlash::Reject if decoded.contains('/') => {
+                    return Err(AmbiguousPath::EncodedSlash);
+                }
+                EncodedSlash::Separator => {
+                    decoded.split('/').for_each(|part| push(&mut segments, part));
+                }
+                EncodedSlash::Reject | EncodedSlash::Literal => push(&mut segments, &decoded),
+            }
+        }
+        if network.path_case == PathCase::Insensitive {
+            segments.iter_mut().for_each(|segment| *segment = segment.to_lowercase());
+        }
+        Ok(Self { segments })
+    }
+}
+
+/// Adds a decoded segment. Parameters are cut off first: servers that know them read `..;x` as `..`
+/// and `login;x` as `login`, and for the others the longer name is a path of its own, which the
+/// rule of the shorter one may safely guard too.
+fn push(segments: &mut Vec<String>, decoded: &str) {
+    match decoded.split(';').next().unwrap_or_default() {
+        "" | "." => {}
+        ".." => drop(segments.pop()),
+        name => segments.push(name.to_owned()),
+    }
+}
+
+/// Decodes a segment once. An encoded slash is decoded too; the caller decides what it means.
+pub fn decode(raw: &str) -> Result<String, AmbiguousPath> {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' { escaped(&mut rest)? } else { byte });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| AmbiguousPath::NotUtf8)?;
+    if text.contains('\\') {
+        return Err(AmbiguousPath::Backslash);
+    }
+    if text.contains(char::is_control) {
+        return Err(AmbiguousPath::ControlCharacter);
+    }
+    if text.split('%').skip(1).any(|after| escaped(&mut after.bytes()).is_ok()) {
+        return Err(AmbiguousPath::EncodedTwice);
+    }
+    Ok(text)
+}
+
+/// The byte that the two digits after a `%` name.
+fn escaped(rest: &mut impl Iterator<Item = u8>) -> Result<u8, AmbiguousPath> {
+    let mut digit = || {
+        let digit = rest.next().and_then(|byte| char::from(byte).to_digit(16));
+        digit.and_then(|digit| u8::try_from(digit).ok()).ok_or(AmbiguousPath::BrokenEscape)
+    };
+    let high = digit()?;
+    let low = digit()?;
+    Ok(high << 4 | low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(target: &str, network: &Network) -> Result<Vec<String>, AmbiguousPath> {
+        Path::canonical(target, network).map(|path| path.segments)
+    }
+
+    #[test]
+    fn every_spelling_of_a_path_has_one_canonical_form() {
+        let network = Network::default();
+        for spelling in [
+            "/api/login",
+            "//api//login/",
+            "/api/./login",
+            "/api/x/../login",
+            "/api/%6cogin",
+            "/api/login?next=/x",
+            "/api/login?next=%2f%00#top",
+            "/../api/login",
+            "/api/login;x=1",
+            "/api;v=2/login;x=1;y",
+            "/api/login%3bx=1",
+            "/api/x/..;/login",
+            "/api/x/..%3b/login",
+            "/api/x/%2e%2e/login",
+            "/api/;x/login",
+        ] {
+            let login = Ok(vec!["api".to_owned(), "login".to_owned()]);
+            assert_eq!(segments(spelling, &network), login, "{spelling}");
+        }
+        assert_eq!(segments("/100%25", &network), Ok(vec!["100%".to_owned()]));
+        assert_eq!(segments("/caf%c3%a9", &network), Ok(vec!["café".to_owned()]));
+        assert_eq!(segments("/LOGIN", &network), Ok(vec!["LOGIN".to_owned()]));
+    }
+
+    #[test]
+    fn a_spelling_that_servers_read_differently_is_refused_with_its_reason() {
+        for (spelling, reason) in [
+            ("/login%2f", AmbiguousPath::EncodedSlash),
+            ("/x/..%2Flogin", AmbiguousPath::EncodedSlash),
+            ("/\\login", AmbiguousPath::Backslash),
+            ("/%5clogin", AmbiguousPath::Backslash),
+            ("/x\\..\\login", AmbiguousPath::Backslash),
+            ("/login%00", AmbiguousPath::ControlCharacter),
+            ("/login%0a", AmbiguousPath::ControlCharacter),
+            ("/login\u{7f}", AmbiguousPath::ControlCharacter),
+            ("/%zz", AmbiguousPath::BrokenEscape),
+            ("/%2", AmbiguousPath::BrokenEscape),
+            ("/%", AmbiguousPath::BrokenEscape),
+            ("/%252flogin", AmbiguousPath::EncodedTwice),
+            ("/%256cogin", AmbiguousPath::EncodedTwice),
+            ("/public#/../login", AmbiguousPath::Fragment),
+            ("/%c0%aflogin", AmbiguousPath::NotUtf8),
+            ("/%ff", AmbiguousPath::NotUtf8),
+        ] {
+            assert_eq!(segments(spelling, &Network::default()), Err(reason), "{spelling}");
+        }
+    }
+
+    #[test]
+    fn the_catalog_says_what_an_encoded_slash_means() {
+        let with = |encoded_slash| Network { encoded_slash, ..Network::default() };
+        let separator = segments("/x/..%2flogin%2F", &with(EncodedSlash::Separator));
+        assert_eq!(separator, Ok(vec!["login".to_owned()]));
+        let literal = segments("/files/a%2fb", &with(EncodedSlash::Literal));
+        assert_eq!(literal, Ok(vec!["files".to_owned(), "a/b".to_owned()]));
+    }
+
+    #[test]
+    fn an_insensitive_path_is_in_lower_case() {
+        let network = Network { path_case: PathCase::Insensitive, ..Network::default() };
+        assert_eq!(segments("/LoGiN/%C3%89", &network), Ok(vec!["login".into(), "é".into()]));
+        // The Kelvin sign is another letter that becomes a `k`.
+        assert_eq!(segments("/to\u{212a}en", &network), Ok(vec!["token".to_owned()]));
+    }
+}
