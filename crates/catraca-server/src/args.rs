@@ -127,7 +127,7 @@ const SERVE: &str = r#"Examples:
   catraca serve --config shop.toml        your own
   catraca serve --listen 127.0.0.1:0      any free port; the first line says which
 
-Then, six times: curl -i 'http://127.0.0.1:7878/v1/authorize?gate=demo'
+Then, six times: curl -i 'http://127.0.0.1:7878/v1/gates/demo/authorize'
 
 A program asks, acts, and tells what came of it:
   POST /v1/check      {"gate":"login","subject":{"ip":"198.51.100.7"}}, or a list of up to 100
@@ -135,7 +135,7 @@ A program asks, acts, and tells what came of it:
   POST /v1/settle     {"ticket":"...","outcome":{"status":404}}
   POST /v1/credit     {"ref":"E1","event":"payment","subject":{...}}
   POST /v1/buckets    {"subject":{...}}: what every bucket holds; /v1/buckets/POLICY for one
-A reverse proxy asks GET /v1/authorize: 204, or the denial to hand on. GET /healthz says ok,
+A reverse proxy asks /v1/authorize: 200, or the denial to hand on. GET /healthz says ok,
 GET /readyz which catalog is in force and what is wrong, GET /metrics what happened so far.
 
 [server] in the catalog: listen, hosts, log, client_address, x_ratelimit, connections_max,

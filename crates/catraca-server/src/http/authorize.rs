@@ -1,126 +1,154 @@
-//! Forward-auth for reverse proxies: a decision as a status, headers and a body.
+//! Authorize calls of reverse proxies: a decision as a status, headers and a body.
 //!
-//! The gate is `?gate=`, else the route of the request that the proxy describes; only proxies that
-//! are trusted may describe one. What decides and is there twice is refused: the upstream may read
-//! the other one.
-//! Must not believe a forwarding header of anybody else.
+//! `/v1/gates/{gate}/authorize` names the gate in its path, ahead of anything that a client can
+//! influence. `/v1/authorize` takes the gate of the `[[route]]` that matches the client's request,
+//! which only trusted proxies may describe. The query of a call never chooses a gate: some proxies
+//! keep the client's query on the call.
+
+mod described;
+mod values;
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
-use catraca::core::address::Address;
 use catraca::core::address::forwarded::{Client, client};
 use catraca::core::catalog::{Catalog, Pick, Route};
-use catraca::core::route::{Path, Request, pick};
+use catraca::core::route::{AmbiguousPath, Path, Request, UNROUTED, decode, pick};
 use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use super::auth::Caller;
 use super::decide::Verb;
 use super::problem::{Answer, Problem, typed};
-use super::{Front, denial, fields};
+use super::{Front, denial, fields, router};
 use crate::observe::traces::Span;
+use described::{CallPath, DescribedRequest};
+use values::{header_once, query_once};
 
-/// The gate of a request that no route takes: the catalog's default policy stands in.
-const UNROUTED: &str = "unrouted";
-
-/// Where proxies put the target of the request they ask about, and its method.
-const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
-const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
-
-/// Where whoever stands behind the proxy finds what to settle with.
+/// The header by which the upstream gets the ticket that it settles with.
 const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
 
-/// What a proxy tells of the request it asks about.
-pub struct Asking<'a> {
-    /// The other end of the connection.
+/// An authorize call.
+pub struct AuthorizeCall<'a> {
+    /// The address at the other end of the connection.
     pub peer: IpAddr,
-    /// The method of the question itself.
+    /// The method of the call.
     pub method: &'a Method,
-    /// Its target.
+    /// The target of the call.
     pub uri: &'a Uri,
-    /// Its headers.
+    /// The headers of the call.
     pub headers: &'a HeaderMap,
-    /// Whose key it came with.
+    /// The caller, as its API key says.
     pub caller: &'a Caller,
     /// The call's span.
     pub span: &'a Span,
 }
 
-/// Answers a proxy.
-pub async fn answer(front: &Front, asking: &Asking<'_>) -> Answer {
-    match decide(front, asking).await {
+/// What a call asks: a gate, and the attributes that a route read from the client's request.
+struct Question {
+    gate: String,
+    attributes: Vec<(String, String)>,
+    /// The client's request, if no route matches it.
+    unrouted: Option<String>,
+}
+
+/// Answers an authorize call.
+pub async fn answer(front: &Front, call: &AuthorizeCall<'_>) -> Answer {
+    match decide(front, call).await {
         Ok(decision) => render(front, &decision),
         Err(problem) => problem.answer(),
     }
 }
 
-async fn decide(front: &Front, asking: &Asking<'_>) -> Result<Decision, Problem> {
-    let address = caller(front, asking.peer, asking.headers).address.to_string();
+async fn decide(front: &Front, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
+    let address = caller(front, call.peer, call.headers).address.to_string();
     let catalog = front.engine.catalog();
-    let asked = asked(front, asking, &catalog)?;
-    let attributes = asked.attributes.iter().map(|(name, value)| (&**name, &**value));
+    let question = question(front, call, &catalog)?;
+    let attributes = question.attributes.iter().map(|(name, value)| (&**name, &**value));
     let attributes = attributes.filter(|(name, _)| *name != "ip");
     let subject = attributes.chain([("ip", address.as_str())]).collect();
-    let subject = asking.caller.subject(subject)?;
-    let check = Check::new(&asked.gate, subject).namespace(asking.caller.namespace());
+    let subject = call.caller.subject(subject)?;
+    let check = Check::new(&question.gate, subject).namespace(call.caller.namespace());
     match front.decide(&check, Verb::Check).await {
-        Err(Error::Refused(Refusal::UnknownGate(_))) if asked.unrouted.is_some() => {
-            Err(no_route(asked.unrouted))
+        Err(Error::Refused(Refusal::UnknownGate(_))) if question.unrouted.is_some() => {
+            Err(unknown_route(question.unrouted))
         }
         decided => {
             let decision = decided?;
-            asking.span.decided(&asked.gate, &decision);
+            call.span.decided(&question.gate, &decision);
             Ok(decision)
         }
     }
 }
 
-/// Who calls, by the connection and what trusted proxies say.
+/// The client, by the connection and the headers of trusted proxies.
 pub fn caller(front: &Front, peer: IpAddr, headers: &HeaderMap) -> Client {
     let settings = &front.live.load().settings;
     let lines = settings.source.header().map(|name| header_lines(headers, name));
     client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
 }
 
-/// What a proxy's question comes to.
-struct Asked {
-    gate: String,
-    /// Taken from the request by its route.
-    attributes: Vec<(String, String)>,
-    /// The request, when no route takes it.
-    unrouted: Option<String>,
-}
-
-/// The gate and the attributes that its route takes from the request.
-fn asked(front: &Front, asking: &Asking<'_>, catalog: &Catalog) -> Result<Asked, Problem> {
-    if let Some(gate) = query(asking.uri.query(), "gate")? {
-        return Ok(Asked { gate, attributes: Vec::new(), unrouted: None });
+fn question(
+    front: &Front,
+    call: &AuthorizeCall<'_>,
+    catalog: &Catalog,
+) -> Result<Question, Problem> {
+    let trusted = &front.live.load().settings.trusted_proxies;
+    let sent = (call.method, call.uri, call.headers);
+    let described = DescribedRequest::read(call.peer, trusted, sent)?;
+    let gate = CallPath::split(call.uri.path()).and_then(|path| path.gate);
+    match (gate, described) {
+        (Some(gate), described) => of_gate(&decoded(gate)?, described, call.headers, catalog),
+        (None, Some(described)) => of_routes(&described, call.headers, catalog),
+        (None, None) => Err(no_gate()),
     }
-    let (method, target) = described(front, asking)?.ok_or_else(no_gate)?;
-    let request = Request { method: &method, target: &target };
-    let Some((route, path)) = catalog.route(&request) else {
-        let unrouted = Some(format!("{method} {}", request.target.escape_debug()));
-        return Ok(Asked { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
-    };
-    let attributes = picked(route, &path, &target, asking.headers)?;
-    Ok(Asked { gate: route.gate.to_string(), attributes, unrouted: None })
 }
 
-/// The attributes that a route takes from a request.
-fn picked(
+/// The question of a call that names its gate: only attributes come from the client's request.
+fn of_gate(
+    gate: &str,
+    described: Option<DescribedRequest>,
+    headers: &HeaderMap,
+    catalog: &Catalog,
+) -> Result<Question, Problem> {
+    let mut question = Question { gate: gate.to_owned(), attributes: Vec::new(), unrouted: None };
+    let Some(described) = described else { return Ok(question) };
+    let request = Request { method: &described.method, target: &described.target };
+    if let Some((route, path)) = catalog.route_of_gate(gate, &request).map_err(ambiguous_path)? {
+        question.attributes = attributes(route, &path, request.target, headers)?;
+    }
+    Ok(question)
+}
+
+/// The question of a call that leaves the gate to the routes.
+fn of_routes(
+    described: &DescribedRequest,
+    headers: &HeaderMap,
+    catalog: &Catalog,
+) -> Result<Question, Problem> {
+    let request = Request { method: &described.method, target: &described.target };
+    let Some((route, path)) = catalog.route(&request).map_err(ambiguous_path)? else {
+        let unrouted = Some(format!("{} {}", request.method, request.target.escape_debug()));
+        return Ok(Question { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
+    };
+    let attributes = attributes(route, &path, request.target, headers)?;
+    Ok(Question { gate: route.gate.to_string(), attributes, unrouted: None })
+}
+
+/// The attributes that a route reads from a request.
+fn attributes(
     route: &Route,
     path: &Path,
     target: &str,
     headers: &HeaderMap,
 ) -> Result<Vec<(String, String)>, Problem> {
-    let asked = target.split_once('?').map(|(_, query)| query);
+    let query = target.split_once('?').map(|(_, query)| query);
     let mut attributes = Vec::new();
     for (name, from) in &route.set {
         let value = match from {
             Pick::Header(wanted) => header_once(headers, wanted)?,
-            Pick::Query(wanted) => query(asked, wanted)?,
+            Pick::Query(wanted) => query_once(query, wanted)?,
             other => pick(other, path, |_| None, |_| None),
         };
         attributes.extend(value.map(|value| (name.to_string(), value)));
@@ -128,55 +156,25 @@ fn picked(
     Ok(attributes)
 }
 
-/// The method and target that a trusted proxy describes.
-fn described(front: &Front, asking: &Asking<'_>) -> Result<Option<(String, String)>, Problem> {
-    let peer = Address::from_ip(asking.peer);
-    if !front.live.load().settings.trusted_proxies.iter().any(|range| range.contains(&peer)) {
-        return Ok(None);
-    }
-    let target = single(asking.headers, &TARGETS, |target| path_of(target).to_owned())?;
-    let method = single(asking.headers, &METHODS, str::to_owned)?;
-    Ok(target.map(|target| (method.unwrap_or_else(|| asking.method.to_string()), target)))
+fn decoded(gate: &str) -> Result<String, Problem> {
+    decode(gate).map_err(|_| router::bad_path())
 }
 
-/// What these headers say, of which a proxy sends one; the others may be the caller's own, so they
-/// must not say anything else.
-fn single(
-    headers: &HeaderMap,
-    names: &[&str],
-    read: impl Fn(&str) -> String,
-) -> Result<Option<String>, Problem> {
-    let mut found: Option<(&str, String)> = None;
-    for name in names {
-        let Some(text) = header_once(headers, name)?.map(|text| read(&text)) else { continue };
-        match &found {
-            Some((first, said)) if *said != text => {
-                let detail = format!(
-                    "`{first}` and `{name}` do not agree; let the proxy send one of them and take \
-                     the other out of what callers send"
-                );
-                return Err(Problem::bad("ambiguous-request", detail));
-            }
-            Some(_) => {}
-            None => found = Some((name, text)),
-        }
-    }
-    Ok(found.map(|(_, text)| text))
+fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
+    // An unreadable line must stop the walk over the hops, so it is not left out.
+    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
 }
 
-/// Some proxies send a whole address where others send its path.
-fn path_of(target: &str) -> &str {
-    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
-    if target.starts_with('/') {
-        return target;
-    }
-    rest.find('/').map_or("/", |at| &rest[at..])
+fn ambiguous_path(why: AmbiguousPath) -> Problem {
+    let detail = format!("servers read the path of the client's request in different ways: {why}");
+    Problem::bad("ambiguous-path", detail)
 }
 
-fn no_route(request: Option<String>) -> Problem {
+fn unknown_route(request: Option<String>) -> Problem {
     let request = request.unwrap_or_default();
     let detail = format!(
-        "no `[[route]]` takes {request}, and the catalog names no `default` policy; add one of them"
+        "no `[[route]]` matches {request}, and the catalog names no `default` policy; add one of \
+         them"
     );
     Problem::new(StatusCode::NOT_FOUND, "unknown-route", detail)
 }
@@ -184,8 +182,9 @@ fn no_route(request: Option<String>) -> Problem {
 fn no_gate() -> Problem {
     Problem::bad(
         "no-gate",
-        "name a gate with `?gate=NAME`, or send X-Forwarded-Method and X-Forwarded-Uri from an \
-         address in `[network] trusted_proxies`, so that a `[[route]]` can be found",
+        "call /v1/gates/NAME/authorize, or describe the client's request with X-Forwarded-Method \
+         and X-Forwarded-Uri from an address in `[network] trusted_proxies`, so that a `[[route]]` \
+         chooses the gate",
     )
 }
 
@@ -211,42 +210,11 @@ fn render(front: &Front, decision: &Decision) -> Answer {
 fn status(decision: &Decision) -> StatusCode {
     let named = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
     match decision.reason {
-        _ if decision.allowed => StatusCode::NO_CONTENT,
+        // Envoy's ext_authz lets a request pass on 200 alone.
+        _ if decision.allowed => StatusCode::OK,
         Reason::Blocklisted => StatusCode::FORBIDDEN,
         Reason::Missing => StatusCode::BAD_REQUEST,
         Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         _ => named.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
-    }
-}
-
-/// What a query says once; said twice, nobody knows which one the upstream believes.
-fn query(query: Option<&str>, wanted: &str) -> Result<Option<String>, Problem> {
-    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    let mut values = pairs.filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
-    let value = values.next();
-    match values.next() {
-        None => Ok(value),
-        Some(_) => Err(Problem::bad(
-            "ambiguous-request",
-            format!("`{wanted}` is in the query more than once, and decides; send it once"),
-        )),
-    }
-}
-
-fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
-    // An unreadable line must stop the walk, not vanish from it.
-    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
-}
-
-/// What a header says on its one line.
-fn header_once(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
-    let mut lines = headers.get_all(name).iter();
-    let Some(line) = lines.next() else { return Ok(None) };
-    match (line.to_str(), lines.next()) {
-        (Ok(text), None) => Ok(Some(text.to_owned())),
-        _ => Err(Problem::bad(
-            "ambiguous-request",
-            format!("`{name}` must be there once and readable; let the proxy replace it"),
-        )),
     }
 }

@@ -44,7 +44,7 @@ pub enum Reach {
 pub struct Row {
     /// The methods; none is any.
     pub methods: &'static [&'static str],
-    /// The path; `{x}` is one piece of any name.
+    /// The path; `{x}` is one segment of any name, `{*x}` the rest of the path, an empty rest too.
     pub path: &'static str,
     /// Who may call.
     pub access: Access,
@@ -64,7 +64,7 @@ pub enum Found {
 }
 
 /// Every call; the first row that fits counts, and the check comes first because it is asked most.
-pub const ROWS: [Row; 48] = [
+pub const ROWS: [Row; 51] = [
     own("/v1/check", &["POST"], Role::Check),
     own("/v1/peek", &["POST"], Role::Check),
     own("/v1/settle", &["POST"], Role::Check),
@@ -73,6 +73,9 @@ pub const ROWS: [Row; 48] = [
     own("/v1/buckets/reconcile", &["POST"], Role::Check),
     own("/v1/buckets/{policy}", &["POST"], Role::Read),
     own("/v1/authorize", &[], Role::Check),
+    own("/v1/authorize/{*rest}", &[], Role::Check),
+    own("/v1/gates/{gate}/authorize", &[], Role::Check),
+    own("/v1/gates/{gate}/authorize/{*rest}", &[], Role::Check),
     own("/v1/locks/acquire", &["POST"], Role::Check),
     own("/v1/locks/renew", &["POST"], Role::Check),
     own("/v1/locks/release", &["POST"], Role::Check),
@@ -135,6 +138,11 @@ pub fn find(method: &str, path: &str) -> Found {
 }
 
 impl Row {
+    /// The path as OpenAPI writes it, which knows no parameter with slashes in it.
+    pub fn template(&self) -> String {
+        self.path.replace("{*", "{")
+    }
+
     /// Whether a method is one of this row's; whoever may GET may ask for the head alone.
     pub fn takes(&self, method: &str) -> bool {
         let method = if method == "HEAD" { "GET" } else { method };
@@ -154,6 +162,7 @@ fn fits(pattern: &str, path: &str) -> bool {
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
+            (Some(wanted), Some(_)) if wanted.starts_with("{*") => return true,
             (Some(wanted), Some(given)) if wanted == given => {}
             (Some(wanted), Some(given)) if wanted.starts_with('{') && !given.is_empty() => {}
             _ => return false,

@@ -14,7 +14,7 @@ use axum::{Extension, Router};
 use bytes::Bytes;
 
 use super::auth::Caller;
-use super::authorize::{self, Asking};
+use super::authorize::{self, AuthorizeCall};
 use super::calls::Asked;
 use super::decide::Verb;
 use super::problem::{Answer, Problem, json};
@@ -36,6 +36,11 @@ pub fn router(front: Front) -> Router {
         .route("/v1/buckets", post(buckets))
         .route("/v1/buckets/{policy}", post(bucket))
         .route("/v1/authorize", any(authorize))
+        .route("/v1/authorize/", any(authorize))
+        .route("/v1/authorize/{*rest}", any(authorize))
+        .route("/v1/gates/{gate}/authorize", any(authorize))
+        .route("/v1/gates/{gate}/authorize/", any(authorize))
+        .route("/v1/gates/{gate}/authorize/{*rest}", any(authorize))
         .route("/healthz", get(ready::healthy))
         .route("/readyz", get(ready::ready))
         .route("/metrics", get(ready::metrics))
@@ -115,7 +120,7 @@ async fn with_body(Extension(visit): On, request: Request) -> Result<(Parts, Byt
 }
 
 async fn authorize(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
-    let asking = Asking {
+    let call = AuthorizeCall {
         peer: on.peer,
         method: request.method(),
         uri: request.uri(),
@@ -123,7 +128,7 @@ async fn authorize(State(front): State<Front>, on: On, by: By, request: Request)
         caller: &by,
         span: &span_of(&request),
     };
-    whole(authorize::answer(&front, &asking).await)
+    whole(authorize::answer(&front, &call).await)
 }
 
 /// The span that the request came with.

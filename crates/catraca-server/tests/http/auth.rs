@@ -49,9 +49,9 @@ fn a_proxy_may_send_its_own_key_beside_the_callers() {
     let key = keygen(&["--role", "check"]);
     let served =
         Served::with(&format!("[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n{}", key.table));
-    let request = "GET /v1/authorize?gate=a";
+    let request = "GET /v1/gates/a/authorize";
     let theirs = ("Authorization", "Bearer of-the-caller");
-    assert_eq!(served.ask(request, &[theirs, ("Catraca-Key", &key.key)]).status, 204);
+    assert_eq!(served.ask(request, &[theirs, ("Catraca-Key", &key.key)]).status, 200);
     assert_eq!(served.ask(request, &[theirs, ("Catraca-Key", "x")]).status, 401);
     assert_eq!(served.ask(request, &[theirs]).status, 401);
 }

@@ -37,6 +37,12 @@ range  = "203.0.113.0/24"
 reason = "abuse"
 "#;
 
+const SITE: &str = r#"
+[policy.site]
+by     = ["ip"]
+bucket = { size = 100, refill = "1 per 1s" }
+"#;
+
 fn from(address: &str) -> (&str, &str) {
     ("X-Forwarded-For", address)
 }
@@ -44,18 +50,18 @@ fn from(address: &str) -> (&str, &str) {
 #[test]
 fn a_trusted_proxy_names_the_caller_and_a_forged_hop_changes_nothing() {
     let served = Served::with(SHOP);
-    let ask = |hops: &str| served.ask("GET /v1/authorize?gate=ip", &[from(hops)]).status;
-    assert_eq!([ask("198.51.100.7"), ask("192.0.2.66, 198.51.100.7")], [204, 204]);
+    let ask = |hops: &str| served.ask("GET /v1/gates/ip/authorize", &[from(hops)]).status;
+    assert_eq!([ask("198.51.100.7"), ask("192.0.2.66, 198.51.100.7")], [200, 200]);
     assert_eq!(ask("192.0.2.67, 198.51.100.7"), 429);
-    assert_eq!(ask("198.51.100.8"), 204);
+    assert_eq!(ask("198.51.100.8"), 200);
 }
 
 /// covers: 003-40
 #[test]
 fn a_stranger_may_forward_nothing() {
     let served = Served::with(&SHOP.replace("127.0.0.0/8", "10.0.0.0/8"));
-    let ask = |hops: &str| served.ask("GET /v1/authorize?gate=ip", &[from(hops)]).status;
-    assert_eq!([ask("198.51.100.7"), ask("198.51.100.8"), ask("198.51.100.9")], [204, 204, 429]);
+    let ask = |hops: &str| served.ask("GET /v1/gates/ip/authorize", &[from(hops)]).status;
+    assert_eq!([ask("198.51.100.7"), ask("198.51.100.8"), ask("198.51.100.9")], [200, 200, 429]);
     let described = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/api/x")];
     let answer = served.ask("GET /v1/authorize", &described);
     assert_eq!((answer.status, answer.problem().as_str()), (400, "no-gate"));
@@ -66,29 +72,29 @@ fn a_stranger_may_forward_nothing() {
 fn the_caller_is_read_from_the_one_header_that_is_named() {
     let other = format!("{SHOP}\n[server]\nclient_address = \"X-Real-Ip\"\n");
     let served = Served::with(&other);
-    let ask = |name: &str, ip: &str| served.ask("GET /v1/authorize?gate=ip", &[(name, ip)]).status;
-    assert_eq!([ask("X-Forwarded-For", "198.51.100.7"), ask("X-Forwarded-For", "::1")], [204, 204]);
+    let ask = |name: &str, ip: &str| served.ask("GET /v1/gates/ip/authorize", &[(name, ip)]).status;
+    assert_eq!([ask("X-Forwarded-For", "198.51.100.7"), ask("X-Forwarded-For", "::1")], [200, 200]);
     assert_eq!(ask("X-Forwarded-For", "198.51.100.8"), 429);
-    assert_eq!(ask("X-Real-IP", "198.51.100.9"), 204);
+    assert_eq!(ask("X-Real-IP", "198.51.100.9"), 200);
     let peer = Served::with(&format!("{SHOP}\n[server]\nclient_address = \"peer\"\n"));
-    let ask = |ip: &str| peer.ask("GET /v1/authorize?gate=ip", &[from(ip)]).status;
-    assert_eq!([ask("198.51.100.1"), ask("198.51.100.2"), ask("198.51.100.3")], [204, 204, 429]);
+    let ask = |ip: &str| peer.ask("GET /v1/gates/ip/authorize", &[from(ip)]).status;
+    assert_eq!([ask("198.51.100.1"), ask("198.51.100.2"), ask("198.51.100.3")], [200, 200, 429]);
 }
 
 #[test]
-fn without_a_gate_the_route_of_the_described_request_decides() {
+fn the_route_of_the_described_request_decides() {
     let served = Served::with(SHOP);
     let ask = |method: &str, target: &str, tenant: &str| {
         let described =
             [("X-Forwarded-Method", method), ("X-Forwarded-Uri", target), ("X-Tenant", tenant)];
         served.ask("GET /v1/authorize", &described)
     };
-    for status in [204, 204, 429] {
+    for status in [200, 200, 429] {
         let answer = ask("POST", "/api/orders/7?q=1", "t1");
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""));
     }
-    assert_eq!(ask("POST", "/api//orders/../orders/9", "t2").status, 204);
+    assert_eq!(ask("POST", "/api//orders/../orders/9", "t2").status, 200);
     let other = ask("GET", "/api/orders/7", "t1");
     assert!(other.header("ratelimit").unwrap().starts_with("\"ip\""), "{other:?}");
     let nowhere = ask("GET", "/shop", "t1");
@@ -128,8 +134,6 @@ fn what_decides_and_is_there_twice_is_refused_by_its_name() {
         assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-request"));
         assert!(answer.body.contains(&format!("`{name}`")), "{}", answer.body);
     };
-    refused("GET /v1/authorize?gate=ip&gate=must", &[], "gate");
-    refused("GET /v1/authorize?gate=ip&%67ate=ip", &[], "gate");
     let order = |query: &'static str| [("X-Forwarded-Method", "POST"), ("X-Forwarded-Uri", query)];
     let with = |query, more: &[(&'static str, &'static str)]| [&order(query)[..], more].concat();
     let tenants = with("/api/orders/7", &[("X-Tenant", "a"), ("x-tenant", "b")]);
@@ -139,7 +143,7 @@ fn what_decides_and_is_there_twice_is_refused_by_its_name() {
     // What a route does not read may be there as often as it likes.
     let others = [("X-Tenant", "a"), ("Accept", "text/html"), ("Accept", "text/plain")];
     let fine = with("/api/orders/7?q=1&r=2&r=3", &others);
-    assert_eq!(served.ask("GET /v1/authorize", &fine).status, 204);
+    assert_eq!(served.ask("GET /v1/authorize", &fine).status, 200);
 }
 
 /// A caller behind a proxy that sends one of them could add the other and choose the route.
@@ -151,7 +155,7 @@ fn descriptions_that_do_not_agree_are_refused() {
         let caller = [("X-Forwarded-Uri", target), ("X-Forwarded-Method", method)];
         served.ask("GET /v1/authorize", &[nginx, caller].concat())
     };
-    assert_eq!(ask("https://a.example/api/x?y=1", "GET").status, 204);
+    assert_eq!(ask("https://a.example/api/x?y=1", "GET").status, 200);
     for (target, method, names) in [
         ("/free", "GET", ["x-forwarded-uri", "x-original-uri"]),
         ("/api/x?y=1", "POST", ["x-forwarded-method", "x-original-method"]),
@@ -162,11 +166,97 @@ fn descriptions_that_do_not_agree_are_refused() {
     }
 }
 
+/// Caddy keeps the client's query on the call, so a client could write `?gate=` there.
+#[test]
+fn the_query_of_a_call_never_chooses_a_gate() {
+    let served = Served::with(&format!("default = \"site\"\n{SHOP}{SITE}"));
+    let order = [
+        ("X-Forwarded-Method", "POST"),
+        ("X-Forwarded-Uri", "/api/orders/7?gate=ip"),
+        ("X-Tenant", "t1"),
+    ];
+    let queries =
+        ["gate=ip", "gate=site", "GATE=ip", "g%61te=ip", "gate=ip&gate=ip", "a=1;gate=ip"];
+    for query in queries {
+        let answer = served.ask(&format!("GET /v1/authorize?{query}"), &order);
+        let limit = answer.header("ratelimit").unwrap();
+        assert!(limit.starts_with("\"tenant\""), "{query}: {answer:?}");
+        let named = served.ask(&format!("GET /v1/gates/ip/authorize?{query}"), &[from("::7")]);
+        assert!(named.header("ratelimit").unwrap().starts_with("\"ip\""), "{query}: {named:?}");
+    }
+    let answer = served.ask("GET /v1/authorize?gate=ip", &[]);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "no-gate"));
+}
+
+/// Envoy's ext_authz appends the client's path and query to its prefix.
+#[test]
+fn an_appended_path_is_the_clients_path_and_never_a_gate() {
+    let served = Served::with(&format!("default = \"site\"\n{SHOP}{SITE}"));
+    let policy = |request: &str| {
+        let answer = served.ask(request, &[("X-Tenant", "t1"), from("198.51.100.7")]);
+        let limit = answer.header("ratelimit").unwrap_or_default().to_owned();
+        limit.split(';').next().unwrap_or_default().trim_matches('"').to_owned()
+    };
+    assert_eq!(policy("POST /v1/authorize/api/orders/7?q=1"), "tenant");
+    assert_eq!(policy("POST /v1/authorize//api/./orders/7"), "tenant");
+    assert_eq!(policy("GET /v1/authorize/api/x"), "ip");
+    assert_eq!(policy("GET /v1/authorize/"), "site");
+    // None of these names a gate: they are paths that no route matches.
+    assert_eq!(policy("GET /v1/authorize/v1/gates/ip/authorize"), "site");
+    assert_eq!(policy("GET /v1/authorize/../gates/ip/authorize"), "site");
+    assert_eq!(policy("GET /v1/gates/tenant/authorize/../../ip/authorize"), "");
+    let forged = [("X-Forwarded-Uri", "/free"), ("X-Tenant", "t1")];
+    let answer = served.ask("POST /v1/authorize/api/orders/7", &forged);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-request"));
+    let stranger = Served::with(&SHOP.replace("127.0.0.0/8", "10.0.0.0/8"));
+    let answer = stranger.ask("GET /v1/authorize/api/x", &[]);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "no-gate"));
+}
+
+#[test]
+fn a_named_gate_takes_attributes_from_its_own_routes_alone() {
+    let served = Served::with(SHOP);
+    let order = [("X-Forwarded-Method", "POST"), ("X-Forwarded-Uri", "/api/orders/7")];
+    let with = |tenant| [&order[..], &[("X-Tenant", tenant)]].concat();
+    assert_eq!(served.ask("GET /v1/gates/tenant/authorize", &with("t1")).status, 200);
+    // `/api/x` is a path of another gate's route, so nothing says which tenant it is.
+    let other = [("X-Forwarded-Uri", "/api/x"), ("X-Tenant", "t1")];
+    let answer = served.ask("GET /v1/gates/tenant/authorize", &other);
+    assert_eq!((answer.status, answer.problem().as_str()), (400, "missing-attribute"));
+    let answer = served.ask("GET /v1/gates/ip/authorize", &with("t1"));
+    assert!(answer.header("ratelimit").unwrap().starts_with("\"ip\""), "{answer:?}");
+}
+
+#[test]
+fn another_spelling_of_a_guarded_path_meets_the_same_gate_or_is_refused() {
+    let served = Served::with(&format!("default = \"site\"\n{SHOP}{SITE}"));
+    let ask = |target: &str| {
+        let described = [("X-Forwarded-Method", "POST"), ("X-Forwarded-Uri", target)];
+        served.ask("GET /v1/authorize", &[&described[..], &[("X-Tenant", "t9")]].concat())
+    };
+    for target in ["/api/orders/7;x=1", "/api;x/orders;y=2/7", "/x/..;/api/orders/7"] {
+        let answer = ask(target);
+        assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""), "{answer:?}");
+    }
+    for target in ["/api/orders/7%2f", "/x/..%2fapi/orders/7", "/\\api/orders/7", "/api/orders/%00"]
+    {
+        let answer = ask(target);
+        assert_eq!((answer.status, answer.problem().as_str()), (400, "ambiguous-path"), "{target}");
+    }
+    let upper = ask("/API/ORDERS/7");
+    assert!(upper.header("ratelimit").unwrap().starts_with("\"site\""), "{upper:?}");
+    let network = "[network]\npath_case = \"insensitive\"";
+    let served = Served::with(&SHOP.replace("[network]", network));
+    let described = [("X-Forwarded-Uri", "/API/ORDERS/7"), ("X-Tenant", "t9")];
+    let answer = served.ask("POST /v1/authorize", &described);
+    assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""), "{answer:?}");
+}
+
 #[test]
 fn every_denial_has_its_status() {
     let served = Served::with(SHOP);
     let ask =
-        |gate: &str, ip: &str| served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from(ip)]);
+        |gate: &str, ip: &str| served.ask(&format!("GET /v1/gates/{gate}/authorize"), &[from(ip)]);
     let listed = ask("ip", "203.0.113.9");
     assert_eq!((listed.status, listed.json()["reason"].as_str()), (403, Some("blocklisted")));
     let missing = ask("must", "198.51.100.7");
@@ -191,8 +281,9 @@ fn every_denial_has_its_status() {
 #[test]
 fn whoever_stands_behind_the_proxy_can_settle_what_it_let_pass() {
     let served = Served::with(SHOP);
-    let ask =
-        |gate: &str| served.ask(&format!("GET /v1/authorize?gate={gate}"), &[from("198.51.100.7")]);
+    let ask = |gate: &str| {
+        served.ask(&format!("GET /v1/gates/{gate}/authorize"), &[from("198.51.100.7")])
+    };
     assert_eq!(ask("ip").header("catraca-ticket"), None, "no outcome changes a plain window");
     let passed = ask("pay");
     let ticket = passed.header("catraca-ticket").unwrap();
@@ -207,12 +298,12 @@ fn whoever_stands_behind_the_proxy_can_settle_what_it_let_pass() {
 fn any_method_asks_and_a_body_does_not_matter() {
     let served = Served::with(&SHOP.replace("2 per 1m", "100 per 1m"));
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] {
-        let answer = served.ask(&format!("{method} /v1/authorize?gate=ip"), &[]);
-        assert_eq!(answer.status, 204, "{method}");
+        let answer = served.ask(&format!("{method} /v1/gates/ip/authorize"), &[]);
+        assert_eq!(answer.status, 200, "{method}");
     }
     let mut talk = served.connect();
-    talk.send("POST /v1/authorize?gate=ip", &[("Content-Type", "text/plain")], b"hello");
-    assert_eq!(talk.answer().status, 204);
-    talk.send("GET /v1/authorize?gate=ip", &[], b"");
-    assert_eq!(talk.answer().status, 204);
+    talk.send("POST /v1/gates/ip/authorize", &[("Content-Type", "text/plain")], b"hello");
+    assert_eq!(talk.answer().status, 200);
+    talk.send("GET /v1/gates/ip/authorize", &[], b"");
+    assert_eq!(talk.answer().status, 200);
 }

@@ -62,8 +62,8 @@ fn of(params: &[(String, i64)], name: &str) -> Option<i64> {
 fn both_fields_parse_and_agree_with_the_decision() {
     let served = Served::with(CATALOG);
     for left in (0..3).rev() {
-        let answer = served.ask("GET /v1/authorize?gate=all", &[]);
-        assert_eq!((answer.status, answer.header("retry-after")), (204, None));
+        let answer = served.ask("GET /v1/gates/all/authorize", &[]);
+        assert_eq!((answer.status, answer.header("retry-after")), (200, None));
         let policies = items(&answer, "ratelimit-policy");
         let names: Vec<&str> = policies.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["burst", "day"], "neither a shadow nor a ban-only row is a limit");
@@ -74,7 +74,7 @@ fn both_fields_parse_and_agree_with_the_decision() {
         let wait = of(&limits[1].1, "t").unwrap();
         assert!((1..=90).contains(&wait), "{wait}");
     }
-    let denied = served.ask("GET /v1/authorize?gate=all", &[]);
+    let denied = served.ask("GET /v1/gates/all/authorize", &[]);
     assert_eq!(denied.status, 429);
     let limits = items(&denied, "ratelimit");
     assert_eq!(of(&limits[1].1, "r"), Some(0));
@@ -86,7 +86,7 @@ fn both_fields_parse_and_agree_with_the_decision() {
 #[test]
 fn no_number_is_longer_than_a_structured_field_may_hold() {
     let served = Served::with(CATALOG);
-    let answer = served.ask("GET /v1/authorize?gate=vast", &[]);
+    let answer = served.ask("GET /v1/gates/vast/authorize", &[]);
     assert_eq!(of(&items(&answer, "ratelimit-policy")[0].1, "q"), Some(999_999_999_999_999));
     assert_eq!(of(&items(&answer, "ratelimit")[0].1, "r"), Some(999_999_999_999_999));
 }
@@ -96,7 +96,7 @@ fn what_has_room_invites_nobody_whom_a_ban_keeps_out() {
     let served = Served::with(CATALOG);
     let ban = r#"{"policy":"pay","subject":{"ip":"127.0.0.1"},"for":"1h"}"#;
     assert_eq!(served.post("/v1/blocks", ban).status, 200);
-    let denied = served.ask("GET /v1/authorize?gate=all", &[]);
+    let denied = served.ask("GET /v1/gates/all/authorize", &[]);
     assert_eq!((denied.status, denied.header("ratelimit")), (429, None));
     assert_eq!(denied.header("retry-after"), Some("3600"));
     assert_eq!(items(&denied, "ratelimit-policy").len(), 2, "the limits are what they are");
@@ -105,25 +105,25 @@ fn what_has_room_invites_nobody_whom_a_ban_keeps_out() {
 #[test]
 fn where_nothing_is_counted_there_is_no_field() {
     let served = Served::with(CATALOG);
-    let answer = served.ask("GET /v1/authorize?gate=pay", &[]);
-    assert_eq!((answer.status, answer.header("ratelimit")), (204, None));
+    let answer = served.ask("GET /v1/gates/pay/authorize", &[]);
+    assert_eq!((answer.status, answer.header("ratelimit")), (200, None));
     assert_eq!(answer.header("ratelimit-policy"), None);
 }
 
 /// covers: 004-57, 004-58, 004-59
 #[test]
 fn the_older_headers_are_there_on_request_only() {
-    let plain = Served::with(CATALOG).ask("GET /v1/authorize?gate=day", &[]);
+    let plain = Served::with(CATALOG).ask("GET /v1/gates/day/authorize", &[]);
     assert_eq!(plain.header("x-ratelimit-limit"), None);
     let served = Served::with(&format!("{CATALOG}\n[server]\nx_ratelimit = true\n"));
     let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let answer = served.ask("GET /v1/authorize?gate=day", &[]);
+    let answer = served.ask("GET /v1/gates/day/authorize", &[]);
     assert_eq!(answer.header("x-ratelimit-limit"), Some("3"));
     assert_eq!(answer.header("x-ratelimit-remaining"), Some("2"));
     let reset: u64 = answer.header("x-ratelimit-reset").unwrap().parse().unwrap();
     assert!((before.as_secs()..before.as_secs() + 120).contains(&reset), "{reset}");
-    (0..2).for_each(|_| drop(served.ask("GET /v1/authorize?gate=day", &[])));
-    let denied = served.ask("GET /v1/authorize?gate=day", &[]);
+    (0..2).for_each(|_| drop(served.ask("GET /v1/gates/day/authorize", &[])));
+    let denied = served.ask("GET /v1/gates/day/authorize", &[]);
     assert_eq!((denied.status, denied.header("x-ratelimit-limit")), (429, Some("3")));
     assert_eq!(denied.header("x-ratelimit-remaining"), Some("0"));
     let later: u64 = denied.header("x-ratelimit-reset").unwrap().parse().unwrap();

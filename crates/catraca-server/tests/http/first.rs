@@ -7,16 +7,16 @@ use crate::served::{Served, binary, file};
 fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
     let served = Served::demo();
     let greeting = &served.greeting;
-    let curl = format!("curl -i 'http://{}/v1/authorize?gate=demo'", served.address);
+    let curl = format!("curl -i 'http://{}/v1/gates/demo/authorize'", served.address);
     assert!(greeting.contains(&curl) && greeting.contains("window 5 per 1m, by ip"), "{greeting}");
     for left in (0..5).rev() {
-        let answer = served.ask("GET /v1/authorize?gate=demo", &[]);
-        assert_eq!((answer.status, answer.body.as_str()), (204, ""));
+        let answer = served.ask("GET /v1/gates/demo/authorize", &[]);
+        assert_eq!((answer.status, answer.body.as_str()), (200, ""));
         let limit = answer.header("ratelimit").unwrap();
         assert!(limit.starts_with(&format!("\"demo\";r={left};t=")), "{limit}");
         assert_eq!(answer.header("retry-after"), None);
     }
-    let denied = served.ask("GET /v1/authorize?gate=demo", &[]);
+    let denied = served.ask("GET /v1/gates/demo/authorize", &[]);
     assert_eq!(denied.status, 429);
     let wait: u64 = denied.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");

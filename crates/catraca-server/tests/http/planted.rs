@@ -133,7 +133,7 @@ fn misuse(served: &Served, planted: &str) {
     talk.raw(format!("GET /{planted} HTTP/9.9\r\n{planted}: {planted}\r\n\r\n").as_bytes());
     let mut talk = served.connect();
     let headers = [("Authorization", planted), ("X-Forwarded-For", planted), ("Cookie", planted)];
-    talk.send("GET /v1/authorize?gate=login", &headers, b"");
+    talk.send("GET /v1/gates/login/authorize", &headers, b"");
     assert!(talk.answer().status >= 200);
 }
 

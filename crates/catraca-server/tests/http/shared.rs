@@ -111,8 +111,8 @@ fn each_policy_fails_its_own_way(served: &Served) {
     let rows = rows.as_array().unwrap().iter().map(|row| row["reason"].as_str().unwrap());
     assert_eq!(rows.collect::<Vec<_>>(), ["ok", "ok", "unavailable"], "each for itself");
     let ip = [("x-forwarded-for", "192.0.2.75")];
-    let authorized = |gate| served.ask(&format!("GET /v1/authorize?gate={gate}"), &ip);
-    for (gate, status) in [("browse", 204), ("login", 204), ("strict", 503)] {
+    let authorized = |gate| served.ask(&format!("GET /v1/gates/{gate}/authorize"), &ip);
+    for (gate, status) in [("browse", 200), ("login", 200), ("strict", 503)] {
         let answer = authorized(gate);
         assert_eq!((answer.status, answer.header("catraca-degraded")), (status, Some("?1")));
     }
@@ -130,8 +130,8 @@ fn without_its_store_every_policy_does_as_it_says_and_header_and_metric_tell() {
     let Some(mut redis) = RedisServer::start() else { return };
     let served = Served::of(&node(&redis.url(), "sqlite:catraca.db"));
     let ip = [("x-forwarded-for", "192.0.2.70")];
-    let well = served.ask("GET /v1/authorize?gate=browse", &ip);
-    assert_eq!((well.status, well.header("catraca-degraded")), (204, None));
+    let well = served.ask("GET /v1/gates/browse/authorize", &ip);
+    assert_eq!((well.status, well.header("catraca-degraded")), (200, None));
     assert_eq!(degraded_decisions(&served), 0);
     redis.kill();
     each_policy_fails_its_own_way(&served);
@@ -161,7 +161,7 @@ fn a_store_that_dies_is_told_of_and_decided_without() {
     let denied = check(&served, "login", "192.0.2.9");
     assert_eq!(denied["reason"], "blocked");
     let ip = [("x-forwarded-for", "192.0.2.1")];
-    assert_eq!(served.ask("GET /v1/authorize?gate=pay", &ip).status, 503);
+    assert_eq!(served.ask("GET /v1/gates/pay/authorize", &ip).status, 503);
     soon("readyz", || {
         let ready = served.ask("GET /readyz", &[]).json();
         ready["ready"] == true && ready["problems"][0]["what"] == "store"

@@ -75,10 +75,10 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     let asked = [
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check?canary-query=1", UNKNOWN, "-01", 200),
-        ("GET /v1/authorize?gate=other", "", "-01", 400),
+        ("GET /v1/gates/other/authorize", "", "-01", 400),
         ("GET /v1/facts/user/canary-value", "", "-01", 404),
         ("GET /canary-path", "", "-01", 404),
-        ("CANARY-METHOD /v1/authorize?gate=login", "", "-01", 400),
+        ("CANARY-METHOD /v1/gates/login/authorize", "", "-01", 400),
         ("POST /v1/check", KNOWN, "-00", 200),
         ("POST /v1/check", KNOWN, "", 200),
     ];
@@ -100,10 +100,10 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     let expected = [
         "POST /v1/check",
         "POST /v1/check",
-        "GET /v1/authorize",
+        "GET /v1/gates/{gate}/authorize",
         "GET /v1/facts/{attribute}/{value}",
         "GET",
-        "_OTHER /v1/authorize",
+        "_OTHER /v1/gates/{gate}/authorize",
     ];
     assert_eq!(names, expected);
     let word = |place: usize, name: &str| said(spans[place], name).unwrap_or_default();

@@ -102,8 +102,8 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
         ("empty", None, json!(null)),
     ] {
         let served = Served::with(&format!("{policy}[server]\ndenial = '{shape}'\n"));
-        assert_eq!(served.ask("GET /v1/authorize?gate=login", &[]).status, 204);
-        let denied = served.ask("GET /v1/authorize?gate=login", &[]);
+        assert_eq!(served.ask("GET /v1/gates/login/authorize", &[]).status, 200);
+        let denied = served.ask("GET /v1/gates/login/authorize", &[]);
         assert_eq!((denied.status, denied.header("content-type")), (429, kind), "{shape}");
         let told = denied.header("retry-after").unwrap();
         assert!(denied.header("ratelimit").unwrap().starts_with("\"login\";r=0;t="));
@@ -112,8 +112,8 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
         assert_eq!(denied.body, expected, "{shape}");
     }
     let served = Served::with(&format!("{policy}[server]\ndenial = 'problem_xml'\n"));
-    served.ask("GET /v1/authorize?gate=login", &[]);
-    let denied = served.ask("GET /v1/authorize?gate=login", &[]);
+    served.ask("GET /v1/gates/login/authorize", &[]);
+    let denied = served.ask("GET /v1/gates/login/authorize", &[]);
     assert_eq!(denied.header("content-type"), Some("application/problem+xml"));
     assert!(denied.body.contains("<status>429</status><detail>Espere.</detail>"), "{denied:?}");
 }
@@ -129,7 +129,7 @@ fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
         ("X-Customer-No", "c1"),
         ("X-Session-Id", "s1"),
     ];
-    assert_eq!(served.ask("GET /v1/authorize", &described).status, 204);
+    assert_eq!(served.ask("GET /v1/authorize", &described).status, 200);
     let check = r#"{"gate":"submit_payment","subject":{"customer":"c1","session":"s1"}}"#;
     let ticket = served.json("/v1/check", check).1["ticket"].clone();
     let settle =

@@ -80,8 +80,8 @@ impl Builder {
             for method in methods(row) {
                 let Some(entry) = entry(row, method) else { continue };
                 let operation = self.operation(row, entry, method);
-                paths.entry(row.path).or_insert_with(|| json!({}))[method.to_ascii_lowercase()] =
-                    operation;
+                paths.entry(row.template()).or_insert_with(|| json!({}))
+                    [method.to_ascii_lowercase()] = operation;
             }
         }
         self.sent.subschema_for::<shapes::Problem>();

@@ -31,8 +31,8 @@ fn waits_are_seconds_and_the_policy_and_the_action_keep_their_own_names() {
         "[policy.payments]\nby = ['ip']\nwindow = '1 per 1h'\n\
          [gate.webhook_stripe]\npolicies = ['payments']\n[server]\ndenial = 'error'\n",
     );
-    let ask = || served.ask("GET /v1/authorize?gate=webhook_stripe", &[]);
-    assert_eq!(ask().status, 204);
+    let ask = || served.ask("GET /v1/gates/webhook_stripe/authorize", &[]);
+    assert_eq!(ask().status, 200);
     let denied = ask();
     let seconds: i64 = denied.header("retry-after").unwrap().parse().unwrap();
     assert!((3_590..=3_600).contains(&seconds), "{seconds}");

@@ -9,7 +9,7 @@ use super::super::super::words;
 use super::super::{Asked, Entry, Kind};
 
 /// Pieces of paths: what they are, and an example.
-const PIECES: [(&str, &str, &str); 7] = [
+const PIECES: [(&str, &str, &str); 9] = [
     ("policy", "The policy's name.", "lookups"),
     ("name", "The policy's name.", "login"),
     ("attribute", "The attribute's name.", "participant"),
@@ -17,11 +17,14 @@ const PIECES: [(&str, &str, &str); 7] = [
     ("id", "The block's id.", "7"),
     ("fence", "The lease's number.", "1769860800000000"),
     ("code", "The error's code.", "bad-json"),
+    ("gate", "The gate's name.", "login"),
+    ("rest", "The client's path, which may contain slashes.", "api/orders/7"),
 ];
 
 /// Every parameter of a call.
 pub fn parameters(row: &Row, entry: &Entry) -> Value {
-    let pieces = row.path.split('/').filter_map(|piece| {
+    let template = row.template();
+    let pieces = template.split('/').filter_map(|piece| {
         let name = piece.strip_prefix('{')?.strip_suffix('}')?;
         Some(piece_of(name))
     });

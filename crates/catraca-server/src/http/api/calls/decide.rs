@@ -129,45 +129,14 @@ pub const CALLS: &[Entry] = &[
         gives: &[json(of::<shapes::BucketState>), XML],
         problems: &[SUBJECT, COUNTED, PATH, &["unknown-policy", "not-a-bucket"]],
     },
-    Entry {
-        request: "ANY /v1/authorize",
-        name: "authorize",
-        group: Group::Decide,
-        summary: "Decide for a reverse proxy, by status and headers",
-        about: "For the forward authorization of nginx, Caddy and Traefik. The gate is `gate` of \
-                the query, else that of the `[[route]]` that takes X-Forwarded-Method and \
-                X-Forwarded-Uri (or X-Original-*), which are read from trusted proxies alone. \
-                `[server] denial` chooses the shape of a denial.",
-        query: &[Asked { name: "gate", about: "The gate.", kind: Kind::Text("login") }],
-        takes: Takes::Nothing,
-        gives: &[
-            Given { status: "204", about: "It may pass.", body: None, headers: PASSED },
-            denied("400", "An attribute is missing, and the policy denies then."),
-            denied("403", "It is on the blocklist."),
-            denied("429", "It may not pass now."),
-            denied("503", "The store does not answer, and the policy denies then."),
-            denied("4XX", "It may not pass now, with the status that a ban rule names."),
-            denied("5XX", "It may not pass now, with the status that a ban rule names."),
-            json_denial("400"),
-            json_denial("403"),
-            json_denial("429"),
-            json_denial("503"),
-            json_denial("4XX"),
-            json_denial("5XX"),
-            xml_denial("400"),
-            xml_denial("403"),
-            xml_denial("429"),
-            xml_denial("503"),
-            xml_denial("4XX"),
-            xml_denial("5XX"),
-        ],
-        problems: &[
-            SUBJECT,
-            COUNTED,
-            &["no-gate", "ambiguous-request", "unknown-route", "unknown-gate", "bad-name"],
-            &["ticket-too-large"],
-        ],
-    },
+    authorize("ANY /v1/authorize", "authorize", ROUTED),
+    authorize("ANY /v1/authorize/{*rest}", "authorizeAppendedPath", ROUTED_APPENDED),
+    authorize("ANY /v1/gates/{gate}/authorize", "authorizeGate", NAMED),
+    authorize(
+        "ANY /v1/gates/{gate}/authorize/{*rest}",
+        "authorizeGateAppendedPath",
+        NAMED_APPENDED,
+    ),
     Entry {
         request: "GET /v1/whoami",
         name: "whoami",
@@ -180,3 +149,61 @@ pub const CALLS: &[Entry] = &[
         problems: &[QUERY],
     },
 ];
+
+const ROUTED: &str = "For the forward authorization of nginx, Caddy and Traefik. The first \
+    `[[route]]` that matches the client's request chooses the gate; X-Forwarded-Method and \
+    X-Forwarded-Uri (or X-Original-*) describe that request, and count only when a trusted proxy \
+    sends them. The query of this call never chooses a gate. `[server] denial` chooses the shape \
+    of a denial.";
+const ROUTED_APPENDED: &str = "For Envoy's ext_authz, which appends the client's path to its \
+    prefix: the rest of the path, the query and the method are those of the client's request, and \
+    the first `[[route]]` that matches it chooses the gate. Counts only for trusted proxies.";
+const NAMED: &str = "Decides by this gate, whatever the client's request looks like. Attributes \
+    come from the first `[[route]]` of this gate that matches the request that a trusted proxy \
+    describes; otherwise the client's address is the only one.";
+const NAMED_APPENDED: &str = "The same for proxies that append the client's path, such as Envoy's \
+    ext_authz.";
+
+/// The answers of an authorize call.
+const AUTHORIZED: &[Given] = &[
+    Given { status: "200", about: "It may pass.", body: None, headers: PASSED },
+    denied("400", "An attribute is missing, and the policy denies then."),
+    denied("403", "It is on the blocklist."),
+    denied("429", "It may not pass now."),
+    denied("503", "The store does not answer, and the policy denies then."),
+    denied("4XX", "It may not pass now, with the status that a ban rule names."),
+    denied("5XX", "It may not pass now, with the status that a ban rule names."),
+    json_denial("400"),
+    json_denial("403"),
+    json_denial("429"),
+    json_denial("503"),
+    json_denial("4XX"),
+    json_denial("5XX"),
+    xml_denial("400"),
+    xml_denial("403"),
+    xml_denial("429"),
+    xml_denial("503"),
+    xml_denial("4XX"),
+    xml_denial("5XX"),
+];
+
+/// An authorize call; all of them answer alike.
+const fn authorize(request: &'static str, name: &'static str, about: &'static str) -> Entry {
+    Entry {
+        request,
+        name,
+        group: Group::Decide,
+        summary: "Decide for a reverse proxy, by status and headers",
+        about,
+        query: &[],
+        takes: Takes::Nothing,
+        gives: AUTHORIZED,
+        problems: &[
+            SUBJECT,
+            COUNTED,
+            PATH,
+            &["no-gate", "ambiguous-request", "ambiguous-path", "unknown-route", "unknown-gate"],
+            &["bad-name", "ticket-too-large"],
+        ],
+    }
+}

@@ -1,0 +1,205 @@
+//! The client's request, as a proxy describes it to an authorize call.
+//!
+//! Proxies describe it in one of two ways: in headers (`X-Forwarded-Method` and `X-Forwarded-Uri`,
+//! or `X-Original-*`), or, as Envoy's ext_authz does, by appending the client's path to the path of
+//! the call and using the client's method. Only a peer in `[network] trusted_proxies` may describe
+//! a request. Descriptions that disagree are refused: one of them may come from the client.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, Method, Uri};
+use catraca::core::address::{Address, Range};
+
+use super::super::problem::Problem;
+use super::values::header_once;
+
+/// The headers in which proxies send the target of the client's request, and its method.
+const TARGET_HEADERS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+const METHOD_HEADERS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
+
+/// How error messages name the path that is appended to the call's own.
+const APPENDED_PATH: &str = "the path after `authorize`";
+const CALL_METHOD: &str = "the method of the call";
+
+/// The path of an authorize call, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallPath<'a> {
+    /// The gate of `/v1/gates/{gate}/authorize`, percent-encoded as it was sent.
+    pub gate: Option<&'a str>,
+    /// The client's path, if one is appended; begins with a slash.
+    pub appended: Option<&'a str>,
+}
+
+impl<'a> CallPath<'a> {
+    /// Takes the path of an authorize call apart. It is never decoded or normalised first: then
+    /// nothing that is appended can change the part before it.
+    pub fn split(path: &'a str) -> Option<Self> {
+        let (gate, appended) = match path.strip_prefix("/v1/gates/") {
+            Some(rest) => {
+                let (gate, rest) = rest.split_once('/')?;
+                (Some(gate), rest.strip_prefix("authorize")?)
+            }
+            None => (None, path.strip_prefix("/v1/authorize")?),
+        };
+        let whole = appended.is_empty() || appended.starts_with('/');
+        whole.then_some(Self { gate, appended: Some(appended).filter(|path| !path.is_empty()) })
+    }
+}
+
+/// The client's request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DescribedRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path and query.
+    pub target: String,
+}
+
+impl DescribedRequest {
+    /// The request that the peer describes; `None` if the peer is not trusted or describes none.
+    pub fn read(
+        peer: IpAddr,
+        trusted_proxies: &[Range],
+        (method, uri, headers): (&Method, &Uri, &HeaderMap),
+    ) -> Result<Option<Self>, Problem> {
+        let peer = Address::from_ip(peer);
+        if !trusted_proxies.iter().any(|range| range.contains(&peer)) {
+            return Ok(None);
+        }
+        let appended = CallPath::split(uri.path()).and_then(|path| path.appended);
+        let appended = appended.map(|path| match uri.query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_owned(),
+        });
+        // Only a call that has the client's path also has the client's method.
+        let own_method = appended.as_ref().map(|_| method.to_string());
+        let target = agreed((APPENDED_PATH, appended), &TARGET_HEADERS, headers, |target| {
+            origin_form(target).to_owned()
+        })?;
+        let stated = agreed((CALL_METHOD, own_method), &METHOD_HEADERS, headers, str::to_owned)?;
+        let method = stated.unwrap_or_else(|| method.to_string());
+        Ok(target.map(|target| Self { method, target }))
+    }
+}
+
+/// The value that the call itself and these headers give. A proxy sends one of them; the others may
+/// come from the client, so they must not say anything else.
+fn agreed(
+    (name, value): (&'static str, Option<String>),
+    headers: &[&'static str],
+    sent: &HeaderMap,
+    read: impl Fn(&str) -> String,
+) -> Result<Option<String>, Problem> {
+    let mut found = value.map(|value| (name.to_owned(), value));
+    for header in headers {
+        let Some(value) = header_once(sent, header)?.map(|value| read(&value)) else { continue };
+        match &found {
+            Some((first, other)) if *other != value => {
+                return Err(disagreement(first, header));
+            }
+            Some(_) => {}
+            None => found = Some((format!("`{header}`"), value)),
+        }
+    }
+    Ok(found.map(|(_, value)| value))
+}
+
+fn disagreement(first: &str, second: &str) -> Problem {
+    let detail = format!(
+        "{first} and `{second}` describe different requests; configure the proxy to send one of \
+         them and to remove the other from what clients send"
+    );
+    Problem::bad("ambiguous-request", detail)
+}
+
+/// The path and query of a target; some proxies send a whole URL.
+fn origin_form(target: &str) -> &str {
+    if target.starts_with('/') {
+        return target;
+    }
+    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
+    match rest.find(['/', '?', '#']) {
+        Some(at) if rest[at..].starts_with('/') => &rest[at..],
+        // A URL without a path means the root; what follows is kept as a query of it.
+        _ => "/",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROXY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    fn described(uri: &str, lines: &[(&'static str, &str)]) -> Result<(String, String), String> {
+        let mut headers = HeaderMap::new();
+        lines.iter().for_each(|(name, value)| drop(headers.append(*name, value.parse().unwrap())));
+        let trusted = [Range::parse("10.0.0.0/8").unwrap()];
+        let call = (&Method::POST, &uri.parse().unwrap(), &headers);
+        match DescribedRequest::read(PROXY, &trusted, call) {
+            Ok(Some(request)) => Ok((request.method, request.target)),
+            Ok(None) => Err("nothing".to_owned()),
+            Err(problem) => Err(problem.code.to_owned()),
+        }
+    }
+
+    fn request(method: &str, target: &str) -> Result<(String, String), String> {
+        Ok((method.to_owned(), target.to_owned()))
+    }
+
+    #[test]
+    fn a_call_path_is_split_without_decoding_it() {
+        let split = |path| CallPath::split(path).map(|call| (call.gate, call.appended));
+        assert_eq!(split("/v1/authorize"), Some((None, None)));
+        assert_eq!(split("/v1/authorize/"), Some((None, Some("/"))));
+        assert_eq!(split("/v1/authorize//login"), Some((None, Some("//login"))));
+        let climbing = "/v1/authorize/../gates/site/authorize";
+        assert_eq!(split(climbing), Some((None, Some("/../gates/site/authorize"))));
+        assert_eq!(split("/v1/gates/login/authorize"), Some((Some("login"), None)));
+        let appended = "/v1/gates/login/authorize/v1/gates/site/authorize";
+        assert_eq!(split(appended), Some((Some("login"), Some("/v1/gates/site/authorize"))));
+        assert_eq!(split("/v1/authorized"), None);
+        assert_eq!(split("/v1/gates/login"), None);
+    }
+
+    #[test]
+    fn headers_describe_a_request_and_the_query_of_the_call_does_not() {
+        let uri = "/v1/authorize?gate=site&uri=/free";
+        let forwarded = [("x-forwarded-uri", "/login?a=1"), ("x-forwarded-method", "PUT")];
+        assert_eq!(described(uri, &forwarded), request("PUT", "/login?a=1"));
+        let original =
+            [("x-original-url", "https://a.example/login"), ("x-original-method", "PUT")];
+        assert_eq!(described(uri, &original), request("PUT", "/login"));
+        assert_eq!(described(uri, &forwarded[..1]), request("POST", "/login?a=1"));
+        assert_eq!(described(uri, &[]), Err("nothing".to_owned()));
+    }
+
+    #[test]
+    fn an_appended_path_describes_a_request_with_the_method_of_the_call() {
+        assert_eq!(described("/v1/authorize/login?a=1", &[]), request("POST", "/login?a=1"));
+        assert_eq!(described("/v1/authorize/", &[]), request("POST", "/"));
+        assert_eq!(described("/v1/gates/x/authorize//a", &[]), request("POST", "//a"));
+    }
+
+    #[test]
+    fn a_client_behind_a_proxy_that_appends_the_path_cannot_describe_another_request() {
+        let refused = Err("ambiguous-request".to_owned());
+        for header in TARGET_HEADERS {
+            assert_eq!(described("/v1/authorize/login", &[(header, "/free")]), refused, "{header}");
+        }
+        for header in METHOD_HEADERS {
+            assert_eq!(described("/v1/authorize/login", &[(header, "GET")]), refused, "{header}");
+        }
+        let same = [("x-forwarded-uri", "/login"), ("x-forwarded-method", "POST")];
+        assert_eq!(described("/v1/authorize/login", &same), request("POST", "/login"));
+    }
+
+    #[test]
+    fn a_url_without_a_path_is_the_root() {
+        for url in ["https://a.example", "https://a.example?x=/login", "https://a.example#/login"] {
+            assert_eq!(origin_form(url), "/", "{url}");
+        }
+        assert_eq!(origin_form("https://a.example/login?x"), "/login?x");
+        assert_eq!(origin_form("//login"), "//login");
+    }
+}
