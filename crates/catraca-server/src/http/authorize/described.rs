@@ -133,7 +133,9 @@ mod tests {
 
     fn described(uri: &str, lines: &[(&'static str, &str)]) -> Result<(String, String), String> {
         let mut headers = HeaderMap::new();
-        lines.iter().for_each(|(name, value)| drop(headers.append(*name, value.parse().unwrap())));
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
         let trusted = [Range::parse("10.0.0.0/8").unwrap()];
         let call = (&Method::POST, &uri.parse().unwrap(), &headers);
         match DescribedRequest::read(PROXY, &trusted, call) {

@@ -2,7 +2,7 @@
 
 use super::super::super::desk::{reset, whoami};
 use super::super::super::wire::{LIST_MAX, WireBuckets, WireCheck, WireCredit, WireSettle};
-use super::super::{Asked, Entry, Given, Group, Kind, Of, Takes, json, of, shapes};
+use super::super::{Entry, Given, Group, Of, Takes, json, of, shapes};
 use super::{COUNTED, PATH, QUERY, SUBJECT, one_or_many};
 
 /// The headers of a decision that a gateway hands on.
