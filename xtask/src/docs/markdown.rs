@@ -55,6 +55,16 @@ pub(crate) fn parse(markdown: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
+/// The body of the only block with a tag, such as `gateway=nginx`.
+pub(crate) fn tagged(markdown: &str, tag: &str) -> Result<String> {
+    let blocks = blocks(markdown)?;
+    let has_tag = |block: &&Block| block.info.split(',').any(|own| own.trim() == tag);
+    let mut found = blocks.iter().filter(has_tag);
+    let block = found.next().with_context(|| format!("no block is tagged `{tag}`"))?;
+    ensure!(found.next().is_none(), "more than one block is tagged `{tag}`");
+    Ok(body(block))
+}
+
 /// Fenced blocks; a fence is closed by one at least as long, so longer ones may quote shorter.
 fn blocks(markdown: &str) -> Result<Vec<Block<'_>>> {
     let mut blocks = Vec::new();
@@ -91,12 +101,21 @@ fn read(block: &Block) -> Result<Vec<Step>> {
             _ => bail!("`{}`: a console block is run, or tagged norun or serve", block.info),
         };
     }
+    let is_known = |tag: &str| tag.starts_with("file=") || tag.starts_with("gateway=");
+    // The tags of a Rust block are rustdoc's.
+    let unknown = tags.iter().find(|tag| language != "rust" && !is_known(tag));
+    if let Some(tag) = unknown {
+        bail!("`{tag}`: a block that is not console is tagged file=NAME or gateway=NAME");
+    }
     let Some(name) = tags.iter().find_map(|tag| tag.strip_prefix("file=")) else {
         return Ok(Vec::new());
     };
     ensure!(is_plain(name), "`{name}` is not a plain relative file name");
-    let body = block.lines.iter().map(|line| format!("{line}\n")).collect();
-    Ok(vec![Step::File { name: name.to_owned(), body }])
+    Ok(vec![Step::File { name: name.to_owned(), body: body(block) }])
+}
+
+fn body(block: &Block) -> String {
+    block.lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Names that need no quoting and cannot leave the directory.
@@ -199,6 +218,15 @@ mod tests {
     }
 
     #[test]
+    fn a_tagged_block_is_found_if_there_is_one_of_it() {
+        let text = "```nginx,gateway=a\nlisten 1;\n```\n\
+                    ```nginx,gateway=b\n```\n```nginx,gateway=b\n```\n";
+        assert!(parse(text).unwrap().is_empty());
+        assert_eq!(tagged(text, "gateway=a").unwrap(), "listen 1;\n");
+        assert!(tagged(text, "gateway=b").is_err() && tagged(text, "gateway=c").is_err());
+    }
+
+    #[test]
     fn a_longer_fence_quotes_a_shorter_one() {
         assert!(parse("````\n```console\n$ false\n```\n````\n").unwrap().is_empty());
     }
@@ -210,6 +238,7 @@ mod tests {
             "```console\na\n```\n",
             "```console\n```\n",
             "```console\n$ a\n",
+            "```nginx,gatewy=a\n```\n",
             "```toml,file=../a\n```\n",
             "```toml,file=/a\n```\n",
             "```toml,file=a b\n```\n",
