@@ -7,6 +7,7 @@ mod api;
 mod binary;
 mod cargo;
 mod deploy;
+mod gateways;
 mod load;
 mod lua;
 mod parts;

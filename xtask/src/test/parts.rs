@@ -4,7 +4,9 @@
 
 use anyhow::Result;
 
-use super::{Room, api, cargo, deploy, load, lua, postgres, redis, scenarios, screenshots};
+use super::{
+    Room, api, cargo, deploy, gateways, load, lua, postgres, redis, scenarios, screenshots,
+};
 use crate::{docs, licences, tidy, trace};
 
 /// One part of the test run.
@@ -35,6 +37,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 4, api::run) },
+    part("gateways", 4, gateways::run),
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },

@@ -1,0 +1,46 @@
+//! Caddy, from Debian.
+//!
+//! Must not keep state outside the folder of the test.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::super::Room;
+use super::gateway::Gateway;
+use super::snippets::{Guide, Variant, one_gate, replace_block};
+use crate::packages;
+
+pub(crate) fn caddy(room: &Room) -> Result<Gateway> {
+    let program = packages::need(room, "caddy", "caddy")?;
+    Ok(Gateway { name: "caddy", program, file: "Caddyfile", config, command, has_body: true })
+}
+
+fn config(guide: &Guide, variant: Variant) -> Result<String> {
+    let documented = guide.gateway("caddy")?;
+    let sites = match variant {
+        Variant::Routes => documented,
+        Variant::OneGate => one_gate(&documented, "login")?,
+        Variant::Open => open(guide, &documented)?,
+        Variant::Plain => ":8080 {\n\treverse_proxy 127.0.0.1:3000\n}\n".to_owned(),
+    };
+    Ok(format!("{GLOBAL}{sites}"))
+}
+
+fn open(guide: &Guide, documented: &str) -> Result<String> {
+    let new = guide.gateway("caddy-open")?;
+    let site = replace_block(documented, "\t\tforward_auth ", &new)?;
+    Ok(format!("{site}{}", guide.gateway("caddy-allow")?))
+}
+
+const GLOBAL: &str = "{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n";
+
+fn command(program: &Path, folder: &Path) -> Command {
+    let mut caddy = Command::new(program);
+    caddy.args(["run", "--adapter", "caddyfile", "--config"]).arg(folder.join("Caddyfile"));
+    for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+        caddy.env(name, folder);
+    }
+    caddy
+}

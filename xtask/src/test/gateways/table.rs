@@ -1,0 +1,61 @@
+//! The table of gateways and attacks.
+
+use super::attacks::Attack;
+
+/// How an attack ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// Answered with this status, and the application saw nothing; 0 is a closed connection.
+    Refused(u16),
+    /// Passed as a request that no application takes for a guarded one.
+    Harmless,
+    /// The application may have served a guarded request.
+    Passed,
+    /// An error of the gateway or of Catraca.
+    Failed(u16),
+}
+
+impl Outcome {
+    pub(crate) fn is_good(self) -> bool {
+        matches!(self, Outcome::Refused(_) | Outcome::Harmless)
+    }
+
+    fn cell(self) -> String {
+        match self {
+            Outcome::Refused(0) => "closed".to_owned(),
+            Outcome::Refused(status) => status.to_string(),
+            Outcome::Harmless => "other".to_owned(),
+            Outcome::Passed => "PASSED".to_owned(),
+            Outcome::Failed(status) => format!("FAILED {status}"),
+        }
+    }
+}
+
+/// The outcomes of one gateway, in the order of the attacks.
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+const LEGEND: &str = "
+(400, 429: refused with this status; other: the application got a page that is not guarded, and no
+header that replaces it; +gate: the call names its gate)
+";
+
+/// The table as text.
+pub(crate) fn table(attacks: &[Attack], columns: &[Column]) -> String {
+    let widest = attacks.iter().map(|attack| attack.name.chars().count()).max().unwrap_or(0);
+    let mut text = format!("{:8}  {:widest$}", "aim", "attack");
+    for column in columns {
+        text.push_str(&format!("  {}", column.name));
+    }
+    for (index, attack) in attacks.iter().enumerate() {
+        text.push_str(&format!("\n{:8}  {:widest$}", attack.aim, attack.name));
+        for column in columns {
+            let cell = column.outcomes.get(index).map_or("-".to_owned(), |own| own.cell());
+            text.push_str(&format!("  {cell:width$}", width = column.name.chars().count()));
+        }
+    }
+    text.push_str(LEGEND);
+    text
+}
