@@ -32,10 +32,11 @@ use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::store::{Store, StoreError, When};
-use alarms::Alarms;
+use alarms::{Alarms, FULL_FOR};
 use many::Many;
 use shard::Shard;
 
+pub use alarms::MemoryPool;
 pub use options::MemoryOptions;
 pub use snapshot::{Restored, SnapshotError, Snapshotted};
 pub use stats::{Stats, Usage};
@@ -74,6 +75,12 @@ impl Memory {
         self.shards.iter().for_each(|shard| stats.add(&shard.0.lock()));
         stats.read(&self.alarms);
         stats
+    }
+
+    /// The pools that had to share, refuse or drop something within the last minute. Takes no lock.
+    pub fn full_pools(&self) -> Vec<MemoryPool> {
+        let since = self.clock.now().before(FULL_FOR);
+        MemoryPool::ALL.into_iter().filter(|pool| self.alarms.is_full(*pool, since)).collect()
     }
 
     /// Calls `visit` with every block, standing or remembered for its level, shard by shard. The

@@ -8,6 +8,8 @@ mod crowd;
 mod expiry;
 #[path = "memory/flood.rs"]
 mod flood;
+#[path = "memory/full.rs"]
+mod full;
 #[path = "memory/kit.rs"]
 mod kit;
 #[path = "memory/plain.rs"]

@@ -94,6 +94,10 @@ impl Judged<'_> {
         if self.row.count_denied {
             self.meter.count_denied(cells, self.row.held);
         }
+        // The units in a shared cell are mostly those of other keys: no evidence against this one.
+        if self.meter.shared {
+            return;
+        }
         if let Some(penalty) = self.row.penalty {
             let (origin, shadow) = (Origin::Excess, self.row.shadow);
             let act = Act { penalty, origin, shadow, note: Note::default() };

@@ -135,7 +135,9 @@ fn apply<C: Cells>(
         Price::Units(real) if real < row.held => -meter.refund(cells, row.at, row.held - real),
         Price::Units(real) => {
             let extra = real - row.held;
-            cross(row, extra, free, cells, meter.now, done);
+            if !meter.shared {
+                cross(row, extra, free, cells, meter.now, done);
+            }
             let payable = if owes(row) { extra } else { extra.min(free.max(0)) };
             meter.charge(cells, payable, 0)
         }
@@ -146,7 +148,8 @@ fn owes(row: &SettleRow) -> bool {
     row.debt && !planted(Bug::DebtClamped)
 }
 
-/// A settle that takes more than was free is an excess like any other.
+/// A settle that takes more than was free is an excess like any other. Not for a shared cell: what
+/// others have used there is no evidence against this key.
 fn cross<C: Cells>(
     row: &SettleRow,
     extra: i64,
@@ -174,7 +177,8 @@ fn is_blocked<C: Pool<Block>>(row: &SettleRow, cells: &mut C, now: Time) -> bool
     blocks::standing(row.key, row.shadow, cells, now).is_some()
 }
 
-/// Adds a strike and says whether it was the last one; then the strikes are spent.
+/// Adds a strike and says whether it was the last one; then the strikes are spent. A strike that
+/// finds no room is not counted and bans nobody.
 fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
     let Some(after) = ban.after else { return true };
     let key = strikes_key(row.key, ban.rule);
@@ -187,8 +191,7 @@ fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time)
     let out = cells.edit(key, now, count).unwrap_or_else(|| {
         let mut log = Log::new(&windows);
         let out = count(&mut log);
-        cells.put(key, log, now);
-        out
+        cells.put(key, log, now) && out
     });
     if out {
         Pool::<Log>::remove(cells, key, now);
@@ -197,6 +200,7 @@ fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time)
 }
 
 /// Counts the outcome in one key's ratio; says whether it is too high. Then the evidence is spent.
+/// An outcome that finds no room is not counted and bans nobody.
 fn exceeds<C: Cells>(row: &SettleRow, watch: &WatchRow, cells: &mut C, now: Time) -> bool {
     if is_blocked(row, cells, now) {
         return false;
@@ -205,12 +209,12 @@ fn exceeds<C: Cells>(row: &SettleRow, watch: &WatchRow, cells: &mut C, now: Time
         cell.count(watch.per, now, watch.in_part);
         cell.totals()
     };
-    let (part, whole) = cells.edit(row.key, now, count).unwrap_or_else(|| {
+    let totals = cells.edit(row.key, now, count).or_else(|| {
         let mut cell = Watch::new(watch.per, now);
         let totals = count(&mut cell);
-        cells.put(row.key, cell, now);
-        totals
+        cells.put(row.key, cell, now).then_some(totals)
     });
+    let Some((part, whole)) = totals else { return false };
     let exceeded = whole >= watch.min && watch.above.exceeded_by(part, whole);
     if exceeded {
         Pool::<Watch>::remove(cells, row.key, now);

@@ -8,6 +8,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use catraca::memory::MemoryPool;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,7 +36,8 @@ pub struct Readiness {
 /// Something that is not as it should be.
 #[derive(Serialize, JsonSchema)]
 pub struct Ailment {
-    /// `stopping`, `catalog`, `restart`, `records`, `blocks`, `locks` or `store`.
+    /// `stopping`, `catalog`, `restart`, `records`, `locks`, `store`, or a pool of memory that has
+    /// no room: `counters`, `blocks`, `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// Where in the catalog's files.
@@ -106,6 +108,12 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
         );
         found.push(Ailment { what: "blocks", place: None, why });
     }
+    let full = front.engine.store().full_pools();
+    found.extend(full.into_iter().map(|pool| Ailment {
+        what: pool.as_str(),
+        place: None,
+        why: full_pool(pool).to_owned(),
+    }));
     if let Some(wait) = front.locks.starting() {
         let why = format!(
             "leases of the process before this one may be in force, so new ones are refused \
@@ -119,6 +127,30 @@ fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> 
         found.push(Ailment { what: "store", place: None, why: told(why) });
     }
     found
+}
+
+/// What a full pool of memory means for callers, and which setting gives it more room.
+fn full_pool(pool: MemoryPool) -> &'static str {
+    match pool {
+        MemoryPool::Counters => {
+            "the memory for counters was full within the last minute: new keys share one counter \
+             per policy, and strikes and watched ratios of new keys are not counted; raise \
+             `[store] counter_mib` and restart, or stop a flood of new keys"
+        }
+        MemoryPool::Blocks => {
+            "the memory for blocks was full within the last minute: a block was not started; raise \
+             `[store] block_mib` and restart, or release blocks"
+        }
+        MemoryPool::References => {
+            "the memory for references was full within the last minute: the oldest were dropped \
+             and can no longer be settled or credited; raise `[store] reference_mib` and restart, \
+             or shorten `remember`"
+        }
+        MemoryPool::Marks => {
+            "the memory for markers of settled tickets was full within the last minute: a settle \
+             was refused; raise `[store] mark_mib` and restart, or shorten `hold`"
+        }
+    }
 }
 
 fn text(kind: &'static str, body: String) -> Response<Body> {

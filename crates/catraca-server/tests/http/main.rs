@@ -16,6 +16,7 @@ mod dict;
 mod disk;
 mod fields;
 mod first;
+mod full;
 mod kept;
 mod keys;
 mod locks;

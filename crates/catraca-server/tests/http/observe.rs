@@ -23,7 +23,7 @@ fn check(served: &Served, gate: &str, subject: &str) -> serde_json::Value {
     served.json("/v1/check", &format!(r#"{{"gate":"{gate}","subject":{subject}}}"#)).1
 }
 
-fn scrape(served: &Served) -> String {
+pub fn scrape(served: &Served) -> String {
     let answer = served.ask("GET /metrics", &[]);
     assert_eq!(answer.status, 200);
     assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
@@ -32,7 +32,7 @@ fn scrape(served: &Served) -> String {
 }
 
 /// The value of a series.
-fn value(text: &str, series: &str) -> f64 {
+pub fn value(text: &str, series: &str) -> f64 {
     let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(s, _)| s == series));
     let line = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
     line.rsplit_once(' ').unwrap().1.parse().unwrap()

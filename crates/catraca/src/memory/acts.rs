@@ -41,7 +41,7 @@ impl Shard {
             _ => self.fits_block(cell.weight(), self.rest.limits.automatic, now),
         };
         if !fits {
-            self.rest.alarms.refused_blocks.add();
+            self.rest.alarms.refused_blocks.add(now);
             return false;
         }
         self.blocks.step(now, |_| ());
@@ -85,7 +85,7 @@ impl Pool<Mark> for Shard {
     fn put(&mut self, key: Key, cell: Mark, now: Time) -> bool {
         let Err(cell) = self.rest.marks.replace(key, cell) else { return true };
         if !self.fits_mark(cell.weight().max(MARK_WEIGHT), now) {
-            self.rest.alarms.refused_marks.add();
+            self.rest.alarms.refused_marks.add(now);
             return false;
         }
         self.rest.marks.step(now, |_| ());
@@ -126,7 +126,7 @@ impl Pool<Reference> for Shard {
 
     fn put(&mut self, key: Key, cell: Reference, now: Time) -> bool {
         let rest = &mut *self.rest;
-        let dropped = || rest.alarms.dropped_references.add();
+        let dropped = || rest.alarms.dropped_references.add(now);
         rest.references.put(key, cell, rest.limits.references, now, dropped)
     }
 

@@ -68,7 +68,7 @@ impl Shard {
     fn add<C: Counter>(&mut self, key: Key, cell: C, now: Time) -> bool {
         let shared = self.overflowing && is_shared(key);
         if !shared && !self.redeem() && !self.reserve::<C>(1, self.rest.limits.counters, now) {
-            self.rest.alarms.refused_counters.add();
+            self.rest.alarms.refused_counters.add(now);
             return false;
         }
         let table = self.home(key);
@@ -100,7 +100,7 @@ impl Pool<Watch> for Shard {
         let watches = &mut self.rest.watches;
         watches.step(now, |_| ());
         if free < cell.weight() || !watches.grow(1, free - cell.weight(), watches.slack()) {
-            self.rest.alarms.refused_counters.add();
+            self.rest.alarms.refused_counters.add(now);
             return false;
         }
         watches.insert(key, cell);

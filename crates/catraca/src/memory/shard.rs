@@ -157,7 +157,7 @@ impl Cells for Shard {
             return Place::Own;
         }
         self.overflowing = true;
-        self.rest.alarms.shared.add();
+        self.rest.alarms.shared.add(now);
         Place::Shared(shared_key(key, family, self.rest.bits))
     }
 }

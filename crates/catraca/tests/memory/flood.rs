@@ -107,20 +107,6 @@ fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
     assert!(!answer(&memory, early).shared, "who was there keeps its own cell");
 }
 
-/// A shared cell starts the block of the key that exceeds, not of all who share.
-#[test]
-fn blocks_stay_with_their_keys_when_counters_are_shared() {
-    let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small() });
-    for number in 0..5_000 {
-        answer(&memory, row(key(number), bucket(1, HOUR)));
-    }
-    let strict = |number| crate::kit::strict(key(PLANTED + number), bucket(1, HOUR), HOUR);
-    let first = answer(&memory, strict(1));
-    assert!(first.shared && first.started);
-    assert_eq!(blocked(&memory, [key(PLANTED + 1)]), 1);
-    assert_eq!(blocked(&memory, [key(PLANTED + 2)]), 0);
-}
-
 ///
 #[test]
 fn room_that_comes_free_is_used_again() {

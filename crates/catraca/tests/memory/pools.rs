@@ -1,6 +1,6 @@
 //! Blocks, references and settled-markers: each pool full on its own, each in its own way.
 
-use catraca::memory::{Memory, MemoryOptions};
+use catraca::memory::{Memory, MemoryOptions, MemoryPool};
 use catraca_core::batch::{
     Batch, Check, CheckRow, Remember, Reply, Settle, SettleReply, SettleRow,
 };
@@ -76,7 +76,9 @@ fn counters_never_take_the_bytes_of_blocks() {
         answer(&memory, row(key(number), bucket(2, HOUR)));
     });
     assert!(memory.stats().shared > 0);
-    assert_eq!(exceed(&memory, (OTHERS..OTHERS + 100).map(key)), 100);
+    let banned = (OTHERS..OTHERS + 100).map(key);
+    apply(&memory, &block(banned.clone(), Origin::Ban, HOUR));
+    assert_eq!(blocked(&memory, banned), 100);
 }
 
 fn remember(memory: &Memory, number: u64, size: usize) -> bool {
@@ -114,6 +116,7 @@ fn the_oldest_references_make_room_for_the_newest() {
     assert!(known.len() > 100, "{stats:?}");
     assert_eq!(known, (1_000 - known.len() as u64..1_000).collect::<Vec<_>>(), "oldest first");
     assert_eq!(stats.dropped_references, 1_000 - known.len() as u64);
+    assert_eq!(memory.full_pools(), [MemoryPool::References]);
     assert!(stats.references.bytes <= 64 << 10, "{stats:?}");
     assert!(!remember(&memory, 999, 100), "the first check owns it");
 }
@@ -174,6 +177,7 @@ fn a_full_pool_of_markers_settles_nothing_until_some_lapse() {
     let stats = memory.stats();
     assert!(settled > 300 && settled < 1_000, "{stats:?}");
     assert_eq!(stats.refused_marks, 1_000 - settled as u64);
+    assert_eq!(memory.full_pools(), [MemoryPool::Marks]);
     assert!(stats.marks.bytes <= 64 << 10, "{stats:?}");
     let refused = (0..1_000).find(|n| settle(&memory, *n, minute) == SettleReply::Full);
     let refused = refused.expect("some were refused");

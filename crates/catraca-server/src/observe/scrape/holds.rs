@@ -3,7 +3,7 @@
 //! Must not keep anything between two scrapes.
 
 use catraca::Engine;
-use catraca::memory::Usage;
+use catraca::memory::{MemoryPool, Usage};
 use catraca::records::Records;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -73,6 +73,7 @@ pub fn store(to: &mut Registry, front: &Front) {
     }
     to.register("store_cells", "What the store holds", cells);
     to.register("store_bytes", "Bytes that it takes", bytes);
+    to.register("store_full", "1 if the pool had no room within the last minute", full(engine));
     gauge(to, "blocks", "Blocks that stand and decide", standing(engine));
     let left_out = usize::try_from(front.blocks_left_out()).unwrap_or(usize::MAX);
     gauge(to, "blocks_left_out", "Blocks that found no room at the start", left_out);
@@ -85,6 +86,16 @@ pub fn store(to: &mut Registry, front: &Front) {
     ] {
         counter(to, name, help, count);
     }
+}
+
+fn full(engine: &Engine) -> Gauges {
+    let full = engine.store().full_pools();
+    let gauges: Gauges = Gauges::default();
+    for pool in MemoryPool::ALL {
+        let labels = labels([("pool", pool.as_str())]);
+        gauges.get_or_create(&labels).set(i64::from(full.contains(&pool)));
+    }
+    gauges
 }
 
 /// The store that nodes share, if there is one.
