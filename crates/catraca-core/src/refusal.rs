@@ -76,6 +76,12 @@ pub enum Refusal {
         /// The most that is taken.
         max: usize,
     },
+    /// A text that the records could not hold.
+    #[error("{what} contains U+0000, which cannot be stored: remove it")]
+    BadText {
+        /// What it is.
+        what: String,
+    },
     /// The ticket is not one of ours, or not for this namespace.
     #[error("the ticket cannot be read: send a decision's `ticket` unchanged, in its namespace")]
     BadTicket,
@@ -118,6 +124,7 @@ impl Refusal {
             Self::BadCost(_) => "bad-cost",
             Self::BadStatus(_) => "bad-status",
             Self::BadName { .. } => "bad-name",
+            Self::BadText { .. } => "bad-text",
             Self::BadTicket => "bad-ticket",
             Self::UnknownReference => "unknown-reference",
             Self::OtherSubject => "other-subject",

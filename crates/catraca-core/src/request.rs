@@ -2,6 +2,8 @@
 //!
 //! Must not hold more than was asked; the other calls take plain arguments.
 
+use std::fmt;
+
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
@@ -73,6 +75,7 @@ impl<'a> Check<'a> {
 
     /// Refuses what is out of bounds.
     pub fn validate(&self) -> Result<(), Refusal> {
+        storable("the namespace", self.namespace)?;
         name_in_bounds("the gate", self.gate)?;
         self.reference.map_or(Ok(()), |name| name_in_bounds("the reference", name))?;
         self.cost.map_or(Ok(()), cost_in_bounds)
@@ -85,7 +88,18 @@ pub fn name_in_bounds(what: &'static str, name: &str) -> Result<(), Refusal> {
     if bytes == 0 || bytes > NAME_BYTES_MAX {
         return Err(Refusal::BadName { what, bytes, max: NAME_BYTES_MAX });
     }
-    Ok(())
+    storable(what, name)
+}
+
+/// Whether every store and all records can hold a text: PostgreSQL holds none with U+0000.
+#[inline]
+pub fn is_storable(text: &str) -> bool {
+    !text.as_bytes().contains(&0)
+}
+
+/// Refuses a text that could be acknowledged and then lost.
+pub fn storable(what: impl fmt::Display, text: &str) -> Result<(), Refusal> {
+    if is_storable(text) { Ok(()) } else { Err(Refusal::BadText { what: what.to_string() }) }
 }
 
 /// Refuses a negative or absurd cost.
@@ -100,6 +114,25 @@ pub fn status_in_bounds(status: u16) -> Result<(), Refusal> {
 
 /// Refuses an overlong reason: it is kept, and shown whole.
 pub fn reason_in_bounds(reason: &str) -> Result<(), Refusal> {
+    storable("the reason", reason)?;
     let characters = reason.chars().count();
     if characters > REASON_MAX { Err(Refusal::LongReason(characters)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_that_is_kept_holds_u0000() {
+        let refused = |what: &str| Err(Refusal::BadText { what: what.to_owned() });
+        assert_eq!(name_in_bounds("the event", "pay\0ment"), refused("the event"));
+        assert_eq!(reason_in_bounds("\0"), refused("the reason"));
+        let check = |gate, namespace| Check::new(gate, [("ip", "::1")]).namespace(namespace);
+        assert_eq!(check("a\0", "default").validate(), refused("the gate"));
+        assert_eq!(check("a", "b\0").validate(), refused("the namespace"));
+        let check = check("a", "default");
+        assert_eq!(check.clone().reference("r\0").validate(), refused("the reference"));
+        assert_eq!(check.reference("\u{1}\u{2400}").validate(), Ok(()));
+    }
 }

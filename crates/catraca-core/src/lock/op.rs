@@ -8,6 +8,7 @@ use super::id::LeaseKey;
 use super::name::named;
 use super::refusal::LockRefusal;
 use super::terms::VersionPolicy;
+use crate::request::is_storable;
 use crate::time::{Span, Time};
 
 /// The longest note of a caller's own, in bytes.
@@ -140,6 +141,9 @@ impl Wanted {
         let bytes = self.meta.as_deref().map_or(0, str::len);
         if bytes > META_BYTES_MAX {
             return Err(LockRefusal::TooLong { field: "meta", bytes, max: META_BYTES_MAX });
+        }
+        if !self.meta.as_deref().is_none_or(is_storable) {
+            return Err(LockRefusal::NotStorable { field: "meta" });
         }
         match self.version {
             Some(version) if !(0..=VERSION_MAX).contains(&version) => Err(LockRefusal::Bounds {

@@ -30,6 +30,12 @@ pub enum LockRefusal {
         /// The field.
         field: &'static str,
     },
+    /// A text that the store could not hold.
+    #[error("`{field}` contains U+0000, which cannot be stored: remove it")]
+    NotStorable {
+        /// The field.
+        field: &'static str,
+    },
     /// A number or a time outside of its bounds.
     #[error("`{field}` is {given}: send {wanted}")]
     Bounds {
@@ -87,6 +93,7 @@ impl LockRefusal {
             Self::Empty { .. }
             | Self::TooLong { .. }
             | Self::Control { .. }
+            | Self::NotStorable { .. }
             | Self::Bounds { .. }
             | Self::TooMany { .. }
             | Self::Twice { .. }

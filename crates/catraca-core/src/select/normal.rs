@@ -9,10 +9,12 @@ use crate::address::Address;
 use crate::catalog::{Catalog, Kind};
 use crate::person;
 use crate::refusal::Refusal;
-use crate::request::VALUE_BYTES_MAX;
+use crate::request::{VALUE_BYTES_MAX, is_storable};
 
 const NOT_AN_ADDRESS: &str =
     "this is not an address; send one without a port, such as 198.51.100.7 or 2001:db8::7";
+
+const NOT_STORABLE: &str = "the value contains U+0000, which cannot be stored; remove it";
 
 /// The normal form of an attribute's value, in bounds.
 pub fn normalise<'s>(
@@ -32,6 +34,8 @@ pub fn normalise<'s>(
 /// The normal form of a value of this kind; the error says what is wrong without the value.
 pub fn form(kind: Kind, raw: &str, ipv6_prefix: u8) -> Result<Cow<'_, str>, String> {
     match kind {
+        // No address and no taxpayer number holds it either.
+        Kind::Text | Kind::Caseless if !is_storable(raw) => Err(NOT_STORABLE.to_owned()),
         Kind::Text => Ok(Cow::Borrowed(raw)),
         Kind::Caseless => Ok(caseless(raw)),
         Kind::Ip => address(raw, ipv6_prefix),

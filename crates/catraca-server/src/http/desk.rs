@@ -28,6 +28,7 @@ use axum::routing::{get, post, put};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use catraca::core::address::forwarded::Client;
+use catraca::core::request::storable;
 use catraca::records::{Deed, Receipt, Record, Records, RecordsError};
 use catraca::{Engine, Time};
 use schemars::JsonSchema;
@@ -231,6 +232,7 @@ impl Call {
         for (name, value) in &self.query {
             let place = known.iter().position(|one| one == name);
             let place = place.ok_or_else(|| unknown_parameter(name, &known))?;
+            storable(format_args!("`{name}` in the query"), value)?;
             if found[place].replace(value.as_str()).is_some() {
                 let detail = format!("`{name}` is given twice in the query");
                 return Err(Problem::bad("bad-query", detail));
@@ -268,7 +270,11 @@ fn bounded<'t>(name: &str, text: Option<&'t str>) -> Result<Option<&'t str>, Pro
             let detail = format!("`{name}` may have {TEXT_MAX} bytes and has {}", text.len());
             Err(Problem::bad("text-too-long", detail))
         }
-        other => Ok(other.filter(|text| !text.is_empty())),
+        Some(text) => {
+            storable(format_args!("`{name}`"), text)?;
+            Ok(Some(text).filter(|text| !text.is_empty()))
+        }
+        None => Ok(None),
     }
 }
 

@@ -26,6 +26,7 @@ use catraca::core::lock::LockRefusal;
 use catraca::core::lock::op::Proof;
 use catraca::core::lock::reply::View;
 use catraca::core::lock::{LeaseId, LockTerms};
+use catraca::core::request::storable;
 use catraca::records::{Deed, Noted, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -153,7 +154,10 @@ impl Call {
             let place = known.iter().position(|one| one == name);
             let twice = place.is_some_and(|place| found[place].is_some());
             match place {
-                Some(place) if !twice => found[place] = Some(value.as_str()),
+                Some(place) if !twice => {
+                    storable(format_args!("`{name}` in the query"), value)?;
+                    found[place] = Some(value.as_str());
+                }
                 _ => {
                     let detail =
                         format!("the query takes each of these once: {}", known.join(", "));

@@ -41,4 +41,5 @@ mod stop;
 mod talk;
 mod tls;
 mod traces;
+mod unstorable;
 mod xml;

@@ -10,7 +10,7 @@ use crate::served::{Served, binary, file};
 use crate::server::{PASSWORD, Server};
 
 /// Two nodes of one catalog, with the secret and the password that both need.
-fn nodes(server: &Server) -> [PathBuf; 2] {
+pub fn nodes(server: &Server) -> [PathBuf; 2] {
     [(); 2].map(|()| {
         let url = format!("postgres://catraca@127.0.0.1:{}/postgres", server.port);
         let records = format!("[records]\nurl = '{url}'\npassword_file = 'password'\n");

@@ -6,7 +6,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
 use catraca_core::plan::named;
 use catraca_core::refusal::Refusal;
-use catraca_core::request::{DEFAULT_NAMESPACE, reason_in_bounds};
+use catraca_core::request::{DEFAULT_NAMESPACE, reason_in_bounds, storable};
 use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
 use catraca_core::time::{Span, Time};
@@ -160,6 +160,11 @@ impl<S> Engine<S> {
         value: &str,
         facts: &[(&str, &str)],
     ) -> Result<(), Refusal> {
+        storable("the attribute's name", attribute)?;
+        for (name, fact) in facts {
+            storable("the name of a fact", name)?;
+            storable(format_args!("the fact `{name}`"), fact)?;
+        }
         self.change(|world| {
             let mut next = world.clone();
             let about = normalise(&world.catalog, attribute, value)?;
@@ -195,6 +200,7 @@ impl<S> Engine<S> {
         policy: &str,
         subject: &Subject<'_>,
     ) -> Result<Vec<NamedKey>, Refusal> {
+        storable("the namespace", namespace)?;
         let id = find(world, policy)?;
         let scope = self.scope(world, namespace);
         let all = world.selector().parts_of(id, subject)?;

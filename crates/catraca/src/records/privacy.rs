@@ -7,6 +7,7 @@ use catraca_core::address::Address;
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
 use catraca_core::refusal::Refusal;
+use catraca_core::request::storable;
 use catraca_core::select::normalise;
 
 use super::record::About;
@@ -20,6 +21,7 @@ pub fn known_as(
     attribute: &str,
     raw: &str,
 ) -> Result<Vec<About>, Refusal> {
+    storable("the attribute's name", attribute)?;
     let clear = normalise(catalog, attribute, raw)?.to_string();
     let mut values: Vec<String> = digester.pseudonyms(attribute, &clear).collect();
     let place = if catalog.is_private(attribute) { values.len() } else { 0 };

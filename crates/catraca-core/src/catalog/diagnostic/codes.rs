@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 91] = [
+pub const CODES: [(&str, &str); 92] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -24,6 +24,7 @@ pub const CODES: [(&str, &str); 91] = [
     ("bad-route", "A match that no request could have."),
     ("bad-share", "A watch whose part is not within its whole."),
     ("bad-status", "A text or number that is not a status here."),
+    ("bad-text", "A text that no store could hold."),
     ("bad-upstream", "An address that a proxy could not send to."),
     ("bad-url", "An address of a store or of records that nothing is reached by."),
     ("bad-value", "A value that no caller can have."),

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::names;
 use super::report::{Place, Report};
+use crate::request::is_storable;
 
 /// A value and its place.
 #[derive(Clone, Copy)]
@@ -46,7 +47,14 @@ impl<'t> Node<'t> {
 
     /// A text; `wanted` says what it should be, with an example.
     pub fn text(self, report: &mut Report, wanted: &str) -> Option<&'t str> {
-        self.value.as_str().or_else(|| self.refuse(report, wanted))
+        let text = self.value.as_str().or_else(|| self.refuse(report, wanted))?;
+        if !is_storable(text) {
+            let message = "the text contains U+0000, which cannot be stored";
+            // It may be a private value, so it is not shown.
+            report.private_error("bad-text", self.place, message, "remove it");
+            return None;
+        }
+        Some(text)
     }
 
     /// A whole number that fits in 64 bits.

@@ -26,7 +26,7 @@ const COUNTED: &[&str] = &["missing-attribute", "no-tier", "store-failed"];
 const VALUE: &[&str] = &["bad-attribute", "attribute-too-long"];
 /// Acts that are kept.
 const KEPT: &[&str] = &["no-records", "records-failed"];
-const QUERY: &[&str] = &["bad-query"];
+const QUERY: &[&str] = &["bad-query", "bad-text"];
 const PATH: &[&str] = &["bad-path"];
 
 const AFTER: Asked =

@@ -5,6 +5,7 @@
 use axum::http::StatusCode;
 use catraca::Span;
 use catraca::core::lock::reply::View;
+use catraca::core::request::storable;
 use catraca::locks::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,7 @@ fn reason(text: &str) -> Result<&str, Problem> {
     }
     Ok(text)
 }
+    storable("`reason`", text)?;
 
 fn number(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
     let bad = || Problem::bad("bad-query", format!("`{name}` must be a whole number of 0 or more"));

@@ -1,7 +1,8 @@
 //! Values on their way to the server, each with the type that the server is told.
 //!
-//! The server takes no NUL in a text, and callers may name themselves with one: it travels as the
-//! sign for it, so that nobody escapes the records by a name. Must not be read back.
+//! The server takes no U+0000 in a text, so calls that bring one are refused. Should one arrive all
+//! the same, it is replaced by U+2400: a record that is always refused would stop the queue. Must
+//! not be read back.
 
 use tokio_postgres::types::{ToSql, Type};
 

@@ -21,7 +21,7 @@ const XML: Given = Given {
 };
 
 const CHECK: &[&str] =
-    &["unknown-gate", "bad-name", "bad-cost", "ticket-too-large", "list-too-long"];
+    &["unknown-gate", "bad-name", "bad-text", "bad-cost", "ticket-too-large", "list-too-long"];
 
 const fn denied(status: &'static str, about: &'static str) -> Given {
     other(status, about, "application/problem+json", of::<shapes::Denial>)
@@ -77,7 +77,7 @@ pub const CALLS: &[Entry] = &[
             SUBJECT,
             COUNTED,
             &["bad-settle", "bad-ticket", "unknown-reference", "other-subject"],
-            &["bad-cost", "bad-status", "bad-name"],
+            &["bad-cost", "bad-status", "bad-name", "bad-text"],
         ],
     },
     Entry {
@@ -89,7 +89,7 @@ pub const CALLS: &[Entry] = &[
         query: &[],
         takes: Takes::Body(of::<WireCredit<'static>>),
         gives: &[json(of::<shapes::Credited>)],
-        problems: &[SUBJECT, COUNTED, &["bad-name"]],
+        problems: &[SUBJECT, COUNTED, &["bad-name", "bad-text"]],
     },
     Entry {
         request: "POST /v1/buckets",

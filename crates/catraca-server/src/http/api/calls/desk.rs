@@ -4,7 +4,7 @@ use super::super::super::desk::{Motive, blocks, facts, lists, policies, reload, 
 use super::super::{Asked, Entry, Given, Group, Kind, Takes, json, of};
 use super::{AFTER, COUNTED, KEPT, LIMIT, PATH, QUERY, SUBJECT, VALUE, one_or_many};
 
-const TEXT: &[&str] = &["text-too-long"];
+const TEXT: &[&str] = &["text-too-long", "bad-text"];
 const ENTRY: &[&str] = &["bad-entry", "bad-range", "bad-duration", "bad-instant", "list-too-long"];
 
 const PAGE: &[Given] = &[json(of::<lists::ListPage>)];

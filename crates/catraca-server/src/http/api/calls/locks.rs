@@ -105,7 +105,7 @@ pub const CALLS: &[Entry] = &[
     Entry {
         query: &[Asked { name: "tenant", about: "Whose.", kind: Kind::Text("t1") }],
         gives: &[json(of::<admin::ClearedLocks>)],
-        problems: &[AWAY, QUERY, &["fixed-attribute", "no-reason", "text-too-long"]],
+        problems: &[AWAY, QUERY, &["fixed-attribute", "no-reason", "text-too-long", "bad-text"]],
         ..call(
             "DELETE /v1/locks",
             "clear_locks",
@@ -116,7 +116,10 @@ pub const CALLS: &[Entry] = &[
     },
     Entry {
         gives: &[json(of::<admin::ForcedLock>)],
-        problems: &[AWAY, &["bad-lock", "unknown-lease", "no-reason", "text-too-long", "bad-path"]],
+        problems: &[
+            AWAY,
+            &["bad-lock", "unknown-lease", "no-reason", "text-too-long", "bad-text", "bad-path"],
+        ],
         ..call(
             "DELETE /v1/locks/{fence}",
             "force_lock",

@@ -36,7 +36,7 @@ const fn concerns(
         query: &[],
         takes: Takes::Body(of::<privacy::Concerned>),
         gives,
-        problems: &[VALUE, KEPT, &["text-too-long"]],
+        problems: &[VALUE, KEPT, &["text-too-long", "bad-text"]],
     }
 }
 
