@@ -161,11 +161,11 @@ impl Keeper {
         }
     }
 
-    /// What became of all attempts.
-    pub async fn stats(&self, namespace: &str) -> Told<LockStats> {
+    /// What became of the attempts of one tenant, or of all.
+    pub async fn stats_of(&self, namespace: &str, tenant: Option<&str>) -> Told<LockStats> {
         match self {
-            Self::Here(locks) => locks.stats(namespace),
-            Self::Shared(locks) => locks.stats(namespace).await,
+            Self::Here(locks) => locks.stats_of(namespace, tenant),
+            Self::Shared(locks) => locks.stats_of(namespace, tenant).await,
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use catraca_core::lock::reply::{View, What};
-use catraca_core::lock::tally::Counts;
+use catraca_core::lock::tally::{Counts, Row};
 use catraca_core::time::Span;
 
 use super::Locks;
@@ -109,15 +109,16 @@ impl Locks {
 
     /// What became of all attempts.
     pub fn stats(&self, namespace: &str) -> Result<LockStats, LockError> {
+        self.stats_of(namespace, None)
+    }
+
+    /// What became of the attempts of one tenant, or of all.
+    pub fn stats_of(&self, namespace: &str, tenant: Option<&str>) -> Result<LockStats, LockError> {
         let room = self.room(namespace)?;
         let mut inner = room.inner.lock();
         while inner.book.sweep(self.clock.now()) {}
-        let mut stats = LockStats { waiters: inner.waiting, ..LockStats::default() };
-        for ((tenant, kind), counts) in inner.book.tally().rows() {
-            stats.all = stats.all.plus(counts);
-            let (tenant, kind, counts) = (tenant.clone(), kind.clone(), *counts);
-            stats.rows.push(StatsRow { tenant, kind, counts });
-        }
+        let rows = inner.book.tally().rows().map(|(row, counts)| (row.clone(), *counts));
+        let stats = LockStats::of(rows, tenant, inner.waiting_of(tenant));
         drop(inner);
         self.tidy(&room);
         Ok(stats)
@@ -184,6 +185,24 @@ impl Locks {
             tokio::task::yield_now().await;
         }
         Ok(count)
+    }
+}
+
+impl LockStats {
+    /// Adds the rows of one tenant up, or all rows.
+    pub(super) fn of(
+        rows: impl IntoIterator<Item = (Row, Counts)>,
+        only: Option<&str>,
+        waiters: usize,
+    ) -> Self {
+        let mut stats = Self { waiters, ..Self::default() };
+        for ((tenant, kind), counts) in rows {
+            if only.is_none() || tenant.as_deref() == only {
+                stats.all = stats.all.plus(&counts);
+                stats.rows.push(StatsRow { tenant, kind, counts });
+            }
+        }
+        stats
     }
 }
 

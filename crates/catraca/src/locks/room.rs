@@ -172,6 +172,15 @@ impl Inner {
         self.waiting += 1;
     }
 
+    /// How many wait for names of one tenant, or at all.
+    pub fn waiting_of(&self, tenant: Option<&str>) -> usize {
+        if tenant.is_none() {
+            return self.waiting;
+        }
+        let theirs = self.queues.iter().filter(|(name, _)| name.tenant.as_deref() == tenant);
+        theirs.map(|(_, queue)| queue.len()).sum()
+    }
+
     /// How many wait for a key of a request.
     pub fn waiters(&self, asked: &Acquire, key: &str) -> usize {
         let (tenant, kind) = (asked.tenant.clone(), asked.kind.clone());

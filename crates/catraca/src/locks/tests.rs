@@ -83,6 +83,7 @@ async fn whoever_waits_longest_is_handed_the_name_at_once() {
         .collect();
     ms(10).await;
     assert_eq!(locks.stats(NS).unwrap().waiters, 100);
+    assert_eq!(locks.stats_of(NS, Some("other")).unwrap().waiters, 0);
     let begun = Instant::now();
     give(&locks, first.key);
     for waiter in waiters {

@@ -130,8 +130,10 @@ pub async fn clear(call: &Call) -> Told {
 
 /// `GET /v1/stats/locks`.
 pub async fn stats(call: &Call) -> Told {
-    let [] = call.asked([])?;
-    told(&LockCounts::from(&call.locks().stats(call.namespace()).await?))
+    let [tenant] = call.asked(["tenant"])?;
+    let tenant = call.by.tenant(tenant)?;
+    let stats = call.locks().stats_of(call.namespace(), tenant.as_deref()).await?;
+    told(&LockCounts::from(&stats))
 }
 
 fn named(view: &View) -> String {
@@ -151,9 +153,9 @@ fn reason(text: &str) -> Result<&str, Problem> {
         let detail = format!("`reason` may have {REASON_MAX} bytes and has {}", text.len());
         return Err(Problem::bad("text-too-long", detail));
     }
+    storable("`reason`", text)?;
     Ok(text)
 }
-    storable("`reason`", text)?;
 
 fn number(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
     let bad = || Problem::bad("bad-query", format!("`{name}` must be a whole number of 0 or more"));

@@ -118,9 +118,9 @@ pub struct SelfTestReport {
     /// How long each kind of lock lasts, in milliseconds.
     #[schemars(with = "std::collections::BTreeMap<String, i64>")]
     ttl_ms: Value,
-    /// What became of your own namespace's attempts.
+    /// What became of the attempts of your namespace, or of the tenant that your key fixes.
     locks: LockCounts,
-    /// The first of your own namespace's leases.
+    /// The first leases of your namespace, or of the tenant that your key fixes.
     active: Vec<Listed>,
 }
 
@@ -130,13 +130,15 @@ pub async fn report(call: &Call) -> Told {
     let (locks, catalog) = (call.locks(), call.front.engine.catalog());
     let kinds = catalog.locks.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.ttl.ceil_millis().into()));
-    let filter = catraca::locks::Filter::default();
+    let tenant = call.by.tenant(None)?;
+    let tenant = tenant.as_deref();
+    let filter = catraca::locks::Filter { tenant, ..Default::default() };
     let page = locks.list(call.namespace(), &filter, (0, 50)).await?;
     told(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
         ttl_ms: Value::Object(kinds.collect()),
-        locks: (&locks.stats(call.namespace()).await?).into(),
+        locks: (&locks.stats_of(call.namespace(), tenant).await?).into(),
         active: page.leases.iter().map(Listed::from).collect(),
     })
 }

@@ -255,7 +255,8 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     assert_eq!(own.status, 200, "the same name of another tenant: {own:?}");
     let list = ask(&a, "GET /v1/locks", "").json();
     assert_eq!(list["locks"].as_array().unwrap().len(), 1);
-    for request in ["GET /v1/locks?tenant=b", "DELETE /v1/locks?tenant=b"] {
+    let refused = ["GET /v1/locks?tenant=b", "DELETE /v1/locks?tenant=b"];
+    for request in refused.into_iter().chain(["GET /v1/stats/locks?tenant=b"]) {
         let refused = ask(&a, request, "");
         assert_eq!((refused.status, refused.problem().as_str()), (403, "fixed-attribute"));
     }
@@ -269,4 +270,38 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     assert_eq!((force.status, force.problem().as_str()), (404, "unknown-lease"));
     let still: Value = ask(&b, "GET /v1/locks", "").json();
     assert_eq!(still["locks"][0]["fence"], theirs["fence"]);
+}
+
+/// The figures of every tenant of the namespace were shown.
+#[test]
+fn a_tenants_key_sees_only_its_own_counts() {
+    let (a, all) = (keygen(&["--role", "admin"]), keygen(&["--role", "admin"]));
+    let fixed = format!("{}\nfix = {{ tenant = 'a' }}\n", a.table.trim_end());
+    let served = site(&format!("{CATALOG}{fixed}{}", all.table));
+    let ask = |key: &crate::keys::Key, request: &str, body: &str| {
+        let bearer = format!("Bearer {}", key.key);
+        let mut talk = served.connect();
+        talk.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
+        talk.answer().json()
+    };
+    ask(&a, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#);
+    for tenant in ["b", "c", "c"] {
+        let body = format!(r#"{{"key":"p","tenant":"{tenant}","ttl_ms":60000}}"#);
+        ask(&all, "POST /v1/locks/acquire", &body);
+    }
+    let whole = ask(&all, "GET /v1/stats/locks", "");
+    assert_eq!((&whole["total"], whole["rows"].as_array().unwrap().len()), (&json!(4), 3));
+    let one = ask(&all, "GET /v1/stats/locks?tenant=c", "");
+    assert_eq!((&one["total"], &one["conflicts"]), (&json!(2), &json!(1)));
+    for own in [
+        ask(&a, "GET /v1/stats/locks", ""),
+        ask(&a, "GET /v1/stats/locks?tenant=a", ""),
+        ask(&a, "GET /v1/selftest", "")["locks"].clone(),
+    ] {
+        assert_eq!((&own["total"], &own["waiters"]), (&json!(1), &json!(0)), "{own}");
+        let rows = own["rows"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0]["tenant"]), (1, &json!("a")), "{own}");
+    }
+    let active = ask(&a, "GET /v1/selftest", "")["active"].clone();
+    assert_eq!(active.as_array().unwrap().len(), 1, "{active}");
 }

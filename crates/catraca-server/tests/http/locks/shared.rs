@@ -149,6 +149,9 @@ fn every_node_knows(store: &dyn Shared) {
     let mut waiter = there.connect();
     waiter.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
     while there.ask("GET /v1/stats/locks", &[]).json()["waiters"] != 1 {}
+    take(&there, &json!({ "key": "q", "tenant": "t1", "ttl_ms": 60_000 }));
+    let tenant = there.ask("GET /v1/stats/locks?tenant=t1", &[]).json();
+    assert_eq!((&tenant["total"], &tenant["waiters"]), (&1.into(), &0.into()), "{tenant}");
     let begun = Instant::now();
     assert_eq!(give(&here, &held), "released");
     let next = waiter.answer();
@@ -160,7 +163,7 @@ fn every_node_knows(store: &dyn Shared) {
     drop(there);
     assert_eq!(post(&here, "/v1/locks/acquire", &json!({ "key": "p" })).status, 409);
     let stats = here.ask("GET /v1/stats/locks", &[]).json();
-    assert_eq!((&stats["success"], &stats["active"]), (&2.into(), &1.into()), "{stats}");
+    assert_eq!((&stats["success"], &stats["active"]), (&3.into(), &2.into()), "{stats}");
 }
 
 #[test]

@@ -27,8 +27,9 @@ pub(super) struct Queues {
     dismissed: AtomicBool,
 }
 
-#[derive(Default)]
 struct Queue {
+    /// Whose name it is.
+    tenant: Mark,
     places: VecDeque<Arc<Notify>>,
     /// Who was in the way when it was last asked.
     met: Option<Met>,
@@ -42,11 +43,12 @@ pub(super) struct Place {
 }
 
 impl Queues {
-    /// Joins the end of a queue.
-    pub fn join(self: &Arc<Self>, mark: Mark) -> Result<Place, LockError> {
+    /// Joins the end of the queue of a tenant's name.
+    pub fn join(self: &Arc<Self>, mark: Mark, tenant: Mark) -> Result<Place, LockError> {
         let wake = Arc::new(Notify::new());
         let mut all = self.all.lock();
-        let queue = all.entry(mark).or_default();
+        let empty = || Queue { tenant, places: VecDeque::new(), met: None };
+        let queue = all.entry(mark).or_insert_with(empty);
         if queue.places.len() >= WAITERS_MAX {
             return Err(LockError::TooManyWaiters);
         }
@@ -78,6 +80,13 @@ impl Queues {
     /// How many wait at all.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// How many wait for names of one tenant.
+    pub fn waiting_of(&self, tenant: Mark) -> usize {
+        let all = self.all.lock();
+        let theirs = all.values().filter(|queue| queue.tenant == tenant);
+        theirs.map(|queue| queue.places.len()).sum()
     }
 
     /// Wakes whoever is first for what became free, for as long as the store tells.
@@ -155,13 +164,15 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    const TENANT: Mark = Mark([7; 16]);
+
     /// covers: B-65
     #[tokio::test]
     async fn places_keep_their_order_and_nobody_sleeps_through_their_turn() {
         let (queues, mark) = (Arc::new(Queues::default()), Mark([1; 16]));
-        let one = queues.join(mark).unwrap();
-        let two = queues.join(mark).unwrap();
-        let three = queues.join(mark).unwrap();
+        let one = queues.join(mark, TENANT).unwrap();
+        let two = queues.join(mark, TENANT).unwrap();
+        let three = queues.join(mark, TENANT).unwrap();
         assert!(one.is_first() && !two.is_first() && !three.is_first());
         assert_eq!((queues.len(mark), queues.waiting()), (3, 3));
         drop(two);
@@ -184,10 +195,22 @@ mod tests {
     #[test]
     fn a_queue_is_bounded() {
         let (queues, mark) = (Arc::new(Queues::default()), Mark([1; 16]));
-        let all: Vec<Place> = (0..WAITERS_MAX).map(|_| queues.join(mark).unwrap()).collect();
-        assert!(matches!(queues.join(mark), Err(LockError::TooManyWaiters)));
-        assert!(queues.join(Mark([2; 16])).is_ok());
+        let all: Vec<Place> =
+            (0..WAITERS_MAX).map(|_| queues.join(mark, TENANT).unwrap()).collect();
+        assert!(matches!(queues.join(mark, TENANT), Err(LockError::TooManyWaiters)));
+        assert!(queues.join(Mark([2; 16]), TENANT).is_ok());
         drop(all);
         assert_eq!(queues.waiting(), 0);
+    }
+
+    #[test]
+    fn waiters_are_counted_by_tenant() {
+        let queues = Arc::new(Queues::default());
+        let other = Mark([8; 16]);
+        let names = [(1, TENANT), (1, TENANT), (2, TENANT), (3, other)];
+        let places = names.map(|(name, tenant)| queues.join(Mark([name; 16]), tenant).unwrap());
+        assert_eq!([TENANT, other].map(|tenant| queues.waiting_of(tenant)), [3, 1]);
+        drop(places);
+        assert_eq!(queues.waiting_of(TENANT), 0);
     }
 }

@@ -5,13 +5,13 @@
 use catraca_core::lock::book::look::BUSY_MAX;
 use catraca_core::lock::op::{Look, Move, Proof};
 use catraca_core::lock::reply::{Availability, Confirmed, Ended, Moved, Renewed, View};
-use catraca_core::lock::{LockOp, LockTold};
+use catraca_core::lock::{LockOp, LockTold, Mark};
 use catraca_core::time::Span;
 
 use super::{At, SWEEPS_MAX, SharedLocks, odd};
 use crate::locks::error::LockError;
 use crate::locks::operate::{
-    CLEARED_AT_ONCE, COOL_DOWN_MAX, Filter, LOOKED_MAX, LockPage, LockStats, PAGE_MAX, StatsRow,
+    CLEARED_AT_ONCE, COOL_DOWN_MAX, Filter, LOOKED_MAX, LockPage, LockStats, PAGE_MAX,
 };
 
 /// Leases of one trip.
@@ -126,6 +126,15 @@ impl SharedLocks {
 
     /// What became of all attempts, through every node; who waits only through this one.
     pub async fn stats(&self, namespace: &str) -> Result<LockStats, LockError> {
+        self.stats_of(namespace, None).await
+    }
+
+    /// The same of one tenant, or of all.
+    pub async fn stats_of(
+        &self,
+        namespace: &str,
+        tenant: Option<&str>,
+    ) -> Result<LockStats, LockError> {
         for _ in 0..SWEEPS_MAX {
             let swept = self.ask(namespace, &LockOp::Sweep).await?.told;
             if swept != (LockTold::Swept { more: true }) {
@@ -135,12 +144,11 @@ impl SharedLocks {
         let LockTold::Tallied(rows) = self.ask(namespace, &LockOp::Tally).await?.told else {
             return Err(odd());
         };
-        let mut stats = LockStats { waiters: self.queues.waiting(), ..LockStats::default() };
-        for ((tenant, kind), counts) in rows {
-            stats.all = stats.all.plus(&counts);
-            stats.rows.push(StatsRow { tenant, kind, counts });
-        }
-        Ok(stats)
+        let waiters = match tenant {
+            Some(_) => self.queues.waiting_of(Mark::of_tenant(namespace, tenant)),
+            None => self.queues.waiting(),
+        };
+        Ok(LockStats::of(rows, tenant, waiters))
     }
 
     /// Ends a lease by its number; its names stay taken for a moment, for its holder to notice.

@@ -39,7 +39,8 @@ impl SharedLocks {
                 return self.counted(namespace, asked, first).await;
             }
         }
-        let mut place = self.queues.join(self.first_queue(namespace, asked))?;
+        let tenant = Mark::of_tenant(namespace, asked.tenant.as_deref());
+        let mut place = self.queues.join(self.first_queue(namespace, asked), tenant)?;
         loop {
             if place.is_first() && Instant::now() < deadline {
                 let (acquired, now) = self.attempt(namespace, asked, false).await?;
@@ -48,7 +49,7 @@ impl SharedLocks {
                 };
                 let there = mark(namespace, asked, &conflict.taken);
                 if there != place.mark() {
-                    place = self.queues.join(there)?;
+                    place = self.queues.join(there, tenant)?;
                     continue;
                 }
                 let free = Instant::now() + duration(conflict.free_at.since(now));

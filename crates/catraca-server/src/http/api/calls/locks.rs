@@ -216,13 +216,14 @@ pub const CALLS: &[Entry] = &[
         )
     },
     Entry {
+        query: &[Asked { name: "tenant", about: "Only of this tenant.", kind: Kind::Text("t1") }],
         gives: &[json(of::<shown::LockCounts>)],
-        problems: &[AWAY, QUERY],
+        problems: &[AWAY, QUERY, &["fixed-attribute"]],
         ..call(
             "GET /v1/stats/locks",
             "lock_stats",
             "Count what became of locks",
-            "",
+            "In your namespace; with a key that fixes `tenant`, of that tenant alone.",
             Takes::Nothing,
         )
     },
