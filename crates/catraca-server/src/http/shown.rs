@@ -197,7 +197,7 @@ impl From<&AuditRow> for Audited {
     }
 }
 
-/// Decisions of one policy or action; `total` is `allowed` plus `denied` plus `blocked`.
+/// Requests, or verdicts of one policy; `total` is `allowed` plus `denied` plus `blocked`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Counted {
     #[schemars(example = 1000)]

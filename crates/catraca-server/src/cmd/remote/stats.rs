@@ -44,7 +44,8 @@ fn before_now(text: &str) -> Result<String> {
 fn totals(reply: &Value, one: &str, all: &str) -> String {
     let head = format!("from {} to {}", moment(&reply["from"]), moment(&reply["to"]));
     let mut listed = reply[all].as_array().cloned().unwrap_or_default();
-    if !listed.is_empty() {
+    // What a list decides has no policy, and is a request all the same.
+    if reply["total"] != 0 {
         let mut sum = reply.clone();
         sum[one] = "all".into();
         listed.push(sum);

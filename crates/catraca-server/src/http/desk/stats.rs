@@ -16,7 +16,7 @@ const DAY: Span = Span::from_secs(86_400);
 /// Rows, unless asked otherwise.
 const TOP: u32 = 20;
 
-/// Decisions of a period, by policy.
+/// Requests of a period, and the verdicts of each policy.
 #[derive(Serialize, JsonSchema)]
 pub struct PolicyStats {
     #[serde(flatten)]
@@ -24,7 +24,7 @@ pub struct PolicyStats {
     policies: Vec<PolicyTotals>,
 }
 
-/// Decisions of one policy.
+/// Verdicts of one policy: a request counts once in each policy that it was checked against.
 #[derive(Serialize, JsonSchema)]
 pub struct PolicyTotals {
     #[schemars(example = &"login")]
@@ -33,7 +33,7 @@ pub struct PolicyTotals {
     counted: Counted,
 }
 
-/// Decisions of a period, by the gate that was asked.
+/// Requests of a period, by the gate that was asked.
 #[derive(Serialize, JsonSchema)]
 pub struct ActionStats {
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub struct ActionStats {
     actions: Vec<ActionTotals>,
 }
 
-/// Decisions of one gate.
+/// Requests of one gate.
 #[derive(Serialize, JsonSchema)]
 pub struct ActionTotals {
     #[schemars(example = &"login")]
@@ -50,7 +50,8 @@ pub struct ActionTotals {
     counted: Counted,
 }
 
-/// A period of whole minutes, and all decisions of it.
+/// A period of whole minutes, and all requests of it: a check counts once, however many policies it
+/// was checked against, and so does each check of a list. A peek does not count.
 #[derive(Serialize, JsonSchema)]
 pub struct Period {
     #[schemars(extend("format" = "date-time"), example = words::NOON)]
@@ -72,11 +73,14 @@ pub struct MostBlocked {
 /// `GET /v1/stats`.
 pub fn policies(desk: &Desk<'_>, call: &Call) -> Answered {
     let (from, to) = period(desk, call)?;
-    let rows = flushed(desk)?.policies(from, to)?;
+    let records = flushed(desk)?;
+    let rows = records.policies(from, to)?;
     let policies = rows
         .iter()
         .map(|row| PolicyTotals { policy: row.name.clone(), counted: Counted::from(row) });
-    told(&PolicyStats { policies: policies.collect(), period: Period::of(from, to, &rows) })
+    // A request has a verdict of each of its policies, and is of one action.
+    let requests = records.actions(from, to)?;
+    told(&PolicyStats { policies: policies.collect(), period: Period::of(from, to, &requests) })
 }
 
 /// `GET /v1/stats/actions`.
@@ -119,8 +123,8 @@ fn period(desk: &Desk<'_>, call: &Call) -> Result<(Time, Time), Problem> {
 }
 
 impl Period {
-    fn of(from: Time, to: Time, rows: &[Totals]) -> Self {
-        let counted = Counted::sum(rows);
+    fn of(from: Time, to: Time, requests: &[Totals]) -> Self {
+        let counted = Counted::sum(requests);
         Self { from: from.to_rfc3339(), to: to.to_rfc3339(), counted }
     }
 }

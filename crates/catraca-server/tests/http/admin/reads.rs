@@ -24,6 +24,35 @@ fn totals_add_up_and_name_who_is_blocked_most() {
     assert_eq!(done(&served, "GET /v1/blocks?origin=ban", "")["blocks"], serde_json::json!([]));
 }
 
+/// A check of three policies was counted three times.
+#[test]
+fn totals_count_requests_and_rows_count_verdicts() {
+    let served = Served::with(
+        "[policy.a]\nby = ['user']\nwindow = '2 per 1h'\n\
+         [policy.b]\nby = ['user']\nwindow = '100 per 1h'\n\
+         [policy.c]\nby = ['user']\nwindow = '100 per 1h'\n\
+         [gate.all]\npolicies = ['a', 'b', 'c']\n\
+         [[blocklist]]\nattribute = 'user'\nvalue = 'eve'\n",
+    );
+    let check =
+        |gate: &str, user: &str| format!(r#"{{"gate":"{gate}","subject":{{"user":"{user}"}}}}"#);
+    for _ in 0..3 {
+        done(&served, "POST /v1/check", &check("all", "ana"));
+        done(&served, "POST /v1/peek", &check("all", "ana"));
+    }
+    let list = [check("all", "bob"), check("b", "bob"), check("all", "eve")].join(",");
+    done(&served, "POST /v1/check", &format!("[{list}]"));
+    let told = done(&served, "GET /v1/stats", "");
+    let counted = |row: &serde_json::Value| {
+        ["total", "allowed", "denied", "blocked"].map(|field| row[field].as_u64().unwrap())
+    };
+    assert_eq!(counted(&told), [6, 4, 1, 1], "{told}");
+    let rows: Vec<_> = told["policies"].as_array().unwrap().iter().map(counted).collect();
+    assert_eq!(rows, [[4, 3, 1, 0], [5, 5, 0, 0], [4, 4, 0, 0]], "{told}");
+    let actions = done(&served, "GET /v1/stats/actions", "");
+    assert_eq!(counted(&actions), counted(&told));
+}
+
 /// covers: B-57
 #[test]
 fn waits_are_seconds_and_the_policy_and_the_action_keep_their_own_names() {

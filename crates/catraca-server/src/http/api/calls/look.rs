@@ -66,13 +66,15 @@ pub const CALLS: &[Entry] = &[
         &[QUERY],
     ),
     Entry {
-        about: "Whole minutes; the one that has begun is counted too.",
+        about: "Whole minutes; the one that has begun is counted too. The totals count requests: a \
+                check counts once, however many policies its gate has, and a peek does not count. \
+                The rows count verdicts: a check counts once in each of its policies.",
         query: &[FROM, TO],
         ..read(
             "GET /v1/stats",
             "stats",
             Group::Look,
-            "Count decisions by policy",
+            "Count requests, and verdicts by policy",
             &[json(of::<stats::PolicyStats>)],
             &[QUERY, INSTANT, KEPT],
         )
@@ -95,7 +97,7 @@ pub const CALLS: &[Entry] = &[
             "GET /v1/stats/actions",
             "stats_actions",
             Group::Look,
-            "Count decisions by action",
+            "Count requests by action",
             &[json(of::<stats::ActionStats>)],
             &[QUERY, INSTANT, KEPT],
         )
