@@ -139,9 +139,9 @@ A reverse proxy asks /v1/authorize: 200, or the denial to hand on. GET /healthz 
 GET /readyz which catalog is in force and what is wrong, GET /metrics what happened so far.
 
 [server] in the catalog: listen, hosts, log, client_address, x_ratelimit, connections_max,
-head_timeout, body_timeout, answer_timeout, idle_timeout, stop_delay, tls_cert, tls_key. A catalog
-that is edited is put in force at once, if it is right; so does SIGHUP. SIGTERM and Ctrl-C finish
-what is being answered.
+connections_per_address, head_timeout, body_timeout, answer_timeout, idle_timeout, stop_delay,
+tls_cert, tls_key. A catalog that is edited is put in force at once, if it is right; so does SIGHUP.
+SIGTERM and Ctrl-C finish what is being answered.
 Beside the catalog it keeps catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot;
 [records] url, [auth] secret_file and [store] snapshot name other places, [records] url = "none"
 keeps nothing, and so does the demo. Without keys to tell callers apart (`catraca keygen`) only a

@@ -7,12 +7,14 @@
 //! anything.
 
 mod accept;
+mod admission;
 mod api;
 mod auth;
 mod authorize;
 mod body;
 mod calls;
 mod check;
+mod connection_table;
 mod crowd;
 mod curt;
 mod debug;
@@ -59,6 +61,7 @@ use crate::shared::SharedEngine;
 
 pub use api::text as openapi;
 pub use auth::{Guard, hash, plain_name};
+pub use connection_table::LIMITS;
 pub use feed::Feed;
 pub use listen::{Listening, bind};
 pub use live::Live;

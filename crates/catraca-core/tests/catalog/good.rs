@@ -220,7 +220,7 @@ fn the_sections_of_the_process_are_kept_as_read() {
     let names: Vec<_> = settings.sections.keys().collect();
     assert_eq!(names, ["server"]);
     let server = &settings.sections["server"];
-    assert_eq!(server.len(), 8, "every field");
+    assert_eq!(server.len(), 9, "every field");
     assert_eq!(server["listen"].as_str(), Some("127.0.0.1:8080"));
     assert_eq!(server["x_ratelimit"].as_bool(), Some(true));
     assert_eq!(server["connections_max"].as_integer(), Some(100));

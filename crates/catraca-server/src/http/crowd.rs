@@ -3,7 +3,6 @@
 //! Time is counted in ticks of one task, so that a request costs no timer and no clock. Must not
 //! know what is asked or answered.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::connection_table::{Connection, ConnectionTable, Limit, Peer};
 use super::settings::Patience;
 use super::visit::{Phase, Visit};
 
@@ -21,11 +21,10 @@ const TICK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 
 /// All connections.
 pub struct Crowd {
-    visits: Mutex<HashMap<u64, Arc<Visit>>>,
+    visits: Mutex<ConnectionTable<Visit>>,
     /// How many there are, so that nobody waits for the lock to learn it.
     present: AtomicUsize,
     max: usize,
-    next: AtomicU64,
     ticks: AtomicU64,
     tick: Duration,
     patience: Patience,
@@ -46,7 +45,6 @@ impl Crowd {
             visits: Mutex::default(),
             present: AtomicUsize::new(0),
             max,
-            next: AtomicU64::new(0),
             ticks: AtomicU64::new(0),
             tick: shortest.clamp(TICK.0, TICK.1),
             patience,
@@ -69,16 +67,27 @@ impl Crowd {
         (self.present.load(Ordering::Relaxed), self.max)
     }
 
-    /// Whether another connection fits.
-    pub fn has_room(&self) -> bool {
-        self.present.load(Ordering::Relaxed) < self.max
+    /// Finds room for another connection. If a limit is reached, an idle connection is told to
+    /// close, and the limit is returned; if none is idle, it is the error.
+    pub fn make_room(
+        &self,
+        peer: Peer,
+        per_address: Option<usize>,
+    ) -> Result<Option<Limit>, Limit> {
+        // One address leaves half of the connections to others unless the catalog says otherwise.
+        let per_address = per_address.unwrap_or_else(|| self.max.div_ceil(2));
+        let found = self.visits.lock().make_room(peer, self.max, per_address)?;
+        Ok(found.map(|(limit, visit)| {
+            // A request that is already on its way is answered before the connection closes.
+            visit.stop();
+            limit
+        }))
     }
 
     /// Takes a visit in.
     pub fn admit(visit: Arc<Visit>) -> Place {
         let crowd = &visit.shared.crowd;
-        let id = crowd.next.fetch_add(1, Ordering::Relaxed);
-        crowd.visits.lock().insert(id, Arc::clone(&visit));
+        let id = crowd.visits.lock().insert(visit.counted_as, Arc::clone(&visit));
         crowd.present.fetch_add(1, Ordering::Relaxed);
         Place { visit, id }
     }
@@ -90,13 +99,13 @@ impl Crowd {
         loop {
             clock.tick().await;
             let now = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
-            self.visits.lock().values().for_each(|visit| self.look(visit, now));
+            self.visits.lock().all().for_each(|visit| self.look(visit, now));
         }
     }
 
     /// Tells every connection to leave when it has finished what it is answering.
     pub fn disperse(&self) {
-        self.visits.lock().values().for_each(|visit| visit.stop());
+        self.visits.lock().all().for_each(|visit| visit.stop());
     }
 
     /// Done when all have left.
@@ -126,10 +135,16 @@ impl Crowd {
     }
 }
 
+impl Connection for Visit {
+    fn idle_since(&self) -> Option<u64> {
+        Visit::idle_since(self)
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let crowd = &self.visit.shared.crowd;
-        crowd.visits.lock().remove(&self.id);
+        crowd.visits.lock().remove(self.visit.counted_as, self.id);
         crowd.present.fetch_sub(1, Ordering::Release);
         // Whoever waits for the last one may begin to wait only now.
         crowd.left.notify_one();

@@ -1,12 +1,12 @@
 //! The listener: accept, serve, and stop without losing an answer.
 //!
 //! Without keys only loopback is served; any other address is refused by name. Must not queue
-//! without bound: when all places are taken, who comes is told so and sent away.
+//! without bound: `admission` refuses a connection for which there is no room.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use anyhow::bail;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tracing::warn;
 
+use super::admission::Admission;
+use super::connection_table::Peer;
 use super::crowd::Crowd;
-use super::shed;
 use super::stream::Stream;
 use super::tally::Tally;
 use super::visit::{Noted, Obeying, Visit, heeding};
@@ -155,19 +155,13 @@ impl Server {
 
     /// Takes every connection that comes; never ends.
     async fn accept(&self) {
-        let farewells = Arc::new(Semaphore::new(shed::FAREWELLS_MAX));
+        let mut admission = Admission::new();
         loop {
             match self.listener.accept().await {
-                Ok((stream, peer)) if self.shared.crowd.has_room() => {
-                    admit(&self.shared, stream, peer);
-                }
-                Ok((stream, _)) => {
-                    self.shared.tally.note_shed();
-                    // Who expects TLS understands no words in clear, and is told by the shut door.
-                    if self.shared.front.tls.is_none() {
-                        shed::send_away(stream, &farewells);
-                    }
-                }
+                Ok((stream, peer)) => match admission.admit(&self.shared, peer.ip()) {
+                    Ok(counted_as) => admit(&self.shared, stream, peer.ip(), counted_as),
+                    Err(limit) => admission.refuse(&self.shared, stream, limit),
+                },
                 // Out of descriptors, most likely: wait for one to come free.
                 Err(_) => tokio::time::sleep(NO_DESCRIPTORS).await,
             }
@@ -198,7 +192,8 @@ impl Server {
         while let Ok((stream, peer)) = door.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
             if let Ok(stream) = stream {
-                admit(&shared, stream, peer);
+                let counted_as = shared.front.live.load().settings.counted_as(peer.ip());
+                admit(&shared, stream, peer.ip(), counted_as);
             }
         }
         // First the word and then the door: who finds it shut knows that the others were told.
@@ -213,8 +208,8 @@ impl Server {
     }
 }
 
-fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
-    let visit = Arc::new(Visit::new(Arc::clone(shared), peer.ip()));
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: IpAddr, counted_as: Peer) {
+    let visit = Arc::new(Visit::new(Arc::clone(shared), peer, counted_as));
     let place = Crowd::admit(Arc::clone(&visit));
     // Small answers must leave at once.
     let _ = stream.set_nodelay(true);

@@ -3,15 +3,15 @@
 //! Every mistake is named with its field and a fix; a field that nobody knows is a mistake too.
 //! Must not open anything.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use axum::http::HeaderName;
 use catraca::Catalog;
-use catraca::core::address::Range;
 use catraca::core::address::forwarded::Source;
+use catraca::core::address::{Address, Range};
 use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
 use tracing::Level;
@@ -34,7 +34,7 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::fro
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
 /// The share of calls that are traced though nobody asked for it.
 const TRACE_SHARE: &str = "1%";
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "listen",
     "hosts",
     "log",
@@ -43,6 +43,7 @@ const FIELDS: [&str; 17] = [
     "denial",
     "client_address",
     "connections_max",
+    "connections_per_address",
     "head_timeout",
     "body_timeout",
     "answer_timeout",
@@ -79,6 +80,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<Range>,
     /// Connections served at once.
     pub connections_max: usize,
+    /// Connections of one peer address, if the catalog says it.
+    pub connections_per_address: Option<usize>,
+    /// The bits of an IPv6 address that name its network.
+    pub ipv6_prefix: u8,
     /// How long a connection is waited for.
     pub patience: Patience,
     /// How long connections are still taken after the word to stop.
@@ -116,7 +121,9 @@ impl Settings {
             denial: section.denial()?,
             source: section.source()?,
             trusted_proxies: catalog.network.trusted_proxies.clone(),
-            connections_max: section.connections()?,
+            connections_max: section.connections("connections_max")?.unwrap_or(CONNECTIONS),
+            connections_per_address: section.connections("connections_per_address")?,
+            ipv6_prefix: catalog.network.ipv6_prefix,
             patience: Patience {
                 head: section.patience("head_timeout", usual.head)?,
                 body: section.patience("body_timeout", usual.body)?,
@@ -132,6 +139,19 @@ impl Settings {
     /// The files of the certificate, relative to the catalog's folder, if there is to be one.
     pub fn certificate(&self, folder: &Path) -> Result<Option<Files>> {
         Files::named(self.tls.0.as_deref(), self.tls.1.as_deref(), folder)
+    }
+
+    /// Whether a peer is one of the trusted proxies.
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        let peer = Address::from_ip(peer);
+        self.trusted_proxies.iter().any(|range| range.contains(&peer))
+    }
+
+    /// The network by which a peer's connections are counted; none for a trusted proxy, whose
+    /// connections carry the requests of many callers.
+    pub fn counted_as(&self, peer: IpAddr) -> Option<IpAddr> {
+        let network = Address::from_ip(peer).network(self.ipv6_prefix);
+        (!self.trusts(peer)).then_some(network)
     }
 }
 
@@ -239,15 +259,13 @@ impl Section<'_> {
         Ok(source)
     }
 
-    fn connections(&self) -> Result<usize> {
-        let Some(value) = self.0.get("connections_max") else { return Ok(CONNECTIONS) };
+    fn connections(&self, field: &str) -> Result<Option<usize>> {
+        let Some(value) = self.0.get(field) else { return Ok(None) };
         let number = value.as_integer().and_then(|number| usize::try_from(number).ok());
         let number = number.filter(|number| (1..=CONNECTIONS_MAX).contains(number));
-        number.with_context(|| {
-            format!(
-                "[server] connections_max = {value}: write a number from 1 to {CONNECTIONS_MAX}"
-            )
-        })
+        let fix =
+            || format!("[server] {field} = {value}: write a number from 1 to {CONNECTIONS_MAX}");
+        number.map(Some).with_context(fix)
     }
 
     fn patience(&self, field: &str, usual: Duration) -> Result<Duration> {

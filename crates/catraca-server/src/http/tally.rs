@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 
+use super::connection_table::{LIMITS, Limit};
+
 /// Upper bounds in microseconds; what is slower goes into one more bucket.
 const BOUNDS: [u64; 22] = [
     1, 2, 5, 10, 15, 20, 30, 50, 75, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000,
@@ -25,8 +27,10 @@ pub struct Tally {
     refused: AtomicU64,
     /// Answers that say we were.
     failed: AtomicU64,
-    /// Connections sent away because there were too many.
-    shed: AtomicU64,
+    /// Connections refused because there were too many, by the limit.
+    shed: [AtomicU64; LIMITS.len()],
+    /// Idle connections closed to make room, by the limit.
+    idle_closed: [AtomicU64; LIMITS.len()],
     /// Connections that did not speak TLS as they should.
     strange: AtomicU64,
 }
@@ -79,9 +83,24 @@ impl Tally {
         }
     }
 
-    /// Notes a connection that was sent away.
-    pub fn note_shed(&self) {
-        self.shed.fetch_add(1, Ordering::Relaxed);
+    /// Notes a connection that a limit refused.
+    pub fn note_shed(&self, limit: Limit) {
+        self.shed[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes an idle connection that was closed to make room.
+    pub fn note_idle_closed(&self, limit: Limit) {
+        self.idle_closed[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections refused, by the limit.
+    pub fn shed(&self) -> [u64; LIMITS.len()] {
+        self.shed.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Idle connections closed to make room, by the limit.
+    pub fn idle_closed(&self) -> [u64; LIMITS.len()] {
+        self.idle_closed.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Notes a connection that did not speak TLS as it should.
@@ -104,9 +123,9 @@ impl Tally {
         self.others.times()
     }
 
-    /// Answers that say the request was wrong, that we were, and connections sent away.
-    pub fn unhappy(&self) -> [u64; 3] {
-        [&self.refused, &self.failed, &self.shed].map(|count| count.load(Ordering::Relaxed))
+    /// Answers that say the request was wrong, and that we were.
+    pub fn unhappy(&self) -> [u64; 2] {
+        [&self.refused, &self.failed].map(|count| count.load(Ordering::Relaxed))
     }
 
     fn counts(&self) -> [u64; BOUNDS.len() + 1] {
@@ -133,7 +152,8 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.counts();
         let all: u64 = counts.iter().sum();
-        let [refused, failed, shed] = self.unhappy();
+        let [refused, failed] = self.unhappy();
+        let shed: u64 = self.shed().iter().sum();
         write!(f, "{all} answers, {refused} refused, {failed} failed, {shed} shed")?;
         if all == 0 {
             return Ok(());
@@ -161,7 +181,7 @@ mod tests {
         }
         tally.note(StatusCode::BAD_REQUEST, Duration::from_micros(900), true);
         tally.note(StatusCode::BAD_GATEWAY, Duration::from_secs(120), false);
-        tally.note_shed();
+        tally.note_shed(Limit::PerAddress);
         let expected = "6 answers, 1 refused, 1 failed, 1 shed; 50% within 5us, \
                         99% beyond a minute, 99.9% beyond a minute";
         assert_eq!(tally.to_string(), expected);

@@ -52,6 +52,8 @@ const UNREAD: u8 = 8;
 const WATCH: u8 = 16;
 /// Bit by which the stream says so.
 const GONE: u8 = 32;
+/// Bit of a connection whose answer goes on without an end, so that it never waits for a request.
+const STREAMING: u8 = 64;
 
 /// One connection.
 pub struct Visit {
@@ -59,6 +61,8 @@ pub struct Visit {
     pub shared: Arc<Shared>,
     /// The other end.
     pub peer: IpAddr,
+    /// The address by which it is counted; none for a trusted proxy.
+    pub counted_as: Option<IpAddr>,
     /// The tick at which the phase began, and the phase in the lowest bits.
     since: AtomicU64,
     orders: AtomicU8,
@@ -67,9 +71,10 @@ pub struct Visit {
 
 impl Visit {
     /// A visit that begins now, with nothing heard yet.
-    pub fn new(shared: Arc<Shared>, peer: IpAddr) -> Self {
+    pub fn new(shared: Arc<Shared>, peer: IpAddr, counted_as: Option<IpAddr>) -> Self {
         let since = AtomicU64::new(shared.crowd.tick() << BITS);
-        Self { shared, peer, since, orders: AtomicU8::new(0), waker: Mutex::default() }
+        let orders = AtomicU8::new(0);
+        Self { shared, peer, counted_as, since, orders, waker: Mutex::default() }
     }
 
     /// Notes that another phase begins.
@@ -81,6 +86,20 @@ impl Visit {
     pub fn phase(&self) -> (Phase, u64) {
         let since = self.since.load(Ordering::Relaxed);
         (PHASES[(since as usize & MASK) % PHASES.len()], since >> BITS)
+    }
+
+    /// The tick since which it waits for its first byte or for the next request; none if it does
+    /// anything else.
+    pub fn idle_since(&self) -> Option<u64> {
+        let (phase, since) = self.phase();
+        let waits = matches!(phase, Phase::First | Phase::Idle);
+        let streams = self.orders.load(Ordering::Relaxed) & STREAMING != 0;
+        (waits && !streams).then_some(since)
+    }
+
+    /// Notes that the answer goes on until the connection ends.
+    pub fn begin_stream(&self) {
+        self.orders.fetch_or(STREAMING, Ordering::Relaxed);
     }
 
     /// Whether the body took too long, so that the request has to be answered without it.

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use crate::served::Served;
-use crate::talk::{JSON, Talk, head};
+use crate::talk::{JSON, head};
 
 const CHECK: &str = r#"{"gate":"search","subject":{"user":"ana"}}"#;
 
@@ -124,27 +124,4 @@ fn a_thousand_idle_connections_do_not_matter() {
         assert_eq!(talk.answer().status, 200);
     }
     drop(idle);
-}
-
-#[test]
-fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
-    let catalog = "[policy.a]\nby = ['ip']\nwindow = '1 per 1m'\n[server]\nconnections_max = 3\n";
-    let served = Served::with(catalog);
-    let mut held: Vec<Talk> = (0..3).map(|_| served.connect()).collect();
-    for talk in &mut held {
-        talk.send("GET /healthz", &[], b"");
-        assert_eq!(talk.answer().status, 200);
-    }
-    let mut shed = served.connect();
-    shed.send("GET /healthz", &[], b"");
-    let answer = shed.answer();
-    assert_eq!((answer.status, answer.problem().as_str()), (503, "too-many-connections"));
-    assert_eq!(answer.header("retry-after"), Some("1"));
-    assert!(shed.is_closed());
-    drop(held.pop());
-    // The server learns of it in its own time; each try is a connection of its own.
-    let comes_free = (0..1_000).any(|_| served.ask("GET /healthz", &[]).status == 200);
-    assert!(comes_free);
-    held[0].send("GET /healthz", &[], b"");
-    assert_eq!(held[0].answer().status, 200);
 }

@@ -12,6 +12,7 @@ mod booking;
 mod bounds;
 mod calls;
 mod collector;
+mod connections;
 mod dict;
 mod disk;
 mod fields;

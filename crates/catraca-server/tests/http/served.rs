@@ -79,6 +79,11 @@ impl Served {
         Talk::to(&self.address)
     }
 
+    /// A connection to it that comes from this address, such as `127.0.0.2`.
+    pub fn connect_from(&self, source: &str) -> Talk {
+        Talk::from(source, &self.address)
+    }
+
     /// One request without a body, on a connection of its own.
     pub fn ask(&self, request: &str, headers: &[(&str, &str)]) -> Answer {
         let mut talk = self.connect();

@@ -1,9 +1,10 @@
 //! One connection, spoken by hand: so that a test can say what no client library would.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType};
 use serde_json::Value;
 
 /// No answer takes this long; a test that waits longer has failed.
@@ -24,7 +25,20 @@ pub struct Answer {
 
 impl Talk {
     pub fn to(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap())
+    }
+
+    /// A connection that comes from this address, such as `127.0.0.2`.
+    pub fn from(source: &str, address: &str) -> Self {
+        let source: IpAddr = source.parse().unwrap();
+        let address: SocketAddr = address.parse().unwrap();
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddr::new(source, 0)).unwrap();
+        rustix::net::connect(&socket, &address).unwrap();
+        Self::over(TcpStream::from(socket))
+    }
+
+    fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { reader: BufReader::new(stream) }

@@ -1,8 +1,9 @@
 //! TLS, as the system's own `curl` and `openssl` see it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::keys::keygen;
@@ -159,10 +160,21 @@ fn nobody_is_sent_away_in_clear() {
     let (folder, file) = folder_with(&format!("{POLICY}{TLS}connections_max = 1\n"));
     certificate(&folder, "7");
     let served = Served::of(&file);
-    let first = served.connect();
+    // A listener of the live feed is never idle, so it keeps its place.
+    let mut listener = Command::new("curl")
+        .args(["-sSN", "--max-time", "30", "--cacert", "cert.pem"])
+        .arg(format!("https://{}/v1/events", served.address))
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut heard = BufReader::new(listener.stdout.take().unwrap()).lines();
+    assert_eq!(heard.next().unwrap().unwrap(), ": listening");
     assert_eq!(served.connect().rest(), "");
-    drop(first);
-    comes_to("counted", || has_counted(&folder, &served, "catraca_connections_shed_total"));
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    let shed = "catraca_connections_shed_total{limit=\"connections_per_address\"}";
+    comes_to("counted", || has_counted(&folder, &served, shed));
 }
 
 #[test]

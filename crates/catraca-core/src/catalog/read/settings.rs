@@ -47,7 +47,7 @@ enum Holds {
 const OBEYED: [(&str, &[(&str, Holds)]); 4] =
     [("server", &SERVER), ("auth", &AUTH), ("records", &RECORDS), ("store", &STORE)];
 
-const SERVER: [(&str, Holds); 17] = [
+const SERVER: [(&str, Holds); 18] = [
     ("listen", Holds::Socket),
     ("hosts", Holds::Texts),
     ("log", Holds::Text),
@@ -56,6 +56,7 @@ const SERVER: [(&str, Holds); 17] = [
     ("denial", Holds::Word(&DENIALS)),
     ("client_address", Holds::Text),
     ("connections_max", Holds::Whole(1_000_000)),
+    ("connections_per_address", Holds::Whole(1_000_000)),
     ("head_timeout", Holds::Duration),
     ("body_timeout", Holds::Duration),
     ("answer_timeout", Holds::Duration),

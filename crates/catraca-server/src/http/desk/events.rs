@@ -41,6 +41,7 @@ pub async fn events(
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail);
         return problem.answer().map(Body::new);
     };
+    visit.begin_stream();
     let beat = (visit.shared.crowd.patience().idle / 3).min(BEAT_MAX);
     let first = Bytes::from_static(b": listening\n\n");
     let next = Box::pin(next(receiver, beat));

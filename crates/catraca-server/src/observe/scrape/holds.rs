@@ -11,7 +11,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::{Counters, Drawn, Gauges, counter, gauge, labels, whole};
-use crate::http::{Front, Listening};
+use crate::http::{Front, LIMITS, Listening};
 
 /// The catalog in force, and whether it is the one on disk.
 pub fn catalog(to: &mut Registry, front: &Front) {
@@ -151,10 +151,13 @@ pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
     let tally = listening.tally;
     to.register("check_seconds", "Time to answer a check", Drawn(tally.checks()));
     to.register("call_seconds", "Time to answer any other call", Drawn(tally.others()));
-    let [refused, failed, shed] = tally.unhappy();
+    let [refused, failed] = tally.unhappy();
     counter(to, "http_refused", "Answers that say the request was wrong", refused);
     counter(to, "http_failed", "Answers that say we were", failed);
-    counter(to, "connections_shed", "Connections sent away", shed);
+    let help = "Connections refused because a limit was reached";
+    by_limit(to, "connections_shed", help, tally.shed());
+    let help = "Idle connections closed to make room for new ones, by the limit reached";
+    by_limit(to, "connections_idle_closed", help, tally.idle_closed());
     let help = "Connections that did not speak TLS as they should";
     counter(to, "tls_failed", help, tally.strange());
     let (present, most) = listening.connections;
@@ -168,6 +171,14 @@ pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
     let [sent, dropped] = front.traces.as_ref().map(|traces| traces.counts()).unwrap_or_default();
     counter(to, "spans_sent", "Spans that a collector took", sent);
     counter(to, "spans_dropped", "Spans that found no room or no collector", dropped);
+}
+
+fn by_limit(to: &mut Registry, name: &str, help: &str, counts: [u64; LIMITS.len()]) {
+    let counters = Counters::default();
+    for ((_, limit), count) in LIMITS.iter().zip(counts) {
+        counters.get_or_create(&labels([("limit", limit)])).inc_by(count);
+    }
+    to.register(name, help, counters);
 }
 
 /// What the system says of the process; where it does not say, nothing is shown.
