@@ -1,7 +1,7 @@
 //! Who calls, and may they: keys, the table of roles, and the caller that comes of both.
 //!
-//! Without keys everybody who reaches the loopback address may do everything. With keys a request
-//! is its key's: the key names the namespace and may fix attributes. Must not tell an unknown key
+//! Without keys everybody who reaches the loopback address may do everything, except a page of
+//! another site: `Host` and `Origin` are checked. With keys a request is its key's: the key names the namespace and may fix attributes. Must not tell an unknown key
 //! from a malformed one, nor keep any key, only its hash.
 
 pub mod hash;
@@ -17,7 +17,7 @@ use catraca::core::request::DEFAULT_NAMESPACE;
 use http_body_util::Full;
 
 use super::problem::{Answer, Problem};
-use super::roles::{self, Access, Found, Reach, Role, Row};
+use super::roles::{self, Access, Found, HostCheck, Reach, Role, Row};
 use super::router;
 
 use keys::Keys;
@@ -64,20 +64,30 @@ impl Guard {
         !self.keys.is_empty()
     }
 
-    /// Whether whoever sent these headers may be told things: they have a key, or nobody needs one.
+    /// Whether whoever sent these headers may be told things: they have a key, or nobody needs one
+    /// and the call came by a name of this server.
     pub fn knows(&self, headers: &HeaderMap) -> bool {
+        if self.keys.is_empty() {
+            return hosts::check(headers, &self.hosts).is_ok();
+        }
         let given = key(headers).ok().flatten();
-        self.keys.is_empty() || given.is_some_and(|given| self.keys.find(given).is_some())
+        given.is_some_and(|given| self.keys.find(given).is_some())
     }
 
-    /// Who calls, if they may; else the answer that says why not.
+    /// Who calls, if they may; else the answer that says why not. `is_proxy` says whether the
+    /// request comes from a trusted proxy.
     pub fn admit(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
+        is_proxy: impl Fn() -> bool,
     ) -> Result<Arc<Caller>, Box<Answer>> {
         let found = roles::find(method.as_str(), path);
+        if self.keys.is_empty() && checks_host(&found, is_proxy) {
+            let checked = hosts::check(headers, &self.hosts);
+            checked.map_err(|problem| Box::new(problem.answer()))?;
+        }
         let open = match found {
             Found::Row(row) if row.access == Access::Metrics => self.metrics_open,
             Found::Row(row) => row.access == Access::Open,
@@ -121,7 +131,11 @@ impl Guard {
                           without `namespace`";
             return Err(forbidden("bound-key", detail));
         }
-        if least == Role::Admin { hosts::check(headers, &self.hosts) } else { Ok(()) }
+        // Without keys it was checked before anything else.
+        if least == Role::Admin && self.has_keys() {
+            return hosts::check(headers, &self.hosts);
+        }
+        Ok(())
     }
 }
 
@@ -170,6 +184,18 @@ impl Caller {
             }
         }
         Ok(subject)
+    }
+}
+
+/// Whether `Host` and `Origin` of a request without a key are checked, also where there is no call.
+fn checks_host(found: &Found, is_proxy: impl Fn() -> bool) -> bool {
+    match found {
+        Found::Row(row) => match row.host {
+            HostCheck::Checked => true,
+            HostCheck::ExceptProxies => !is_proxy(),
+            HostCheck::Never => false,
+        },
+        Found::OtherMethod(_) | Found::Nothing => true,
     }
 }
 

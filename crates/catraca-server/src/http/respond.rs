@@ -63,7 +63,8 @@ fn begin(request: &Request<Incoming>, visit: &Visit) -> Span {
 
 fn admit(request: &Request<Incoming>, visit: &Visit) -> Result<Arc<Caller>, Box<Answer>> {
     let live = visit.shared.front.live.load();
-    live.guard.admit(request.method(), request.uri().path(), request.headers())
+    let is_proxy = || live.settings.trusts(visit.peer);
+    live.guard.admit(request.method(), request.uri().path(), request.headers(), is_proxy)
 }
 
 fn noted(mut answer: Answered, visit: &Visit, begun: Instant, is_check: bool) -> Answered {

@@ -39,6 +39,18 @@ pub enum Reach {
     Catalog,
 }
 
+/// Whether `Host` and `Origin` of a call must be this server's, so that no page of another site can
+/// steer a browser here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostCheck {
+    /// For calls of the admin role, and for every call while there are no keys.
+    Checked,
+    /// While there are no keys, but not from trusted proxies: they send their client's `Host`.
+    ExceptProxies,
+    /// Never: load balancers ask by whatever name they know.
+    Never,
+}
+
 /// One call.
 #[derive(Debug)]
 pub struct Row {
@@ -50,6 +62,8 @@ pub struct Row {
     pub access: Access,
     /// How far it sees.
     pub reach: Reach,
+    /// Whether its `Host` and `Origin` are checked.
+    pub host: HostCheck,
 }
 
 /// What the table says of a request.
@@ -72,10 +86,10 @@ pub const ROWS: [Row; 51] = [
     own("/v1/buckets", &["POST"], Role::Read),
     own("/v1/buckets/reconcile", &["POST"], Role::Check),
     own("/v1/buckets/{policy}", &["POST"], Role::Read),
-    own("/v1/authorize", &[], Role::Check),
-    own("/v1/authorize/{*rest}", &[], Role::Check),
-    own("/v1/gates/{gate}/authorize", &[], Role::Check),
-    own("/v1/gates/{gate}/authorize/{*rest}", &[], Role::Check),
+    proxied(own("/v1/authorize", &[], Role::Check)),
+    proxied(own("/v1/authorize/{*rest}", &[], Role::Check)),
+    proxied(own("/v1/gates/{gate}/authorize", &[], Role::Check)),
+    proxied(own("/v1/gates/{gate}/authorize/{*rest}", &[], Role::Check)),
     own("/v1/locks/acquire", &["POST"], Role::Check),
     own("/v1/locks/renew", &["POST"], Role::Check),
     own("/v1/locks/release", &["POST"], Role::Check),
@@ -88,8 +102,8 @@ pub const ROWS: [Row; 51] = [
     own("/v1/slots", &["GET"], Role::Check),
     own("/v1/stats/locks", &["GET"], Role::Admin),
     own("/v1/whoami", &["GET"], Role::Read),
-    open("/healthz"),
-    open("/readyz"),
+    Row { host: HostCheck::Never, ..open("/healthz") },
+    Row { host: HostCheck::Never, ..open("/readyz") },
     Row { access: Access::Metrics, ..open("/metrics") },
     open("/openapi.json"),
     open("/docs"),
@@ -171,13 +185,19 @@ fn fits(pattern: &str, path: &str) -> bool {
 }
 
 const fn own(path: &'static str, methods: &'static [&'static str], role: Role) -> Row {
-    Row { methods, path, access: Access::Least(role), reach: Reach::Namespace }
+    Row { reach: Reach::Namespace, ..whole(path, methods, role) }
 }
 
 const fn whole(path: &'static str, methods: &'static [&'static str], role: Role) -> Row {
-    Row { methods, path, access: Access::Least(role), reach: Reach::Catalog }
+    let (access, reach) = (Access::Least(role), Reach::Catalog);
+    Row { methods, path, access, reach, host: HostCheck::Checked }
 }
 
 const fn open(path: &'static str) -> Row {
-    Row { methods: &["GET"], path, access: Access::Open, reach: Reach::Catalog }
+    Row { access: Access::Open, ..whole(path, &["GET"], Role::Read) }
+}
+
+/// A call that proxies make on behalf of their clients.
+const fn proxied(row: Row) -> Row {
+    Row { host: HostCheck::ExceptProxies, ..row }
 }

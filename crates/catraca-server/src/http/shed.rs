@@ -38,7 +38,7 @@ macro_rules! farewell {
 
 const FULL: &str = farewell!("177", "all connections are taken; try again in a second");
 const PER_ADDRESS: &str =
-    farewell!("192", "your address has too many connections; close some, or use them again");
+    farewell!("197", "your address has too many connections; close some, or use them again");
 
 /// Answers 503 and closes.
 pub fn send_away(stream: TcpStream, limit: Limit, farewells: &Arc<Semaphore>) {

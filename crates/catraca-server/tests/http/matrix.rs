@@ -1,8 +1,8 @@
 //! Every call of the server's own table, tried in every way that must not work.
 
 use crate::keys::{Key, keygen};
-use crate::roles::{Access, ROLES, ROWS, Reach, Role, Row};
-use crate::served::Served;
+use crate::roles::{Access, HostCheck, ROLES, ROWS, Reach, Role, Row};
+use crate::served::{Served, file};
 use crate::talk::Answer;
 
 const POLICY: &str = "[policy.login]\nby = ['ip']\nwindow = '5 per 1m'\n";
@@ -14,6 +14,10 @@ fn requests(row: &Row) -> Vec<String> {
     let any = ["GET", "POST", "DELETE", "OPTIONS"];
     let methods = if row.methods.is_empty() { &any[..] } else { row.methods };
     methods.iter().map(|method| format!("{method} {path}")).collect()
+}
+
+fn all_requests() -> impl Iterator<Item = (&'static Row, String)> {
+    ROWS.iter().flat_map(|row| requests(row).into_iter().map(move |request| (row, request)))
 }
 
 fn refused(answer: &Answer, status: u16, code: &str, request: &str) {
@@ -44,9 +48,7 @@ fn every_call_refuses_everybody_whom_the_table_does_not_name() {
     let served = served(&keys);
     let stranger = keygen(&["--role", "admin"]);
     let mut tried = 0;
-    for (row, request) in
-        ROWS.iter().flat_map(|row| requests(row).into_iter().map(move |r| (row, r)))
-    {
+    for (row, request) in all_requests() {
         let least = match row.access {
             Access::Least(least) => least,
             Access::Metrics => Role::Read,
@@ -91,37 +93,104 @@ fn a_path_or_method_without_a_row_is_refused_before_and_after_the_key() {
     assert_eq!((options.status, options.header("allow")), (204, Some("GET,HEAD,POST")));
 }
 
+/// One request with these lines of a head, from an address of the loopback network.
+fn ask(served: &Served, source: &str, request: &str, lines: &str) -> Answer {
+    let mut talk = served.connect_from(source);
+    talk.raw(format!("{request} HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n").as_bytes());
+    talk.answer()
+}
+
+const HERE: &str = "127.0.0.1";
+
 #[test]
-fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_and_without() {
+fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_too() {
     let admin = keygen(&["--role", "admin"]);
-    let bearer = format!("Bearer {}", admin.key);
     let keyed = Served::with(&format!("{POLICY}[server]\nhosts = ['a.example']\n{}", admin.table));
-    let free = Served::with(POLICY);
-    for row in ROWS.iter().filter(|row| row.access == Access::Least(Role::Admin)) {
-        for request in requests(row) {
-            for (served, host, origin, code) in [
-                (&keyed, "evil.example", "", Some("wrong-host")),
-                (&keyed, "a.example", "https://evil.example", Some("wrong-origin")),
-                (&keyed, "a.example", "https://a.example", None),
-                (&free, "127.evil.example", "", Some("wrong-host")),
-                (&free, "a.example", "", Some("wrong-host")),
-                (&free, "localhost", "null", Some("wrong-origin")),
-                (&free, "127.0.0.1", "", None),
-            ] {
-                let origin =
-                    if origin.is_empty() { String::new() } else { format!("Origin: {origin}\r\n") };
-                let head = format!(
-                    "{request} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {bearer}\r\n{origin}\
-                     Content-Length: 0\r\n\r\n"
-                );
-                let mut talk = served.connect();
-                talk.raw(head.as_bytes());
-                let answer = talk.answer();
-                match code {
-                    Some(code) => refused(&answer, 403, code, &head),
-                    None => assert_ne!(answer.status, 403, "{head}"),
-                }
+    let key = format!("Authorization: Bearer {}\r\n", admin.key);
+    for (row, request) in all_requests() {
+        let operators = row.access == Access::Least(Role::Admin);
+        for (lines, code) in [
+            ("Host: evil.example\r\n", Some("wrong-host")),
+            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("wrong-origin")),
+            ("Host: a.example\r\nOrigin: https://a.example\r\n", None),
+        ] {
+            let answer = ask(&keyed, HERE, &request, &format!("{lines}{key}"));
+            match code.filter(|_| operators) {
+                Some(code) => refused(&answer, 403, code, &request),
+                None => assert_ne!(answer.status, 403, "{request} {lines}"),
             }
         }
     }
+}
+
+#[test]
+fn without_keys_every_call_needs_a_host_of_ours_and_no_foreign_page() {
+    let free = Served::with(&format!("{POLICY}[server]\nhosts = ['a.example']\n"));
+    let mut requests: Vec<(HostCheck, String)> =
+        all_requests().map(|(row, request)| (row.host, request)).collect();
+    for other in ["GET /", "PATCH /v1/blocks", "OPTIONS /v1/check", "GET /v1/check"] {
+        requests.push((HostCheck::Checked, other.to_owned()));
+    }
+    for (host, request) in requests {
+        for (lines, code) in [
+            ("Host: 127.evil.example\r\n", Some("wrong-host")),
+            ("", Some("wrong-host")),
+            ("Host: localhost\r\nOrigin: null\r\n", Some("wrong-origin")),
+            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("wrong-origin")),
+            ("Host: a.example\r\nOrigin: https://a.example\r\n", None),
+            ("Host: 127.0.0.1\r\n", None),
+        ] {
+            if lines.is_empty() && request.starts_with("OPTIONS") {
+                continue;
+            }
+            let answer = ask(&free, HERE, &request, lines);
+            match code.filter(|_| host != HostCheck::Never) {
+                Some(code) => refused(&answer, 403, code, &request),
+                None => assert_ne!(answer.status, 403, "{request} {lines}"),
+            }
+        }
+    }
+}
+
+/// Envoy and Caddy ask with their client's `Host`; a browser that was led here is no proxy.
+#[test]
+fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
+    let proxies = "[network]\ntrusted_proxies = ['127.0.0.2/32']\n";
+    let free = Served::with(&format!("{POLICY}{proxies}"));
+    let lines = "Host: shop.example\r\nOrigin: https://shop.example\r\n";
+    for (row, request) in all_requests() {
+        let from_proxy = ask(&free, "127.0.0.2", &request, lines);
+        let from_other = ask(&free, "127.0.0.3", &request, lines);
+        let (by_proxy, by_other) = match row.host {
+            HostCheck::Checked => (true, true),
+            HostCheck::ExceptProxies => (false, true),
+            HostCheck::Never => (false, false),
+        };
+        for (answer, is_refused) in [(from_proxy, by_proxy), (from_other, by_other)] {
+            match is_refused {
+                true => refused(&answer, 403, "wrong-host", &request),
+                false => assert_ne!(answer.status, 403, "{request}"),
+            }
+        }
+    }
+    let exempt = |check: HostCheck| {
+        let rows = ROWS.iter().filter(|row| row.host == check);
+        rows.map(|row| row.path).collect::<Vec<_>>()
+    };
+    assert_eq!(exempt(HostCheck::Never), ["/healthz", "/readyz"]);
+    assert!(exempt(HostCheck::ExceptProxies).iter().all(|path| path.contains("/authorize")));
+}
+
+#[test]
+fn without_keys_readyz_does_not_tell_a_foreign_page_what_a_catalog_says() {
+    let file = file(POLICY);
+    let free = Served::of(&file);
+    std::fs::write(&file, "[policy.secret_name]\n").unwrap();
+    assert_ne!(free.ask("POST /v1/config/reload", &[]).status, 200);
+    let own = ask(&free, HERE, "GET /readyz", "Host: localhost\r\n");
+    let foreign = ask(&free, HERE, "GET /readyz", "Host: evil.example\r\n");
+    assert_eq!((own.status, foreign.status), (200, 200));
+    assert!(own.body.contains("secret_name"), "{}", own.body);
+    assert!(foreign.body.contains("read the log"), "{}", foreign.body);
+    assert!(!foreign.body.contains("secret_name"), "{}", foreign.body);
 }

@@ -1,8 +1,8 @@
-//! By which name an operator's call came: a page of somebody else must not steer a browser here.
+//! By which name a call came: a page of another site must not steer a browser here.
 //!
 //! A name that points at this machine for a moment gives itself away in `Host`, and a page of
-//! another site in `Origin`. Addresses are read as addresses: `127.example.com` is none. Must be
-//! asked for every call of the admin role, with keys and without.
+//! another site in `Origin`. Addresses are read as addresses: `127.example.com` is none. Which
+//! calls are checked is in `roles`.
 
 use std::net::IpAddr;
 
@@ -62,8 +62,9 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn wrong_host() -> Problem {
-    let detail = "operators call this server by a loopback address or by a name in `[server] \
-                  hosts`; `Host` has neither";
+    let detail = "`Host` is neither a loopback address nor a name in `[server] hosts`: call by one \
+                  of these; a proxy that sends its client's `Host` must be in `[network] \
+                  trusted_proxies` or send a key";
     Problem::new(StatusCode::FORBIDDEN, "wrong-host", detail)
 }
 

@@ -10,7 +10,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::super::super::problem;
-use super::super::super::roles::{Access, Reach, Role, Row};
+use super::super::super::roles::{Access, HostCheck, Reach, Role, Row};
 use super::super::{Code, Entry, Given, Takes, code, codes, shapes};
 
 /// What can happen to any request, before anybody looks at it.
@@ -58,9 +58,9 @@ fn refusals(row: &Row, entry: &Entry) -> Vec<&'static Code> {
         names.extend(["no-key", "unknown-key", "internal"]);
         names.extend(Some("role-too-low").filter(|_| least > Role::Read));
         names.extend(Some("bound-key").filter(|_| row.reach == Reach::Catalog));
-        if least == Role::Admin {
-            names.extend(["wrong-host", "wrong-origin"]);
-        }
+    }
+    if row.host != HostCheck::Never {
+        names.extend(["wrong-host", "wrong-origin"]);
     }
     names.sort_unstable();
     names.dedup();
