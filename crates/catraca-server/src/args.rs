@@ -158,6 +158,9 @@ pub struct Serve {
     /// The address and port, instead of what `[server] listen` says
     #[arg(short, long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// Start without keys although callers needed one before; for one start
+    #[arg(long)]
+    pub allow_no_keys: bool,
 }
 
 const KEYGEN: &str = "\

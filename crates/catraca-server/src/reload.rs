@@ -38,8 +38,6 @@ pub struct Reloader {
     /// The catalog's file; the demo has none.
     path: Option<PathBuf>,
     rooms: Rooms,
-    /// Whether only this machine can reach us, so that keys may be missing.
-    loopback: bool,
     /// What the process was made with: some settings are obeyed once.
     started: Arc<Catalog>,
     state: Mutex<State>,
@@ -100,7 +98,7 @@ struct State {
 
 impl Reloader {
     /// Watches what was started with.
-    pub fn new(path: Option<PathBuf>, rooms: Rooms, loopback: bool) -> Self {
+    pub fn new(path: Option<PathBuf>, rooms: Rooms) -> Self {
         let mut files = Files::default();
         // What it includes; it was read a moment ago, and a change since then is seen as one.
         let now = path.as_ref().and_then(|path| {
@@ -111,7 +109,7 @@ impl Reloader {
         let state = Mutex::new(State { files, good: now, tried: now, seen: now });
         let started = rooms.engine.catalog();
         let (trouble, waiting) = Default::default();
-        Self { path, rooms, loopback, started, state, trouble, waiting }
+        Self { path, rooms, started, state, trouble, waiting }
     }
 
     /// Looks at the files once; a change that was there at the last look too is tried. Says whether
@@ -189,11 +187,13 @@ impl Reloader {
         let changes = changes(&before, &catalog);
         let after_restart = self.waits(&catalog);
         let revision = catalog.revision.to_string();
+        let requires_keys = live.guard.has_keys();
         self.rooms.live.store(Arc::new(live));
         if let Some((tls, certificate)) = self.rooms.tls.as_ref().zip(certificate) {
             tls.swap(certificate);
         }
         let durable = self.enforce(catalog, &before, &changes, wish);
+        let durable = self.remember_keys(requires_keys, wish) && durable;
         let before = before.revision.to_string();
         Ok(Reloaded { before, revision, changes, after_restart, durable })
     }
@@ -230,8 +230,9 @@ impl Reloader {
              somewhere else; write the old one, or restart with other records"
         );
         anyhow::ensure!(
-            self.loopback || live.guard.has_keys(),
-            "the catalog has no keys, and others can reach this address; keep one [[auth.key]]"
+            live.guard.has_keys() || !self.rooms.live.load().guard.has_keys(),
+            "the catalog has no keys, and callers of this server need one: keep one [[auth.key]] \
+             (an included file may be empty), or restart with `catraca serve --allow-no-keys`"
         );
         Ok(())
     }
@@ -266,6 +267,16 @@ impl Reloader {
         });
         let changed = records.record(noted.collect());
         receipt.wait().is_durable() && changed.wait().is_durable()
+    }
+
+    /// From the first key on, the next start needs one too. Says whether that is in the records,
+    /// if there are any.
+    fn remember_keys(&self, required: bool, wish: Wish<'_>) -> bool {
+        let Some(records) = self.rooms.records.as_ref().filter(|_| required) else { return true };
+        let (by, why) = wish.named();
+        let (by, why) = (by.map(str::to_owned), Some(why.to_owned()));
+        let (at, deed) = (self.rooms.engine.now(), Deed::RequireKeys(true));
+        records.record(vec![Record { at, by, why, deed }]).wait().is_durable()
     }
 
     fn well(&self) {

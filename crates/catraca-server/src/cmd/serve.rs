@@ -6,6 +6,7 @@
 mod greeting;
 mod keep;
 mod kept;
+mod keys;
 mod locks;
 mod retain;
 mod secret;
@@ -26,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use keep::Places;
 use kept::Kept;
+use keys::StartKeys;
 pub use sharing::Sharing;
 
 use super::catalog;
@@ -59,10 +61,11 @@ pub fn run(args: &Serve) -> Result<Exit> {
     let tls = certificate(&live, config).with_context(|| name.clone())?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let kept = open(catalog, config, &observer, &runtime).with_context(|| name.clone())?;
+    let keys = StartKeys { present: live.guard.has_keys(), allow_none: args.allow_no_keys };
+    let kept = open(catalog, config, keys, &observer, &runtime).with_context(|| name.clone())?;
     let traces = live.settings.traces.as_ref();
     let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
-    let mut front = front(&kept, (live, tls), &observer, (config, at));
+    let mut front = front(&kept, (live, tls), &observer, config);
     front.traces = traces.map(Arc::new);
     let traces = front.traces.clone();
     let served = runtime.block_on(serve(front, (&name, &kept.found), at));
@@ -82,6 +85,7 @@ pub fn run(args: &Serve) -> Result<Exit> {
 fn open(
     catalog: Catalog,
     config: Option<&Path>,
+    keys: StartKeys,
     observer: &Arc<Observer>,
     runtime: &Runtime,
 ) -> Result<Kept> {
@@ -91,8 +95,8 @@ fn open(
     };
     match places {
         Some(places) => match &places.shared {
-            Some(sharing) => Kept::share(catalog, (&places, sharing), observer, runtime),
-            None => Kept::open(catalog, &places, observer),
+            Some(sharing) => Kept::share(catalog, (&places, sharing), keys, observer, runtime),
+            None => Kept::open(catalog, &places, keys, observer),
         },
         None => {
             let memory = keep::memory_of(&catalog)?;
@@ -123,7 +127,7 @@ fn front(
     kept: &Kept,
     (live, tls): (Live, Option<Arc<Tls>>),
     observer: &Arc<Observer>,
-    (config, at): (Option<&Path>, SocketAddr),
+    config: Option<&Path>,
 ) -> Front {
     let live = Arc::new(ArcSwap::from_pointee(live));
     let rooms = Rooms {
@@ -133,7 +137,7 @@ fn front(
         tls: tls.clone(),
         observer: Arc::clone(observer),
     };
-    let reloader = Reloader::new(config.map(Path::to_owned), rooms, at.ip().is_loopback());
+    let reloader = Reloader::new(config.map(Path::to_owned), rooms);
     Front {
         engine: Arc::clone(&kept.engine),
         shared: kept.shared.clone(),

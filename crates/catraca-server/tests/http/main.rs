@@ -21,6 +21,7 @@ mod full;
 mod kept;
 mod keys;
 mod locks;
+mod lost_keys;
 mod matrix;
 mod observe;
 mod planted;

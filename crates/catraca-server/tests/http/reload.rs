@@ -199,7 +199,7 @@ fn is(act: &str) -> impl Fn(&&Value) -> bool {
 }
 
 #[test]
-fn keys_come_and_go_with_the_catalog_but_never_all_where_others_can_reach() {
+fn keys_come_and_go_with_the_catalog_but_never_all_of_them() {
     let folder = folder("keys");
     let file = folder.join("shop.toml");
     let [old, new] = ["old", "new"].map(|name| keygen(&["--role", "admin", "--name", name]));

@@ -91,6 +91,11 @@ impl Records {
         self.reads.revisions(limit)
     }
 
+    /// Whether callers needed a key when that was last recorded, by [`super::Deed::RequireKeys`].
+    pub fn keys_required(&self) -> Result<bool, RecordsError> {
+        self.reads.keys_required()
+    }
+
     /// Decisions by policy, one per row, from the minute of `from` to before that of `to`.
     pub fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
         self.reads.policies(from, to)

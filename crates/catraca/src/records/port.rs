@@ -80,6 +80,8 @@ pub(super) trait Reads: Send + Sync {
     fn audit(&self, query: &AuditQuery) -> Result<Page<AuditRow, i64>, RecordsError>;
     /// Catalogs that were in force, newest first.
     fn revisions(&self, limit: u32) -> Result<Vec<RevisionRow>, RecordsError>;
+    /// Whether callers needed a key when that was last recorded.
+    fn keys_required(&self) -> Result<bool, RecordsError>;
     /// Decisions by policy.
     fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError>;
     /// Decisions by action, most first.

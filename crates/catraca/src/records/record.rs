@@ -51,6 +51,8 @@ pub enum Deed {
     Mode(String, Option<Mode>),
     /// Another catalog came in force.
     Revise(Revision),
+    /// From now on callers need a key, or none does. Audited only if that is a change.
+    RequireKeys(bool),
     /// Decisions were counted.
     Count(Vec<Count>),
     /// Something about locks or slots.

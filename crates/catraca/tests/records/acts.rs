@@ -192,6 +192,24 @@ fn every_catalog_is_a_revision_with_its_count_and_the_same_one_is_not() {
 }
 
 #[test]
+fn records_remember_whether_keys_were_required_and_audit_every_change() {
+    let folder = Folder::new();
+    let records = folder.open();
+    let require = |required| Record::automatic(at(0), Deed::RequireKeys(required));
+    assert!(!records.keys_required().unwrap());
+    write(&records, vec![require(false)]);
+    assert!(!records.keys_required().unwrap());
+    write(&records, vec![require(true), require(true)]);
+    records.close();
+    let records = folder.open();
+    assert!(records.keys_required().unwrap());
+    write(&records, vec![require(false)]);
+    assert!(!records.keys_required().unwrap());
+    let changes: Vec<_> = audited(&records, "auth").into_iter().map(|row| row.after).collect();
+    assert_eq!(changes, [Some("false".to_owned()), Some("true".to_owned())]);
+}
+
+#[test]
 fn other_acts_of_operators_are_only_audited() {
     let folder = Folder::new();
     let records = folder.open();

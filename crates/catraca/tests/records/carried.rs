@@ -141,3 +141,20 @@ fn where_there_never_were_locks_nobody_waits() {
     let done = put_back_over(&copy, &folder.database()).unwrap();
     assert_eq!(done.locks_wait, Span::ZERO);
 }
+
+/// A backup from before the first key must not turn authentication off.
+#[test]
+fn keys_stay_required_when_either_of_both_records_says_so() {
+    let require = |required| vec![Record::automatic(Time::ZERO, Deed::RequireKeys(required))];
+    for [backed_up, replaced] in [[false, true], [true, false], [false, false]] {
+        let folder = Folder::new();
+        let records = folder.open();
+        write(&records, require(backed_up));
+        back_up(&folder.database(), &folder.file("b1.db")).unwrap();
+        write(&records, require(replaced));
+        records.close();
+        put_back_over(&folder.file("b1.db"), &folder.database()).unwrap();
+        let required = folder.open().keys_required().unwrap();
+        assert_eq!(required, backed_up || replaced, "{backed_up} {replaced}");
+    }
+}

@@ -31,7 +31,7 @@ fn a_newer_schema_is_refused_by_name() {
     let folder = written();
     change(&folder.database(), "PRAGMA user_version = 99");
     let error = refused(&folder);
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 6, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 7, .. }), "{error}");
     assert!(error.to_string().contains("catraca.db") && error.to_string().contains("newer"));
     assert_eq!(ask::<i64>(&folder.database(), "SELECT count(*) FROM blocks"), [1]);
 }
@@ -132,7 +132,7 @@ fn a_half_made_first_start_is_made_again() {
     fs::write(folder.file("catraca.db.new"), "half").unwrap();
     folder.open().close();
     assert!(!folder.file("catraca.db.new").exists());
-    assert_eq!(ask::<i64>(&folder.database(), "PRAGMA user_version"), [6]);
+    assert_eq!(ask::<i64>(&folder.database(), "PRAGMA user_version"), [7]);
 }
 
 #[cfg(unix)]

@@ -18,6 +18,7 @@ use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
 use super::keep::Places;
+use super::keys::StartKeys;
 use super::locks;
 use super::secret;
 use super::share;
@@ -71,11 +72,17 @@ impl Kept {
     }
 
     /// An engine that knows what was kept in these places.
-    pub fn open(catalog: Catalog, places: &Places, observer: &Arc<Observer>) -> Result<Self> {
+    pub fn open(
+        catalog: Catalog,
+        places: &Places,
+        keys: StartKeys,
+        observer: &Arc<Observer>,
+    ) -> Result<Self> {
         all_there(places)?;
         let durability = catalog.locks.durability;
         let secret = secret::open(&places.secret, places.file.as_deref())?;
         let opened = Opened::new(catalog, places, secret.clone(), observer)?;
+        keys.check(&opened.records)?;
         let (engine, restored) = opened.builder.restore(&places.snapshot)?;
         let since = match restored {
             Restored::Read { created_at, .. } => Some(created_at),
@@ -88,6 +95,7 @@ impl Kept {
         let found = found(places, &resumed);
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
+        keys.remember(&records, engine.now());
         let (records, upkeep) = (Some(records), Some(upkeep));
         Ok(Self { engine, shared: None, locks, records, feed, found, resumed, upkeep })
     }
@@ -96,6 +104,7 @@ impl Kept {
     pub fn share(
         catalog: Catalog,
         (places, sharing): (&Places, &Sharing),
+        keys: StartKeys,
         observer: &Arc<Observer>,
         runtime: &Runtime,
     ) -> Result<Self> {
@@ -104,6 +113,7 @@ impl Kept {
         let store = runtime.block_on(share::connect(sharing))?;
         let locks = runtime.block_on(locks::share(sharing, &secret, &catalog))?;
         let opened = Opened::new(catalog, places, secret, observer)?;
+        keys.check(&opened.records)?;
         let shared = Arc::new(opened.builder.share(store, sharing.options())?);
         let resumed = runtime.block_on(share::resume(&shared, &opened.records))?;
         share::tend(&shared, runtime);
@@ -112,6 +122,7 @@ impl Kept {
         let found = format!("{} {}", share::found(sharing), found(places, &resumed));
         let (records, feed) = (opened.records, opened.feed);
         keep_revision(&records, &engine, opened.revision);
+        keys.remember(&records, engine.now());
         let (shared, records, upkeep) = (Some(shared), Some(records), Some(upkeep));
         let locks = Arc::new(Keeper::Shared(locks));
         Ok(Self { engine, shared, locks, records, feed, found, resumed, upkeep })

@@ -102,6 +102,12 @@ impl Reads for PostgresReader {
         })
     }
 
+    fn keys_required(&self) -> Answer<bool> {
+        let sql = "SELECT keys_required FROM catraca.auth";
+        let rows = self.rows(sql, &[], |row| Ok(row.try_get(0)?))?;
+        Ok(rows.first().copied().unwrap_or(false))
+    }
+
     fn policies(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
         self.rows(stats::POLICIES, &stats::minutes(from, to), stats::totals)
     }
@@ -134,7 +140,7 @@ impl Reads for PostgresReader {
     fn verify(&self) -> Answer<Vec<String>> {
         let mut wrong = Vec::new();
         let tables = ["subjects", "parts", "blocks", "history", "debts", "lists", "facts"];
-        for table in tables.iter().chain(&["modes", "revisions", "audit", "counts"]) {
+        for table in tables.iter().chain(&["modes", "revisions", "auth", "audit", "counts"]) {
             let sql = format!("SELECT count(t::text) FROM catraca.{table} AS t");
             if let Err(error) = self.session.lock().ask_again(&sql, &[]) {
                 wrong.push(format!("{table}: {error}"));

@@ -181,6 +181,7 @@ impl Act<'_, '_> {
             Deed::Forget(about) => self.forget(about),
             Deed::Mode(policy, mode) => self.mode(policy, mode.map(|mode| mode.as_str())),
             Deed::Revise(revision) => self.revise(revision),
+            Deed::RequireKeys(required) => self.require_keys(*required),
             Deed::Count(counts) => {
                 counts.iter().for_each(|count| self.count(count));
                 Ok(())

@@ -51,7 +51,23 @@ fn merge(connection: &mut Connection, replaced: &str) -> rusqlite::Result<()> {
          ON CONFLICT (namespace, name) DO UPDATE SET
              version = max(version, excluded.version), until = max(until, excluded.until);",
     )?;
-    transaction.commit()
+    transaction.commit()?;
+    carry_auth(connection)
+}
+
+/// Whichever of both required keys, they stay required. Records of an earlier version do not say.
+fn carry_auth(connection: &Connection) -> rusqlite::Result<()> {
+    let tables = "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'auth')
+                  AND EXISTS (SELECT 1 FROM replaced.sqlite_schema WHERE name = 'auth')";
+    if connection.query_row(tables, [], |row| row.get(0))? {
+        connection.execute(
+            "INSERT INTO main.auth (one, keys_required, at)
+                 SELECT one, keys_required, at FROM replaced.auth WHERE keys_required
+             ON CONFLICT (one) DO UPDATE SET keys_required = 1",
+            [],
+        )?;
+    }
+    Ok(())
 }
 
 /// The next start is one as after a crash: it waits for the longest lease that may be in force.

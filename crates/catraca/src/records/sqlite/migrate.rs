@@ -10,13 +10,14 @@ use super::opening;
 use crate::records::error::OpenError;
 
 /// Every version's step, in order. A step that was released never changes; a new one is added.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
     include_str!("schema/0004.sql"),
     include_str!("schema/0005.sql"),
     include_str!("schema/0006.sql"),
+    include_str!("schema/0007.sql"),
 ];
 /// `CATR`, in the file's header.
 const APPLICATION: i64 = 0x4341_5452;

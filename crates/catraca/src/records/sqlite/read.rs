@@ -82,6 +82,11 @@ impl Reads for SqliteReader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn keys_required(&self) -> Answer<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM auth WHERE keys_required)";
+        Ok(self.connection.lock().query_row(sql, [], |row| row.get(0))?)
+    }
+
     fn policies(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
         stats::policies(&self.connection.lock(), from, to)
     }

@@ -123,6 +123,7 @@ impl Scribe<'_> {
             Deed::Forget(about) => self.forget(about),
             Deed::Mode(policy, mode) => self.mode(policy, mode.map(|mode| mode.as_str())),
             Deed::Revise(revision) => self.revise(revision),
+            Deed::RequireKeys(required) => self.require_keys(*required),
             Deed::Count(counts) => counts.iter().try_for_each(|count| self.count(count)),
             Deed::Lock(deed) => self.lock(deed),
             Deed::Note(noted) => self.audit(&noted.act, &noted.target, None, None, Trail::None),

@@ -166,6 +166,23 @@ impl Act<'_, '_> {
         Ok(())
     }
 
+    pub(super) fn require_keys(&mut self, required: bool) -> Done {
+        let sql = "SELECT keys_required FROM catraca.auth";
+        let before = self.before(sql, Vec::new(), |row| Ok(Json::Bool(row.try_get(0)?)))?;
+        if before.as_ref().map_or(!required, |before| *before == required) {
+            return Ok(());
+        }
+        self.scribe.add(
+            "INSERT INTO catraca.auth (keys_required, at) VALUES ($1, $2)
+             ON CONFLICT (one) DO UPDATE SET
+                 keys_required = excluded.keys_required, at = excluded.at",
+            values![required, self.at()],
+        );
+        let change = (before, Some(Json::Bool(required)));
+        self.audit("auth", "keys required", change, Trail::None);
+        Ok(())
+    }
+
     pub(super) fn count(&mut self, count: &Count) {
         let [allowed, denied, blocked] =
             [count.allowed, count.denied, count.blocked].map(|number| number as i64);

@@ -152,6 +152,21 @@ impl Scribe<'_> {
         self.audit("catalog", &revision.revision, before, Some(after), Trail::None)
     }
 
+    pub(super) fn require_keys(&self, required: bool) -> Done {
+        let sql = "SELECT keys_required FROM auth";
+        let before = self.before(sql, [], |row| Ok(Value::Bool(row.get(0)?)))?;
+        if before.as_ref().map_or(!required, |before| *before == required) {
+            return Ok(());
+        }
+        self.run(
+            "INSERT INTO auth (one, keys_required, at) VALUES (1, ?1, ?2)
+             ON CONFLICT (one) DO UPDATE SET
+                 keys_required = excluded.keys_required, at = excluded.at",
+            params![required, self.at()],
+        )?;
+        self.audit("auth", "keys required", before, Some(Value::Bool(required)), Trail::None)
+    }
+
     pub(super) fn count(&self, count: &Count) -> Done {
         self.run(
             "INSERT INTO counts (minute, namespace, action, policy, allowed, denied, blocked)
