@@ -2,8 +2,8 @@
 //!
 //! Servers disagree about `//`, `/./`, `/x/..`, `%6c`, `;params` and letter case. Routes are
 //! matched against one canonical form, so that a client cannot reach a guarded path by another
-//! spelling of it. A spelling that servers read in different ways has no canonical form and is an error: a
-//! guess would let the client choose which rule applies.
+//! spelling of it. A spelling that servers read in different ways has no canonical form and is an
+//! error: a guess would let the client choose which rule applies.
 
 use thiserror::Error;
 

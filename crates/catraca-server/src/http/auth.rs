@@ -1,8 +1,9 @@
-//! Who calls, and may they: keys, the table of roles, and the caller that comes of both.
+//! Authentication: API keys, the role that each call needs, and the caller that results.
 //!
-//! Without keys everybody who reaches the loopback address may do everything, except a page of
-//! another site: `Host` and `Origin` are checked. With keys a request is its key's: the key names the namespace and may fix attributes. Must not tell an unknown key
-//! from a malformed one, nor keep any key, only its hash.
+//! Without keys every program on this machine may call everything, but a page of another site may
+//! not: `Host` and `Origin` are checked. With keys a request belongs to its key, which names the
+//! namespace and may fix attributes. Answers never distinguish an unknown key from a malformed one,
+//! and only the hashes of keys are kept.
 
 pub mod hash;
 mod hosts;
