@@ -9,6 +9,7 @@ pub mod read;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Range;
+use crate::condition::Cost;
 use crate::facts::Facts;
 use crate::lists::{Entry, Lists};
 use crate::lock::LockTerms;
@@ -45,6 +46,10 @@ pub struct Catalog {
     pub language: Language,
     /// How long locks last, and how safely they are kept.
     pub locks: LockTerms,
+    /// What ban rules see of outcomes.
+    pub settle: SettleTerms,
+    /// The cost of the ban rules of a gate, for the costliest one.
+    pub rule_cost: Cost,
     /// The sections of the process, kept as read for the shells that own them.
     pub settings: Settings,
 }
@@ -154,6 +159,13 @@ pub enum Language {
     Portuguese,
 }
 
+/// What ban rules see of outcomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettleTerms {
+    /// The largest body that rules read, in bytes.
+    pub body_bytes_max: usize,
+}
+
 /// The sections that belong to the process and not to decisions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -169,6 +181,12 @@ impl Default for Network {
             path_case: PathCase::default(),
             encoded_slash: EncodedSlash::default(),
         }
+    }
+}
+
+impl Default for SettleTerms {
+    fn default() -> Self {
+        Self { body_bytes_max: 64 * 1024 }
     }
 }
 

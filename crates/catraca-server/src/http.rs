@@ -52,6 +52,7 @@ use arc_swap::ArcSwap;
 use catraca::Engine;
 use catraca::engine::Resumed;
 use catraca::records::Records;
+use tokio::sync::Semaphore;
 
 use crate::locks::Keeper;
 use crate::observe::Observer;
@@ -66,6 +67,7 @@ pub use feed::Feed;
 pub use listen::{Listening, bind};
 pub use live::Live;
 pub use settings::Settings;
+pub use settle::offloaded_max;
 pub use tally::{Clocked, Times};
 pub use tls::Tls;
 
@@ -94,6 +96,8 @@ pub struct Front {
     pub observer: Arc<Observer>,
     /// What the records brought back at the start.
     pub resumed: Resumed,
+    /// Turns of settles that run off the async workers.
+    pub offloaded: Arc<Semaphore>,
 }
 
 impl Front {

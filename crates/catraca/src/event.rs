@@ -101,7 +101,7 @@ pub enum Event<'a> {
         /// The policy.
         policy: &'a str,
     },
-    /// Ban conditions read a missing field or compared unlike things.
+    /// Ban conditions read a missing field, compared unlike things, or would take too long.
     ConditionsFailed {
         /// How many.
         count: u32,

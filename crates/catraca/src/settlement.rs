@@ -16,6 +16,9 @@ pub struct Settlement {
     pub at: Time,
     /// One per row that was charged.
     pub rows: Vec<SettledRow>,
+    /// Whether a ban rule reads the body and did not see it, because it is larger than the
+    /// catalog's `body_bytes_max`.
+    pub body_truncated: bool,
 }
 
 /// Whether a settle was applied.

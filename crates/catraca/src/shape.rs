@@ -88,6 +88,9 @@ impl Serialize for Shape<&Settlement> {
         map.serialize_entry("state", self.0.state.as_str())?;
         let rows: Vec<Shape<&SettledRow>> = self.0.rows.iter().map(Shape).collect();
         map.serialize_entry("policies", &rows)?;
+        if self.0.body_truncated {
+            map.serialize_entry("body_truncated", &true)?;
+        }
         map.end()
     }
 }

@@ -27,6 +27,7 @@ mod route;
 mod scalar;
 mod section;
 mod settings;
+mod settle;
 mod shard;
 mod terms;
 mod tier;
@@ -53,10 +54,10 @@ pub use file::Loaded;
 pub use variables::Variable;
 
 pub use bounds::{
-    BANS_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, DIAGNOSTICS_MAX, FILES_MAX,
-    FIXED_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, KEYS_MAX, MESSAGE_MAX, NAME_MAX,
-    PARTS_MAX, POLICIES_MAX, REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX,
-    VARIABLE_MAX, WINDOWS_MAX,
+    BANS_MAX, BODY_BYTES_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX,
+    DIAGNOSTICS_MAX, FILES_MAX, FIXED_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX,
+    KEYS_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX, POLICIES_MAX, REMEMBER_MAX, ROUTES_MAX,
+    SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, VARIABLE_MAX, WINDOWS_MAX,
 };
 
 /// One file of a catalog.
@@ -121,6 +122,7 @@ fn assemble<'t>(
     let known = attribute::read(report, &sections, network.ipv6_prefix);
     let settings = settings::read(report, &sections, &known);
     let locks = locks::read(report, &sections, &settings);
+    let settle = settle::read(report, &sections);
     let allowlist = lists::read(report, &sections, &known, "allowlist");
     let blocklist = lists::read(report, &sections, &known, "blocklist");
     let mut drafts = policies(report, &sections, &known);
@@ -131,9 +133,11 @@ fn assemble<'t>(
     let routes = route::read(report, &sections, &known, &gates, network.path_case);
     let language = network::language(report, &sections);
     shard::judge(report, &drafts, &gates, &settings);
+    let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
+    let rule_cost = gate::rule_cost(&gates, &policies);
     Some(Catalog {
         revision,
-        policies: drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?,
+        policies,
         gates: gates.all,
         gate_names: gates.declared,
         default,
@@ -146,6 +150,8 @@ fn assemble<'t>(
         network,
         language,
         locks,
+        settle,
+        rule_cost,
         settings,
     })
 }

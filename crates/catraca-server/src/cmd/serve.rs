@@ -24,6 +24,7 @@ use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
 
 pub use keep::Places;
 use kept::Kept;
@@ -33,7 +34,7 @@ pub use sharing::Sharing;
 use super::catalog;
 use crate::args::Serve;
 use crate::exit::Exit;
-use crate::http::{Front, Live, Tls, bind};
+use crate::http::{Front, Live, Tls, bind, offloaded_max};
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::regular;
@@ -150,6 +151,7 @@ fn front(
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
         resumed: kept.resumed,
+        offloaded: Arc::new(Semaphore::new(offloaded_max())),
     }
 }
 

@@ -72,6 +72,22 @@ impl Problem {
         Self { place, ..Self::bad(code, error.to_string()) }
     }
 
+    /// A problem with a part of a request's JSON that was read on its own: its place is told as
+    /// that in the whole request.
+    pub fn of_json_in(error: &serde_json::Error, part: &str, request: &[u8]) -> Self {
+        let start = (part.as_ptr() as usize).saturating_sub(request.as_ptr() as usize);
+        let before = request.get(..start).unwrap_or_default();
+        let lines = before.iter().filter(|byte| **byte == b'\n').count();
+        let last_line = before.rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len);
+        let indent = if error.line() == 1 { last_line } else { 0 };
+        let (line, column) = (error.line() + lines, error.column() + indent);
+        let text = error.to_string();
+        let own_place = format!(" at line {} column {}", error.line(), error.column());
+        let what = text.strip_suffix(&own_place).unwrap_or(&text);
+        let detail = format!("{what} at line {line} column {column}");
+        Self { place: Some((line, column)), detail, ..Self::of_json(error) }
+    }
+
     /// A problem of our own making.
     pub fn internal(error: &impl std::fmt::Display) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())

@@ -1,14 +1,20 @@
 //! Settling: what must survive is on disk before it is answered.
 //!
-//! The engine is called and the receipt awaited, so that no worker waits for the disk. Must not
-//! claim `durable` for what is only counted: that may lose what came since the last snapshot.
+//! The engine is called and the receipt awaited, so that no worker waits for the disk. A settle
+//! whose ban rules may take more than about a millisecond runs on a thread for blocking work, so
+//! that other callers' checks do not wait for it. Must not claim `durable` for what is only counted:
+//! that may lose what came since the last snapshot.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use catraca::core::limit::Limit;
 use catraca::records::Receipt;
 use catraca::settlement::{Settled, SettledRow, Settlement};
 use catraca::shape::Shape;
-use catraca::{Catalog, Outcome, Settle, Stub};
+use catraca::{Catalog, Settle, Stub};
 use serde::Serialize;
+use tokio::runtime::Handle;
 
 use super::Front;
 use super::auth::Caller;
@@ -16,9 +22,22 @@ use super::calls::encode;
 use super::problem::Problem;
 use super::wire::{WireSettle, read};
 
+/// The estimated work from which a settle leaves the async workers: about a millisecond.
+const OFFLOAD_WORK: u64 = 1_000_000;
+
+/// How many settles run off the async workers at once: half of the cores, so that the other half is
+/// left for the workers.
+pub fn offloaded_max() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
 /// `POST /v1/settle`.
-pub async fn settle(front: &Front, by: &Caller, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let (settlement, receipt) = apply(front, by, body).await?;
+pub async fn settle(front: &Front, by: &Arc<Caller>, body: &Bytes) -> Result<Vec<u8>, Problem> {
+    let work = front.engine.catalog().rule_cost.estimate(body.len());
+    let (settlement, receipt) = match work < OFFLOAD_WORK {
+        true => apply(front, by, body).await?,
+        false => offload(front.clone(), Arc::clone(by), body.clone()).await?,
+    };
     let durable = match receipt {
         _ if !must_survive(&front.engine.catalog(), &settlement) => None,
         Some(receipt) => Some(receipt.await.is_durable()),
@@ -49,13 +68,26 @@ fn must_survive(catalog: &Catalog, settlement: &Settlement) -> bool {
     settlement.state == Settled::Applied && rows.any(|row| owes(row) || row.blocked_by.is_some())
 }
 
-async fn apply(
-    front: &Front,
-    by: &Caller,
-    body: &[u8],
-) -> Result<(Settlement, Option<Receipt>), Problem> {
+/// Applies a settle on a thread for blocking work. A request that is given up while it waits for
+/// its turn is not applied; one that has begun is, answered or not.
+async fn offload(front: Front, by: Arc<Caller>, body: Bytes) -> Applied {
+    let turn = Arc::clone(&front.offloaded).acquire_owned().await;
+    let turn = turn.map_err(|error| Problem::internal(&error))?;
+    let runtime = Handle::current();
+    let work = move || {
+        let _turn = turn;
+        runtime.block_on(apply(&front, &by, &body))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Problem::internal(&error)))
+}
+
+type Applied = Result<(Settlement, Option<Receipt>), Problem>;
+
+async fn apply(front: &Front, by: &Caller, body: &[u8]) -> Applied {
     let wire: WireSettle<'_> = read(body)?;
-    let outcome = Outcome::from(wire.outcome);
+    let body_bytes_max = front.engine.catalog().settle.body_bytes_max;
+    let outcome = wire.outcome.read(body, body_bytes_max)?;
     let stub = match (&wire.ticket, &wire.r#ref) {
         (Some(ticket), None) => Stub::Ticket(ticket),
         (None, Some(name)) => Stub::Reference(name, by.subject(wire.subject.subject())?),

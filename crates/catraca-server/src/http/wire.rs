@@ -10,10 +10,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catraca::Outcome;
+use catraca::core::outcome::BodySize;
 use catraca::core::request::{COST_MAX, NAME_BYTES_MAX, STATUSES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::Deserializer;
+use serde_json::value::RawValue;
 
 use super::problem::Problem;
 
@@ -65,21 +67,22 @@ pub struct WireSettle<'a> {
     #[serde(borrow, default)]
     pub subject: WireSubject<'a>,
     /// What happened.
-    #[serde(deserialize_with = "object")]
-    pub outcome: WireOutcome,
+    #[serde(borrow, deserialize_with = "object")]
+    pub outcome: WireOutcome<'a>,
 }
 
 /// What happened: what prices and ban rules read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Outcome")]
-pub struct WireOutcome {
+pub struct WireOutcome<'a> {
     /// The answer's HTTP status.
     #[schemars(range(min = *STATUSES.start(), max = *STATUSES.end()), example = 404)]
     pub status: Option<u16>,
-    /// The answer's body, if a ban rule reads it.
-    #[serde(default, deserialize_with = "exact::value")]
-    pub body: serde_json::Value,
+    /// The answer's body, if a ban rule reads it: any JSON.
+    #[serde(borrow, default)]
+    #[schemars(with = "serde_json::Value")]
+    pub body: Option<&'a RawValue>,
     /// The answer's headers, if a ban rule reads them.
     #[serde(default, deserialize_with = "exact::headers")]
     pub headers: BTreeMap<String, String>,
@@ -121,10 +124,23 @@ pub struct WireBuckets<'a> {
     pub subject: WireSubject<'a>,
 }
 
-impl From<WireOutcome> for Outcome {
-    fn from(wire: WireOutcome) -> Self {
-        let headers = wire.headers.into_iter().collect();
-        Self { status: wire.status, body: wire.body, headers, cost: wire.cost }
+impl WireOutcome<'_> {
+    /// The outcome of a settle whose request was `request`. A body of more than `body_bytes_max`
+    /// bytes is left out, and its JSON is only looked over.
+    pub fn read(self, request: &[u8], body_bytes_max: usize) -> Result<Outcome, Problem> {
+        let headers = self.headers.into_iter().collect();
+        let (body, body_size) = match self.body.map(RawValue::get) {
+            None => (serde_json::Value::Null, BodySize::Bytes(0)),
+            Some(raw) if raw.len() > body_bytes_max => {
+                (serde_json::Value::Null, BodySize::OverLimit)
+            }
+            Some(raw) => {
+                let value = exact::value(&mut serde_json::Deserializer::from_str(raw));
+                let value = value.map_err(|error| Problem::of_json_in(&error, raw, request))?;
+                (value, BodySize::Bytes(raw.len()))
+            }
+        };
+        Ok(Outcome { status: self.status, body, body_size, headers, cost: self.cost })
     }
 }
 

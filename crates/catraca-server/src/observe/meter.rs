@@ -36,6 +36,7 @@ pub struct Meter {
     settles: [AtomicU64; SETTLED.len()],
     credits: Mutex<Credits>,
     conditions_failed: AtomicU64,
+    bodies_truncated: AtomicU64,
     reloads: [AtomicU64; RELOADED.len()],
 }
 
@@ -57,6 +58,7 @@ impl Meter {
             settles: Default::default(),
             credits: Mutex::default(),
             conditions_failed: AtomicU64::default(),
+            bodies_truncated: AtomicU64::default(),
             reloads: Default::default(),
         };
         meter.credits.lock().events = events(catalog);
@@ -77,7 +79,10 @@ impl Meter {
             Event::Blocked(block) => {
                 self.rows.load().of(&block.policy).block(block.origin, block.shadow);
             }
-            Event::Settled(settlement) => self.settled(settlement.state),
+            Event::Settled(settlement) => {
+                self.settled(settlement.state);
+                add(&self.bodies_truncated, u64::from(settlement.body_truncated));
+            }
             Event::NotSettled(state) => self.settled(*state),
             Event::Watched { at, policy, in_part } => {
                 if let Some(watch) = &self.rows.load().of(policy).watch {
@@ -132,10 +137,10 @@ impl Meter {
         credits.counts.iter().map(|(labels, count)| (labels.clone(), *count)).collect()
     }
 
-    /// Decisions made with less than what they should know, and conditions that could not be
-    /// judged.
-    pub fn troubles(&self) -> [u64; 2] {
-        [&self.degraded, &self.conditions_failed].map(read)
+    /// Decisions made with less than what they should know, conditions that could not be judged,
+    /// and bodies that conditions did not see because they are too large.
+    pub fn troubles(&self) -> [u64; 3] {
+        [&self.degraded, &self.conditions_failed, &self.bodies_truncated].map(read)
     }
 
     fn decided(&self, decision: &Decision) {

@@ -37,6 +37,7 @@ mod served;
 #[path = "../../../catraca/tests/records/server.rs"]
 #[allow(dead_code, reason = "the library's own tests need more of it")]
 mod server;
+mod settling;
 mod shared;
 mod slow;
 mod stop;

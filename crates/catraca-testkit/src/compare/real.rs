@@ -147,9 +147,9 @@ fn who(subject: &Attributes) -> Subject<'_> {
 }
 
 fn happened(outcome: &outcome::Outcome) -> Outcome {
-    let body = match outcome.reject_id {
-        Some(id) => serde_json::json!({ "reject_id": id }),
-        None => serde_json::Value::Null,
+    let body = match (outcome.reject_id, outcome.body_bytes) {
+        (None, 0) => serde_json::Value::Null,
+        (reject_id, bytes) => filled(reject_id, bytes),
     };
     let header = outcome.retry_after.map(|wait| ("retry-after".to_owned(), wait.to_string()));
     Outcome {
@@ -157,7 +157,20 @@ fn happened(outcome: &outcome::Outcome) -> Outcome {
         body,
         headers: header.into_iter().collect(),
         cost: outcome.cost,
+        ..Outcome::default()
     }
+}
+
+/// A body that is this many bytes of JSON, or as long as it is.
+fn filled(reject_id: Option<i64>, bytes: usize) -> serde_json::Value {
+    let mut body = serde_json::Map::new();
+    body.extend(reject_id.map(|id| ("reject_id".to_owned(), id.into())));
+    if bytes > 0 {
+        body.insert("fill".to_owned(), "".into());
+        let missing = bytes - serde_json::Value::from(body.clone()).to_string().len();
+        body.insert("fill".to_owned(), "x".repeat(missing).into());
+    }
+    body.into()
 }
 
 fn decided(decision: &catraca::Decision, number: usize) -> Answer {

@@ -4,7 +4,7 @@
 //! little more.
 
 use super::dice::Dice;
-use crate::oracle::outcome::Outcome;
+use crate::oracle::outcome::{BODY_BYTES_MAX, Outcome};
 
 /// Statuses that occur.
 pub const STATUSES: [i64; 6] = [200, 404, 429, 500, 503, 401];
@@ -17,6 +17,7 @@ pub fn outcome(dice: &mut Dice) -> Outcome {
     Outcome {
         status: dice.maybe(93, status),
         reject_id: dice.maybe(35, |dice| dice.pick(&REJECTS)),
+        body_bytes: dice.pick(&[0, 0, 0, 0, 0, 0, BODY_BYTES_MAX, BODY_BYTES_MAX + 1]),
         cost: dice.maybe(50, |dice| dice.pick(&[0, 1, 2, 3, 5, 8, 20])),
         // The last is longer than any upstream may block for.
         retry_after: dice.maybe(30, |dice| dice.pick(&[1, 2, 7, 1, 2, 7, 100_000])),

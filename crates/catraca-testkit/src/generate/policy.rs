@@ -232,9 +232,10 @@ pub fn length(dice: &mut Dice) -> Length {
 }
 
 fn ban(dice: &mut Dice) -> Ban {
-    let when = match dice.within(0, 2) {
+    let when = match dice.within(0, 3) {
         0 => Condition::Status(dice.pick(&STATUSES)),
         1 => Condition::Reject(dice.pick(&REJECTS)),
+        2 => Condition::TruncatedOr(dice.pick(&REJECTS)),
         _ => Condition::Both(dice.pick(&STATUSES), dice.pick(&REJECTS)),
     };
     let after = dice.maybe(50, |dice| (dice.within(1, 3), dice.pick(&[S, 10 * S, MIN])));

@@ -8,6 +8,7 @@ use crate::oracle::catalog::{
     Algorithm, Ban, Catalog, Cost, Credit, HOLD, Length, Listed, Mode, OnMissing, Policy, Price,
     REMEMBER, Tier, Watch,
 };
+use crate::oracle::outcome::BODY_BYTES_MAX;
 use crate::oracle::{FOREVER, Micros};
 
 /// A catalog as TOML.
@@ -22,6 +23,7 @@ pub fn toml(catalog: &Catalog) -> String {
     for gate in &catalog.gates {
         let _ = writeln!(text, "\n[gate.{}]\npolicies = {}", gate.name, names(&gate.policies));
     }
+    let _ = writeln!(text, "\n[settle]\nbody_bytes_max = {BODY_BYTES_MAX}");
     write_list(&mut text, "allowlist", &catalog.allowlist);
     write_list(&mut text, "blocklist", &catalog.blocklist);
     text

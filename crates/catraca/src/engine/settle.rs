@@ -129,7 +129,8 @@ impl<S> Engine<S> {
         (ticket, plan): (&Ticket, &SettlePlan),
         reply: &SettleReply,
     ) -> Settlement {
-        let settlement = settlement(world, ticket, reply);
+        let mut settlement = settlement(world, ticket, reply);
+        settlement.body_truncated = plan.body_truncated && settlement.state != Settled::Expired;
         if settlement.state == Settled::Applied {
             let settling = Settling { namespace: call.namespace, ticket, plan };
             self.after_settle(world, &settling, reply, &settlement);
@@ -326,15 +327,16 @@ fn settlement(world: &World, ticket: &Ticket, reply: &SettleReply) -> Settlement
                 let row = ticket.body.rows.get(usize::from(done.place))?;
                 Some(self::row(world, &row.policy, done, *now))
             };
-            Settlement { state, at: *now, rows: rows.iter().filter_map(named).collect() }
+            let rows = rows.iter().filter_map(named).collect();
+            Settlement { state, at: *now, rows, body_truncated: false }
         }
-        SettleReply::Expired { now } => {
-            Settlement { state: Settled::Expired, at: *now, rows: Vec::new() }
-        }
-        SettleReply::Full => {
-            Settlement { state: Settled::Expired, at: Time::ZERO, rows: Vec::new() }
-        }
+        SettleReply::Expired { now } => expired(*now),
+        SettleReply::Full => expired(Time::ZERO),
     }
+}
+
+fn expired(at: Time) -> Settlement {
+    Settlement { state: Settled::Expired, at, rows: Vec::new(), body_truncated: false }
 }
 
 fn row(world: &World, name: &str, done: &RowSettled, now: Time) -> SettledRow {

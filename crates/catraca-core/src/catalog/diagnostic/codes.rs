@@ -9,6 +9,7 @@ pub const CODES: [(&str, &str); 92] = [
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
     ("bad-amount", "An amount below what makes sense."),
+    ("bad-body-size", "A body size that ban rules cannot be given."),
     ("bad-condition", "A condition that does not compile, or is too long or deep."),
     ("bad-cpf-cnpj", "A value that is not a taxpayer number."),
     ("bad-duration", "A text that is not a duration, or one that cannot be used."),

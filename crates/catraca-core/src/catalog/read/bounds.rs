@@ -41,6 +41,8 @@ pub const CONDITION_MAX: usize = 2_000;
 pub const CONDITION_DEPTH_MAX: usize = 8;
 /// Operators in a row of a condition, for the same reason.
 pub const CONDITION_CHAIN_MAX: usize = 24;
+/// Bytes of a body that ban rules read: the largest request over HTTP.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Routes of one catalog: a request is compared with each of them until one takes it.
 pub const ROUTES_MAX: usize = 4_096;
 /// Segments of a route's path.

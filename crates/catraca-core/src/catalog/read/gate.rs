@@ -10,7 +10,8 @@ use super::node::{Fields, Key, Node};
 use super::report::Report;
 use super::section::Sections;
 use crate::catalog::Gate;
-use crate::policy::{Name, PolicyId};
+use crate::condition::Cost;
+use crate::policy::{Name, Policy, PolicyId};
 
 /// All gates, and the names of those that were declared, in order.
 pub(super) struct Gates {
@@ -44,6 +45,14 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) 
         gates.all.insert(name.clone(), Gate { name, policies: policies.unwrap_or_default() });
     }
     gates
+}
+
+/// The cost of the ban rules of a gate, for the costliest one.
+pub(super) fn rule_cost(gates: &Gates, policies: &[Policy]) -> Cost {
+    let rules = |id: &PolicyId| policies.get(usize::from(id.0)).into_iter().flat_map(|p| &p.bans);
+    let of_gate = |gate: &Gate| Cost::of(gate.policies.iter().flat_map(rules).map(|ban| &ban.when));
+    let all = gates.names.iter().filter_map(|name| gates.all.get(name));
+    all.map(of_gate).fold(Cost::default(), Cost::max)
 }
 
 fn policies(

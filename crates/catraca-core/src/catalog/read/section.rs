@@ -15,7 +15,7 @@ use super::report::Report;
 pub(super) const SETTINGS: [&str; 6] = ["server", "store", "records", "auth", "rls", "resp"];
 
 /// Sections that decide.
-const DECIDING: [&str; 12] = [
+const DECIDING: [&str; 13] = [
     "policy",
     "gate",
     "route",
@@ -28,6 +28,7 @@ const DECIDING: [&str; 12] = [
     "include",
     "language",
     "locks",
+    "settle",
 ];
 
 /// Every section of every file, in the order of reading.

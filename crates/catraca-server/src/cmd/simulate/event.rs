@@ -229,6 +229,7 @@ impl fields::OutcomeFields<'_> {
             body: self.body.unwrap_or_default(),
             headers: headers.into_iter().map(lower).collect(),
             cost,
+            ..Outcome::default()
         })
     }
 }

@@ -92,6 +92,10 @@ pub struct Settlement {
     state: State,
     /// Every policy that was charged.
     policies: Vec<SettledRow>,
+    /// True if a ban rule reads the body and did not see it, because it is larger than the
+    /// catalog's `body_bytes_max`; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body_truncated: Option<bool>,
     /// Whether it is on disk; present where it must survive: it left a debt or started a block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     durable: Option<bool>,

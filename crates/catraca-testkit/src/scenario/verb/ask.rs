@@ -135,7 +135,8 @@ fn outcome(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Outcome> {
     };
     let cost = cost(reader, &fields);
     let headers = headers?.into_iter().map(|(name, value)| (name.to_lowercase(), value));
-    Some(Outcome { status: status?, body: body?, headers: headers.collect(), cost: cost? })
+    let headers = headers.collect();
+    Some(Outcome { status: status?, body: body?, headers, cost: cost?, ..Outcome::default() })
 }
 
 fn status(reader: &mut Reader<'_>, node: Node<'_>) -> Option<u16> {
