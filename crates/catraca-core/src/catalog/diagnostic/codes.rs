@@ -4,7 +4,7 @@
 //! Must not say how to fix it: each diagnostic does, for its case.
 
 /// Every code with what it means, in alphabetical order.
-pub const CODES: [(&str, &str); 92] = [
+pub const CODES: [(&str, &str); 93] = [
     ("align-not-fixed", "`align` beside another algorithm than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
