@@ -1,7 +1,7 @@
 //! Conditions: CEL over `status`, `body`, `body_truncated`, `headers` and `subject`.
 //!
 //! Wraps the expression library so that the rest of the crate never sees its types. A condition is
-//! compiled with the catalog, patterns included; a [`Judge`] evaluates all conditions of one settle.
+//! compiled with the catalog, patterns included; a [`Judge`] evaluates all those of one settle.
 //! Must not fail a request: whatever goes wrong while evaluating is a `false` that is counted.
 
 mod cost;

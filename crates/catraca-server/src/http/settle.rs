@@ -2,8 +2,8 @@
 //!
 //! The engine is called and the receipt awaited, so that no worker waits for the disk. A settle
 //! whose ban rules may take more than about a millisecond runs on a thread for blocking work, so
-//! that other callers' checks do not wait for it. Must not claim `durable` for what is only counted:
-//! that may lose what came since the last snapshot.
+//! that other callers' checks do not wait for it. Must not claim `durable` for what is only
+//! counted: that may lose what came since the last snapshot.
 
 use std::sync::Arc;
 

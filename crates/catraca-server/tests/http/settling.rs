@@ -9,7 +9,7 @@ use crate::served::Served;
 
 /// How many settle at once, and how often each of them.
 const SETTLERS: usize = 8;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 
 const CHECK: &str = r#"{"gate":"login","subject":{"ip":"198.51.100.7"}}"#;
 const CHECK_API: &str = r#"{"gate":"api","subject":{"a":"1","b":"2","c":"3","d":"4"}}"#;
