@@ -38,12 +38,15 @@ fn round_trip<C: Codec + Debug + PartialEq>(cell: &C) -> Result<C, TestCaseError
     Ok(read)
 }
 
-/// Any bytes give a cell that can be asked anything and writes the same bytes, or an error.
+/// Any bytes give a cell that can be asked anything and writes the same bytes, or an error. Bytes of
+/// an earlier version are written in the present one.
 fn survives<C: Codec + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(cell) = C::decode(bytes) {
         cell.forgotten_at();
         cell.heap_bytes();
-        prop_assert_eq!(bytes_of(&cell), bytes, "{:?}", cell);
+        if bytes.first() == Some(&VERSION) {
+            prop_assert_eq!(bytes_of(&cell), bytes, "{:?}", cell);
+        }
     }
     Ok(())
 }
