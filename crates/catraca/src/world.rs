@@ -14,6 +14,7 @@ use catraca_core::lists::{Candidate, Entry, Lists};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::resets::Resets;
+use catraca_core::route::UNROUTED;
 use catraca_core::select::{Selector, normalise};
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
@@ -108,14 +109,19 @@ impl World {
         Selector { catalog: &self.catalog, facts: &self.facts, modes: &self.modes }
     }
 
-    /// The policies of a gate, or the default that stands in for it.
+    /// The policies of a gate, or the default that stands in for it. A request that no route matches
+    /// is counted by the default policies themselves, so that operators block, peek and reset it by
+    /// their names; any other undeclared name has counters of its own.
     pub fn asked<'w>(&'w self, gate: &'w str) -> Result<Asked<'w>, Refusal> {
         if let Some(gate) = self.catalog.gates.get(gate) {
             return Ok(Asked { policies: &gate.policies, unlisted: None });
         }
         match self.catalog.default.as_slice() {
             [] => Err(Refusal::UnknownGate(gate.to_owned())),
-            default => Ok(Asked { policies: default, unlisted: Some(gate) }),
+            default => {
+                let unlisted = (gate != UNROUTED).then_some(gate);
+                Ok(Asked { policies: default, unlisted })
+            }
         }
     }
 

@@ -252,6 +252,20 @@ fn another_spelling_of_a_guarded_path_meets_the_same_gate_or_is_refused() {
     assert!(answer.header("ratelimit").unwrap().starts_with("\"tenant\""), "{answer:?}");
 }
 
+/// Unmatched requests had counters under a gate name that no operation could reach.
+#[test]
+fn operators_reach_requests_that_no_route_matches_by_the_default_policys_name() {
+    let served = Served::with(&format!("default = \"site\"\n{SHOP}{SITE}"));
+    let unmatched = [("X-Forwarded-Uri", "/shop"), from("198.51.100.7")];
+    assert_eq!(served.ask("GET /v1/authorize", &unmatched).status, 200);
+    let (_, peek) = served.json("/v1/peek", r#"{"gate":"site","subject":{"ip":"198.51.100.7"}}"#);
+    assert_eq!(peek["remaining"], 99, "{peek}");
+    let block = r#"{"policy":"site","subject":{"ip":"198.51.100.7"},"for":"1h","reason":"r"}"#;
+    let (status, blocked) = served.json("/v1/blocks", block);
+    assert_eq!(status, 200, "{blocked}");
+    assert_eq!(served.ask("GET /v1/authorize", &unmatched).status, 429);
+}
+
 #[test]
 fn every_denial_has_its_status() {
     let served = Served::with(SHOP);
