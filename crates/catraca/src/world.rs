@@ -109,9 +109,9 @@ impl World {
         Selector { catalog: &self.catalog, facts: &self.facts, modes: &self.modes }
     }
 
-    /// The policies of a gate, or the default that stands in for it. A request that no route matches
-    /// is counted by the default policies themselves, so that operators block, peek and reset it by
-    /// their names; any other undeclared name has counters of its own.
+    /// The policies of a gate, or the default that stands in for it. A request that no route
+    /// matches is counted by the default policies themselves, so that operators block, peek and
+    /// reset it by their names; any other undeclared name has counters of its own.
     pub fn asked<'w>(&'w self, gate: &'w str) -> Result<Asked<'w>, Refusal> {
         if let Some(gate) = self.catalog.gates.get(gate) {
             return Ok(Asked { policies: &gate.policies, unlisted: None });

@@ -38,8 +38,8 @@ fn round_trip<C: Codec + Debug + PartialEq>(cell: &C) -> Result<C, TestCaseError
     Ok(read)
 }
 
-/// Any bytes give a cell that can be asked anything and writes the same bytes, or an error. Bytes of
-/// an earlier version are written in the present one.
+/// Any bytes give a cell that can be asked anything and writes the same bytes, or an error. Bytes
+/// of an earlier version are written in the present one.
 fn survives<C: Codec + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(cell) = C::decode(bytes) {
         cell.forgotten_at();
