@@ -7,6 +7,7 @@ mod path;
 
 use crate::catalog::{Catalog, Pick, Route};
 
+pub(crate) use path::fold_case;
 pub use path::{AmbiguousPath, Path, decode};
 
 /// The gate of a request that no route matches: the policy that `default` names decides for it.
@@ -55,8 +56,11 @@ impl Catalog {
 
 impl Route {
     fn matches(&self, method: &str, path: &Path) -> bool {
-        let own = self.method.as_deref();
-        own.is_none_or(|own| own.eq_ignore_ascii_case(method)) && fits(&self.path, &path.segments)
+        // Servers answer HEAD with the handler of GET, so a route for GET guards both.
+        let method =
+            if method.eq_ignore_ascii_case("HEAD") { ["HEAD", "GET"] } else { [method; 2] };
+        let is_own = |own: &str| method.iter().any(|method| own.eq_ignore_ascii_case(method));
+        self.method.as_deref().is_none_or(is_own) && fits(&self.path, &path.segments)
     }
 }
 
@@ -121,11 +125,18 @@ mod tests {
     #[test]
     fn an_ambiguous_path_matters_where_attributes_are_read_from_the_request() {
         let catalog = Catalog::parse(CATALOG).unwrap();
-        let request = Request { method: "POST", target: "/x/..%2flogin" };
+        let request = Request { method: "POST", target: "/x%2flogin" };
         let ambiguous = Err(AmbiguousPath::EncodedSlash);
         assert_eq!(catalog.route(&request), ambiguous);
         assert_eq!(catalog.route_of_gate("login", &request), ambiguous);
         assert_eq!(catalog.route_of_gate("site", &request), Ok(None));
+    }
+
+    #[test]
+    fn a_route_for_get_also_takes_head() {
+        let catalog = Catalog::parse(&CATALOG.replace("'/login'", "'GET /login'")).unwrap();
+        let gate = |method| catalog.route(&Request { method, target: "/login" }).unwrap();
+        assert!(gate("HEAD").is_some() && gate("GET").is_some() && gate("PUT").is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::catalog::{EncodedSlash, Network, PathCase};
 
-/// A path in its canonical form: decoded once, without empty segments, dot segments and
+/// A path in its canonical form: decoded once, without empty segments, `.` segments and
 /// `;parameters`; in lower case if `[network] path_case` is `"insensitive"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -35,9 +35,18 @@ pub enum AmbiguousPath {
     /// `%25` followed by two hexadecimal digits: a server that decodes twice reads another path.
     #[error("it is encoded twice")]
     EncodedTwice,
-    /// `#`: some servers end the path there.
-    #[error("it contains `#`")]
+    /// `#` in the path or the query: some servers end both there.
+    #[error("the path or the query contains `#`")]
     Fragment,
+    /// `//` at the beginning: URL parsers read a host name there.
+    #[error("it begins with two slashes")]
+    LeadingSlashes,
+    /// `..`: some servers climb out of the folder, others take it for a name.
+    #[error("it contains `..`")]
+    ParentSegment,
+    /// A space that is not encoded.
+    #[error("it contains a space")]
+    Space,
     /// Bytes that are not UTF-8 after decoding.
     #[error("it is not UTF-8 after decoding")]
     NotUtf8,
@@ -47,8 +56,14 @@ impl Path {
     /// The canonical form of a target's path, as the catalog's `[network]` section defines it.
     pub fn canonical(target: &str, network: &Network) -> Result<Self, AmbiguousPath> {
         let path = target.split('?').next().unwrap_or_default();
-        if path.contains('#') {
+        if target.contains('#') {
             return Err(AmbiguousPath::Fragment);
+        }
+        if path.starts_with("//") {
+            return Err(AmbiguousPath::LeadingSlashes);
+        }
+        if path.contains(' ') {
+            return Err(AmbiguousPath::Space);
         }
         let mut segments = Vec::new();
         for raw in path.split('/') {
@@ -58,27 +73,38 @@ impl Path {
                     return Err(AmbiguousPath::EncodedSlash);
                 }
                 EncodedSlash::Separator => {
-                    decoded.split('/').for_each(|part| push(&mut segments, part));
+                    for part in decoded.split('/') {
+                        push(&mut segments, part)?;
+                    }
                 }
-                EncodedSlash::Reject | EncodedSlash::Literal => push(&mut segments, &decoded),
+                EncodedSlash::Reject | EncodedSlash::Literal => push(&mut segments, &decoded)?,
             }
         }
         if network.path_case == PathCase::Insensitive {
-            segments.iter_mut().for_each(|segment| *segment = segment.to_lowercase());
+            segments.iter_mut().for_each(|segment| *segment = fold_case(segment));
         }
         Ok(Self { segments })
     }
 }
 
-/// Adds a decoded segment. Parameters are cut off first: servers that know them read `..;x` as `..`
-/// and `login;x` as `login`, and for the others the longer name is a path of its own, which the
-/// rule of the shorter one may safely guard too.
-fn push(segments: &mut Vec<String>, decoded: &str) {
+/// Adds a decoded segment. Parameters are cut off: servers that know them read `login;x` as `login`,
+/// and for the others the longer name is a path of its own, which the rule of the shorter one may
+/// safely guard too. `..` is refused, with and without parameters: servers that do not resolve it
+/// still are in the folder that it would leave.
+fn push(segments: &mut Vec<String>, decoded: &str) -> Result<(), AmbiguousPath> {
     match decoded.split(';').next().unwrap_or_default() {
         "" | "." => {}
-        ".." => drop(segments.pop()),
+        ".." => return Err(AmbiguousPath::ParentSegment),
         name => segments.push(name.to_owned()),
     }
+    Ok(())
+}
+
+/// One form of all letters that some server takes for the same one: upper case first, because only
+/// that joins `ſ` with `s` and `ı` with `i`; and without the dot that the lower case of `İ` leaves.
+pub(crate) fn fold_case(text: &str) -> String {
+    let folded = text.to_uppercase().to_lowercase();
+    folded.chars().filter(|letter| *letter != '\u{307}').collect()
 }
 
 /// Decodes a segment once. An encoded slash is decoded too; the caller decides what it means.
@@ -125,19 +151,14 @@ mod tests {
         let network = Network::default();
         for spelling in [
             "/api/login",
-            "//api//login/",
+            "/api//login/",
             "/api/./login",
-            "/api/x/../login",
             "/api/%6cogin",
-            "/api/login?next=/x",
-            "/api/login?next=%2f%00#top",
-            "/../api/login",
+            "/api/login?next=/x/../y",
+            "/api/login?next=%2f%00",
             "/api/login;x=1",
             "/api;v=2/login;x=1;y",
             "/api/login%3bx=1",
-            "/api/x/..;/login",
-            "/api/x/..%3b/login",
-            "/api/x/%2e%2e/login",
             "/api/;x/login",
         ] {
             let login = Ok(vec!["api".to_owned(), "login".to_owned()]);
@@ -164,7 +185,16 @@ mod tests {
             ("/%", AmbiguousPath::BrokenEscape),
             ("/%252flogin", AmbiguousPath::EncodedTwice),
             ("/%256cogin", AmbiguousPath::EncodedTwice),
-            ("/public#/../login", AmbiguousPath::Fragment),
+            ("/public#/login", AmbiguousPath::Fragment),
+            ("/login?tenant=a#1", AmbiguousPath::Fragment),
+            ("//x/login", AmbiguousPath::LeadingSlashes),
+            ("/api/x/../login", AmbiguousPath::ParentSegment),
+            ("/login//..", AmbiguousPath::ParentSegment),
+            ("/login/;a/..", AmbiguousPath::ParentSegment),
+            ("/login/..;/", AmbiguousPath::ParentSegment),
+            ("/login/..%3b/", AmbiguousPath::ParentSegment),
+            ("/x/%2e%2e/login", AmbiguousPath::ParentSegment),
+            ("/login /x", AmbiguousPath::Space),
             ("/%c0%aflogin", AmbiguousPath::NotUtf8),
             ("/%ff", AmbiguousPath::NotUtf8),
         ] {
@@ -175,8 +205,10 @@ mod tests {
     #[test]
     fn the_catalog_says_what_an_encoded_slash_means() {
         let with = |encoded_slash| Network { encoded_slash, ..Network::default() };
-        let separator = segments("/x/..%2flogin%2F", &with(EncodedSlash::Separator));
-        assert_eq!(separator, Ok(vec!["login".to_owned()]));
+        let separator = segments("/x%2flogin%2F", &with(EncodedSlash::Separator));
+        assert_eq!(separator, Ok(vec!["x".to_owned(), "login".to_owned()]));
+        let climbing = segments("/x/..%2flogin", &with(EncodedSlash::Separator));
+        assert_eq!(climbing, Err(AmbiguousPath::ParentSegment));
         let literal = segments("/files/a%2fb", &with(EncodedSlash::Literal));
         assert_eq!(literal, Ok(vec!["files".to_owned(), "a/b".to_owned()]));
     }
@@ -185,7 +217,10 @@ mod tests {
     fn an_insensitive_path_is_in_lower_case() {
         let network = Network { path_case: PathCase::Insensitive, ..Network::default() };
         assert_eq!(segments("/LoGiN/%C3%89", &network), Ok(vec!["login".into(), "é".into()]));
-        // The Kelvin sign is another letter that becomes a `k`.
-        assert_eq!(segments("/to\u{212a}en", &network), Ok(vec!["token".to_owned()]));
+        // Letters outside ASCII that servers take for a `k`, an `s` and an `i`.
+        for spelling in ["/to\u{212a}en/list", "/token/li\u{17f}t", "/token/l\u{131}st"] {
+            assert_eq!(segments(spelling, &network), Ok(vec!["token".into(), "list".into()]));
+        }
+        assert_eq!(segments("/L\u{130}ST", &network), Ok(vec!["list".to_owned()]));
     }
 }

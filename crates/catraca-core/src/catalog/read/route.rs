@@ -12,6 +12,7 @@ use super::report::Report;
 use super::section::Sections;
 use crate::catalog::{PathCase, Pick, Route};
 use crate::policy::Name;
+use crate::route::fold_case;
 
 const FIELDS: [&str; 4] = ["match", "gate", "set", "upstream"];
 
@@ -35,7 +36,7 @@ pub(super) fn read(
         let Some(mut route) = route(report, &fields, known, gates) else { continue };
         if case == PathCase::Insensitive {
             // Canonical paths are in lower case then, so patterns are too.
-            route.path.iter_mut().for_each(|segment| *segment = segment.to_lowercase());
+            route.path.iter_mut().for_each(|segment| *segment = fold_case(segment));
         }
         let place = fields.get("match").map_or(fields.place, |node| node.place);
         if routes.iter().any(|earlier| covers(earlier, &route)) {

@@ -73,10 +73,10 @@ impl DescribedRequest {
         });
         // Only a call that has the client's path also has the client's method.
         let own_method = appended.as_ref().map(|_| method.to_string());
-        let target = agreed((APPENDED_PATH, appended), &TARGET_HEADERS, headers, |target| {
-            origin_form(target).to_owned()
-        })?;
-        let stated = agreed((CALL_METHOD, own_method), &METHOD_HEADERS, headers, str::to_owned)?;
+        let appended = (APPENDED_PATH, appended);
+        let target = agreed(appended, &TARGET_HEADERS, headers, origin_form)?;
+        let own_method = (CALL_METHOD, own_method);
+        let stated = agreed(own_method, &METHOD_HEADERS, headers, method_name)?;
         let method = stated.unwrap_or_else(|| method.to_string());
         Ok(target.map(|target| Self { method, target }))
     }
@@ -88,11 +88,12 @@ fn agreed(
     (name, value): (&'static str, Option<String>),
     headers: &[&'static str],
     sent: &HeaderMap,
-    read: impl Fn(&str) -> String,
+    read: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, Problem> {
     let mut found = value.map(|value| (name.to_owned(), value));
     for header in headers {
-        let Some(value) = header_once(sent, header)?.map(|value| read(&value)) else { continue };
+        let Some(value) = header_once(sent, header)? else { continue };
+        let value = read(&value).ok_or_else(|| invalid(header))?;
         match &found {
             Some((first, other)) if *other != value => {
                 return Err(disagreement(first, header));
@@ -104,6 +105,13 @@ fn agreed(
     Ok(found.map(|(_, value)| value))
 }
 
+fn invalid(header: &str) -> Problem {
+    let detail = format!(
+        "`{header}` is not what a proxy sends; a target is a path or a URL, a method is one word"
+    );
+    Problem::bad("ambiguous-request", detail)
+}
+
 fn disagreement(first: &str, second: &str) -> Problem {
     let detail = format!(
         "{first} and `{second}` describe different requests; configure the proxy to send one of \
@@ -113,16 +121,20 @@ fn disagreement(first: &str, second: &str) -> Problem {
 }
 
 /// The path and query of a target; some proxies send a whole URL.
-fn origin_form(target: &str) -> &str {
+fn origin_form(target: &str) -> Option<String> {
     if target.starts_with('/') {
-        return target;
+        return Some(target.to_owned());
     }
-    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let (_, rest) = target.split_once("://").filter(|(scheme, _)| !scheme.is_empty())?;
     match rest.find(['/', '?', '#']) {
-        Some(at) if rest[at..].starts_with('/') => &rest[at..],
-        // A URL without a path means the root; what follows is kept as a query of it.
-        _ => "/",
+        Some(at) if rest[at..].starts_with('/') => Some(rest[at..].to_owned()),
+        // A URL without a path means the root.
+        _ => Some("/".to_owned()),
     }
+}
+
+fn method_name(method: &str) -> Option<String> {
+    Method::from_bytes(method.as_bytes()).ok().map(|method| method.to_string())
 }
 
 #[cfg(test)]
@@ -199,9 +211,21 @@ mod tests {
     #[test]
     fn a_url_without_a_path_is_the_root() {
         for url in ["https://a.example", "https://a.example?x=/login", "https://a.example#/login"] {
-            assert_eq!(origin_form(url), "/", "{url}");
+            assert_eq!(origin_form(url).as_deref(), Some("/"), "{url}");
         }
-        assert_eq!(origin_form("https://a.example/login?x"), "/login?x");
-        assert_eq!(origin_form("//login"), "//login");
+        assert_eq!(origin_form("https://a.example/login?x").as_deref(), Some("/login?x"));
+        assert_eq!(origin_form("//login").as_deref(), Some("//login"));
+    }
+
+    #[test]
+    fn a_description_that_no_proxy_sends_is_refused() {
+        let refused = Err("ambiguous-request".to_owned());
+        for target in ["login", "http:login", "http:\\login", "?x", "*", "", "://x/login"] {
+            assert_eq!(described("/v1/authorize", &[("x-original-uri", target)]), refused);
+        }
+        for method in ["", "GET, POST", "GET POST"] {
+            let lines = [("x-forwarded-uri", "/login"), ("x-forwarded-method", method)];
+            assert_eq!(described("/v1/authorize", &lines), refused, "{method}");
+        }
     }
 }
