@@ -87,10 +87,10 @@ impl Path {
     }
 }
 
-/// Adds a decoded segment. Parameters are cut off: servers that know them read `login;x` as `login`,
-/// and for the others the longer name is a path of its own, which the rule of the shorter one may
-/// safely guard too. `..` is refused, with and without parameters: servers that do not resolve it
-/// still are in the folder that it would leave.
+/// Adds a decoded segment. Parameters are cut off: servers that know them read `login;x` as
+/// `login`, and for the others the longer name is a path of its own, which the rule of the shorter
+/// one may safely guard too. `..` is refused, with and without parameters: servers that do not
+/// resolve it still are in the folder that it would leave.
 fn push(segments: &mut Vec<String>, decoded: &str) -> Result<(), AmbiguousPath> {
     match decoded.split(';').next().unwrap_or_default() {
         "" | "." => {}
