@@ -47,8 +47,8 @@ const GATE_TARGETS: [&str; 18] = [
     "/login/../x",
 ];
 
-/// `/login` in other words. `/x/..;/login` is a servlet container's.
-const SPELLINGS: [&str; 36] = [
+/// `/login` in other words. `/x/..;/login` is a servlet container's, `//x/login` a URL parser's.
+const SPELLINGS: [&str; 44] = [
     "//login",
     "///login",
     "/./login",
@@ -85,6 +85,14 @@ const SPELLINGS: [&str; 36] = [
     "/LoGiN",
     "http://site.example/login",
     "http://site.example//login?gate=site",
+    "//x/login",
+    "///x/login",
+    "http://site.example//x/login",
+    "/login//..",
+    "/login/;x/..",
+    "/login/..;/",
+    "/login/..%3b/",
+    "/login/../free",
 ];
 
 /// Headers by which the application might serve another request than the one that was counted:

@@ -23,14 +23,15 @@ pub(crate) fn is_guarded(request: &Request) -> bool {
     let prefixes = request.values("X-Forwarded-Prefix");
     let prefixed = prefixes.map(|prefix| format!("{prefix}{}", request.target));
     let own = std::iter::once(request.target.clone());
-    let pages: Vec<String> = own.chain(replaced).chain(prefixed).map(|t| page(&t)).collect();
+    let targets = own.chain(replaced).chain(prefixed);
+    let pages: Vec<String> = targets.flat_map(|target| pages(&target)).collect();
     let mut methods = METHODS.iter().flat_map(|name| request.values(name));
     let is_post = request.method == "POST" || methods.any(|m| m.eq_ignore_ascii_case("POST"));
     pages.iter().any(|page| page == "login" || (is_post && page == "orders"))
 }
 
-/// The first segment of a path in lower case, by the most generous reading.
-fn page(target: &str) -> String {
+/// The first segment of a path in lower case, by every reading that some application has.
+fn pages(target: &str) -> Vec<String> {
     let path = match target.split_once("://") {
         Some((_, rest)) if !target.starts_with('/') => rest.find('/').map_or("", |at| &rest[at..]),
         _ => target,
@@ -38,15 +39,39 @@ fn page(target: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = (0..LAYERS).fold(path.to_owned(), |path, _| decode(&path)).replace('\\', "/");
     let path = path.split('\0').next().unwrap_or_default();
+    // A URL parser takes what follows two slashes for a host name.
+    let after_host = path.strip_prefix("//").map(|rest| rest.trim_start_matches('/'));
+    let after_host = after_host.map(|rest| rest.find('/').map_or("", |at| &rest[at..]));
+    let paths = std::iter::once(path).chain(after_host);
+    paths.flat_map(|path| READINGS.map(|reading| first_segment(path, reading))).collect()
+}
+
+/// What applications do with `..`.
+#[derive(Clone, Copy)]
+enum ParentSegment {
+    /// It is a name like any other.
+    IsName,
+    /// It removes the segment before it, also an empty one.
+    RemovesAny,
+    /// It removes the last segment that is not empty.
+    RemovesName,
+}
+
+const READINGS: [ParentSegment; 3] =
+    [ParentSegment::IsName, ParentSegment::RemovesAny, ParentSegment::RemovesName];
+
+fn first_segment(path: &str, reading: ParentSegment) -> String {
     let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment.split(';').next().unwrap_or_default() {
-            "" | "." => {}
-            ".." => drop(segments.pop()),
-            plain => segments.push(plain),
+    for segment in path.split('/').skip(1) {
+        match (segment.split(';').next().unwrap_or_default(), reading) {
+            (".", _) => {}
+            ("", ParentSegment::RemovesName | ParentSegment::IsName) => {}
+            ("..", ParentSegment::RemovesAny | ParentSegment::RemovesName) => drop(segments.pop()),
+            (plain, _) => segments.push(plain),
         }
     }
-    segments.first().map(|segment| segment.to_lowercase()).unwrap_or_default()
+    let first = segments.into_iter().find(|segment| !segment.is_empty());
+    first.map(str::to_lowercase).unwrap_or_default()
 }
 
 /// One layer of percent-encoding; what is none stays as it is.
@@ -90,10 +115,14 @@ mod tests {
             "http://site/login",
             "/login#x",
             "/login?a",
+            "//x/login",
+            "/login//..",
+            "/login/;x/..",
+            "/login/../free",
         ] {
             assert!(is_guarded(&Request::get(target)), "{target}");
         }
-        for target in ["/", "/free", "/login/../x", "/v1/login", "/x?/login", "http://login"] {
+        for target in ["/", "/free", "/v1/login", "/x?/login", "http://login"] {
             assert!(!is_guarded(&Request::get(target)), "{target}");
         }
     }
