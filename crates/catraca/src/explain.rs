@@ -80,7 +80,7 @@ impl<S: Store> Engine<S> {
         Ok(Explanation {
             revision: world.catalog.revision.clone(),
             gate: check.gate.to_owned(),
-            unlisted: asked.unlisted.is_some(),
+            unlisted: asked.is_default,
             list,
             absent: absent.collect(),
             rows: selected.iter().map(|row| self.explained(&world, check, row)).collect(),

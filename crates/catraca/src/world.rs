@@ -45,6 +45,8 @@ pub(crate) struct Asked<'w> {
     pub policies: &'w [PolicyId],
     /// The gate's name, when nobody declared it and the default stands in.
     pub unlisted: Option<&'w str>,
+    /// Whether the catalog's default stands in for the gate.
+    pub is_default: bool,
 }
 
 impl World {
@@ -114,13 +116,13 @@ impl World {
     /// reset it by their names; any other undeclared name has counters of its own.
     pub fn asked<'w>(&'w self, gate: &'w str) -> Result<Asked<'w>, Refusal> {
         if let Some(gate) = self.catalog.gates.get(gate) {
-            return Ok(Asked { policies: &gate.policies, unlisted: None });
+            return Ok(Asked { policies: &gate.policies, is_default: false, unlisted: None });
         }
         match self.catalog.default.as_slice() {
             [] => Err(Refusal::UnknownGate(gate.to_owned())),
             default => {
                 let unlisted = (gate != UNROUTED).then_some(gate);
-                Ok(Asked { policies: default, unlisted })
+                Ok(Asked { policies: default, is_default: true, unlisted })
             }
         }
     }

@@ -75,7 +75,7 @@ impl<S> Engine<S> {
             return Ok(Prepared::Listed(Box::new(decision)));
         }
         let selected = world.selector().select(asked.policies, &check.subject)?;
-        let unlisted = asked.unlisted.is_some();
+        let unlisted = asked.is_default;
         let scope = Scope { unlisted: asked.unlisted, ..self.scope(world, check.namespace) };
         let plan = plan(&world.catalog, &scope, check, selected, peek, || self.ids.next())?;
         Ok(Prepared::Planned(Planned { plan, unlisted }))

@@ -53,7 +53,7 @@ fn replay(catalog: &str, lines: &[String], more: &[&str]) -> Ran {
 
 #[test]
 fn routes_choose_the_gate_and_every_spelling_of_a_path_is_one() {
-    let spellings = ["/login", "//login/", "/./login?next=/", "/a/../login", "/%6cogin"];
+    let spellings = ["/login", "/login//", "/./login?next=/", "/login;a=1", "/%6cogin"];
     let request = |target: &str| format!("POST {target} HTTP/1.1");
     let lines: Vec<_> = (0..).zip(spellings).collect();
     let lines: Vec<_> =
@@ -67,7 +67,7 @@ fn routes_choose_the_gate_and_every_spelling_of_a_path_is_one() {
 
 #[test]
 fn what_no_route_takes_meets_the_default_and_never_nothing() {
-    let requests = ["GET /login HTTP/1.1", "GET /%2flogin HTTP/1.1", "-", "POST /login/x HTTP/1.1"];
+    let requests = ["GET /login HTTP/1.1", "GET /a%20b HTTP/1.1", "-", "POST /login/x HTTP/1.1"];
     let lines = requests.map(|request| line(0, "198.51.100.7", request, 200));
     let all = replay(SITE, &lines, &[]).json();
     for result in &all {
@@ -82,6 +82,17 @@ fn what_no_route_takes_meets_the_default_and_never_nothing() {
         "{}",
         ran.out
     );
+}
+
+/// The server answers such requests with 400, so the replay goes on and succeeds.
+#[test]
+fn an_ambiguous_path_is_told_and_is_no_failure() {
+    let requests = ["POST /a/../login HTTP/1.1", "POST //x/login HTTP/1.1", "POST /login HTTP/1.1"];
+    let ran = replay(SITE, &requests.map(|request| line(0, "::1", request, 200)), &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let all = ran.json();
+    assert!(all[0]["error"].as_str().unwrap().contains("ambiguous path"), "{}", all[0]);
+    assert_eq!(reasons(&all), ["", "", "ok"]);
 }
 
 #[test]
