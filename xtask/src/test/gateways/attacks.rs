@@ -185,6 +185,6 @@ mod tests {
         assert_eq!(names.len(), attacks.len(), "two attacks have one name");
         let harmless = attacks.iter().filter(|attack| !reading::is_guarded(&attack.request));
         let harmless: Vec<&str> = harmless.map(|attack| &*attack.name).collect();
-        assert_eq!(harmless, ["/v1/gates/site/authorize", "/login/../x"]);
+        assert_eq!(harmless, ["/v1/gates/site/authorize"]);
     }
 }
