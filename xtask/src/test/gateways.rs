@@ -168,7 +168,7 @@ impl Site {
         }
         let notes = self.upstream.take_notes();
         let mut tickets = notes.iter().flat_map(|note| note.values("Catraca-Ticket"));
-        ensure!(tickets.next().is_none(), "a ticket that nobody gave: {notes:?}");
+        ensure!(tickets.next().is_none(), "a ticket that Catraca did not issue: {notes:?}");
         Ok(())
     }
 

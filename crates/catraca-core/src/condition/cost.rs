@@ -80,7 +80,8 @@ impl Cost {
         // Every value takes a byte and a comma at least.
         let values = (bytes / 2).min(LOOPED_VALUES_MAX) as u64;
         let bytes = bytes as u64;
-        // Some of the bytes are the body, the others headers; nobody knows yet how many.
+        // How the bytes divide into body and headers is unknown before parsing. Counting them all
+        // as text gives the larger estimate.
         let judging = self.work(Size { body_bytes: 0, text_bytes: bytes, values }).min(WORK_MAX);
         judging.saturating_add(CONVERT_WORK.saturating_mul(bytes))
     }

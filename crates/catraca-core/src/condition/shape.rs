@@ -164,8 +164,9 @@ impl<'e> Walk<'e> {
         self.shape.reads = self.shape.reads.or(Reads::of(variable));
     }
 
-    /// Notes that something may go through a whole value, as often as this. What a loop finds in
-    /// its own values adds up to one time through all of them; a variable is found anew at each.
+    /// Adds the cost of calls that may read a whole value. Outside a loop each call reads it once.
+    /// Inside a loop, the parts of the loop's own values together are one reading of the whole, but
+    /// a call on a variable such as `body` reads all of it in every iteration.
     fn scan(&mut self, found_in: Reads, times: u64) {
         let cost = &mut self.shape.cost;
         let scans = match self.bound.is_empty() {

@@ -148,7 +148,7 @@ fn a_body_over_the_maximum_is_null_and_said_to_be_truncated() {
         assert_eq!(judged(source, bytes), (within, false), "{source}");
         assert_eq!(judged(source, bytes - 1), (over, true), "{source}");
     }
-    // Nobody asked for the body, so nobody missed it.
+    // This condition does not read the body, so its size does not matter.
     assert_eq!(judged("status == 200", 0), (Verdict::True, false));
 }
 

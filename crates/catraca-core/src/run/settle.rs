@@ -177,8 +177,8 @@ fn is_blocked<C: Pool<Block>>(row: &SettleRow, cells: &mut C, now: Time) -> bool
     blocks::standing(row.key, row.shadow, cells, now).is_some()
 }
 
-/// Adds a strike and says whether it was the last one; then the strikes are spent. A strike that
-/// finds no room is not counted and bans nobody.
+/// Adds a strike and returns whether the rule's number of strikes is reached; then the strikes are
+/// removed. If the store has no room for the strike, it is not counted and no ban starts.
 fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
     let Some(after) = ban.after else { return true };
     let key = strikes_key(row.key, ban.rule);
@@ -199,8 +199,9 @@ fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time)
     out
 }
 
-/// Counts the outcome in one key's ratio; says whether it is too high. Then the evidence is spent.
-/// An outcome that finds no room is not counted and bans nobody.
+/// Counts the outcome in one key's ratio and returns whether the ratio is too high; then its
+/// counts are removed. If the store has no room for them, the outcome is not counted and no ban
+/// starts.
 fn exceeds<C: Cells>(row: &SettleRow, watch: &WatchRow, cells: &mut C, now: Time) -> bool {
     if is_blocked(row, cells, now) {
         return false;

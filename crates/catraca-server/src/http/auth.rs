@@ -65,7 +65,7 @@ impl Guard {
         !self.keys.is_empty()
     }
 
-    /// Whether whoever sent these headers may be told things: they have a key, or nobody needs one
+    /// Whether the sender of these headers may see details: it has a key, or the server has no keys
     /// and the call came by a name of this server.
     pub fn knows(&self, headers: &HeaderMap) -> bool {
         if self.keys.is_empty() {

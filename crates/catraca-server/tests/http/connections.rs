@@ -66,7 +66,7 @@ fn counted(served: &Served, source: &str, series: &str) -> u64 {
 }
 
 #[test]
-fn a_peer_with_500_silent_connections_keeps_nobody_out() {
+fn other_peers_are_served_beside_500_silent_connections_of_one() {
     for settings in [
         "connections_max = 400",
         "connections_max = 400\nconnections_per_address = 400",
@@ -99,7 +99,7 @@ fn a_peer_whose_connections_are_all_at_work_leaves_half_of_them_to_others() {
         assert!(is_served(&served, CALLER));
     }
     let others: Vec<Talk> = (0..4).map(|_| busy(&served, CALLER)).collect();
-    assert!(!is_served(&served, "127.0.0.4"), "nobody is idle");
+    assert!(!is_served(&served, "127.0.0.4"), "no connection is idle");
     drop((held, others));
 }
 

@@ -1,4 +1,4 @@
-//! Settles with large bodies: what ban rules see of them, and that nobody else waits for them.
+//! Settles with large bodies: what ban rules see of them, and that other callers do not wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -128,7 +128,7 @@ fn texts_with_u0000_are_refused_with_sqlite_records() {
     refuses_all(&Served::with(CATALOG));
 }
 
-/// They were answered `durable: true` and matched nobody after a restart.
+/// Such entries were answered `durable: true` and matched no caller after a restart.
 #[test]
 fn texts_with_u0000_are_refused_with_postgresql_records() {
     let server = Server::start();

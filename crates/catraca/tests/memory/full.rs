@@ -135,7 +135,7 @@ fn fill_with_strikes(memory: &Memory) {
 
 /// The one outcome that found no room was judged as if it were all there is.
 #[test]
-fn strikes_and_ratios_that_find_no_room_ban_nobody() {
+fn strikes_and_ratios_without_room_start_no_ban() {
     let (memory, _) = store(small());
     fill_with_strikes(&memory);
     (5_000..9_000).for_each(|number| {

@@ -16,7 +16,8 @@ const CALL: &str = "/v1/authorize";
 /// Which of the documented configurations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Variant {
-    /// As it stands: routes choose the gate, and nobody passes without an answer.
+    /// The first configuration of the guide: routes choose the gate, and without an answer every
+    /// request is refused.
     Routes,
     /// With the gate in the path of the call.
     OneGate,

@@ -1,4 +1,5 @@
-//! `[network]` and `language`: how addresses and paths are read, and times are told.
+//! `[network]` and `language`: how addresses and paths are read, and in which
+//! language messages state durations.
 //!
 //! Must not read addresses: callers' are read as they come.
 

@@ -79,7 +79,7 @@ fn trusted_proxies_have_no_cap_and_give_way_last() {
 }
 
 #[test]
-fn an_address_at_its_cap_closes_its_own_and_nobody_elses() {
+fn an_address_at_its_cap_closes_its_own_connections_alone() {
     let mut world = World::default();
     world.open(peer(1), "of another", 1);
     let own = world.open(peer(2), "own", 8);
