@@ -171,7 +171,7 @@ Examples:
 
 read looks at states, check also decides and settles, admin may do everything. The key is printed
 once; the catalog keeps its hash in [[auth.key]]. As soon as there is one key, every call but
-/healthz and /readyz needs one, and any address may be listened on.";
+/healthz, /readyz, /openapi.json and /docs needs one, and any address may be listened on.";
 
 /// A new random key, and the [[auth.key]] to paste into the catalog.
 #[derive(Debug, clap::Args)]

@@ -68,7 +68,7 @@ pub enum BlocksVerb {
     },
     /// Let somebody go, at once
     Release {
-        /// The block's number, or one caller: several attributes must all fit
+        /// The block's number, or a caller: blocks that match one attribute and contradict none
         #[arg(required = true, value_name = "ID|ATTRIBUTE=VALUE")]
         which: Vec<Which>,
         /// With ATTRIBUTE=VALUE, only from this policy

@@ -94,9 +94,10 @@ fn question(
     call: &AuthorizeCall<'_>,
     catalog: &Catalog,
 ) -> Result<Question, Problem> {
-    let trusted = &front.live.load().settings.trusted_proxies;
-    let sent = (call.method, call.uri, call.headers);
-    let described = DescribedRequest::read(call.peer, trusted, sent)?;
+    let described = match front.live.load().settings.trusts(call.peer) {
+        true => DescribedRequest::read(call.method, call.uri, call.headers)?,
+        false => None,
+    };
     let gate = CallPath::split(call.uri.path()).and_then(|path| path.gate);
     match (gate, described) {
         (Some(gate), described) => of_gate(&decoded(gate)?, described, call.headers, catalog),

@@ -2,13 +2,11 @@
 //!
 //! Proxies describe it in one of two ways: in headers (`X-Forwarded-Method` and `X-Forwarded-Uri`,
 //! or `X-Original-*`), or, as Envoy's ext_authz does, by appending the client's path to the path of
-//! the call and using the client's method. Only a peer in `[network] trusted_proxies` may describe
-//! a request. Descriptions that disagree are refused: one of them may come from the client.
-
-use std::net::IpAddr;
+//! the call and using the client's method. Callers of this module ask first whether the peer is in
+//! `[network] trusted_proxies`; no other peer may describe a request. Descriptions that disagree
+//! are refused: one of them may come from the client.
 
 use axum::http::{HeaderMap, Method, Uri};
-use catraca::core::address::{Address, Range};
 
 use super::super::problem::Problem;
 use super::values::header_once;
@@ -56,16 +54,8 @@ pub struct DescribedRequest {
 }
 
 impl DescribedRequest {
-    /// The request that the peer describes; `None` if the peer is not trusted or describes none.
-    pub fn read(
-        peer: IpAddr,
-        trusted_proxies: &[Range],
-        (method, uri, headers): (&Method, &Uri, &HeaderMap),
-    ) -> Result<Option<Self>, Problem> {
-        let peer = Address::from_ip(peer);
-        if !trusted_proxies.iter().any(|range| range.contains(&peer)) {
-            return Ok(None);
-        }
+    /// The request that a trusted proxy describes with its call; `None` if it describes none.
+    pub fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let appended = CallPath::split(uri.path()).and_then(|path| path.appended);
         let appended = appended.map(|path| match uri.query() {
             Some(query) => format!("{path}?{query}"),
@@ -141,16 +131,12 @@ fn method_name(method: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const PROXY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
-
     fn described(uri: &str, lines: &[(&'static str, &str)]) -> Result<(String, String), String> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, value.parse().unwrap());
         }
-        let trusted = [Range::parse("10.0.0.0/8").unwrap()];
-        let call = (&Method::POST, &uri.parse().unwrap(), &headers);
-        match DescribedRequest::read(PROXY, &trusted, call) {
+        match DescribedRequest::read(&Method::POST, &uri.parse().unwrap(), &headers) {
             Ok(Some(request)) => Ok((request.method, request.target)),
             Ok(None) => Err("nothing".to_owned()),
             Err(problem) => Err(problem.code.to_owned()),
