@@ -68,7 +68,7 @@ pub enum BlocksVerb {
     },
     /// Let somebody go, at once
     Release {
-        /// The block's number, or a caller: blocks that match one attribute and contradict none
+        /// The block's number, or attributes: one must match, none may differ
         #[arg(required = true, value_name = "ID|ATTRIBUTE=VALUE")]
         which: Vec<Which>,
         /// With ATTRIBUTE=VALUE, only from this policy
