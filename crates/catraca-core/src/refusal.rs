@@ -120,18 +120,18 @@ impl Refusal {
             Self::NoTier(_) => "no-tier",
             Self::BadAttribute { .. } => "bad-attribute",
             Self::TooLong { .. } => "attribute-too-long",
-            Self::NotYours { .. } => "not-yours",
+            Self::NotYours { .. } => "reserved-attribute",
             Self::BadCost(_) => "bad-cost",
             Self::BadStatus(_) => "bad-status",
             Self::BadName { .. } => "bad-name",
             Self::BadText { .. } => "bad-text",
             Self::BadTicket => "bad-ticket",
             Self::UnknownReference => "unknown-reference",
-            Self::OtherSubject => "other-subject",
+            Self::OtherSubject => "subject-mismatch",
             Self::TicketTooLarge { .. } => "ticket-too-large",
             Self::NotABucket(_) => "not-a-bucket",
             Self::LongReason(_) => "reason-too-long",
-            Self::NoLength => "no-length",
+            Self::NoLength => "duration-required",
         }
     }
 }

@@ -87,8 +87,8 @@ impl LockRefusal {
     /// A name for programs.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::OtherRequest => "other-request",
-            Self::RequestOver => "request-over",
+            Self::OtherRequest => "request-id-reused",
+            Self::RequestOver => "request-expired",
             Self::Full { .. } => "locks-full",
             Self::Empty { .. }
             | Self::TooLong { .. }

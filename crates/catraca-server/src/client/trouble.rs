@@ -181,7 +181,7 @@ const TRUST: &str = "if the certificate is your own, name it with --ca FILE or C
 fn exit(status: StatusCode, code: &str) -> Exit {
     match code {
         "unknown-block" | "not-blocked" | "unknown-entry" | "unknown-value" => Exit::No,
-        "unknown-lease" | "not-holder" | "lease-over" | "lease-forced" => Exit::No,
+        "unknown-lease" | "not-holder" | "lease-expired" | "lease-forced" => Exit::No,
         _ if status.is_server_error() => Exit::Unreachable,
         _ => Exit::Wrong,
     }
@@ -194,15 +194,17 @@ fn fix(code: &str) -> Option<&'static str> {
         "unknown-key" => {
             "look at the file of --key-file, or at CATRACA_KEY: the key must be one of this server"
         }
-        "role-too-low" | "bound-key" => {
+        "role-too-low" | "namespace-bound-key" => {
             "use another key: `catraca whoami` says whose this one is, `catraca keygen` makes one"
         }
-        "wrong-host" => {
+        "host-not-allowed" => {
             "call it by a loopback address, or add the name in --server to `[server] hosts`"
         }
         "unknown-gate" | "unknown-policy" => "`catraca config show` lists gates and policies",
         "unknown-block" | "not-blocked" => "`catraca blocks list` shows those that stand",
-        "unknown-call" | "wrong-method" => "this server is older than this program; use its own",
+        "unknown-call" | "method-not-allowed" => {
+            "the server is older than this program: use its own program"
+        }
         _ => return None,
     })
 }

@@ -130,7 +130,7 @@ impl Guard {
         if row.reach == Reach::Catalog && caller.namespace.is_some() {
             let detail = "this call sees all namespaces, and this key is bound to one; use a key \
                           without `namespace`";
-            return Err(forbidden("bound-key", detail));
+            return Err(forbidden("namespace-bound-key", detail));
         }
         // Without keys it was checked before anything else.
         if least == Role::Admin && self.has_keys() {

@@ -102,7 +102,7 @@ fn too_large() -> Problem {
 fn too_slow(visit: &Visit) -> Problem {
     let patience = visit.shared.crowd.patience().body;
     let detail = format!("the body did not arrive within {patience:?}; send it at once");
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail)
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail)
 }
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ fn with_lease(mut answer: Answer, view: &View) -> Answer {
 /// A store that is away may be back soon, whatever it was asked.
 fn refused(problem: &Problem) -> Answer {
     match problem.code {
-        "locks-away" => retry_after(problem.answer(), AWAY_SECS),
+        "lock-store-unavailable" => retry_after(problem.answer(), AWAY_SECS),
         _ => problem.answer(),
     }
 }
@@ -251,9 +251,9 @@ impl From<LockRefusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             LockRefusal::OtherRequest => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "other-request", detail)
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "request-id-reused", detail)
             }
-            LockRefusal::RequestOver => Self::new(StatusCode::GONE, "request-over", detail),
+            LockRefusal::RequestOver => Self::new(StatusCode::GONE, "request-expired", detail),
             LockRefusal::Full { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-full", detail)
             }
@@ -271,13 +271,13 @@ impl From<LockError> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-starting", detail)
             }
             LockError::Away { .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-away", detail)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "lock-store-unavailable", detail)
             }
             LockError::TooManyWaiters => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-waiters", detail)
             }
             LockError::Unkept { .. } => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-unkept", detail)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "lock-write-failed", detail)
             }
             _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-stopping", detail),
         }

@@ -167,7 +167,7 @@ async fn other_method(request: Request) -> Response<Body> {
 /// A path does not take a method.
 pub fn wrong_method(method: &Method, path: &str) -> Problem {
     let detail = format!("{path} does not take {method}; `Allow` says what it takes");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", detail)
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
 }
 
 fn whole(answer: Answer) -> Response<Body> {

@@ -39,7 +39,7 @@ fn problems(served: &Served) -> Vec<(String, String)> {
 fn fill_counters(served: &Served) {
     let invented = |n| format!(r#"{{"gate":"flood","subject":{{"user":"u{n}"}}}}"#);
     checks(served, 0..20_000, invented);
-    assert!(value(&scrape(served), "catraca_store_shared_total") > 0.0, "never full");
+    assert!(value(&scrape(served), "catraca_store_overflow_total") > 0.0, "never full");
 }
 
 /// Every one of the hundred but the first few was blocked for an hour at its first request.

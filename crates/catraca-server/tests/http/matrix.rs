@@ -65,7 +65,7 @@ fn every_call_refuses_everybody_whom_the_table_does_not_name() {
             if *role < least {
                 refused(&answer, 403, "role-too-low", &request);
             } else if *bound && row.reach == Reach::Catalog {
-                refused(&answer, 403, "bound-key", &request);
+                refused(&answer, 403, "namespace-bound-key", &request);
             } else {
                 assert!(![401, 403].contains(&answer.status), "{request}: {answer:?}");
             }
@@ -87,7 +87,7 @@ fn a_path_or_method_without_a_row_is_refused_before_and_after_the_key() {
     }
     for request in ["GET /v1/check", "PATCH /v1/blocks", "TRACE /v1/config"] {
         refused(&served.ask(request, &[]), 401, "no-key", request);
-        refused(&admin.ask(&served, request), 405, "wrong-method", request);
+        refused(&admin.ask(&served, request), 405, "method-not-allowed", request);
     }
     let options = admin.ask(&served, "OPTIONS /v1/blocks");
     assert_eq!((options.status, options.header("allow")), (204, Some("GET,HEAD,POST")));
@@ -110,8 +110,8 @@ fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_too() 
     for (row, request) in all_requests() {
         let operators = row.access == Access::Least(Role::Admin);
         for (lines, code) in [
-            ("Host: evil.example\r\n", Some("wrong-host")),
-            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("wrong-origin")),
+            ("Host: evil.example\r\n", Some("host-not-allowed")),
+            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("origin-not-allowed")),
             ("Host: a.example\r\nOrigin: https://a.example\r\n", None),
         ] {
             let answer = ask(&keyed, HERE, &request, &format!("{lines}{key}"));
@@ -133,10 +133,10 @@ fn without_keys_every_call_needs_a_host_of_ours_and_no_foreign_page() {
     }
     for (host, request) in requests {
         for (lines, code) in [
-            ("Host: 127.evil.example\r\n", Some("wrong-host")),
-            ("", Some("wrong-host")),
-            ("Host: localhost\r\nOrigin: null\r\n", Some("wrong-origin")),
-            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("wrong-origin")),
+            ("Host: 127.evil.example\r\n", Some("host-not-allowed")),
+            ("", Some("host-not-allowed")),
+            ("Host: localhost\r\nOrigin: null\r\n", Some("origin-not-allowed")),
+            ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("origin-not-allowed")),
             ("Host: a.example\r\nOrigin: https://a.example\r\n", None),
             ("Host: 127.0.0.1\r\n", None),
         ] {
@@ -168,7 +168,7 @@ fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
         };
         for (answer, is_refused) in [(from_proxy, by_proxy), (from_other, by_other)] {
             match is_refused {
-                true => refused(&answer, 403, "wrong-host", &request),
+                true => refused(&answer, 403, "host-not-allowed", &request),
                 false => assert_ne!(answer.status, 403, "{request}"),
             }
         }

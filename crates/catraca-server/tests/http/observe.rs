@@ -69,7 +69,7 @@ fn metrics_count_what_was_decided() {
         (r#"catraca_store_cells{kind="blocks"}"#, 1.0),
         ("catraca_check_seconds_count", 8.0),
         ("catraca_call_seconds_count", 2.0),
-        ("catraca_http_refused_total", 1.0),
+        ("catraca_http_client_errors_total", 1.0),
         ("catraca_policies", 4.0),
     ] {
         assert_eq!(value(&text, series), expected, "{series}");
@@ -276,7 +276,7 @@ fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
     let with = |mib: u32| format!("{CATALOG}[store]\nblock_mib = {mib}\n");
     let file = file(&with(64));
     let served = Served::of(&file);
-    assert_eq!(value(&scrape(&served), "catraca_blocks_left_out"), 0.0);
+    assert_eq!(value(&scrape(&served), "catraca_blocks_not_restored"), 0.0);
     let reason = "r".repeat(480);
     for place in 0..200 {
         // Two checks of a caller, of which the second starts a block.
@@ -293,7 +293,7 @@ fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
     let served = Served::of(&file);
     let text = scrape(&served);
     let (left_out, stand) =
-        (value(&text, "catraca_blocks_left_out"), value(&text, "catraca_blocks"));
+        (value(&text, "catraca_blocks_not_restored"), value(&text, "catraca_blocks"));
     assert!(left_out > 0.0, "{text}");
     assert_eq!(left_out + stand, 10_001.0);
     let ready = served.ask("GET /readyz", &[]);

@@ -120,7 +120,7 @@ fn a_wrong_method_is_405_with_what_is_allowed_and_options_asks_for_that() {
     for path in ["/v1/check", "/v1/peek", "/v1/settle", "/v1/credit", "/v1/buckets/demo"] {
         for method in ["GET", "PUT", "DELETE"] {
             let answer = served.ask(&format!("{method} {path}"), &[]);
-            assert_eq!((answer.status, answer.problem().as_str()), (405, "wrong-method"));
+            assert_eq!((answer.status, answer.problem().as_str()), (405, "method-not-allowed"));
             assert_eq!(answer.header("allow"), Some("POST"), "{path}");
         }
         let options = served.ask(&format!("OPTIONS {path}"), &[]);

@@ -120,7 +120,8 @@ fn each_policy_fails_its_own_way(served: &Served) {
 
 fn degraded_decisions(served: &Served) -> u64 {
     let metrics = served.ask("GET /metrics", &[]).body;
-    let line = metrics.lines().find_map(|line| line.strip_prefix("catraca_degraded_total "));
+    let line =
+        metrics.lines().find_map(|line| line.strip_prefix("catraca_degraded_decisions_total "));
     line.unwrap().parse().unwrap()
 }
 

@@ -60,7 +60,7 @@ fn a_body_that_does_not_come_is_answered_408() {
         slow.raw(&head(&format!("POST {path}"), &[JSON], Some(50)));
         slow.raw(b"{");
         let answer = slow.answer();
-        assert_eq!((answer.status, answer.problem().as_str()), (408, "slow-body"));
+        assert_eq!((answer.status, answer.problem().as_str()), (408, "body-timeout"));
         assert!(answer.body.contains("200ms"), "{}", answer.body);
         assert!(slow.is_closed());
     }

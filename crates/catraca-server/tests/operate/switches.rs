@@ -97,7 +97,7 @@ fn a_reset_begins_anew_for_everybody_when_it_is_confirmed() {
     run(&served, &["reset", "login", IP, "--confirm", "login", "--why", "x"])
         .says(2, &["--confirm"]);
     let wrong = ["reset", "login", "--confirm", "search", "--why", "x"];
-    run(&served, &wrong).says(2, &["whole-policy"]);
+    run(&served, &wrong).says(2, &["confirm-required"]);
     assert_eq!(run(&served, &["check", "login", IP]).code, Some(1));
     let said = done(&served, &["reset", "login", "--confirm", "login", "--why", "a test"]);
     assert!(said.starts_with("login begins anew for everybody; "), "{said}");

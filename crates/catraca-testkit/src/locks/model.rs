@@ -47,9 +47,9 @@ impl Model {
         let same = |grant: &&Grant| grant.request.as_ref() == Some(request) && grant.known(now);
         let grant = self.grants.iter().rev().find(same)?;
         if grant.asked != asked {
-            return Some("refused other-request".to_owned());
+            return Some("refused request-id-reused".to_owned());
         }
-        let over = || "refused request-over".to_owned();
+        let over = || "refused request-expired".to_owned();
         Some(if grant.live(now) { format!("again {}", grant.shown()) } else { over() })
     }
 

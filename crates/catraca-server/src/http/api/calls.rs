@@ -19,7 +19,8 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// A subject can be wrong in these ways.
-const SUBJECT: &[&str] = &["bad-attribute", "attribute-too-long", "not-yours", "fixed-attribute"];
+const SUBJECT: &[&str] =
+    &["bad-attribute", "attribute-too-long", "reserved-attribute", "fixed-attribute"];
 /// And so when a policy counts it.
 const COUNTED: &[&str] = &["missing-attribute", "no-tier", "store-failed"];
 /// One value of an attribute can be wrong in these ways.

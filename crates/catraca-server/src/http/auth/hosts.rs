@@ -65,12 +65,12 @@ fn wrong_host() -> Problem {
     let detail = "`Host` is neither a loopback address nor a name in `[server] hosts`: call by one \
                   of these; a proxy that sends its client's `Host` must be in `[network] \
                   trusted_proxies` or send a key";
-    Problem::new(StatusCode::FORBIDDEN, "wrong-host", detail)
+    Problem::new(StatusCode::FORBIDDEN, "host-not-allowed", detail)
 }
 
 fn wrong_origin() -> Problem {
     let detail = "`Origin` is that of another site; call from a page of this server, or without it";
-    Problem::new(StatusCode::FORBIDDEN, "wrong-origin", detail)
+    Problem::new(StatusCode::FORBIDDEN, "origin-not-allowed", detail)
 }
 
 #[cfg(test)]
@@ -117,10 +117,10 @@ mod tests {
             "localhost,example.com",
             "",
         ] {
-            assert_eq!(code(&[("host", host)]), "wrong-host", "{host}");
+            assert_eq!(code(&[("host", host)]), "host-not-allowed", "{host}");
         }
-        assert_eq!(code(&[]), "wrong-host");
-        assert_eq!(code(&[("host", "localhost"), ("host", "localhost")]), "wrong-host");
+        assert_eq!(code(&[]), "host-not-allowed");
+        assert_eq!(code(&[("host", "localhost"), ("host", "localhost")]), "host-not-allowed");
     }
 
     #[test]
@@ -144,9 +144,9 @@ mod tests {
             "ftp://localhost:7878",
             "localhost:7878",
         ] {
-            assert_eq!(code(&[host, ("origin", origin)]), "wrong-origin", "{origin}");
+            assert_eq!(code(&[host, ("origin", origin)]), "origin-not-allowed", "{origin}");
         }
         let page = ("origin", "http://localhost:7878");
-        assert_eq!(code(&[host, page, page]), "wrong-origin");
+        assert_eq!(code(&[host, page, page]), "origin-not-allowed");
     }
 }

@@ -69,7 +69,7 @@ fn unclear(subject: bool, confirm: Option<&str>, why: Option<&str>) -> Problem {
         (false, Some(_), None) => "say `why` the policy is reset for everybody: the audit keeps it",
         _ => "`confirm` must be the name in `policy`, letter by letter",
     };
-    Problem::bad("whole-policy", detail)
+    Problem::bad("confirm-required", detail)
 }
 
 fn one(

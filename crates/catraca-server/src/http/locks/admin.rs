@@ -147,7 +147,7 @@ fn named(view: &View) -> String {
 
 fn reason(text: &str) -> Result<&str, Problem> {
     if text.trim().is_empty() {
-        return Err(Problem::bad("no-reason", "`reason` is empty: say why, for the audit"));
+        return Err(Problem::bad("reason-required", "`reason` is empty: say why, for the audit"));
     }
     if text.len() > REASON_MAX {
         let detail = format!("`reason` may have {REASON_MAX} bytes and has {}", text.len());

@@ -123,7 +123,7 @@ pub async fn renew(call: &Call) -> Told {
         Renewed::Extended(view) => Ok(with_lease(told(&Extended::new(&view, now))?, &view)),
         Renewed::AtMost(view) => {
             let detail = format!("it was renewed as far as it may be, until {}", view.hold_until);
-            Err(Problem::new(StatusCode::CONFLICT, "hold-over", detail))
+            Err(Problem::new(StatusCode::CONFLICT, "max-hold-reached", detail))
         }
         Renewed::Over(state) => Err(over(state)),
         Renewed::NotHolder => Err(not_holder()),
@@ -151,7 +151,7 @@ pub fn over(state: State) -> Problem {
         }
         _ => {
             let detail = format!("this lease is over: {}; take it anew", state.as_str());
-            Problem::new(StatusCode::GONE, "lease-over", detail)
+            Problem::new(StatusCode::GONE, "lease-expired", detail)
         }
     }
 }

@@ -76,9 +76,9 @@ pub fn store(to: &mut Registry, front: &Front) {
     to.register("store_full", "1 if the pool had no room within the last minute", full(engine));
     gauge(to, "blocks", "Blocks that stand and decide", standing(engine));
     let left_out = usize::try_from(front.blocks_left_out()).unwrap_or(usize::MAX);
-    gauge(to, "blocks_left_out", "Blocks that found no room at the start", left_out);
+    gauge(to, "blocks_not_restored", "Blocks that found no room at the start", left_out);
     for (name, help, count) in [
-        ("store_shared", "Counts in cells that keys share because memory was full", stats.shared),
+        ("store_overflow", "Counts in cells that keys share because memory was full", stats.shared),
         ("store_refused_counters", "Counters not kept", stats.refused_counters),
         ("store_refused_blocks", "Blocks not started: their pool was full", stats.refused_blocks),
         ("store_refused_marks", "Settles not done: their pool was full", stats.refused_marks),
@@ -105,15 +105,24 @@ pub fn shared(to: &mut Registry, front: &Front) {
     gauge(to, "shared_up", "1 while the shared store is asked", usize::from(stats.up));
     let in_danger = usize::from(stats.danger.is_some());
     gauge(to, "shared_unsafe", "1 while its settings let it lose blocks", in_danger);
-    gauge(to, "shared_known_blocks", "Blocks that this node knows of", stats.known);
-    gauge(to, "shared_owing", "Blocks that the shared store has still to be told of", stats.owing);
+    gauge(to, "shared_cached_blocks", "Blocks that this node knows of", stats.known);
+    gauge(
+        to,
+        "shared_unsynced_blocks",
+        "Blocks that the shared store has still to be told of",
+        stats.owing,
+    );
     let ahead = ConstGauge::new(stats.ahead.unwrap_or_default() as f64 / 1e6);
-    to.register("shared_clock_ahead_seconds", "The store's clock less this node's", ahead);
-    counter(to, "shared_opened", "Times that the shared store was given up", stats.opened);
-    counter(to, "shared_cached", "Denials without a trip", stats.cached);
+    to.register("shared_clock_offset_seconds", "The store's clock less this node's", ahead);
+    counter(to, "shared_breaker_opened", "Times that the shared store was given up", stats.opened);
+    counter(to, "shared_cached_denials", "Denials without a trip", stats.cached);
     let (trips, lost) = front.observer.meter.trips();
-    counter(to, "shared_lost", "Trips to the shared store without an answer", lost);
-    to.register("shared_trip_seconds", "How long trips to the shared store took", Drawn(trips));
+    counter(to, "shared_failures", "Trips to the shared store without an answer", lost);
+    to.register(
+        "shared_round_trip_seconds",
+        "How long trips to the shared store took",
+        Drawn(trips),
+    );
 }
 
 /// Blocks that stand now; one that is over may be remembered for its level.
@@ -140,7 +149,7 @@ pub fn records(to: &mut Registry, records: Option<&Records>) {
         ("records_postponed", "Records that found the queue full", health.postponed),
         ("records_lost", "Records given up", health.lost),
         ("records_rejected", "Records that the database will never take", health.rejected),
-        ("records_untended", "Housekeeping that failed", health.untended),
+        ("records_maintenance_failures", "Housekeeping that failed", health.untended),
     ] {
         counter(to, name, help, count);
     }
@@ -152,8 +161,8 @@ pub fn listener(to: &mut Registry, listening: &Listening<'_>) {
     to.register("check_seconds", "Time to answer a check", Drawn(tally.checks()));
     to.register("call_seconds", "Time to answer any other call", Drawn(tally.others()));
     let [refused, failed] = tally.unhappy();
-    counter(to, "http_refused", "Answers that say the request was wrong", refused);
-    counter(to, "http_failed", "Answers that say we were", failed);
+    counter(to, "http_client_errors", "Answers that say the request was wrong", refused);
+    counter(to, "http_server_errors", "Answers that say we were", failed);
     let help = "Connections refused because a limit was reached";
     by_limit(to, "connections_shed", help, tally.shed());
     let help = "Idle connections closed to make room for new ones, by the limit reached";

@@ -34,7 +34,7 @@ pub fn locks(to: &mut Registry, keeper: &Keeper, terms: &LockTerms) {
 /// What became of locks that nodes share is counted in their store.
 fn shared(to: &mut Registry, locks: &SharedLocks) {
     gauge(to, "lock_waiters", WAITERS, locks.waiters());
-    counter(to, "locks_unkept", UNKEPT, locks.unanswered());
+    counter(to, "lock_write_failures", UNKEPT, locks.unanswered());
     to.register("lock_wait_seconds", WAITED, drawn(locks.waited()));
 }
 
@@ -49,9 +49,9 @@ fn own(to: &mut Registry, locks: &Locks, terms: &LockTerms) {
     attempts(to, &kinds);
     ends(to, &kinds);
     gauge(to, "lock_waiters", WAITERS, totals.waiters);
-    gauge(to, "leases_kept", "Leases in memory, ended ones too", totals.kept);
+    gauge(to, "lease_entries", "Leases in memory, ended ones too", totals.kept);
     gauge(to, "locks_starting", STARTING, usize::from(locks.starting().is_some()));
-    counter(to, "locks_unkept", UNKEPT, totals.unkept);
+    counter(to, "lock_write_failures", UNKEPT, totals.unkept);
     to.register("lock_wait_seconds", WAITED, drawn(&totals.times.waited));
     to.register("lock_held_seconds", "How long leases were held", drawn(&totals.times.held));
 }

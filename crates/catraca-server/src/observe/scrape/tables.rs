@@ -83,8 +83,13 @@ pub fn calls(to: &mut Registry, meter: &Meter) {
     to.register("settles", "Settles, by what they came to", settles);
     to.register("credits", "Credits, by event and by what they came to", credits);
     let [degraded, failed, truncated] = meter.troubles();
-    counter(to, "degraded", "Decisions made while the store could not tell all", degraded);
-    counter(to, "conditions_failed", "Ban conditions that could not be judged", failed);
+    counter(
+        to,
+        "degraded_decisions",
+        "Decisions made while the store could not tell all",
+        degraded,
+    );
+    counter(to, "condition_errors", "Ban conditions that could not be judged", failed);
     let help = "Settles whose body was too large for the ban rules that read it";
     counter(to, "settle_bodies_truncated", help, truncated);
 }

@@ -90,7 +90,7 @@ fn facts_choose_the_tier_until_they_are_forgotten() {
     durable(&served, &about("PUT"), r#"{"facts":{"colour":"red"}}"#);
     let sent = r#"{"customer":"another","colour":"blue"}"#;
     let body = format!(r#"{{"gate":"api","subject":{sent}}}"#);
-    assert_eq!(served.json("/v1/check", &body).1["code"], "not-yours");
+    assert_eq!(served.json("/v1/check", &body).1["code"], "reserved-attribute");
     durable(&served, &about("DELETE"), "");
     assert_eq!(reason(&served, "api", sent), "ok");
     let known = done(&served, "GET /v1/facts/customer/known", "");
@@ -129,7 +129,7 @@ fn a_policy_is_reset_for_everybody_only_when_that_is_confirmed() {
     ];
     for (body, word) in unclear {
         let (status, problem) = call(&served, "POST /v1/reset", body);
-        assert_eq!((status, &problem["code"]), (400, &"whole-policy".into()), "{body}");
+        assert_eq!((status, &problem["code"]), (400, &"confirm-required".into()), "{body}");
         assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
     }
     assert_eq!(ips.map(|ip| reason(&served, "login", ip)), ["blocked"; 2]);

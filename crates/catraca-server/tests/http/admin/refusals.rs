@@ -23,7 +23,7 @@ fn bad_calls_about_blocks_are_named() {
     let block = |rest: &str| format!(r#"{{"policy":"login","subject":{ip},{rest}}}"#);
     each_is_refused_and_changes_nothing([
         ("POST /v1/blocks", block(r#""for":"soon""#), 400, "bad-duration"),
-        ("POST /v1/blocks", block(r#""for":"0s""#), 400, "no-length"),
+        ("POST /v1/blocks", block(r#""for":"0s""#), 400, "duration-required"),
         ("POST /v1/blocks", block(r#""for":"1h","until":"x""#), 400, "bad-field"),
         ("POST /v1/blocks", block(&format!(r#""for":"1h","why":"{long}""#)), 400, "text-too-long"),
         (
@@ -81,7 +81,12 @@ fn bad_calls_about_all_else_are_named() {
         ("GET /v1/policies/no", String::new(), 404, "unknown-policy"),
         ("PUT /v1/policies/login/mode", r#"{"mode":"loud"}"#.into(), 400, "bad-mode"),
         ("PUT /v1/policies/login/mode", "{}".into(), 400, "bad-field"),
-        ("POST /v1/reset", r#"{"policy":"login","confirm":"login"}"#.into(), 400, "whole-policy"),
+        (
+            "POST /v1/reset",
+            r#"{"policy":"login","confirm":"login"}"#.into(),
+            400,
+            "confirm-required",
+        ),
         (
             "POST /v1/buckets/reconcile",
             r#"{"subject":{},"observed_at":"x","states":[]}"#.into(),

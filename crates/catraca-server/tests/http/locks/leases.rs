@@ -76,7 +76,7 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
     // A by now: over, and never brought back; B is not touched by A's release.
     assert_eq!(
         said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
-        (410, "lease-over".to_owned())
+        (410, "lease-expired".to_owned())
     );
     assert_eq!(give(&served, &lease), "expired");
     let taken = post(&served, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
@@ -110,7 +110,7 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     assert_eq!(give(&served, &lease), "already_released");
     assert_eq!(
         said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
-        (410, "lease-over".to_owned())
+        (410, "lease-expired".to_owned())
     );
     let next = take(&served, &asked);
     assert_eq!(give(&served, &lease), "already_released");
@@ -124,7 +124,7 @@ fn renewals_end_where_they_must() {
     let asked = json!({ "key": "p", "ttl_ms": 5_000, "max_hold_ms": 5_000 });
     let lease = take(&served, &asked);
     let renewed = post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
-    assert_eq!(said(&renewed), (409, "hold-over".to_owned()));
+    assert_eq!(said(&renewed), (409, "max-hold-reached".to_owned()));
     assert_eq!(lease["renewable_until"], lease["expires_at"]);
 }
 
@@ -144,12 +144,15 @@ fn a_repeated_request_gets_the_same_lease_and_counts_once() {
     let other = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_001 });
     assert_eq!(
         said(&post(&served, "/v1/locks/acquire", &other)),
-        (422, "other-request".to_owned())
+        (422, "request-id-reused".to_owned())
     );
     let stats = served.ask("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["total"], &stats["success"]), (&1.into(), &1.into()));
     assert_eq!(give(&served, &first), "released");
-    assert_eq!(said(&post(&served, "/v1/locks/acquire", &asked)), (410, "request-over".to_owned()));
+    assert_eq!(
+        said(&post(&served, "/v1/locks/acquire", &asked)),
+        (410, "request-expired".to_owned())
+    );
 }
 
 /// L08, L11.

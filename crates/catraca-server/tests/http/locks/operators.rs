@@ -27,7 +27,7 @@ fn an_operator_ends_a_lease_with_a_reason_that_is_kept() {
     let path = format!("/v1/locks/{}", lease["fence"]);
     assert_eq!(
         said(&delete(&served, &path, &json!({ "reason": " " }))),
-        (400, "no-reason".to_owned())
+        (400, "reason-required".to_owned())
     );
     assert_eq!(delete(&served, &path, &json!({})).status, 400);
     let forced =

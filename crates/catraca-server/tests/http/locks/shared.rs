@@ -208,7 +208,7 @@ fn fails_closed(store: &mut dyn Shared) -> (Served, Value) {
     for (path, body) in calls {
         let begun = Instant::now();
         let answer = post(&served, path, &body);
-        assert_eq!(said(&answer), (503, "locks-away".to_owned()), "{path}");
+        assert_eq!(said(&answer), (503, "lock-store-unavailable".to_owned()), "{path}");
         assert_eq!(answer.header("retry-after"), Some("1"), "{path}");
         assert!(begun.elapsed() < Duration::from_secs(5), "{path}: {:?}", begun.elapsed());
     }

@@ -96,7 +96,7 @@ impl Caller<'_> {
         match told {
             Some((200, grant)) => wish.seen.answer = self.granted(&grant, wish.end, dice),
             Some((409, _)) => {}
-            Some((503, told)) if told["code"] == "locks-away" => {
+            Some((503, told)) if told["code"] == "lock-store-unavailable" => {
                 // It may come when the store is back, and is taken back only after that.
                 wish.seen.answer = Answer::Unknown { ttl: TTL + 1_000_000 };
             }

@@ -23,7 +23,7 @@ const BODY: &[&str] = &[
     "body-too-large",
     "not-json",
     "encoded-body",
-    "slow-body",
+    "body-timeout",
 ];
 
 /// Every answer by its status.
@@ -57,10 +57,10 @@ fn refusals(row: &Row, entry: &Entry) -> Vec<&'static Code> {
     if let Some(least) = least {
         names.extend(["no-key", "unknown-key", "internal"]);
         names.extend(Some("role-too-low").filter(|_| least > Role::Read));
-        names.extend(Some("bound-key").filter(|_| row.reach == Reach::Catalog));
+        names.extend(Some("namespace-bound-key").filter(|_| row.reach == Reach::Catalog));
     }
     if row.host != HostCheck::Never {
-        names.extend(["wrong-host", "wrong-origin"]);
+        names.extend(["host-not-allowed", "origin-not-allowed"]);
     }
     names.sort_unstable();
     names.dedup();

@@ -76,7 +76,7 @@ pub const CALLS: &[Entry] = &[
         problems: &[
             SUBJECT,
             COUNTED,
-            &["bad-settle", "bad-ticket", "unknown-reference", "other-subject"],
+            &["bad-settle", "bad-ticket", "unknown-reference", "subject-mismatch"],
             &["bad-cost", "bad-status", "bad-name", "bad-text"],
         ],
     },

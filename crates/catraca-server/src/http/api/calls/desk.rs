@@ -159,7 +159,13 @@ pub const CALLS: &[Entry] = &[
         query: &[],
         takes: Takes::Body(of::<blocks::NewBlock>),
         gives: &[json(of::<blocks::NewlyBlocked>)],
-        problems: &[SUBJECT, COUNTED, KEPT, TEXT, &["bad-duration", "no-length", "unknown-policy"]],
+        problems: &[
+            SUBJECT,
+            COUNTED,
+            KEPT,
+            TEXT,
+            &["bad-duration", "duration-required", "unknown-policy"],
+        ],
     },
     Entry {
         request: "GET /v1/blocks/{id}",
@@ -201,6 +207,6 @@ pub const CALLS: &[Entry] = &[
         query: &[],
         takes: Takes::Body(of::<reset::Forgotten>),
         gives: &[json(of::<reset::WasReset>)],
-        problems: &[SUBJECT, COUNTED, KEPT, TEXT, &["whole-policy", "unknown-policy"]],
+        problems: &[SUBJECT, COUNTED, KEPT, TEXT, &["confirm-required", "unknown-policy"]],
     },
 ];

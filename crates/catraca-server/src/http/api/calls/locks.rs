@@ -6,11 +6,11 @@ use super::{AFTER, LIMIT, QUERY};
 
 const LEASE: &[&str] = &["X-Lock-*"];
 /// No call gets past these.
-const AWAY: &[&str] = &["locks-away", "locks-stopping"];
+const AWAY: &[&str] = &["lock-store-unavailable", "locks-stopping"];
 const INPUT: &[&str] = &["bad-lock", "fixed-attribute"];
 const TAKING: &[&str] =
-    &["other-request", "request-over", "locks-full", "locks-starting", "locks-unkept"];
-const HOLDING: &[&str] = &["not-holder", "lease-forced", "lease-over", "locks-unkept"];
+    &["request-id-reused", "request-expired", "locks-full", "locks-starting", "lock-write-failed"];
+const HOLDING: &[&str] = &["not-holder", "lease-forced", "lease-expired", "lock-write-failed"];
 
 const fn lease(of: Of) -> Given {
     Given { headers: LEASE, ..json(of) }
@@ -60,7 +60,7 @@ pub const CALLS: &[Entry] = &[
     },
     Entry {
         gives: &[lease(of::<shown::Extended>)],
-        problems: &[AWAY, INPUT, HOLDING, &["hold-over"]],
+        problems: &[AWAY, INPUT, HOLDING, &["max-hold-reached"]],
         ..call(
             "POST /v1/locks/renew",
             "renew_lock",
@@ -105,7 +105,11 @@ pub const CALLS: &[Entry] = &[
     Entry {
         query: &[Asked { name: "tenant", about: "Whose.", kind: Kind::Text("t1") }],
         gives: &[json(of::<admin::ClearedLocks>)],
-        problems: &[AWAY, QUERY, &["fixed-attribute", "no-reason", "text-too-long", "bad-text"]],
+        problems: &[
+            AWAY,
+            QUERY,
+            &["fixed-attribute", "reason-required", "text-too-long", "bad-text"],
+        ],
         ..call(
             "DELETE /v1/locks",
             "clear_locks",
@@ -118,7 +122,14 @@ pub const CALLS: &[Entry] = &[
         gives: &[json(of::<admin::ForcedLock>)],
         problems: &[
             AWAY,
-            &["bad-lock", "unknown-lease", "no-reason", "text-too-long", "bad-text", "bad-path"],
+            &[
+                "bad-lock",
+                "unknown-lease",
+                "reason-required",
+                "text-too-long",
+                "bad-text",
+                "bad-path",
+            ],
         ],
         ..call(
             "DELETE /v1/locks/{fence}",
@@ -149,7 +160,7 @@ pub const CALLS: &[Entry] = &[
                 headers: &[],
             },
         ],
-        problems: &[AWAY, INPUT, &["not-holder", "locks-unkept", "locks-starting"]],
+        problems: &[AWAY, INPUT, &["not-holder", "lock-write-failed", "locks-starting"]],
         ..call(
             "POST /v1/slots/confirm",
             "confirm_slot",
@@ -160,7 +171,7 @@ pub const CALLS: &[Entry] = &[
     },
     Entry {
         gives: &[json(of::<shown::EndedLease>)],
-        problems: &[AWAY, INPUT, &["locks-unkept"]],
+        problems: &[AWAY, INPUT, &["lock-write-failed"]],
         ..call(
             "POST /v1/slots/cancel",
             "cancel_slot",
@@ -240,7 +251,7 @@ pub const CALLS: &[Entry] = &[
     },
     Entry {
         gives: &[json(of::<selftest::SelfTested>)],
-        problems: &[AWAY, &["bad-lock", "bad-instant", "locks-unkept", "store-failed"]],
+        problems: &[AWAY, &["bad-lock", "bad-instant", "lock-write-failed", "store-failed"]],
         ..call(
             "POST /v1/selftest",
             "selftest",
