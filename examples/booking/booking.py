@@ -1,6 +1,6 @@
 """A booking service: looks, holds, books and confirms. Standard library only.
 
-    catraca serve --config examples/booking/catalog.toml
+    catraca serve -c examples/booking/catalog.toml
     python3 examples/booking/booking.py 8000 http://127.0.0.1:7878
 
 POST /api/appointments {"employee": "ana", "start_at": "2030-01-07T10:00:00Z", "duration": 30}

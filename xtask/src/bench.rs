@@ -6,7 +6,7 @@
 mod locks;
 mod restart;
 mod serve;
-mod served;
+mod server;
 mod simulate;
 mod store;
 

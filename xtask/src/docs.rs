@@ -13,29 +13,29 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::leash::Leash;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
-use crate::test::{Room, build_binary};
+use crate::test::{TestContext, build_binary};
 use markdown::Step;
 
-/// For the task on its own; as a part of the tests the part's budget stands.
+/// For the task on its own; as a part of the tests, the budget of the part applies.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// `cargo xtask docs [FILE...]`
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
-    let leash = Leash::new(LIMIT);
-    let room = Room { repo, leash: &leash, factor: 1 };
+    let processes = ProcessGuard::new(LIMIT);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
     let documents = if args.is_empty() { documents(repo)? } else { args.to_vec() };
-    run(&room, &documents).and(leash.sweep())
+    run(&context, &documents).and(processes.sweep())
 }
 
 /// The directory in which a document's commands run: its files and the presets.
-pub(crate) fn tour_room(repo: &Repo, document: &str, room: &Path) -> Result<()> {
-    session::furnish(room, &repo.path("presets"))?;
+pub(crate) fn tour_room(repo: &Repo, document: &str, context: &Path) -> Result<()> {
+    session::create_work_dir(context, &repo.path("presets"))?;
     for step in markdown::parse(&repo.read(document)?)? {
         if let Step::File { name, body } = step {
-            let place = room.join(name);
-            fs::create_dir_all(place.parent().unwrap_or(room))?;
+            let place = context.join(name);
+            fs::create_dir_all(place.parent().unwrap_or(context))?;
             fs::write(place, body)?;
         }
     }
@@ -59,8 +59,8 @@ pub(crate) fn tagged_block(repo: &Repo, document: &str, tag: &str) -> Result<Str
 }
 
 /// The `docs` part.
-pub(crate) fn run_all(room: &Room) -> Result<()> {
-    run(room, &documents(room.repo)?)
+pub(crate) fn run_all(context: &TestContext) -> Result<()> {
+    run(context, &documents(context.repo)?)
 }
 
 fn documents(repo: &Repo) -> Result<Vec<String>> {
@@ -70,20 +70,20 @@ fn documents(repo: &Repo) -> Result<Vec<String>> {
     Ok(repo.files()?.into_iter().filter(wanted).collect())
 }
 
-fn run(room: &Room, documents: &[String]) -> Result<()> {
-    let binary = build_binary(room)?;
+fn run(context: &TestContext, documents: &[String]) -> Result<()> {
+    let binary = build_binary(context)?;
     let programs = binary.parent().context("the binary has no directory")?;
     let mut problems = Vec::new();
     let mut total = 0;
     for document in documents {
-        let steps = markdown::parse(&room.repo.read(document)?)
+        let steps = markdown::parse(&context.repo.read(document)?)
             .with_context(|| format!("cannot run {document}"))?;
         let commands = steps.iter().filter(|step| step.command().is_some()).count();
         println!("{document}: {commands} commands");
         total += commands;
         if commands > 0 {
-            let found =
-                check(room, programs, &steps).with_context(|| format!("cannot run {document}"))?;
+            let found = check(context, programs, &steps)
+                .with_context(|| format!("cannot run {document}"))?;
             problems.extend(found.into_iter().map(|problem| format!("{document}:{problem}")));
         }
     }
@@ -96,8 +96,8 @@ fn run(room: &Room, documents: &[String]) -> Result<()> {
 }
 
 /// Runs one document; each problem begins with its line number.
-fn check(room: &Room, programs: &Path, steps: &[Step]) -> Result<Vec<String>> {
-    let replies = session::run(room.leash, programs, &room.repo.path("presets"), steps)?;
+fn check(context: &TestContext, programs: &Path, steps: &[Step]) -> Result<Vec<String>> {
+    let replies = session::run(context.processes, programs, &context.repo.path("presets"), steps)?;
     let commands: Vec<_> = steps.iter().filter_map(Step::command).collect();
     let mut problems = Vec::new();
     for (index, (command, reply)) in commands.iter().zip(&replies).enumerate() {

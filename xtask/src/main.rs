@@ -5,15 +5,15 @@
 
 mod bench;
 mod docs;
-mod leash;
 mod licences;
 mod openapi;
 mod packages;
+mod process_guard;
 mod repo;
+mod requirements;
 mod scratch;
 mod test;
 mod tidy;
-mod trace;
 
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     let repo = Repo::open()?;
     match verb.as_str() {
         "test" => test::test(&repo, rest),
-        "trace" => trace::command(&repo, rest),
+        "trace" => requirements::command(&repo, rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "docs" => docs::command(&repo, rest),

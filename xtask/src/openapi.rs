@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::leash::Leash;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
-use crate::test::{Room, build_binary};
+use crate::test::{TestContext, build_binary};
 
 const COPY: &str = "docs/openapi.json";
 /// Building may take long; printing does not.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 pub(crate) fn openapi(repo: &Repo) -> Result<()> {
-    let leash = Leash::new(PATIENCE);
-    let binary = build_binary(&Room { repo, leash: &leash, factor: 1 })?;
+    let processes = ProcessGuard::new(PATIENCE);
+    let binary = build_binary(&TestContext { repo, processes: &processes, factor: 1 })?;
     let printed = repo.command(&binary.display().to_string()).arg("openapi").output()?;
     ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
     fs::write(repo.path(COPY), &printed.stdout).with_context(|| format!("cannot write {COPY}"))?;

@@ -7,26 +7,26 @@ use std::{env, fs};
 
 use anyhow::{Context, Result};
 
-use crate::test::Room;
+use crate::test::TestContext;
 
 /// The path of a program; its package is installed if it is missing and the machine can.
-pub(crate) fn need(room: &Room, program: &str, package: &str) -> Result<PathBuf> {
+pub(crate) fn need(context: &TestContext, program: &str, package: &str) -> Result<PathBuf> {
     match find(program) {
         Some(path) => Ok(path),
-        None => install(room, program, package),
+        None => install(context, program, package),
     }
 }
 
-fn install(room: &Room, program: &str, package: &str) -> Result<PathBuf> {
-    fetch(room, package)?;
+fn install(context: &TestContext, program: &str, package: &str) -> Result<PathBuf> {
+    fetch(context, package)?;
     find(program).with_context(|| help(package))
 }
 
 /// The folder of PostgreSQL's programs, which its package keeps off the path.
-pub(crate) fn postgres(room: &Room) -> Result<PathBuf> {
+pub(crate) fn postgres(context: &TestContext) -> Result<PathBuf> {
     let package = "postgresql";
     if newest(POSTGRES).is_none() {
-        fetch(room, package)?;
+        fetch(context, package)?;
     }
     newest(POSTGRES).with_context(|| help(package))
 }
@@ -42,9 +42,10 @@ fn newest(folder: &str) -> Option<PathBuf> {
     versions.filter(|programs| programs.join("initdb").is_file()).max_by_key(number)
 }
 
-fn fetch(room: &Room, package: &str) -> Result<()> {
-    apt(room, &["update"]).with_context(|| help(package))?;
-    apt(room, &["install", "-y", "--no-install-recommends", package]).with_context(|| help(package))
+fn fetch(context: &TestContext, package: &str) -> Result<()> {
+    apt(context, &["update"]).with_context(|| help(package))?;
+    apt(context, &["install", "-y", "--no-install-recommends", package])
+        .with_context(|| help(package))
 }
 
 fn help(package: &str) -> String {
@@ -52,10 +53,10 @@ fn help(package: &str) -> String {
 }
 
 /// In run level 1 the package's own scripts start no service.
-fn apt(room: &Room, args: &[&str]) -> Result<()> {
-    let mut apt = room.repo.command("apt-get");
+fn apt(context: &TestContext, args: &[&str]) -> Result<()> {
+    let mut apt = context.repo.command("apt-get");
     apt.args(["-q", "-o", "DPkg::Lock::Timeout=120"]).args(args);
-    room.leash.run(apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))
+    context.processes.run(apt.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1"))
 }
 
 fn find(program: &str) -> Option<PathBuf> {

@@ -21,38 +21,38 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::leash::Leash;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
 
 pub(crate) use binary::{build as build_binary, build_release};
 use parts::{PARTS, Part};
-use report::Outcome;
+use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
 
 /// How much more a deep run does, and how much longer it may take.
 const DEEP: u32 = 10;
 
 /// What a part gets to work with.
-pub(crate) struct Room<'a> {
+pub(crate) struct TestContext<'a> {
     pub(crate) repo: &'a Repo,
-    pub(crate) leash: &'a Leash,
+    pub(crate) processes: &'a ProcessGuard,
     /// 1, or more in a deep run: multiply the amount of random work by it.
     pub(crate) factor: u32,
 }
 
-impl Room<'_> {
-    /// How much of some random work is wanted: what the environment says, else the usual amount,
+impl TestContext<'_> {
+    /// The amount of random work: the value of the environment variable, or the default,
     /// more of it in a deep run.
-    pub(crate) fn size(&self, name: &str, usual: u32) -> String {
+    pub(crate) fn size(&self, name: &str, default: u32) -> String {
         std::env::var(name)
-            .unwrap_or_else(|_| (u64::from(usual) * u64::from(self.factor)).to_string())
+            .unwrap_or_else(|_| (u64::from(default) * u64::from(self.factor)).to_string())
     }
 }
 
 /// `cargo xtask test [--deep] [PART...]`
 pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<PartResult> =
         plan.parts.iter().map(|part| run(repo, part, plan.factor)).collect();
     print!("\n{}", report::table(&outcomes));
     report::conclude(&outcomes)
@@ -64,7 +64,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Parts always run in the order of the list, whatever the order of the arguments.
+    /// Parts always run in the order of the list, not in the order of the arguments.
     fn parse(args: &[String]) -> Result<Self> {
         let (flags, names): (Vec<&String>, Vec<&String>) =
             args.iter().partition(|arg| arg.starts_with('-'));
@@ -85,18 +85,18 @@ impl Plan {
     }
 }
 
-fn run(repo: &Repo, part: &'static Part, factor: u32) -> Outcome {
+fn run(repo: &Repo, part: &'static Part, factor: u32) -> PartResult {
     let budget = part.budget(factor);
     println!("\n== {} (budget {} min)", part.name, budget.as_secs() / 60);
     let start = Instant::now();
-    let leash = Leash::new(budget * report::PATIENCE);
-    let result = (part.run)(&Room { repo, leash: &leash, factor });
-    let swept = leash.sweep();
+    let processes = ProcessGuard::new(budget * report::PATIENCE);
+    let result = (part.run)(&TestContext { repo, processes: &processes, factor });
+    let swept = processes.sweep();
     let error = result.and(swept).err().map(|error| format!("{error:#}"));
     if let Some(error) = &error {
         println!("== {} FAILED: {error}", part.name);
     }
-    Outcome { name: part.name, took: start.elapsed(), budget, error }
+    PartResult { name: part.name, took: start.elapsed(), budget, error }
 }
 
 impl Part {

@@ -4,12 +4,17 @@
 //! reports, people mend.
 
 mod allow;
+mod cycles;
 mod deps;
 mod documents;
+mod forbidden_texts;
 mod functions;
+mod lua;
 mod mask;
+mod names;
+mod plain_words;
 mod source;
-mod words;
+mod tuple_lets;
 
 use anyhow::{Result, ensure};
 
@@ -38,17 +43,28 @@ impl Finding {
 pub(crate) fn tidy(repo: &Repo) -> Result<()> {
     let files = repo.files()?;
     let mut findings = documents::check(repo, &files)?;
+    let mut names = names::Names::default();
+    let mut uses = cycles::Uses::default();
     for file in &files {
         // What is not UTF-8 is no text, and no rule here speaks of it.
         let Ok(text) = repo.read(file) else { continue };
-        findings.extend(words::check(file, &text));
+        findings.extend(forbidden_texts::check(file, &text));
+        findings.extend(plain_words::check(file, &text));
         if file.ends_with(".rs") {
             findings.extend(source::check(file, &text));
+            findings.extend(tuple_lets::check(file, &text));
+            names.add(file, &text);
+            uses.add(file, &text);
+        }
+        if file.ends_with(".lua") {
+            findings.extend(lua::check(file, &text));
         }
         if file.ends_with("Cargo.toml") {
             findings.extend(deps::check(file, &text)?);
         }
     }
+    findings.extend(names.check());
+    findings.extend(uses.check());
     let allowed = allow::parse(&repo.read(ALLOW)?)?;
     let problems = allow::settle(findings, &allowed);
     for problem in &problems {

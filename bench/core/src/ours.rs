@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use catraca::core::batch::{Batch, Check as CheckBatch, CheckRow, Reply, Verdict};
+use catraca::core::batch::{Batch, CheckBatch, CheckRow, Reply, RowVerdict};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::{BucketTerms, Limit, WindowTerms};
 use catraca::core::request::DEFAULT_NAMESPACE;
@@ -221,7 +221,7 @@ fn expect_full(store: &Memory, keys: u64, limit: u64) {
     let full = |key| {
         let batch = one_row(prehashed(key), window(limit), true);
         match store.apply(&batch, at(key, limit, limit)) {
-            Ok(Reply::Check(reply)) => reply.rows[0].verdict == Verdict::OverLimit,
+            Ok(Reply::Check(reply)) => reply.rows[0].verdict == RowVerdict::OverLimit,
             _ => false,
         }
     };

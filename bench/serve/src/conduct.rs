@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::args::Plan;
 use crate::child::{Server, busy_seconds, free_port, own_seconds, step_aside};
-use crate::load::{self, Keys, Order, Until};
+use crate::load::{self, Keys, LoadPlan, Until};
 use crate::report::{self, Row};
 use crate::servers::{self, Subject};
 
@@ -79,7 +79,7 @@ fn drive(
 ) -> Result<load::Outcome, String> {
     let (path, body) = (subject.path, subject.body);
     let order =
-        Order { port: server.port, path, body, connections: CONNECTIONS, keys, until, rate };
+        LoadPlan { port: server.port, path, body, connections: CONNECTIONS, keys, until, rate };
     let outcome = load::run(&order, &mut |_| {}).map_err(|e| format!("{}: {e}", subject.name))?;
     match outcome.failed {
         0 if outcome.passed > 0 => Ok(outcome),

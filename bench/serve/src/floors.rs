@@ -56,12 +56,12 @@ async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct CheckInput {
     gate: String,
 }
 
 #[derive(Serialize)]
-struct Told {
+struct CheckOutput {
     allowed: bool,
     limit: i64,
     remaining: i64,
@@ -69,9 +69,9 @@ struct Told {
 }
 
 async fn bare_axum(listener: TcpListener) -> Result<(), String> {
-    let tell = |Json(asked): Json<Asked>| async move {
+    let tell = |Json(asked): Json<CheckInput>| async move {
         let remaining = 999_999 - asked.gate.len() as i64;
-        Json(Told { allowed: true, limit: 1_000_000, remaining, reset_after: 0 })
+        Json(CheckOutput { allowed: true, limit: 1_000_000, remaining, reset_after: 0 })
     };
     let router = axum::Router::new().route("/v1/check", post(tell));
     axum::serve(listener, router).await.map_err(|error| error.to_string())

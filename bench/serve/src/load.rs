@@ -23,7 +23,7 @@ const WAITING_MAX: usize = 100_000;
 const NAP: Duration = Duration::from_millis(5);
 
 /// What to send.
-pub struct Order<'a> {
+pub struct LoadPlan<'a> {
     /// The port on loopback.
     pub port: u16,
     /// The path of a check.
@@ -87,7 +87,7 @@ impl Outcome {
 }
 
 /// Runs an order; `each_second` is called with the seconds gone.
-pub fn run(order: &Order<'_>, each_second: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+pub fn run(order: &LoadPlan<'_>, each_second: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
     let mut driver = Driver::open(order)?;
     driver.drive(order, each_second)?;
     driver.outcome.latencies.sort_unstable();
@@ -104,7 +104,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn open(order: &Order<'_>) -> Result<Self, String> {
+    fn open(order: &LoadPlan<'_>) -> Result<Self, String> {
         let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed("epoll", &e))?;
         let mut wires = Vec::with_capacity(order.connections);
@@ -120,7 +120,11 @@ impl Driver {
         Ok(Self { epoll, wires, idle, due: VecDeque::new(), keys, outcome: Outcome::default() })
     }
 
-    fn drive(&mut self, order: &Order<'_>, each_second: &mut dyn FnMut(u64)) -> Result<(), String> {
+    fn drive(
+        &mut self,
+        order: &LoadPlan<'_>,
+        each_second: &mut dyn FnMut(u64),
+    ) -> Result<(), String> {
         let begun = Instant::now();
         let mut pace = Pace::new(order.rate, begun);
         let mut second = 1;

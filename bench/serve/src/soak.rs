@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::args::Plan;
 use crate::child::{Server, free_port, step_aside};
 use crate::conduct::{CONNECTIONS, KEYS};
-use crate::load::{self, Keys, Order, Outcome, Until};
+use crate::load::{self, Keys, LoadPlan, Outcome, Until};
 use crate::servers;
 
 /// The server's own time within which 99 % of the answers must lie.
@@ -51,7 +51,7 @@ fn load_it(plan: &Plan) -> Result<(Outcome, Vec<u64>, String), String> {
     let path = std::env::temp_dir().join(format!("catraca-soak-{}.log", std::process::id()));
     let log = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let server = Server::start(&subject.command(port), port, Some(log))?;
-    let order = |keys, until, rate| Order {
+    let order = |keys, until, rate| LoadPlan {
         port,
         path: subject.path,
         body: subject.body,

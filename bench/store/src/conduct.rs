@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catraca_testkit::redis::RedisServer;
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 use tokio::runtime::Runtime;
 
 use crate::args::Plan;
@@ -69,7 +69,7 @@ fn one(
 
 fn loaded(server: &RedisServer) -> Result<Loaded, String> {
     let load = |script: &str| match server.command(&["SCRIPT", "LOAD", script]) {
-        Value::Bytes(digest) => Ok(digest),
+        RespValue::Bytes(digest) => Ok(digest),
         other => Err(format!("a script does not load: {other:?}")),
     };
     Ok(Loaded {

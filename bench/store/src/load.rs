@@ -60,12 +60,7 @@ async fn join<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     done.into_iter().flatten().collect()
 }
 
-async fn caller(
-    port: u16,
-    commands: &[Vec<u8>],
-    end: Instant,
-    seed: u64,
-) -> io::Result<Vec<u32>> {
+async fn caller(port: u16, commands: &[Vec<u8>], end: Instant, seed: u64) -> io::Result<Vec<u32>> {
     let mut wire = Wire::connect(port).await?;
     let (mut times, mut dice) = (Vec::new(), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     loop {

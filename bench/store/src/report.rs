@@ -27,12 +27,7 @@ pub struct Row {
 type Figure = fn(&Row) -> f64;
 
 /// The tables, in Markdown.
-pub fn write(
-    rows: &[Row],
-    subjects: &[Subject],
-    memory: &[(String, f64)],
-    plan: &Plan,
-) -> String {
+pub fn write(rows: &[Row], subjects: &[Subject], memory: &[(String, f64)], plan: &Plan) -> String {
     let mut text = format!(
         "{} rounds of {} s, {CONNECTIONS} connections, one command on its way on each; medians. \
          Ratios are \

@@ -1,7 +1,7 @@
 //! Who is measured: commands prepared for some keys, as the wire takes them.
 
-use catraca::redis::{Call, SCRIPT};
-use catraca_core::batch::{Batch, Check, CheckRow};
+use catraca::redis::{SCRIPT, ScriptArgs};
+use catraca_core::batch::{Batch, CheckBatch, CheckRow};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
 use catraca_core::time::Span;
@@ -104,9 +104,9 @@ fn sorted_set(loaded: &Loaded, key: usize, window: i64) -> Vec<u8> {
 }
 
 fn ours(loaded: &Loaded, rows: &[CheckRow]) -> Vec<u8> {
-    let check = Check { rows: rows.iter().cloned().collect(), ..Check::default() };
+    let check = CheckBatch { rows: rows.iter().cloned().collect(), ..CheckBatch::default() };
     let batch = Batch::Check(check);
-    let call = Call::new(PREFIX, &batch);
+    let call = ScriptArgs::new(PREFIX, &batch);
     let count = call.keys().len().to_string();
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", &loaded.ours, count.as_bytes()];
     parts.extend(call.keys());

@@ -1,7 +1,7 @@
-//! Network addresses and ranges in one canonical form, so that one caller has one spelling.
+//! IP addresses and ranges in canonical form, so that one address is always the same key.
 //!
-//! Equality is by bits: an IPv4 address inside IPv6 is IPv4, however it was written. Must not
-//! resolve names or guess ports; `forwarded` reads what proxies write.
+//! Addresses are compared by their bits: an IPv4-mapped IPv6 address is the IPv4 address. Must not
+//! resolve host names; `forwarded` reads the headers of proxies.
 
 pub mod forwarded;
 mod range;
@@ -14,9 +14,9 @@ use std::str::FromStr;
 
 use ipnet::Ipv6Net;
 
-pub use range::{Range, RangeError};
+pub use range::{AddressRange, RangeError};
 
-/// One canonical address.
+/// An IP address in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(IpAddr);
 
@@ -28,7 +28,7 @@ pub enum AddressError {
     Port {
         /// What was written.
         text: String,
-        /// The address in it.
+        /// The address without the port.
         address: Address,
     },
     /// A range of addresses.
@@ -37,7 +37,7 @@ pub enum AddressError {
         /// What was written.
         text: String,
     },
-    /// Anything else.
+    /// Neither an address, nor one with a port, nor a range.
     #[error("`{text}` is not an address: write one such as 198.51.100.7 or 2001:db8::7")]
     Malformed {
         /// What was written, cut short.
@@ -46,8 +46,8 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// Reads an IPv4 or IPv6 address. Spaces around it, brackets around IPv6 and a zone are left
-    /// out.
+    /// Reads an IPv4 or IPv6 address. Spaces around it, brackets around IPv6 and an IPv6 zone are
+    /// ignored.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let trimmed = text.trim();
         read(trimmed).ok_or_else(|| diagnose(trimmed))
@@ -58,13 +58,13 @@ impl Address {
         Self(ip.to_canonical())
     }
 
-    /// The address itself.
+    /// The address as the standard library's type.
     pub fn ip(self) -> IpAddr {
         self.0
     }
 
-    /// The text by which callers are counted: IPv4 whole, IPv6 by its first `v6_prefix` bits,
-    /// because one subscriber holds a whole network of those.
+    /// The text by which a caller is counted: the whole IPv4 address, or the network of the first
+    /// `v6_prefix` bits of IPv6, because one subscriber has a whole network of addresses.
     pub fn key(self, v6_prefix: u8) -> String {
         match self.0 {
             IpAddr::V4(ip) => ip.to_string(),
@@ -72,8 +72,8 @@ impl Address {
         }
     }
 
-    /// The same as a value: an IPv4 address, or the first address of an IPv6 network. Cheaper than
-    /// `key` where nothing is stored.
+    /// The same as [`Address::key`], as an address instead of a text: an IPv4 address, or the first
+    /// address of the IPv6 network. Does not allocate.
     pub fn network(self, v6_prefix: u8) -> IpAddr {
         match self.0 {
             IpAddr::V4(_) => self.0,
@@ -102,7 +102,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads a trimmed text as an address, without a port.
+/// Reads an address without a port from a trimmed text.
 fn read(text: &str) -> Option<Address> {
     let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let ip = match bracketed {
@@ -113,22 +113,22 @@ fn read(text: &str) -> Option<Address> {
     Some(Address::from_ip(ip))
 }
 
-/// Reads an address that may carry a port, as proxies write them; `port` judges what follows `:`.
+/// Reads an address that may have a port, as proxies write them; `port` tests the text after `:`.
 fn read_with_port(text: &str, port: impl Fn(&str) -> bool) -> Option<Address> {
     read(text).or_else(|| {
         let (host, tail) = text.rsplit_once(':')?;
-        // Without brackets the last group of IPv6 could not be told from a port.
+        // Without brackets a port could not be distinguished from the last group of IPv6.
         let address = read(host).filter(|_| host.starts_with('[') || !host.contains(':'))?;
         port(tail).then_some(address)
     })
 }
 
-/// A port number.
+/// Whether a text is a port number.
 fn is_port(text: &str) -> bool {
     text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// IPv6 without its zone, which only means something on the machine that wrote it.
+/// Removes the zone of an IPv6 address, which has a meaning only on the machine that wrote it.
 fn without_zone(text: &str) -> &str {
     match text.split_once('%') {
         Some((address, zone)) if !zone.is_empty() => address,
@@ -136,22 +136,22 @@ fn without_zone(text: &str) -> &str {
     }
 }
 
-/// The network of an IPv6 address.
+/// The network of an IPv6 address, with the bits after the prefix set to zero.
 fn network(ip: Ipv6Addr, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(ip, prefix.min(128)).trunc()
 }
 
-/// Names the mistake in a text that is not an address.
+/// Finds the mistake in a text that is not an address.
 fn diagnose(text: &str) -> AddressError {
     let text: String = text.chars().take(SHOWN).collect();
     if let Some(address) = read_with_port(&text, is_port) {
         AddressError::Port { text, address }
-    } else if Range::parse(&text).is_ok() {
+    } else if AddressRange::parse(&text).is_ok() {
         AddressError::Range { text }
     } else {
         AddressError::Malformed { text }
     }
 }
 
-/// How many characters of a refused text are shown; addresses are shorter.
+/// The number of characters of an invalid text that errors show; valid addresses are shorter.
 const SHOWN: usize = 64;

@@ -1,213 +1,221 @@
-//! The store's language: batches of plain data in, replies out, applied atomically or not at all.
+//! Batches and replies: the operations that a store applies atomically, as plain data.
 //!
-//! Every store speaks exactly this; `docs/batch.md` lists each operation with its cells and bounds.
-//! Must not mention policies, subjects or anything of the wire.
+//! Every store implements exactly these operations; `docs/batch.md` lists each with its cells and
+//! numeric bounds. No batch refers to a policy, a subject or a protocol, so that a store needs none
+//! of them.
 
 mod settle;
 
 use smallvec::SmallVec;
 
-use crate::cell::block::{Act, Note, Origin};
+use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
 use crate::time::{Span, Time};
 
 pub use settle::{
-    BanRow, Credit, CreditReply, CreditRow, Recalled, RowSettled, Settle, SettleReply, SettleRow,
-    Told, WatchRow,
+    BanRow, CreditBatch, CreditReply, CreditRow, ReferenceUpdate, RowSettlement, SettleBatch,
+    SettleReply, SettleRow, StoredReference, WatchRow,
 };
 
-/// One atomic request to a store.
+/// One atomic operation of a store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Batch {
     /// Decide, and charge all rows or none.
-    Check(Check),
-    /// Turn reservations into real costs, once.
-    Settle(Settle),
-    /// Read what is remembered of a reference.
+    Check(CheckBatch),
+    /// Replace the held amounts of a check by their real costs, once.
+    Settle(SettleBatch),
+    /// Read a stored reference.
     Recall(Key),
-    /// Give back to buckets, once per reference and event.
-    Credit(Credit),
-    /// Block some keys.
+    /// Give units back to buckets, once per reference and event.
+    Credit(CreditBatch),
+    /// Block keys.
     Block(Vec<BlockRow>),
-    /// End the blocks of some keys.
+    /// Release the blocks of keys.
     Unblock(Vec<Key>),
-    /// Forget everything about some keys.
+    /// Remove all state of keys.
     Reset(Vec<Key>),
-    /// Take an upstream's view of some buckets.
+    /// Correct buckets with the level that an upstream reports.
     Reconcile(Vec<ReconcileRow>),
 }
 
-/// The answer to a batch, of the same name.
+/// The reply to the batch of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// One answer per row.
+    /// The verdict and figures of each row.
     Check(CheckReply),
-    /// The result of a settle.
+    /// The result of each row, or why nothing was settled.
     Settle(SettleReply),
-    /// What is remembered, if anything.
-    Recall(Option<Recalled>),
-    /// What a credit did.
+    /// The reference, unless it is unknown or has expired.
+    Recall(Option<StoredReference>),
+    /// What the credit did.
     Credit(CreditReply),
-    /// What stands on each key after a block.
-    Block(Vec<Standing>),
-    /// Whether each key was blocked.
+    /// The block of each key afterwards.
+    Block(Vec<ActiveBlock>),
+    /// For each key, whether it was blocked.
     Unblock(Vec<bool>),
-    /// The instant of a reset.
+    /// The instant of the reset.
     Reset(Time),
-    /// What each bucket holds now.
-    Reconcile(Vec<Reconciled>),
+    /// The level of each bucket before and after.
+    Reconcile(Vec<BucketAdjustment>),
 }
 
-/// A decision to take.
+/// A check: one decision over all policies of a gate.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Check {
-    /// One per (policy, key), in gate order.
+pub struct CheckBatch {
+    /// One row per (policy, key), in gate order. No two rows have the same key.
     pub rows: SmallVec<[CheckRow; 1]>,
-    /// Whether nothing may move.
+    /// Whether this is a peek: nothing is charged and nothing starts.
     pub peek: bool,
-    /// Whether something outside the rows denies already.
-    pub veto: bool,
-    /// What to remember under a reference if the gate passes.
-    pub remember: Option<Box<Remember>>,
+    /// Whether the check is denied for a reason outside its rows, such as a missing key attribute.
+    /// Rows are evaluated, but not charged.
+    pub already_denied: bool,
+    /// The reference to store if the check passes.
+    pub remember: Option<Box<NewReference>>,
 }
 
-/// One policy's part of a decision.
+/// One (policy, key) of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckRow {
-    /// The key of (namespace, policy, parts).
+    /// The digest of (namespace, policy, key parts).
     pub key: Key,
-    /// What keys of this policy have in common, for cells shared when memory is full.
+    /// The same for all keys of a policy. Selects the overflow cell when memory is full.
     pub family: u64,
-    /// The terms.
+    /// The algorithm and its numbers. They travel with each batch, since stores know no policies.
     pub limit: Limit,
-    /// Units to charge.
+    /// Units to charge, before the real cost is known.
     pub held: i64,
-    /// The block that an excess starts.
+    /// The block that starts when the row is over its limit.
     pub penalty: Option<Penalty>,
-    /// Whether the row only watches.
+    /// Whether the policy is in shadow mode: evaluated and counted, but never denies.
     pub shadow: bool,
-    /// Whether a denial by this row's own limit is counted.
+    /// Whether a denial because of this row's own limit is charged too (`count_denied`).
     pub count_denied: bool,
-    /// The id of the lease, for rows that count leases.
+    /// The id of the lease to take; used by in-flight rows only.
     pub lease: u64,
 }
 
-/// What a reference keeps of the check that owns it.
+/// A reference to store: the check that a later settle or credit finds by its `ref`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Remember {
+pub struct NewReference {
     /// The reference's key.
     pub key: Key,
-    /// The check that owns it: its settled-marker's key, which no other check has.
+    /// Identifies the owning check: the key of its settled-marker, which is unique per check.
     pub owner: Key,
-    /// The unsealed ticket, without its instants.
+    /// The body of the ticket in plain bytes. The instants of its rows are known only to the store,
+    /// which adds them.
     pub ticket: Box<[u8]>,
-    /// How long it is remembered.
+    /// How long the reference is stored.
     pub span: Span,
 }
 
-/// The answer to a check.
+/// The reply to a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckReply {
-    /// The instant used.
+    /// The instant of the batch, by the store's clock.
     pub now: Time,
-    /// Whether every enforcing row fits.
+    /// Whether the check is allowed: not denied already, and every enforcing row fits.
     pub passed: bool,
-    /// Whether the reference was taken by this check.
+    /// Whether this check now owns its reference. False if another check owns it.
     pub remembered: bool,
-    /// One answer per row, in order.
+    /// One reply per row of the check, in the same order.
     pub rows: SmallVec<[RowReply; 1]>,
 }
 
-/// How one row was judged.
+/// Whether a row fits, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// There is room.
+pub enum RowVerdict {
+    /// Enough units are free.
     Fits,
-    /// A block stands.
+    /// A block is active.
     Blocked,
-    /// More was asked than could ever fit.
+    /// The amount is larger than the capacity, so it can never fit.
     TooCostly,
-    /// There is no room now.
+    /// Too few units are free now.
     OverLimit,
-    /// The store could not be asked, and the row denies then; no store says so itself.
+    /// The store was unavailable, and the policy denies in that case. Set by the engine, never by a
+    /// store.
     Unavailable,
 }
 
-/// One row's answer.
+/// The reply for one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowReply {
-    /// How the row was judged.
-    pub verdict: Verdict,
-    /// The instant of its charge.
+    /// Whether the row fits.
+    pub verdict: RowVerdict,
+    /// The instant used for this row: later than that of the batch if its counter was last written
+    /// later.
     pub at: Time,
-    /// Units charged.
+    /// Units charged by this check.
     pub charged: i64,
-    /// The limit shown; absent where nothing is counted.
+    /// The limit, or that of the tightest window; absent for rows without a limit.
     pub limit: Option<i64>,
-    /// What is free after the charge; negative is debt.
+    /// Free units after the charge; negative for a bucket in debt.
     pub free: i64,
-    /// When the same check would fit; absent if it fits, forever if never.
+    /// When the same check would fit if no other request came; absent if it fits, forever if it
+    /// never will.
     pub fits_at: Option<Time>,
-    /// When the full quota is back and no block stands.
+    /// When the full quota is available and no block is active.
     pub full_at: Time,
-    /// The block that stands.
-    pub block: Option<Box<Standing>>,
-    /// Whether this check started it.
+    /// The active block after this check.
+    pub block: Option<Box<ActiveBlock>>,
+    /// Whether this check started the block.
     pub started: bool,
-    /// Whether the row was counted in a cell shared with other keys.
+    /// Whether the row was counted in an overflow cell, shared with other keys.
     pub shared: bool,
 }
 
-/// A block that stands on a key.
+/// An active block of a key, as replies report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The first free instant.
+pub struct ActiveBlock {
+    /// The end: the first instant that is not blocked.
     pub until: Time,
-    /// What started it.
+    /// What started the block.
     pub origin: Origin,
-    /// What is told.
-    pub note: Note,
-    /// Whether the batch moved the end.
+    /// Reason, status and message.
+    pub note: BlockNote,
+    /// Whether this batch started the block or moved its end.
     pub changed: bool,
 }
 
-/// A key to block.
+/// One key to block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockRow {
-    /// The key.
+    /// The key to block.
     pub key: Key,
-    /// The block.
-    pub act: Act,
-    /// What is remembered of offences before; only for a block that is told again.
-    pub past: Option<Past>,
+    /// The proposed block.
+    pub act: BlockProposal,
+    /// Prior offences; only for a block that the records restore.
+    pub past: Option<PriorOffences>,
 }
 
-/// Offences that were counted before. With an act of no length they are all there is to tell.
+/// The escalation level that a key had reached, as the records know it. With a proposal of length
+/// zero, only the level is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Past {
-    /// How many escalating acts are remembered, at least.
+pub struct PriorOffences {
+    /// The level; a higher one in the store stays.
     pub level: u32,
-    /// How long after the block's end, or after now if it ended.
+    /// How long the level is remembered: after the end of the block, or after now if the block has
+    /// ended.
     pub forget: Span,
 }
 
-/// An upstream's view of one bucket.
+/// The level of one bucket as an upstream observed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReconcileRow {
-    /// The key.
+    /// The key of the bucket.
     pub key: Key,
-    /// The terms in force.
+    /// The terms of the bucket in the active catalog.
     pub terms: BucketTerms,
-    /// Tokens the upstream saw.
+    /// Tokens that the upstream reported.
     pub available: i64,
-    /// When it saw them.
+    /// When the upstream observed them.
     pub observed_at: Time,
 }
 
-/// What a bucket holds after the upstream's view was taken.
+/// The level of a bucket before and after a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct BucketAdjustment {
     /// Tokens before.
     pub before: i64,
     /// Tokens after.
@@ -215,14 +223,15 @@ pub struct Reconciled {
 }
 
 impl BlockRow {
-    /// A new block, with no past but what the store knows.
-    pub const fn new(key: Key, act: Act) -> Self {
+    /// A new block, without prior offences to restore.
+    pub const fn new(key: Key, act: BlockProposal) -> Self {
         Self { key, act, past: None }
     }
 }
 
 impl Batch {
-    /// Calls `visit` with every key the batch may touch.
+    /// Calls `visit` with every key that the batch names. A store locks these; the keys of strikes
+    /// are derived from them and are in the same shard.
     #[inline]
     pub fn each_key(&self, mut visit: impl FnMut(Key)) {
         match self {

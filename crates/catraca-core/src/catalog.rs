@@ -1,60 +1,59 @@
-//! The catalog: the immutable, validated set of policies, gates, lists, facts and routes, with a
-//! revision.
+//! The catalog: the validated, immutable configuration of policies, gates, lists, facts and routes.
 //!
-//! `catalog::read` builds it from text; nothing else may. Must not hold state or secrets.
+//! Only `catalog::read` builds it. Must not hold counters or secrets.
 
 pub mod diagnostic;
 pub mod read;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::address::Range;
-use crate::condition::Cost;
+use crate::address::AddressRange;
+use crate::condition::ConditionCost;
 use crate::facts::Facts;
-use crate::lists::{Entry, Lists};
+use crate::lists::{AccessListEntry, Lists};
 use crate::lock::LockTerms;
-use crate::policy::{Name, Policy, PolicyId, Who};
+use crate::policy::{KeySpec, Name, Policy, PolicyId};
 
-/// Everything that decides, in one immutable value.
+/// All configuration that decisions depend on, and the settings of the process.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    /// A fingerprint of the text it was read from.
+    /// A hash of the text it was read from, and of the variables that decisions depend on.
     pub revision: Name,
     /// All policies, in file order.
     pub policies: Vec<Policy>,
-    /// Gates by name, single policies included.
+    /// Gates by name. Every policy is also a gate of its own name.
     pub gates: HashMap<Name, Gate>,
     /// The names of the gates that the catalog declares, in file order.
     pub gate_names: Vec<Name>,
-    /// The policy for gates that nobody declared.
+    /// The policy that decides for undeclared gates.
     pub default: Option<PolicyId>,
-    /// What is known of attributes, by name.
+    /// The built-in and declared attributes, by name.
     pub attributes: BTreeMap<Name, Attribute>,
-    /// What is known of their values.
+    /// Facts about values of attributes.
     pub facts: Facts,
-    /// Who always passes, and who never does.
+    /// The allowlist and the blocklist, indexed for lookups.
     pub lists: Lists,
-    /// The entries behind `lists`, for display.
-    pub allowlist: Vec<Entry>,
-    /// The entries behind `lists`, for display.
-    pub blocklist: Vec<Entry>,
-    /// Which gate an HTTP request passes, first match first.
+    /// The entries of the allowlist, for display.
+    pub allowlist: Vec<AccessListEntry>,
+    /// The entries of the blocklist, for display.
+    pub blocklist: Vec<AccessListEntry>,
+    /// Routes of HTTP requests to gates; the first match wins.
     pub routes: Vec<Route>,
-    /// How addresses are read.
+    /// How addresses and paths of requests are read.
     pub network: Network,
     /// The language of times in messages.
     pub language: Language,
-    /// How long locks last, and how safely they are kept.
+    /// The durations of locks, and their durability.
     pub locks: LockTerms,
-    /// What ban rules see of outcomes.
+    /// How much of an outcome the ban rules can read.
     pub settle: SettleTerms,
-    /// The cost of the ban rules of a gate, for the costliest one.
-    pub rule_cost: Cost,
-    /// The sections of the process, kept as read for the shells that own them.
-    pub settings: Settings,
+    /// The cost of evaluating all ban rules of a gate, of the gate where it is highest.
+    pub rule_cost: ConditionCost,
+    /// The sections that configure the process.
+    pub settings: ProcessSettings,
 }
 
-/// An ordered set of policies passed in one all-or-nothing decision.
+/// An ordered set of policies that are decided together, in one all-or-nothing step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// The gate's name.
@@ -63,71 +62,71 @@ pub struct Gate {
     pub policies: Vec<PolicyId>,
 }
 
-/// What is known of one attribute.
+/// The configuration of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Attribute {
     /// How its values are normalised.
-    pub kind: Kind,
-    /// Whether values are pseudonymised wherever they are kept or shown.
+    pub kind: AttributeKind,
+    /// Whether values are replaced by pseudonyms before they are stored or shown.
     pub private: bool,
 }
 
 /// How the values of an attribute are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Kind {
-    /// Taken as it is.
+pub enum AttributeKind {
+    /// Not changed.
     #[default]
     Text,
-    /// Trimmed and in lower case.
+    /// Trimmed and converted to lower case.
     Caseless,
-    /// A network address.
+    /// An IP address; IPv6 is reduced to its network.
     Ip,
-    /// A Brazilian taxpayer number; derives `person`.
+    /// A Brazilian taxpayer number (CPF or CNPJ); `person` is derived from it.
     CpfCnpj,
 }
 
-/// An HTTP-shaped request's way to a gate.
+/// The gate, attributes and upstream of HTTP requests that match a method and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The method, or any.
+    /// The method; absent means any.
     pub method: Option<String>,
     /// The path's segments: literals, `*` for one segment, `**` for the rest.
     pub path: Vec<String>,
     /// The gate.
     pub gate: Name,
-    /// Attributes taken from the request.
-    pub set: Vec<(Name, Pick)>,
-    /// Where a proxy sends it.
+    /// Attributes that are read from the request.
+    pub set: Vec<(Name, AttributeSource)>,
+    /// The server that a proxy forwards the request to.
     pub upstream: Option<String>,
 }
 
-/// Where an attribute of a routed request comes from.
+/// The part of an HTTP request that an attribute is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pick {
+pub enum AttributeSource {
     /// A request header.
     Header(String),
     /// A query parameter.
     Query(String),
     /// A path segment, counted from one.
     Segment(usize),
-    /// A fixed text.
+    /// A constant.
     Literal(String),
 }
 
-/// How addresses and paths are read.
+/// How addresses and paths of requests are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The prefix by which IPv6 callers are counted.
+    /// The prefix length by which IPv6 callers are counted.
     pub ipv6_prefix: u8,
-    /// The proxies whose forwarding headers are believed.
-    pub trusted_proxies: Vec<Range>,
+    /// The proxies whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<AddressRange>,
     /// Whether routes distinguish `/login` from `/LOGIN`.
     pub path_case: PathCase,
-    /// What `%2f` in a path means.
+    /// The meaning of `%2f` in a path.
     pub encoded_slash: EncodedSlash,
 }
 
-/// Whether routes distinguish upper case from lower case; as the upstream does.
+/// Whether routes distinguish upper case from lower case. Must be set as the upstream does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PathCase {
     /// `"sensitive"`
@@ -137,10 +136,10 @@ pub enum PathCase {
     Insensitive,
 }
 
-/// What an encoded slash in a path means; as the upstream reads it.
+/// The meaning of an encoded slash in a path. Must be set as the upstream reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EncodedSlash {
-    /// `"reject"`: the path is ambiguous.
+    /// `"reject"`: the path is ambiguous, and the request is refused.
     #[default]
     Reject,
     /// `"separator"`: the same as `/`.
@@ -159,17 +158,17 @@ pub enum Language {
     Portuguese,
 }
 
-/// What ban rules see of outcomes.
+/// How much of an outcome the ban rules can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettleTerms {
-    /// The largest body that rules read, in bytes.
+    /// The largest body that rules read, in bytes; a larger one is null to them.
     pub body_bytes_max: usize,
 }
 
-/// The sections that belong to the process and not to decisions.
+/// The sections that configure the process and do not influence decisions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// `[server]`, `[store]`, `[records]`, `[auth]`, `[rls]`, `[resp]`, as read.
+pub struct ProcessSettings {
+    /// `[server]`, `[store]`, `[records]` and `[auth]` as plain TOML, by name.
     pub sections: BTreeMap<String, toml::Table>,
 }
 
@@ -191,13 +190,13 @@ impl Default for SettleTerms {
 }
 
 impl Catalog {
-    /// Reads a catalog from one text that includes no files and for which no variable is set.
+    /// Reads a catalog from one text, without included files and variables.
     pub fn parse(text: &str) -> Result<Self, diagnostic::Diagnostics> {
         let mut none = |name: &str| Err(format!("`{name}` cannot be included in a text"));
         read::read("catalog", text, &mut none, &|_| None).map(|reading| reading.catalog)
     }
 
-    /// The policy at a place of this catalog.
+    /// The policy with this index.
     pub fn policy(&self, id: PolicyId) -> &Policy {
         &self.policies[usize::from(id.0)]
     }
@@ -208,38 +207,40 @@ impl Catalog {
         Some((PolicyId(at as u16), &self.policies[at]))
     }
 
-    /// The gate or policy that was probably meant by a name that nobody declared.
+    /// The gate or policy that was probably meant by an unknown name.
     pub fn nearest_gate(&self, name: &str) -> Option<&str> {
         let policies = self.policies.iter().map(|policy| &*policy.name);
         let known: Vec<&str> = self.gate_names.iter().map(|name| &**name).chain(policies).collect();
         read::nearest(name, &known)
     }
 
-    /// The attribute by whose values `[store]` spreads keys over servers, if it names one.
+    /// The attribute by whose values keys are distributed over the servers of a store, if
+    /// `[store] shard_by` is set.
     pub fn shard_by(&self) -> Option<&str> {
         self.settings.sections.get("store")?.get("shard_by")?.as_str()
     }
 
-    /// Whether an attribute's values are pseudonymised wherever they are kept or shown.
+    /// Whether an attribute's values are replaced by pseudonyms before they are stored or shown.
     pub fn is_private(&self, attribute: &str) -> bool {
-        self.attributes.get(attribute).is_some_and(|known| known.private)
+        self.attributes.get(attribute).is_some_and(|attribute| attribute.private)
     }
 
-    /// Whether callers send an attribute of this name for a policy to count by, or one that is
-    /// described: a fact of that name would shut all of them out.
-    pub fn is_sent(&self, name: &str) -> bool {
-        let counted = |who: &Who| match who {
-            Who::By(parts) => parts.iter().flatten().any(|own| **own == *name),
-            Who::Each(names) => names.iter().any(|own| **own == *name),
+    /// Whether callers send an attribute of this name: a policy counts by it, or it is declared. A
+    /// fact of that name must not be added, because requests that send a fact are refused.
+    pub fn is_caller_attribute(&self, name: &str) -> bool {
+        let is_key_part = |key: &KeySpec| match key {
+            KeySpec::By(parts) => parts.iter().flatten().any(|own| **own == *name),
+            KeySpec::Each(names) => names.iter().any(|own| **own == *name),
         };
-        let of_callers = name == "ip"
+        let is_caller_name = name == "ip"
             || self.attributes.contains_key(name)
-            || self.policies.iter().any(|policy| counted(&policy.who));
-        of_callers && self.facts.source(name).is_none()
+            || self.policies.iter().any(|policy| is_key_part(&policy.key_spec));
+        // A declared attribute that is a fact of the catalog is not sent by callers.
+        is_caller_name && self.facts.source(name).is_none()
     }
 
     /// How an attribute's values are normalised.
-    pub fn kind(&self, attribute: &str) -> Kind {
-        self.attributes.get(attribute).map_or(Kind::Text, |known| known.kind)
+    pub fn attribute_kind(&self, attribute: &str) -> AttributeKind {
+        self.attributes.get(attribute).map_or(AttributeKind::Text, |known| known.kind)
     }
 }

@@ -1,89 +1,92 @@
-//! Cells: the stored state of one key, and the port through which the rules reach them.
+//! Cells: the stored state of one key, one kind each, and the traits through which the rules reach
+//! them.
 //!
-//! A cell knows its own arithmetic and when it may be forgotten; it never learns which policy it
-//! serves.
-//! Must not read the time: every method takes `now`.
+//! A cell knows its own arithmetic and the instant from which it is equivalent to no cell. It knows
+//! no policy: the terms come with every batch.
 
 pub mod block;
 pub mod bucket;
-pub mod fixed;
-pub mod leases;
-pub mod log;
-pub mod mark;
+pub mod fixed_window;
+pub mod in_flight;
+pub mod ratio_watch;
 pub mod reference;
-pub mod watch;
+pub mod settled_marker;
+pub mod sliding_window;
 
 use crate::digest::Key;
 use crate::time::Time;
 
 pub use block::Block;
 pub use bucket::Bucket;
-pub use fixed::Fixed;
-pub use leases::Leases;
-pub use log::Log;
-pub use mark::Mark;
+pub use fixed_window::FixedWindow;
+pub use in_flight::InFlight;
+pub use ratio_watch::RatioWatch;
 pub use reference::Reference;
-pub use watch::Watch;
+pub use settled_marker::SettledMarker;
+pub use sliding_window::SlidingWindow;
 
-/// The state kept for one key of one kind.
+/// The stored state of one kind for one key.
 pub trait Cell: Sized {
-    /// The first instant at which the cell equals no cell at all.
-    fn forgotten_at(&self) -> Time;
-    /// Bytes outside the cell itself, for the memory budget.
+    /// The instant from which the cell counts as absent: nothing that it holds has an effect any
+    /// more. A store may free it at any time after that, without changing a decision.
+    fn expires_at(&self) -> Time;
+    /// Bytes on the heap, for the memory budget of the store.
     fn heap_bytes(&self) -> usize {
         0
     }
 }
 
-/// Cells of one kind, by key.
-pub trait Pool<C: Cell> {
-    /// The cell, unless it is forgotten by `now`; for reading, and for edits that do not make it
-    /// larger.
+/// A table of cells of one kind, by key.
+pub trait CellTable<C: Cell> {
+    /// The cell, unless it has expired by `now`. For reading, and for changes in place that do not
+    /// make it larger.
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C>;
-    /// Edits the cell where it lies and accounts for its new size.
+    /// Changes the cell in place and accounts for its new size; `None` if there is no cell.
     fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R>;
-    /// Writes a cell; `false` when the pool has no room for a new one.
+    /// Writes a cell. Returns `false` if the table has no room for a new one.
     fn put(&mut self, key: Key, cell: C, now: Time) -> bool;
-    /// Removes a cell; says whether there was one.
+    /// Removes a cell. Returns whether there was one that had not expired.
     fn remove(&mut self, key: Key, now: Time) -> bool;
 }
 
-/// All the state that a batch touches.
-pub trait Cells:
-    Pool<Bucket>
-    + Pool<Log>
-    + Pool<Fixed>
-    + Pool<Leases>
-    + Pool<Block>
-    + Pool<Watch>
-    + Pool<Mark>
-    + Pool<Reference>
+/// The cells of all kinds that a batch can touch.
+pub trait CellStore:
+    CellTable<Bucket>
+    + CellTable<SlidingWindow>
+    + CellTable<FixedWindow>
+    + CellTable<InFlight>
+    + CellTable<Block>
+    + CellTable<RatioWatch>
+    + CellTable<SettledMarker>
+    + CellTable<Reference>
 {
-    /// Where a new counter of `key` may live: at its own key, or in a cell shared by the `family`
-    /// when memory is full.
-    fn place(&mut self, key: Key, family: u64, now: Time) -> Place;
+    /// Reserves the place of a new counter: at its own key, or in an overflow cell of the `family`
+    /// if memory is full.
+    fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot;
 }
 
-/// Where a new counter lives.
+/// Where a new counter is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CounterSlot {
     /// At its own key.
     Own,
-    /// In a cell shared with other keys of the same policy.
+    /// In an overflow cell, which new keys of the same policy share while memory is full.
     Shared(Key),
 }
 
-/// Instants of forgetting are kept as whole seconds, rounded up, to keep cells small.
+/// The instant at which a counter expires: whole seconds since the epoch, rounded up. Four bytes
+/// instead of eight keep the table entry of a bucket at 48 bytes (docs/adr/0006).
 pub type Second = u32;
 
 /// The first whole second at or after an instant.
 #[inline]
 pub fn second_after(at: Time) -> Second {
+    // An instant that does not fit in 32 bits of seconds becomes never.
     let seconds = at.micros().saturating_add(999_999) / 1_000_000;
     Second::try_from(seconds).unwrap_or(Second::MAX)
 }
 
-/// The instant of a whole second; the last one means never.
+/// The instant of a whole second; the largest value means never.
 #[inline]
 pub fn instant_of(second: Second) -> Time {
     if second == Second::MAX {

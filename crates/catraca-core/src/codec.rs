@@ -1,11 +1,11 @@
-//! Cells as bytes: what snapshots and stores without cells of their own keep.
+//! Encodes cells as bytes, for snapshots of the memory store and for rows of PostgreSQL.
 //!
-//! Every encoding opens with its version, so that a later program can read what an earlier one
-//! wrote and an earlier one refuses what it cannot know. Decoding is total: any bytes give a sound
-//! cell or a named error, since files rot and rows can be edited by hand. Must not panic, nor
-//! allocate more than the bytes at hand can justify.
+//! Every encoding begins with its version, so that a later program can read what an earlier one
+//! wrote, and an earlier program refuses what it does not know. Files can be damaged and table rows
+//! can be edited by hand, so decoding accepts any input: it returns a valid cell or an error, never
+//! panics, and never allocates more than the input can justify.
 
-mod acts;
+mod blocks_and_references;
 mod counters;
 #[cfg(test)]
 mod tests;
@@ -15,61 +15,61 @@ use crate::cell::Cell;
 
 use wire::{Reader, Writer};
 
-/// What a cell is, as a number beside its bytes.
+/// The kind of a cell, as a number that is stored beside its bytes.
 ///
-/// The numbers are part of every snapshot: they may be added to, never changed.
+/// The numbers are part of every snapshot: new ones may be added, but none may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CellKind {
     /// A token bucket.
     Bucket = 1,
-    /// The units of sliding windows, and strikes.
-    Log = 2,
+    /// A sliding window, or the strikes of a ban rule.
+    SlidingWindow = 2,
     /// A fixed window.
-    Fixed = 3,
-    /// Leases in flight.
-    Leases = 4,
+    FixedWindow = 3,
+    /// In-flight leases.
+    InFlight = 4,
     /// A block.
     Block = 5,
     /// A watched ratio.
-    Watch = 6,
+    RatioWatch = 6,
     /// A settled-marker.
-    Mark = 7,
-    /// A remembered reference.
+    SettledMarker = 7,
+    /// A reference.
     Reference = 8,
 }
 
-impl Kind {
+impl CellKind {
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::Bucket,
-        Self::Log,
-        Self::Fixed,
-        Self::Leases,
+        Self::SlidingWindow,
+        Self::FixedWindow,
+        Self::InFlight,
         Self::Block,
-        Self::Watch,
-        Self::Mark,
+        Self::RatioWatch,
+        Self::SettledMarker,
         Self::Reference,
     ];
 
-    /// The kind of a number, if it is one.
+    /// The kind with this number, if there is one.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
-/// A cell that can be written as bytes and read back.
+/// A cell that can be encoded as bytes.
 pub trait Codec: Cell + Fields {
-    /// What it is.
-    const KIND: Kind;
+    /// The kind of the cell.
+    const KIND: CellKind;
 
-    /// Appends the cell's bytes.
+    /// Appends the encoding of the cell.
     fn encode(&self, into: &mut Vec<u8>) {
         into.push(VERSION);
         self.write(&mut Writer::new(into));
     }
 
-    /// Reads a cell from exactly these bytes.
+    /// Decodes a cell from exactly these bytes.
     fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         let mut reader = Reader::new(bytes)?;
         if !(1..=VERSION).contains(&reader.version) {
@@ -81,49 +81,49 @@ pub trait Codec: Cell + Fields {
     }
 }
 
-/// Why bytes are not a cell.
+/// Why bytes cannot be decoded as a cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// Written by another version of the program.
-    #[error("version {found} of the encoding is not known here, which reads version {known}")]
+    /// The version is unknown, probably because a later program wrote the bytes.
+    #[error("encoding version {found} is unknown; this program reads versions up to {known}")]
     Version {
-        /// The version of the bytes.
+        /// The version in the bytes.
         found: u8,
-        /// The version that is read here.
+        /// The latest version that this program reads.
         known: u8,
     },
     /// The bytes end inside a field.
-    #[error("the bytes end too early")]
+    #[error("the data ends inside a field")]
     Short,
     /// There are bytes after the last field.
-    #[error("{extra} bytes too many")]
+    #[error("{extra} bytes after the last field")]
     Trailing {
         /// How many.
         extra: usize,
     },
-    /// A number takes more bytes than it needs, or more than any number has.
-    #[error("a number is written in too many bytes")]
+    /// A number has more bytes than it needs, or than any number can have.
+    #[error("a number has more bytes than it needs")]
     Overlong,
-    /// A number that the field cannot have.
+    /// A number outside the range of the field.
     #[error("`{field}` is out of range")]
     Range {
         /// The field.
         field: &'static str,
     },
-    /// Entries that must be in order are not.
+    /// Entries are not sorted.
     #[error("`{field}` is out of order")]
     Order {
         /// The field.
         field: &'static str,
     },
-    /// A text that is not UTF-8.
+    /// A text is not UTF-8.
     #[error("`{field}` is not UTF-8")]
     Text {
         /// The field.
         field: &'static str,
     },
-    /// Flags that have no meaning.
-    #[error("`{field}` has flags without a meaning: {found:#04x}")]
+    /// Unknown flag bits are set.
+    #[error("`{field}` has unknown flags: {found:#04x}")]
     Flags {
         /// The field.
         field: &'static str,
@@ -132,7 +132,7 @@ pub enum CodecError {
     },
 }
 
-/// The fields of a cell, one after the other. Sealed: only cells of this crate have them.
+/// The fields of a cell, in order. Sealed: only cells of this crate implement it.
 pub trait Fields: Sized {
     /// Writes every field.
     #[doc(hidden)]
@@ -142,6 +142,6 @@ pub trait Fields: Sized {
     fn read(from: &mut Reader<'_>) -> Result<Self, CodecError>;
 }
 
-/// The version that is written. A change of any field below is a new version, and `decode` then
-/// still reads the old ones. Since the second, a reference knows its owner.
+/// The version that is written. Any change of a field below needs a new version, and `decode` must
+/// still read the old ones. Version 2 added the owner of a reference.
 const VERSION: u8 = 2;

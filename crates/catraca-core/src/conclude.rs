@@ -1,44 +1,52 @@
-//! Concluding: a store's replies become the decision.
+//! Concludes a check: turns the reply of the store into the decision.
 //!
-//! Must not look at state again: everything is in the plan and the replies.
+//! It reads no state: everything is in the plan and the reply.
 
 mod message;
 
-use crate::batch::{CheckReply, RowReply, Verdict};
+use crate::batch::{CheckReply, RowReply, RowVerdict};
 use crate::catalog::Catalog;
-use crate::decision::{Decision, Reason, Row};
+use crate::decision::{Decision, DecisionRow, Reason};
 use crate::limit::Limit;
-use crate::lists::Entry;
+use crate::lists::AccessListEntry;
 use crate::plan::{Plan, has_terms};
 use crate::policy::Mode;
-use crate::select::Selected;
+use crate::select::SelectedPolicy;
 use crate::time::{Span, Time};
 
 pub use message::render;
 
-/// What a check that the lists did not decide comes to.
+/// The decision of a check that reached the store.
 pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> Decision {
     let mut replies = reply.rows.iter();
-    let mut decision = blank(catalog, reply.now);
+    let mut decision = empty_decision(catalog, reply.now);
     decision.degraded = reply.rows.iter().any(|row| row.shared);
     for selected in &plan.rows {
-        let answer = if has_terms(selected) { replies.next() } else { None };
-        decision.rows.push(row(catalog, selected, answer, reply.now));
+        // A policy that denies a missing attribute has no row in the batch, so the reply has none
+        // either.
+        let row_reply = if has_terms(selected) { replies.next() } else { None };
+        decision.rows.push(decision_row(catalog, selected, row_reply, reply.now));
     }
     decision.allowed = reply.passed;
     if reply.passed {
-        name_tightest(&mut decision)
+        report_tightest(&mut decision)
     } else {
-        name_denier(&mut decision)
+        report_denier(&mut decision)
     }
-    hide_endless(&mut decision);
-    tell(catalog, plan, reply, &mut decision);
+    // After the rows were compared, where forever counts as the latest end.
+    remove_endless_dates(&mut decision);
+    set_message(catalog, plan, reply, &mut decision);
     decision
 }
 
-/// What a check that a list decided comes to.
-pub fn listed(catalog: &Catalog, entry: &Entry, allowed: bool, now: Time) -> Decision {
-    let mut decision = blank(catalog, now);
+/// The decision of a check that a list entry allows or denies. It has no rows.
+pub fn conclude_from_list(
+    catalog: &Catalog,
+    entry: &AccessListEntry,
+    allowed: bool,
+    now: Time,
+) -> Decision {
+    let mut decision = empty_decision(catalog, now);
     decision.allowed = allowed;
     decision.reason = if allowed { Reason::Allowlisted } else { Reason::Blocklisted };
     decision.retry_after = entry.until.filter(|_| !allowed).map(|until| until.since(now));
@@ -46,7 +54,7 @@ pub fn listed(catalog: &Catalog, entry: &Entry, allowed: bool, now: Time) -> Dec
     decision
 }
 
-fn blank(catalog: &Catalog, at: Time) -> Decision {
+fn empty_decision(catalog: &Catalog, at: Time) -> Decision {
     Decision {
         allowed: true,
         reason: Reason::Ok,
@@ -69,18 +77,24 @@ fn blank(catalog: &Catalog, at: Time) -> Decision {
     }
 }
 
-fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>, now: Time) -> Row {
+fn decision_row(
+    catalog: &Catalog,
+    selected: &SelectedPolicy<'_, '_>,
+    reply: Option<&RowReply>,
+    now: Time,
+) -> DecisionRow {
     let policy = catalog.policy(selected.policy);
-    let blocked = reply.is_some_and(|reply| reply.block.is_some());
+    let is_blocked = reply.is_some_and(|reply| reply.block.is_some());
     let free = reply.filter(|reply| reply.limit.is_some()).map(|reply| reply.free);
     let is_bucket = selected.terms.is_some_and(|terms| matches!(terms.limit, Limit::Bucket(_)));
-    Row {
+    DecisionRow {
         policy: policy.name.clone(),
         attribute: selected.attribute.cloned(),
-        allowed: reply.is_some_and(|reply| reply.verdict == Verdict::Fits),
+        allowed: reply.is_some_and(|reply| reply.verdict == RowVerdict::Fits),
         reason: reply.map_or(Reason::Missing, |reply| reason(reply.verdict)),
         limit: reply.and_then(|reply| reply.limit),
-        remaining: free.map(|free| if blocked { 0 } else { free.max(0) }),
+        // Zero while a block is active, even if units are free.
+        remaining: free.map(|free| if is_blocked { 0 } else { free.max(0) }),
         window: selected
             .terms
             .zip(reply)
@@ -94,84 +108,94 @@ fn row(catalog: &Catalog, selected: &Selected<'_, '_>, reply: Option<&RowReply>,
     }
 }
 
-/// The time that the shown limit speaks of.
-fn window(limit: &Limit, shown: i64) -> Option<Span> {
+/// The span that the reported limit refers to.
+fn window(limit: &Limit, reported: i64) -> Option<Span> {
     match limit {
         Limit::Bucket(terms) => Some(terms.time_to_fill()),
-        Limit::Window(all) => all.iter().find(|w| w.limit == shown).map(|w| w.span),
+        // The reply has the limit of the tightest window, but not its index.
+        Limit::Window(all) => all.iter().find(|w| w.limit == reported).map(|w| w.span),
         Limit::Fixed(terms) => Some(terms.span),
         Limit::Inflight(_) | Limit::Unlimited => None,
     }
 }
 
-fn reason(verdict: Verdict) -> Reason {
+fn reason(verdict: RowVerdict) -> Reason {
     match verdict {
-        Verdict::Fits => Reason::Ok,
-        Verdict::Blocked => Reason::Blocked,
-        Verdict::TooCostly => Reason::TooCostly,
-        Verdict::OverLimit => Reason::OverLimit,
-        Verdict::Unavailable => Reason::Unavailable,
+        RowVerdict::Fits => Reason::Ok,
+        RowVerdict::Blocked => Reason::Blocked,
+        RowVerdict::TooCostly => Reason::TooCostly,
+        RowVerdict::OverLimit => Reason::OverLimit,
+        RowVerdict::Unavailable => Reason::Unavailable,
     }
 }
 
+/// The time until an instant; `None` if it never comes.
 fn wait(at: Time, now: Time) -> Option<Span> {
     (!at.is_forever()).then(|| at.since(now))
 }
 
-/// A block without end has no date to show. It is the latest of any, so this comes last.
-fn hide_endless(decision: &mut Decision) {
-    let dated = |until: &mut Option<Time>| *until = until.filter(|at| !at.is_forever());
-    dated(&mut decision.blocked_until);
-    decision.rows.iter_mut().for_each(|row| dated(&mut row.blocked_until));
+/// Removes the end of blocks that never end: they are reported without a date.
+fn remove_endless_dates(decision: &mut Decision) {
+    let remove_forever = |until: &mut Option<Time>| *until = until.filter(|at| !at.is_forever());
+    remove_forever(&mut decision.blocked_until);
+    decision.rows.iter_mut().for_each(|row| remove_forever(&mut row.blocked_until));
 }
 
-/// Allowed: the enforcing row with the least remaining speaks for the gate.
-fn name_tightest(decision: &mut Decision) {
-    let counted = |row: &Row| row.mode == Mode::Enforce && row.limit.is_some();
-    let rows = decision.rows.iter().enumerate().filter(|(_, row)| counted(row));
-    if let Some((place, _)) = rows.min_by_key(|(_, row)| row.remaining) {
-        speak(decision, place);
+/// Reports the tightest row of an allowed check: the enforcing row with the fewest units remaining,
+/// the first if several are equal.
+fn report_tightest(decision: &mut Decision) {
+    let has_limit = |row: &DecisionRow| row.mode == Mode::Enforce && row.limit.is_some();
+    let rows = decision.rows.iter().enumerate().filter(|(_, row)| has_limit(row));
+    if let Some((index, _)) = rows.min_by_key(|(_, row)| row.remaining) {
+        copy_row_figures(decision, index);
     }
 }
 
-/// Denied: the first enforcing row without room speaks; the wait is the longest of all of them.
-fn name_denier(decision: &mut Decision) {
-    let denying = |row: &&Row| row.mode == Mode::Enforce && !row.allowed;
+/// Reports the first enforcing row that does not fit. The wait is the longest among all of these,
+/// since the same check needs every row to fit.
+fn report_denier(decision: &mut Decision) {
+    let denying = |row: &&DecisionRow| row.mode == Mode::Enforce && !row.allowed;
     let waits = decision.rows.iter().filter(denying).map(|row| row.retry_after);
-    decision.retry_after = waits.reduce(latest).flatten();
+    decision.retry_after = waits.reduce(longest).flatten();
     let ends = decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until);
     decision.blocked_until = ends.max();
-    if let Some(place) = decision.rows.iter().position(|row| denying(&row)) {
-        decision.reason = decision.rows[place].reason;
-        speak(decision, place);
+    if let Some(index) = decision.rows.iter().position(|row| denying(&row)) {
+        decision.reason = decision.rows[index].reason;
+        copy_row_figures(decision, index);
     }
 }
 
-/// The figures of one row become the decision's own.
-fn speak(decision: &mut Decision, place: usize) {
-    let row = &decision.rows[place];
+/// Copies the figures of one row to the decision.
+fn copy_row_figures(decision: &mut Decision, index: usize) {
+    let row = &decision.rows[index];
     decision.policy = Some(row.policy.clone());
     decision.limit = row.limit;
     decision.remaining = row.remaining;
     decision.reset_after = row.reset_after;
 }
 
-/// The longer wait; never is longer than any.
-fn latest(one: Option<Span>, other: Option<Span>) -> Option<Span> {
+/// The longer of two waits; `None` means never, and is longer than any.
+fn longest(one: Option<Span>, other: Option<Span>) -> Option<Span> {
     Some(one?.max(other?))
 }
 
-/// A denial's text and status: the block's own, else the policy's.
-fn tell(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply, decision: &mut Decision) {
+/// Sets status and message of a denial: those of the block, or else of the policy.
+fn set_message(
+    catalog: &Catalog,
+    plan: &Plan<'_, '_>,
+    reply: &CheckReply,
+    decision: &mut Decision,
+) {
     if decision.allowed {
         return;
     }
-    let denying = |row: &Row| row.mode == Mode::Enforce && !row.allowed;
-    let Some(place) = decision.rows.iter().position(denying) else { return };
-    let before = plan.rows.iter().take(place).filter(|row| has_terms(row)).count();
-    let answer = reply.rows.get(before).filter(|_| has_terms(&plan.rows[place]));
-    let note = answer.and_then(|reply| reply.block.as_ref()).map(|block| &block.note);
-    let policy = catalog.policy(plan.rows[place].policy);
+    let denying = |row: &DecisionRow| row.mode == Mode::Enforce && !row.allowed;
+    let Some(index) = decision.rows.iter().position(denying) else { return };
+    // The reply has no rows for policies without terms, so its index is counted without them.
+    let reply_index = plan.rows.iter().take(index).filter(|row| has_terms(row)).count();
+    let row_reply = reply.rows.get(reply_index).filter(|_| has_terms(&plan.rows[index]));
+    let note = row_reply.and_then(|reply| reply.block.as_ref()).map(|block| &block.note);
+    let policy = catalog.policy(plan.rows[index].policy);
     let text = note.and_then(|note| note.message.as_ref()).or(policy.message.as_ref());
     decision.status = note.and_then(|note| note.status);
     decision.message = text.map(|text| render(text, decision.retry_after, catalog.language));

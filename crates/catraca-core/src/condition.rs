@@ -1,14 +1,15 @@
-//! Conditions: CEL over `status`, `body`, `body_truncated`, `headers` and `subject`.
+//! Conditions of ban rules: CEL over `status`, `body`, `body_truncated`, `headers` and `subject`.
 //!
-//! Wraps the expression library so that the rest of the crate never sees its types. A condition is
-//! compiled with the catalog, patterns included; a [`Judge`] evaluates all those of one settle.
-//! Must not fail a request: whatever goes wrong while evaluating is a `false` that is counted.
+//! Hides the types of the CEL library from the rest of the crate. Conditions and the patterns of
+//! their `matches` are compiled when the catalog is read; a [`ConditionEvaluator`] evaluates those
+//! of one settle. Must not fail a request: an error while evaluating is counted, and the condition
+//! does not hold.
 
+mod analysis;
 mod cost;
+mod evaluator;
 mod input;
-mod judge;
 mod pattern;
-mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -18,51 +19,52 @@ use std::sync::{Arc, LazyLock};
 use cel::common::types::CelBool;
 use cel::{Context, Env, Program, Value};
 
+use analysis::ConditionAnalysis;
 use input::Inputs;
-use shape::Shape;
 
-pub use cost::Cost;
-pub use judge::Judge;
+pub use cost::ConditionCost;
+pub use evaluator::ConditionEvaluator;
 
-/// The functions and operators of every condition; building them takes longer than most conditions.
+/// The functions and operators of all conditions. Shared, because building them takes longer than
+/// evaluating most conditions.
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-/// A compiled condition with its source.
+/// A compiled condition.
 #[derive(Clone)]
 pub struct Condition {
     source: Arc<str>,
     program: Arc<Program>,
-    shape: Arc<Shape>,
+    analysis: Arc<ConditionAnalysis>,
 }
 
-/// What evaluating a condition gave.
+/// The result of evaluating a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds.
+pub enum ConditionResult {
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// It read a missing field, compared unlike things, or would take too long on this outcome;
-    /// counts as not holding.
+    /// The condition reads a missing field, compares values of different types, or would take too
+    /// long on this outcome. It counts as not holding.
     Failed,
 }
 
 impl Condition {
-    /// Compiles a condition; the error says what is wrong with it.
+    /// Compiles a condition; the error describes the mistake in it.
     pub fn compile(source: &str) -> Result<Self, String> {
         let program = Program::compile(source).map_err(|error| first_line(&error.to_string()))?;
-        let shape = Arc::new(shape::shape(program.expression())?);
-        Ok(Self { source: source.into(), program: Arc::new(program), shape })
+        let analysis = Arc::new(analysis::analyse(program.expression())?);
+        Ok(Self { source: source.into(), program: Arc::new(program), analysis })
     }
 
     /// The subject's attributes that the condition reads.
     pub fn attributes(&self) -> &[Arc<str>] {
-        &self.shape.attributes
+        &self.analysis.attributes
     }
 
-    /// Those of them whose value it looks at, not only whether they are there.
+    /// The attributes whose value the condition reads; `has(subject.name)` alone does not count.
     pub fn values(&self) -> &[Arc<str>] {
-        &self.shape.values
+        &self.analysis.values
     }
 
     /// The condition as written.
@@ -70,19 +72,20 @@ impl Condition {
         &self.source
     }
 
-    fn evaluate(&self, inputs: &Inputs<'_>) -> Verdict {
+    fn evaluate(&self, inputs: &Inputs<'_>) -> ConditionResult {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(inputs);
-        if self.shape.patterns.add_to(&mut context).is_err() {
-            return Verdict::Failed;
+        if self.analysis.patterns.add_to(&mut context).is_err() {
+            return ConditionResult::Failed;
         }
-        // The value itself and not a copy: a condition may well be `body`, which is no condition.
+        // Resolved by reference: the expression may be `body` by mistake, and copying a large body
+        // only to find that it is not a boolean would be slow.
         let value = Value::resolve_val(self.program.expression(), &context);
         let flag = value.as_ref().ok().and_then(|value| value.downcast_ref::<CelBool>());
         match flag.map(|flag| *flag.inner()) {
-            Some(true) => Verdict::True,
-            Some(false) => Verdict::False,
-            None => Verdict::Failed,
+            Some(true) => ConditionResult::True,
+            Some(false) => ConditionResult::False,
+            None => ConditionResult::Failed,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The decision: the one answer object, the same on every interface.
+//! Decision: the result of a check, with the same fields on every interface.
 //!
-//! Must not carry wire attributes: front ends render it.
+//! Front ends translate it to their protocol.
 
 use std::fmt;
 
@@ -9,101 +9,103 @@ use smallvec::SmallVec;
 use crate::policy::{Mode, Name};
 use crate::time::{Span, Time};
 
-/// May this caller pass now, and what else there is to say about it.
+/// The result of a check or a peek.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// Whether the caller may pass.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why.
+    /// Why it is allowed or denied.
     pub reason: Reason,
-    /// The policy that decided, or the tightest when allowed.
+    /// The policy that denied; if allowed, the tightest one.
     pub policy: Option<Name>,
-    /// Its limit.
+    /// The limit of that policy.
     pub limit: Option<i64>,
-    /// What is left of it.
+    /// Units of that limit that are free after this decision.
     pub remaining: Option<i64>,
-    /// Until the full quota is back and no block stands.
+    /// The time until the full quota is available and no block is active.
     pub reset_after: Option<Span>,
-    /// Until this same check would pass; absent when allowed or never.
+    /// The time until the same check would be allowed; absent if it is allowed now, or never will
+    /// be.
     pub retry_after: Option<Span>,
-    /// The end of the block that stands.
+    /// The end of the active block.
     pub blocked_until: Option<Time>,
-    /// The named policy's mode.
+    /// The mode of that policy.
     pub mode: Mode,
-    /// Whether something other than the exact state decided.
+    /// Whether the decision was made without the complete state: the shared store was unavailable,
+    /// or memory was full.
     pub degraded: bool,
-    /// Whether a block that this node knew of decided, and nothing else was looked at.
+    /// Whether a block in the node's cache decided, without a call to the store.
     pub cached: bool,
-    /// The catalog that decided.
+    /// The revision of the catalog.
     pub revision: Name,
-    /// Text for the caller.
+    /// The message for the caller.
     pub message: Option<String>,
-    /// The status a gateway answers, when a rule names one.
+    /// The HTTP status for gateways, if a rule sets one.
     pub status: Option<u16>,
-    /// Proof of an admitted check, to settle it.
+    /// The ticket with which an admitted check is settled.
     pub ticket: Option<String>,
-    /// Whether the gate was not declared and the default policy decided.
+    /// Whether the gate is not declared, so that the default policies decided.
     pub unlisted: bool,
     /// The instant of the decision.
     pub at: Time,
-    /// One row per policy and key.
-    pub rows: SmallVec<[Row; 1]>,
+    /// One row per (policy, key), in gate order.
+    pub rows: SmallVec<[DecisionRow; 1]>,
 }
 
-/// One policy's part in a decision.
+/// One (policy, key) of a decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct DecisionRow {
     /// The policy.
     pub policy: Name,
-    /// The attribute, for a policy that counts each.
+    /// The attribute that this row counts, for a policy with `each`.
     pub attribute: Option<Name>,
-    /// Whether this row has room.
+    /// Whether this row fits.
     pub allowed: bool,
-    /// Why.
+    /// Why it fits or does not.
     pub reason: Reason,
     /// The limit.
     pub limit: Option<i64>,
-    /// What is left of it.
+    /// Units that are free after this decision; zero while a block is active.
     pub remaining: Option<i64>,
-    /// The time that the limit speaks of: the window, or how long a bucket takes to fill.
+    /// The span of the limit: the window, or how long an empty bucket takes to fill.
     pub window: Option<Span>,
-    /// The signed balance, for buckets.
+    /// The balance of a bucket; negative for debt.
     pub balance: Option<i64>,
-    /// Until the full quota is back and no block stands.
+    /// The time until the full quota is available and no block is active.
     pub reset_after: Option<Span>,
-    /// Until this row would have room.
+    /// The time until this row would fit.
     pub retry_after: Option<Span>,
-    /// The end of the block that stands.
+    /// The end of the active block.
     pub blocked_until: Option<Time>,
     /// Units charged.
     pub charged: i64,
-    /// Whether it decides.
+    /// The mode of the policy. Only enforcing rows can deny.
     pub mode: Mode,
 }
 
-/// Why a decision or a row is what it is.
+/// Why a decision or a row is allowed or denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is room.
+    /// Enough units are free.
     Ok,
-    /// There is no room now.
+    /// Too few units are free now.
     OverLimit,
-    /// A block stands.
+    /// A block is active.
     Blocked,
-    /// A standing entry denies.
+    /// An entry of the blocklist denies.
     Blocklisted,
-    /// A standing entry lets pass.
+    /// An entry of the allowlist allows.
     Allowlisted,
-    /// More was asked than could ever fit.
+    /// The amount is larger than the capacity, so it can never fit.
     TooCostly,
-    /// A key attribute is missing and the policy denies.
+    /// A key attribute is missing, and the policy denies in that case.
     Missing,
-    /// The store failed and the policy denies.
+    /// The store is unavailable, and the policy denies in that case.
     Unavailable,
 }
 
 impl Reason {
-    /// The word used on every interface.
+    /// The name of the reason on every interface.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

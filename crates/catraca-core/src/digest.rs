@@ -1,8 +1,9 @@
-//! Keyed digests: the fixed-size names of stored state, and pseudonyms for people to read.
+//! Keyed digests: the keys of stored state, and pseudonyms of private values.
 //!
-//! Texts are chosen by callers, so they never become part of a stored key. A keyed digest of a
-//! length-prefixed encoding has no separator to collide with, no hash tag to inject, one size,
-//! and says nothing to who holds the store without the secret. Must not keep or print the secret.
+//! Callers choose the values of attributes, so these never become part of a stored key in clear. A
+//! keyed digest of a length-prefixed encoding has a fixed size, no separators that a value could
+//! contain, no Redis hash tags that a value could inject, and reveals nothing to a reader of the
+//! store without the secret. Must not print the secret.
 
 mod key;
 #[cfg(test)]
@@ -14,15 +15,16 @@ use siphasher::sip128::SipHasher24;
 
 pub use key::Key;
 
-/// What a digest names, so that equal parts of different things never meet.
+/// The kind of state that a digest is the key of, so that equal parts of different kinds never give
+/// the same key.
 ///
-/// The numbers are part of every stored key: they may be added to, never changed.
+/// The numbers are part of every stored key: new ones may be added, but none may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Domain {
     /// The state of one limit.
     Cell = 1,
-    /// A check remembered by the caller's reference.
+    /// A check that can be found by the caller's reference.
     Ref = 2,
     /// The marker of a settled ticket.
     Ticket = 3,
@@ -34,18 +36,19 @@ pub enum Domain {
     Slot = 6,
     /// The marker of a credited event.
     Credit = 7,
-    /// A cell that several keys share when there is no room for their own.
+    /// A cell that several keys share when the store has no room for their own.
     Overflow = 8,
-    /// The keys that one server has, where a store spreads over several.
+    /// A group of keys that are on the same server of a cluster.
     Group = 9,
-    /// The state of one limit since its policy was last reset for everybody.
+    /// The state of one limit since its policy was last reset for all callers.
     Epoch = 10,
 }
 
-/// The one secret behind digests, pseudonyms and tickets; each use derives a key of its own.
+/// The secret of digests, pseudonyms and tickets; each use derives its own key (docs/adr/0004).
 ///
-/// A secret may follow older ones. Pseudonyms and tickets are then made with the newest and found
-/// under all of them; keys of cells stay under the oldest, or no block would be found again.
+/// A secret may replace older ones. Pseudonyms and tickets are then made with the newest, and found
+/// under all of them. Keys of cells stay under the oldest: under another key no stored block would
+/// be found.
 #[derive(Clone)]
 pub struct Secret {
     newest: [u8; 32],
@@ -54,25 +57,25 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// A secret from bytes that nobody can guess.
+    /// A secret from 32 random bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self { newest: bytes, older: Vec::new() }
     }
 
-    /// This secret, in the place of an older one and of those before that.
+    /// This secret as the successor of `older`, and of those that `older` replaced.
     #[must_use]
-    pub fn after(mut self, older: Self) -> Self {
+    pub fn with_older(mut self, older: Self) -> Self {
         self.older.push(older.newest);
         self.older.extend(older.older);
         self
     }
 
-    /// A key for one use. Keys of different uses tell nothing of each other or of the secret.
+    /// A key for one use. It reveals nothing about the secret or about the keys of other uses.
     pub fn derive(&self, usage: &str) -> [u8; 32] {
         blake3::derive_key(usage, &self.newest)
     }
 
-    /// The same of this secret and of the older ones, newest first.
+    /// The keys for one use, of this secret and of the older ones, newest first.
     pub fn derive_all(&self, usage: &str) -> Vec<[u8; 32]> {
         let older = self.older.iter().map(|older| blake3::derive_key(usage, older));
         std::iter::once(self.derive(usage)).chain(older).collect()
@@ -85,75 +88,79 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Makes digests under one secret.
+/// Makes digests and pseudonyms with the keys of one secret.
 #[derive(Clone)]
 pub struct Digester {
-    /// Every digest starts as a copy of this.
+    /// A hasher with the key of cells; every digest starts as a copy of it.
     keyed: SipHasher24,
-    /// What tells the secret of the cells from another, and nothing about it.
-    cell_id: String,
+    /// A fingerprint of the key of cells.
+    cell_key_id: String,
     /// Newest first.
-    names: Vec<Naming>,
+    pseudonym_keys: Vec<PseudonymKey>,
 }
 
-/// How pseudonyms are made under one secret.
+/// The key of pseudonyms that is derived from one secret.
 #[derive(Clone)]
-struct Naming {
+struct PseudonymKey {
     key: [u8; 32],
-    /// Two characters that tell pseudonyms of one secret from those of another.
+    /// A fingerprint of two characters that all pseudonyms of this key contain.
     id: String,
 }
 
 impl Digester {
     /// A digester under a secret.
     ///
-    /// Cells use SipHash-2-4 with 128 bits: as a keyed function it cannot be told from chance
-    /// without its key, and it is several times faster on short texts than what pseudonyms use.
+    /// Keys of cells use SipHash-2-4 with 128 bits: without its key the output cannot be predicted,
+    /// and it is several times faster on short texts than the BLAKE3 of pseudonyms.
     pub fn new(secret: &Secret) -> Self {
+        // The last one is the key of the oldest secret.
         let cell_key = secret.derive_all("catraca 2026 cell key").pop().unwrap_or_default();
         let mut half = [0; 16];
         half.copy_from_slice(&cell_key[..16]);
-        let print = blake3::derive_key("catraca 2026 cell key id", &cell_key);
+        let fingerprint = blake3::derive_key("catraca 2026 cell key id", &cell_key);
         let keyed = SipHasher24::new_with_key(&half);
-        let names = secret.derive_all("catraca 2026 pseudonym").into_iter().map(Naming::new);
-        Self { keyed, cell_id: hex(&print[..8]), names: names.collect() }
+        let pseudonym_keys = secret.derive_all("catraca 2026 pseudonym");
+        Self {
+            keyed,
+            cell_key_id: hex(&fingerprint[..8]),
+            pseudonym_keys: pseudonym_keys.into_iter().map(PseudonymKey::new).collect(),
+        }
     }
 
-    /// Sixteen characters that tell the secret of the cells from another: what is stored under one
-    /// is not found under another.
-    pub fn cell_id(&self) -> &str {
-        &self.cell_id
+    /// A fingerprint of the key of cells, 16 characters long. State that was stored with another
+    /// fingerprint cannot be found.
+    pub fn cell_key_id(&self) -> &str {
+        &self.cell_key_id
     }
 
-    /// Begins a digest.
+    /// Starts the digest of a key.
     #[inline]
-    pub fn start(&self, domain: Domain) -> Hasher {
-        Hasher::new(self.keyed, domain)
+    pub fn start(&self, domain: Domain) -> KeyHasher {
+        KeyHasher::new(self.keyed, domain)
     }
 
-    /// The name under which a private value is kept and shown: `~`, two characters of the secret's
-    /// fingerprint, and 24 of a keyed BLAKE3 of the attribute and the value.
+    /// The pseudonym that is stored and shown instead of a private value: `~`, two characters of
+    /// the key's fingerprint, and 24 characters of a keyed BLAKE3 of the attribute and the value.
     ///
-    /// Taxpayer numbers and addresses are few enough to try them all, so a plain hash would give
-    /// them away: only a secret kept apart from the records makes the way back impossible. The
-    /// attribute is part of it, so that one value under two names cannot be linked; the fingerprint
-    /// tells which secret is needed to look a value up after the secret was changed; and 96 bits
-    /// stay apart for more people than there are.
+    /// All taxpayer numbers and addresses can be tried out, so a hash without a secret would reveal
+    /// them. The attribute is part of the hash, so that a value cannot be linked across attributes.
+    /// The fingerprint shows which secret is needed after a rotation. 96 bits are enough to avoid
+    /// collisions between more values than there are people.
     pub fn pseudonym(&self, attribute: &str, value: &str) -> String {
         self.pseudonyms(attribute, value).next().unwrap_or_default()
     }
 
-    /// The same under this secret and under the older ones, newest first: whatever was kept before
-    /// the secret was changed is found under one of them.
+    /// The pseudonyms of a value under the newest secret and the older ones, newest first: data
+    /// that was stored before a rotation is found under one of them.
     pub fn pseudonyms(&self, attribute: &str, value: &str) -> impl Iterator<Item = String> {
-        self.names.iter().map(move |naming| naming.pseudonym(attribute, value))
+        self.pseudonym_keys.iter().map(move |key| key.pseudonym(attribute, value))
     }
 }
 
-impl Naming {
+impl PseudonymKey {
     fn new(key: [u8; 32]) -> Self {
-        let print = blake3::derive_key("catraca 2026 pseudonym key id", &key);
-        Self { key, id: hex(&print[..1]) }
+        let fingerprint = blake3::derive_key("catraca 2026 pseudonym key id", &key);
+        Self { key, id: hex(&fingerprint[..1]) }
     }
 
     fn pseudonym(&self, attribute: &str, value: &str) -> String {
@@ -167,27 +174,27 @@ impl Naming {
 
 impl fmt::Debug for Digester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<&str> = self.names.iter().map(|naming| naming.id.as_str()).collect();
+        let ids: Vec<&str> = self.pseudonym_keys.iter().map(|key| key.id.as_str()).collect();
         f.debug_struct("Digester").field("key_ids", &ids).finish_non_exhaustive()
     }
 }
 
-/// A digest in the making. The parts are gathered first and digested in one go: feeding a dozen
-/// small pieces takes several times as long.
+/// Collects the parts of a key, and hashes them at the end in one call: feeding the hash function a
+/// dozen small parts takes several times as long.
 #[derive(Clone)]
-pub struct Hasher {
+pub struct KeyHasher {
     keyed: SipHasher24,
-    /// What is gathered, as long as it fits.
+    /// The parts, while they fit; only the first `used` bytes count.
     short: [u8; SHORT],
     used: usize,
-    /// All that is gathered, once it does not fit any more.
+    /// All parts, after they did not fit into `short`.
     long: Vec<u8>,
 }
 
-/// Enough for the key of a usual policy, which then needs no memory of its own.
+/// Large enough for the keys of most policies, which then need no allocation.
 const SHORT: usize = 128;
 
-impl Hasher {
+impl KeyHasher {
     #[inline]
     fn new(keyed: SipHasher24, domain: Domain) -> Self {
         let mut short = [0; SHORT];
@@ -213,7 +220,7 @@ impl Hasher {
     fn part_in_long(&mut self, part: &[u8]) -> &mut Self {
         if self.long.is_empty() {
             self.long.extend_from_slice(&self.short[..self.used]);
-            // No further part fits into the short one, however small.
+            // A later, smaller part must not be added to `short` again.
             self.used = SHORT;
         }
         self.long.extend_from_slice(&length(part));
@@ -221,7 +228,7 @@ impl Hasher {
         self
     }
 
-    /// Adds one part, for building a prefix to keep.
+    /// Adds one part and returns the hasher, to build a prefix that many keys share.
     #[must_use]
     pub fn with(mut self, part: &[u8]) -> Self {
         self.part(part);
@@ -231,28 +238,28 @@ impl Hasher {
     /// The digest of the parts so far.
     #[inline]
     pub fn finish(&self) -> Key {
-        let digest = self.keyed.hash(self.gathered());
+        let digest = self.keyed.hash(self.encoded_parts());
         Key::from_words([digest.h1, digest.h2])
     }
 
     #[inline]
-    fn gathered(&self) -> &[u8] {
+    fn encoded_parts(&self) -> &[u8] {
         if self.long.is_empty() { &self.short[..self.used] } else { &self.long }
     }
 }
 
-/// The state would let who reads it continue the digest.
-impl fmt::Debug for Hasher {
+/// Shows nothing: with the state one could compute further digests.
+impl fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hasher(..)")
     }
 }
 
-/// How many bytes a length takes.
+/// The size of an encoded length.
 const LENGTH_BYTES: usize = 4;
 
-/// The length that is written before each part, so that no two lists of parts are the same bytes.
-/// Parts are bounded far below the 4 GiB where it would not fit.
+/// The length that is written before each part, so that two different lists of parts never have the
+/// same encoding. Parts are far below 4 GiB, so the length always fits.
 #[inline]
 fn length(part: &[u8]) -> [u8; LENGTH_BYTES] {
     u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes()

@@ -1,46 +1,44 @@
-//! The pure core of Catraca: may this caller pass now, what does it cost, and what happens when
-//! they misbehave.
+//! The pure core of Catraca: decides whether a caller may pass, what the request costs, and which
+//! block or ban follows.
 //!
-//! Everything here is a function of its arguments. Time is a number that callers pass in; state is
-//! cells that stores
-//! hand over. The way of a request: `select` finds the policies and keys, `plan` writes one batch,
-//! a store applies it
-//! with `run`, `conclude` reads the replies into a decision, and `settle` turns the reservation
-//! into the real cost.
-//! Must not read the time, wait, log, roll dice or do I/O; clippy bans those by name.
+//! Every function depends on its arguments alone: the current time is passed in, and state is cells
+//! that a store hands over. A request goes through `select` (which policies and keys), `plan` (one
+//! batch for the store), `run` (the store applies the batch to its cells), `conclude` (the replies
+//! become a decision) and `settle_plan` (the real cost replaces the reserved units).
+//! Must not read the clock, wait, log, use random numbers or do I/O; clippy bans those functions.
 
 #![warn(clippy::iter_over_hash_type)]
 
 pub mod address;
+pub mod ban_storm;
 pub mod batch;
 pub mod catalog;
 pub mod cell;
 pub mod codec;
 pub mod conclude;
 pub mod condition;
-pub mod credit;
+pub mod cpf_cnpj;
+pub mod credit_plan;
 pub mod decision;
 pub mod digest;
 pub mod facts;
 pub mod limit;
 pub mod lists;
 pub mod lock;
-pub mod museum;
 pub mod outcome;
-pub mod person;
 pub mod plan;
+pub mod planted_bugs;
 pub mod policy;
+pub mod policy_epochs;
 pub mod price;
 pub mod rate;
 pub mod refusal;
 pub mod request;
-pub mod resets;
 pub mod route;
 pub mod run;
 pub mod select;
-pub mod settle;
-pub mod spread;
-pub mod storm;
+pub mod settle_plan;
+pub mod sharding;
 pub mod subject;
 pub mod ticket;
 pub mod time;

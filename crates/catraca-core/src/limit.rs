@@ -1,8 +1,7 @@
-//! What a policy allows: the terms of one algorithm, as plain numbers.
+//! Limits: the numbers of one algorithm (bucket, window, fixed window or in-flight leases).
 //!
-//! The catalog builds these once and the store language carries them, so that a store never needs
-//! to know a policy.
-//! Must not hold state: what was used lives in cells.
+//! Batches carry these numbers to the stores, so a store does not need the catalog. The units in
+//! use are stored in cells.
 
 mod share;
 
@@ -13,22 +12,23 @@ use crate::time::Span;
 /// The largest integer that every store, Lua's doubles included, computes exactly.
 pub const EXACT_MAX: i64 = 1 << 53;
 
-/// The terms of one algorithm.
+/// The algorithm of a policy with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// A token bucket.
     Bucket(BucketTerms),
-    /// One exact sliding window, or several that must all fit.
+    /// One exact sliding window, or several that must all admit the request.
     Window(SmallVec<[WindowTerms; 1]>),
-    /// A window that opens at its first charged unit, or at the clock.
+    /// A fixed window that starts at its first charged unit, or at multiples of its length.
     Fixed(FixedTerms),
-    /// Concurrent holders, one lease each.
+    /// Concurrent requests, one lease each.
     Inflight(InflightTerms),
-    /// Nothing is counted: the policy only blocks.
+    /// Nothing is counted: the policy only bans on outcomes.
     Unlimited,
 }
 
-/// A bucket of `size` tokens that gains `tokens` every `period`, both already divided by their gcd.
+/// A bucket of `size` tokens that gains `tokens` every `period`, both divided by their greatest
+/// common divisor so that products stay within exact arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketTerms {
     /// Capacity, after the policy's margin.
@@ -64,38 +64,39 @@ pub struct FixedTerms {
 pub struct InflightTerms {
     /// Leases at once.
     pub limit: i64,
-    /// When a lease ends by itself.
+    /// How long a lease lives if it is not released.
     pub hold: Span,
 }
 
 /// How long a block lasts, and how repeated offences lengthen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Penalty {
-    /// The first offence.
+    /// The length of the first block.
     pub first: Span,
-    /// Each further offence is this many times longer.
+    /// Each further block is this many times longer than the one before.
     pub factor: i64,
-    /// No offence lasts longer.
+    /// No block lasts longer.
     pub max: Span,
-    /// How long after a block's end the level is remembered; zero for a fixed length.
+    /// How long after a block's end its level still counts; zero for blocks of a fixed length.
     pub forget: Span,
 }
 
 impl Penalty {
-    /// A block of one length, without memory of earlier ones.
+    /// A block of one length that does not escalate.
     pub const fn fixed(span: Span) -> Self {
         Self { first: span, factor: 1, max: span, forget: Span::ZERO }
     }
 
-    /// Whether repeated offences are remembered at all.
+    /// Whether repeated offences lengthen the block.
     pub fn escalates(&self) -> bool {
         self.forget > Span::ZERO
     }
 
-    /// The length of the offence at `level`, counted from zero.
+    /// The length of the block at `level`; the first offence has level zero.
     pub fn length(&self, level: u32) -> Span {
         let mut span = self.first.min(self.max);
         for _ in 0..level {
+            // Stop early: `level` may be large, and further steps would not change the span.
             if self.factor == 1 || span >= self.max {
                 break;
             }
@@ -106,29 +107,31 @@ impl Penalty {
 }
 
 impl BucketTerms {
-    /// The lowest balance whose way back to `size` is still exact arithmetic.
+    /// The lowest balance from which a refill to `size` is still computed exactly: the missing
+    /// tokens times the period must not exceed [`EXACT_MAX`].
     #[inline]
     pub fn floor(&self) -> i64 {
         self.size - EXACT_MAX / self.period
     }
 
-    /// The refill per second, minute, hour or day: the first in which it is a whole number.
-    pub fn refill_in_words(&self) -> String {
+    /// The refill as a rate, such as `2 per 1m`: per second, minute, hour or day, the first of them
+    /// in which it is a whole number.
+    pub fn refill_text(&self) -> String {
         let units = [1, 60, 3_600, 86_400].map(Span::from_secs);
         let whole = units.into_iter().find(|unit| unit.micros() % self.period == 0);
         let unit = whole.unwrap_or(Span::from_micros(self.period));
         format!("{} per {unit}", self.tokens * (unit.micros() / self.period))
     }
 
-    /// How long an empty bucket takes to fill.
+    /// How long an empty bucket takes to fill, rounded up.
     pub fn time_to_fill(&self) -> Span {
         Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
     }
 
-    /// A fingerprint of the refill, so that a cell knows under which terms its remainder was
-    /// counted.
+    /// A hash of the refill rate. A cell stores it beside its fraction of a token, which has no
+    /// meaning under another rate.
     #[inline]
-    pub fn tag(&self) -> u32 {
+    pub fn refill_tag(&self) -> u32 {
         let mixed = (self.tokens as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ (self.period as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
         (mixed ^ (mixed >> 32)) as u32
@@ -136,7 +139,7 @@ impl BucketTerms {
 }
 
 impl Limit {
-    /// The largest amount that could ever fit, if the algorithm has one.
+    /// The largest cost that can ever be admitted, if the algorithm has one.
     #[inline]
     pub fn capacity(&self) -> Option<i64> {
         match self {
@@ -147,7 +150,7 @@ impl Limit {
         }
     }
 
-    /// The algorithm's name, as the catalog spells it.
+    /// The algorithm's name in the catalog; `none` for a policy without a limit.
     pub fn algorithm(&self) -> &'static str {
         match self {
             Self::Bucket(_) => "bucket",
@@ -164,8 +167,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refills_are_told_in_the_smallest_unit_that_is_whole() {
-        let told = |tokens, period| BucketTerms { size: 1, tokens, period }.refill_in_words();
+    fn refills_are_written_in_the_smallest_unit_that_is_whole() {
+        let told = |tokens, period| BucketTerms { size: 1, tokens, period }.refill_text();
         assert_eq!(told(1, 10_000), "100 per 1s");
         assert_eq!(told(1, 30_000_000), "2 per 1m");
         assert_eq!(told(1, 2_400), "25000 per 1m");

@@ -1,49 +1,50 @@
-//! The allowlist and the blocklist: standing entries for address ranges and attribute values.
+//! The allowlist and the blocklist: entries for address ranges and attribute values.
 //!
-//! Immutable: a change builds new lists, so that a lookup never waits. Values are compared byte for
-//! byte, so who builds and who asks must normalise alike. Must not decide precedence (the caller
-//! asks `allowed` first) nor read the time.
+//! Lists are immutable: a change builds new ones, so that lookups need no lock. Values are compared
+//! byte for byte, so entries and requests must be normalised in the same way. The allowlist has
+//! precedence, because callers look it up first.
 
 mod index;
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Range};
+use crate::address::{Address, AddressRange};
 use crate::time::Time;
 
 use index::Index;
 
-/// One standing entry.
+/// One entry of the allowlist or the blocklist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Whom it is about.
-    pub what: What,
-    /// Why it was made.
+pub struct AccessListEntry {
+    /// The callers that it matches.
+    pub target: ListTarget,
+    /// The operator's reason.
     pub reason: Option<String>,
-    /// When it ends; without an end it stands until it is removed.
+    /// When it expires; absent means never.
     pub until: Option<Time>,
 }
 
-/// Whom an entry is about.
+/// The callers that an entry matches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum What {
+pub enum ListTarget {
     /// Every address in a range.
-    Range(Range),
-    /// Everyone with a value of an attribute.
+    Range(AddressRange),
+    /// Every caller with this value of an attribute.
     Value {
         /// The attribute.
         attribute: String,
-        /// The value, normalised as subjects are.
+        /// The normalised value. Lists that are set at run time have the pseudonym of a private
+        /// one.
         value: String,
     },
 }
 
-/// What a caller is known by, for a lookup.
+/// The addresses and attributes by which a caller is looked up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Candidate<'a> {
+pub struct CallerIdentity<'a> {
     /// Every address of the caller.
     pub addresses: &'a [Address],
-    /// Every attribute with its value.
+    /// Every attribute with its normalised value.
     pub attributes: &'a [(&'a str, &'a str)],
 }
 
@@ -55,35 +56,44 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Lists of these entries. Of several entries for one target the one that ends last stands.
-    pub fn new(allow: Vec<Entry>, block: Vec<Entry>) -> Self {
+    /// Lists of these entries. Of several entries for one target, the one that expires last is
+    /// used.
+    pub fn new(allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) -> Self {
         Self { allow: Index::new(allow), block: Index::new(block) }
     }
 
-    /// Whether neither list has an entry, live or ended.
+    /// Whether neither list has an entry, expired ones included.
     pub fn is_empty(&self) -> bool {
         self.allow.is_empty() && self.block.is_empty()
     }
 
-    /// The entry that lets the caller pass now: of several, the one that ends last.
-    pub fn allowed(&self, who: &Candidate<'_>, now: Time) -> Option<&Entry> {
+    /// The allowlist entry that matches the caller now; of several, the one that expires last.
+    pub fn find_allow_entry(
+        &self,
+        who: &CallerIdentity<'_>,
+        now: Time,
+    ) -> Option<&AccessListEntry> {
         self.allow.find(who, now)
     }
 
-    /// The entry that refuses the caller now: of several, the one that ends last, because no
-    /// earlier end would let the caller pass.
-    pub fn blocked(&self, who: &Candidate<'_>, now: Time) -> Option<&Entry> {
+    /// The blocklist entry that matches the caller now; of several, the one that expires last,
+    /// which is when the caller may pass again.
+    pub fn find_block_entry(
+        &self,
+        who: &CallerIdentity<'_>,
+        now: Time,
+    ) -> Option<&AccessListEntry> {
         self.block.find(who, now)
     }
 }
 
-impl Entry {
-    /// The instant from which it no longer counts.
+impl AccessListEntry {
+    /// When the entry expires; [`Time::FOREVER`] if never.
     pub fn end(&self) -> Time {
         self.until.unwrap_or(Time::FOREVER)
     }
 
-    /// Whether it counts: until its end, and no longer at that instant.
+    /// Whether the entry has not expired; at the instant of `until` it has.
     pub fn is_live(&self, now: Time) -> bool {
         now < self.end()
     }

@@ -1,58 +1,59 @@
-//! What happened after an admitted check: the other half of a decision.
+//! Outcome: what happened after an admitted check.
 //!
-//! Front ends fill it from an HTTP answer or from the caller's report. Must not interpret it.
+//! Front ends fill it in from an HTTP response or from the caller's report. It is interpreted when
+//! the settle is planned.
 
 use std::io;
 
-/// The longest that an upstream may shut out a caller, in seconds: one day. A broken header must
-/// not do it for years; whoever means longer says so again when the day is over.
+/// The longest block that an upstream's `Retry-After` can start: one day, in seconds. A broken
+/// header must not block a caller for years; an upstream that needs longer repeats the header.
 pub const RETRY_AFTER_SECS_MAX: i64 = 24 * 3_600;
 
-/// What happened next.
+/// What happened after the check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The HTTP status, or what the caller maps to one: from 100 to 599.
+    /// The HTTP status, or the caller's equivalent: from 100 to 599.
     pub status: Option<u16>,
-    /// The answer's JSON body; null when there is none.
+    /// The JSON body of the response; null if there is none.
     pub body: serde_json::Value,
-    /// How large the body is, as far as the front end knows.
+    /// The size of the body, as far as the front end knows it.
     pub body_size: BodySize,
-    /// The answer's headers, names in lower case.
+    /// The headers of the response, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The amount the caller reports, for policies priced by report.
+    /// The cost that the caller reports, for policies with `cost = "reported"`.
     pub cost: Option<i64>,
 }
 
 /// The size of an outcome's body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodySize {
-    /// The length of the body as compact JSON, measured if a ban rule reads it.
+    /// Not known: the length as compact JSON is measured if a ban rule reads the body.
     #[default]
     Unmeasured,
-    /// The length in bytes in which it was received.
+    /// The number of bytes that were received.
     Bytes(usize),
-    /// More than the catalog's `body_bytes_max`: the front end has left the body out.
+    /// More than the catalog's `body_bytes_max`; the front end has dropped the body.
     OverLimit,
 }
 
 impl Outcome {
-    /// An outcome that is only a status.
+    /// An outcome with a status and nothing else.
     pub fn status(status: u16) -> Self {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// The seconds of a `Retry-After` header, if one can be read; at most
-    /// [`RETRY_AFTER_SECS_MAX`].
+    /// The seconds of the `Retry-After` header, at most [`RETRY_AFTER_SECS_MAX`]. `None` if there
+    /// is none, or if it is a date or zero.
     pub fn retry_after_secs(&self) -> Option<i64> {
         let (_, value) = self.headers.iter().find(|(name, _)| name == "retry-after")?;
         let value = value.trim();
         let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-        // Digits that fit no integer are a number too.
+        // More digits than an `i64` has are still a valid number, above the maximum.
         let seconds = digits.then(|| value.parse().unwrap_or(i64::MAX))?;
         Some(seconds.min(RETRY_AFTER_SECS_MAX)).filter(|seconds| *seconds > 0)
     }
 
-    /// The size of the body in bytes, if it is at most this.
+    /// The size of the body in bytes; `None` if it exceeds `bytes_max`.
     pub fn body_bytes_within(&self, bytes_max: usize) -> Option<usize> {
         let bytes = match self.body_size {
             BodySize::Unmeasured => json_bytes_within(&self.body, bytes_max)?,
@@ -63,19 +64,20 @@ impl Outcome {
     }
 }
 
-/// The length of a value as compact JSON, if it is at most this; counting stops beyond.
+/// The length of a value as compact JSON; `None` if it exceeds `bytes_max`, at which measuring
+/// stops.
 fn json_bytes_within(value: &serde_json::Value, bytes_max: usize) -> Option<usize> {
-    let mut room = Room { left: bytes_max };
-    serde_json::to_writer(&mut room, value).ok()?;
-    Some(bytes_max - room.left)
+    let mut budget = ByteBudget { left: bytes_max };
+    serde_json::to_writer(&mut budget, value).ok()?;
+    Some(bytes_max - budget.left)
 }
 
-/// Counts the bytes written to it, and fails beyond its size.
-struct Room {
+/// Counts the bytes that are written, and fails when the maximum is exceeded.
+struct ByteBudget {
     left: usize,
 }
 
-impl io::Write for Room {
+impl io::Write for ByteBudget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.left.checked_sub(bytes.len());
         self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;

@@ -1,173 +1,181 @@
-//! Planning a check: selected rows become one batch, and the ticket's body if one is wanted.
+//! Plans a check: turns the selected policies into one batch, the keys of its cells, and the body
+//! of its ticket.
 //!
-//! Must not touch state, nor depend on anything but its arguments: an id comes in, it is not made
-//! here.
-
-use smallvec::SmallVec;
+//! A plan depends only on its arguments. In particular, the ticket id is an argument: core creates
+//! no random numbers.
 
 use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
 use crate::limit::Limit;
-use crate::museum::{Bug, planted};
+use crate::planted_bugs::{Bug, planted};
 use crate::policy::{Mode, Policy, Terms};
+use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
 use crate::request::Check;
-use crate::resets::Resets;
-use crate::select::{Parts, Selected, Selection};
-use crate::spread::Spread;
+use crate::select::{KeyParts, SelectedPolicy, Selection};
+use crate::sharding::Sharding;
 use crate::subject::Subject;
-use crate::ticket::{Body, TicketRow};
+use crate::ticket::{TicketBody, TicketRow};
 use crate::time::{Span, Time};
 
-/// A batch, and what is needed to read its reply.
+/// The batch of a check, with what `conclude` needs to interpret the reply.
 #[derive(Clone, Debug)]
 pub struct Plan<'c, 's> {
-    /// What the store is asked.
+    /// The batch for the store.
     pub batch: Batch,
-    /// The selected rows, in order.
+    /// The selected policies, in gate order. Those without terms have no row in the batch.
     pub rows: Selection<'c, 's>,
-    /// What a ticket would say, if one is wanted.
-    pub body: Option<Box<Body>>,
+    /// The body of the ticket, if something of this check can be settled later.
+    pub body: Option<Box<TicketBody>>,
 }
 
-/// The scope in which keys are made.
+/// Everything besides policy and subject that determines the keys of cells.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
-    /// The digests' secret.
+pub struct KeyScope<'a> {
+    /// Computes digests with the secret of the store.
     pub digester: &'a Digester,
     /// The namespace.
     pub namespace: &'a str,
-    /// The requested gate, when the default policy stands in for one that nobody declared.
+    /// The requested gate, if it is not declared and the default policies apply to it. It is part
+    /// of the key, so that each such gate has counters of its own.
     pub unlisted: Option<&'a str>,
-    /// By what keys are spread, where a store has several servers.
-    pub spread: &'a Spread,
-    /// Since when policies count anew.
-    pub resets: &'a Resets,
+    /// How keys are sharded over the servers of a store.
+    pub sharding: &'a Sharding,
+    /// The epoch of each policy that was reset for all keys.
+    pub epochs: &'a PolicyEpochs,
 }
 
-impl Scope<'_> {
-    /// The key of (namespace, policy, parts), since the policy was last reset for everybody.
+impl KeyScope<'_> {
+    /// The current key of (namespace, policy, parts).
     #[inline]
-    pub fn key(&self, policy: &str, parts: &Parts<'_, '_>) -> Key {
-        self.current(policy, self.lasting(policy, parts))
+    pub fn key(&self, policy: &str, parts: &KeyParts<'_, '_>) -> Key {
+        self.current_key(policy, self.base_key(policy, parts))
     }
 
-    /// The key under which a lasting one is found now.
+    /// The current key for a base key: the base key itself, or if the policy was reset for all
+    /// keys, its digest with the epoch.
     #[inline]
-    pub fn current(&self, policy: &str, lasting: Key) -> Key {
-        let Some(epoch) = self.resets.epoch(policy) else { return lasting };
+    pub fn current_key(&self, policy: &str, base: Key) -> Key {
+        let Some(epoch) = self.epochs.epoch(policy) else { return base };
         let mut hasher = self.digester.start(Domain::Epoch);
-        hasher.part(&lasting.to_bytes()).part(&epoch.micros().to_le_bytes());
-        self.spread.place(hasher.finish(), || lasting.group())
+        hasher.part(&base.to_bytes()).part(&epoch.micros().to_le_bytes());
+        self.sharding.assign_group(hasher.finish(), || base.group())
     }
 
-    /// What all counters of a policy share, since it was last reset for everybody.
+    /// Identifies the policy since its last reset for all keys. Overflow cells are shared within
+    /// it.
     #[inline]
     pub fn family(&self, policy: &Policy) -> u64 {
-        let epoch = self.resets.epoch(&policy.name).unwrap_or(Time::ZERO);
+        let epoch = self.epochs.epoch(&policy.name).unwrap_or(Time::ZERO);
         policy.family ^ epoch.micros() as u64
     }
 
-    /// The same for good, which is what tickets carry: whatever is reset between a check and its
-    /// settle, the settle finds the key that counts.
-    pub fn lasting(&self, policy: &str, parts: &Parts<'_, '_>) -> Key {
+    /// The key without the epoch. Tickets contain this key: if the policy is reset between a check
+    /// and its settle, the settle still finds the current key.
+    pub fn base_key(&self, policy: &str, parts: &KeyParts<'_, '_>) -> Key {
         let mut hasher = self.digester.start(Domain::Cell);
         if planted(Bug::KeyJoined) {
             let values: Vec<&str> = parts.iter().map(|(_, value)| &**value).collect();
             return hasher.part(policy.as_bytes()).part(values.join(":").as_bytes()).finish();
         }
         hasher.part(self.namespace.as_bytes()).part(policy.as_bytes());
+        // An attribute name is never empty, so the empty part keeps this apart from a key part.
         if let Some(gate) = self.unlisted {
             hasher.part(b"").part(gate.as_bytes());
         }
         for (attribute, value) in parts {
             hasher.part(attribute.as_bytes()).part(value.as_bytes());
         }
-        let value = self.spread.value_in(parts);
-        self.spread.place(hasher.finish(), || self.group(value))
+        let value = self.sharding.value_of_parts(parts);
+        self.sharding.assign_group(hasher.finish(), || self.group(value))
     }
 
-    /// The key of a check's reference, on the server of its rows.
+    /// The key of a reference, in the shard of the rows of its check.
     pub fn reference(&self, reference: &str, row: Key) -> Key {
-        self.spread.place(self.bare_reference(reference), || row.group())
+        self.sharding.assign_group(self.ungrouped_reference_key(reference), || row.group())
     }
 
-    /// The same, found again by the subject of the check.
-    pub fn find_reference(
+    /// The key of a reference, computed from the subject of its check. Fails if the subject lacks
+    /// the attribute by which keys are sharded.
+    pub fn reference_key_of(
         &self,
         catalog: &Catalog,
         reference: &str,
         subject: &Subject<'_>,
     ) -> Result<Key, Refusal> {
-        let value = self.spread.value_of(catalog, subject)?;
-        let key = self.bare_reference(reference);
-        Ok(self.spread.place(key, || self.group(value.as_deref())))
+        let value = self.sharding.value_of_subject(catalog, subject)?;
+        let key = self.ungrouped_reference_key(reference);
+        Ok(self.sharding.assign_group(key, || self.group(value.as_deref())))
     }
 
-    /// The key of a ticket's settled-marker, on the server of its rows.
-    pub fn mark(&self, id: u128, row: Key) -> Key {
+    /// The key of the settled-marker of a ticket, in the shard of its rows.
+    pub fn marker_key(&self, id: u128, row: Key) -> Key {
         let mut hasher = self.digester.start(Domain::Ticket);
         let key = hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish();
-        self.spread.place(key, || row.group())
+        self.sharding.assign_group(key, || row.group())
     }
 
-    fn bare_reference(&self, reference: &str) -> Key {
+    fn ungrouped_reference_key(&self, reference: &str) -> Key {
         let mut hasher = self.digester.start(Domain::Ref);
         hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish()
     }
 
-    /// The keys that one server has: those of the namespace, or of one value in it.
+    /// The group of keys that are on the same server: those of a namespace, or of one value of the
+    /// shard attribute in it.
     fn group(&self, value: Option<&str>) -> u16 {
         let mut hasher = self.digester.start(Domain::Group);
         hasher.part(self.namespace.as_bytes());
-        value.into_iter().for_each(|value| {
+        if let Some(value) = value {
             hasher.part(value.as_bytes());
-        });
+        }
         hasher.finish().words()[1] as u16
     }
 }
 
-/// Writes the batch of a check. `next_id` is asked only when a ticket or a lease needs one.
+/// Plans the batch of a check. Calls `next_id` only if a ticket or a lease needs an id.
 pub fn plan<'c, 's>(
     catalog: &'c Catalog,
-    scope: &Scope<'_>,
+    scope: &KeyScope<'_>,
     check: &Check<'_>,
     rows: Selection<'c, 's>,
     peek: bool,
     next_id: impl FnOnce() -> u128,
 ) -> Result<Plan<'c, 's>, Refusal> {
-    let id = if wants_ticket(catalog, &rows) { Some(next_id()) } else { None };
-    let mut batch = batch::Check { peek, ..batch::Check::default() };
+    let id = if needs_ticket(catalog, &rows) { Some(next_id()) } else { None };
+    let mut batch = batch::CheckBatch { peek, ..batch::CheckBatch::default() };
     for row in &rows {
         match row.terms {
             Some(terms) => {
-                let lease = id.map_or(0, lease_of);
+                let lease = id.map_or(0, lease_id);
                 batch.rows.push(check_row(catalog, scope, check, row, terms, lease));
             }
-            None => batch.veto |= row.mode == Mode::Enforce,
+            // A key attribute is missing and the policy denies: there is no row for the store, and
+            // the other rows must not be charged.
+            None => batch.already_denied |= row.mode == Mode::Enforce,
         }
     }
-    let body = id.map(|id| body(catalog, scope, check, &rows, &batch.rows, id));
+    let body = id.map(|id| ticket_body(catalog, scope, check, &rows, &batch.rows, id));
     if let Some(body) = &body {
         body.in_bounds()?;
-        batch.remember = remember(catalog, scope, check, &rows, body);
+        batch.remember = new_reference(catalog, scope, check, &rows, body);
     }
     Ok(Plan { batch: Batch::Check(batch), rows, body })
 }
 
-/// What a lease is found by. Processes count alike, so the half that tells them apart goes in: a
-/// lease of another process must not be given back by this one's ticket.
-pub(crate) fn lease_of(id: u128) -> u64 {
-    // An odd factor keeps the counted half one to one and spreads it over all bits.
+/// The id of a lease, from the id of the check. The upper half of the check's id is random per
+/// process and the lower half is a counter, so both must enter: otherwise a settle could end the
+/// lease of another process.
+pub(crate) fn lease_id(id: u128) -> u64 {
+    // Multiplying by an uneven number maps the counter one to one, and changes its high bits too.
     (id >> 64) as u64 ^ (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 fn check_row(
     catalog: &Catalog,
-    scope: &Scope<'_>,
+    scope: &KeyScope<'_>,
     check: &Check<'_>,
-    row: &Selected<'_, '_>,
+    row: &SelectedPolicy<'_, '_>,
     terms: &Terms,
     lease: u64,
 ) -> CheckRow {
@@ -176,7 +184,7 @@ fn check_row(
         key: scope.key(&policy.name, &row.parts),
         family: scope.family(policy),
         limit: terms.limit.clone(),
-        held: held(policy, terms, check.cost),
+        held: held_units(policy, terms, check.cost),
         penalty: terms.block,
         shadow: row.mode == Mode::Shadow,
         count_denied: policy.count_denied,
@@ -184,41 +192,43 @@ fn check_row(
     }
 }
 
-/// Units to hold: a lease is one, and where nothing is counted nothing is held.
-pub fn held(policy: &Policy, terms: &Terms, requested: Option<i64>) -> i64 {
+/// Units that the check charges before the real cost is known: one lease for in-flight limits, zero
+/// without a limit.
+pub fn held_units(policy: &Policy, terms: &Terms, requested: Option<i64>) -> i64 {
     match terms.limit {
         Limit::Inflight(_) => 1,
         Limit::Unlimited => 0,
-        _ => terms.cost.held(requested, policy.reserve),
+        _ => terms.cost.units_to_hold(requested, policy.reserve),
     }
 }
 
-/// Whether something in the gate happens at or after settle.
-fn wants_ticket(catalog: &Catalog, rows: &Selection<'_, '_>) -> bool {
-    let wants = |row: &Selected<'_, '_>| {
-        row.terms.is_some_and(|terms| catalog.policy(row.policy).wants_ticket(terms))
+/// Whether any row can be settled or credited, so that the check needs a ticket.
+fn needs_ticket(catalog: &Catalog, rows: &Selection<'_, '_>) -> bool {
+    let needs_ticket = |row: &SelectedPolicy<'_, '_>| {
+        row.terms.is_some_and(|terms| catalog.policy(row.policy).needs_ticket(terms))
     };
-    rows.iter().any(wants)
+    rows.iter().any(needs_ticket)
 }
 
-/// What a ticket of this check says.
-fn body(
+/// The body of the ticket of this check.
+fn ticket_body(
     catalog: &Catalog,
-    scope: &Scope<'_>,
+    scope: &KeyScope<'_>,
     check: &Check<'_>,
     rows: &Selection<'_, '_>,
     planned: &[CheckRow],
     id: u128,
-) -> Box<Body> {
+) -> Box<TicketBody> {
     let counted =
         || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
+    // The ticket can be settled for the longest `hold` of its policies.
     let hold = counted().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
     let rows = counted().zip(planned).map(|((policy, row), planned)| TicketRow {
-        key: lasting_of(scope, policy, row, planned),
-        parts: named(catalog, scope.digester, &row.parts),
+        key: base_key_of(scope, policy, row, planned),
+        parts: display_parts(catalog, scope.digester, &row.parts),
         ..ticket_row(policy, row, planned)
     });
-    Box::new(Body {
+    Box::new(TicketBody {
         id,
         gate: check.gate.to_owned(),
         unlisted: scope.unlisted.is_some(),
@@ -229,27 +239,28 @@ fn body(
             .zip(planned.first())
             .map(|(reference, row)| scope.reference(reference, row.key)),
         rows: rows.collect(),
-        attributes: attributes_read(catalog, scope, counted().map(|(policy, _)| policy), check),
+        attributes: attributes_for_bans(catalog, scope, counted().map(|(policy, _)| policy), check),
     })
 }
 
-/// Usually the key itself: what was never reset has only one.
-fn lasting_of(
-    scope: &Scope<'_>,
+/// The base key of a row. For a policy that was never reset it is equal to the planned key, which
+/// saves a second digest.
+fn base_key_of(
+    scope: &KeyScope<'_>,
     policy: &Policy,
-    row: &Selected<'_, '_>,
+    row: &SelectedPolicy<'_, '_>,
     planned: &CheckRow,
 ) -> Key {
-    match scope.resets.epoch(&policy.name) {
+    match scope.epochs.epoch(&policy.name) {
         None => planned.key,
-        Some(_) => scope.lasting(&policy.name, &row.parts),
+        Some(_) => scope.base_key(&policy.name, &row.parts),
     }
 }
 
-fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> TicketRow {
+fn ticket_row(policy: &Policy, row: &SelectedPolicy<'_, '_>, planned: &CheckRow) -> TicketRow {
     TicketRow {
         policy: policy.name.to_string(),
-        tier: row.tier.and_then(|place| Some(policy.tiers.get(usize::from(place))?.id)),
+        tier: row.tier.and_then(|index| Some(policy.tiers.get(usize::from(index))?.id)),
         key: planned.key,
         held: planned.held,
         shadow: planned.shadow,
@@ -257,61 +268,62 @@ fn ticket_row(policy: &Policy, row: &Selected<'_, '_>, planned: &CheckRow) -> Ti
     }
 }
 
-/// Key parts as they may be shown: private values as pseudonyms.
-pub fn named(
+/// Key parts for display: the values of private attributes as pseudonyms.
+pub fn display_parts(
     catalog: &Catalog,
     digester: &Digester,
-    parts: &Parts<'_, '_>,
+    parts: &KeyParts<'_, '_>,
 ) -> Vec<(String, String)> {
-    let named = parts.iter().map(|(name, value)| {
+    let displayed = parts.iter().map(|(name, value)| {
         let private = catalog.is_private(name);
-        let shown = if private { digester.pseudonym(name, value) } else { value.to_string() };
-        ((*name).to_owned(), shown)
+        let text = if private { digester.pseudonym(name, value) } else { value.to_string() };
+        ((*name).to_owned(), text)
     });
-    named.collect()
+    displayed.collect()
 }
 
-/// The attributes that ban conditions read; private ones are read as pseudonyms.
-fn attributes_read<'p>(
+/// The attributes that ban conditions read, for the ticket. The subject is not available at the
+/// settle. Private values are replaced by pseudonyms.
+fn attributes_for_bans<'p>(
     catalog: &Catalog,
-    scope: &Scope<'_>,
+    scope: &KeyScope<'_>,
     policies: impl Iterator<Item = &'p Policy>,
     check: &Check<'_>,
 ) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let names = policies.flat_map(|policy| &policy.bans).flat_map(|ban| ban.when.attributes());
     for name in names {
-        let known = found.iter().any(|(other, _)| **other == **name);
-        if let Some(raw) = check.subject.get(name).filter(|_| !known) {
+        let is_known = found.iter().any(|(other, _)| **other == **name);
+        if let Some(raw) = check.subject.get(name).filter(|_| !is_known) {
             let value = crate::select::normalise(catalog, name, raw).unwrap_or_default();
-            let parts = Parts::from_iter([(&**name, value)]);
-            found.extend(named(catalog, scope.digester, &parts));
+            let parts = KeyParts::from_iter([(&**name, value)]);
+            found.extend(display_parts(catalog, scope.digester, &parts));
         }
     }
     found
 }
 
-fn remember(
+/// The reference to store, if the check has one and can be settled.
+fn new_reference(
     catalog: &Catalog,
-    scope: &Scope<'_>,
+    scope: &KeyScope<'_>,
     check: &Check<'_>,
     rows: &Selection<'_, '_>,
-    body: &Body,
-) -> Option<Box<batch::Remember>> {
+    body: &TicketBody,
+) -> Option<Box<batch::NewReference>> {
     let spans = rows.iter().map(|row| catalog.policy(row.policy).remember);
-    let (reference, first) = (check.reference?, body.rows.first()?);
-    Some(Box::new(batch::Remember {
+    let reference = check.reference?;
+    let first = body.rows.first()?;
+    Some(Box::new(batch::NewReference {
         key: scope.reference(reference, first.key),
-        owner: scope.mark(body.id, first.key),
+        owner: scope.marker_key(body.id, first.key),
         ticket: body.to_bytes().into_boxed_slice(),
         span: spans.fold(Span::ZERO, Span::max),
     }))
 }
 
-/// Row replies line up with the selected rows that have terms.
-pub(crate) fn has_terms(row: &Selected<'_, '_>) -> bool {
+/// Whether a selected policy has a row in the batch: the rows of a reply correspond to these, in
+/// order.
+pub(crate) fn has_terms(row: &SelectedPolicy<'_, '_>) -> bool {
     row.terms.is_some()
 }
-
-/// A short list of keys, for the calls that act on them.
-pub type Keys = SmallVec<[Key; 2]>;

@@ -1,7 +1,6 @@
-//! A policy: who is counted, how much, and what then. Plain, validated data.
+//! Policies: the key by which callers are counted, the limit, and the bans. Plain, validated data.
 //!
-//! Built only by the catalog's reader, so every value here already makes sense.
-//! Must not decide anything: selecting and planning do.
+//! Only `catalog::read` builds these values, so they are already consistent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,148 +11,148 @@ use crate::price::{Cost, StatusSet};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
-/// A name shared by everything that mentions it.
+/// A name, shared instead of copied.
 pub type Name = Arc<str>;
 
-/// A policy's place in its catalog.
+/// A policy's index in `Catalog::policies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PolicyId(pub u16);
 
-/// Who is counted, how much, and what then.
+/// One policy of the catalog.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The name, unique in the catalog; every policy is also a gate of its own name.
     pub name: Name,
-    /// A fingerprint of the name, for what all its keys share.
+    /// A hash of the name, by which a store recognises all keys of this policy.
     pub family: u64,
     /// A label for reports.
     pub group: Option<Name>,
-    /// Who is counted.
-    pub who: Who,
-    /// The policy's own terms; absent when only its tiers have limits.
+    /// The attributes that form the key by which callers are counted.
+    pub key_spec: KeySpec,
+    /// The terms of callers that match no tier; absent when only the tiers have limits.
     pub base: Option<Terms>,
-    /// Other terms for some callers; the first match wins.
+    /// Different terms for some callers; the first tier that matches wins.
     pub tiers: Vec<Tier>,
     /// The policy used when a key attribute is missing or no tier matches.
     pub otherwise: Option<PolicyId>,
-    /// What happens when neither the key nor `otherwise` helps.
+    /// What happens when the key is incomplete and there is no `otherwise` policy.
     pub on_missing: OnMissing,
-    /// Whether the policy decides.
+    /// Whether the policy is enforced, only reported, or off.
     pub mode: Mode,
     /// What happens when the store fails.
     pub on_failure: OnFailure,
-    /// Whether a settled price may push what is free below zero.
+    /// Whether a settled price may make the remaining units negative.
     pub debt: bool,
     /// Whether denials by this policy's own limit are counted too.
     pub count_denied: bool,
-    /// Units held at check when the price is known only at settle.
+    /// Units reserved at check when the price is known only at settle.
     pub reserve: i64,
-    /// How long a ticket may be settled and a lease lives.
+    /// How long a ticket can be settled, and when an in-flight lease expires.
     pub hold: Span,
-    /// How long a reference is remembered.
+    /// How long a check can be found by its reference.
     pub remember: Span,
-    /// Text for the caller on denial.
+    /// The text shown to a denied caller.
     pub message: Option<Name>,
-    /// Remaining share of the limit below which an event warns.
+    /// The remaining share of the limit below which a warning event is emitted.
     pub low_water: Option<Percent>,
     /// Rules that ban on an outcome.
-    pub bans: Vec<Ban>,
-    /// A ratio of outcomes that bans.
-    pub watch: Option<Watch>,
-    /// Beyond this rate of bans the rules turn to shadow for a while.
+    pub bans: Vec<BanRule>,
+    /// A ban on a high ratio of some outcomes.
+    pub watch: Option<WatchRule>,
+    /// Above this rate of new bans the ban rules are switched to shadow for a while.
     pub ban_storm: Option<Rate>,
 }
 
-/// What a tier may change: numbers, block, costs and credits.
+/// What a tier may change. The algorithm itself is the same in all terms of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The algorithm and its numbers.
     pub limit: Limit,
-    /// The block that an excess starts.
+    /// The block that starts when the limit is exceeded.
     pub block: Option<Penalty>,
     /// The price of a request.
     pub cost: Cost,
-    /// Late events that give back.
-    pub credits: Vec<Credit>,
+    /// Events after settle that give units back.
+    pub credits: Vec<CreditRule>,
 }
 
-/// Terms for the callers that match.
+/// The terms of the callers that match `when`.
 #[derive(Clone, Debug)]
 pub struct Tier {
-    /// Each attribute must have one of its values.
+    /// Attributes with their accepted values; all attributes must match.
     pub when: Vec<(Name, Vec<Name>)>,
-    /// The terms, with what the tier leaves out taken from the policy.
+    /// The terms; parts that the tier leaves out were filled in from the policy.
     pub terms: Terms,
-    /// What tickets call it: a fingerprint of `when`, the same wherever the tier stands.
+    /// The tier's id in tickets: a hash of `when`, so that it survives a reordering of tiers.
     pub id: u32,
 }
 
-/// Whom a policy counts.
+/// The attributes that form a policy's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// One key made of several parts; empty counts everybody together.
-    By(Vec<Part>),
+pub enum KeySpec {
+    /// One key of several parts; an empty list is one counter for all callers.
+    By(Vec<KeyPart>),
     /// One key for each of these attributes that is present.
     Each(Vec<Name>),
 }
 
 /// One part of a key: the first of these attributes that is present.
-pub type Part = Vec<Name>;
+pub type KeyPart = Vec<Name>;
 
-/// A late event that gives units back to a bucket.
+/// A credit: an event after settle that gives units back to a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credit {
+pub struct CreditRule {
     /// The event's name.
     pub event: Name,
     /// Units given back.
     pub amount: i64,
-    /// The settled statuses that earn it; absent means any.
+    /// The settled statuses that are credited; absent means any.
     pub on: Option<StatusSet>,
 }
 
 /// A rule that bans on an outcome.
 #[derive(Clone, Debug)]
-pub struct Ban {
+pub struct BanRule {
     /// The condition.
     pub when: Condition,
-    /// How long, and how repeats lengthen it.
+    /// The length of the ban, and how repeated bans lengthen it.
     pub penalty: Penalty,
-    /// Why, for operators.
+    /// The reason shown to operators.
     pub reason: Name,
-    /// How many times before it bans; absent means once.
+    /// The rate of matching outcomes that starts the ban; absent means the first one does.
     pub after: Option<Rate>,
-    /// The status a gateway answers to the request that triggered the ban, and to later ones.
+    /// The status that a gateway returns to the request that triggered the ban, and to later ones.
     pub status: Option<u16>,
-    /// Text for the caller.
+    /// The text shown to a banned caller.
     pub message: Option<Name>,
 }
 
-/// A ratio of outcomes that bans when it is too high.
+/// A rule that bans when the ratio of two counts of outcomes is too high.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
-    /// Statuses that count as the part.
+pub struct WatchRule {
+    /// The statuses that count in the numerator.
     pub share: StatusSet,
-    /// Statuses that count as the whole.
+    /// The statuses that count in the denominator.
     pub of: StatusSet,
     /// The ratio that must be exceeded.
     pub above: Percent,
-    /// The least whole that is judged.
+    /// The smallest denominator for which the ratio is evaluated.
     pub min: i64,
-    /// The time looked back upon, in 24 slices.
+    /// The length of the sliding period, counted in 24 slices.
     pub per: Span,
     /// The ban.
     pub ban: Penalty,
 }
 
-/// Whether a policy decides.
+/// Whether a policy is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It decides.
+    /// The policy can deny requests.
     #[default]
     Enforce,
-    /// It is evaluated and shown, and never decides.
+    /// The policy is evaluated and reported, but never denies.
     Shadow,
-    /// It is not looked at.
+    /// The policy is not evaluated.
     Off,
 }
 
@@ -172,25 +171,25 @@ pub enum OnMissing {
 /// What a policy does when the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// Decide in process with this node's share of the limit.
+    /// Decide in this process with the node's share of the limit.
     #[default]
     Local,
-    /// Let pass.
+    /// Allow.
     Open,
     /// Deny.
     Closed,
 }
 
 impl Policy {
-    /// The fingerprint of a policy's name.
+    /// The hash of a policy's name that is stored in its `family`.
     pub fn family_of(name: &str) -> u64 {
         let hash = blake3::hash(name.as_bytes());
         let first = hash.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
         u64::from_le_bytes(first)
     }
 
-    /// Whether its rows need a ticket: something happens at or after settle.
-    pub fn wants_ticket(&self, terms: &Terms) -> bool {
+    /// Whether a check needs a ticket: something of this policy happens at or after settle.
+    pub fn needs_ticket(&self, terms: &Terms) -> bool {
         terms.cost.is_priced_at_settle()
             || matches!(terms.limit, Limit::Inflight(_))
             || !terms.credits.is_empty()
@@ -198,7 +197,8 @@ impl Policy {
             || self.watch.is_some()
     }
 
-    /// The terms of a ticket's tier under this catalog; a tier that is gone falls back to the base.
+    /// The terms of a ticket's tier. A catalog reloaded since the check may have removed the tier;
+    /// then the policy's own terms apply.
     pub fn terms_of(&self, tier: Option<u32>) -> Option<&Terms> {
         let tiered = tier.and_then(|id| self.tiers.iter().find(|tier| tier.id == id));
         tiered.map(|tier| &tier.terms).or(self.base.as_ref())
@@ -206,7 +206,7 @@ impl Policy {
 }
 
 impl Mode {
-    /// The word used in the catalog and in decisions.
+    /// The mode as it is written in the catalog and in decisions.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Enforce => "enforce",

@@ -1,45 +1,45 @@
-//! What an admitted request costs once its outcome is known.
+//! Costs: the units that a request reserves at check, and its final price at settle.
 //!
-//! Pure tables: status to units. Must not look at bodies (conditions do) nor at state.
+//! Prices depend on the outcome's status alone; only ban conditions read response bodies.
 
 /// How a policy prices a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Cost {
-    /// The request says; final at check.
+    /// The units that the check states, or one; not changed at settle.
     #[default]
     Request,
-    /// Always this many units; final at check.
+    /// Always this many units; not changed at settle.
     Units(i64),
-    /// By the outcome's status, at settle.
+    /// Units by the outcome's status, known at settle.
     Table(PriceTable),
-    /// The caller reports the amount at settle.
+    /// The units that the caller reports at settle.
     Reported,
 }
 
-/// Units, or everything that is left.
+/// The price of one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
     /// This many units.
     Units(i64),
-    /// The upstream says empty: take what is left.
+    /// All units that are left, for an upstream that reported its own quota as exhausted.
     Drain,
 }
 
-/// Exact status before class before default.
+/// Prices by status. An exact status wins over its class, and a class over the default.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PriceTable {
-    /// Prices of exact statuses, sorted by status.
+    /// Prices of exact statuses, sorted by status for binary search.
     pub exact: Vec<(u16, Price)>,
-    /// Prices of classes: index 1 is `1xx`, index 5 is `5xx`.
+    /// Prices of classes: index 1 is `1xx`, index 5 is `5xx`; index 0 is unused.
     pub class: [Option<Price>; 6],
     /// The price of an outcome without a status.
     pub none: Option<Price>,
-    /// Every other outcome; absent means one unit.
+    /// The price of every other outcome; absent means one unit.
     pub default: Option<Price>,
 }
 
 impl PriceTable {
-    /// The price of an outcome.
+    /// The price of an outcome with this status, or without a status.
     pub fn price(&self, status: Option<u16>) -> Price {
         let found = match status {
             Some(status) => self.exact(status).or_else(|| self.class_of(status)),
@@ -57,7 +57,7 @@ impl PriceTable {
         self.class.get(usize::from(status / 100)).copied().flatten()
     }
 
-    /// Every price in the table, for bounds.
+    /// Every price in the table, to check that the largest can be counted exactly.
     pub fn prices(&self) -> impl Iterator<Item = Price> + '_ {
         let exact = self.exact.iter().map(|(_, price)| *price);
         exact.chain(self.class.iter().flatten().copied()).chain(self.none).chain(self.default)
@@ -70,8 +70,9 @@ impl Cost {
         matches!(self, Self::Table(_) | Self::Reported)
     }
 
-    /// The units to hold at check.
-    pub fn held(&self, requested: Option<i64>, reserve: i64) -> i64 {
+    /// The units that a check reserves: `requested` is what the caller states, `reserve` is the
+    /// policy's amount for a price that is known only at settle.
+    pub fn units_to_hold(&self, requested: Option<i64>, reserve: i64) -> i64 {
         match self {
             Self::Units(units) => *units,
             Self::Request => requested.unwrap_or(1),
@@ -79,8 +80,8 @@ impl Cost {
         }
     }
 
-    /// The price of an outcome whose check held `held` units.
-    pub fn real(&self, held: i64, status: Option<u16>, reported: Option<i64>) -> Price {
+    /// The final price of an outcome whose check reserved `held` units.
+    pub fn settled_price(&self, held: i64, status: Option<u16>, reported: Option<i64>) -> Price {
         match self {
             Self::Request | Self::Units(_) => Price::Units(held),
             Self::Table(table) => table.price(status),

@@ -1,7 +1,7 @@
-//! Amounts per time, and shares of a whole, as people write them in a catalog.
+//! Rates, such as `10 per 15m`, and percentages, as they are written in a catalog.
 //!
-//! A rate is the sentence `10 per 15m`. Must not round: what cannot be said in whole numbers is
-//! refused with the sentence that says it.
+//! Rates have whole numbers and are never rounded. A text that is almost a rate is an error with
+//! the corrected text.
 
 mod percent;
 #[cfg(test)]
@@ -14,24 +14,24 @@ use crate::time::{Span, SpanError, parse_span};
 
 pub use percent::{Percent, PercentError};
 
-/// So much per so long.
+/// An amount per duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// How much, never negative.
+    /// The amount; never negative.
     pub amount: i64,
-    /// Per how long, never zero or forever.
+    /// The duration; never zero or forever.
     pub per: Span,
 }
 
 /// Why a text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// Almost a rate: what was meant is clear, and is said back.
+    /// Almost a rate: the error suggests what was probably meant.
     #[error("`{text}` is not a rate: write `{meant}`")]
     Misspelt {
         /// What was written.
         text: String,
-        /// What it seems to mean.
+        /// What was probably meant.
         meant: Rate,
     },
     /// An amount alone.
@@ -55,13 +55,13 @@ pub enum RateError {
         /// What was written.
         text: String,
     },
-    /// More than every store can count.
+    /// More than every store can count exactly.
     #[error("`{text}` is too much: the largest amount is 9007199254740991")]
     TooMuch {
         /// What was written.
         text: String,
     },
-    /// Per no time, or per all time.
+    /// A duration of zero, or forever.
     #[error(
         "`{text}` has no usable duration: a rate needs one above zero and with an end, \
          such as `10 per 15m`"
@@ -70,7 +70,7 @@ pub enum RateError {
         /// What was written.
         text: String,
     },
-    /// The duration is not one.
+    /// The duration is invalid.
     #[error("in the rate `{text}`, {cause}")]
     Duration {
         /// What was written.
@@ -78,7 +78,7 @@ pub enum RateError {
         /// What is wrong with the duration.
         cause: SpanError,
     },
-    /// Nothing like a rate.
+    /// Any other text.
     #[error("`{text}` is not a rate: write an amount per a duration, such as `10 per 15m`")]
     Malformed {
         /// What was written.
@@ -102,9 +102,9 @@ impl Rate {
         Ok(Self { amount, per })
     }
 
-    /// The amount and the period in microseconds, divided by what they share, so that products
-    /// of either stay as small as they can be.
-    pub fn reduced(self) -> (i64, i64) {
+    /// The amount and the period in microseconds, divided by their greatest common divisor, so that
+    /// products with either are as small as possible.
+    pub fn in_lowest_terms(self) -> (i64, i64) {
         let shared = gcd(self.amount, self.per.micros()).max(1);
         (self.amount / shared, self.per.micros() / shared)
     }
@@ -133,17 +133,17 @@ fn parse_amount(text: &str, amount: &str) -> Result<i64, RateError> {
     if !is_whole(amount) {
         return Err(diagnose(text));
     }
-    // Digits and underscores alone can only fail by their size.
+    // Digits and underscores alone fail to parse only if the number is too large.
     let read = amount.replace('_', "").parse().ok().filter(|read| *read <= Span::FOREVER.micros());
     read.ok_or_else(|| RateError::TooMuch { text: owned() })
 }
 
-/// Whether a text is digits, with underscores only between them.
+/// Whether a text consists of digits, with underscores only between them.
 fn is_whole(text: &str) -> bool {
     text.split('_').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Names the mistake in a text that is not a rate.
+/// Finds the mistake in a text that is not a rate.
 fn diagnose(text: &str) -> RateError {
     let owned = text.to_owned();
     let amount = text.split([' ', '/']).next().unwrap_or_default();
@@ -160,20 +160,22 @@ fn diagnose(text: &str) -> RateError {
     }
 }
 
-/// What a misspelt rate seems to mean: `10/15m`, `10 per minute`, `10 requests every 2 hours`.
+/// The rate that was probably meant by `10/15m`, `10 per minute` or `10 requests every 2 hours`.
 fn guess(text: &str) -> Option<Rate> {
     let spaced = text.to_ascii_lowercase().replace('/', " per ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let hinge =
+    let separator =
         words.iter().position(|word| matches!(*word, "per" | "every" | "each" | "in" | "a"))?;
-    let (amount, period) = (words.first()?, words.get(hinge + 1..)?);
+    let amount = words.first()?;
+    let period = words.get(separator + 1..)?;
     let per = guess_span(period)?;
     let exact = 0..=Span::FOREVER.micros();
     let amount = amount.replace('_', "").parse().ok().filter(|read| exact.contains(read))?;
-    (hinge <= 2 && per > Span::ZERO && !per.is_forever()).then_some(Rate { amount, per })
+    // At most one word, such as `requests`, between the amount and the separator.
+    (separator <= 2 && per > Span::ZERO && !per.is_forever()).then_some(Rate { amount, per })
 }
 
-/// What a misspelt duration seems to mean: `minute`, `15 minutes`, `15mins`, `15M`.
+/// The duration that was probably meant by `minute`, `15 minutes`, `15mins` or `15M`.
 fn guess_span(words: &[&str]) -> Option<Span> {
     let joined = words.concat();
     let digits = joined.find(|c: char| !c.is_ascii_digit())?;

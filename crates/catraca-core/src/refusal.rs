@@ -1,98 +1,98 @@
-//! Refusals: what is wrong with a call, in words that name what, where and how to fix it.
+//! Refusals: errors in the input of a call, with the cause and how to fix it.
 //!
-//! Always the input's fault, so it changes nothing and never opens the gate. A denial is not a
-//! refusal.
+//! A refused call changes no state and is not admitted. A denial by a policy is not a refusal.
 
 use thiserror::Error;
 
 use crate::request::REASON_MAX;
 
-/// What is wrong with a call.
+/// An error in the input of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No such gate, and the catalog has no default.
+    /// The gate does not exist, and the catalog has no default.
     #[error("no gate or policy is called `{0}`, and the catalog names no default")]
     UnknownGate(String),
-    /// No such policy.
+    /// The policy does not exist.
     #[error("no policy is called `{0}`")]
     UnknownPolicy(String),
     /// A key attribute is missing.
     #[error(
         "policy `{policy}` counts by `{attribute}`, which is missing: send it or set `on_missing`"
     )]
-    Missing {
+    MissingAttribute {
         /// The policy.
         policy: String,
         /// The attribute, or the alternatives.
         attribute: String,
     },
     /// No tier of the policy matches, and it has no limits of its own.
-    #[error(
-        "no tier of policy `{0}` fits and it has no limit of its own: give it one, or `otherwise`"
-    )]
+    #[error("no tier of policy `{0}` matches, and it has no limit itself: add one, or `otherwise`")]
     NoTier(String),
-    /// A value cannot be read as its attribute's kind.
+    /// A value is invalid for its attribute's kind.
     #[error("attribute `{attribute}`: {why}")]
     BadAttribute {
         /// The attribute.
         attribute: String,
-        /// What is wrong, without the value.
+        /// The cause, without the value.
         why: String,
     },
-    /// A value is longer than any key may be.
+    /// A value is too long.
     #[error(
-        "attribute `{attribute}` has {bytes} bytes of at most {max}: send less, or a hash of it"
+        "attribute `{attribute}` has {bytes} bytes, more than {max}: send a shorter value or a hash"
     )]
     TooLong {
         /// The attribute.
         attribute: String,
         /// Its length.
         bytes: usize,
-        /// The most that is taken.
+        /// The longest that is accepted.
         max: usize,
     },
-    /// The caller states what only we may know.
-    #[error("`{name}` is known from `{source_attribute}` and may not be sent: leave it out")]
-    NotYours {
-        /// The fact's or derived name.
+    /// The caller sends a name that is a fact or derived.
+    #[error("`{name}` comes from `{source_attribute}` and may not be sent: leave it out")]
+    ReservedAttribute {
+        /// The name of the fact, or the derived name.
         name: String,
-        /// Where it comes from.
+        /// The attribute that it comes from.
         source_attribute: String,
     },
     /// A cost outside the bounds.
     #[error("cost {0} is not between 0 and {max}", max = crate::request::COST_MAX)]
     BadCost(i64),
-    /// A status that no answer can have.
-    #[error("status {0} is no HTTP status: send one from 100 to 599, or none")]
+    /// A number that is not an HTTP status.
+    #[error("status {0} is not an HTTP status: send one from 100 to 599, or none")]
     BadStatus(u16),
-    /// A gate's or reference's name is empty or too long.
-    #[error("{what} has {bytes} bytes and takes 1 to {max}")]
+    /// The name of a gate, a reference or an event is empty or too long.
+    #[error("{what} has {bytes} bytes: send 1 to {max}")]
     BadName {
-        /// What it names.
+        /// The field.
         what: &'static str,
         /// Its length.
         bytes: usize,
-        /// The most that is taken.
+        /// The longest that is accepted.
         max: usize,
     },
-    /// A text that the records could not hold.
+    /// A text that cannot be stored.
     #[error("{what} contains U+0000, which cannot be stored: remove it")]
     BadText {
-        /// What it is.
+        /// The field.
         what: String,
     },
-    /// The ticket is not one of ours, or not for this namespace.
+    /// The ticket is forged, changed, or from another namespace.
     #[error("the ticket cannot be read: send a decision's `ticket` unchanged, in its namespace")]
     BadTicket,
-    /// The reference is not known.
-    #[error("no check is remembered under this reference")]
+    /// The reference does not exist, or has expired.
+    #[error("no check is stored under this reference, or it has expired")]
     UnknownReference,
-    /// The reference belongs to somebody else.
+    /// The reference was stored for another subject.
     #[error("the reference belongs to another subject")]
     OtherSubject,
-    /// What the conditions read does not fit in a ticket.
-    #[error("the ticket would have {bytes} bytes of at most {max}: conditions read too much")]
+    /// The attributes that conditions read do not fit in a ticket.
+    #[error(
+        "the ticket would have {bytes} bytes, more than {max}: send shorter values of the \
+         attributes that ban conditions read"
+    )]
     TicketTooLarge {
         /// Its size.
         bytes: usize,
@@ -102,12 +102,12 @@ pub enum Refusal {
     /// The policy is not a bucket.
     #[error("policy `{0}` is not a bucket")]
     NotABucket(String),
-    /// A reason is longer than anybody would read.
-    #[error("the reason has {0} characters and takes at most {max}", max = REASON_MAX)]
+    /// A reason is too long.
+    #[error("the reason has {0} characters: send at most {max}", max = REASON_MAX)]
     LongReason(usize),
-    /// A length of time that makes no sense here.
-    #[error("a block needs a length above zero")]
-    NoLength,
+    /// A block of length zero.
+    #[error("a block needs a duration above zero")]
+    ZeroBlockLength,
 }
 
 impl Refusal {
@@ -116,11 +116,11 @@ impl Refusal {
         match self {
             Self::UnknownGate(_) => "unknown-gate",
             Self::UnknownPolicy(_) => "unknown-policy",
-            Self::Missing { .. } => "missing-attribute",
+            Self::MissingAttribute { .. } => "missing-attribute",
             Self::NoTier(_) => "no-tier",
             Self::BadAttribute { .. } => "bad-attribute",
             Self::TooLong { .. } => "attribute-too-long",
-            Self::NotYours { .. } => "reserved-attribute",
+            Self::ReservedAttribute { .. } => "reserved-attribute",
             Self::BadCost(_) => "bad-cost",
             Self::BadStatus(_) => "bad-status",
             Self::BadName { .. } => "bad-name",
@@ -131,7 +131,7 @@ impl Refusal {
             Self::TicketTooLarge { .. } => "ticket-too-large",
             Self::NotABucket(_) => "not-a-bucket",
             Self::LongReason(_) => "reason-too-long",
-            Self::NoLength => "duration-required",
+            Self::ZeroBlockLength => "duration-required",
         }
     }
 }

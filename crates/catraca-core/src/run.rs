@@ -1,33 +1,36 @@
-//! The rules: `run(batch, cells, now)` is the one place where state changes.
+//! The rules of rate limiting: `run(batch, cells, now)` is the only function that changes cells.
 //!
-//! Stores only load cells, call this and keep what it wrote, inside their own atomicity.
-//! Must not read the time, wait, log, or look at anything but its arguments.
+//! A store loads the cells of a batch, calls `run` while it holds their locks, and saves the cells
+//! that were written. The rules must be a function of their arguments alone: the Redis script has
+//! to produce the same replies (docs/batch.md).
 
 mod blocks;
 mod check;
 mod credit;
+mod fast_path;
 mod meter;
-mod quick;
 mod settle;
 
-use crate::batch::{Batch, Recalled, Reply};
-use crate::cell::{Cells, Pool, Reference};
+use crate::batch::{Batch, Reply, StoredReference};
+use crate::cell::{CellStore, CellTable, Reference};
 use crate::digest::Key;
 use crate::time::Time;
 
 pub use blocks::{RULES_MAX, strikes_key};
 
-/// The same as [`run`] for what most batches are, a check of one bucket that has room; for any
-/// other it does nothing. Its reply is small work by itself, so a store that has it written to its
-/// own answer at once saves as much as the whole decision costs.
+/// [`run`] for the most common batch: a check of one existing bucket that has room and no block.
+/// Returns `None`, with nothing changed, for every other batch.
+///
+/// Inlined into the store, so that the reply is built in place: copying it costs as much as the
+/// decision itself.
 #[inline(always)]
-pub fn run_quickly<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Option<Reply> {
+pub fn run_fast_path<C: CellStore>(batch: &Batch, cells: &mut C, now: Time) -> Option<Reply> {
     let Batch::Check(check) = batch else { return None };
-    quick::run(check, cells, now).map(Reply::Check)
+    fast_path::run(check, cells, now).map(Reply::Check)
 }
 
-/// Applies a batch to the cells as of `now`.
-pub fn run<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
+/// Applies a batch to the cells at the instant `now`, and returns the reply.
+pub fn run<C: CellStore>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
     match batch {
         Batch::Check(check) => Reply::Check(check::run(check, cells, now)),
         Batch::Settle(settle) => Reply::Settle(settle::run(settle, cells, now)),
@@ -43,9 +46,9 @@ pub fn run<C: Cells>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
     }
 }
 
-fn recall<C: Pool<Reference>>(key: Key, cells: &mut C, now: Time) -> Option<Recalled> {
+fn recall<C: CellTable<Reference>>(key: Key, cells: &mut C, now: Time) -> Option<StoredReference> {
     let reference = cells.get(key, now)?;
-    Some(Recalled {
+    Some(StoredReference {
         ticket: reference.ticket.clone(),
         instants: reference.instants.clone(),
         settled: reference.settled,

@@ -1,10 +1,10 @@
-//! Selecting: which policies a request hits, with which key and tier, and why.
+//! Selection: the policies of a gate that apply to a request, each with its key and tier.
 //!
-//! Walks the gate in order, follows `otherwise`, expands `each`, matches tiers on attributes and
-//! facts.
-//! Must not touch state: the same subject and catalog always give the same rows.
+//! Goes through the gate's policies in order, follows `otherwise`, makes one row for each attribute
+//! of `each`, and matches tiers on attributes and facts. Must not depend on counters: the same
+//! subject and catalog always give the same rows.
 
-mod normal;
+mod normalise;
 mod tier;
 
 use std::borrow::Cow;
@@ -13,59 +13,62 @@ use smallvec::SmallVec;
 
 use crate::catalog::Catalog;
 use crate::facts::Facts;
-use crate::policy::{Mode, Name, OnMissing, Part, Policy, PolicyId, Terms, Who};
+use crate::policy::{KeyPart, KeySpec, Mode, Name, OnMissing, Policy, PolicyId, Terms};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
-pub use normal::{form, normalise};
+pub use normalise::{normal_form, normalise};
 
-/// The longest chain of `otherwise`.
+/// The longest chain of `otherwise`, in steps.
 pub const CHAIN_MAX: usize = 4;
 
-/// Everything needed to select.
+/// The inputs of a selection other than the subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Selector<'c> {
-    /// The policies.
+    /// The catalog.
     pub catalog: &'c Catalog,
-    /// What is known of attribute values.
+    /// The facts of the catalog and those set at run time.
     pub facts: &'c Facts,
-    /// Modes that an operator has overridden.
+    /// The modes that an operator has overridden.
     pub modes: &'c [(PolicyId, Mode)],
 }
 
-/// One policy that applies, with its key.
+/// One row of a selection: a policy that applies, with its key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selected<'c, 's> {
-    /// The policy used.
+pub struct SelectedPolicy<'c, 's> {
+    /// The policy that applies.
     pub policy: PolicyId,
-    /// The tier that matched.
+    /// The index of the tier that matched.
     pub tier: Option<u8>,
-    /// The terms; absent when the policy denies for want of a key.
+    /// The terms; absent when the policy denies because its key is incomplete.
     pub terms: Option<&'c Terms>,
-    /// The key's parts: attribute and normalised value.
-    pub parts: Parts<'c, 's>,
-    /// Whether the policy decides.
+    /// The parts of the key: attributes with normalised values.
+    pub parts: KeyParts<'c, 's>,
+    /// The policy's mode, which an operator may have overridden.
     pub mode: Mode,
-    /// The attribute of this row, for a policy that counts each.
+    /// The attribute of this row, for a policy with `each`.
     pub attribute: Option<&'c Name>,
-    /// The policy that was asked first, when `otherwise` led here.
+    /// The policy of the gate that this one replaces, if `otherwise` led here.
     pub instead_of: Option<PolicyId>,
 }
 
-/// The parts of a key.
-pub type Parts<'c, 's> = SmallVec<[(&'c str, Cow<'s, str>); 2]>;
+/// The parts of a key: attributes with normalised values.
+pub type KeyParts<'c, 's> = SmallVec<[(&'c str, Cow<'s, str>); 2]>;
 /// The rows of a gate.
-pub type Selection<'c, 's> = SmallVec<[Selected<'c, 's>; 1]>;
+pub type Selection<'c, 's> = SmallVec<[SelectedPolicy<'c, 's>; 1]>;
 
-/// Why a policy has no key for this subject.
-enum Lack<'c> {
-    Part(&'c Part),
+/// Why a policy does not apply to a subject.
+enum MissingKey<'c> {
+    /// None of the alternatives of a part is present.
+    Part(&'c KeyPart),
+    /// None of the attributes of `each` is present.
     Attributes(&'c [Name]),
+    /// No tier matches, and the policy has no terms of its own.
     Tier,
 }
 
 impl<'c> Selector<'c> {
-    /// The rows of these policies for a subject, in order, one per (policy, key).
+    /// The rows of these policies for a subject, in order; one for each policy and key.
     pub fn select<'s>(
         &self,
         policies: &[PolicyId],
@@ -79,126 +82,132 @@ impl<'c> Selector<'c> {
         Ok(rows)
     }
 
-    /// A caller who could state a fact could choose a tier.
+    /// Refuses a subject that contains the name of a fact: the caller could choose its own tier.
     fn refuse_facts(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
         for (name, _) in subject.pairs() {
             if let Some(source) = self.facts.source(name) {
                 let source_attribute = source.to_string();
-                return Err(Refusal::NotYours { name: (*name).to_owned(), source_attribute });
+                return Err(Refusal::ReservedAttribute {
+                    name: (*name).to_owned(),
+                    source_attribute,
+                });
             }
         }
         Ok(())
     }
 
-    /// Tries a policy, then what it names as `otherwise`.
+    /// Adds the rows of a policy, or of the first policy of its `otherwise` chain that applies.
     fn follow<'s>(
         &self,
-        asked: PolicyId,
+        first: PolicyId,
         subject: &Subject<'s>,
         rows: &mut Selection<'c, 's>,
     ) -> Result<(), Refusal> {
-        let mut id = asked;
+        let mut id = first;
+        // The catalog has no longer chains; the bound makes sure that this loop ends.
         for _ in 0..=CHAIN_MAX {
             let policy = self.catalog.policy(id);
             let mode = self.mode(id);
+            // A policy that is off does not apply, and its `otherwise` is not followed.
             if mode == Mode::Off {
                 return Ok(());
             }
-            let tried = Tried { id, policy, mode, instead_of: (id != asked).then_some(asked) };
-            let Some(lack) = self.rows_of(&tried, subject, rows)? else { return Ok(()) };
+            let instead_of = (id != first).then_some(first);
+            let candidate = CandidatePolicy { id, policy, mode, instead_of };
+            let Some(missing) = self.add_rows(&candidate, subject, rows)? else { return Ok(()) };
             match policy.otherwise {
                 Some(next) => id = next,
-                None => return missing(&tried, &lack, rows),
+                None => return apply_on_missing(&candidate, &missing, rows),
             }
         }
         Ok(())
     }
 
-    /// A policy's mode: the operator's word, else the catalog's.
+    /// A policy's mode: the operator's override, else the catalog's.
     pub fn mode(&self, id: PolicyId) -> Mode {
         let overridden = self.modes.iter().find(|(other, _)| *other == id);
         overridden.map_or(self.catalog.policy(id).mode, |(_, mode)| *mode)
     }
 
-    /// Adds the rows of one policy, or says what it lacks.
-    fn rows_of<'s>(
+    /// Adds the rows of one policy, or returns why it does not apply.
+    fn add_rows<'s>(
         &self,
-        tried: &Tried<'c>,
+        candidate: &CandidatePolicy<'c>,
         subject: &Subject<'s>,
         rows: &mut Selection<'c, 's>,
-    ) -> Result<Option<Lack<'c>>, Refusal> {
-        match &tried.policy.who {
-            Who::By(parts) => self.row_by(tried, parts, subject, rows),
-            Who::Each(names) => self.rows_each(tried, names, subject, rows),
+    ) -> Result<Option<MissingKey<'c>>, Refusal> {
+        match &candidate.policy.key_spec {
+            KeySpec::By(parts) => self.add_row_by(candidate, parts, subject, rows),
+            KeySpec::Each(names) => self.add_rows_each(candidate, names, subject, rows),
         }
     }
 
-    fn row_by<'s>(
+    fn add_row_by<'s>(
         &self,
-        tried: &Tried<'c>,
-        wanted: &'c [Part],
+        candidate: &CandidatePolicy<'c>,
+        wanted: &'c [KeyPart],
         subject: &Subject<'s>,
         rows: &mut Selection<'c, 's>,
-    ) -> Result<Option<Lack<'c>>, Refusal> {
-        let mut parts = Parts::new();
+    ) -> Result<Option<MissingKey<'c>>, Refusal> {
+        let mut parts = KeyParts::new();
         for part in wanted {
             match self.first_present(part, subject)? {
                 Some(found) => parts.push(found),
-                None => return Ok(Some(Lack::Part(part))),
+                None => return Ok(Some(MissingKey::Part(part))),
             }
         }
-        let Some(terms) = self.terms(tried.policy, subject)? else {
-            return Ok(Some(Lack::Tier));
+        let Some(terms) = self.terms(candidate.policy, subject)? else {
+            return Ok(Some(MissingKey::Tier));
         };
-        tried.add(rows, Some(terms), parts, None);
+        candidate.add(rows, Some(terms), parts, None);
         Ok(None)
     }
 
-    fn rows_each<'s>(
+    fn add_rows_each<'s>(
         &self,
-        tried: &Tried<'c>,
+        candidate: &CandidatePolicy<'c>,
         names: &'c [Name],
         subject: &Subject<'s>,
         rows: &mut Selection<'c, 's>,
-    ) -> Result<Option<Lack<'c>>, Refusal> {
-        let Some(terms) = self.terms(tried.policy, subject)? else {
-            return Ok(Some(Lack::Tier));
+    ) -> Result<Option<MissingKey<'c>>, Refusal> {
+        let Some(terms) = self.terms(candidate.policy, subject)? else {
+            return Ok(Some(MissingKey::Tier));
         };
-        let mut lack = Some(Lack::Attributes(names));
+        let mut missing = Some(MissingKey::Attributes(names));
         for name in names {
             if let Some(value) = self.value(name, subject)? {
                 let parts = SmallVec::from_iter([(&**name, value)]);
-                tried.add(rows, Some(terms), parts, Some(name));
-                lack = None;
+                candidate.add(rows, Some(terms), parts, Some(name));
+                missing = None;
             }
         }
-        Ok(lack)
+        Ok(missing)
     }
 
-    /// The keys that one policy itself would count, whatever its tiers and `otherwise` say.
-    pub fn parts_of<'s>(
+    /// The keys of one policy for a subject, regardless of its tiers, its mode and `otherwise`.
+    pub fn key_parts_of<'s>(
         &self,
         id: PolicyId,
         subject: &Subject<'s>,
-    ) -> Result<SmallVec<[Parts<'c, 's>; 2]>, Refusal> {
+    ) -> Result<SmallVec<[KeyParts<'c, 's>; 2]>, Refusal> {
         let policy = self.catalog.policy(id);
-        match &policy.who {
-            Who::By(wanted) => {
-                let mut parts = Parts::new();
+        match &policy.key_spec {
+            KeySpec::By(wanted) => {
+                let mut parts = KeyParts::new();
                 for part in wanted {
                     let found = self.first_present(part, subject)?;
-                    parts.push(found.ok_or_else(|| refusal(policy, &Lack::Part(part)))?);
+                    parts.push(found.ok_or_else(|| refusal(policy, &MissingKey::Part(part)))?);
                 }
                 Ok(SmallVec::from_iter([parts]))
             }
-            Who::Each(names) => {
+            KeySpec::Each(names) => {
                 let mut all = SmallVec::new();
                 for name in names {
                     let value = self.value(name, subject)?;
-                    all.extend(value.map(|value| Parts::from_iter([(&**name, value)])));
+                    all.extend(value.map(|value| KeyParts::from_iter([(&**name, value)])));
                 }
                 if all.is_empty() {
-                    Err(refusal(policy, &Lack::Attributes(names)))
+                    Err(refusal(policy, &MissingKey::Attributes(names)))
                 } else {
                     Ok(all)
                 }
@@ -206,9 +215,10 @@ impl<'c> Selector<'c> {
         }
     }
 
+    /// The first of a part's alternatives that the subject has, with its value.
     fn first_present<'s>(
         &self,
-        part: &'c Part,
+        part: &'c KeyPart,
         subject: &Subject<'s>,
     ) -> Result<Option<(&'c str, Cow<'s, str>)>, Refusal> {
         for name in part {
@@ -229,28 +239,29 @@ impl<'c> Selector<'c> {
     }
 }
 
-/// A policy on the way from the one that was asked to the one that is used.
-struct Tried<'c> {
+/// A policy of an `otherwise` chain that is being tried.
+struct CandidatePolicy<'c> {
     id: PolicyId,
     policy: &'c Policy,
     mode: Mode,
     instead_of: Option<PolicyId>,
 }
 
-impl<'c> Tried<'c> {
-    /// One row per (policy, key), at its first place.
+impl<'c> CandidatePolicy<'c> {
+    /// Adds a row, unless there is already one of the same policy and key: two policies of a gate
+    /// may fall back to the same one, which must count the request once.
     #[inline]
     fn add<'s>(
         &self,
         rows: &mut Selection<'c, 's>,
         terms: Option<(Option<u8>, &'c Terms)>,
-        parts: Parts<'c, 's>,
+        parts: KeyParts<'c, 's>,
         attribute: Option<&'c Name>,
     ) {
         if rows.iter().any(|other| other.policy == self.id && other.parts == parts) {
             return;
         }
-        rows.push(Selected {
+        rows.push(SelectedPolicy {
             policy: self.id,
             tier: terms.and_then(|(tier, _)| tier),
             terms: terms.map(|(_, terms)| terms),
@@ -262,25 +273,25 @@ impl<'c> Tried<'c> {
     }
 }
 
-/// What a policy says of a subject that lacks its key.
-fn missing<'c>(
-    tried: &Tried<'c>,
-    lack: &Lack<'c>,
+/// Applies `on_missing` at the end of an `otherwise` chain.
+fn apply_on_missing<'c>(
+    candidate: &CandidatePolicy<'c>,
+    missing: &MissingKey<'c>,
     rows: &mut Selection<'c, '_>,
 ) -> Result<(), Refusal> {
-    match tried.policy.on_missing {
-        OnMissing::Error => return Err(refusal(tried.policy, lack)),
+    match candidate.policy.on_missing {
+        OnMissing::Error => return Err(refusal(candidate.policy, missing)),
         OnMissing::Skip => {}
-        OnMissing::Deny => tried.add(rows, None, Parts::new(), None),
+        OnMissing::Deny => candidate.add(rows, None, KeyParts::new(), None),
     }
     Ok(())
 }
 
-fn refusal(policy: &Policy, lack: &Lack<'_>) -> Refusal {
-    let names = match lack {
-        Lack::Part(names) => names.as_slice(),
-        Lack::Attributes(names) => names,
-        Lack::Tier => return Refusal::NoTier(policy.name.to_string()),
+fn refusal(policy: &Policy, missing: &MissingKey<'_>) -> Refusal {
+    let names = match missing {
+        MissingKey::Part(names) => names.as_slice(),
+        MissingKey::Attributes(names) => names,
+        MissingKey::Tier => return Refusal::NoTier(policy.name.to_string()),
     };
-    Refusal::Missing { policy: policy.name.to_string(), attribute: names.join("` or `") }
+    Refusal::MissingAttribute { policy: policy.name.to_string(), attribute: names.join("` or `") }
 }

@@ -1,18 +1,18 @@
-//! A subject: the attributes known of a caller, as the caller's front end states them.
+//! Subjects: the attributes of a caller, as the request states them.
 //!
-//! Borrowed and unchecked: `select` normalises what a policy reads and ignores the rest.
-//! Must not be stored: keys are digests, and private values never leave in clear.
+//! Values are borrowed and not validated: `select` normalises those that a policy reads and ignores
+//! the others. Must not be stored: keys are digests, and private values are never stored in clear.
 
 use smallvec::SmallVec;
 
-/// The attributes known of a caller.
+/// The attributes of a caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject<'a> {
     pairs: SmallVec<[(&'a str, &'a str); 4]>,
 }
 
 impl<'a> Subject<'a> {
-    /// A subject of whom nothing is known.
+    /// A subject without attributes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -24,13 +24,14 @@ impl<'a> Subject<'a> {
         self
     }
 
-    /// An attribute's value; an empty one counts as absent.
+    /// An attribute's value. An empty one counts as absent: otherwise all callers without a value
+    /// would share one counter.
     pub fn get(&self, attribute: &str) -> Option<&'a str> {
         let found = self.pairs.iter().find(|(name, _)| *name == attribute);
         found.map(|(_, value)| *value).filter(|value| !value.is_empty())
     }
 
-    /// All attributes as stated.
+    /// All attributes, not normalised.
     pub fn pairs(&self) -> &[(&'a str, &'a str)] {
         &self.pairs
     }

@@ -1,8 +1,8 @@
-//! Tickets: proof of an admitted check, sealed so that nobody can read, change or invent one.
+//! Tickets: encrypted, authenticated proofs of admitted checks.
 //!
-//! The body travels in the token, so a store keeps nothing until settle. Must not roll dice: the id
-//! is an argument and
-//! serves as the nonce, so it must never repeat under one secret.
+//! The body is inside the token, so a store keeps nothing for a check until it is settled. The id
+//! is an argument, since core creates no random numbers. It is also the nonce of the encryption, so
+//! it must never repeat under one secret.
 
 mod bytes;
 
@@ -14,86 +14,89 @@ use crate::digest::{Key, Secret};
 use crate::refusal::Refusal;
 use crate::time::{Span, Time};
 
-/// The largest ticket, as text.
+/// The most bytes of a ticket as text.
 pub const TICKET_BYTES_MAX: usize = 2048;
-/// Nonce, tag and instants in a sealed ticket, before it becomes text.
+/// Bytes that sealing adds to the body: nonce (16), authentication tag (16), and the count of
+/// instants (2). Before base64.
 const OVERHEAD: usize = 16 + 16 + 2;
 
-/// What a ticket says, apart from the instants that only the store knows.
+/// The content of a ticket, except for the instants, which only the store knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
-    /// Unique under the secret.
+pub struct TicketBody {
+    /// The id of the check; unique under the secret.
     pub id: u128,
-    /// The gate that was asked.
+    /// The gate of the check.
     pub gate: String,
-    /// Whether the default policy stood in for it.
+    /// Whether the gate is not declared, so that the default policies applied.
     pub unlisted: bool,
-    /// Whether the node decided by itself, so that only there something is held.
+    /// Whether the node decided without the shared store, so that only its own memory holds the
+    /// charge.
     pub local: bool,
-    /// How long it may be settled.
+    /// How long the ticket can be settled, from the instant of the check.
     pub hold: Span,
-    /// The reference, whose cell must learn of the settle.
+    /// The key of the reference in which the settled status is stored.
     pub reference: Option<Key>,
     /// The rows of the check.
     pub rows: Vec<TicketRow>,
-    /// The attributes that conditions read.
+    /// The attributes that ban conditions read, private values as pseudonyms.
     pub attributes: Vec<(String, String)>,
 }
 
-/// One row of a check.
+/// One row of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketRow {
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// The tier's id.
+    /// The id of the tier.
     pub tier: Option<u32>,
-    /// The lasting key: where it is found now depends on whole resets since.
+    /// The base key: the key without the epoch, from which a settle computes the current key.
     pub key: Key,
-    /// Units held.
+    /// Units charged at the check.
     pub held: i64,
-    /// Whether the row only watched.
+    /// Whether the policy was in shadow mode.
     pub shadow: bool,
-    /// The key's parts, private ones as pseudonyms.
+    /// The key parts for display, private values as pseudonyms.
     pub parts: Vec<(String, String)>,
 }
 
-/// A body with the instants of its check: everything a settle needs.
+/// A ticket: everything that a settle needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// What it says.
-    pub body: Body,
-    /// The instant of each row; absent for a row that was not charged.
+    /// The content.
+    pub body: TicketBody,
+    /// The instant of each row at the check; absent for a row that was not charged.
     pub instants: Vec<Option<Time>>,
-    /// When it can no longer be settled.
+    /// The instant from which it can no longer be settled.
     pub expires: Time,
 }
 
-/// Seals and opens tickets.
+/// Encrypts and decrypts tickets.
 #[derive(Clone)]
-pub struct Sealer {
+pub struct TicketSealer {
     cipher: XChaCha20Poly1305,
-    /// Of the secrets before, whose tickets are still good.
+    /// The ciphers of older secrets, whose tickets are still accepted.
     older: Vec<XChaCha20Poly1305>,
 }
 
-impl std::fmt::Debug for Sealer {
+impl std::fmt::Debug for TicketSealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealer(..)")
     }
 }
 
-impl Body {
-    /// The body as a reference keeps it.
+impl TicketBody {
+    /// The body in plain bytes, as references store it.
     pub fn to_bytes(&self) -> Vec<u8> {
         bytes::write_body(self)
     }
 
-    /// Reads a body back.
+    /// Decodes a body; `None` if the bytes are no valid body.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes::read_body(bytes)
     }
 
-    /// Refuses a body whose ticket would be too large.
+    /// Fails if the ticket would exceed [`TICKET_BYTES_MAX`]. Each instant, and the expiry, is
+    /// counted with the nine bytes that it can have at most.
     pub fn in_bounds(&self) -> Result<(), Refusal> {
         let sealed = self.to_bytes().len() + OVERHEAD + 9 * (self.rows.len() + 1);
         let text = BASE64URL_NOPAD.encode_len(sealed);
@@ -104,25 +107,29 @@ impl Body {
     }
 }
 
-impl Sealer {
-    /// A sealer under the engine's secret.
+impl TicketSealer {
+    /// A sealer that uses the engine's secret.
     pub fn new(secret: &Secret) -> Self {
         let keys = secret.derive_all("catraca 1 ticket");
         let older = keys[1..].iter().map(|key| XChaCha20Poly1305::new(key.into())).collect();
         Self { cipher: XChaCha20Poly1305::new(&keys[0].into()), older }
     }
 
-    /// Seals a ticket for one namespace.
+    /// Encrypts a ticket for one namespace, which is authenticated with it.
     pub fn seal(&self, ticket: &Ticket, namespace: &str) -> String {
         let plain = bytes::write_ticket(ticket);
         let payload = Payload { msg: &plain, aad: namespace.as_bytes() };
+        // Fails only for messages far above the size limit. The token is then empty after the id,
+        // which `try_open` refuses.
         let sealed = self.cipher.encrypt(&nonce(ticket.body.id), payload).unwrap_or_default();
+        // The id is sent in clear because it is the nonce.
         let mut token = ticket.body.id.to_le_bytes().to_vec();
         token.extend_from_slice(&sealed);
         BASE64URL_NOPAD.encode(&token)
     }
 
-    /// Opens a ticket; anything that is not exactly ours is refused.
+    /// Decrypts a ticket. Anything but an unmodified ticket of this secret and namespace is
+    /// refused.
     pub fn open(&self, token: &str, namespace: &str) -> Result<Ticket, Refusal> {
         self.try_open(token, namespace).ok_or(Refusal::BadTicket)
     }
@@ -138,12 +145,14 @@ impl Sealer {
             let payload = Payload { msg: sealed, aad: namespace.as_bytes() };
             cipher.decrypt(&nonce(id), payload).ok()
         })?;
+        // The body repeats the id, and both must be equal.
         bytes::read_ticket(&plain).filter(|ticket| ticket.body.id == id)
     }
 }
 
 fn nonce(id: u128) -> XNonce {
     let mut nonce = [0; 24];
+    // The other eight bytes are zero: the id alone is unique.
     nonce[..16].copy_from_slice(&id.to_le_bytes());
     nonce.into()
 }
@@ -162,7 +171,7 @@ mod tests {
             parts: vec![("ip".into(), "198.51.100.7".into())],
         };
         let other = TicketRow { tier: None, held: 0, shadow: false, ..row.clone() };
-        let body = Body {
+        let body = TicketBody {
             id: 0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0,
             gate: "g".into(),
             unlisted: false,
@@ -178,20 +187,20 @@ mod tests {
 
     #[test]
     fn a_ticket_opens_as_it_was_sealed() {
-        let sealer = Sealer::new(&Secret::from_bytes([1; 32]));
+        let sealer = TicketSealer::new(&Secret::from_bytes([1; 32]));
         let token = sealer.seal(&ticket(), "a");
         assert_eq!(sealer.open(&token, "a"), Ok(ticket()));
-        assert_eq!(Body::from_bytes(&ticket().body.to_bytes()), Some(ticket().body));
+        assert_eq!(TicketBody::from_bytes(&ticket().body.to_bytes()), Some(ticket().body));
     }
 
     #[test]
     fn another_namespace_secret_or_bit_is_refused() {
-        let sealer = Sealer::new(&Secret::from_bytes([1; 32]));
+        let sealer = TicketSealer::new(&Secret::from_bytes([1; 32]));
         let token = sealer.seal(&ticket(), "a");
         assert_eq!(sealer.open(&token, "b"), Err(Refusal::BadTicket));
-        let newer = Secret::from_bytes([3; 32]).after(Secret::from_bytes([1; 32]));
-        assert!(Sealer::new(&newer).open(&token, "a").is_ok(), "the older secret is known");
-        let other = Sealer::new(&Secret::from_bytes([2; 32]));
+        let newer = Secret::from_bytes([3; 32]).with_older(Secret::from_bytes([1; 32]));
+        assert!(TicketSealer::new(&newer).open(&token, "a").is_ok(), "the older secret is known");
+        let other = TicketSealer::new(&Secret::from_bytes([2; 32]));
         assert_eq!(other.open(&token, "a"), Err(Refusal::BadTicket));
         for place in 0..token.len() {
             let mut bent = token.clone().into_bytes();
@@ -209,7 +218,7 @@ mod tests {
     fn no_cut_or_noise_reads_as_a_body() {
         let bytes = ticket().body.to_bytes();
         for length in 0..bytes.len() {
-            assert_eq!(Body::from_bytes(&bytes[..length]), None, "{length} bytes");
+            assert_eq!(TicketBody::from_bytes(&bytes[..length]), None, "{length} bytes");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Instants and lengths of time as whole microseconds, the only time that decisions know.
+//! Instants and durations in whole microseconds.
 //!
-//! Everything fits in 53 bits, because one of the stores computes with doubles and every store must
-//! find the same integers. This module must not read a clock: `now` is always an argument.
+//! They have at most 53 bits, because Redis scripts compute with doubles and every store must
+//! compute the same integers. This module must not read a clock: `now` is always an argument.
 
 mod span;
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub enum TimeError {
         /// What was written.
         text: String,
     },
-    /// Earlier than the epoch, where decisions cannot count.
+    /// Earlier than the Unix epoch.
     #[error("`{text}` is too early: the first instant is 1970-01-01T00:00:00Z")]
     TooEarly {
         /// What was written.
@@ -42,18 +42,18 @@ pub enum TimeError {
 impl Time {
     /// The Unix epoch.
     pub const ZERO: Self = Self(0);
-    /// The instant that never comes; arithmetic never leaves it.
+    /// The instant that never comes; adding or subtracting a span does not change it.
     pub const FOREVER: Self = Self(LARGEST);
     /// The largest instant, which is [`Time::FOREVER`].
     pub const MAX: Self = Self::FOREVER;
 
-    /// An instant from microseconds since the epoch, brought into range.
+    /// An instant from microseconds since the epoch, clamped to the range.
     #[inline]
     pub const fn from_micros(micros: i64) -> Self {
-        Self(in_range(micros))
+        Self(clamp(micros))
     }
 
-    /// An instant from milliseconds since the epoch, brought into range.
+    /// An instant from milliseconds since the epoch, clamped to the range.
     #[inline]
     pub const fn from_millis(millis: i64) -> Self {
         Self::from_micros(millis.saturating_mul(1_000))
@@ -83,7 +83,8 @@ impl Time {
         if self.is_forever() { self } else { Self::from_micros(self.0 - span.micros()) }
     }
 
-    /// How long after `earlier` this is: zero if it is not, and forever if it never comes.
+    /// The time from `earlier` to this instant: zero if it is not later, and forever if it never
+    /// comes.
     #[inline]
     pub const fn since(self, earlier: Self) -> Span {
         if self.0 <= earlier.0 {
@@ -95,8 +96,8 @@ impl Time {
         }
     }
 
-    /// Reads RFC 3339. Digits below the microsecond are dropped, and an instant past the range is
-    /// [`Time::FOREVER`], so that `9999-12-31T23:59:59Z` means what people mean by it.
+    /// Reads RFC 3339. Digits below the microsecond are dropped. An instant past the range is
+    /// [`Time::FOREVER`]: `9999-12-31T23:59:59Z` is commonly written for "never".
     pub fn parse_rfc3339(text: &str) -> Result<Self, TimeError> {
         match text.trim().parse::<Timestamp>() {
             Ok(read) if read < Timestamp::UNIX_EPOCH => {
@@ -108,10 +109,9 @@ impl Time {
         }
     }
 
-    /// Writes RFC 3339 in UTC, with a fraction only if there is one: of milliseconds if they are
-    /// enough, else of microseconds.
+    /// Writes RFC 3339 in UTC, with no fraction, three or six digits, as many as needed.
     pub fn to_rfc3339(self) -> String {
-        // The range of `Time` lies within the range of `Timestamp`, so the default never shows.
+        // The range of `Time` lies within the range of `Timestamp`, so the default is never used.
         let stamp = Timestamp::from_microsecond(self.0).unwrap_or_default();
         match self.0 {
             micros if micros % 1_000_000 == 0 => format!("{stamp:.0}"),
@@ -127,8 +127,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// Whether a text is a sound instant in the last hours of the year 9999, which `Timestamp` leaves
-/// out so that every one of its instants has a local time in every zone.
+/// Whether a text is a valid instant in the last hours of the year 9999. `Timestamp` does not
+/// accept them, so that every instant has a local time in every time zone.
 fn is_last_hours(text: &str) -> bool {
     Pieces::parse(text).is_ok_and(|read| {
         let is_instant = read.time().is_some() && read.offset().is_some();
@@ -136,8 +136,8 @@ fn is_last_hours(text: &str) -> bool {
     })
 }
 
-/// Brings microseconds into the range that instants and spans share.
-const fn in_range(micros: i64) -> i64 {
+/// Clamps microseconds to the range of instants and spans.
+const fn clamp(micros: i64) -> i64 {
     match micros {
         ..0 => 0,
         LARGEST.. => LARGEST,

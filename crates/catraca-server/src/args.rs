@@ -1,16 +1,16 @@
-//! The command line, as a tour: every verb says what it is for and shows an example.
+//! The command line: one struct of arguments per verb, with help texts and examples.
 //!
-//! Must not do anything: verbs are in `cmd`.
+//! Doc comments here are help texts. The verbs themselves are implemented in `cmd`.
 
-mod ask;
+mod admin;
 mod blocks;
+mod check;
 mod explain;
 mod files;
+mod help_text;
 mod lists;
-mod locks;
-mod operate;
+mod locks_and_slots;
 mod remote;
-mod tour;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,188 +19,188 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::cmd::simulate::Field;
 
-pub use ask::{Check, Credit, Settle};
-pub use blocks::{Blocks, BlocksVerb, Which};
-pub use explain::{Explain, Told};
-pub use files::{Backup, Completions, Man, Place, Restore};
-pub use lists::{Lists, ListsVerb, Terms};
-pub use locks::{Locks, LocksVerb, Slots, SlotsVerb};
-pub use operate::{
-    Audit, Config, ConfigVerb, Counted, Events, Facts, FactsVerb, Privacy, PrivacyVerb, Reset,
-    Selftest, Stats, Whoami,
+pub use admin::{
+    AuditArgs, ConfigArgs, ConfigVerb, EventsArgs, FactsArgs, FactsVerb, PrivacyArgs, PrivacyVerb,
+    ResetArgs, SelftestArgs, StatsArgs, StatsReport, WhoamiArgs,
 };
-pub use remote::{Paging, Remote};
+pub use blocks::{BlockSelector, BlocksArgs, BlocksVerb};
+pub use check::{CheckArgs, CreditArgs, SettleArgs};
+pub use explain::{ExplainArgs, ExplainOperand};
+pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, RestoreArgs};
+pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
+pub use locks_and_slots::{LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
+pub use remote::{PagingArgs, RemoteArgs};
 
-/// One turnstile for any API: limits, prices, blocks and bans in one exact decision.
+/// Rate limiting for any API: limits, prices, blocks and bans in one exact decision.
 #[derive(Debug, Parser)]
 #[command(
     name = "catraca",
     version,
-    help_template = tour::TEMPLATE,
-    after_help = format!("{}\n\n{}", tour::GROUPS, tour::TOUR),
+    help_template = help_text::TEMPLATE,
+    after_help = format!("{}\n\n{}", help_text::GROUPS, help_text::EXAMPLES),
     max_term_width = 100
 )]
-pub struct Args {
-    /// What to do.
+pub struct CliArgs {
+    /// The verb; `serve` without one.
     #[command(subcommand)]
-    pub verb: Option<Verb>,
+    pub verb: Option<CliVerb>,
 }
 
-impl Args {
-    /// The file with the secret of pseudonyms, if one is named.
+impl CliArgs {
+    /// The file of `--secret-file`, the secret that pseudonyms are computed with.
     pub fn secret_file(&self) -> Option<&Path> {
         match &self.verb {
-            Some(Verb::Explain(args)) => args.secret_file.as_deref(),
-            Some(Verb::Simulate(args)) => args.secret_file.as_deref(),
+            Some(CliVerb::Explain(args)) => args.secret_file.as_deref(),
+            Some(CliVerb::Simulate(args)) => args.secret_file.as_deref(),
             _ => None,
         }
     }
 }
 
-/// What to do.
+/// The verbs. Their doc comments are repeated in `help_text::GROUPS`, which a test compares.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
-    /// Serve decisions over HTTP; this is what happens without a verb
-    Serve(Serve),
-    /// Say everything that is wrong with a catalog, and where
-    Lint(Lint),
-    /// Run scenarios: steps at instants, with the decisions they must get
-    Test(Test),
-    /// Say which policies a request meets, with which key, tier and price, and why
-    Explain(Explain),
-    /// Replay a history in virtual time and show what the catalog makes of it
-    Simulate(Simulate),
-    /// Make a key for callers, and the lines that let it in
-    Keygen(Keygen),
-    /// Copy the records to a file, while the server goes on
-    Backup(Backup),
-    /// Put a backup of the records back
-    Restore(Restore),
-    /// May this caller pass? Decide and charge
-    Check(Check),
-    /// The same, and nothing is charged
-    Peek(Check),
-    /// Tell what came of a check, so that it is charged its real cost
-    Settle(Settle),
-    /// Give back what a late event earns
-    Credit(Credit),
-    /// Who is blocked, until when and why; block and release
-    Blocks(Blocks),
-    /// Addresses and values that never pass
+pub enum CliVerb {
+    /// Serve decisions over HTTP; the default without a verb
+    Serve(ServeArgs),
+    /// Report every error in a catalog, with its position
+    Lint(LintArgs),
+    /// Run scenarios: requests at given times, with the decisions they must get
+    Test(TestArgs),
+    /// Show which policies apply to a request, with which key, tier and price, and why
+    Explain(ExplainArgs),
+    /// Replay a history in virtual time and show what the catalog decides
+    Simulate(SimulateArgs),
+    /// Make an API key, and the catalog lines that accept it
+    Keygen(KeygenArgs),
+    /// Copy the records to a file while the server runs
+    Backup(BackupArgs),
+    /// Restore the records from a backup
+    Restore(RestoreArgs),
+    /// Check whether a caller may pass, and charge it
+    Check(CheckArgs),
+    /// Check without charging
+    Peek(CheckArgs),
+    /// Report the outcome of a check, so that its real cost is charged
+    Settle(SettleArgs),
+    /// Report a later event that gives units back
+    Credit(CreditArgs),
+    /// List, add and release blocks
+    Blocks(BlocksArgs),
+    /// Addresses and values that are always denied
     #[command(after_help = lists::BLOCKLIST)]
-    Blocklist(Lists),
-    /// Addresses and values that always pass
+    Blocklist(ListsArgs),
+    /// Addresses and values that are always allowed
     #[command(after_help = lists::ALLOWLIST)]
-    Allowlist(Lists),
-    /// Categories, plans, known tokens: what chooses a tier
-    Facts(Facts),
-    /// Leases in force: who holds what, until when; ending them
-    Locks(Locks),
-    /// Ranges of time in calendars: what is free, holding and confirming
-    Slots(Slots),
-    /// Forget counters, block and level of one key, or of everybody under a policy
-    Reset(Reset),
-    /// Have the server try limits, locks and bookings on itself
-    Selftest(Selftest),
-    /// Totals that add up, and who is blocked most often
-    Stats(Stats),
-    /// What operators did: when, who, what and why
-    Audit(Audit),
-    /// What happens, as it happens
-    Events(Events),
-    /// The catalog in force, its reload, and the kill switch
-    Config(Config),
-    /// Which operator and address the server sees, and why
-    Whoami(Whoami),
-    /// All that is known of somebody, to hand out or to erase
-    Privacy(Privacy),
-    /// A script that completes verbs and options in a shell
-    Completions(Completions),
-    /// The manual pages
-    Man(Man),
-    /// Print the description of the HTTP API, OpenAPI 3.1, to make clients of
+    Allowlist(ListsArgs),
+    /// Facts about attribute values, such as plans and categories, that select tiers
+    Facts(FactsArgs),
+    /// List and release the leases of locks
+    Locks(LocksArgs),
+    /// Bookings in calendars: list free time, hold, confirm, move, cancel
+    Slots(SlotsArgs),
+    /// Clear counters, block and ban level of one key, or of all keys of a policy
+    Reset(ResetArgs),
+    /// Make the server test its limits, locks and bookings
+    Selftest(SelftestArgs),
+    /// Decision totals, and the subjects blocked most often
+    Stats(StatsArgs),
+    /// The acts of operators: when, who, what and why
+    Audit(AuditArgs),
+    /// Follow denials, blocks and other events live
+    Events(EventsArgs),
+    /// Show or reload the active catalog; override a policy's mode
+    Config(ConfigArgs),
+    /// Which operator, role and address the server sees, and why
+    Whoami(WhoamiArgs),
+    /// Export or erase the data stored about a person
+    Privacy(PrivacyArgs),
+    /// Print a shell completion script
+    Completions(CompletionsArgs),
+    /// Print or write the manual pages
+    Man(ManArgs),
+    /// Print the OpenAPI 3.1 description of the HTTP API
     Openapi,
 }
 
 const SERVE: &str = r#"Examples:
   catraca                                 a demo catalog, on 127.0.0.1:7878
-  catraca serve --config shop.toml        your own
+  catraca serve -c shop.toml              your own catalog
   catraca serve --listen 127.0.0.1:0      any free port; the first line says which
 
 Then, six times: curl -i 'http://127.0.0.1:7878/v1/gates/demo/authorize'
 
-A program asks, acts, and tells what came of it:
+A program checks, acts, and reports the outcome:
   POST /v1/check      {"gate":"login","subject":{"ip":"198.51.100.7"}}, or a list of up to 100
-  POST /v1/peek       the same, and nothing is charged
+  POST /v1/peek       the same without charging
   POST /v1/settle     {"ticket":"...","outcome":{"status":404}}
   POST /v1/credit     {"ref":"E1","event":"payment","subject":{...}}
-  POST /v1/buckets    {"subject":{...}}: what every bucket holds; /v1/buckets/POLICY for one
-A reverse proxy asks /v1/authorize: 200, or the denial to hand on. GET /healthz says ok,
-GET /readyz which catalog is in force and what is wrong, GET /metrics what happened so far.
+  POST /v1/buckets    {"subject":{...}}: the level of every bucket; /v1/buckets/POLICY for one
+A reverse proxy calls /v1/authorize: 200, or the denial to pass on. GET /healthz returns ok,
+GET /readyz the active revision and any problem, GET /metrics Prometheus metrics.
 
 [server] in the catalog: listen, hosts, log, client_address, x_ratelimit, connections_max,
 connections_per_address, head_timeout, body_timeout, answer_timeout, idle_timeout, stop_delay,
-tls_cert, tls_key. A catalog that is edited is put in force at once, if it is right; so does SIGHUP.
-SIGTERM and Ctrl-C finish what is being answered.
-Beside the catalog it keeps catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot;
-[records] url, [auth] secret_file and [store] snapshot name other places, [records] url = "none"
-keeps nothing, and so does the demo. Without keys to tell callers apart (`catraca keygen`) only a
-loopback address is served."#;
+tls_cert, tls_key. A changed catalog is reloaded at once if it is valid; SIGHUP reloads it too.
+SIGTERM and Ctrl-C stop the server after the requests in progress.
+The server writes catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot beside the
+catalog; [records] url, [auth] secret_file and [store] snapshot set other paths. With [records]
+url = "none", and in the demo, nothing is written. Without API keys (`catraca keygen`) the server
+listens on loopback addresses only."#;
 
-/// Decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
+/// Serve decisions over HTTP: POST /v1/check, /v1/peek, /v1/settle, /v1/credit, /v1/buckets, and
 /// /v1/authorize for reverse proxies.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = SERVE)]
-pub struct Serve {
-    /// The catalog; without one, a demo
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The address and port, instead of what `[server] listen` says
+pub struct ServeArgs {
+    /// The catalog; a demo by default
+    #[arg(short, long, alias = "config", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// The address and port, instead of `[server] listen`
     #[arg(short, long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Start without keys although callers needed one before; for one start
+    /// Start once without API keys, although the last start required them
     #[arg(long)]
     pub allow_no_keys: bool,
 }
 
 const KEYGEN: &str = "\
 Examples:
-  catraca keygen --role check                              for a program that asks
-  catraca keygen --role check --namespace shop             one that sees only its own counts
-  catraca keygen --role admin --name ana                   for a person who operates
+  catraca keygen --role check                              for a program that checks
+  catraca keygen --role check --namespace shop             for one namespace only
+  catraca keygen --role admin --name ana                   for an operator
 
-read looks at states, check also decides and settles, admin may do everything. The key is printed
-once; the catalog keeps its hash in [[auth.key]]. As soon as there is one key, every call but
-/healthz, /readyz, /openapi.json and /docs needs one, and any address may be listened on.";
+read may read state, check may also check and settle, admin may do everything. The key is printed
+once; the catalog stores its hash in [[auth.key]]. As soon as there is one key, every call except
+/healthz, /readyz, /openapi.json and /docs needs one, and the server may listen on any address.";
 
-/// A new random key, and the [[auth.key]] to paste into the catalog.
+/// Make a random API key, and the [[auth.key]] lines to paste into the catalog.
 #[derive(Debug, clap::Args)]
 #[command(after_help = KEYGEN)]
-pub struct Keygen {
-    /// What it may do
+pub struct KeygenArgs {
+    /// What the key may do
     #[arg(long, value_name = "read|check|admin", hide_possible_values = true)]
     pub role: RoleName,
-    /// The namespace it is bound to; without one, it may also make calls that see them all
+    /// The only namespace of the key; by default, all namespaces
     #[arg(long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// What operators call it; without one, its role and a part of its hash
+    /// Its name in the audit; by default, the role and a part of the hash
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
 
-/// What a key may do.
+/// The roles of `--role`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoleName {
-    /// Look at states
+    /// May read state
     Read,
-    /// Also decide and settle
+    /// May also check and settle
     Check,
-    /// Everything
+    /// May do everything
     Admin,
 }
 
 impl RoleName {
-    /// As a catalog writes it.
+    /// The role as a catalog spells it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -215,24 +215,27 @@ Examples:
   catraca lint shop.toml
   catraca lint --strict presets/*/catalog.toml     warnings fail too
   catraca lint -o json shop.toml                   one object per file, for editors and CI
-  catraca lint --explain bad-rate                  what a code means, with an example
+  catraca lint --explain bad-rate                  the meaning of a code, with an example
 
 Exits 1 if a catalog has errors, 2 if a file cannot be read.";
 
-/// Every mistake of a catalog in one go: file, line, column, the offending text, and a fix.
+/// Report all errors of a catalog at once: file, line, column, the offending text, and a fix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = LINT)]
-pub struct Lint {
-    /// The catalogs; each is read with what it includes
-    #[arg(required_unless_present = "explain", value_name = "FILE")]
+pub struct LintArgs {
+    /// The catalogs; included files are read too
+    #[arg(required_unless_present_any = ["explain", "catalog"], value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Say what a code means, and show a catalog that gives it
-    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "strict", "output"])]
+    /// The catalog, as other verbs spell it; instead of FILE
+    #[arg(short, long, alias = "config", value_name = "FILE", conflicts_with = "files")]
+    pub catalog: Option<PathBuf>,
+    /// Explain a diagnostic code, with an example catalog
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "catalog", "strict", "output"])]
     pub explain: Option<String>,
-    /// Fail on warnings too
+    /// Exit 1 on warnings too
     #[arg(long)]
     pub strict: bool,
-    /// For people or for programs
+    /// Output for people or for programs
     #[arg(
         short,
         long,
@@ -247,13 +250,13 @@ const TEST: &str = "\
 Example:
   catraca test shop.scenario.toml presets/*/*.scenario.toml
 
-Exits 1 if a scenario differs, 2 if a file is malformed.";
+Exits 1 if a decision differs from the expected one, 2 if a file is malformed.";
 
-/// Runs scenario files in virtual time and shows where a decision is not the one that was expected.
+/// Run scenario files in virtual time and show decisions that differ from the expected ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TEST)]
-pub struct Test {
-    /// The scenarios, usually called *.scenario.toml
+pub struct TestArgs {
+    /// The scenario files, by convention *.scenario.toml
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 }
@@ -262,11 +265,11 @@ const SIMULATE: &str = r#"Examples:
   catraca simulate -c shop.toml tuesday.jsonl                     a summary
   catraca simulate -c shop.toml --format combined access.log.gz   of an access log
   catraca simulate -c shop.toml --format json caddy.log --report out.html
-                                                                  and a page to send around
-  catraca simulate -c shop.toml --compare new.toml tuesday.jsonl  what would a change do?
+                                                                  with an HTML report
+  catraca simulate -c shop.toml --compare new.toml tuesday.jsonl  the effect of a change
   catraca simulate -c shop.toml -o json - < live.jsonl            one decision per line
 
-Events, the default format, are JSON lines, `at` in milliseconds or RFC 3339 and never going back:
+Events, the default format, are JSON lines in the order of `at`, in milliseconds or RFC 3339:
   {"at":0,"gate":"login","subject":{"ip":"198.51.100.7"}}
   {"at":5,"gate":"lookup","subject":{"payer":"11144477735"},"ref":"E1","outcome":{"status":404}}
   {"at":6,"gate":"lookup","subject":{"payer":"11144477735"},"outcome":{"status":200},"after_ms":40}
@@ -275,24 +278,24 @@ Events, the default format, are JSON lines, `at` in milliseconds or RFC 3339 and
   {"at":9,"unblock":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
   {"at":9,"reset":{"policy":"login","subject":{"ip":"198.51.100.7"}}}
 
-A check also takes `cost`, and `lists: false` to skip the lists. A line of an access log is a check:
-its gate is that of the first `[[route]]` that takes it, else the catalog's `default`; its status is
-the outcome. A JSON log of Caddy, nginx or Traefik needs no --field.
+A check may have `cost`, and `lists: false` to skip the lists. A line of an access log is a check:
+its gate comes from the first matching `[[route]]`, else from the catalog's `default`; its status
+is the outcome. JSON logs of Caddy, nginx and Traefik need no --field.
 
-A bad line changes nothing, and the run goes on. Exits 2 if there was one, else 0, whatever was
-decided."#;
+A bad line changes no state, and the run continues. Exits 2 if there was a bad line, else 0; the
+decisions do not matter."#;
 
-/// Replays a history through the same engine that decides in production, in virtual time.
+/// Replay a history in virtual time through the engine that decides in production.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SIMULATE)]
-pub struct Simulate {
+pub struct SimulateArgs {
     /// The catalog
     #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: PathBuf,
-    /// The history, gzipped or not; `-` reads standard input
+    /// The history, may be gzipped; `-` reads standard input
     #[arg(value_name = "EVENTS")]
     pub events: PathBuf,
-    /// How it is written: events, or an access log
+    /// Events, or the format of an access log
     #[arg(
         short,
         long,
@@ -301,19 +304,19 @@ pub struct Simulate {
         default_value = "events"
     )]
     pub format: Format,
-    /// Where a JSON log has time, ip, method, uri, status, header:X
+    /// Path of time, ip, method, uri, request, status, header:X
     #[arg(long, value_name = "NAME=PATH", value_parser = Field::parse)]
     pub field: Vec<Field>,
-    /// The gate of every line of a log, instead of its route's
+    /// The gate for all lines of a log, instead of the routes'
     #[arg(long, value_name = "NAME")]
     pub gate: Option<String>,
-    /// Another catalog: what would change?
+    /// Compare with the decisions of another catalog
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
-    /// Make pseudonyms with this secret, 64 hexadecimal digits
+    /// A file with the secret for pseudonyms, 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// MiB of memory for counters
+    /// Memory for counters, in MiB
     #[arg(
         long,
         value_name = "MIB",
@@ -321,10 +324,10 @@ pub struct Simulate {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub memory: u16,
-    /// Write a page with timelines, complete in one file
+    /// Write an HTML report with timelines, as one file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// For people or for programs
+    /// Output for people or for programs
     #[arg(
         short,
         long,
@@ -335,10 +338,10 @@ pub struct Simulate {
     pub output: Output,
 }
 
-/// How a history is written.
+/// The formats of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Our own JSON lines
+    /// JSON lines, one event each
     Events,
     /// The combined log format of Apache and nginx
     Combined,
@@ -346,7 +349,7 @@ pub enum Format {
     Json,
 }
 
-/// How to print.
+/// The formats of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
@@ -355,7 +358,7 @@ pub enum Output {
     Json,
 }
 
-fn attribute(text: &str) -> Result<(String, String), String> {
+fn parse_attribute(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write ATTRIBUTE=VALUE, such as ip=198.51.100.7".to_owned()),

@@ -1,12 +1,12 @@
-//! The client of a server's HTTP API, as the verbs of the command line use it.
+//! The HTTP client behind the command-line verbs that call a server.
 //!
-//! One connection per call: a person waits for one answer, and nothing is worth keeping open. Must
-//! know no more of the server than its public API, and must never show a key.
+//! Opens one connection per call: a command makes few calls, so a pool would not pay. Uses only
+//! the public API, and never prints the API key.
 
+mod error;
 mod key;
-mod target;
+mod server_url;
 mod tls;
-mod trouble;
 
 use std::io;
 use std::time::Duration;
@@ -24,138 +24,148 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::args::Remote;
-use crate::render::tell;
+use crate::args::RemoteArgs;
+use crate::render::eprint_line;
 
-use target::Target;
-use tls::Secure;
-pub use trouble::Trouble;
+pub use error::ClientError;
+use server_url::ServerUrl;
+use tls::TlsClient;
 
-/// The largest answer that is taken.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A feed says that it is there more often than this.
+/// The largest response body that is read.
+const RESPONSE_BYTES_MAX: usize = 64 << 20;
+/// The longest silence in an event stream; the server sends a keep-alive more often than this.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
-/// Speaks to one server.
+/// A client of one server.
 pub struct Client {
     runtime: Runtime,
-    target: Target,
-    secure: Option<Secure>,
+    url: ServerUrl,
+    tls: Option<TlsClient>,
     key: Option<HeaderValue>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// What a server answered.
+/// A successful response.
 pub struct Reply {
-    /// As it came.
+    /// The body as received.
     pub text: String,
-    /// The same, read.
+    /// The body, parsed.
     pub json: Value,
 }
 
 impl Client {
-    /// A client of the server that was named; nothing is sent yet.
-    pub fn new(remote: &Remote) -> Result<Self> {
-        let target = Target::read(&remote.server)?;
-        let secure = target.secure.then(|| Secure::new(&target.host, remote.ca.as_deref()));
-        let secure = secure.transpose()?;
+    /// Makes a client of `--server`; connects only when a call is made.
+    pub fn new(remote: &RemoteArgs) -> Result<Self> {
+        let url = ServerUrl::parse(&remote.server)?;
+        let tls = url.is_https.then(|| TlsClient::new(&url.host, remote.ca.as_deref()));
+        let tls = tls.transpose()?;
         let key = key::read(remote.key_file.as_deref())?;
-        if key.is_some() && target.is_overheard() {
-            tell(format_args!("catraca: the key goes to {} in clear; use https", target.shown()));
+        if key.is_some() && url.is_plaintext() {
+            eprint_line(format_args!(
+                "catraca: the key goes to {} in clear; use https",
+                url.to_text()
+            ));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { runtime, target, secure, key, patience: remote.timeout })
+        Ok(Self { runtime, url, tls, key, timeout: remote.timeout })
     }
 
-    /// Asks for something.
+    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Result<Reply> {
         self.send(Method::GET, path, None)
     }
 
-    /// Sends something.
+    /// Sends a POST request with a JSON body.
     pub fn post(&self, path: &str, body: &Value) -> Result<Reply> {
         self.send(Method::POST, path, Some(body))
     }
 
-    /// One call, with its whole answer.
+    /// Sends one request and reads the whole response.
     pub fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply> {
-        let call = Call { method, path, at: &self.target };
+        let call = ClientCall { method, path, server: &self.url };
         let work = async {
-            let answer = self.exchange(&call, body).await?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| call.broken(&*error))?.to_bytes();
-            Ok::<_, Trouble>((status, body))
+            let response = self.exchange(&call, body).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| call.protocol_error(&*error))?.to_bytes();
+            Ok::<_, ClientError>((status, body))
         };
-        let done = self.runtime.block_on(async { timeout(self.patience, work).await });
-        let (status, body) = done.map_err(|_| call.late(self.patience))??;
+        let done = self.runtime.block_on(async { timeout(self.timeout, work).await });
+        let (status, body) = done.map_err(|_| call.timed_out(self.timeout))??;
         if !status.is_success() {
-            return Err(call.refused(status, &body).into());
+            return Err(call.error_response(status, &body).into());
         }
-        let text = String::from_utf8(body.into()).map_err(|error| call.garbled(&error))?;
-        let json = serde_json::from_str(&text).map_err(|error| call.garbled(&error))?;
+        let text = String::from_utf8(body.into()).map_err(|error| call.invalid_json(&error))?;
+        let json = serde_json::from_str(&text).map_err(|error| call.invalid_json(&error))?;
         Ok(Reply { text, json })
     }
 
-    /// Listens to a feed, line by line, until it ends or has been heard enough.
-    pub fn listen(&self, path: &str, mut hear: impl FnMut(&str) -> Result<bool>) -> Result<()> {
-        let call = Call { method: Method::GET, path, at: &self.target };
+    /// Reads an event stream line by line until `on_line` returns false; a stream that the server
+    /// ends is an error.
+    pub fn listen(&self, path: &str, mut on_line: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+        let call = ClientCall { method: Method::GET, path, server: &self.url };
         self.runtime.block_on(async {
-            let begun = timeout(self.patience, self.begin(&call)).await;
-            let body = begun.map_err(|_| call.late(self.patience))??;
-            let mut lines = Lines { body, waiting: Vec::new() };
+            let opened = timeout(self.timeout, self.open_stream(&call)).await;
+            let body = opened.map_err(|_| call.timed_out(self.timeout))??;
+            let mut lines = EventStreamLines { body, buffer: Vec::new() };
             while let Some(line) = lines.next(&call).await? {
-                if !hear(&line)? {
+                if !on_line(&line)? {
                     return Ok(());
                 }
             }
-            Err(call.ended().into())
+            Err(call.stream_closed().into())
         })
     }
 
-    /// The body of a feed, once it has begun.
-    async fn begin(&self, call: &Call<'_>) -> Result<Incoming, Trouble> {
-        let answer = self.exchange(call, None).await?;
-        let (status, body) = (answer.status(), answer.into_body());
+    /// Opens an event stream and returns its body.
+    async fn open_stream(&self, call: &ClientCall<'_>) -> Result<Incoming, ClientError> {
+        let response = self.exchange(call, None).await?;
+        let status = response.status();
+        let body = response.into_body();
         if status.is_success() {
             return Ok(body);
         }
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        Err(call.refused(status, &body.map_err(|error| call.broken(&*error))?.to_bytes()))
+        let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
+        Err(call.error_response(
+            status,
+            &body.map_err(|error| call.protocol_error(&*error))?.to_bytes(),
+        ))
     }
 
     async fn exchange(
         &self,
-        call: &Call<'_>,
+        call: &ClientCall<'_>,
         body: Option<&Value>,
-    ) -> Result<Response<Incoming>, Trouble> {
+    ) -> Result<Response<Incoming>, ClientError> {
         let stream = self.connect().await.map_err(|error| call.unreachable(&error))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| call.broken(&error))?;
-        // It ends with the answer; what goes wrong there is told to whoever waits for that.
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| call.protocol_error(&error))?;
+        // The connection task ends with the response; its errors also reach `send_request` and the
+        // body.
         tokio::spawn(connection);
-        let request = self.request(call, body).map_err(|error| call.broken(&error))?;
-        sender.send_request(request).await.map_err(|error| call.broken(&error))
+        let request = self.request(call, body).map_err(|error| call.protocol_error(&error))?;
+        sender.send_request(request).await.map_err(|error| call.protocol_error(&error))
     }
 
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        let address = (self.target.host.as_str(), self.target.port);
+    async fn connect(&self) -> io::Result<Box<dyn ClientStream>> {
+        let address = (self.url.host.as_str(), self.url.port);
         let stream = TcpStream::connect(address).await?;
-        match &self.secure {
-            Some(secure) => Ok(Box::new(secure.over(stream).await?)),
+        match &self.tls {
+            Some(tls) => Ok(Box::new(tls.handshake(stream).await?)),
             None => Ok(Box::new(stream)),
         }
     }
 
     fn request(
         &self,
-        call: &Call<'_>,
+        call: &ClientCall<'_>,
         body: Option<&Value>,
     ) -> Result<Request<Full<Bytes>>, axum::http::Error> {
         let mut request = Request::builder()
             .method(call.method.clone())
-            .uri(self.target.path(call.path))
-            .header(header::HOST, &self.target.authority)
+            .uri(self.url.path(call.path))
+            .header(header::HOST, &self.url.authority)
             .header(header::ACCEPT, "application/json, text/event-stream")
             .header(header::USER_AGENT, concat!("catraca/", env!("CARGO_PKG_VERSION")));
         if let Some(key) = &self.key {
@@ -168,35 +178,37 @@ impl Client {
     }
 }
 
-/// A feed, line by line.
-struct Lines {
+/// Splits the body of an event stream into lines.
+struct EventStreamLines {
     body: Incoming,
-    waiting: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
-impl Lines {
-    async fn next(&mut self, call: &Call<'_>) -> Result<Option<String>, Trouble> {
+impl EventStreamLines {
+    async fn next(&mut self, call: &ClientCall<'_>) -> Result<Option<String>, ClientError> {
         loop {
-            if let Some(end) = self.waiting.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.waiting.drain(..=end).collect();
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
             }
             let frame = timeout(SILENCE_MAX, self.body.frame()).await;
-            let Some(frame) = frame.map_err(|_| call.late(SILENCE_MAX))? else { return Ok(None) };
-            if let Ok(data) = frame.map_err(|error| call.broken(&error))?.into_data() {
-                self.waiting.extend_from_slice(&data);
+            let Some(frame) = frame.map_err(|_| call.timed_out(SILENCE_MAX))? else {
+                return Ok(None);
+            };
+            if let Ok(data) = frame.map_err(|error| call.protocol_error(&error))?.into_data() {
+                self.buffer.extend_from_slice(&data);
             }
         }
     }
 }
 
-/// A connection, in clear or not.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+/// A TCP connection, with or without TLS.
+trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for S {}
 
-/// One call, as an error speaks of it.
-struct Call<'a> {
+/// The request that an error message names.
+struct ClientCall<'a> {
     method: Method,
     path: &'a str,
-    at: &'a Target,
+    server: &'a ServerUrl,
 }

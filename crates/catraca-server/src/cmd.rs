@@ -1,5 +1,4 @@
-//! The verbs of the command line, and what several of them do first: load a catalog,
-//! and read who a caller is.
+//! The verbs of the command line, one module each, and two helpers that several of them share.
 
 pub mod backup;
 pub mod explain;
@@ -18,34 +17,37 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use catraca::{Catalog, LoadError};
 
-use crate::render::{Paint, counted, diagnostic, tell};
+use crate::render::{Paint, count_noun, diagnostic, eprint_line};
 
-/// A catalog that can be used. What is wrong with it goes to standard error.
+/// Loads a catalog. Prints its errors, or the number of its warnings, to standard error.
 fn catalog(path: &Path) -> Result<Catalog> {
-    let shown = path.display();
+    let name = path.display();
     match catraca::load(path) {
         Ok(reading) => {
             if !reading.warnings.is_empty() {
-                let warnings = counted(reading.warnings.len(), "warning", "warnings");
-                tell(format_args!("{shown}: {warnings}; see `catraca lint {shown}`"));
+                let warnings = count_noun(reading.warnings.len(), "warning", "warnings");
+                eprint_line(format_args!("{name}: {warnings}; see `catraca lint {name}`"));
             }
             Ok(reading.catalog)
         }
-        Err(LoadError::Wrong(found)) => {
-            for one in &found.all {
-                tell(format_args!("{}\n", diagnostic::render(one, Paint::for_stderr())));
+        Err(LoadError::Invalid(diagnostics)) => {
+            for diagnostic in &diagnostics.all {
+                eprint_line(format_args!(
+                    "{}\n",
+                    diagnostic::render(diagnostic, Paint::for_stderr())
+                ));
             }
-            bail!("{shown} has {}", counted(found.errors().count(), "error", "errors"))
+            bail!("{name} has {}", count_noun(diagnostics.errors().count(), "error", "errors"))
         }
         Err(other) => bail!(other),
     }
 }
 
-/// Two values for one attribute: neither is more meant than the other.
+/// Refuses a subject with two values for one attribute: it is unknown which of them is meant.
 fn refuse_repeated(subject: &[(String, String)]) -> Result<()> {
-    for (place, (name, _)) in subject.iter().enumerate() {
-        if subject[..place].iter().any(|(earlier, _)| earlier == name) {
-            bail!("`{name}` is given twice: a caller has one value of each attribute");
+    for (index, (name, _)) in subject.iter().enumerate() {
+        if subject[..index].iter().any(|(earlier, _)| earlier == name) {
+            bail!("`{name}` is given twice: a caller has one value for each attribute");
         }
     }
     Ok(())

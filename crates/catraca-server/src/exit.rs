@@ -1,24 +1,24 @@
-//! Exit codes: stable, so that scripts may rely on them.
+//! The exit codes of the process. Scripts rely on them: they must not change.
 
 use std::process::ExitCode;
 
-/// What the process says as it ends.
+/// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Yes: fine, passed, done.
+    /// Yes: allowed, valid, done.
     Yes = 0,
-    /// No: denied, errors in a catalog, a scenario that differs, nothing there to act on.
+    /// No: denied, errors in a catalog, a failed scenario, or nothing found to act on.
     No = 1,
-    /// The command line or its input is wrong.
-    Wrong = 2,
-    /// The server cannot be reached, or cannot do its work.
+    /// The command line or its input is invalid.
+    BadInput = 2,
+    /// The server cannot be reached, or responded with a server error.
     Unreachable = 3,
-    /// It was done, and could not be told: standard output takes nothing.
-    Untold = 4,
+    /// The work is done, but standard output cannot be written.
+    OutputFailed = 4,
 }
 
 impl Exit {
-    /// [`Exit::Yes`] if it holds, else the other.
+    /// [`Exit::Yes`] if `holds`, else `other`.
     pub fn yes_or(holds: bool, other: Self) -> Self {
         if holds { Self::Yes } else { other }
     }

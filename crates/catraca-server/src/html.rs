@@ -1,21 +1,19 @@
-//! A page as it is written: what is markup and what is text are two different calls.
-//!
-//! Must not let a text through unescaped.
+//! A builder of HTML: one call for trusted markup, and others that escape text.
 
 use std::fmt::Write;
 
-/// A page under construction.
+/// HTML under construction.
 #[derive(Default)]
 pub struct Html(String);
 
 impl Html {
-    /// Markup, from this program alone.
+    /// Appends markup as it is. Only for text of this program, never for input.
     pub fn raw(&mut self, markup: &str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Text from anywhere, in an element or in a quoted attribute.
+    /// Appends text escaped for an element's content or a quoted attribute.
     pub fn text(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
             match c {
@@ -30,7 +28,7 @@ impl Html {
         self
     }
 
-    /// An element that holds text.
+    /// Appends an element with escaped text.
     pub fn element(&mut self, tag: &'static str, class: &'static str, text: &str) -> &mut Self {
         self.raw("<").raw(tag);
         if !class.is_empty() {
@@ -39,7 +37,7 @@ impl Html {
         self.raw(">").text(text).raw("</").raw(tag).raw(">")
     }
 
-    /// A number, which needs no escape.
+    /// Appends a number: whole ones without decimals, others with two.
     pub fn number(&mut self, number: f64) -> &mut Self {
         // Writing to a string cannot fail.
         let _ = if number.fract() == 0.0 {
@@ -50,7 +48,7 @@ impl Html {
         self
     }
 
-    /// The page so far.
+    /// The HTML so far.
     pub fn into_string(self) -> String {
         self.0
     }

@@ -1,109 +1,91 @@
-//! The HTTP front end: JSON in, decisions out, over one engine.
+//! The HTTP front end: from accepted sockets to engine calls and JSON responses.
 //!
-//! `auth` lets requests in by the table of `roles`, which `api` describes and `docs` shows. `wire`
-//! holds the shapes of requests; `check`, `calls`, `settle`, `authorize` and the operators' `desk`
-//! turn them into engine calls; `listen` is the I/O with `crowd` and `visit` to bound it. The check
-//! is served before the general router, because it is the one that everybody calls. Must not decide
-//! anything.
+//! A connection is admitted by `admission`, tracked by `connections` and served by `dispatch`,
+//! which authenticates each request (`auth`) and sends it to `check` or to the `router`. `wire`
+//! holds the request bodies; `check`, `settle`, `credit_and_buckets`, `authorize`, `locks` and
+//! `admin` turn them into engine calls. `roles` lists every call with its role; `openapi` describes
+//! them. No rule of rate limiting is here: the engine decides.
 
-mod accept;
-mod admission;
-mod api;
+mod admin;
 mod auth;
 mod authorize;
-mod body;
-mod calls;
 mod check;
-mod connection_table;
-mod crowd;
-mod curt;
-mod debug;
-mod decide;
-mod denial;
-mod desk;
-mod docs;
+mod connection;
+mod credit_and_buckets;
+mod debug_log;
+mod dispatch;
+mod engine_calls;
 mod feed;
-mod fields;
-mod listen;
-mod live;
+mod http_metrics;
 mod locks;
-mod operator;
-mod problem;
-mod quick;
+mod openapi;
 mod ready;
-mod respond;
-mod roles;
+mod reloadable;
+mod request;
+mod response;
 mod router;
 mod settings;
 mod settle;
-mod shed;
-mod shown;
-mod stream;
-mod tally;
-mod tls;
-mod visit;
-mod wire;
-mod words;
-mod xml;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use catraca::Engine;
-use catraca::engine::Resumed;
+use catraca::engine::ResumeSummary;
 use catraca::records::Records;
 use tokio::sync::Semaphore;
 
-use crate::locks::Keeper;
+use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
-use crate::shared::SharedEngine;
+use crate::shared_store::SharedEngine;
 
-pub use api::text as openapi;
 pub use auth::{Guard, hash, plain_name};
-pub use connection_table::LIMITS;
+pub use connection::listen::{ListenerView, bind};
+pub use connection::table::CONNECTION_LIMITS;
+pub use connection::tls::Tls;
 pub use feed::Feed;
-pub use listen::{Listening, bind};
-pub use live::Live;
+pub use http_metrics::{HistogramSnapshot, LatencyHistogram};
+pub use openapi::document_text as openapi;
+pub use reloadable::ReloadableConfig;
 pub use settings::Settings;
 pub use settle::offloaded_max;
-pub use tally::{Clocked, Times};
-pub use tls::Tls;
 
-/// What every request is answered with.
+/// What the handlers of requests work with. Cheap to clone: all fields are shared.
 #[derive(Clone)]
-pub struct Front {
-    /// Decides.
+pub struct App {
+    /// The engine of this process; decides when `shared` is none, and always holds the catalog.
     pub engine: Arc<Engine>,
-    /// Decides with other nodes instead, by the same rules.
+    /// The engine over a store that nodes share, with the same catalog; decides when it is there.
     pub shared: Option<Arc<SharedEngine>>,
-    /// Leases and slots, unless the store keeps none.
-    pub locks: Arc<Keeper>,
-    /// Remembers, unless nothing is kept.
+    /// Locks and slots, in this process or in the shared store.
+    pub locks: Arc<LockService>,
+    /// Durable records, unless `[records] url` is `none`.
     pub records: Option<Arc<Records>>,
-    /// Tells whoever listens.
+    /// The live feed of `GET /v1/events`.
     pub feed: Arc<Feed>,
-    /// Lets requests in, and reads their addresses.
-    pub live: Arc<ArcSwap<Live>>,
-    /// Puts other catalogs in force.
+    /// The keys and the settings that a reload replaces.
+    pub reloadable: Arc<ArcSwap<ReloadableConfig>>,
+    /// Applies changed catalogs.
     pub reloader: Arc<Reloader>,
-    /// The certificate in force, if connections are encrypted.
+    /// The current certificate, if connections are encrypted.
     pub tls: Option<Arc<Tls>>,
-    /// Sends spans to a collector, if there is one.
+    /// Sends spans to the collector of `[server] traces`, if there is one.
     pub traces: Option<Arc<Traces>>,
-    /// Counts and logs what happens.
+    /// Metrics and log lines.
     pub observer: Arc<Observer>,
-    /// What the records brought back at the start.
-    pub resumed: Resumed,
-    /// Turns of settles that run off the async workers.
-    pub offloaded: Arc<Semaphore>,
+    /// What was restored from the records at the start.
+    pub restored: ResumeSummary,
+    /// Permits for settles that run on threads for blocking work; see `settle::offloaded_max`.
+    pub offload_permits: Arc<Semaphore>,
 }
 
-impl Front {
-    /// Blocks of the records that do not count for want of room, until the last has ended.
-    pub fn blocks_left_out(&self) -> u64 {
-        let over = self.engine.now() >= self.resumed.left_out_until;
-        if over { 0 } else { self.resumed.blocks_left_out }
+impl App {
+    /// Blocks that were not restored at the start because their memory pool was full; zero after
+    /// the last of them has expired.
+    pub fn blocks_not_restored(&self) -> u64 {
+        let over = self.engine.now() >= self.restored.left_out_until;
+        if over { 0 } else { self.restored.blocks_left_out }
     }
 }

@@ -1,6 +1,6 @@
 //! The `catraca` binary: reads the command line, runs one verb and exits with its code.
 //!
-//! Must not hold the work itself: every verb is a file in `cmd`.
+//! Each verb is implemented by a file in `cmd`; an error becomes one line on standard error.
 
 mod args;
 mod client;
@@ -8,62 +8,64 @@ mod cmd;
 mod exit;
 mod html;
 mod http;
-mod locks;
+mod lock_service;
 mod observe;
-mod regular;
+mod regular_file;
 mod reload;
 mod render;
-mod shared;
+mod shared_store;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Serve, Verb};
+use args::{CliArgs, CliVerb, ServeArgs};
 use exit::Exit;
-use render::{Untold, tell};
+use render::{StdoutError, eprint_line};
 
-/// Answers are many small pieces, made and dropped on the same thread.
+/// A response makes many small allocations that the same thread frees: mimalloc's fast path.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = CliArgs::parse();
     match run(&args) {
         Ok(exit) => exit.into(),
-        // A replay ends with its reader: what would follow may be endless.
+        // `simulate` writes to standard output directly and may read an endless history: it stops
+        // when the reader of its output closes the pipe, as `head` does.
         Err(error) if is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
-            tell(format_args!("catraca: {error:#}"));
-            code(&error).into()
+            eprint_line(format_args!("catraca: {error:#}"));
+            exit_code(&error).into()
         }
     }
 }
 
-fn code(error: &anyhow::Error) -> Exit {
-    if Untold::caused(error) {
-        return Exit::Untold;
+fn exit_code(error: &anyhow::Error) -> Exit {
+    if StdoutError::is_cause_of(error) {
+        return Exit::OutputFailed;
     }
-    error.downcast_ref().map_or(Exit::Wrong, client::Trouble::exit)
+    error.downcast_ref().map_or(Exit::BadInput, client::ClientError::exit)
 }
 
-fn run(args: &Args) -> anyhow::Result<Exit> {
-    args.secret_file().map_or(Ok(()), cmd::secret::take)?;
+fn run(args: &CliArgs) -> anyhow::Result<Exit> {
+    // Before any verb asks for the secret, which would then be random.
+    args.secret_file().map_or(Ok(()), cmd::secret::set_from_file)?;
     match &args.verb {
-        Some(Verb::Lint(args)) => cmd::lint::run(args),
-        Some(Verb::Test(args)) => cmd::test::run(args),
-        Some(Verb::Explain(args)) => cmd::explain::run(args),
-        Some(Verb::Simulate(args)) => cmd::simulate::run(args),
-        Some(Verb::Serve(args)) => cmd::serve::run(args),
-        Some(Verb::Keygen(args)) => cmd::keygen::run(args),
-        Some(Verb::Openapi) => cmd::openapi::run(),
-        Some(Verb::Backup(args)) => cmd::backup::backup(args),
-        Some(Verb::Restore(args)) => cmd::backup::restore(args),
-        Some(Verb::Completions(args)) => cmd::shell::completions(args),
-        Some(Verb::Man(args)) => cmd::shell::man(args),
+        Some(CliVerb::Lint(args)) => cmd::lint::run(args),
+        Some(CliVerb::Test(args)) => cmd::test::run(args),
+        Some(CliVerb::Explain(args)) => cmd::explain::run(args),
+        Some(CliVerb::Simulate(args)) => cmd::simulate::run(args),
+        Some(CliVerb::Serve(args)) => cmd::serve::run(args),
+        Some(CliVerb::Keygen(args)) => cmd::keygen::run(args),
+        Some(CliVerb::Openapi) => cmd::openapi::run(),
+        Some(CliVerb::Backup(args)) => cmd::backup::backup(args),
+        Some(CliVerb::Restore(args)) => cmd::backup::restore(args),
+        Some(CliVerb::Completions(args)) => cmd::shell::completions(args),
+        Some(CliVerb::Man(args)) => cmd::shell::man(args),
         Some(verb) => cmd::remote::run(verb),
-        None => cmd::serve::run(&Serve::default()),
+        None => cmd::serve::run(&ServeArgs::default()),
     }
 }
 

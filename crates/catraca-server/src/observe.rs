@@ -1,12 +1,11 @@
-//! What operators see of a running server: metrics and log lines, fed from the engine's events, and
-//! traces.
+//! Metrics, log lines and traces of a running server, fed by the engine's events.
 //!
-//! Must not hold anything up: a decision costs a few atomics and no lock, and a line that finds no
-//! room is dropped and counted.
+//! Observing never blocks a decision: it costs a few atomic additions and no lock, and a log line
+//! that finds the queue full is dropped and counted.
 
+pub mod engine_metrics;
 pub mod log;
-pub mod meter;
-mod policies;
+mod policy_metrics;
 pub mod scrape;
 pub mod traces;
 
@@ -14,49 +13,52 @@ use std::io;
 
 use catraca::Catalog;
 use catraca::core::cell::block::Origin;
-use catraca::event::{Blocked, Event};
-use catraca::shape::origin;
+use catraca::event::{BlockEvent, Event};
+use catraca::json::origin_name;
 use tracing::{Level, info, warn};
 
-use log::{Logs, Style};
-use meter::Meter;
+use engine_metrics::EngineMetrics;
+use log::{LogStyle, Logs};
 
-/// Hears what happens, counts it and writes it down.
+/// Counts and logs the engine's events.
 pub struct Observer {
-    /// What is counted.
-    pub meter: Meter,
-    /// What is written down.
+    /// Counters of decisions, settles, credits and reloads.
+    pub metrics: EngineMetrics,
+    /// The log.
     pub logs: Logs,
 }
 
 impl Observer {
-    /// An observer of what this catalog decides.
-    pub fn start((style, level): (Style, Level), catalog: &Catalog) -> io::Result<Self> {
-        Ok(Self { meter: Meter::new(catalog), logs: Logs::start(style, level)? })
+    /// Starts the log and the counters for the policies of a catalog.
+    pub fn start(style: LogStyle, level: Level, catalog: &Catalog) -> io::Result<Self> {
+        Ok(Self { metrics: EngineMetrics::new(catalog), logs: Logs::start(style, level)? })
     }
 
-    /// Hears an event.
-    pub fn hear(&self, event: &Event<'_>) {
-        self.meter.hear(event);
+    /// Counts an event, and logs it if it is rare enough and within the lines per second.
+    pub fn on_event(&self, event: &Event<'_>) {
+        self.metrics.on_event(event);
         match event {
-            Event::Blocked(block) if self.logs.has_room(block.at) => blocked(block),
-            Event::Storm { at, policy } if self.logs.has_room(*at) => {
-                warn!(policy, "too many bans at once: ban rules only watch for ten minutes");
+            Event::Blocked(block) if self.logs.try_reserve_line(block.at) => log_block(block),
+            Event::BanStorm { at, policy } if self.logs.try_reserve_line(*at) => {
+                warn!(
+                    policy,
+                    "ban storm: ban rules of this policy are in shadow mode for ten minutes"
+                );
             }
-            Event::LowWater { at, policy, remaining, limit } if self.logs.has_room(*at) => {
-                warn!(policy, remaining, limit, "below the low-water mark");
+            Event::LowWater { at, policy, remaining, limit } if self.logs.try_reserve_line(*at) => {
+                warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
             }
-            Event::Catalog { revision, policies, .. } => {
-                info!(revision, policies, "another catalog is in force");
+            Event::CatalogReloaded { revision, policies, .. } => {
+                info!(revision, policies, "catalog reloaded");
             }
             _ => {}
         }
     }
 }
 
-/// The caller is named by the keyed digest that the records know them by, never in clear; what
-/// somebody wrote is quoted and escaped by the formatter.
-fn blocked(block: &Blocked) {
+/// Logs a block. The caller is named by the keyed digest of the records, never in clear; the
+/// reason, which an operator or a rule wrote, is quoted and escaped by the formatter.
+fn log_block(block: &BlockEvent) {
     let names: Vec<&str> = block.parts.iter().map(|(name, _)| name.as_str()).collect();
     let until =
         if block.until.is_forever() { "forever".to_owned() } else { block.until.to_rfc3339() };
@@ -65,19 +67,19 @@ fn blocked(block: &Blocked) {
         key = format!("{:?}", block.key).as_str(),
         by = names.join("+").as_str(),
         until = until.as_str(),
-        origin = origin(block.origin),
-        reason = block.note.reason.as_deref().unwrap_or(unsaid(block.origin)),
+        origin = origin_name(block.origin),
+        reason = block.note.reason.as_deref().unwrap_or(default_reason(block.origin)),
         namespace = block.namespace.as_str(),
         shadow = block.shadow,
         "blocked"
     );
 }
 
-/// What is said of a block that was given no reason.
-fn unsaid(origin: Origin) -> &'static str {
+/// The `reason` of a block without one.
+fn default_reason(origin: Origin) -> &'static str {
     match origin {
         Origin::Excess => "over the limit",
-        Origin::Upstream => "the upstream refused",
+        Origin::Upstream => "refused by the upstream",
         Origin::Ban | Origin::Operator => "not given",
     }
 }

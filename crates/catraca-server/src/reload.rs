@@ -1,304 +1,337 @@
-//! Another catalog while running: the files are watched, and what is right is put in force.
+//! Hot reload: watches the catalog's files, and applies a changed catalog if it is valid.
 //!
-//! Files are compared by their contents, so that a rewrite in place, a rename over the file and a
-//! swapped symlink are all the same: a change. It is believed when two looks agree, so that half a
-//! file is not taken for a whole one. Must not put anything in force that could not have been
-//! started with, nor anything by halves.
+//! Files are compared by content, so that a write in place, a rename over the file and a swapped
+//! symlink are all the same. A change is applied when two looks in a row see the same content, so
+//! that a half-written file is not read. A catalog is applied as a whole or not at all, and only if
+//! the server could have been started with it.
 
 mod changes;
 mod files;
+mod reload_error;
 mod restart;
-mod trouble;
 mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::records::{Deed, Noted, Record, Records};
+use catraca::records::{AuditNote, Record, RecordKind, Records};
 use catraca::{Catalog, Engine};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::http::{Live, Tls};
+use crate::http::{ReloadableConfig, Tls};
 use crate::observe::Observer;
 use changes::changes;
-use files::Files;
+use files::CatalogFiles;
 
-pub use trouble::Trouble;
+pub use reload_error::ReloadError;
 pub use watch::watch;
 
-/// The most mistakes of one catalog that are logged.
+/// The most errors, or changes, of one catalog that are logged.
 const LOGGED_MAX: usize = 20;
-/// The act of a single change in the audit.
+/// The act of one change in the audit log.
 const CHANGE: &str = "change";
 
-/// Puts other catalogs in force.
+/// Applies changed catalogs.
 pub struct Reloader {
-    /// The catalog's file; the demo has none.
+    /// The catalog's file; the built-in demo has none.
     path: Option<PathBuf>,
-    rooms: Rooms,
-    /// What the process was made with: some settings are obeyed once.
+    targets: ReloadTargets,
+    /// The catalog of the start: some settings are read only once.
     started: Arc<Catalog>,
-    state: Mutex<State>,
-    /// Why the files are not in force. Apart, so that whoever asks does not wait for a disk.
-    trouble: Mutex<Option<Arc<Trouble>>>,
-    /// Settings in force on paper only, until the next start.
-    waiting: Mutex<Vec<String>>,
+    state: Mutex<CatalogFilesState>,
+    /// Why the files on disk are not applied. A lock of its own, so that `/readyz` does not wait
+    /// for a reload that reads the disk under `state`.
+    error: Mutex<Option<Arc<ReloadError>>>,
+    /// Settings that differ from those of the start and take effect after a restart.
+    after_restart: Mutex<Vec<String>>,
 }
 
-/// What a catalog is put in force in.
-pub struct Rooms {
-    /// Decides.
+/// What a reload changes.
+pub struct ReloadTargets {
+    /// The engine.
     pub engine: Arc<Engine>,
-    /// Remembers, unless nothing is kept.
+    /// The records, unless `[records] url` is `none`.
     pub records: Option<Arc<Records>>,
-    /// Lets requests in.
-    pub live: Arc<ArcSwap<Live>>,
-    /// The certificate in force, if connections are encrypted.
+    /// The keys and settings of the HTTP server.
+    pub reloadable: Arc<ArcSwap<ReloadableConfig>>,
+    /// The current certificate, if connections are encrypted.
     pub tls: Option<Arc<Tls>>,
-    /// Counts and logs.
+    /// Metrics and log lines.
     pub observer: Arc<Observer>,
 }
 
-/// Who wants another catalog.
+/// What caused a reload.
 #[derive(Clone, Copy, Debug)]
-pub enum Wish<'a> {
+pub enum ReloadCause<'a> {
     /// The files have changed.
     Files,
-    /// The process was told to.
+    /// SIGHUP.
     Signal,
-    /// A caller, by the name of their key, with a motive.
+    /// A call of the admin API, by the name of its key, with the reason given.
     Operator(&'a str, Option<&'a str>),
 }
 
-/// What came of it.
+/// The result of a reload.
 #[derive(Debug)]
-pub struct Reloaded {
-    /// The revision that was in force.
+pub struct ReloadReport {
+    /// The previous revision.
     pub before: String,
-    /// The revision that is now.
+    /// The current revision.
     pub revision: String,
-    /// What differs, in words.
+    /// What differs, as text.
     pub changes: Vec<String>,
-    /// Settings that differ from the start's and wait for the next one.
+    /// Settings that differ from those of the start and take effect after a restart.
     pub after_restart: Vec<String>,
-    /// Whether all of it is in the records.
+    /// Whether the change is in the records.
     pub durable: bool,
 }
 
-/// What is known of the files.
-struct State {
-    files: Files,
-    /// As they are in force, were tried last, and were seen last.
-    good: Option<blake3::Hash>,
+/// Hashes of the files' contents.
+struct CatalogFilesState {
+    files: CatalogFiles,
+    /// As applied last.
+    applied: Option<blake3::Hash>,
+    /// As tried last, whether applied or refused.
     tried: Option<blake3::Hash>,
+    /// As seen by the last look.
     seen: Option<blake3::Hash>,
 }
 
 impl Reloader {
-    /// Watches what was started with.
-    pub fn new(path: Option<PathBuf>, rooms: Rooms) -> Self {
-        let mut files = Files::default();
-        // What it includes; it was read a moment ago, and a change since then is seen as one.
-        let now = path.as_ref().and_then(|path| {
-            let (read, hash) = files.load(path);
-            let same = read.is_ok_and(|read| read.revision == rooms.engine.catalog().revision);
+    /// A reloader of the catalog that the process was started with.
+    pub fn new(path: Option<PathBuf>, targets: ReloadTargets) -> Self {
+        let mut files = CatalogFiles::default();
+        // Reads the catalog again, to learn its included files. If it has changed since the start
+        // read it, the hash does not count as applied, and the first look reloads it.
+        let applied = path.as_ref().and_then(|path| {
+            let (loaded, hash) = files.load(path);
+            let current = targets.engine.catalog();
+            let same = loaded.is_ok_and(|loaded| loaded.revision == current.revision);
             same.then_some(hash)
         });
-        let state = Mutex::new(State { files, good: now, tried: now, seen: now });
-        let started = rooms.engine.catalog();
-        let (trouble, waiting) = Default::default();
-        Self { path, rooms, started, state, trouble, waiting }
+        let state = CatalogFilesState { files, applied, tried: applied, seen: applied };
+        let state = Mutex::new(state);
+        let started = targets.engine.catalog();
+        Self {
+            path,
+            targets,
+            started,
+            state,
+            error: Mutex::default(),
+            after_restart: Mutex::default(),
+        }
     }
 
-    /// Looks at the files once; a change that was there at the last look too is tried. Says whether
+    /// Looks at the files once; a change that the previous look saw too is applied. Returns whether
     /// another look is due soon.
-    pub fn look(&self) -> bool {
+    pub fn poll_files(&self) -> bool {
         let mut state = self.state.lock();
         let now = Some(state.files.hash());
-        let settled = state.seen == now;
+        let unchanged = state.seen == now;
         state.seen = now;
         if state.tried == now {
-            return !settled;
+            return !unchanged;
         }
-        if !settled {
+        if !unchanged {
             return true;
         }
-        if state.good == now {
+        // An invalid change was reverted: the files are the applied ones again.
+        if state.applied == now {
             state.tried = now;
-            self.well();
+            self.clear_error();
             return false;
         }
-        // Why not is in the log, in `/readyz` and in the metrics.
-        let _ = self.attempt(&mut state, Wish::Files);
+        // An error is in the log, in `/readyz` and in the metrics.
+        let _ = self.load_and_apply(&mut state, ReloadCause::Files);
         false
     }
 
-    /// Tries the files as they are now.
-    pub fn now(&self, wish: Wish<'_>) -> Result<Reloaded, Arc<Trouble>> {
-        self.attempt(&mut self.state.lock(), wish)
+    /// Applies the files as they are now.
+    pub fn reload(&self, cause: ReloadCause<'_>) -> Result<ReloadReport, Arc<ReloadError>> {
+        self.load_and_apply(&mut self.state.lock(), cause)
     }
 
-    /// The files that are looked at.
+    /// The files of the catalog.
     fn files(&self) -> Vec<PathBuf> {
-        self.state.lock().files.names().to_vec()
+        self.state.lock().files.paths().to_vec()
     }
 
-    /// Whether there is a file to read again.
+    /// Whether there is a file to reload.
     pub fn has_file(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Why the files are not what is in force, if they are not.
-    pub fn trouble(&self) -> Option<Arc<Trouble>> {
-        self.trouble.lock().clone()
+    /// Why the files on disk are not applied, if they are not.
+    pub fn error(&self) -> Option<Arc<ReloadError>> {
+        self.error.lock().clone()
     }
 
-    /// The settings that differ from what was started with, and wait for the next start.
+    /// Settings that differ from those of the start and take effect after a restart.
     pub fn after_restart(&self) -> Vec<String> {
-        self.waiting.lock().clone()
+        self.after_restart.lock().clone()
     }
 
-    fn attempt(&self, state: &mut State, wish: Wish<'_>) -> Result<Reloaded, Arc<Trouble>> {
-        let Some(path) = &self.path else { return Err(Arc::new(Trouble::no_file())) };
-        let (read, hash) = state.files.load(path);
-        let done = read.and_then(|catalog| {
-            let put = self.put(catalog, wish);
-            put.map_err(|error| Trouble::of_settings(path, &error))
+    /// Loads the files and applies them.
+    fn load_and_apply(
+        &self,
+        state: &mut CatalogFilesState,
+        cause: ReloadCause<'_>,
+    ) -> Result<ReloadReport, Arc<ReloadError>> {
+        let Some(path) = &self.path else { return Err(Arc::new(ReloadError::no_file())) };
+        let (loaded, hash) = state.files.load(path);
+        let result = loaded.and_then(|catalog| {
+            let applied = self.apply(catalog, cause);
+            applied.map_err(|error| ReloadError::of_settings(path, &error))
         });
-        (state.tried, state.seen) = (Some(hash), Some(hash));
-        match done {
-            Ok(reloaded) => {
-                state.good = Some(hash);
-                self.well();
-                Ok(reloaded)
+        state.tried = Some(hash);
+        state.seen = Some(hash);
+        match result {
+            Ok(report) => {
+                state.applied = Some(hash);
+                self.clear_error();
+                Ok(report)
             }
-            Err(trouble) => Err(self.unwell(trouble)),
+            Err(error) => Err(self.set_error(error)),
         }
     }
 
-    /// Puts a catalog in force, with its keys.
-    fn put(&self, catalog: Catalog, wish: Wish<'_>) -> anyhow::Result<Reloaded> {
-        let live = Live::read(&catalog)?;
-        let before = self.rooms.engine.catalog();
-        self.refuse(&catalog, &live)?;
-        let certificate = self.certificate(&live)?;
+    /// Applies a catalog with its keys. All steps that can fail come first.
+    fn apply(&self, catalog: Catalog, cause: ReloadCause<'_>) -> anyhow::Result<ReloadReport> {
+        let config = ReloadableConfig::read(&catalog)?;
+        let before = self.targets.engine.catalog();
+        self.refuse_mistakes(&catalog, &config)?;
+        let certificate = self.certificate(&config)?;
         let changes = changes(&before, &catalog);
-        let after_restart = self.waits(&catalog);
+        let after_restart = self.note_restart_settings(&catalog);
         let revision = catalog.revision.to_string();
-        let requires_keys = live.guard.has_keys();
-        self.rooms.live.store(Arc::new(live));
-        if let Some((tls, certificate)) = self.rooms.tls.as_ref().zip(certificate) {
+        let requires_keys = config.guard.has_keys();
+        self.targets.reloadable.store(Arc::new(config));
+        if let Some((tls, certificate)) = self.targets.tls.as_ref().zip(certificate) {
             tls.swap(certificate);
         }
-        let durable = self.enforce(catalog, &before, &changes, wish);
-        let durable = self.remember_keys(requires_keys, wish) && durable;
+        let durable = self.replace_catalog(catalog, &before, &changes, cause);
+        // Not `durable && ...`: the keys must be recorded in any case.
+        let durable = self.record_keys_required(requires_keys, cause) && durable;
         let before = before.revision.to_string();
-        Ok(Reloaded { before, revision, changes, after_restart, durable })
+        Ok(ReloadReport { before, revision, changes, after_restart, durable })
     }
 
-    /// What this catalog changes that was made at the start. Compared with the start and not with
-    /// the catalog in force: what waited for a restart before the last reload still does.
-    fn waits(&self, catalog: &Catalog) -> Vec<String> {
-        let settings = restart::waiting(&self.started, catalog);
-        let before = std::mem::replace(&mut *self.waiting.lock(), settings.clone());
+    /// Settings of this catalog that need a restart. Compared with the start and not with the
+    /// current catalog: what needed a restart before the last reload still does.
+    fn note_restart_settings(&self, catalog: &Catalog) -> Vec<String> {
+        let settings = restart::settings_awaiting_restart(&self.started, catalog);
+        let before = std::mem::replace(&mut *self.after_restart.lock(), settings.clone());
         for setting in settings.iter().filter(|setting| !before.contains(setting)) {
-            warn!(setting, "this setting has changed and counts from the next start on");
+            warn!(setting, "this setting has changed and takes effect after a restart");
         }
         settings
     }
 
-    /// The certificate as it is on disk now. Whether there is one at all was decided at the start.
-    fn certificate(&self, live: &Live) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
+    /// The certificate as it is on disk now. Whether TLS is on was decided at the start.
+    fn certificate(
+        &self,
+        config: &ReloadableConfig,
+    ) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let files = live.settings.certificate(folder)?;
-        files.filter(|_| self.rooms.tls.is_some()).map(|files| files.config()).transpose()
+        let files = config.settings.certificate(folder)?;
+        files.filter(|_| self.targets.tls.is_some()).map(|files| files.config()).transpose()
     }
 
-    /// What would leave the server worse off than it is.
-    fn refuse(&self, catalog: &Catalog, live: &Live) -> anyhow::Result<()> {
-        let now = self.rooms.engine.catalog().policies.len();
+    /// Refuses catalogs that are most likely mistakes: without policies, without keys, or with all
+    /// state under other keys.
+    fn refuse_mistakes(&self, catalog: &Catalog, config: &ReloadableConfig) -> anyhow::Result<()> {
+        let now = self.targets.engine.catalog().policies.len();
         anyhow::ensure!(
             !catalog.policies.is_empty() || now == 0,
-            "the catalog has no policies, and the one in force has {now}; if that is meant, restart"
+            "the catalog has no policies, but the current one has {now}; if that is intended, \
+             restart"
         );
-        let (ours, theirs) = (self.started.shard_by(), catalog.shard_by());
+        let before = self.started.shard_by();
+        let now = catalog.shard_by();
         anyhow::ensure!(
-            ours == theirs,
-            "[store] shard_by was {ours:?} at the start and is {theirs:?} now: every key would be \
-             somewhere else; write the old one, or restart with other records"
+            before == now,
+            "[store] shard_by was {before:?} at the start and is {now:?} now, which would move \
+             every key to another server; restore it, or restart with other records"
         );
         anyhow::ensure!(
-            live.guard.has_keys() || !self.rooms.live.load().guard.has_keys(),
-            "the catalog has no keys, and callers of this server need one: keep one [[auth.key]] \
+            config.guard.has_keys() || !self.targets.reloadable.load().guard.has_keys(),
+            "the catalog has no keys, but callers of this server need one: restore [[auth.key]] \
              (an included file may be empty), or restart with `catraca serve --allow-no-keys`"
         );
         Ok(())
     }
 
-    /// Changes what decides, and tells the records who wanted it and what differs.
-    fn enforce(
+    /// Replaces the engine's catalog and records who changed what. Returns whether that is durable.
+    fn replace_catalog(
         &self,
         catalog: Catalog,
         before: &Catalog,
         changes: &[String],
-        wish: Wish<'_>,
+        cause: ReloadCause<'_>,
     ) -> bool {
-        let Rooms { engine, records, observer, .. } = &self.rooms;
-        observer.meter.reloaded(true);
+        let ReloadTargets { engine, records, observer, .. } = &self.targets;
+        observer.metrics.note_reload(true);
         if catalog.revision == before.revision {
             return true;
         }
-        observer.meter.know(&catalog);
+        observer.metrics.prepare_catalog(&catalog);
         for change in changes.iter().take(LOGGED_MAX) {
-            info!(change, "the catalog has changed");
+            info!(change, "catalog changed");
         }
         let Some(records) = records else {
             engine.reload(catalog);
             return false;
         };
-        let (by, why) = wish.named();
-        let ((), receipt) = records.acknowledged(by, Some(why), || engine.reload(catalog));
+        let (by, why) = cause.author_and_reason();
+        let ((), reloaded) = records.run_recorded(by, Some(why), || engine.reload(catalog));
         let at = engine.now();
-        let noted = changes.iter().map(|change| {
-            let deed = Deed::Note(Noted { act: CHANGE.to_owned(), target: change.clone() });
-            Record { at, by: by.map(str::to_owned), why: Some(why.to_owned()), deed }
+        let notes = changes.iter().map(|change| {
+            let note = AuditNote { act: CHANGE.to_owned(), target: change.clone() };
+            let kind = RecordKind::Note(note);
+            Record { at, by: by.map(str::to_owned), why: Some(why.to_owned()), kind }
         });
-        let changed = records.record(noted.collect());
-        receipt.wait().is_durable() && changed.wait().is_durable()
+        let noted = records.record(notes.collect());
+        reloaded.wait().is_durable() && noted.wait().is_durable()
     }
 
-    /// From the first key on, the next start needs one too. Says whether that is in the records,
-    /// if there are any.
-    fn remember_keys(&self, required: bool, wish: Wish<'_>) -> bool {
-        let Some(records) = self.rooms.records.as_ref().filter(|_| required) else { return true };
-        let (by, why) = wish.named();
-        let (by, why) = (by.map(str::to_owned), Some(why.to_owned()));
-        let (at, deed) = (self.rooms.engine.now(), Deed::RequireKeys(true));
-        records.record(vec![Record { at, by, why, deed }]).wait().is_durable()
+    /// Records that keys are required, so that a later start without any refuses to run. Returns
+    /// whether that is durable; true without records.
+    fn record_keys_required(&self, required: bool, cause: ReloadCause<'_>) -> bool {
+        let Some(records) = self.targets.records.as_ref().filter(|_| required) else { return true };
+        let (by, why) = cause.author_and_reason();
+        let record = Record {
+            at: self.targets.engine.now(),
+            by: by.map(str::to_owned),
+            why: Some(why.to_owned()),
+            kind: RecordKind::RequireKeys(true),
+        };
+        records.record(vec![record]).wait().is_durable()
     }
 
-    fn well(&self) {
-        if self.trouble.lock().take().is_some() {
-            info!("the catalog on disk is in force again");
+    /// Clears the error: the files on disk are applied.
+    fn clear_error(&self) {
+        if self.error.lock().take().is_some() {
+            info!("the catalog on disk is valid and applied again");
         }
     }
 
-    fn unwell(&self, trouble: Trouble) -> Arc<Trouble> {
-        for line in trouble.why.lines().take(LOGGED_MAX) {
-            error!(why = line, "the catalog on disk is not in force");
+    /// Logs, counts and stores an error.
+    fn set_error(&self, error: ReloadError) -> Arc<ReloadError> {
+        for line in error.why.lines().take(LOGGED_MAX) {
+            error!(why = line, "the catalog on disk is not applied; the previous one stays");
         }
-        self.rooms.observer.meter.reloaded(false);
-        let trouble = Arc::new(trouble);
-        *self.trouble.lock() = Some(Arc::clone(&trouble));
-        trouble
+        self.targets.observer.metrics.note_reload(false);
+        let error = Arc::new(error);
+        *self.error.lock() = Some(Arc::clone(&error));
+        error
     }
 }
 
-impl<'a> Wish<'a> {
-    /// Who is named in the audit, and why.
-    fn named(self) -> (Option<&'a str>, &'a str) {
+impl<'a> ReloadCause<'a> {
+    /// The author and the reason in the audit log.
+    fn author_and_reason(self) -> (Option<&'a str>, &'a str) {
         match self {
             Self::Files => (None, "the files changed"),
             Self::Signal => (None, "SIGHUP"),

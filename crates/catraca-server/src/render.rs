@@ -1,9 +1,9 @@
-//! How results look on a terminal: colour, tables, numbers, and diagnostics with their source.
+//! Terminal output: colour, tables, numbers, sanitized text, and diagnostics with their source.
 //!
-//! Colour only on a terminal and never with `NO_COLOR`. Must not decide what is shown.
+//! Colour is used only on a terminal, and never with `NO_COLOR`.
 
 pub mod diagnostic;
-mod outlet;
+mod stdout_pipe;
 
 use std::fmt;
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -11,9 +11,9 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-pub use outlet::{Outlet, Untold};
+pub use stdout_pipe::{StdoutError, StdoutPipe};
 
-/// A table without walls: a rule below the head is enough.
+/// A table without borders, with a rule below the head.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
@@ -23,54 +23,54 @@ pub struct Paint {
     colour: bool,
 }
 
-/// A text in a style, or plain.
-pub struct Painted<'a> {
+/// A text with an optional style.
+pub struct StyledText<'a> {
     style: Option<Style>,
     text: &'a str,
 }
 
 impl Paint {
-    /// As standard output wants it.
+    /// Colours for standard output.
     pub fn for_stdout() -> Self {
-        Self { colour: stdout().is_terminal() && is_wanted() }
+        Self { colour: stdout().is_terminal() && is_colour_allowed() }
     }
 
-    /// As standard error wants it.
+    /// Colours for standard error.
     pub fn for_stderr() -> Self {
-        Self { colour: stderr().is_terminal() && is_wanted() }
+        Self { colour: stderr().is_terminal() && is_colour_allowed() }
     }
 
-    /// Whether there is colour.
+    /// Whether colours are used.
     pub const fn is_on(self) -> bool {
         self.colour
     }
 
-    /// A heading, or a name that the eye should find.
-    pub fn strong(self, text: &str) -> Painted<'_> {
-        self.painted(Style::new().bold(), text)
+    /// A heading, or an important name.
+    pub fn strong(self, text: &str) -> StyledText<'_> {
+        self.with_style(Style::new().bold(), text)
     }
 
-    /// What is fine.
-    pub fn good(self, text: &str) -> Painted<'_> {
-        self.painted(AnsiColor::Green.on_default().bold(), text)
+    /// A good result.
+    pub fn good(self, text: &str) -> StyledText<'_> {
+        self.with_style(AnsiColor::Green.on_default().bold(), text)
     }
 
-    /// What is not.
-    pub fn bad(self, text: &str) -> Painted<'_> {
-        self.painted(AnsiColor::Red.on_default().bold(), text)
+    /// A bad result.
+    pub fn bad(self, text: &str) -> StyledText<'_> {
+        self.with_style(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// What is there to be looked up, not read.
-    pub fn faint(self, text: &str) -> Painted<'_> {
-        self.painted(Style::new().dimmed(), text)
+    /// Secondary text.
+    pub fn faint(self, text: &str) -> StyledText<'_> {
+        self.with_style(Style::new().dimmed(), text)
     }
 
-    fn painted(self, style: Style, text: &str) -> Painted<'_> {
-        Painted { style: self.colour.then_some(style), text }
+    fn with_style(self, style: Style, text: &str) -> StyledText<'_> {
+        StyledText { style: self.colour.then_some(style), text }
     }
 }
 
-impl fmt::Display for Painted<'_> {
+impl fmt::Display for StyledText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.style {
             Some(style) => write!(f, "{style}{}{style:#}", self.text),
@@ -79,19 +79,19 @@ impl fmt::Display for Painted<'_> {
     }
 }
 
-/// Any text but an empty one asks for no colour.
-fn is_wanted() -> bool {
+/// `NO_COLOR` with any value but the empty one disables colour (no-color.org).
+fn is_colour_allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A line on standard error. Nobody may read it, and a server must not end for that, so unlike
-/// `eprintln!` it never panics.
-pub fn tell(line: fmt::Arguments<'_>) {
+/// Writes a line to standard error. Unlike `eprintln!` it does not panic when standard error is
+/// closed, because a server must not stop for that.
+pub fn eprint_line(line: fmt::Arguments<'_>) {
     let _ = stderr().lock().write_fmt(format_args!("{line}\n"));
 }
 
-/// A table with these heads; numbers go right from the given column on, up to the next text.
-pub fn table(heads: &[&str], numbers: &[usize]) -> Table {
+/// A table with these heads; the columns in `numbers` are aligned to the right.
+pub fn new_table(heads: &[&str], numbers: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(PLAIN).set_header(heads.to_vec());
     for column in numbers {
@@ -102,12 +102,12 @@ pub fn table(heads: &[&str], numbers: &[usize]) -> Table {
     table
 }
 
-/// A count with its thousands apart: `1,204`.
+/// A number with thousands separators: `1,204`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -115,16 +115,19 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A text from a stranger, without what would move the cursor or turn the line around.
-pub fn plain(text: &str) -> String {
-    const TURNS: [std::ops::RangeInclusive<char>; 3] =
+/// Replaces control characters and bidirectional overrides in untrusted text, which could move
+/// the cursor or reorder the line.
+pub fn sanitize(text: &str) -> String {
+    const BIDI_CONTROLS: [std::ops::RangeInclusive<char>; 3] =
         ['\u{200e}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
-    let turns = |c: char| TURNS.iter().any(|range| range.contains(&c));
-    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+    let is_bidi_control = |c: char| BIDI_CONTROLS.iter().any(|range| range.contains(&c));
+    text.chars()
+        .map(|c| if c.is_control() || is_bidi_control(c) { '\u{fffd}' } else { c })
+        .collect()
 }
 
-/// A count and its noun, in singular or plural: `1 policy`, `3 policies`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
+/// A number and its noun, in singular or plural: `1 policy`, `3 policies`.
+pub fn count_noun(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(number as u64), if number == 1 { one } else { many })
 }
 
@@ -133,16 +136,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_their_thousands_apart() {
-        let shown = [0, 7, 999, 1_000, 12_345, 1_234_567].map(count);
-        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
-        assert_eq!(counted(1, "policy", "policies"), "1 policy");
-        assert_eq!(counted(1_200, "policy", "policies"), "1,200 policies");
+    fn counts_have_thousands_separators() {
+        let texts = [0, 7, 999, 1_000, 12_345, 1_234_567].map(count);
+        assert_eq!(texts, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+        assert_eq!(count_noun(1, "policy", "policies"), "1 policy");
+        assert_eq!(count_noun(1_200, "policy", "policies"), "1,200 policies");
     }
 
     #[test]
-    fn a_strangers_text_cannot_move_the_cursor() {
-        assert_eq!(plain("a\u{1b}[2J\n\u{202e}b ç <b>"), "a\u{fffd}[2J\u{fffd}\u{fffd}b ç <b>");
+    fn untrusted_text_cannot_move_the_cursor() {
+        assert_eq!(sanitize("a\u{1b}[2J\n\u{202e}b ç <b>"), "a\u{fffd}[2J\u{fffd}\u{fffd}b ç <b>");
     }
 
     #[test]

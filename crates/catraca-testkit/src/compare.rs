@@ -1,12 +1,12 @@
-//! Plays one story against the real engine and the oracle, and compares every answer.
+//! Applies a random trace to the engine and to the oracle, and compares every answer.
 //!
-//! It must use the engine's public interface only, and must name seed, catalog and shortest story
-//! of any difference.
+//! The engine is called through its public interface only. A difference is reported with the seed,
+//! the catalog and the shortest trace that shows it.
 
 pub mod answer;
-pub mod model;
-pub mod real;
+mod convert;
+pub mod engine_side;
+pub mod oracle_side;
 pub mod run;
-mod words;
 
-pub use run::{Mismatch, Tally, story};
+pub use run::{AnswerCounts, Divergence, compare_trace};

@@ -1,16 +1,16 @@
-//! The contract of a store: one set of cases with explicit instants, stamped over every store.
+//! The store contract: one set of test cases with explicit instants that every store must pass.
 //!
-//! A store is done when every case holds; what each promises is its name. The expected figures are
-//! written out, not computed, so that a store that shares the rules and one that has its own copy
-//! are judged alike. Must not know any store, nor anything that a store must not know.
+//! The name of a case says what the store promises. The expected figures are written out, not
+//! computed, so that a store that uses core's rules and a store with its own copy of them (the Lua
+//! script) are held to the same numbers.
 
 mod blocks;
+mod concurrency;
 mod counters;
-mod crowd;
-mod desk;
 mod extremes;
 mod forgetting;
 mod gates;
+mod harness;
 mod outcomes;
 mod references;
 mod settling;
@@ -19,41 +19,41 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use catraca::store::Store;
 
-pub use crowd::admitted_at_once;
-use desk::{Desk, Proof};
+pub use concurrency::admitted_at_once;
+use harness::{CaseResult, StoreHarness};
 
-/// One case of the contract, tried on a store.
+/// The result of one case on one store.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What the store promises.
+    /// What the store promises, in words.
     pub name: String,
-    /// Nothing, or what was promised and what came instead.
+    /// On failure, the expected and the actual value.
     pub result: Result<(), String>,
 }
 
-/// Tries every case, each on an empty store that `make` gives.
+/// Runs every case, each on a new empty store from `make`.
 pub fn run_all(make: impl Fn() -> Box<dyn Store>) -> Vec<Case> {
-    CASES.iter().map(|(name, case)| try_one(name, *case, make())).collect()
+    CASES.iter().map(|(name, case)| run_case(name, *case, make())).collect()
 }
 
-/// How a case is tried.
-type Trial = fn(&Desk) -> Proof;
+type CaseFn = fn(&StoreHarness) -> CaseResult;
 
-/// A case that panics has failed; the others still run.
-fn try_one(name: &str, case: Trial, store: Box<dyn Store>) -> Case {
-    let desk = Desk { store };
-    let tried = catch_unwind(AssertUnwindSafe(|| case(&desk)));
-    let result = tried.unwrap_or_else(|_| Err("panicked; see the message above".to_owned()));
+/// Runs one case. A panic counts as a failure, so that the other cases still run.
+fn run_case(name: &str, case: CaseFn, store: Box<dyn Store>) -> Case {
+    let harness = StoreHarness { store };
+    let outcome = catch_unwind(AssertUnwindSafe(|| case(&harness)));
+    let result = outcome.unwrap_or_else(|_| Err("panicked; see the message above".to_owned()));
     Case { name: name.replace("::", ": ").replace('_', " "), result }
 }
 
+/// Builds the list of cases, each as its `module::function` path and the function.
 macro_rules! cases {
-    ($($room:ident: $($case:ident),+;)+) => {
-        &[$($((concat!(stringify!($room), "::", stringify!($case)), $room::$case),)+)+]
+    ($($module:ident: $($case:ident),+;)+) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($case)), $module::$case),)+)+]
     };
 }
 
-const CASES: &[(&str, Trial)] = cases! {
+const CASES: &[(&str, CaseFn)] = cases! {
     counters:
         the_instant_given_is_the_instant_used,
         time_never_runs_backwards_for_a_key,
@@ -131,7 +131,7 @@ const CASES: &[(&str, Trial)] = cases! {
         the_deepest_debt_stops_at_the_floor,
         the_longest_times_do_not_wrap,
         absurd_views_and_credits_are_clamped;
-    crowd:
+    concurrency:
         a_crowd_at_one_instant_gets_exactly_the_limit,
         a_crowd_leaves_the_balance_of_its_charges,
         a_crowd_over_time_never_gets_more_than_the_rate,

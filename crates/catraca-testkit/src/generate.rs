@@ -1,20 +1,20 @@
-//! Random catalogs and random operations, from one seed, for comparisons and properties.
+//! Random catalogs and operations, from one seed.
 //!
-//! It must be reproducible to the bit: no clock, no hash order, no outside randomness. Numbers are
-//! kept tiny so that
-//! edges are hit all the time, with a few extreme ones among them.
+//! The same seed must give the same trace on every machine: no clock, no hash order, no other
+//! randomness. Most limits and times are tiny, so that operations often meet an edge, and a few are
+//! extreme.
 
 pub mod catalog;
-pub mod dice;
 pub mod op;
 pub mod outcome;
 pub mod policy;
-pub mod story;
+pub mod rng;
 pub mod text;
+pub mod trace;
 
-pub use dice::Dice;
-pub use op::{Op, Verb};
-pub use story::Story;
+pub use op::{Op, OpKind};
+pub use rng::Rng;
+pub use trace::Trace;
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,19 @@
-//! What catraca is tested with: the oracle, the generators that compare it with the engine, the
-//! contract that every store must keep, and the scenario runner behind `catraca test`.
+//! Test support for Catraca: an independent oracle of the rate-limiting rules, random traces that
+//! compare the oracle with the engine, the contract that every store must satisfy, and the
+//! scenario runner behind `catraca test`.
 //!
-//! Must not be in the way of a decision: nothing that decides depends on it.
+//! No crate that makes decisions depends on this one; only tests and `catraca test` do.
 
-pub mod blocking;
+pub mod blocking_store;
 pub mod certificates;
 pub mod compare;
 pub mod contract;
+pub mod fake_clock;
+pub mod fault_proxy;
 pub mod generate;
 pub mod locks;
 pub mod oracle;
-pub mod plain;
-pub mod proxy;
 pub mod redis;
+pub mod reference_cells;
 pub mod resp;
 pub mod scenario;
-pub mod wrong_clock;

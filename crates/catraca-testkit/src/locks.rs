@@ -1,8 +1,8 @@
-//! How locks and slots are tested: a slow second opinion, random stories that compare it with the
-//! rules, and a checker of what callers saw.
+//! Test support for locks and slots: a simple model, random traces that compare it with a lock
+//! store, and a checker of the history that callers observed.
 //!
-//! Must not share a line with the rules it judges.
+//! The model shares no code with the rules that it checks.
 
 pub mod history;
 pub mod model;
-pub mod story;
+pub mod trace;

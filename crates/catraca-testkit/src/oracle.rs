@@ -1,10 +1,8 @@
-//! A second implementation of `docs/semantics.md`, written to be compared with the real one.
+//! The oracle: a second implementation of `docs/semantics.md`, to compare the engine with.
 //!
-//! It exists so that a mistake has to be made twice, in two different ways, to go unnoticed. So it
-//! must share no
-//! code with the other crates, must not be fast or clever, and must stay readable beside the page
-//! it implements:
-//! naive lists, exact fractions, one file per section.
+//! A mistake goes unnoticed only if both implementations make it. So the oracle must share no code
+//! with the other crates, and stays simple enough to read beside the page that it implements: plain
+//! lists, exact fractions, no optimisation. "Section" means a section of that page.
 
 pub mod answer;
 pub mod block;
@@ -32,31 +30,32 @@ use cell::Cell;
 use select::Key;
 use ticket::{Reference, Ticket};
 
-/// An instant or a length of time, in whole microseconds.
+/// An instant since the epoch or a length of time, in microseconds.
 pub type Micros = i64;
 
-/// The end of what has no end: later than every instant.
+/// The end of blocks and list entries without an end; later than every instant.
 pub const FOREVER: Micros = i64::MAX;
 
-/// The first whole second at or after an instant: when things are forgotten.
+/// The first whole second at or after an instant. State expires at whole seconds (section 8).
 fn whole_second(at: Micros) -> Micros {
     const SECOND: Micros = 1_000_000;
     at + (SECOND - at % SECOND) % SECOND
 }
 
-/// All that is known: the catalog in force and the state of every (policy, key).
-pub struct World {
+/// The active catalog and the state of every (policy, key), ticket and reference.
+pub struct Oracle {
     catalog: Rc<Catalog>,
     cells: BTreeMap<String, BTreeMap<Key, Cell>>,
+    /// The state of a key that no call has touched.
     untouched: Cell,
     tickets: Vec<Ticket>,
     references: BTreeMap<String, Reference>,
 }
 
-impl World {
-    /// A world in which nothing has happened yet.
-    pub fn new(catalog: Catalog) -> World {
-        World {
+impl Oracle {
+    /// An oracle without state.
+    pub fn new(catalog: Catalog) -> Oracle {
+        Oracle {
             catalog: Rc::new(catalog),
             cells: BTreeMap::new(),
             untouched: Cell::default(),
@@ -65,12 +64,12 @@ impl World {
         }
     }
 
-    /// Puts another catalog in force; all state is kept.
+    /// Replaces the catalog; all state stays.
     pub fn reload(&mut self, catalog: Catalog) {
         self.catalog = Rc::new(catalog);
     }
 
-    /// The catalog in force.
+    /// The active catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }

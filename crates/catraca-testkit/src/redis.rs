@@ -1,7 +1,7 @@
-//! Redis as tests need it: private servers, alone, under Sentinels or as a cluster.
+//! Private Redis servers for tests: single, under Sentinels or as a cluster.
 //!
-//! The program is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Everything listens on
-//! loopback and ends with its guard. Must not touch any other server.
+//! The program is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Servers listen on
+//! loopback and are killed when their guard is dropped.
 
 mod cluster;
 mod sentinels;

@@ -1,44 +1,42 @@
-//! The least of the Redis protocol that tests need: requests out, replies in, over a Unix socket.
-//!
-//! Must not be used outside tests: no reconnects, no limits on what a server sends. Who waits in
-//! vain gets an error: a test that hangs tells nothing.
+//! A minimal client of the Redis protocol (RESP) over a Unix socket, for tests only: it never
+//! reconnects and does not limit the size of replies.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// More than any answer takes, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any reply takes on a busy machine; a test then fails instead of hanging.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A reply of a server.
+/// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// Nothing.
+pub enum RespValue {
+    /// A null bulk string or array.
     Null,
     /// An integer.
     Int(i64),
-    /// A status or a string.
+    /// A simple or bulk string.
     Bytes(Vec<u8>),
-    /// Several replies.
+    /// An array.
     Array(Vec<Self>),
-    /// A refusal.
+    /// An error.
     Error(String),
 }
 
-/// One connection.
+/// A connection to a server.
 #[derive(Debug)]
-pub struct Client {
+pub struct RespClient {
     stream: BufReader<UnixStream>,
-    /// Commands that wait to be sent together.
+    /// Encoded commands that the next `receive` sends.
     queued: Vec<u8>,
 }
 
-impl Client {
+impl RespClient {
     /// Connects to the socket of a server.
     pub fn connect(socket: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         Ok(Self::new(stream))
     }
 
@@ -47,7 +45,7 @@ impl Client {
     }
 
     /// Sends one command and reads its reply.
-    pub fn call(&mut self, command: &[&[u8]]) -> io::Result<Value> {
+    pub fn call(&mut self, command: &[&[u8]]) -> io::Result<RespValue> {
         self.queue(command);
         self.receive()
     }
@@ -63,8 +61,8 @@ impl Client {
         }
     }
 
-    /// Sends what is queued and reads one reply.
-    pub fn receive(&mut self) -> io::Result<Value> {
+    /// Sends the queued commands and reads one reply.
+    pub fn receive(&mut self) -> io::Result<RespValue> {
         if !self.queued.is_empty() {
             self.stream.get_mut().write_all(&self.queued)?;
             self.queued.clear();
@@ -72,47 +70,47 @@ impl Client {
         self.reply()
     }
 
-    fn reply(&mut self) -> io::Result<Value> {
+    fn reply(&mut self) -> io::Result<RespValue> {
         let line = self.line()?;
-        let (kind, rest) = line.split_at_checked(1).ok_or_else(|| broken(&line))?;
+        let (kind, rest) = line.split_at_checked(1).ok_or_else(|| invalid_reply(&line))?;
         match kind {
-            "+" => Ok(Value::Bytes(rest.as_bytes().to_vec())),
-            "-" => Ok(Value::Error(rest.to_owned())),
-            ":" => number(rest).map(Value::Int),
+            "+" => Ok(RespValue::Bytes(rest.as_bytes().to_vec())),
+            "-" => Ok(RespValue::Error(rest.to_owned())),
+            ":" => number(rest).map(RespValue::Int),
             "$" => self.bulk(number(rest)?),
             "*" => self.array(number(rest)?),
-            _ => Err(broken(&line)),
+            _ => Err(invalid_reply(&line)),
         }
     }
 
     fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
-        line.strip_suffix("\r\n").map(str::to_owned).ok_or_else(|| broken(&line))
+        line.strip_suffix("\r\n").map(str::to_owned).ok_or_else(|| invalid_reply(&line))
     }
 
-    fn bulk(&mut self, length: i64) -> io::Result<Value> {
-        let Ok(length) = usize::try_from(length) else { return Ok(Value::Null) };
+    fn bulk(&mut self, length: i64) -> io::Result<RespValue> {
+        let Ok(length) = usize::try_from(length) else { return Ok(RespValue::Null) };
         let mut bytes = vec![0; length + 2];
         self.stream.read_exact(&mut bytes)?;
         bytes.truncate(length);
-        Ok(Value::Bytes(bytes))
+        Ok(RespValue::Bytes(bytes))
     }
 
-    fn array(&mut self, length: i64) -> io::Result<Value> {
+    fn array(&mut self, length: i64) -> io::Result<RespValue> {
         if length < 0 {
-            return Ok(Value::Null);
+            return Ok(RespValue::Null);
         }
-        let items: io::Result<Vec<Value>> = (0..length).map(|_| self.reply()).collect();
-        items.map(Value::Array)
+        let items: io::Result<Vec<RespValue>> = (0..length).map(|_| self.reply()).collect();
+        items.map(RespValue::Array)
     }
 }
 
 fn number(text: &str) -> io::Result<i64> {
-    text.parse().map_err(|_| broken(text))
+    text.parse().map_err(|_| invalid_reply(text))
 }
 
-fn broken(text: &str) -> io::Error {
+fn invalid_reply(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("not a reply: `{text}`"))
 }
 
@@ -120,22 +118,25 @@ fn broken(text: &str) -> io::Error {
 mod tests {
     use super::*;
 
-    /// What a client makes of these bytes.
-    fn read(bytes: &[u8]) -> io::Result<Value> {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(bytes).unwrap();
-        drop(theirs);
-        Client::new(ours).receive()
+    /// The reply that a client reads from these bytes.
+    fn read(bytes: &[u8]) -> io::Result<RespValue> {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        server.write_all(bytes).unwrap();
+        drop(server);
+        RespClient::new(client).receive()
     }
 
     #[test]
     fn every_kind_of_reply_is_read() {
-        let array =
-            Value::Array(vec![Value::Int(-3), Value::Bytes(b"a\r\n".to_vec()), Value::Null]);
+        let array = RespValue::Array(vec![
+            RespValue::Int(-3),
+            RespValue::Bytes(b"a\r\n".to_vec()),
+            RespValue::Null,
+        ]);
         assert_eq!(read(b"*3\r\n:-3\r\n$3\r\na\r\n\r\n$-1\r\n").unwrap(), array);
-        assert_eq!(read(b"+OK\r\n").unwrap(), Value::Bytes(b"OK".to_vec()));
-        assert_eq!(read(b"-ERR no\r\n").unwrap(), Value::Error("ERR no".to_owned()));
-        assert_eq!(read(b"*-1\r\n").unwrap(), Value::Null);
+        assert_eq!(read(b"+OK\r\n").unwrap(), RespValue::Bytes(b"OK".to_vec()));
+        assert_eq!(read(b"-ERR no\r\n").unwrap(), RespValue::Error("ERR no".to_owned()));
+        assert_eq!(read(b"*-1\r\n").unwrap(), RespValue::Null);
     }
 
     #[test]

@@ -1,20 +1,20 @@
-//! Scenarios: steps at instants and the answers they must get, in TOML that users write too.
+//! Scenario files: calls at given instants and their expected answers, in TOML.
 //!
-//! `catraca test` runs these files and so do our own tests. Time is virtual, so a scenario of ten
-//! years ends at once and never depends on the machine. Must not know a rule of deciding: it asks
-//! an engine and compares.
+//! `catraca test` runs the files of users; Catraca's own tests use the same format. The clock is
+//! manual, so a scenario of ten years runs at once and gives the same result on any machine. This
+//! module holds no rate-limiting rules: it calls an engine and compares.
 
-mod act;
-mod expect;
+mod compare_json;
+mod engine_calls;
+mod expectation;
 mod instant;
-mod matching;
-mod names;
-mod node;
-mod play;
-mod read;
+mod located;
+mod parse;
 mod report;
+mod runner;
 mod schema;
 mod step;
+mod suggestions;
 #[cfg(test)]
 mod tests;
 mod verb;
@@ -26,52 +26,52 @@ use std::sync::Arc;
 use catraca::{Catalog, Time};
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
 
-pub use report::{Difference, Mismatch, Played, Report};
+pub use report::{Difference, Report, ScenarioResult, StepMismatch};
 
 use step::Step;
 
 /// The scenarios of one file, read and checked, ready to run.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// The file, as it was named.
+    /// The path of the file, as the caller gave it.
     pub file: String,
     /// Its scenarios, in order.
     pub scenarios: Vec<Scenario>,
-    /// What is probably not meant in the catalogs that they use.
+    /// Warnings of the catalogs that the scenarios use.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Steps at instants, over a fresh engine.
+/// One scenario: a catalog, a start and steps, run on a new engine.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it shows, in words.
+    /// The name, in words.
     pub name: String,
-    /// The requirements that it holds.
+    /// The ids of the requirements that it tests.
     pub covers: Vec<String>,
-    /// The line it starts at.
+    /// The line of the file at which it starts.
     pub line: usize,
     catalog: Arc<Catalog>,
     start: Time,
     steps: Vec<Step>,
 }
 
-/// Why a file has no scenarios to run.
+/// Why the scenarios of a file cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("cannot read {file}: {error}")]
     Unreadable {
-        /// The file.
+        /// The path.
         file: String,
-        /// Why.
+        /// The I/O error.
         error: io::Error,
     },
-    /// The file, or a catalog that it names, is wrong; everything that is, at once.
+    /// The file, or a catalog that it names, is invalid; holds all errors, not only the first.
     #[error("{0}")]
-    Wrong(Diagnostics),
+    Invalid(Diagnostics),
 }
 
-/// Reads a file of scenarios, and the catalogs it names relative to itself.
+/// Reads a scenario file and the catalogs that it names, relative to its folder.
 pub fn load(path: &Path) -> Result<Suite, ScenarioError> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
@@ -80,15 +80,15 @@ pub fn load(path: &Path) -> Result<Suite, ScenarioError> {
     }
 }
 
-/// Reads the text of a file of scenarios; catalogs are looked for in `folder`.
+/// Parses the text of a scenario file; the names of catalogs are relative to `folder`.
 pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Suite, ScenarioError> {
-    read::suite(file, text, folder).map_err(ScenarioError::Wrong)
+    parse::suite(file, text, folder).map_err(ScenarioError::Invalid)
 }
 
 impl Suite {
-    /// Runs every scenario, each over an engine of its own.
+    /// Runs every scenario, each on its own engine.
     pub fn run(&self) -> Report {
-        let scenarios = self.scenarios.iter().map(Scenario::play).collect();
+        let scenarios = self.scenarios.iter().map(Scenario::run).collect();
         Report { file: self.file.clone(), scenarios }
     }
 }

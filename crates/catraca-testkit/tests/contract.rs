@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use catraca::settlement::Settled;
+use catraca::settlement::SettleState;
 use catraca::store::Store;
 use catraca::{Check, Engine, ManualClock, Memory, MemoryOptions, Outcome, Settle, Span, Time};
 use catraca_testkit::contract::{Case, admitted_at_once, run_all};
@@ -62,7 +62,7 @@ fn of_fifty_lookups_at_once_on_one_token_one_is_admitted_and_its_hold_ends() {
     assert_eq!(tickets.len(), 1);
     clock.advance(Span::from_secs(30));
     let late = engine.settle(&Settle::ticket(&tickets[0], &Outcome::status(404))).unwrap();
-    assert_eq!(late.state, Settled::Expired);
+    assert_eq!(late.state, SettleState::Expired);
     let held = engine.bucket_state("default", "lookup", &check.subject).unwrap();
     assert_eq!(held.balance, 0, "what was held stays charged, and nothing more");
 }

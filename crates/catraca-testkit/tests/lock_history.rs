@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catraca::core::lock::op::{Acquire, Proof, Wanted};
-use catraca::core::lock::reply::Acquired;
+use catraca::core::lock::reply::AcquireReply;
+use catraca::core::lock::requests::{Acquire, LeaseRequest, Proof};
 use catraca::core::lock::{Durability, VersionPolicy};
 use catraca::{Clock, Locks, Secret, Span, Time};
-use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::history::{ALL, Answer, Seen, Slack, judge};
+use catraca_testkit::generate::Rng;
+use catraca_testkit::locks::history::{ALL, ObservedAnswer, ObservedCall, ClockTolerance, judge};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep};
 
@@ -33,7 +33,7 @@ impl Clock for Virtual {
 struct World {
     locks: Locks,
     begun: Instant,
-    seen: RefCell<Vec<Seen>>,
+    seen: RefCell<Vec<ObservedCall>>,
     late: RefCell<usize>,
 }
 
@@ -42,11 +42,11 @@ impl World {
         i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
-    async fn round(&self, dice: &mut Dice) {
-        let name = dice.pick(&["p", "q", "r"]);
-        let wait = dice.pick(&[0, 10, 40, 40, 200]);
+    async fn round(&self, rng: &mut Rng) {
+        let name = rng.pick(&["p", "q", "r"]);
+        let wait = rng.pick(&[0, 10, 40, 40, 200]);
         let key = self.locks.lease_id("n", None, None).unwrap().key();
-        let lease = Wanted::new(key, Span::from_millis(TTL_MS), Span::from_secs(9));
+        let lease = LeaseRequest::new(key, Span::from_millis(TTL_MS), Span::from_secs(9));
         let (kind, keys, policy) = ("k".into(), vec![name.into()], VersionPolicy::Opaque);
         let asked = Acquire { tenant: None, kind, keys, lease, policy }.checked().unwrap();
         let sent = self.now();
@@ -54,23 +54,23 @@ impl World {
         let answer = self.locks.acquire("n", &asked, wait_for, Durability::Memory).await.unwrap();
         let answered = Some(self.now());
         let mut seen =
-            Seen { name: name.to_owned(), range: ALL, sent, answered, answer: Answer::Conflict };
-        if let Acquired::Granted(view) = answer.acquired {
+            ObservedCall { name: name.to_owned(), range: ALL, sent, answered, answer: ObservedAnswer::Conflict };
+        if let AcquireReply::Granted(view) = answer.acquired {
             if wait > 0 && self.now() - sent >= wait * 1_000 {
                 *self.late.borrow_mut() += 1;
             }
             let (mut release_sent, mut released) = (None, None);
-            sleep(Duration::from_millis(dice.within(0, 60).unsigned_abs())).await;
-            if dice.chance(60) {
+            sleep(Duration::from_millis(rng.within(0, 60).unsigned_abs())).await;
+            if rng.chance(60) {
                 release_sent = Some(self.now());
                 self.locks.release("n", &Proof { key, tenant: None }).unwrap();
                 released = Some(self.now());
             }
             let ttl = TTL_MS * 1_000;
-            seen.answer = Answer::Granted { fence: view.fence, ttl, release_sent, released };
+            seen.answer = ObservedAnswer::Granted { fence: view.fence, ttl, release_sent, released };
         }
         self.seen.borrow_mut().push(seen);
-        sleep(Duration::from_micros(dice.within(0, 3_000).unsigned_abs())).await;
+        sleep(Duration::from_micros(rng.within(0, 3_000).unsigned_abs())).await;
     }
 }
 
@@ -87,16 +87,16 @@ fn history(seed: u64) -> (Vec<String>, usize) {
         for caller in 0..CALLERS {
             let world = Rc::clone(&world);
             local.spawn_local(async move {
-                let mut dice = Dice::new(seed.wrapping_add(caller));
+                let mut rng = Rng::new(seed.wrapping_add(caller));
                 for _ in 0..ROUNDS {
-                    world.round(&mut dice).await;
+                    world.round(&mut rng).await;
                 }
             });
         }
         local.await;
         let seen = world.seen.take();
         // Timers are only as fine as a millisecond.
-        let mut wrong = judge(&seen, Slack { early: 0, late: 2_000 });
+        let mut wrong = judge(&seen, ClockTolerance { early: 0, late: 2_000 });
         if *world.late.borrow() > 0 {
             wrong.push(format!("{} waiters were granted too late", world.late.borrow()));
         }
@@ -114,10 +114,10 @@ fn thousands_of_calls_in_virtual_time_are_right() {
     }
 }
 
-#[cfg(feature = "museum")]
+#[cfg(feature = "planted-bugs")]
 #[test]
 fn every_planted_mistake_in_waiting_is_caught() {
-    use catraca_core::museum::{Bug, plant};
+    use catraca_core::planted_bugs::{Bug, plant};
     for bug in Bug::WAITING.into_iter().chain([Bug::LockReleaseByName]) {
         plant(Some(bug));
         let caught = (0..20).find(|seed| !history(*seed).0.is_empty());

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use catraca::core::lock::op::{Acquire, Wanted};
-use catraca::core::lock::reply::Acquired;
+use catraca::core::lock::reply::AcquireReply;
+use catraca::core::lock::requests::{Acquire, LeaseRequest};
 use catraca::core::lock::{Durability, VersionPolicy};
 use catraca::{Locks, ManualClock, Secret, Span, Time};
 
@@ -20,12 +20,12 @@ fn resident() -> usize {
 async fn abandon(locks: &Locks, clock: &ManualClock) {
     for number in 0..LEASES {
         let key = locks.lease_id("n", None, None).unwrap().key();
-        let lease = Wanted::new(key, Span::from_secs(300), Span::from_secs(300));
+        let lease = LeaseRequest::new(key, Span::from_secs(300), Span::from_secs(300));
         let (kind, keys) = ("k".into(), vec![number.to_string().into()]);
         let asked = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
         let asked = asked.checked().unwrap();
         let answer = locks.acquire("n", &asked, Span::ZERO, Durability::Memory).await.unwrap();
-        assert!(matches!(answer.acquired, Acquired::Granted(_)));
+        assert!(matches!(answer.acquired, AcquireReply::Granted(_)));
         clock.advance(Span::from_micros(1));
     }
 }
@@ -39,14 +39,14 @@ async fn a_million_abandoned_leases_leave_nothing_behind() {
     for round in 1..=3 {
         abandon(&locks, &clock).await;
         most.push(resident());
-        assert_eq!(locks.totals().kept, LEASES as usize);
+        assert_eq!(locks.totals().lease_entries, LEASES as usize);
         clock.advance(Span::from_secs(300));
-        locks.tend();
+        locks.maintain();
         let all = locks.stats("n").unwrap().all;
         assert_eq!((all.active, all.expired), (0, u64::from(round * LEASES)));
         clock.advance(Span::from_secs(60));
-        locks.tend();
-        assert_eq!(locks.totals().kept, 0);
+        locks.maintain();
+        assert_eq!(locks.totals().lease_entries, 0);
     }
     println!("pages at the most of each round: {most:?}");
     assert!(most[2] < most[0] + most[0] / 5, "every round needs more: {most:?}");

@@ -1,7 +1,7 @@
 //! Locks and slots against the second opinion: many thousand random operations, no difference.
 
-use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::story::story;
+use catraca_testkit::generate::Rng;
+use catraca_testkit::locks::trace::run_trace;
 
 /// Where the stories begin, unless the environment says otherwise.
 const SEED: u64 = 2_024;
@@ -12,23 +12,23 @@ const LENGTH: usize = 400;
 #[test]
 fn the_rules_of_locks_and_the_model_always_agree() {
     let seed = std::env::var("CATRACA_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut dice = Dice::new(seed.unwrap_or(SEED));
+    let mut rng = Rng::new(seed.unwrap_or(SEED));
     for _ in 0..STORIES {
-        if let Err(difference) = story(dice.roll(), LENGTH) {
+        if let Err(difference) = run_trace(rng.next_u64(), LENGTH) {
             panic!("{difference}");
         }
     }
     println!("{} operations, 0 differences", STORIES as usize * LENGTH);
 }
 
-#[cfg(feature = "museum")]
+#[cfg(feature = "planted-bugs")]
 #[test]
 fn every_planted_bug_in_the_rules_of_locks_is_caught() {
-    use catraca_core::museum::{Bug, plant};
+    use catraca_core::planted_bugs::{Bug, plant};
     for bug in Bug::LOCKS {
         plant(Some(bug));
-        let mut dice = Dice::new(SEED);
-        let caught = (1..=2_000).find(|_| story(dice.roll(), LENGTH).is_err());
+        let mut rng = Rng::new(SEED);
+        let caught = (1..=2_000).find(|_| run_trace(rng.next_u64(), LENGTH).is_err());
         plant(None);
         println!("{bug:?}: caught in story {caught:?}");
         assert!(caught.is_some(), "{bug:?} was not caught");

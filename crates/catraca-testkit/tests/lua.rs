@@ -3,16 +3,16 @@
 //! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Must not sleep, nor use
 //! the server's clock where figures are compared: both sides are told the instant.
 
-#[path = "lua/damage.rs"]
-mod damage;
-#[path = "lua/ground.rs"]
-mod ground;
-#[path = "lua/mistakes.rs"]
-mod mistakes;
+#[path = "lua/damaged_cells.rs"]
+mod damaged_cells;
+#[path = "lua/foundations.rs"]
+mod foundations;
+#[path = "lua/planted_mistakes.rs"]
+mod planted_mistakes;
 #[path = "lua/random.rs"]
 mod random;
-#[path = "lua/seen.rs"]
-mod seen;
+#[path = "lua/coverage.rs"]
+mod coverage;
 #[path = "lua/store.rs"]
 mod store;
 #[path = "lua/trace.rs"]
@@ -25,7 +25,7 @@ use catraca::redis::SCRIPT;
 use catraca_testkit::redis::RedisServer as Server;
 
 /// What the script opens with: arithmetic and time.
-const OPENING: &str = include_str!("../../catraca/src/redis/decide.lua");
+const OPENING: &str = include_str!("../../catraca/src/redis/prelude.lua");
 
 /// covers: B-33, B-34, B-37
 #[test]

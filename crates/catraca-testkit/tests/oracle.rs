@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use catraca_testkit::compare::{self, Mismatch};
-use catraca_testkit::generate::Dice;
+use catraca_testkit::compare::{self, Divergence};
+use catraca_testkit::generate::Rng;
 
 const DECISIONS: u64 = 200_000;
 const SEED: u64 = 20_260_101;
@@ -26,9 +26,9 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Tells stories until enough decisions were compared or one failed.
-fn work(mut dice: Dice, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Mismatch>>) {
+fn work(mut rng: Rng, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Divergence>>) {
     while done.load(Ordering::Relaxed) < wanted && failed.lock().expect("not poisoned").is_empty() {
-        match compare::story(dice.roll(), LENGTH) {
+        match compare::compare_trace(rng.next_u64(), LENGTH) {
             Ok(tally) => done.fetch_add(tally.decisions, Ordering::Relaxed),
             Err(mismatch) => {
                 failed.lock().expect("not poisoned").push(*mismatch);
@@ -46,11 +46,11 @@ fn engine_and_oracle_agree_on_every_figure() {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (done, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = Instant::now();
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     thread::scope(|scope| {
         for _ in 0..threads {
-            let dice = dice.fork();
-            scope.spawn(|| work(dice, wanted, &done, &failed));
+            let rng = rng.fork();
+            scope.spawn(|| work(rng, wanted, &done, &failed));
         }
     });
     let (done, failed) = (done.into_inner(), failed.into_inner().expect("not poisoned"));

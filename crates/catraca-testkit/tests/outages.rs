@@ -5,21 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "outages/apart.rs"]
-mod apart;
-#[path = "outages/back.rs"]
-mod back;
+#[path = "outages/clock_skew.rs"]
+mod clock_skew;
+#[path = "outages/lost_data.rs"]
+mod lost_data;
 #[path = "outages/clocks.rs"]
 mod clocks;
-#[path = "outages/groups.rs"]
-mod groups;
-#[path = "outages/kit.rs"]
-mod kit;
+#[path = "outages/failovers.rs"]
+mod failovers;
+#[path = "outages/helpers.rs"]
+mod helpers;
 #[path = "outages/refusals.rs"]
 mod refusals;
-#[path = "outages/slots.rs"]
-mod slots;
-#[path = "outages/starts.rs"]
-mod starts;
-#[path = "outages/wire.rs"]
-mod wire;
+#[path = "outages/slot_migration.rs"]
+mod slot_migration;
+#[path = "outages/disconnects.rs"]
+mod disconnects;
+#[path = "outages/network.rs"]
+mod network;

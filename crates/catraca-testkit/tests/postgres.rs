@@ -6,28 +6,28 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "postgres/bouncer.rs"]
-mod bouncer;
-#[path = "postgres/circle.rs"]
-mod circle;
+#[path = "postgres/pgbouncer.rs"]
+mod pgbouncer;
+#[path = "postgres/deadlocks.rs"]
+mod deadlocks;
 #[path = "postgres/clock.rs"]
 mod clock;
 #[path = "postgres/contract.rs"]
 mod contract;
 #[path = "postgres/encrypted.rs"]
 mod encrypted;
-#[path = "postgres/equal.rs"]
-mod equal;
+#[path = "postgres/equality.rs"]
+mod equality;
 #[path = "postgres/faults.rs"]
 mod faults;
-#[path = "postgres/full.rs"]
-mod full;
-#[path = "postgres/holders.rs"]
-mod holders;
-#[path = "postgres/jumps.rs"]
-mod jumps;
-#[path = "postgres/kit.rs"]
-mod kit;
+#[path = "postgres/full_disk.rs"]
+mod full_disk;
+#[path = "postgres/held_rows.rs"]
+mod held_rows;
+#[path = "postgres/clock_jumps.rs"]
+mod clock_jumps;
+#[path = "postgres/helpers.rs"]
+mod helpers;
 #[path = "postgres/locks.rs"]
 mod locks;
 #[path = "postgres/nodes.rs"]
@@ -40,5 +40,5 @@ mod random;
 mod rows;
 #[path = "../../catraca/tests/records/server.rs"]
 mod server;
-#[path = "postgres/signs.rs"]
-mod signs;
+#[path = "postgres/store_status.rs"]
+mod store_status;

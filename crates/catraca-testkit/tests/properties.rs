@@ -7,7 +7,7 @@
 use catraca::{BlockOrder, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
 use catraca::{Span, Subject, Time};
 use catraca_core::policy::Mode;
-use catraca_testkit::generate::Dice;
+use catraca_testkit::generate::Rng;
 
 const START: i64 = 1_700_000_000_000_000;
 const SEED: u64 = 77;
@@ -47,11 +47,11 @@ impl Bench {
     }
 
     /// Random costs at random instants; the admitted ones.
-    fn history(&self, dice: &mut Dice, step: i64, cost: i64, count: usize) -> Vec<(i64, i64)> {
+    fn history(&self, rng: &mut Rng, step: i64, cost: i64, count: usize) -> Vec<(i64, i64)> {
         let mut admitted = Vec::new();
         for _ in 0..count {
-            self.wait(below(dice, step));
-            let units = 1 + below(dice, cost);
+            self.wait(below(rng, step));
+            let units = 1 + below(rng, cost);
             if self.check(units).allowed {
                 admitted.push((self.now(), units));
             }
@@ -60,8 +60,8 @@ impl Bench {
     }
 }
 
-fn below(dice: &mut Dice, bound: i64) -> i64 {
-    (dice.roll() % bound.max(1) as u64) as i64
+fn below(rng: &mut Rng, bound: i64) -> i64 {
+    (rng.next_u64() % bound.max(1) as u64) as i64
 }
 
 fn policy(rest: &str) -> String {
@@ -84,7 +84,7 @@ fn p1_a_bucket_admits_at_most_its_size_and_what_it_gained() {
         let seconds = period / 1_000_000;
         let text = format!("bucket = {{ size = {size}, refill = \"{tokens} per {seconds}s\" }}");
         let bench = Bench::new(&policy(&text));
-        let admitted = bench.history(&mut Dice::new(SEED), period / 3, 2, 400);
+        let admitted = bench.history(&mut Rng::new(SEED), period / 3, 2, 400);
         assert!(!admitted.is_empty());
         for (from, (start, _)) in admitted.iter().enumerate() {
             let mut taken = 0;
@@ -104,7 +104,7 @@ fn p2_no_window_ever_holds_more_than_its_limit() {
     for (limit, seconds) in [(1, 1), (5, 2), (30, 60)] {
         let bench = Bench::new(&policy(&format!("window = \"{limit} per {seconds}s\"")));
         let span = seconds * 1_000_000;
-        let admitted = bench.history(&mut Dice::new(SEED), 2 * span / limit, 2, 600);
+        let admitted = bench.history(&mut Rng::new(SEED), 2 * span / limit, 2, 600);
         let most = most_in(&admitted, span);
         assert!(most <= limit, "{most} of {limit}");
         assert!(most >= limit - 1, "the history must press against the limit");
@@ -114,7 +114,7 @@ fn p2_no_window_ever_holds_more_than_its_limit() {
 #[test]
 fn p3_a_fixed_window_may_double_and_never_more() {
     let bench = Bench::new(&policy("fixed = \"10 per 1s\""));
-    let admitted = bench.history(&mut Dice::new(SEED), 120_000, 2, 2_000);
+    let admitted = bench.history(&mut Rng::new(SEED), 120_000, 2, 2_000);
     let most = most_in(&admitted, 1_000_000);
     assert!(most <= 20 && most > 10, "{most}");
 }
@@ -133,11 +133,11 @@ fn p4_the_announced_wait_is_enough_and_a_microsecond_less_is_not() {
         "inflight = 2\nhold = \"3s\"",
     ];
     for limit in limits {
-        let (bench, mut dice) = (Bench::new(&policy(limit)), Dice::new(SEED));
+        let (bench, mut rng) = (Bench::new(&policy(limit)), Rng::new(SEED));
         let mut denied = 0;
         for _ in 0..400 {
-            bench.wait(below(&mut dice, 200_000));
-            let cost = 1 + below(&mut dice, 2);
+            bench.wait(below(&mut rng, 200_000));
+            let cost = 1 + below(&mut rng, 2);
             let Some(wait) = bench.check(cost).retry_after else { continue };
             denied += 1;
             bench.wait(wait.micros() - 1);
@@ -153,9 +153,9 @@ fn p4_the_announced_wait_is_enough_and_a_microsecond_less_is_not() {
 #[test]
 fn p5_denied_calls_change_nothing() {
     for limit in ["bucket = { size = 3, refill = \"1 per 1s\" }", "window = \"3 per 1s\""] {
-        let (bench, mut dice) = (Bench::new(&policy(limit)), Dice::new(SEED));
+        let (bench, mut rng) = (Bench::new(&policy(limit)), Rng::new(SEED));
         for _ in 0..300 {
-            bench.wait(below(&mut dice, 300_000));
+            bench.wait(below(&mut rng, 300_000));
             let before = bench.peek(1);
             if !bench.check(3).allowed {
                 assert_eq!(bench.peek(1), before, "{limit}");
@@ -167,12 +167,12 @@ fn p5_denied_calls_change_nothing() {
 #[test]
 fn p6_waiting_never_makes_it_worse() {
     let bench = Bench::new(&policy("window = [\"4 per 2s\", \"2 per 300ms\"]\nblock = \"1s\""));
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     for _ in 0..200 {
-        bench.history(&mut dice, 100_000, 2, 4);
+        bench.history(&mut rng, 100_000, 2, 4);
         let mut free = bench.peek(1).allowed;
         for _ in 0..8 {
-            bench.wait(below(&mut dice, 300_000));
+            bench.wait(below(&mut rng, 300_000));
             let later = bench.peek(1).allowed;
             assert!(later || !free, "free, and after a wait not");
             free = later;
@@ -184,11 +184,11 @@ fn p6_waiting_never_makes_it_worse() {
 #[test]
 fn p8_a_block_never_ends_earlier_unless_an_operator_says_so() {
     let bench = Bench::new(&policy("window = \"2 per 1s\"\nblock = \"2s\""));
-    let (mut dice, mut until) = (Dice::new(SEED), None);
+    let (mut rng, mut until) = (Rng::new(SEED), None);
     for _ in 0..2_000 {
-        bench.wait(below(&mut dice, 400_000));
-        if dice.roll() % 5 == 0 {
-            let span = Span::from_micros(1 + below(&mut dice, 5_000_000));
+        bench.wait(below(&mut rng, 400_000));
+        if rng.next_u64() % 5 == 0 {
+            let span = Span::from_micros(1 + below(&mut rng, 5_000_000));
             let subject = Subject::from([("ip", "198.51.100.7")]);
             let (namespace, reason) = ("default", None);
             let order = BlockOrder { namespace, policy: "p", subject, span, reason };
@@ -207,13 +207,13 @@ fn p8_a_block_never_ends_earlier_unless_an_operator_says_so() {
 fn p9_what_was_paid_is_what_is_missing_and_settling_twice_is_settling_once() {
     let text = "bucket = { size = 50, refill = \"1 per 24h\" }\ndebt = true\n\
                 cost = { \"200\" = 1, \"404\" = 20, \"5xx\" = 0, default = 3 }";
-    let (bench, mut dice) = (Bench::new(&policy(text)), Dice::new(SEED));
+    let (bench, mut rng) = (Bench::new(&policy(text)), Rng::new(SEED));
     let (mut paid, subject) = (0, Subject::from([("ip", "198.51.100.7")]));
     for _ in 0..40 {
         let check = Check::new("p", [("ip", "198.51.100.7")]);
         let decision = bench.engine.check(&check).expect("a good call");
         let Some(ticket) = decision.ticket else { break };
-        let outcome = Outcome::status([200, 404, 500, 302][below(&mut dice, 4) as usize]);
+        let outcome = Outcome::status([200, 404, 500, 302][below(&mut rng, 4) as usize]);
         let first = bench.engine.settle(&Settle::ticket(&ticket, &outcome)).expect("settled");
         let other = Outcome::status(404);
         let again = bench.engine.settle(&Settle::ticket(&ticket, &other)).expect("settled");
@@ -278,9 +278,9 @@ fn p15_a_shadow_policy_changes_no_verdict_and_shows_what_it_would_have_done() {
         )
     };
     let (shadow, off) = (Bench::new(&text("shadow")), Bench::new(&text("off")));
-    let (mut dice, mut would_deny) = (Dice::new(SEED), 0);
+    let (mut rng, mut would_deny) = (Rng::new(SEED), 0);
     for _ in 0..500 {
-        let step = below(&mut dice, 200_000);
+        let step = below(&mut rng, 200_000);
         shadow.wait(step);
         off.wait(step);
         let (seen, plain) = (shadow.check(1), off.check(1));
@@ -297,9 +297,9 @@ fn p15_a_shadow_policy_changes_no_verdict_and_shows_what_it_would_have_done() {
 fn p16_reloading_the_same_catalog_changes_nothing() {
     let text = policy("window = \"5 per 1s\"\nblock = \"1s\"");
     let (steady, reloaded) = (Bench::new(&text), Bench::new(&text));
-    let mut dice = Dice::new(SEED);
+    let mut rng = Rng::new(SEED);
     for _ in 0..300 {
-        let step = below(&mut dice, 250_000);
+        let step = below(&mut rng, 250_000);
         steady.wait(step);
         reloaded.wait(step);
         reloaded.engine.reload(Catalog::parse(&text).expect("a good catalog"));

@@ -14,16 +14,16 @@ mod cluster;
 mod connecting;
 #[path = "redis/contract.rs"]
 mod contract;
-#[path = "redis/crowd.rs"]
-mod crowd;
-#[path = "redis/desk.rs"]
-mod desk;
+#[path = "redis/concurrent_processes.rs"]
+mod concurrent_processes;
+#[path = "redis/helpers.rs"]
+mod helpers;
 #[path = "redis/equality.rs"]
 mod equality;
-#[path = "redis/foreign.rs"]
-mod foreign;
-#[path = "redis/late.rs"]
-mod late;
+#[path = "redis/foreign_values.rs"]
+mod foreign_values;
+#[path = "redis/late_calls.rs"]
+mod late_calls;
 #[path = "redis/locks.rs"]
 mod locks;
 #[path = "redis/nodes.rs"]
@@ -34,7 +34,7 @@ mod random;
 mod sentinels;
 #[path = "redis/sharded.rs"]
 mod sharded;
-#[path = "redis/sharing.rs"]
-mod sharing;
-#[path = "redis/trouble.rs"]
-mod trouble;
+#[path = "redis/store_status.rs"]
+mod store_status;
+#[path = "redis/server_errors.rs"]
+mod server_errors;

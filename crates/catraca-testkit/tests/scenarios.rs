@@ -36,7 +36,7 @@ fn suites(folder: &Path) -> Vec<Suite> {
 fn assert_all_pass(suites: &[Suite]) {
     let reports: Vec<_> = suites.iter().map(Suite::run).collect();
     reports.iter().for_each(|report| println!("{report}\n"));
-    let failed: Vec<_> = reports.iter().filter(|report| !report.passed()).collect();
+    let failed: Vec<_> = reports.iter().filter(|report| !report.has_passed()).collect();
     let told: Vec<String> = failed.iter().map(ToString::to_string).collect();
     assert!(failed.is_empty(), "{}", told.join("\n\n"));
 }

@@ -1,7 +1,7 @@
-//! Clocks: where `now` comes from when the store lives in this process.
+//! Clocks of a store in this process: the system clock, and a manual one for tests.
 //!
-//! Must not run backwards by itself: a corrected wall clock neither frees the blocked nor holds
-//! anybody longer.
+//! The system clock reads the wall clock once, at start, and then counts the time since boot. When
+//! the wall clock is corrected later, no block ends early and none is extended (ADR 0002).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,28 +11,27 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A source of instants.
 pub trait Clock: Send + Sync {
-    /// The present instant.
+    /// The current instant.
     fn now(&self) -> Time;
 }
 
-/// The system's clock: the wall clock as it was at the start, plus the time that has passed since,
-/// sleep included.
+/// The wall clock at start plus the time that has passed since, suspend included.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
-    /// What turns time since boot into time since the epoch, in microseconds.
+    /// Microseconds to add to the time since boot to get the time since the Unix epoch.
     offset: i64,
 }
 
 impl SystemClock {
-    /// A clock that takes the wall clock's word once, now.
+    /// Reads the wall clock once; later steps of it have no effect.
     pub fn new() -> Self {
-        Self { offset: wall() - passed() }
+        Self { offset: wall_micros() - boot_micros() }
     }
 
-    /// How far the wall clock has been moved since the start, in microseconds: what an operator
-    /// should hear of, and what no decision depends on.
+    /// How far the wall clock was moved since the start, in microseconds. For operators: no
+    /// decision depends on it.
     pub fn wall_step(&self) -> i64 {
-        wall() - passed() - self.offset
+        wall_micros() - boot_micros() - self.offset
     }
 }
 
@@ -45,32 +44,32 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Time {
-        Time::from_micros(passed() + self.offset)
+        Time::from_micros(boot_micros() + self.offset)
     }
 }
 
-/// A clock that only moves when it is told to. Clones show the same time.
+/// A clock that moves only when it is set. Clones show the same time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     micros: Arc<AtomicI64>,
 }
 
 impl ManualClock {
-    /// A clock that stands at an instant.
+    /// A clock that shows `time`.
     pub fn at(time: Time) -> Self {
         Self { micros: Arc::new(AtomicI64::new(time.micros())) }
     }
 
-    /// Moves to an instant, be it earlier.
+    /// Moves to `time`, which may be earlier.
     pub fn set(&self, time: Time) {
         self.micros.store(time.micros(), Ordering::SeqCst);
     }
 
-    /// Moves forward.
+    /// Moves forward by `span`, at most to [`Time::FOREVER`].
     pub fn advance(&self, span: Span) {
-        let later = |micros| Some(Time::from_micros(micros).after(span).micros());
-        // The closure never refuses, so there is nothing to handle.
-        let _ = self.micros.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        let advanced = |micros| Some(Time::from_micros(micros).after(span).micros());
+        // The closure always returns `Some`, so the update cannot fail.
+        let _ = self.micros.fetch_update(Ordering::SeqCst, Ordering::SeqCst, advanced);
     }
 }
 
@@ -80,23 +79,24 @@ impl Clock for ManualClock {
     }
 }
 
-/// Microseconds since the epoch, as the wall clock has it.
-fn wall() -> i64 {
-    micros(clock_gettime(ClockId::Realtime))
+/// Microseconds since the Unix epoch, by the wall clock.
+fn wall_micros() -> i64 {
+    to_micros(clock_gettime(ClockId::Realtime))
 }
 
-/// Microseconds since boot, sleep included.
+/// Microseconds since boot, suspend included.
 #[inline]
-fn passed() -> i64 {
-    micros(clock_gettime(SINCE_BOOT))
+fn boot_micros() -> i64 {
+    to_micros(clock_gettime(SINCE_BOOT))
 }
 
 #[inline]
-fn micros(read: Timespec) -> i64 {
+fn to_micros(read: Timespec) -> i64 {
     read.tv_sec * 1_000_000 + read.tv_nsec / 1_000
 }
 
-/// Only Linux tells the two apart; elsewhere the monotonic clock is the nearest there is.
+/// The clock that also runs during suspend. On Linux that is not the monotonic clock; other systems
+/// have no separate one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SINCE_BOOT: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -121,7 +121,7 @@ mod tests {
     fn a_step_of_the_wall_clock_is_seen_and_does_not_count() {
         let honest = SystemClock::new();
         assert!(honest.wall_step().abs() < 1_000_000);
-        // As if the wall clock had been an hour ahead at the start and was put right since.
+        // The wall clock was an hour ahead at the start and has been corrected since.
         let stepped = SystemClock { offset: honest.offset + 3_600_000_000 };
         let before = stepped.now();
         assert!((stepped.wall_step() + 3_600_000_000).abs() < 1_000_000);

@@ -1,20 +1,19 @@
-//! The engine: the one room where catalog, clock and store meet.
+//! The engine: joins catalog, clock and store, with one method per operation.
 //!
-//! Every verb is a straight line: select, plan, apply, conclude, record. In process `check` is a
-//! plain function call: no
-//! thread, no lock on the way to the catalog. Must not hold rules (core has them) nor speak any
-//! wire.
+//! Each operation selects policies, plans a batch, applies it to the store, concludes the reply and
+//! emits events. In process, `check` is a plain function call: it uses no other thread and takes no
+//! lock to read the catalog. Rules belong in core, and wire formats in the front ends.
 
-mod acts;
+mod buckets;
 mod check;
 mod credit;
+mod operator;
 #[cfg(feature = "records")]
-mod operate;
+mod operator_lists;
+mod policy_reset;
 #[cfg(feature = "records")]
 mod resume;
 mod settle;
-mod states;
-mod whole;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -23,90 +22,91 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use catraca_core::ban_storm::BanStorm;
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::{Digester, Secret};
-use catraca_core::plan::Scope;
+use catraca_core::plan::KeyScope;
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::DEFAULT_NAMESPACE;
-use catraca_core::spread::Spread;
-use catraca_core::storm::Storm;
-use catraca_core::ticket::Sealer;
+use catraca_core::sharding::Sharding;
+use catraca_core::ticket::TicketSealer;
 use parking_lot::Mutex;
 
 use crate::clock::{Clock, SystemClock};
-use crate::event::{Event, Listener};
-use crate::memory::{Memory, MemoryOptions, Restored, SnapshotError};
+use crate::event::{Event, EventListener};
+use crate::memory::{Memory, MemoryOptions, RestoreOutcome, SnapshotError};
+use crate::rule_set::RuleSet;
 use crate::store::Store;
-use crate::world::World;
 
-pub use acts::BlockOrder;
+pub use buckets::BucketObservation;
+pub use operator::BlockOrder;
 #[cfg(feature = "records")]
-pub use resume::{ResumeError, Resumed};
-pub use settle::{Settle, Stub};
-pub use states::Observed;
+pub use resume::{ResumeError, ResumeSummary};
+pub use settle::{CheckRef, Settle};
 
 #[cfg(feature = "shared")]
-pub(crate) use acts::{bare, ordering};
+pub(crate) use buckets::{bucket_states, not_a_bucket, peek_batch};
 #[cfg(feature = "shared")]
-pub(crate) use check::{Planned, Prepared, checked};
+pub(crate) use check::{PlannedCheck, PreparedCheck, check_reply};
 #[cfg(feature = "shared")]
-pub(crate) use credit::{CreditCall, given};
+pub(crate) use credit::{CreditCall, credit_result};
+#[cfg(feature = "shared")]
+pub(crate) use operator::{block_batch, keys_only};
+#[cfg(feature = "shared")]
+pub(crate) use policy_reset::SWEEP_BATCH;
 #[cfg(all(feature = "shared", feature = "records"))]
-pub(crate) use resume::Resuming;
+pub(crate) use resume::ResumeBatches;
 #[cfg(feature = "shared")]
-pub(crate) use settle::{Opened, note_of, recalled, settled};
-#[cfg(feature = "shared")]
-pub(crate) use states::{looking_at, not_a_bucket, states};
-#[cfg(feature = "shared")]
-pub(crate) use whole::SWEPT;
+pub(crate) use settle::{SettleTarget, ban_note, recall_reply, settle_reply};
 
-/// How many undeclared gate names are kept for reports.
+/// How many undeclared gate names are remembered for reports. Callers may choose such names, so the
+/// set must be bounded.
 const UNLISTED_MAX: usize = 1_000;
 
 /// Decides for any API: may this caller pass now, what does it cost, and what happens when they
 /// misbehave.
 pub struct Engine<S = Memory> {
-    world: ArcSwap<World>,
-    /// Writers of the world take turns; readers never wait.
-    writing: Mutex<()>,
+    rules: ArcSwap<RuleSet>,
+    /// Serializes writers of `rules`. Readers load the current value and never wait.
+    write_lock: Mutex<()>,
     store: S,
     clock: Arc<dyn Clock>,
     digester: Digester,
-    sealer: Sealer,
-    ids: Ids,
-    storms: Mutex<HashMap<Name, Storm>>,
+    sealer: TicketSealer,
+    ids: TicketIds,
+    ban_storms: Mutex<HashMap<Name, BanStorm>>,
     unlisted: Mutex<BTreeSet<String>>,
-    listener: Option<Listener>,
-    /// By what the store spreads keys over servers: decided once, or state would be lost.
-    spread: Spread,
+    listener: Option<EventListener>,
+    /// How keys are grouped on the servers of the store. It never changes: with other groups the
+    /// keys would differ, and stored state would not be found.
+    sharding: Sharding,
 }
 
-/// Builds an engine in process.
+/// Sets up and builds an engine.
 pub struct Builder {
     catalog: Arc<Catalog>,
     clock: Arc<dyn Clock>,
-    /// Random unless given.
+    /// Random if not set.
     secret: Option<Secret>,
     options: MemoryOptions,
-    listener: Option<Listener>,
-    spread: Spread,
+    listener: Option<EventListener>,
+    sharding: Sharding,
 }
 
-/// Ids that never repeat under one secret: a random half for the process, a counted half for the
-/// ticket.
-struct Ids {
+/// Ticket ids that never repeat under one secret: a random half for the process, and a counter.
+struct TicketIds {
     process: u64,
     next: AtomicU64,
 }
 
 impl Engine<Memory> {
-    /// An engine in process, with the system's clock and a secret of its own.
+    /// An engine with a memory store, the system clock and a random secret.
     pub fn new(catalog: Catalog) -> Self {
         Self::builder(catalog).build()
     }
 
-    /// An engine to be set up.
+    /// A builder, to set the clock, the secret, the memory limits or a listener.
     pub fn builder(catalog: Catalog) -> Builder {
         Builder {
             catalog: Arc::new(catalog),
@@ -114,72 +114,73 @@ impl Engine<Memory> {
             secret: None,
             options: MemoryOptions::default(),
             listener: None,
-            spread: Spread::Nowhere,
+            sharding: Sharding::Unsharded,
         }
     }
 }
 
 impl Builder {
-    /// Uses another clock, such as [`crate::ManualClock`] in tests.
+    /// Sets the clock, such as [`crate::ManualClock`] in tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Uses this secret for digests and tickets, so that they outlive the process.
+    /// Sets the secret of digests and tickets. With a stored secret they stay valid after a
+    /// restart.
     #[must_use]
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    /// Uses these bounds for the memory store.
+    /// Sets the limits of the memory store.
     #[must_use]
     pub fn memory(mut self, options: MemoryOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Sends every event to a listener, on the thread that caused it.
+    /// Calls `listener` with every event, on the thread that caused it.
     #[must_use]
     pub fn listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self
     }
 
-    /// Whether a secret was given.
+    /// Whether a secret was set.
     #[cfg(feature = "shared")]
     pub(crate) fn has_secret(&self) -> bool {
         self.secret.is_some()
     }
 
-    /// Keys for a store that spreads over servers, as the catalog wants them to.
+    /// For a store with several servers, groups keys as the catalog's `shard_by` says.
     #[cfg(feature = "shared")]
-    pub(crate) fn spread(mut self, spreads: bool) -> Self {
-        if spreads {
-            self.spread = Spread::wanted(&self.catalog);
+    pub(crate) fn shard_keys(mut self, is_sharded: bool) -> Self {
+        if is_sharded {
+            self.sharding = Sharding::from_catalog(&self.catalog);
         }
         self
     }
 
-    /// The engine.
+    /// Builds the engine with an empty memory store.
     pub fn build(self) -> Engine {
         let store = Memory::new(self.options, Arc::clone(&self.clock));
-        self.over(store)
+        self.build_with_store(store)
     }
 
-    /// The engine over the cells of a snapshot, and what was found of it. A missing file is a
-    /// first start; any other trouble is an error that names the file.
+    /// Builds the engine with the cells of a snapshot, and reports what was read. A missing file is
+    /// a first start; any other problem is an error that names the file.
     ///
-    /// Keys are digests under the secret, so it must be the one the snapshot was made with: none
-    /// is refused here, and under another one nothing would be found again.
+    /// Keys are digests under the secret, so the snapshot must have been made with the same secret.
+    /// Without a secret this is an error, because with a new random one no cell would be found.
     ///
     /// ```
     /// use catraca::{Catalog, Check, Engine, Secret};
     ///
     /// let text = "[policy.login]\n by = ['ip']\n window = '1 per 1h'";
-    /// let secret = Secret::from_bytes([7; 32]); // in earnest: random, and kept in a file
+    /// let secret = Secret::from_bytes([7; 32]); // in production: random, from a file
     /// let file = std::env::temp_dir().join(format!("catraca-{}.snapshot", std::process::id()));
     /// let check = Check::new("login", [("ip", "198.51.100.7")]);
     ///
@@ -192,57 +193,58 @@ impl Builder {
     /// # std::fs::remove_file(&file)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn restore(self, snapshot: &Path) -> Result<(Engine, Restored), SnapshotError> {
+    pub fn restore(self, snapshot: &Path) -> Result<(Engine, RestoreOutcome), SnapshotError> {
         if self.secret.is_none() {
             return Err(SnapshotError::NoSecret { path: snapshot.to_owned() });
         }
         let clock = Arc::clone(&self.clock);
         let (store, restored) = Memory::restore(snapshot, self.options, clock)?;
-        Ok((self.over(store), restored))
+        Ok((self.build_with_store(store), restored))
     }
 
-    /// The engine over a store of your own, such as a [`Memory`] that was restored. A store that
-    /// reads a clock should have the one given to this builder.
-    pub fn over<S: Store>(self, store: S) -> Engine<S> {
-        let secret = self.secret.unwrap_or_else(|| Secret::from_bytes(random()));
-        let process: [u8; 8] = random();
+    /// Builds the engine with another store, such as a restored [`Memory`]. If the store reads a
+    /// clock, give it the clock of this builder.
+    pub fn build_with_store<S: Store>(self, store: S) -> Engine<S> {
+        let secret = self.secret.unwrap_or_else(|| Secret::from_bytes(random_bytes()));
+        let process: [u8; 8] = random_bytes();
         Engine {
-            world: ArcSwap::from_pointee(World::new(self.catalog)),
-            writing: Mutex::new(()),
+            rules: ArcSwap::from_pointee(RuleSet::new(self.catalog)),
+            write_lock: Mutex::new(()),
             store,
             clock: self.clock,
             digester: Digester::new(&secret),
-            sealer: Sealer::new(&secret),
-            ids: Ids { process: u64::from_le_bytes(process), next: AtomicU64::new(1) },
-            storms: Mutex::default(),
+            sealer: TicketSealer::new(&secret),
+            ids: TicketIds { process: u64::from_le_bytes(process), next: AtomicU64::new(1) },
+            ban_storms: Mutex::default(),
             unlisted: Mutex::default(),
             listener: self.listener,
-            spread: self.spread,
+            sharding: self.sharding,
         }
     }
 }
 
 impl<S> Engine<S> {
-    /// The catalog in force.
+    /// The active catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.world.load().catalog)
+        Arc::clone(&self.rules.load().catalog)
     }
 
-    /// Puts another catalog in force; state is kept, and the next decision uses it.
+    /// Replaces the catalog. State is kept; the next decision uses the new catalog.
     ///
-    /// Over a store that spreads by an attribute, it must spread by the same one.
+    /// If keys are grouped by an attribute (`shard_by`), the new catalog must use the same one.
     pub fn reload(&self, catalog: Catalog) {
-        let (revision, policies) = (catalog.revision.clone(), catalog.policies.len() as u32);
+        let revision = catalog.revision.clone();
+        let policies = catalog.policies.len() as u32;
         let catalog = Arc::new(catalog);
-        self.change(|world| Ok::<_, Refusal>(world.with_catalog(Arc::clone(&catalog)))).ok();
-        self.record(&Event::Catalog { at: self.now(), revision: &revision, policies });
+        self.update_rules(|rules| Ok::<_, Refusal>(rules.with_catalog(Arc::clone(&catalog)))).ok();
+        self.emit(&Event::CatalogReloaded { at: self.now(), revision: &revision, policies });
     }
 
-    /// Overrides a policy's mode at once, or gives it back to the catalog.
+    /// Overrides the mode of a policy, or returns it to the catalog's. Takes effect at once.
     pub fn set_mode(&self, policy: &str, mode: Option<Mode>) -> Result<(), Refusal> {
-        self.change(|world| {
-            world.catalog.find(policy).ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))?;
-            Ok(world.with_mode(policy, mode))
+        self.update_rules(|rules| {
+            rules.catalog.find(policy).ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))?;
+            Ok(rules.with_mode(policy, mode))
         })
     }
 
@@ -251,16 +253,16 @@ impl<S> Engine<S> {
         &self.store
     }
 
-    /// Gates that were asked for and that nobody declared, up to a bound.
+    /// Undeclared gates that were checked, at most 1,000 of them.
     pub fn unlisted(&self) -> Vec<String> {
         self.unlisted.lock().iter().cloned().collect()
     }
 
-    pub(crate) fn world(&self) -> arc_swap::Guard<Arc<World>> {
-        self.world.load()
+    pub(crate) fn rules(&self) -> arc_swap::Guard<Arc<RuleSet>> {
+        self.rules.load()
     }
 
-    /// The present instant, by the engine's clock.
+    /// The current instant, by the engine's clock.
     pub fn now(&self) -> catraca_core::time::Time {
         self.clock.now()
     }
@@ -269,81 +271,92 @@ impl<S> Engine<S> {
         &self.digester
     }
 
-    fn change<E>(&self, change: impl FnOnce(&World) -> Result<World, E>) -> Result<(), E> {
-        let _turn = self.writing.lock();
-        let next = change(&self.world.load())?;
-        self.world.store(Arc::new(next));
+    fn update_rules<E>(
+        &self,
+        change: impl FnOnce(&RuleSet) -> Result<RuleSet, E>,
+    ) -> Result<(), E> {
+        let _guard = self.write_lock.lock();
+        // Loaded under the lock: two writers must not start from the same value, or one change is
+        // lost.
+        let next = change(&self.rules.load())?;
+        self.rules.store(Arc::new(next));
         Ok(())
     }
 
-    fn scope<'a>(&'a self, world: &'a World, namespace: &'a str) -> Scope<'a> {
-        let (digester, spread, resets) = (&self.digester, &self.spread, &*world.resets);
-        Scope { digester, namespace, unlisted: None, spread, resets }
-    }
-
-    /// By what keys are spread over the servers of the store.
-    pub fn spread(&self) -> &Spread {
-        &self.spread
-    }
-
-    /// What stored keys were made with: what is kept under others is not found again.
-    #[cfg(feature = "records")]
-    pub(crate) fn keys_id(&self) -> String {
-        let secret = self.digester.cell_id();
-        match &self.spread {
-            Spread::Nowhere => secret.to_owned(),
-            Spread::Namespace => format!("{secret} spread by namespace"),
-            Spread::Attribute(attribute) => format!("{secret} spread by {attribute}"),
+    fn scope<'a>(&'a self, rules: &'a RuleSet, namespace: &'a str) -> KeyScope<'a> {
+        KeyScope {
+            digester: &self.digester,
+            namespace,
+            unlisted: None,
+            sharding: &self.sharding,
+            epochs: &rules.epochs,
         }
     }
 
-    /// The world as it is, for a verb that waits meanwhile.
-    #[cfg(feature = "shared")]
-    pub(crate) fn world_now(&self) -> Arc<World> {
-        self.world.load_full()
+    /// How keys are grouped on the servers of the store.
+    pub fn sharding(&self) -> &Sharding {
+        &self.sharding
     }
 
-    pub(crate) fn record(&self, event: &Event<'_>) {
+    /// Identifies how stored keys are made. State that was stored under another id is not found.
+    #[cfg(feature = "records")]
+    pub(crate) fn keys_id(&self) -> String {
+        // Stored in the records and compared at every start: these texts must not change.
+        let secret = self.digester.cell_key_id();
+        match &self.sharding {
+            Sharding::Unsharded => secret.to_owned(),
+            Sharding::Namespace => format!("{secret} spread by namespace"),
+            Sharding::Attribute(attribute) => format!("{secret} spread by {attribute}"),
+        }
+    }
+
+    /// The current rules, for an async operation that keeps them over an await.
+    #[cfg(feature = "shared")]
+    pub(crate) fn rules_snapshot(&self) -> Arc<RuleSet> {
+        self.rules.load_full()
+    }
+
+    pub(crate) fn emit(&self, event: &Event<'_>) {
         if let Some(listener) = &self.listener {
             listener(event);
         }
     }
 
     fn note_unlisted(&self, gate: &str) {
-        let mut known = self.unlisted.lock();
-        if known.len() < UNLISTED_MAX && !known.contains(gate) {
-            known.insert(gate.to_owned());
+        let mut names = self.unlisted.lock();
+        if names.len() < UNLISTED_MAX && !names.contains(gate) {
+            names.insert(gate.to_owned());
         }
     }
 }
 
 impl<S: Store> fmt::Debug for Engine<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("revision", &self.world.load().catalog.revision).finish()
+        f.debug_struct("Engine").field("revision", &self.rules.load().catalog.revision).finish()
     }
 }
 
-impl Ids {
+impl TicketIds {
     fn next(&self) -> u128 {
         let counted = self.next.fetch_add(1, Ordering::Relaxed);
         u128::from(self.process) << 64 | u128::from(counted)
     }
 }
 
-/// The policy of a name, or the refusal that says there is none.
-fn find(world: &World, policy: &str) -> Result<PolicyId, Refusal> {
-    let found = world.catalog.find(policy).map(|(id, _)| id);
+/// Finds a policy by name.
+fn find_policy(rules: &RuleSet, policy: &str) -> Result<PolicyId, Refusal> {
+    let found = rules.catalog.find(policy).map(|(id, _)| id);
     found.ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))
 }
 
-/// The default namespace, for callers that have none.
+/// The namespace of callers that name none.
 pub const fn default_namespace() -> &'static str {
     DEFAULT_NAMESPACE
 }
 
-/// Random bytes from the system; a machine without them cannot keep a secret, so it must not start.
+/// Random bytes from the system. Without them no secret can be made, so the process must not start.
 #[expect(clippy::expect_used, reason = "there is nothing to fall back to")]
-fn random<const N: usize>() -> [u8; N] {
+fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes

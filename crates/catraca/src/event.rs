@@ -1,17 +1,18 @@
-//! Events: the one stream that records, metrics, logs and the live feed are fed from.
+//! Events: the single stream that feeds records, metrics, logs and the live feed.
 //!
-//! Must not carry a private value in clear: parts are named as they may be shown.
+//! An event must not contain a private value in clear: `parts` contains pseudonyms for private
+//! attributes.
 
-use catraca_core::cell::block::{Note, Origin};
-use catraca_core::credit::NotCredited;
+use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::credit_plan::CreditRejection;
 use catraca_core::decision::Decision;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::time::{Span, Time};
 
-use crate::settlement::{Settled, Settlement};
+use crate::settlement::{SettleState, Settlement};
 
-/// Something that happened.
+/// A fact that is reported to the listener.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -19,14 +20,14 @@ pub enum Event<'a> {
     Decided {
         /// The namespace.
         namespace: &'a str,
-        /// The gate that was asked.
+        /// The gate of the check.
         gate: &'a str,
         /// The decision.
         decision: &'a Decision,
     },
-    /// A block was started or lengthened.
-    Blocked(Blocked),
-    /// A block was ended by an operator.
+    /// A block was started or extended.
+    Blocked(BlockEvent),
+    /// An operator ended a block.
     Unblocked {
         /// The instant.
         at: Time,
@@ -36,10 +37,10 @@ pub enum Event<'a> {
         key: Key,
         /// The policy.
         policy: &'a str,
-        /// Who.
+        /// The attributes of the key and their values, private ones as pseudonyms.
         parts: Vec<(String, String)>,
     },
-    /// Everything about a key was forgotten.
+    /// An operator cleared all state of a key.
     Reset {
         /// The instant.
         at: Time,
@@ -49,122 +50,127 @@ pub enum Event<'a> {
         key: Key,
         /// The policy.
         policy: &'a str,
-        /// Who.
+        /// The attributes of the key and their values, private ones as pseudonyms.
         parts: Vec<(String, String)>,
     },
-    /// A policy began anew for everybody, in every namespace.
+    /// A policy was reset for all keys, in every namespace.
     PolicyReset {
         /// The instant.
         at: Time,
         /// The policy.
         policy: &'a str,
-        /// Since when it counts: `at`, or later if the clock went back.
+        /// The new epoch: state from before it does not count. It is `at`, or later if the clock
+        /// was set back.
         epoch: Time,
     },
     /// A ticket was settled for the first time.
     Settled(&'a Settlement),
-    /// A ticket was settled before, or too late.
-    NotSettled(Settled),
-    /// A settle left a debt, or paid one back.
-    Owed(Owed),
-    /// A credit was asked for.
+    /// A settle changed nothing: the ticket was settled before, or has expired.
+    NotSettled(SettleState),
+    /// A settle left a bucket in debt, or repaid a debt.
+    Debt(DebtEvent),
+    /// A credit was applied or rejected.
     Credited {
         /// The event's name.
         event: &'a str,
-        /// Why it was not applied, if it was not.
-        refused: Option<NotCredited>,
+        /// Why it was not applied; absent if it was.
+        refused: Option<CreditRejection>,
     },
-    /// What remains of a limit fell below the policy's low-water mark.
+    /// The remaining units of a limit fell below the policy's low-water mark.
     LowWater {
         /// The instant.
         at: Time,
         /// The policy.
         policy: &'a str,
-        /// What remains.
+        /// Units remaining.
         remaining: i64,
         /// The limit.
         limit: i64,
     },
     /// An outcome was counted in a policy's watched ratio.
-    Watched {
+    RatioCounted {
         /// The instant.
         at: Time,
         /// The policy.
         policy: &'a str,
-        /// Whether it counts in the share, or in the whole alone.
+        /// Whether the outcome counts in the part of the ratio too, or only in the whole.
         in_part: bool,
     },
-    /// A policy's ban rules turned to shadow.
-    Storm {
+    /// Ban-storm protection turned the ban rules of a policy to shadow.
+    BanStorm {
         /// The instant.
         at: Time,
         /// The policy.
         policy: &'a str,
     },
-    /// Ban conditions read a missing field, compared unlike things, or would take too long.
+    /// Ban conditions were false because of a missing field, a comparison of different types, or an
+    /// estimated cost above the limit.
     ConditionsFailed {
-        /// How many.
+        /// How many conditions.
         count: u32,
     },
-    /// A shared store was asked.
-    Asked {
-        /// How long it took.
+    /// A call to the shared store ended.
+    StoreCalled {
+        /// The duration of the call.
         took: Span,
-        /// Whether there was no answer.
+        /// Whether the call failed.
         failed: bool,
     },
-    /// Another catalog is in force.
-    Catalog {
+    /// The catalog was reloaded.
+    CatalogReloaded {
         /// The instant.
         at: Time,
-        /// Its revision.
+        /// The new revision.
         revision: &'a str,
-        /// How many policies it has.
+        /// The number of its policies.
         policies: u32,
     },
 }
 
-/// A block that was started or lengthened.
+/// A block that was started or extended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
+pub struct BlockEvent {
     /// The instant.
     pub at: Time,
     /// The namespace.
     pub namespace: String,
     /// The key of (namespace, policy, parts).
     pub key: Key,
-    /// Since when the policy counted, as the decision knew it; zero if since ever.
+    /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
     pub epoch: Time,
     /// The policy.
     pub policy: String,
-    /// Who, as may be shown.
+    /// The attributes of the key and their values, private ones as pseudonyms.
     pub parts: Vec<(String, String)>,
-    /// The first free instant.
+    /// The end of the block, which is the first instant at which it no longer applies.
     pub until: Time,
     /// What started it.
     pub origin: Origin,
-    /// What operators and callers are told.
-    pub note: Note,
-    /// Whether only shadow rows see it.
+    /// The reason for operators and the message for callers.
+    pub note: BlockNote,
+    /// Whether it applies to shadow rows only.
     pub shadow: bool,
-    /// How long after its end the offence is remembered; zero if it does not escalate.
+    /// How long after its end the offence raises the level of the next block; zero if the policy
+    /// does not escalate.
     pub forget: Span,
 }
 
-/// What a bucket that may owe held after a settle, when it owed before or does now.
+/// The level of a bucket with `debt` after a settle. Reported if it was negative before or is
+/// negative now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct DebtEvent {
     /// The instant.
     pub at: Time,
     /// The namespace.
     pub namespace: String,
     /// The key of (namespace, policy, parts).
     pub key: Key,
-    /// Since when the policy counted, as the settle knew it; zero if since ever.
+    /// The epoch of the policy when the settle was applied; zero if it was never reset for all
+    /// keys.
     pub epoch: Time,
     /// The policy.
     pub policy: String,
-    /// Who, as may be shown.
+    /// The attributes of the key and their values, private ones as pseudonyms.
     pub parts: Vec<(String, String)>,
     /// Whole tokens; negative is debt.
     pub balance: i64,
@@ -172,5 +178,5 @@ pub struct Owed {
     pub terms: BucketTerms,
 }
 
-/// Whoever wants to hear events.
-pub type Listener = Box<dyn Fn(&Event<'_>) + Send + Sync>;
+/// Receives every event, on the thread that caused it.
+pub type EventListener = Box<dyn Fn(&Event<'_>) + Send + Sync>;

@@ -1,112 +1,122 @@
-//! Explaining: which policies a request hits, with which key, tier and price, and why. Touches no
-//! state.
+//! Explains a check: which policies apply, with which key, tier and price, and why. Reads no state.
 
 use catraca_core::conclude;
 use catraca_core::limit::{Limit, Penalty};
-use catraca_core::plan::{held, named};
+use catraca_core::plan::{display_parts, held_units};
 use catraca_core::policy::{Mode, Name, Terms};
 use catraca_core::price::{Cost, Price};
 use catraca_core::request::Check;
-use catraca_core::select::Selected;
+use catraca_core::select::SelectedPolicy;
 
 use crate::Error;
 use crate::engine::Engine;
+use crate::rule_set::RuleSet;
 use crate::store::Store;
-use crate::world::World;
 
-/// Why a request is decided the way it is.
+/// Which policies apply to a request, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The catalog.
+    /// The revision of the catalog.
     pub revision: Name,
-    /// The gate that was asked.
+    /// The gate of the request.
     pub gate: String,
-    /// Whether nobody declared it, so that the default policy stands in.
+    /// Whether the catalog does not declare the gate, so that the default policies apply.
     pub unlisted: bool,
-    /// The list that decides, if one does: its name and the entry's reason.
+    /// The reason code of the list entry that decides, if one does, and the reason that the entry
+    /// gives.
     pub list: Option<(&'static str, Option<String>)>,
-    /// One per policy and key.
-    pub rows: Vec<Explained>,
-    /// Policies of the gate without a row, and why.
+    /// One row per policy and key.
+    pub rows: Vec<ExplainedPolicy>,
+    /// Policies of the gate that have no row, and why.
     pub absent: Vec<(Name, &'static str)>,
 }
 
-/// One policy that applies.
+/// One policy that applies, with one key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
-    /// The policy used.
+pub struct ExplainedPolicy {
+    /// The policy that applies.
     pub policy: Name,
-    /// The policy that was asked, when `otherwise` led here.
+    /// The policy of the gate that `otherwise` replaced with this one, if any.
     pub instead_of: Option<Name>,
-    /// The tier that matched, counted from one, and its condition.
+    /// The number of the matching tier, from one, and its condition.
     pub tier: Option<(usize, String)>,
-    /// The key's parts, private ones as pseudonyms.
+    /// The attributes of the key and their values, private ones as pseudonyms.
     pub key: Vec<(String, String)>,
-    /// The limit in words.
+    /// The limit as text.
     pub limit: String,
-    /// The block in words.
+    /// The block as text.
     pub block: Option<String>,
-    /// Units held at check.
+    /// The units that the check charges.
     pub held: i64,
-    /// Whether that is more than there ever is, so that the request never passes.
+    /// Whether `held` exceeds the capacity of the limit, so that the request can never pass.
     pub too_costly: bool,
-    /// What the request costs in the end, in words.
+    /// The final cost of the request, as text.
     pub price: String,
-    /// Whether it decides.
+    /// The mode of the policy for this row.
     pub mode: Mode,
 }
 
 impl<S: Store> Engine<S> {
-    /// Which policies a request hits, with which key, tier and price, and why.
+    /// Explains which policies apply to a request, with which key, tier and price. Changes nothing.
     pub fn explain(&self, check: &Check<'_>) -> Result<Explanation, Error> {
         check.validate()?;
-        let world = self.world();
-        let asked = world.asked(check.gate)?;
-        let selected = world.selector().select(asked.policies, &check.subject)?;
+        let rules = self.rules();
+        let gate = rules.policies_for(check.gate)?;
+        let selected = rules.selector().select(gate.policies, &check.subject)?;
         let now = self.now();
-        let listed =
-            if check.lists { world.listed(&check.subject, self.digester(), now)? } else { None };
+        let listed = if check.lists {
+            rules.list_entry_for(&check.subject, self.digester(), now)?
+        } else {
+            None
+        };
         let list = listed.map(|(entry, passes)| {
-            let decision = conclude::listed(&world.catalog, entry, passes, now);
+            let decision = conclude::conclude_from_list(&rules.catalog, entry, passes, now);
             (decision.reason.as_str(), entry.reason.clone())
         });
-        let shown = |row: &Selected<'_, '_>, id| row.policy == id || row.instead_of == Some(id);
+        let has_row =
+            |row: &SelectedPolicy<'_, '_>, id| row.policy == id || row.instead_of == Some(id);
         let missing =
-            asked.policies.iter().filter(|id| !selected.iter().any(|row| shown(row, **id)));
+            gate.policies.iter().filter(|id| !selected.iter().any(|row| has_row(row, **id)));
         let absent = missing.map(|id| {
-            let policy = world.catalog.policy(*id);
+            let policy = rules.catalog.policy(*id);
             (policy.name.clone(), why_absent(policy.mode))
         });
         Ok(Explanation {
-            revision: world.catalog.revision.clone(),
+            revision: rules.catalog.revision.clone(),
             gate: check.gate.to_owned(),
-            unlisted: asked.is_default,
+            unlisted: gate.is_default,
             list,
             absent: absent.collect(),
-            rows: selected.iter().map(|row| self.explained(&world, check, row)).collect(),
+            rows: selected.iter().map(|row| self.explain_row(&rules, check, row)).collect(),
         })
     }
 
-    fn explained(&self, world: &World, check: &Check<'_>, row: &Selected<'_, '_>) -> Explained {
-        let policy = world.catalog.policy(row.policy);
-        let tier = row.tier.and_then(|place| {
-            let tier = policy.tiers.get(usize::from(place))?;
-            Some((usize::from(place) + 1, condition(&tier.when)))
+    fn explain_row(
+        &self,
+        rules: &RuleSet,
+        check: &Check<'_>,
+        row: &SelectedPolicy<'_, '_>,
+    ) -> ExplainedPolicy {
+        let policy = rules.catalog.policy(row.policy);
+        let tier = row.tier.and_then(|index| {
+            let tier = policy.tiers.get(usize::from(index))?;
+            Some((usize::from(index) + 1, describe_condition(&tier.when)))
         });
-        let held = row.terms.map_or(0, |terms| held(policy, terms, check.cost));
+        let held = row.terms.map_or(0, |terms| held_units(policy, terms, check.cost));
         let capacity = row.terms.and_then(|terms| terms.limit.capacity());
-        Explained {
+        ExplainedPolicy {
             policy: policy.name.clone(),
-            instead_of: row.instead_of.map(|id| world.catalog.policy(id).name.clone()),
+            instead_of: row.instead_of.map(|id| rules.catalog.policy(id).name.clone()),
             tier,
-            key: named(&world.catalog, self.digester(), &row.parts),
+            key: display_parts(&rules.catalog, self.digester(), &row.parts),
             limit: row
                 .terms
-                .map_or_else(|| "denies: no key".to_owned(), |terms| limit(&terms.limit)),
-            block: row.terms.and_then(|terms| terms.block).map(penalty),
+                .map_or_else(|| "denies: no key".to_owned(), |terms| describe_limit(&terms.limit)),
+            block: row.terms.and_then(|terms| terms.block).map(describe_block),
             held,
+            // Even a check of zero units needs one free unit.
             too_costly: capacity.is_some_and(|capacity| held.max(1) > capacity),
-            price: row.terms.map_or_else(String::new, price),
+            price: row.terms.map_or_else(String::new, describe_price),
             mode: row.mode,
         }
     }
@@ -119,16 +129,16 @@ fn why_absent(mode: Mode) -> &'static str {
     }
 }
 
-fn condition(when: &[(Name, Vec<Name>)]) -> String {
+fn describe_condition(when: &[(Name, Vec<Name>)]) -> String {
     let all = when.iter().map(|(name, values)| format!("{name} = {}", values.join(" or ")));
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// A limit in the catalog's words.
-pub fn limit(limit: &Limit) -> String {
+/// A limit as text, in the catalog's terms.
+pub fn describe_limit(limit: &Limit) -> String {
     match limit {
         Limit::Bucket(terms) => {
-            format!("bucket of {}, refill {}", terms.size, terms.refill_in_words())
+            format!("bucket of {}, refill {}", terms.size, terms.refill_text())
         }
         Limit::Window(windows) => {
             let all = windows.iter().map(|window| format!("{} per {}", window.limit, window.span));
@@ -140,34 +150,37 @@ pub fn limit(limit: &Limit) -> String {
     }
 }
 
-/// A block in words.
-pub fn penalty(penalty: Penalty) -> String {
+/// The length of a block as text.
+pub fn describe_block(penalty: Penalty) -> String {
     if !penalty.escalates() {
         return penalty.first.to_string();
     }
     let Penalty { first, factor, max, forget } = penalty;
-    format!("{first}, then {factor} times longer up to {max}, forgotten after {forget}")
+    format!("{first}, then {factor} times longer up to {max}; the level expires after {forget}")
 }
 
-fn price(terms: &Terms) -> String {
+fn describe_price(terms: &Terms) -> String {
     match &terms.cost {
-        Cost::Request => "what the request says, else 1".to_owned(),
+        Cost::Request => "the request's cost, else 1".to_owned(),
         Cost::Units(units) => format!("always {units}"),
         Cost::Reported => "as reported at settle".to_owned(),
         Cost::Table(table) => {
-            let exact =
-                table.exact.iter().map(|(status, price)| format!("{status}: {}", units(*price)));
+            let exact = table
+                .exact
+                .iter()
+                .map(|(status, price)| format!("{status}: {}", describe_units(*price)));
             let classes = table.class.iter().enumerate();
-            let classes =
-                classes.filter_map(|(class, p)| Some(format!("{class}xx: {}", units((*p)?))));
-            let none = table.none.map(|price| format!("none: {}", units(price)));
-            let rest = format!("else {}", table.default.map_or_else(|| "1".to_owned(), units));
+            let classes = classes
+                .filter_map(|(class, p)| Some(format!("{class}xx: {}", describe_units((*p)?))));
+            let none = table.none.map(|price| format!("none: {}", describe_units(price)));
+            let rest =
+                format!("else {}", table.default.map_or_else(|| "1".to_owned(), describe_units));
             exact.chain(classes).chain(none).chain([rest]).collect::<Vec<_>>().join(", ")
         }
     }
 }
 
-fn units(price: Price) -> String {
+fn describe_units(price: Price) -> String {
     match price {
         Price::Units(units) => units.to_string(),
         Price::Drain => "drain".to_owned(),

@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A denial is a value; an [`Error`] means a wrong call or a failing store. Tests use
+//! A denial is a value; an [`Error`] means an invalid call or a failing store. Tests use
 //! [`ManualClock`] and never sleep.
 
 pub mod clock;
@@ -29,6 +29,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod explain;
+pub mod json;
 pub mod load;
 #[cfg(feature = "locks")]
 pub mod locks;
@@ -39,27 +40,26 @@ pub mod postgres;
 pub mod records;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod rule_set;
 pub mod settlement;
-pub mod shape;
 #[cfg(feature = "shared")]
 pub mod shared;
 pub mod store;
 pub mod url;
-mod world;
 
 /// The README's program is compiled and run with the other examples.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// So are the guide's.
+/// The programs of the library guide, too.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/library.md")]
 struct Guide;
 
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
-pub use catraca_core::decision::{Decision, Reason, Row};
+pub use catraca_core::decision::{Decision, DecisionRow, Reason};
 pub use catraca_core::digest::Secret;
 pub use catraca_core::outcome::Outcome;
 pub use catraca_core::refusal::Refusal;
@@ -67,7 +67,7 @@ pub use catraca_core::request::Check;
 pub use catraca_core::subject::Subject;
 pub use catraca_core::time::{Span, Time};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use engine::{BlockOrder, Builder, Engine, Observed, Settle, Stub};
+pub use engine::{BlockOrder, BucketObservation, Builder, CheckRef, Engine, Settle};
 pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, environment, load, load_with};

@@ -1,7 +1,8 @@
-//! Loading a catalog from files: the only place of the library that reads them.
+//! Loads a catalog and the files that it includes. No other part of the library reads catalog
+//! files.
 //!
-//! A catalog names other files, so it must not be a way to read what is no catalog: an included
-//! file is a regular one, called `*.toml`, and read no further than a catalog may be long.
+//! Includes must not become a way to read arbitrary files: an included file must be a regular file
+//! called `*.toml`, and no more is read than the maximum size of a catalog.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,72 +10,81 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use catraca_core::catalog::diagnostic::Diagnostics;
-use catraca_core::catalog::read::{CATALOG_BYTES_MAX, Loaded, Reading, Variable, read};
+use catraca_core::catalog::read::{
+    CATALOG_BYTES_MAX, IncludedFile, ParsedCatalog, VariableLookup, read,
+};
 
-/// Reads a catalog from a file and what it includes, relative to it. Variables are those of the
-/// process's environment.
-pub fn load(path: &Path) -> Result<Reading, LoadError> {
+/// Reads a catalog and the files that it includes, whose names are relative to it. Variables come
+/// from the environment of the process.
+pub fn load(path: &Path) -> Result<ParsedCatalog, LoadError> {
     load_with(path, &environment)
 }
 
-/// A variable of the process's environment; one that is no text counts as not set.
+/// A variable of the process's environment. One that is not valid UTF-8 counts as not set.
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The same with variables of the caller's own.
-pub fn load_with(path: &Path, variable: Variable<'_>) -> Result<Reading, LoadError> {
+/// Like [`load`], with variables from `variable`.
+pub fn load_with(path: &Path, variable: VariableLookup<'_>) -> Result<ParsedCatalog, LoadError> {
     let file = path.display().to_string();
     let unreadable = |error| LoadError::Unreadable { file: file.clone(), error };
-    // Whoever names a pipe means it, as in `catraca lint /dev/stdin`.
-    let text = File::open(path).and_then(bounded).map_err(unreadable)?;
+    // Only included files must be regular: the root may be a pipe, as in `catraca lint /dev/stdin`.
+    let text = File::open(path).and_then(read_bounded).map_err(unreadable)?;
     let mut includes = Includes::of(path);
-    read(&file, &text, &mut |name| includes.load(name), variable).map_err(LoadError::Wrong)
+    read(&file, &text, &mut |name| includes.load(name), variable).map_err(LoadError::Invalid)
 }
 
-/// Finds the files that a catalog includes, each once.
+/// Reads the files that a catalog includes, each once.
 #[derive(Debug)]
 pub struct Includes {
     folder: PathBuf,
-    /// Where the files are that were read, with the names they were read under.
+    /// Canonical paths of the files read so far, with the names they were read under.
     known: HashMap<PathBuf, String>,
 }
 
 impl Includes {
-    /// For the catalog in this file, whose folder the names count from.
+    /// For the catalog `root`; included names are relative to its folder.
     pub fn of(root: &Path) -> Self {
         let folder = root.parent().unwrap_or(Path::new("")).to_owned();
-        let at = root.canonicalize().into_iter();
-        Self { folder, known: at.map(|at| (at, root.display().to_string())).collect() }
+        let canonical = root.canonicalize().into_iter();
+        Self {
+            folder,
+            known: canonical.map(|canonical| (canonical, root.display().to_string())).collect(),
+        }
     }
 
-    /// The file of a name, or why it cannot be read.
-    pub fn load(&mut self, name: &str) -> Result<Loaded, String> {
+    /// The text of an included file, or a note that it was read before. The error says why it
+    /// cannot be read.
+    pub fn load(&mut self, name: &str) -> Result<IncludedFile, String> {
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
-            return Err("a file that is included is called *.toml".to_owned());
+            return Err("the name of an included file must end in .toml".to_owned());
         }
         let path = self.folder.join(name);
-        let at = path.canonicalize().map_err(|error| error.to_string())?;
-        if let Some(known) = self.known.get(&at) {
-            return Ok(Loaded::Again(known.clone()));
+        let canonical = path.canonicalize().map_err(|error| error.to_string())?;
+        if let Some(known) = self.known.get(&canonical) {
+            return Ok(IncludedFile::AlreadyRead(known.clone()));
         }
-        // Before it is opened: a pipe would wait for somebody to write.
-        let is_file = at.metadata().map_err(|error| error.to_string())?.is_file();
+        // Checked before opening: opening a pipe would block until a writer comes.
+        let is_file = canonical.metadata().map_err(|error| error.to_string())?.is_file();
         if !is_file {
             return Err("it is not a regular file".to_owned());
         }
-        let text = File::open(&at).and_then(bounded).map_err(|error| error.to_string())?;
-        self.known.insert(at, name.to_owned());
-        Ok(Loaded::Text(text))
+        let text =
+            File::open(&canonical).and_then(read_bounded).map_err(|error| error.to_string())?;
+        self.known.insert(canonical, name.to_owned());
+        Ok(IncludedFile::Text(text))
     }
 }
 
-/// A file's text, one byte further than a catalog may be long: the reader then refuses its size.
-fn bounded(file: File) -> io::Result<String> {
+/// Reads one byte more than the maximum size of a catalog, so that the parser can see and refuse a
+/// file that is too long.
+fn read_bounded(file: File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(CATALOG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > CATALOG_BYTES_MAX {
-        // The cut may go through a character; the text is refused for its size whatever it says.
+        // The cut may split a character, which would be reported as "not UTF-8". The content does
+        // not matter: the parser refuses the text for its size.
         bytes = vec![b'#'; bytes.len()];
     }
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
@@ -88,10 +98,10 @@ pub enum LoadError {
     Unreadable {
         /// The file.
         file: String,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// The catalog is wrong.
+    /// The catalog is invalid.
     #[error("{0}")]
-    Wrong(Diagnostics),
+    Invalid(Diagnostics),
 }

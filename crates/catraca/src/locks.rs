@@ -1,27 +1,25 @@
-//! Locks and slots, in this process or in a store that nodes share.
+//! Locks and slots, in this process ([`Locks`]) or in a store that nodes share ([`SharedLocks`]).
 //!
-//! In this process: the rules of core, a clock, callers who wait, and a journal. One room per
-//! namespace, each behind one mutex that is never held over a wait. `acquire` takes
-//! names and waits for them, `wait` keeps the queues, `hold` takes ranges of time, `change` takes
-//! them back, `operate` is for operators, `durable` puts on disk what must outlive the process,
-//! `stop` ends it in order and takes up again. Locks fail closed: what cannot be kept as promised
-//! is not granted. Must not know HTTP.
+//! [`Locks`] adds a clock, queues of waiting callers and a journal to the lock table of core. Each
+//! namespace has one mutex, which is never held across an await. `acquire` grants names, `wait`
+//! keeps the queues, `hold` grants time slots, `pending_change` reverts changes of slots, `admin`
+//! has the operator calls, `persistence` writes what must survive the process, `shutdown` stops and
+//! restores. Locks fail closed: a grant that cannot be persisted as promised is refused.
 
 mod acquire;
-mod change;
-mod durable;
-mod error;
+mod admin;
 mod hold;
 mod id;
-mod journal;
-mod operate;
-mod room;
+mod lock_error;
+mod metrics;
+mod namespace;
+mod pending_change;
+mod persistence;
 mod shared;
-mod stop;
+mod shutdown;
 mod store;
 #[cfg(test)]
 mod tests;
-mod times;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -30,71 +28,73 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catraca_core::digest::Secret;
 use catraca_core::lock::LeaseId;
-use catraca_core::lock::kept::{KeptFence, KeptLease, KeptVersion, LockDeed};
+use catraca_core::lock::persistence::{
+    LockWrite, PersistedFence, PersistedLease, PersistedVersion,
+};
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use room::{Inner, Room};
+use namespace::{NamespaceLocks, NamespaceState};
 
-pub use acquire::Answer;
-pub use error::LockError;
-pub use journal::{Journal, Written};
-pub use operate::{Filter, LockPage, LockStats, LockTotals, StatsRow};
-pub use shared::{At, SharedLocks};
-pub use store::{Asking, Freed, LockStore};
-pub use times::{BOUNDS as TIME_BOUNDS, Durations, LockTimes};
+pub use acquire::LockAttempt;
+pub use admin::{LeaseFilter, LockPage, LockStats, LockTotals, StatsRow};
+pub use lock_error::LockError;
+pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram, LockTimes};
+pub use persistence::{Journal, JournalFuture};
+pub use shared::{SharedLocks, StoreTimed};
+pub use store::{FreedNotice, LockStore, LockStoreFuture};
 pub use wait::WAITERS_MAX;
 
-/// The most namespaces.
+/// The most namespaces with locks.
 pub const NAMESPACES_MAX: usize = 4_096;
 
-/// Locks and slots of every namespace.
+/// Locks and slots of all namespaces, in the memory of this process.
 pub struct Locks {
-    rooms: Mutex<BTreeMap<Box<str>, Arc<Room>>>,
+    namespaces: Mutex<BTreeMap<Box<str>, Arc<NamespaceLocks>>>,
     clock: Arc<dyn Clock>,
     secret: [u8; 32],
     journal: Option<Arc<dyn Journal>>,
     times: Arc<LockTimes>,
-    unkept: AtomicU64,
+    write_failures: AtomicU64,
     closed: AtomicBool,
-    /// Nobody may wait any more.
-    leaving: AtomicBool,
+    /// Set before shutdown: no caller may start to wait.
+    refusing_waiters: AtomicBool,
 }
 
-/// What was kept of a namespace.
+/// Persisted state of a namespace, for [`Locks::open`].
 #[derive(Clone, Debug)]
-pub enum StandingLock {
-    /// What it may have given out.
-    Fence(Box<str>, KeptFence),
-    /// A lease that was in force.
-    Lease(Box<str>, Box<KeptLease>),
+pub enum RestoredLock {
+    /// The fences and lease times that may have been granted.
+    Fence(Box<str>, PersistedFence),
+    /// A lease that was active.
+    Lease(Box<str>, Box<PersistedLease>),
     /// The highest version of a name.
-    Version(Box<str>, Box<KeptVersion>),
+    Version(Box<str>, Box<PersistedVersion>),
 }
 
 impl Locks {
-    /// Locks that end with the process.
+    /// Locks without a journal: they end with the process.
     pub fn new(clock: Arc<dyn Clock>, secret: &Secret) -> Self {
         Self {
-            rooms: Mutex::default(),
+            namespaces: Mutex::default(),
             clock,
             secret: secret.derive("catraca 2026 lease id"),
             journal: None,
             times: Arc::default(),
-            unkept: AtomicU64::new(0),
+            write_failures: AtomicU64::new(0),
             closed: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
+            refusing_waiters: AtomicBool::new(false),
         }
     }
 
-    /// The present instant, by the clock that leases are timed with.
+    /// The current time of the clock that leases expire by.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// The proof of a new lease. A request with a name of its own gets the same one when it is
-    /// repeated, and nobody without the secret can work it out.
+    /// A new lease id, which proves ownership of the lease. With a request id it is derived from
+    /// the secret, so that a repeated request gets the same one and others cannot guess it.
     pub fn lease_id(
         &self,
         namespace: &str,
@@ -104,19 +104,20 @@ impl Locks {
         id::lease_id(&self.secret, namespace, tenant, request)
     }
 
-    /// Puts away what is over, and serves whoever waited for it. Call it now and then.
-    pub fn tend(&self) {
-        for room in self.all() {
+    /// Removes expired leases and grants their names to waiting callers. Call it periodically.
+    pub fn maintain(&self) {
+        for ns in self.all_namespaces() {
             loop {
-                let (now, mut inner) = (self.clock.now(), room.inner.lock());
-                let more = inner.book.sweep(now);
-                inner.warm(now);
-                let mut deeds = room.gone(&mut inner);
-                if inner.book.take_forgotten() {
-                    deeds.push(LockDeed::Forget(room.namespace.clone(), now));
+                let now = self.clock.now();
+                let mut state = ns.state.lock();
+                let more = state.table.sweep(now);
+                state.end_cooldowns(now);
+                let mut writes = ns.take_ended_writes(&mut state);
+                if state.table.take_forgotten() {
+                    writes.push(LockWrite::Forget(ns.namespace.clone(), now));
                 }
-                drop(inner);
-                self.note(deeds);
+                drop(state);
+                self.write_nowait(writes);
                 if !more {
                     break;
                 }
@@ -124,45 +125,49 @@ impl Locks {
         }
     }
 
-    /// Nobody waits any more: whoever does is told at once that the process ends, and so is
-    /// whoever would have to. All else goes on.
-    pub fn dismiss(&self) {
-        self.leaving.store(true, Ordering::SeqCst);
-        for room in self.all() {
-            room.inner.lock().dismiss();
+    /// Answers all waiting callers with [`LockError::Stopping`], and from now on every call that
+    /// would have to wait. Other calls continue.
+    pub fn refuse_waiters(&self) {
+        self.refusing_waiters.store(true, Ordering::SeqCst);
+        for ns in self.all_namespaces() {
+            ns.state.lock().refuse_waiters();
         }
     }
 
-    fn all(&self) -> Vec<Arc<Room>> {
-        self.rooms.lock().values().cloned().collect()
+    fn all_namespaces(&self) -> Vec<Arc<NamespaceLocks>> {
+        self.namespaces.lock().values().cloned().collect()
     }
 
-    fn room(&self, namespace: &str) -> Result<Arc<Room>, LockError> {
+    fn namespace(&self, namespace: &str) -> Result<Arc<NamespaceLocks>, LockError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(LockError::Stopping);
         }
-        let rooms = self.rooms.lock();
-        if rooms.len() >= NAMESPACES_MAX && !rooms.contains_key(namespace) {
+        let namespaces = self.namespaces.lock();
+        if namespaces.len() >= NAMESPACES_MAX && !namespaces.contains_key(namespace) {
             return Err(LockError::TooManyNamespaces);
         }
-        drop(rooms);
-        Ok(self.made(namespace))
+        drop(namespaces);
+        Ok(self.find_or_create(namespace))
     }
 
-    fn made(&self, namespace: &str) -> Arc<Room> {
-        let mut rooms = self.rooms.lock();
-        let made = || {
-            let inner = Mutex::new(Inner::new(self.journal.is_some()));
-            Arc::new(Room { namespace: namespace.into(), times: Arc::clone(&self.times), inner })
+    fn find_or_create(&self, namespace: &str) -> Arc<NamespaceLocks> {
+        let mut namespaces = self.namespaces.lock();
+        let create = || {
+            let state = Mutex::new(NamespaceState::new(self.journal.is_some()));
+            Arc::new(NamespaceLocks {
+                namespace: namespace.into(),
+                times: Arc::clone(&self.times),
+                state,
+            })
         };
-        Arc::clone(rooms.entry(namespace.into()).or_insert_with(made))
+        Arc::clone(namespaces.entry(namespace.into()).or_insert_with(create))
     }
 }
 
 impl std::fmt::Debug for Locks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Locks")
-            .field("namespaces", &self.rooms.lock().len())
+            .field("namespaces", &self.namespaces.lock().len())
             .finish_non_exhaustive()
     }
 }

@@ -1,103 +1,107 @@
-//! The memory store: every cell in this process, in shards that are locked apart.
+//! The memory store: all cells in this process, in shards with one lock each.
 //!
-//! A key's shard and place come from its own digest, so nothing is hashed; forgotten cells count as
-//! absent and leave bit by bit; bytes are bounded by [`MemoryOptions`]. A batch locks its shards
-//! in order and reads the clock while it holds them, so that time never runs backwards for a key.
-//! Must not drop anything that could still be noticed, nor ever stop the whole store.
+//! A key is a digest, so its own bits choose the shard and the slot, and nothing is hashed. Expired
+//! cells count as absent and are removed a few at a time. [`MemoryOptions`] bounds the bytes. A
+//! batch locks its shards in ascending order and reads the clock while it holds them, so that time
+//! never runs backwards for a key. No operation may lock the whole store, and no cell may be
+//! dropped while a decision could still depend on it.
 
-mod acts;
-mod alarms;
 mod counter;
-mod kept;
-mod many;
+mod locked_shards;
 mod options;
 mod overflow;
+mod pressure;
+mod protected_pools;
 mod references;
-mod room;
 mod shard;
+mod slot;
 mod snapshot;
 mod stats;
 mod table;
+mod table_growth;
 
 use std::fmt;
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, Check, Reply};
+use catraca_core::batch::{Batch, CheckBatch, Reply};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
-use catraca_core::run::{run, run_quickly};
+use catraca_core::run::{run, run_fast_path};
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::store::{Store, StoreError, When};
-use alarms::{Alarms, FULL_FOR};
-use many::Many;
+use locked_shards::LockedShards;
+use pressure::{FULL_FOR, PressureCounters};
 use shard::Shard;
 
-pub use alarms::MemoryPool;
 pub use options::MemoryOptions;
-pub use snapshot::{Restored, SnapshotError, Snapshotted};
-pub use stats::{Stats, Usage};
+pub use pressure::MemoryPool;
+pub use snapshot::{RestoreOutcome, SnapshotError, SnapshotSummary};
+pub use stats::{MemoryStats, TableUsage};
 
-/// Slots that [`Memory::tend`] visits in each table of a shard.
-const TEND_SLOTS: usize = 512;
+/// Slots of each table of a shard that [`Memory::reclaim`] visits.
+const MAINTENANCE_SLOTS: usize = 512;
 
-/// A store in this process.
+/// A store in the memory of this process.
 pub struct Memory {
-    shards: Box<[Padded]>,
-    /// How many bits of a key choose its shard.
+    shards: Box<[PaddedShard]>,
+    /// How many leading bits of a key choose its shard.
     bits: u32,
     clock: Arc<dyn Clock>,
-    alarms: Arc<Alarms>,
-    /// Only one snapshot is written at a time.
+    pressure: Arc<PressureCounters>,
+    /// Held while a snapshot is written: two writers would use the same temporary file.
     snapshot: Mutex<()>,
 }
 
-/// A shard apart from its neighbours' cache lines, which other threads write.
+/// Keeps shards on separate cache lines, because other threads write the neighbours. 128 bytes: x86
+/// prefetches lines in pairs, and some ARM lines are that long.
 #[repr(align(128))]
-struct Padded(Mutex<Shard>);
+struct PaddedShard(Mutex<Shard>);
 
 impl Memory {
     /// An empty store.
     pub fn new(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
-        let (bits, limits) = (options.bits(), options.limits());
-        let alarms = Arc::new(Alarms::default());
-        let shard = |_| Padded(Mutex::new(Shard::new(limits, bits, Arc::clone(&alarms))));
+        let bits = options.bits();
+        let limits = options.limits();
+        let pressure = Arc::new(PressureCounters::default());
+        let shard = |_| PaddedShard(Mutex::new(Shard::new(limits, bits, Arc::clone(&pressure))));
         let shards = (0..1_usize << bits).map(shard).collect();
-        Self { shards, bits, clock, alarms, snapshot: Mutex::new(()) }
+        Self { shards, bits, clock, pressure, snapshot: Mutex::new(()) }
     }
 
-    /// What the store holds.
-    pub fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+    /// Counts cells and bytes, one shard after the other.
+    pub fn stats(&self) -> MemoryStats {
+        let mut stats = MemoryStats::default();
         self.shards.iter().for_each(|shard| stats.add(&shard.0.lock()));
-        stats.read(&self.alarms);
+        stats.read(&self.pressure);
         stats
     }
 
-    /// The pools that had to share, refuse or drop something within the last minute. Takes no lock.
+    /// The pools that were full within the last minute: they shared, refused or dropped a cell.
+    /// Takes no lock.
     pub fn full_pools(&self) -> Vec<MemoryPool> {
         let since = self.clock.now().before(FULL_FOR);
-        MemoryPool::ALL.into_iter().filter(|pool| self.alarms.is_full(*pool, since)).collect()
+        MemoryPool::ALL.into_iter().filter(|pool| self.pressure.is_full(*pool, since)).collect()
     }
 
-    /// Calls `visit` with every block, standing or remembered for its level, shard by shard. The
+    /// Calls `visit` with every block, active or remembered for its level, shard by shard. The
     /// shard stays locked meanwhile, so `visit` must be short and must not call the store.
-    pub fn each_block(&self, mut visit: impl FnMut(Key, &Block)) {
+    pub fn for_each_block(&self, mut visit: impl FnMut(Key, &Block)) {
         for shard in &self.shards {
             let shard = shard.0.lock();
-            shard.blocks.each(self.clock.now(), &mut visit);
+            shard.blocks.for_each_live(self.clock.now(), &mut visit);
         }
     }
 
-    /// Drops some forgotten cells and gives unused slots back. Traffic does this by itself; who has
-    /// a quiet store and wants its memory back calls this now and then.
-    pub fn tend(&self) {
+    /// Removes some expired cells and frees unused slots. Traffic does this too; an embedder whose
+    /// store gets little traffic calls it from time to time.
+    pub fn reclaim(&self) {
         for shard in &self.shards {
             let mut shard = shard.0.lock();
-            shard.tend(TEND_SLOTS, self.clock.now());
+            shard.reclaim_all(MAINTENANCE_SLOTS, self.clock.now());
         }
     }
 
@@ -110,34 +114,44 @@ impl Memory {
     }
 
     #[inline]
-    fn apply_to_one(&self, number: usize, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let mut shard = self.shards[number].0.lock();
-        shard.begin();
+    fn apply_to_one(
+        &self,
+        shard_index: usize,
+        batch: &Batch,
+        when: When,
+    ) -> Result<Reply, StoreError> {
+        let mut shard = self.shards[shard_index].0.lock();
+        shard.begin_batch();
+        // Read under the lock, so that two threads cannot write a cell in the wrong order.
         let now = self.time(when);
-        if let Some(reply) = run_quickly(batch, &mut *shard, now) {
+        // Most batches charge one existing bucket. Anything else returns none and has changed
+        // nothing.
+        if let Some(reply) = run_fast_path(batch, &mut *shard, now) {
             return Ok(reply);
         }
         Ok(run(batch, &mut *shard, now))
     }
 
-    /// Ascending order, so that no two batches ever wait for each other.
+    /// Applies a batch with keys of several shards. Shards are locked in ascending order, so that
+    /// two batches cannot deadlock.
     #[inline(never)]
     fn apply_to_many(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let mut numbers: SmallVec<[usize; 4]> = SmallVec::new();
-        batch.each_key(|key| numbers.push(key.shard(self.bits)));
-        numbers.sort_unstable();
-        numbers.dedup();
-        if let [number] = numbers[..] {
-            return self.apply_to_one(number, batch, when);
+        let mut shard_indexes: SmallVec<[usize; 4]> = SmallVec::new();
+        batch.each_key(|key| shard_indexes.push(key.shard(self.bits)));
+        shard_indexes.sort_unstable();
+        // Two keys may be in one shard, and a mutex must not be locked twice.
+        shard_indexes.dedup();
+        if let [shard_index] = shard_indexes[..] {
+            return self.apply_to_one(shard_index, batch, when);
         }
-        let lock = |number: usize| {
-            let mut shard = self.shards[number].0.lock();
-            shard.begin();
-            (number, shard)
+        let lock = |shard_index: usize| {
+            let mut shard = self.shards[shard_index].0.lock();
+            shard.begin_batch();
+            (shard_index, shard)
         };
-        let locked = numbers.into_iter().map(lock).collect();
+        let locked = shard_indexes.into_iter().map(lock).collect();
         let now = self.time(when);
-        Ok(run(batch, &mut Many { locked, bits: self.bits }, now))
+        Ok(run(batch, &mut LockedShards { locked, bits: self.bits }, now))
     }
 }
 
@@ -151,11 +165,11 @@ impl Store for Memory {
     }
 }
 
-/// The key of a check of one row, which is what most batches are.
+/// The only key of a check with one row and no reference, which is the most common batch.
 #[inline]
 fn only_key(batch: &Batch) -> Option<Key> {
     match batch {
-        Batch::Check(Check { rows, remember: None, .. }) => match rows.as_slice() {
+        Batch::Check(CheckBatch { rows, remember: None, .. }) => match rows.as_slice() {
             [row] => Some(row.key),
             _ => None,
         },

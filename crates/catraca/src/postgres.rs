@@ -1,10 +1,10 @@
-//! The PostgreSQL store: state that nodes share, for those whose only server is PostgreSQL.
+//! The PostgreSQL store: state that several nodes share, for installations without Redis.
 //!
-//! A row per key, with its cells as opaque bytes; the rules stay in core. A batch is a transaction
-//! that locks its rows in order, reads the server's clock while it holds them, runs the rules and
-//! commits. Batches that wait for a connection share the next transaction. The schema
-//! `catraca_store` is its own. Must not print a password, wait without an end, or send a batch
-//! again that may have been applied.
+//! There is one table row per key, with its cells as opaque bytes; the rules are those of core. A
+//! batch is a transaction that locks its rows in the order of their keys, reads the server's clock
+//! while they are locked, runs the rules and commits. Batches that wait for a connection share the
+//! next transaction. All tables are in the schema `catraca_store`. A batch that may have been
+//! applied is not sent again, and no call waits longer than its deadline.
 //!
 //! ```no_run
 //! use catraca::postgres::{PostgresOptions, PostgresStore};
@@ -17,20 +17,20 @@
 //! # }
 //! ```
 
-mod desk;
-mod error;
-mod group;
-mod held;
-mod keys;
-pub(crate) mod link;
-mod locks;
+mod batch_transaction;
+pub(crate) mod connection;
+pub(crate) mod database_url;
+pub(crate) mod failure;
+mod key_cells;
+mod lock_store;
+mod locked_rows;
 mod migrate;
+mod open_error;
 mod options;
-pub(crate) mod place;
 mod queue;
-mod row;
+mod row_keys;
 pub(crate) mod tls;
-pub(crate) mod trouble;
+mod worker_pool;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -43,121 +43,130 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{Error, Row};
 
-use crate::store::{Pulse, SharedStore, StoreError, When};
-use desk::Desk;
-use link::Link;
-use locks::Ears;
-use place::Place;
-use queue::{Ask, Errand, Job};
-use trouble::Trouble;
+use crate::store::{SharedStore, StoreError, StoreStatus, When};
+use connection::PostgresConnection;
+use database_url::DatabaseUrl;
+use failure::PostgresFailure;
+use lock_store::FreedSender;
+use queue::{QueuedBatch, QueuedCall, QueuedQuery};
+use worker_pool::WorkerPool;
 
-pub use error::PostgresError;
+pub use open_error::PostgresError;
 pub use options::PostgresOptions;
 
-const PULSE: &str = "SELECT changes, life,
+/// Columns: change counter, incarnation of the schema, clock in microseconds, and a number that
+/// changes when the server restarts (start time) or the table is truncated or rewritten (file
+/// node). `#` is PostgreSQL's exclusive or.
+const STATUS: &str = "SELECT changes, life,
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
         # (pg_relation_filenode('catraca_store.cells')::bigint << 24)
     FROM catraca_store.state";
-const STIR: &str = "UPDATE catraca_store.state SET changes = changes + 1 RETURNING changes";
-const CLAIM: &str =
+const INCREMENT_CHANGES: &str =
+    "UPDATE catraca_store.state SET changes = changes + 1 RETURNING changes";
+/// Stores the identity of the records unless there is one; returns the one that is stored.
+const BIND_RECORDS: &str =
     "UPDATE catraca_store.state SET records = coalesce(records, $1) RETURNING records";
 const SWEEP: &str = "SELECT catraca_store.sweep(1000)";
-/// What one sweep drops at most.
+/// The most rows that one `SWEEP` deletes.
 const SWEPT_MAX: u64 = 1_000;
-/// The longest that a sweep may take: nobody waits for it.
-const SWEEPING: Duration = Duration::from_secs(5);
+/// The deadline of a sweep. It is longer than that of calls, because no caller waits for it.
+const SWEEP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Said of rows that another transaction does not let go.
-const HELD: &str = "another transaction holds rows of this call for too long: pg_stat_activity and \
-                    pg_blocking_pids show whose";
+/// The error when rows stay locked by another transaction.
+const ROWS_LOCKED: &str = "another transaction holds rows of this call for too long: \
+                           pg_stat_activity and pg_blocking_pids show which one";
 
-/// A store in a PostgreSQL database. Its connections end with it.
+/// A store in a PostgreSQL database. Its connections are closed when it is dropped.
 pub struct PostgresStore {
-    desk: Arc<Desk>,
+    pool: Arc<WorkerPool>,
     options: PostgresOptions,
-    shown: String,
-    place: Place,
-    ears: Ears,
-    /// Listens for names that became free, once anybody wants to know.
+    url: DatabaseUrl,
+    /// Notices of freed lock names, for the waiters of this node.
+    freed: FreedSender,
+    /// The task that receives these notices; started by the first waiter.
     listening: OnceLock<JoinHandle<()>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What the store is busy with.
+/// The load of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostgresStats {
-    /// Connections that are there.
+    /// Open connections.
     pub connected: usize,
-    /// Calls that wait for one.
+    /// Calls that wait for a connection.
     pub waiting: usize,
 }
 
 impl PostgresStore {
-    /// Connects to a URL such as `postgres://ana@host/shop` and brings the schema up to date. Must
-    /// be called on a tokio runtime with time and I/O, which the connections go on to use.
+    /// Connects to a URL such as `postgres://ana@host/shop` and migrates the schema. Must be called
+    /// on a tokio runtime with time and I/O; the connections keep using that runtime.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, PostgresError> {
-        let (place, options) = (Place::read(url)?, options.sound());
-        let failed = |trouble: Trouble| PostgresError::of(&place.shown, &trouble);
-        let link = Link::open(&place, options.connect_timeout).await.map_err(failed)?;
-        migrate::migrate(&link, &place).await?;
-        let desk = Arc::new(Desk::new(&options));
-        desk.join();
-        let mut first = Some(link);
-        let work = |_| {
-            let (desk, place) = (Arc::clone(&desk), place.clone());
-            tokio::spawn(desk::work(desk, place, options, first.take()))
+        let url = DatabaseUrl::read(url)?;
+        let options = options.clamp_to_bounds();
+        let failed = |failure: PostgresFailure| PostgresError::of(&url.redacted, &failure);
+        let connection =
+            PostgresConnection::open(&url, options.connect_timeout).await.map_err(failed)?;
+        migrate::migrate(&connection, &url).await?;
+        let pool = Arc::new(WorkerPool::new(&options));
+        pool.add_connection();
+        // The first worker uses the connection that has migrated the schema.
+        let mut first = Some(connection);
+        let spawn_worker = |_| {
+            let worker =
+                worker_pool::run_worker(Arc::clone(&pool), url.clone(), options, first.take());
+            tokio::spawn(worker)
         };
-        let mut tasks: Vec<_> = (0..options.connections).map(work).collect();
-        let tend = |every| tokio::spawn(tend(Arc::clone(&desk), every));
-        tasks.extend(options.sweep_every.map(tend));
-        let (shown, ears, listening) = (place.shown.clone(), locks::ears(), OnceLock::new());
-        Ok(Self { desk, options, shown, place, ears, listening, tasks })
+        let mut tasks: Vec<_> = (0..options.connections).map(spawn_worker).collect();
+        let spawn_sweeper = |every| tokio::spawn(sweep_periodically(Arc::clone(&pool), every));
+        tasks.extend(options.sweep_every.map(spawn_sweeper));
+        let freed = lock_store::freed_channel();
+        Ok(Self { pool, options, url, freed, listening: OnceLock::new(), tasks })
     }
 
-    /// Where it is, without a password.
-    pub fn shown(&self) -> &str {
-        &self.shown
+    /// The URL without the password.
+    pub fn redacted_url(&self) -> &str {
+        &self.url.redacted
     }
 
-    /// What it is busy with.
+    /// The present load.
     pub fn stats(&self) -> PostgresStats {
-        PostgresStats { connected: self.desk.connected(), waiting: self.desk.queue.len() }
+        PostgresStats { connected: self.pool.connected(), waiting: self.pool.queue.len() }
     }
 
-    /// Drops up to a thousand rows whose loss cannot be noticed; says how many. Done by itself now
-    /// and then, as the options say.
+    /// Deletes up to 1,000 rows whose cells are all forgotten; returns how many. The store does
+    /// this periodically, as [`PostgresOptions::sweep_every`] says.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
-        sweep(&self.desk).await
+        sweep(&self.pool).await
     }
 
-    async fn ask(&self, sql: &'static str, text: Option<String>) -> Result<Row, StoreError> {
-        errand(&self.desk, sql, text, self.options.deadline).await
+    async fn query(&self, sql: &'static str, text: Option<String>) -> Result<Row, StoreError> {
+        run_query(&self.pool, sql, text, self.options.deadline).await
     }
 }
 
-/// A call that is not waited for is not begun; one that has begun goes on to its end.
+/// A queued call whose caller has gone is dropped; a transaction that has begun is completed.
 impl SharedStore for PostgresStore {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         let until = Instant::now() + self.options.deadline;
         let (reply, answer) = oneshot::channel();
-        let ask = Ask { batch: batch.clone(), when, until, reply, again: false };
-        self.desk.hand_in(Job::Ask(ask))?;
-        wait(answer, until, self.options.deadline).await
+        let call = QueuedBatch { batch: batch.clone(), when, until, reply, is_retry: false };
+        self.pool.submit(QueuedCall::Batch(call))?;
+        wait_for_reply(answer, until, self.options.deadline).await
     }
 
-    async fn pulse(&self) -> Result<Pulse, StoreError> {
-        let row = self.ask(PULSE, None).await?;
-        pulse(&row).map_err(unread)
+    async fn status(&self) -> Result<StoreStatus, StoreError> {
+        let row = self.query(STATUS, None).await?;
+        read_status(&row).map_err(unreadable)
     }
 
-    async fn stir(&self) -> Result<(), StoreError> {
-        self.ask(STIR, None).await.map(drop)
+    async fn publish_change(&self) -> Result<(), StoreError> {
+        self.query(INCREMENT_CHANGES, None).await.map(drop)
     }
 
-    async fn claim(&self, records: &str) -> Result<String, StoreError> {
-        let row = self.ask(CLAIM, Some(records.to_owned())).await?;
-        row.try_get(0).map_err(unread)
+    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
+        let row = self.query(BIND_RECORDS, Some(records.to_owned())).await?;
+        row.try_get(0).map_err(unreadable)
     }
 }
 
@@ -169,58 +178,66 @@ impl Drop for PostgresStore {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").field("at", &self.shown).finish_non_exhaustive()
+        f.debug_struct("PostgresStore").field("url", &self.url.redacted).finish_non_exhaustive()
     }
 }
 
-/// A restart of the server is another life too: a standby that took over may not know everything.
-/// So is another file under the table: somebody has emptied or rewritten it.
-fn pulse(row: &Row) -> Result<Pulse, Error> {
-    let [changes, life, now, started] = [0, 1, 2, 3].map(|column| row.try_get::<_, i64>(column));
-    Ok(Pulse {
-        changes: changes?.cast_unsigned(),
-        now: Time::from_micros(now?),
-        life: life?.cast_unsigned() ^ started?.cast_unsigned(),
+/// A restart of the server counts as a new incarnation, because a standby that was promoted may
+/// lack the last transactions; so does a truncated or rewritten table.
+fn read_status(row: &Row) -> Result<StoreStatus, Error> {
+    let column = |number: usize| row.try_get::<_, i64>(number);
+    let changes = column(0)?;
+    let schema_incarnation = column(1)?;
+    let now = column(2)?;
+    let server_incarnation = column(3)?;
+    Ok(StoreStatus {
+        changes: changes.cast_unsigned(),
+        now: Time::from_micros(now),
+        incarnation: schema_incarnation.cast_unsigned() ^ server_incarnation.cast_unsigned(),
     })
 }
 
-fn unread(error: Error) -> StoreError {
-    StoreError::corrupt(Trouble::Said(error).to_string())
+fn unreadable(error: Error) -> StoreError {
+    StoreError::corrupt(PostgresFailure::Server(error).to_string())
 }
 
-/// Sweeps now and then; what fails is tried again next time.
-async fn tend(desk: Arc<Desk>, every: Duration) {
+/// Sweeps at an interval, each time until less than a full page was deleted. After a failure the
+/// next interval tries again.
+async fn sweep_periodically(pool: Arc<WorkerPool>, every: Duration) {
     loop {
         sleep(every).await;
-        while sweep(&desk).await.is_ok_and(|swept| swept >= SWEPT_MAX) {}
+        while sweep(&pool).await.is_ok_and(|swept| swept >= SWEPT_MAX) {}
     }
 }
 
-async fn sweep(desk: &Desk) -> Result<u64, StoreError> {
-    let row = errand(desk, SWEEP, None, SWEEPING).await?;
-    row.try_get::<_, i64>(0).map(i64::cast_unsigned).map_err(unread)
+async fn sweep(pool: &WorkerPool) -> Result<u64, StoreError> {
+    let row = run_query(pool, SWEEP, None, SWEEP_DEADLINE).await?;
+    row.try_get::<_, i64>(0).map(i64::cast_unsigned).map_err(unreadable)
 }
 
-async fn errand(
-    desk: &Desk,
+/// Runs a statement with one text or none on one of the pool's connections.
+async fn run_query(
+    pool: &WorkerPool,
     sql: &'static str,
     text: Option<String>,
     deadline: Duration,
 ) -> Result<Row, StoreError> {
     let until = Instant::now() + deadline;
     let (reply, answer) = oneshot::channel();
-    desk.hand_in(Job::Errand(Errand { sql, text, until, reply }))?;
-    wait(answer, until, deadline).await
+    pool.submit(QueuedCall::Query(QueuedQuery { sql, text, until, reply }))?;
+    wait_for_reply(answer, until, deadline).await
 }
 
-/// Waits for an answer, and no longer than was promised.
-async fn wait<T>(
+/// Waits for the worker's reply until the deadline.
+async fn wait_for_reply<T>(
     answer: oneshot::Receiver<Result<T, StoreError>>,
     until: Instant,
     deadline: Duration,
 ) -> Result<T, StoreError> {
     match timeout_at(until, answer).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(_)) | Err(_) => Err(StoreError::unavailable(Trouble::Late(deadline).to_string())),
+        Ok(Err(_)) | Err(_) => {
+            Err(StoreError::unavailable(PostgresFailure::TimedOut(deadline).to_string()))
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Records: the durable, SQL-readable history of blocks, lists, facts, modes and operators' acts.
+//! Records: the durable, SQL-readable history of blocks, lists, facts, modes and operator actions.
 //!
-//! One thread writes, in transactions that many acts share; an act is acknowledged when its
-//! transaction is on disk. Decisions never wait for it. Must not hold a private value in clear, nor
-//! take a damaged file for an empty one.
+//! One writer thread commits records in transactions that many actions share. An action is
+//! acknowledged once its transaction is on disk; decisions never wait for it. Private values are
+//! stored as pseudonyms only. A damaged file is refused at start and never treated as empty.
 //!
 //! ```no_run
 //! use catraca::records::{Options, Records};
@@ -12,10 +12,10 @@
 //! # let catalog = Catalog::parse("")?;
 //! # let secret = Secret::from_bytes([7; 32]);
 //! let records = Arc::new(Records::open("sqlite:catraca.db", Options::default())?);
-//! let heard = Arc::clone(&records);
+//! let listener = Arc::clone(&records);
 //! let engine = Engine::builder(catalog)
 //!     .secret(secret)
-//!     .listener(move |event| heard.hear(event))
+//!     .listener(move |event| listener.on_event(event))
 //!     .build();
 //! engine.resume(&records, None)?;
 //!
@@ -26,28 +26,28 @@
 //!     span: Span::from_secs(600),
 //!     reason: Some("fraud"),
 //! };
-//! let (blocked, receipt) = records.acknowledged(Some("ana"), None, || engine.block(&order));
+//! let (blocked, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order));
 //! println!("{:?}, durable: {}", blocked?, receipt.wait().is_durable());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ask;
+mod ack;
+mod database;
+mod display;
 mod error;
+mod file_lock;
+mod from_events;
 mod health;
-mod hear;
-mod lock;
-mod locks;
-mod port;
+mod lock_rows;
+mod minute_counts;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod privacy;
+mod queries;
 mod queue;
-mod receipt;
 mod record;
 mod row;
 mod sqlite;
-mod tally;
-mod words;
 mod writer;
 
 use std::path::Path;
@@ -56,63 +56,64 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use lock::Lock;
-use port::{Reads, Writes};
-use queue::Queue;
-use tally::Tally;
-use writer::Writer;
+use database::{DatabaseReader, DatabaseWriter};
+use file_lock::FileLock;
+use minute_counts::MinuteCounts;
+use queue::RecordQueue;
+use writer::WriterThread;
 
-pub use crate::url::{is_postgres, redacted};
+pub use crate::url::{is_postgres, redact};
+pub use ack::{Ack, Receipt};
+pub use database::{PurgeCounts, Retention, SweepResult};
 pub use error::{OpenError, RecordsError};
 pub use health::Health;
-pub use locks::KeptLock;
-pub use port::{Purged, Retention, Swept};
-pub use privacy::{Erased, Exported, known_as};
-pub use receipt::{Ack, Receipt};
+pub use lock_rows::RecordedLock;
+pub use privacy::{ErasureCounts, SubjectExport, stored_values_of};
 pub use record::{
-    About, Blocking, Count, Debt, Deed, ListName, Noted, PolicyReset, Record, Revision, Who,
+    AttributeValue, AuditNote, BlockRecord, Debt, ListName, MinuteCount, PolicyReset, Record,
+    RecordKind, Revision, SubjectKey,
 };
 pub use row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
-    ListRow, NotACursor, PAGE_MAX, Page, RevisionRow, Standing, StandingBlock, StandingDebt,
-    TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, CursorParseError, FactCursor, FactRow,
+    HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredBlock, RestoredDebt, RestoredItem,
+    RevisionRow, TopBlocked, Totals,
 };
-pub use sqlite::{PutBack, back_up, put_back, put_back_over};
+pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 
-/// How records are kept.
+/// Settings of the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How long each class of data is kept.
+    /// How long each class of data is stored.
     pub retention: Retention,
 }
 
-/// Open records. Dropping them writes what waits.
+/// An open records database. Dropping it writes the records that are still queued.
 pub struct Records {
-    queue: Arc<Queue>,
-    tally: Arc<Tally>,
-    reads: Box<dyn Reads>,
+    queue: Arc<RecordQueue>,
+    minute_counts: Arc<MinuteCounts>,
+    reads: Box<dyn DatabaseReader>,
     options: Options,
     thread: Mutex<Option<JoinHandle<u64>>>,
-    /// Held where only one process may have the records.
-    _lock: Option<Lock>,
+    /// SQLite only: keeps other processes from opening the same file.
+    _lock: Option<FileLock>,
 }
 
 impl Records {
-    /// Opens the records of a URL such as `sqlite:catraca.db` or `postgres://ana@host/shop`, made
-    /// new if there are none.
+    /// Opens the records of a URL such as `sqlite:catraca.db` or `postgres://ana@host/shop`, and
+    /// creates them if they do not exist.
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
         if is_postgres(url) {
             return Self::open_postgres(url, options);
         }
         let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
-        let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redacted(url) })?);
-        let lock = Lock::take(path)?;
+        let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redact(url) })?);
+        let lock = FileLock::take(path)?;
         let (writes, reads) = sqlite::open(path)?;
         Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
             .map_err(|error| OpenError::io(path, &error))
     }
 
-    /// Several processes may have these: the database keeps them apart.
+    /// Takes no file lock: several nodes may share one PostgreSQL database.
     #[cfg(feature = "postgres")]
     fn open_postgres(url: &str, options: Options) -> Result<Self, OpenError> {
         let (writes, reads) = postgres::open(url)?;
@@ -122,44 +123,50 @@ impl Records {
 
     #[cfg(not(feature = "postgres"))]
     fn open_postgres(url: &str, _: Options) -> Result<Self, OpenError> {
-        Err(OpenError::NotBuilt { url: redacted(url) })
+        Err(OpenError::NotBuilt { url: redact(url) })
     }
 
     fn start(
-        database: Box<dyn Writes>,
-        reads: Box<dyn Reads>,
+        database: Box<dyn DatabaseWriter>,
+        reads: Box<dyn DatabaseReader>,
         options: Options,
-        lock: Option<Lock>,
+        lock: Option<FileLock>,
     ) -> std::io::Result<Self> {
-        let (queue, tally) = (Arc::new(Queue::default()), Arc::new(Tally::new()));
-        let writer = Writer { database, queue: Arc::clone(&queue), tally: Arc::clone(&tally) };
+        let queue = Arc::new(RecordQueue::default());
+        let minute_counts = Arc::new(MinuteCounts::new());
+        let writer = WriterThread {
+            database,
+            queue: Arc::clone(&queue),
+            minute_counts: Arc::clone(&minute_counts),
+        };
         let thread = std::thread::Builder::new().name("catraca-records".into());
         let thread = Mutex::new(Some(thread.spawn(|| writer.start())?));
-        Ok(Self { queue, tally, reads, options, thread, _lock: lock })
+        Ok(Self { queue, minute_counts, reads, options, thread, _lock: lock })
     }
 
-    /// Records some acts, together or not at all.
+    /// Queues records that are committed in one transaction, or not at all.
     pub fn record(&self, records: Vec<Record>) -> Receipt {
         if records.is_empty() {
             return Receipt::nothing();
         }
-        let (acker, receipt) = Receipt::new();
-        self.queue.submit(records, Some(acker));
+        let (ack_sender, receipt) = Receipt::new();
+        self.queue.submit(records, Some(ack_sender));
         receipt
     }
 
-    /// How the records fare.
+    /// Counters and current state of the writer.
     pub fn health(&self) -> Health {
-        self.queue.counters.health(self.queue.state())
+        self.queue.health()
     }
 
-    /// Writes what waits and ends the thread; says how many records could not be written.
+    /// Writes the queued records and ends the writer thread. Returns how many records could not be
+    /// written.
     pub fn close(self) -> u64 {
         self.stop()
     }
 
-    /// The same for records that others still hold: what they ask for from now on is refused. Where
-    /// nothing can be written, there is one last attempt.
+    /// Like [`Records::close`], for records that other owners still hold: their later calls are
+    /// refused. While the database is unavailable, the waiting batch gets one last attempt.
     pub fn stop(&self) -> u64 {
         self.queue.close();
         let thread = self.thread.lock().take();

@@ -1,38 +1,37 @@
-//! The Redis store: counters and blocks that several nodes share, one script and one trip a batch;
-//! and locks, with a script of their own.
+//! The Redis store: counters and blocks that several nodes share, and a lock store.
 //!
-//! The layout of batches and replies is written where the script reads it, in the heads of its
-//! files. Must not decide anything: the script does. Must not send a batch twice, nor wait longer
+//! A batch, or an operation on locks, is one call of a Lua script, which makes the decision on the
+//! server in one round trip. The layouts of keys, arguments and replies are described at the top of
+//! the Lua files. A call that may have been applied is not sent again, and no call waits longer
 //! than its deadline.
 
-mod ahead;
-mod call;
+mod by_group;
+mod byte_reader;
+mod clock_offset;
 mod cluster;
-mod error;
+mod connect_error;
+mod connection;
+mod decode;
+mod encode;
 mod failure;
-mod greet;
+mod handshake;
 mod keys;
-mod link;
-mod locks;
+mod lock_store;
 mod options;
-mod pack;
-mod pulse;
-mod reader;
-mod reply;
 mod script;
-mod send;
+mod script_args;
 mod sentinel;
 mod slots;
-mod split;
+mod status;
 mod store;
 mod url;
 
-pub use call::Call;
-pub use error::ConnectError;
-pub use keys::{Keys, Kind};
-pub use locks::{LOCK_SCRIPT, RedisLocks};
+pub use connect_error::ConnectError;
+pub use decode::decode_reply;
+pub use keys::{RedisKeyKind, RedisKeys};
+pub use lock_store::{LOCK_SCRIPT, RedisLocks};
 pub use options::RedisOptions;
-pub use reply::read;
 pub use script::SCRIPT;
+pub use script_args::ScriptArgs;
 pub use store::RedisStore;
 pub use url::is_redis;

@@ -1,34 +1,33 @@
-//! The answers of settle, credit, block, buckets and reconcile: plain values in the words of the
-//! decision.
+//! Results of settle, credit, block, buckets and reconcile.
 
 use catraca_core::cell::block::Origin;
-use catraca_core::credit::NotCredited;
+use catraca_core::credit_plan::CreditRejection;
 use catraca_core::digest::Key;
 use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
 
-/// What a settle came to.
+/// The result of a settle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    /// Whether it was applied.
-    pub state: Settled,
-    /// The instant.
+    /// Whether the settle was applied, repeated or too late.
+    pub state: SettleState,
+    /// The instant, by the store's clock.
     pub at: Time,
-    /// One per row that was charged.
+    /// One row per charged row of the ticket.
     pub rows: Vec<SettledRow>,
-    /// Whether a ban rule reads the body and did not see it, because it is larger than the
+    /// Whether a ban rule reads the body and got none, because the body is larger than the
     /// catalog's `body_bytes_max`.
     pub body_truncated: bool,
 }
 
 /// Whether a settle was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// Now.
+pub enum SettleState {
+    /// Applied by this call.
     Applied,
-    /// Before, with this result.
+    /// Applied by an earlier call, which had this result.
     Again,
-    /// Not any more: the ticket's time was over.
+    /// Not applied: the ticket had expired.
     Expired,
 }
 
@@ -37,62 +36,63 @@ pub enum Settled {
 pub struct SettledRow {
     /// The policy.
     pub policy: Name,
-    /// What the row paid in all.
+    /// The units that the row has paid in total.
     pub charged: i64,
-    /// What is free now; negative is debt. Absent where nothing is counted.
+    /// The free units after the settle; negative is debt. Absent for a policy without a limit.
     pub balance: Option<i64>,
-    /// The end of the block that stands; absent for none or one without end.
+    /// The end of the active block; absent if there is none, or if it has no end.
     pub blocked_until: Option<Time>,
-    /// What this settle started or lengthened.
+    /// The origin of the block that this settle started or extended.
     pub blocked_by: Option<Origin>,
-    /// Why, when a rule says.
+    /// The reason that the ban rule gives.
     pub reason: Option<Name>,
-    /// The status a gateway answers to the request that triggered it.
+    /// The HTTP status that a gateway returns to the request that triggered the ban.
     pub status: Option<u16>,
-    /// Text for that request's caller.
+    /// The message for the caller of that request.
     pub message: Option<String>,
 }
 
-/// What a credit came to: for each bucket, the tokens it took; or why none.
-pub type Credited = Result<Vec<(Name, i64)>, NotCredited>;
+/// The tokens that each bucket received, by policy; or why the credit was rejected.
+pub type CreditResult = Result<Vec<(Name, i64)>, CreditRejection>;
 
-/// A key that an operator has blocked.
+/// The block of one key after an operator's `block`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedKey {
     /// The key of (namespace, policy, parts).
     pub key: Key,
-    /// Who, as may be shown.
+    /// The attributes of the key and their values, private ones as pseudonyms.
     pub parts: Vec<(String, String)>,
-    /// The first free instant; forever is [`Time::FOREVER`].
+    /// The end of the block; [`Time::FOREVER`] if it has none.
     pub until: Time,
-    /// What holds it: the later end's origin.
+    /// The origin of the block with the later end.
     pub origin: Origin,
-    /// Whether this act moved the end.
+    /// Whether this call started or extended the block.
     pub changed: bool,
 }
 
-/// What a bucket holds.
+/// The level of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketState {
     /// The policy.
     pub policy: Name,
-    /// Its capacity.
+    /// The capacity of the bucket.
     pub size: i64,
     /// Whole tokens; negative is debt.
     pub balance: i64,
-    /// Tokens gained per period, as the catalog reduces them.
+    /// Tokens added per period; the catalog divides both by their greatest common divisor.
     pub refill_tokens: i64,
     /// The period of the refill.
     pub refill_period: Span,
-    /// Until it is full and no block stands; absent if never.
+    /// The time until the bucket is full and no block is active; absent if never.
     pub reset_after: Option<Span>,
-    /// Until one token is there and no block stands; absent if it is there, or never.
+    /// The time until one token is available and no block is active; absent if that is now, or
+    /// never.
     pub retry_after: Option<Span>,
-    /// The end of the block that stands.
+    /// The end of the active block; absent if there is none, or if it has no end.
     pub blocked_until: Option<Time>,
 }
 
-/// How an upstream's view changed a bucket.
+/// How a reconcile changed one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The policy.
@@ -103,8 +103,8 @@ pub struct Drift {
     pub after: i64,
 }
 
-impl Settled {
-    /// The word used on every interface.
+impl SettleState {
+    /// The name of the state on every interface.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "settled",

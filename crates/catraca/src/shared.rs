@@ -1,22 +1,22 @@
-//! The engine over a store that nodes share: the same verbs, awaited, and an answer in time
-//! whatever becomes of the store.
+//! The engine over a shared store: the same operations, async, with a decision in time even if the
+//! store is unavailable.
 //!
-//! The rules are the engine's: each verb is its two halves around one trip. What is here is what a
-//! trip adds: a breaker, blocks that this node knows of, and a store in process that takes over by
-//! each policy's `on_failure`. Must not decide by anything that a caller sent when the store
-//! fails, nor lift a block.
+//! The rules are the engine's: each operation is its two halves around one call to the store. This
+//! module adds what the network needs: a circuit breaker, a cache of blocks, and a memory store as
+//! the local fallback, according to each policy's `on_failure`. When the store fails, nothing that
+//! a caller sent may choose the outcome, and no block may be lifted.
 
-mod acts;
-mod alone;
-mod beat;
+mod block_cache;
 mod breaker;
+mod buckets;
 mod check;
-mod known;
-mod owing;
+mod heartbeat;
+mod local_fallback;
+mod operator;
 #[cfg(feature = "records")]
 mod resume;
 mod settle;
-mod states;
+mod unsynced_blocks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,67 +28,67 @@ use parking_lot::Mutex;
 
 use crate::engine::{Builder, Engine};
 use crate::event::Event;
-use crate::store::{Pulse, SharedStore, Store, StoreError, When};
+use crate::store::{SharedStore, Store, StoreError, StoreStatus, When};
+use block_cache::BlockCache;
 use breaker::Breaker;
-use known::Known;
-use owing::Owing;
+use unsynced_blocks::UnsyncedBlocks;
 
-pub use beat::{Beat, tend};
+pub use heartbeat::{HeartbeatReport, run_heartbeat};
 
-/// Decides with other nodes, and alone when it must.
+/// An engine over a store that other nodes use too, with a local fallback.
 pub struct SharedEngine<S> {
-    /// The rules, and the store in process that stands in.
+    /// The rules, and the memory store of the local fallback.
     engine: Arc<Engine>,
     store: S,
     options: SharedOptions,
     breaker: Breaker,
-    known: Known,
-    /// Blocks that were started alone, for the store when it is back.
-    owing: Owing,
-    /// The last sign of life, and how far the store's clock was ahead, in microseconds.
-    heard: Mutex<Option<(Pulse, i64)>>,
-    cached: AtomicU64,
-    /// Whether other nodes have still to be told of a change.
-    untold: AtomicBool,
-    /// Keys of acts that were refused because no answer came.
-    doubted: Mutex<Vec<Key>>,
+    block_cache: BlockCache,
+    /// Blocks that this node started without the store and must still write to it.
+    unsynced: UnsyncedBlocks,
+    /// The last status of the store, and the offset of its clock to this node's, in microseconds.
+    last_status: Mutex<Option<(StoreStatus, i64)>>,
+    cached_denials: AtomicU64,
+    /// Whether a change was made that the store's change counter does not include yet.
+    change_unpublished: AtomicBool,
+    /// Keys of operators' acts that timed out: the store may have applied them.
+    uncertain_keys: Mutex<Vec<Key>>,
     #[cfg(feature = "records")]
-    records: std::sync::OnceLock<resume::Kept>,
+    records: std::sync::OnceLock<resume::RecordsFollower>,
 }
 
-/// How an engine shares.
+/// Options of an engine over a shared store.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedOptions {
-    /// How many nodes share the store: alone, each gives its part of a limit.
+    /// How many nodes use the store. In the local fallback each node applies its share of a limit.
     pub nodes: u32,
-    /// Whether a block that this node knows of denies without a trip, for at most a second.
+    /// Whether a cached block denies without a call to the store, for at most a second.
     pub deny_cache: bool,
 }
 
-/// What sharing has come to.
+/// Statistics of the connection to the shared store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedStats {
-    /// Whether the store is asked at all.
+    /// Whether the store is in use, that is, the circuit breaker is closed.
     pub up: bool,
-    /// Why it is not, or was not last.
-    pub trouble: Option<String>,
-    /// What is set there that puts blocks in danger, and what helps.
-    pub danger: Option<String>,
-    /// How often the breaker has opened.
-    pub opened: u64,
-    /// Denials without a trip.
-    pub cached: u64,
-    /// Blocks that this node knows of.
-    pub known: usize,
-    /// Blocks that the store has not yet been told of.
-    pub owing: usize,
+    /// The last error of the store.
+    pub error: Option<String>,
+    /// A setting of the store that may lose blocks, and how to fix it.
+    pub config_warning: Option<String>,
+    /// How many times the circuit breaker has opened.
+    pub breaker_opened: u64,
+    /// Denials from the block cache.
+    pub cached_denials: u64,
+    /// Blocks in the block cache.
+    pub cached_blocks: usize,
+    /// Blocks that this node must still write to the store.
+    pub unsynced_blocks: usize,
     /// How far the store's clock is ahead of this node's, in microseconds.
-    pub ahead: Option<i64>,
+    pub clock_offset: Option<i64>,
 }
 
-/// Digests and tickets must be the same on every node.
+/// The builder has no secret. Keys and tickets must be the same on every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nodes that share a store must share a secret: give the same one to each")]
+#[error("nodes that share a store must share a secret: set the same one on every node")]
 pub struct NoSecret;
 
 impl Default for SharedOptions {
@@ -98,8 +98,8 @@ impl Default for SharedOptions {
 }
 
 impl Builder {
-    /// The engine over a store that several nodes share. The memory set up here is what decides
-    /// while the store cannot be reached.
+    /// Builds an engine over a shared store. The memory store that this builder sets up decides
+    /// while the shared store is unavailable.
     pub fn share<S: SharedStore>(
         self,
         store: S,
@@ -109,16 +109,16 @@ impl Builder {
             return Err(NoSecret);
         }
         Ok(SharedEngine {
-            engine: Arc::new(self.spread(store.spreads()).build()),
+            engine: Arc::new(self.shard_keys(store.is_sharded()).build()),
             store,
             options,
             breaker: Breaker::default(),
-            known: Known::default(),
-            owing: Owing::default(),
-            heard: Mutex::default(),
-            cached: AtomicU64::new(0),
-            untold: AtomicBool::new(false),
-            doubted: Mutex::default(),
+            block_cache: BlockCache::default(),
+            unsynced: UnsyncedBlocks::default(),
+            last_status: Mutex::default(),
+            cached_denials: AtomicU64::new(0),
+            change_unpublished: AtomicBool::new(false),
+            uncertain_keys: Mutex::default(),
             #[cfg(feature = "records")]
             records: std::sync::OnceLock::new(),
         })
@@ -126,64 +126,65 @@ impl Builder {
 }
 
 impl<S> SharedEngine<S> {
-    /// The rules in force: catalog, lists, facts and modes are read and changed there. Its own
-    /// verbs decide alone.
+    /// The engine of the local fallback, which also has the rules: catalog, lists, facts and modes
+    /// are read and changed there. Its own operations do not use the shared store.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// The store.
+    /// The shared store.
     pub fn store(&self) -> &S {
         &self.store
     }
 }
 
 impl<S: SharedStore> SharedEngine<S> {
-    /// What sharing has come to.
+    /// Statistics of the connection to the shared store.
     pub fn stats(&self) -> SharedStats {
-        let (up, opened, trouble) = self.breaker.state();
-        let heard = *self.heard.lock();
+        let (up, breaker_opened, error) = self.breaker.state();
+        let status = *self.last_status.lock();
         SharedStats {
             up,
-            trouble,
-            danger: self.store.danger(),
-            opened,
-            cached: self.cached.load(Ordering::Relaxed),
-            known: self.known.len(),
-            owing: self.owing.len(),
-            ahead: heard.map(|(_, ahead)| ahead),
+            error,
+            config_warning: self.store.config_warning(),
+            breaker_opened,
+            cached_denials: self.cached_denials.load(Ordering::Relaxed),
+            cached_blocks: self.block_cache.len(),
+            unsynced_blocks: self.unsynced.len(),
+            clock_offset: status.map(|(_, clock_offset)| clock_offset),
         }
     }
 
-    /// Tells every node to look for lists, facts and modes again; through a store that is away, as
-    /// soon as a beat finds it.
-    pub async fn stir(&self) {
-        let told = self.store.stir().await.is_ok();
-        self.untold.store(!told, Ordering::Relaxed);
+    /// Makes every node read lists, facts and modes again. If the store is unavailable, the next
+    /// successful heartbeat does it.
+    pub async fn publish_change(&self) {
+        let published = self.store.publish_change().await.is_ok();
+        self.change_unpublished.store(!published, Ordering::Relaxed);
     }
 
-    /// One trip, unless the breaker spares it.
-    async fn ask(&self, batch: &Batch) -> Result<Reply, StoreError> {
+    /// Applies a batch to the shared store, unless the circuit breaker is open.
+    async fn call_store(&self, batch: &Batch) -> Result<Reply, StoreError> {
         self.breaker.permit()?;
         let from = self.engine.now();
         let reply = self.store.apply(batch, When::Store).await;
         let took = self.engine.now().since(from);
-        self.engine.record(&Event::Asked { took, failed: reply.is_err() });
+        self.engine.emit(&Event::StoreCalled { took, failed: reply.is_err() });
         match &reply {
-            Err(StoreError::Unavailable { reason }) => self.breaker.failed(reason),
-            Err(other) => self.breaker.refused(&other.to_string()),
-            Ok(_) => self.breaker.succeeded(),
+            Err(StoreError::Unavailable { reason }) => self.breaker.on_failure(reason),
+            Err(other) => self.breaker.on_error_reply(&other.to_string()),
+            Ok(_) => self.breaker.on_success(),
         }
         reply
     }
 
-    /// The same batch on the store in process; it is never away.
-    fn apply_alone(&self, batch: &Batch) -> Result<Reply, StoreError> {
+    /// Applies a batch to the memory store of this node.
+    fn apply_locally(&self, batch: &Batch) -> Result<Reply, StoreError> {
         self.engine.store().apply(batch, When::Store)
     }
 
-    /// An instant of the store as one of this node, so that what is left of it is the same.
-    fn here(&self, at: Time, store_now: Time) -> Time {
+    /// Converts an instant of the store's clock into one of this node's, so that the remaining time
+    /// is the same.
+    fn to_local_time(&self, at: Time, store_now: Time) -> Time {
         if at.is_forever() { at } else { self.engine.now().after(at.since(store_now)) }
     }
 }

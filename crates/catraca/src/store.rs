@@ -1,135 +1,138 @@
-//! The store port: where state lives, and what every such place promises.
+//! The store ports: where cells are stored, and what every store guarantees.
 //!
-//! A store takes one batch of plain data and applies it whole or not at all, at one instant. One
-//! in process answers at once; one that nodes share is asked and awaited. Either
-//! knows keys, cells, batches and replies. Must not know policies, subjects or anything of the
-//! wire.
+//! A store applies one batch of plain data atomically, at one instant. [`Store`] is in process and
+//! returns at once; [`SharedStore`] is used by several nodes and is async. Stores know keys, cells,
+//! batches and replies, but no policies, subjects or wire formats.
 
 use std::pin::Pin;
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;
 
-/// A place that keeps state and applies batches to it.
+/// Stores cells and applies batches to them.
 pub trait Store: Send + Sync {
-    /// Applies a batch atomically and answers with a reply of the same name.
+    /// Applies a batch atomically and returns the reply variant of the same name.
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError>;
 }
 
-/// A place that several nodes share: the same promise, but each batch is a trip.
+/// A store that several nodes share: the same guarantee, over the network.
 ///
-/// Every call ends within the store's own deadline: what cannot be reached is
-/// [`StoreError::Unavailable`], never a wait without end.
+/// Every call ends within the store's own deadline: a store that cannot be reached returns
+/// [`StoreError::Unavailable`] and never blocks without a limit.
 pub trait SharedStore: Send + Sync + 'static {
-    /// Applies a batch atomically and answers with a reply of the same name. One that was cut off
-    /// may have been applied, so it is never sent again.
+    /// Applies a batch atomically and returns the reply variant of the same name. A batch whose
+    /// call timed out or was disconnected may have been applied, so it must not be sent again.
     fn apply(
         &self,
         batch: &Batch,
         when: When,
     ) -> impl Future<Output = Result<Reply, StoreError>> + Send;
 
-    /// Whether it spreads over servers, so that keys must be in groups of which one server has all.
-    /// A batch that blocks, frees, forgets or corrects keys of several groups is then applied group
-    /// by group; any other must have keys of one.
-    fn spreads(&self) -> bool {
+    /// Whether the store consists of several servers, so that keys must be in groups and all keys
+    /// of a group are on one server. Batches that block, unblock, reset or reconcile may have keys
+    /// of several groups and are then applied group by group; any other batch must have keys of one
+    /// group.
+    fn is_sharded(&self) -> bool {
         false
     }
 
-    /// How often any node has changed lists, facts or modes, and the store's clock and life.
-    fn pulse(&self) -> impl Future<Output = Result<Pulse, StoreError>> + Send;
+    /// The change counter of lists, facts and modes, the store's clock and its incarnation.
+    fn status(&self) -> impl Future<Output = Result<StoreStatus, StoreError>> + Send;
 
-    /// What is set there that puts state in danger, as the last pulse found it, and what helps. It
-    /// is asked all the same.
-    fn danger(&self) -> Option<String> {
+    /// A setting of the store that may lose state, as seen by the last status call, and how to fix
+    /// it. The store is used nevertheless.
+    fn config_warning(&self) -> Option<String> {
         None
     }
 
-    /// Ends when it can be asked again after it could not, so that a beat need not wait for its
-    /// turn. One that cannot tell leaves it to the beats.
-    fn returns(&self) -> Returning {
+    /// Completes when a store that was unavailable can be used again, so that the heartbeat does
+    /// not have to wait for its interval. A store that cannot detect this never completes.
+    fn reconnected(&self) -> Reconnection {
         Box::pin(std::future::pending())
     }
 
-    /// Tells every node that lists, facts or modes have changed.
-    fn stir(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Increments the change counter, so that every node reads lists, facts and modes again.
+    fn publish_change(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Makes these records the ones of this store unless it has others; says whose they are.
-    /// Nodes that share counters must share blocks and lists too.
-    fn claim(&self, records: &str) -> impl Future<Output = Result<String, StoreError>> + Send;
+    /// Binds the store to these records, unless it is bound to others; returns the identity of the
+    /// records that it is bound to. Nodes that share counters must share blocks and lists too.
+    fn bind_records(
+        &self,
+        records: &str,
+    ) -> impl Future<Output = Result<String, StoreError>> + Send;
 }
 
-/// What ends when a store can be asked again.
-pub type Returning = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Completes when an unavailable store can be used again.
+pub type Reconnection = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A store's sign of life.
+/// The reply to a heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pulse {
-    /// How often lists, facts or modes have changed.
+pub struct StoreStatus {
+    /// How many times lists, facts or modes were changed.
     pub changes: u64,
     /// The store's clock.
     pub now: Time,
-    /// Which life of the store this is: another number means that it has come back, perhaps
-    /// without what it knew.
-    pub life: u64,
+    /// Identifies the run of the store. A different number means that the store was restarted or
+    /// failed over and may have lost state.
+    pub incarnation: u64,
 }
 
 /// The instant at which a batch is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// The store's own clock, read while it holds the keys: time never runs backwards for a key.
+    /// The store's own clock, read while the keys are locked: time never runs backwards for a key.
     #[default]
     Store,
-    /// A given instant, so that stores can be compared and histories replayed.
+    /// A given instant, to compare stores and to replay requests.
     At(Time),
 }
 
-/// Why a batch was not applied. A denial is no error: it is part of a reply.
+/// Why a batch was not applied. A denial is not an error: it is part of a reply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store cannot be reached, or did not answer in time.
+    /// The store cannot be reached, or did not reply in time.
     #[error("the store is unavailable: {reason}")]
     Unavailable {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// The store has no room for what must not be lost.
-    #[error("the store has no room left for {what}")]
+    /// A pool is full whose cells must not be dropped.
+    #[error("the store is full: no room for {what}")]
     Full {
-        /// What could not be kept.
+        /// What could not be stored.
         what: &'static str,
     },
-    /// What the store keeps, or answers, is not what this program wrote.
-    #[error("the store holds something unreadable: {reason}")]
+    /// A stored cell or a reply cannot be decoded: this program did not write it.
+    #[error("the store returned invalid data: {reason}")]
     Corrupt {
-        /// What was found.
+        /// What is wrong.
         reason: String,
     },
 }
 
 impl StoreError {
-    /// The store cannot be reached, or did not answer in time.
+    /// The store cannot be reached, or did not reply in time.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
     }
 
-    /// The store has no room for what must not be lost.
+    /// A pool is full whose cells must not be dropped.
     pub fn full(what: &'static str) -> Self {
         Self::Full { what }
     }
 
-    /// What the store keeps is not what this program wrote.
+    /// A stored cell or a reply cannot be decoded.
     pub fn corrupt(reason: impl Into<String>) -> Self {
         Self::Corrupt { reason: reason.into() }
     }
 
-    /// The store answered a batch with a reply of another name.
-    pub fn odd_reply() -> Self {
-        Self::corrupt("a reply that does not answer its batch")
+    /// The reply variant does not belong to the batch.
+    pub fn mismatched_reply() -> Self {
+        Self::corrupt("the reply does not match the batch")
     }
 
-    /// Whether the same call may succeed later without anybody's help.
+    /// Whether the same call may succeed later without an operator's help.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Full { .. } => true,
@@ -142,13 +145,13 @@ impl StoreError {
 mod tests {
     use super::*;
 
-    /// Front ends hold stores of any kind behind one pointer.
+    /// Embedders may keep any store behind one pointer.
     fn _is_object_safe(_: &dyn Store) {}
 
     #[test]
     fn only_damage_needs_help() {
         assert!(StoreError::unavailable("no route").is_transient());
         assert!(StoreError::full("settled-markers").is_transient());
-        assert!(!StoreError::odd_reply().is_transient());
+        assert!(!StoreError::mismatched_reply().is_transient());
     }
 }

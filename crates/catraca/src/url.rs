@@ -1,26 +1,26 @@
-//! What the URL of a store or of records says before anything is opened.
+//! Parses the URLs of stores and records, and removes passwords from them for display.
 //!
-//! Must not show a password, not even one that was written in the wrong place.
+//! A password must not be shown, even if it is at a wrong position in the URL.
 
 /// Whether a URL names a PostgreSQL database.
 pub fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
-/// A URL as it may be shown: without what stands between the user and the last `@`, which may be a
-/// password, and without its query, which may hold one.
-pub fn redacted(url: &str) -> String {
+/// A URL for logs and errors: without the password, which is between the user and the last `@`, and
+/// without the query, which may contain one.
+pub fn redact(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // What is no URL may still hold a password, before the last `@`.
-        return url.rsplit_once('@').map_or(url.to_owned(), |(_, place)| format!("…@{place}"));
+        // Even an invalid URL may contain a password before its last `@`.
+        return url.rsplit_once('@').map_or(url.to_owned(), |(_, host)| format!("…@{host}"));
     };
-    let place = rest.rfind('@').map_or(0, |at| at + 1);
-    let end = rest[place..].find('?').map_or(rest.len(), |query| place + query);
-    let user = rest[..place].split(':').next().unwrap_or_default().trim_end_matches('@');
-    let hidden = if rest[..place].contains(':') { ":…" } else { "" };
-    let at = if place > 0 { "@" } else { "" };
+    let host_start = rest.rfind('@').map_or(0, |at| at + 1);
+    let end = rest[host_start..].find('?').map_or(rest.len(), |query| host_start + query);
+    let user = rest[..host_start].split(':').next().unwrap_or_default().trim_end_matches('@');
+    let hidden = if rest[..host_start].contains(':') { ":…" } else { "" };
+    let at = if host_start > 0 { "@" } else { "" };
     let query = if end < rest.len() { "?…" } else { "" };
-    format!("{scheme}://{user}{hidden}{at}{}{query}", &rest[place..end])
+    format!("{scheme}://{user}{hidden}{at}{}{query}", &rest[host_start..end])
 }
 
 #[cfg(test)]
@@ -37,6 +37,6 @@ mod tests {
             ("sqlite:catraca.db", "sqlite:catraca.db"),
             ("redis;//ana:s3@cret@h:1", "…@h:1"),
         ];
-        shown.iter().for_each(|(url, shown)| assert_eq!(&redacted(url), shown));
+        shown.iter().for_each(|(url, shown)| assert_eq!(&redact(url), shown));
     }
 }

@@ -15,8 +15,8 @@ mod engine;
 mod full;
 #[path = "faults/kill.rs"]
 mod kill;
-#[path = "faults/kit.rs"]
-mod kit;
+#[path = "faults/helpers.rs"]
+mod helpers;
 #[path = "faults/second.rs"]
 mod second;
 #[path = "faults/sync.rs"]

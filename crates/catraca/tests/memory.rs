@@ -10,8 +10,8 @@ mod expiry;
 mod flood;
 #[path = "memory/full.rs"]
 mod full;
-#[path = "memory/kit.rs"]
-mod kit;
+#[path = "memory/helpers.rs"]
+mod helpers;
 #[path = "memory/plain.rs"]
 mod plain;
 #[path = "memory/pools.rs"]

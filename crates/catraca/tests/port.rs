@@ -49,7 +49,7 @@ fn engine() -> (Engine<Line>, ManualClock) {
     let memory = Memory::new(MemoryOptions::default(), Arc::new(clock.clone()));
     let line = Line { memory, trips: AtomicU64::new(0), cut: AtomicBool::new(false) };
     let catalog = Catalog::parse(CATALOG).expect("a catalog");
-    (Engine::builder(catalog).clock(clock.clone()).over(line), clock)
+    (Engine::builder(catalog).clock(clock.clone()).build_with_store(line), clock)
 }
 
 fn trips(engine: &Engine<Line>) -> u64 {
@@ -105,7 +105,7 @@ fn a_block_outlives_the_window_that_started_it() {
     };
     assert_eq!(cells(), (1, 1));
     clock.advance(Span::from_secs(2));
-    (0..64).for_each(|_| engine.store().memory.tend());
+    (0..64).for_each(|_| engine.store().memory.reclaim());
     assert_eq!(cells(), (0, 1), "the window is gone, and the block is not");
     assert_eq!(engine.check(&check).expect("a decision").reason.as_str(), "blocked");
 }

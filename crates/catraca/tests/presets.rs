@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use catraca::{Check, Engine, ManualClock, Observed, Outcome, Settle, Span, Subject, Time};
+use catraca::{
+    BucketObservation, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time,
+};
 
 fn preset(name: &str) -> catraca::Catalog {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../presets").join(name);
@@ -61,7 +63,7 @@ fn a_poller_stays_inside_its_budget_and_payers_balances_are_our_own() {
     }
     assert!((0..40).any(|_| !asks("policies_list")), "and there is a budget");
     let before = balance(payer);
-    let view = [Observed { policy: "keys_check", available: 5 }];
+    let view = [BucketObservation { policy: "keys_check", available: 5 }];
     let now = engine.now();
     engine.reconcile("default", &Subject::from(participant), now, &view).expect("a view");
     assert_eq!((balance(payer), balance("keys_check")), (before, Some(5)));

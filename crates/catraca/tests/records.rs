@@ -13,8 +13,8 @@ mod carried;
 mod engine;
 #[path = "records/files.rs"]
 mod files;
-#[path = "records/kit.rs"]
-mod kit;
+#[path = "records/helpers.rs"]
+mod helpers;
 #[path = "records/on_sqlite.rs"]
 mod place;
 #[path = "records/privacy.rs"]

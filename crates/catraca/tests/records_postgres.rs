@@ -13,8 +13,8 @@ mod at_rest;
 mod encrypted;
 #[path = "records/engine.rs"]
 mod engine;
-#[path = "records/kit.rs"]
-mod kit;
+#[path = "records/helpers.rs"]
+mod helpers;
 #[path = "records/nodes.rs"]
 mod nodes;
 #[path = "records/outage.rs"]

@@ -70,7 +70,8 @@ fn identities_do_not_multiply_the_cost_of_rules() {
             let engine = Engine::builder(catalog(ONE_MIB, identities)).build();
             settle_ms(&engine, &outcome, rounds)
         };
-        let (one, four) = (ms(&FOUR[..1]), ms(&FOUR));
+        let one = ms(&FOUR[..1]);
+        let four = ms(&FOUR);
         let bytes = outcome.body.to_string().len();
         println!("{bytes} bytes, {RULES} rules: {one:.3} ms, with four identities {four:.3} ms");
         // Four times as much if each row were judged.

@@ -7,8 +7,8 @@
 mod alone;
 #[path = "shared/back.rs"]
 mod back;
-#[path = "shared/kit.rs"]
-mod kit;
+#[path = "shared/helpers.rs"]
+mod helpers;
 #[path = "shared/known.rs"]
 mod known;
 #[cfg(feature = "records")]

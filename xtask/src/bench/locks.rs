@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::served::{Redis, Served};
-use crate::leash::Leash;
+use super::server::{BenchServer, Redis};
 use crate::packages;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
-use crate::test::{Room, build_release};
-use inside::Inside;
-use load::{Call, Took, paced};
+use crate::test::{TestContext, build_release};
+use inside::HolderCounts;
+use load::{Call, Latencies, paced};
 
 const SECONDS: u64 = 10;
 /// Locks in a second: as many acquires, and as many releases.
@@ -34,7 +34,8 @@ const SLOT: i64 = 60_000;
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
-    let (mut seconds, mut binary) = (SECONDS, None);
+    let mut seconds = SECONDS;
+    let mut binary = None;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
@@ -46,12 +47,12 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
             text => seconds = text.parse().context("SECONDS is a whole number")?,
         }
     }
-    let leash = Leash::new(PATIENCE);
-    let room = Room { repo, leash: &leash, factor: 1 };
-    let redis = packages::need(&room, "redis-server", "redis-server")?;
+    let processes = ProcessGuard::new(PATIENCE);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    let redis = packages::need(&context, "redis-server", "redis-server")?;
     let binary = match binary {
         Some(binary) => binary,
-        None => build_release(&room)?,
+        None => build_release(&context)?,
     };
     println!("{PACE} locks a second for {seconds} s, 8 connections, from when a call was due");
     let bench = Bench { binary, redis, seconds };
@@ -79,7 +80,7 @@ impl Bench {
     /// Names: taken and given back, and met by others.
     fn names(&self, kept: &str, catalog: &str) -> Result<()> {
         let scratch = Scratch::new("bench-locks")?;
-        let served = Served::with(&self.binary, scratch.path(), catalog)?;
+        let served = BenchServer::with(&self.binary, scratch.path(), catalog)?;
         let what = [format!("{kept}: acquire"), format!("{kept}: release")];
         self.measure(&served, &what, |number| {
             Call::pair(
@@ -87,7 +88,7 @@ impl Bench {
                 "/v1/locks/release",
             )
         })?;
-        let mut talk = load::Talk::to(&served.address)?;
+        let mut talk = load::HttpConnection::to(&served.address)?;
         for number in 0..64 {
             let body = format!(r#"{{"key":"held{number}","ttl_ms":300000}}"#);
             ensure!(talk.post("/v1/locks/acquire", &body)?.0 == 200);
@@ -98,17 +99,17 @@ impl Bench {
         })
     }
 
-    /// Asks at the pace, and tells what callers saw, and what the server says of itself.
+    /// Sends calls at the given rate, and reports latencies and server metrics.
     fn measure(
         &self,
-        served: &Served,
+        served: &BenchServer,
         what: &[String],
         call: impl Fn(usize) -> Call + Sync,
     ) -> Result<()> {
-        let mut talk = load::Talk::to(&served.address)?;
-        let before = Inside::of(&mut talk)?;
+        let mut talk = load::HttpConnection::to(&served.address)?;
+        let before = HolderCounts::of(&mut talk)?;
         let took = paced(&served.address, PACE, self.seconds, call)?;
-        let within = Inside::of(&mut talk)?.since(&before);
+        let within = HolderCounts::of(&mut talk)?.since(&before);
         for (what, took) in what.iter().zip([&took.first, &took.second]) {
             report(what, took);
         }
@@ -120,8 +121,8 @@ impl Bench {
     fn calendar(&self, kept: &str, catalog: &str) -> Result<()> {
         let scratch = Scratch::new("bench-slots")?;
         let catalog = format!("[locks.kind.appointment]\nttl_max = '1h'\n{catalog}");
-        let served = Served::with(&self.binary, scratch.path(), &catalog)?;
-        let mut talk = load::Talk::to(&served.address)?;
+        let served = BenchServer::with(&self.binary, scratch.path(), &catalog)?;
+        let mut talk = load::HttpConnection::to(&served.address)?;
         for row in 0..ROWS {
             ensure!(talk.post("/v1/slots/hold", &hold(2 * row, 3_600_000))?.0 == 200);
         }
@@ -138,7 +139,7 @@ impl Bench {
 }
 
 /// Looks at a day of it, and at all of it page by page.
-fn looks(talk: &mut load::Talk, kept: &str) -> Result<()> {
+fn looks(talk: &mut load::HttpConnection, kept: &str) -> Result<()> {
     let mut days = Vec::new();
     for number in 0..1_000 {
         let from = NOON + (number * 7_919 % 100) * 86_400_000;
@@ -148,7 +149,8 @@ fn looks(talk: &mut load::Talk, kept: &str) -> Result<()> {
         days.push((0, begun.elapsed()));
     }
     report(&format!("{kept}: a look at one day of it (720 slots)"), &days);
-    let (mut from, mut pages) = (NOON.to_string(), Vec::new());
+    let mut from = NOON.to_string();
+    let mut pages = Vec::new();
     let to = NOON + 2 * ROWS as i64 * SLOT;
     let all = std::time::Instant::now();
     loop {
@@ -173,7 +175,7 @@ fn hold(row: usize, ttl_ms: u64) -> String {
 
 /// The median, and of the 99th percentiles of all seconds the median, the least and the most: a
 /// machine that others use too has bad seconds, which are not the server's.
-fn report(name: &str, took: &Took) {
+fn report(name: &str, took: &Latencies) {
     let mut seconds: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
     for (second, time) in took {
         seconds.entry(*second).or_default().push(*time);
@@ -182,7 +184,9 @@ fn report(name: &str, took: &Took) {
     let half = share(all, 0.5);
     let mut worst: Vec<Duration> = seconds.into_values().map(|times| share(times, 0.99)).collect();
     worst.sort_unstable();
-    let (least, usual, most) = (worst[0], worst[worst.len() / 2], worst[worst.len() - 1]);
+    let least = worst[0];
+    let usual = worst[worst.len() / 2];
+    let most = worst[worst.len() - 1];
     println!(
         "{name:<48} {:>6} calls  p50 {half:>8.1?}  p99 {usual:>8.1?} ({least:.1?}-{most:.1?})",
         took.len()

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::served::Served;
-use crate::leash::Leash;
+use super::server::BenchServer;
 use crate::packages;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
-use crate::test::{Room, build_release};
+use crate::test::{TestContext, build_release};
 
 const BLOCKS: u64 = 1_000_000;
 const ROUNDS: usize = 5;
@@ -59,13 +59,13 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
         Some(text) => text.replace('_', "").parse().context("BLOCKS is a whole number")?,
         None => BLOCKS,
     };
-    let leash = Leash::new(PATIENCE);
-    let room = Room { repo, leash: &leash, factor: 1 };
-    let sqlite = packages::need(&room, "sqlite3", "sqlite3")?;
-    let binary = build_release(&room)?;
+    let processes = ProcessGuard::new(PATIENCE);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    let sqlite = packages::need(&context, "sqlite3", "sqlite3")?;
+    let binary = build_release(&context)?;
     let scratch = Scratch::new("restart")?;
     let folder = scratch.path();
-    let first = Served::with(&binary, folder, CATALOG)?;
+    let first = BenchServer::with(&binary, folder, CATALOG)?;
     let address = "198.51.100.7";
     ensure!(check(&first, address)?.contains("\"reason\":\"ok\""));
     ensure!(check(&first, address)?.contains("over_limit"));
@@ -82,9 +82,10 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
 
 fn report(binary: &Path, folder: &Path, name: &str, rounds: usize, end: &str) -> Result<()> {
     let mut starts = Vec::new();
-    let (mut resident, mut busy) = (0, 0.0);
+    let mut resident = 0;
+    let mut busy = 0.0;
     for _ in 0..rounds {
-        let served = Served::start(binary, folder)?;
+        let served = BenchServer::start(binary, folder)?;
         starts.push(served.took);
         let first = check(&served, "198.51.100.7")?;
         ensure!(first.contains("\"reason\":\"blocked\""), "the first answer: {first}");
@@ -93,7 +94,8 @@ fn report(binary: &Path, folder: &Path, name: &str, rounds: usize, end: &str) ->
         served.stop(end)?;
     }
     starts.sort();
-    let (median, worst) = (starts[rounds / 2], starts[rounds - 1]);
+    let median = starts[rounds / 2];
+    let worst = starts[rounds - 1];
     println!("{name}: {median:.2?} to the port, worst {worst:.2?} of {rounds}");
     println!("  {busy:.2} s on a core, {resident} MiB resident");
     Ok(())
@@ -112,7 +114,7 @@ fn fill(sqlite: &Path, folder: &Path, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-fn check(served: &Served, address: &str) -> Result<String> {
+fn check(served: &BenchServer, address: &str) -> Result<String> {
     let body = format!(r#"{{"gate":"login","subject":{{"ip":"{address}"}}}}"#);
     let mut stream = TcpStream::connect(&served.address)?;
     write!(
@@ -126,7 +128,7 @@ fn check(served: &Served, address: &str) -> Result<String> {
     Ok(answer)
 }
 
-fn resident_mib(served: &Served) -> Result<u64> {
+fn resident_mib(served: &BenchServer) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", served.id()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
@@ -134,9 +136,9 @@ fn resident_mib(served: &Served) -> Result<u64> {
 }
 
 /// Seconds that its threads ran so far: on a busy machine these say more than the clock.
-fn on_core(served: &Served) -> Result<f64> {
+fn on_core(served: &BenchServer) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", served.id()))?;
-    let (_, rest) = stat.rsplit_once(')').context("/proc/…/stat is odd")?;
+    let (_, rest) = stat.rsplit_once(')').context("/proc/…/stat has an unexpected format")?;
     let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse);
     let ticks: Vec<f64> = ticks.collect::<Result<_, _>>()?;
     Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)

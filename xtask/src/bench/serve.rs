@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::leash::Leash;
 use crate::packages;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
-use crate::test::{Room, build_release};
+use crate::test::{TestContext, build_release};
 
 const PEER: &str = "throttlecrab-server";
 const VERSION: &str = "0.4.40";
@@ -20,24 +20,24 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// The arguments that name what was built.
 pub(super) fn prepare(repo: &Repo) -> Result<Vec<String>> {
-    let leash = Leash::new(PATIENCE);
-    let room = Room { repo, leash: &leash, factor: 1 };
-    let ours = build_release(&room)?;
+    let processes = ProcessGuard::new(PATIENCE);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    let ours = build_release(&context)?;
     let mut args = vec!["--catraca".to_owned(), ours.display().to_string()];
-    match peer(&room) {
+    match peer(&context) {
         Ok(path) => args.extend(["--throttlecrab".to_owned(), path.display().to_string()]),
         Err(error) => eprintln!("{PEER} is left out: {error:#}"),
     }
     Ok(args)
 }
 
-fn peer(room: &Room) -> Result<PathBuf> {
-    let binary = room.repo.path(&format!("{ROOT}/bin/{PEER}"));
+fn peer(context: &TestContext) -> Result<PathBuf> {
+    let binary = context.repo.path(&format!("{ROOT}/bin/{PEER}"));
     if !binary.is_file() {
         // Its build needs it for a protocol that is not measured here.
-        packages::need(room, "protoc", "protobuf-compiler")?;
+        packages::need(context, "protoc", "protobuf-compiler")?;
         let args = ["install", "--locked", "--root", ROOT, PEER, "--version", VERSION];
-        room.leash.run(&mut room.repo.cargo(&args))?;
+        context.processes.run(&mut context.repo.cargo(&args))?;
     }
     Ok(binary)
 }

@@ -78,7 +78,8 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
         (case.history)(&mut out, lines)?;
         out.flush()?;
         let (seconds, on_core) = measure(repo, &binary, scratch.path(), case)?;
-        let (rate, each) = (lines as f64 / seconds, on_core * 1e6 / lines as f64);
+        let rate = lines as f64 / seconds;
+        let each = on_core * 1e6 / lines as f64;
         println!("{:<36} {seconds:>10.2} {rate:>12.0} {each:>14.2}", case.name);
     }
     Ok(())
@@ -93,7 +94,8 @@ fn build(repo: &Repo) -> Result<PathBuf> {
 
 /// Seconds by the clock, and on a core.
 fn measure(repo: &Repo, binary: &Path, room: &Path, case: &Case) -> Result<(f64, f64)> {
-    let (start, before) = (Instant::now(), on_core_so_far()?);
+    let start = Instant::now();
+    let before = on_core_so_far()?;
     let status = repo
         .command(&binary.to_string_lossy())
         .args(["simulate", "-c", "catalog.toml", "history"])
@@ -109,7 +111,7 @@ fn measure(repo: &Repo, binary: &Path, room: &Path, case: &Case) -> Result<(f64,
 fn on_core_so_far() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat").context("this benchmark needs Linux")?;
     // The name may hold anything, and ends with the last bracket.
-    let (_, rest) = stat.rsplit_once(')').context("/proc/self/stat is odd")?;
+    let (_, rest) = stat.rsplit_once(')').context("/proc/self/stat has an unexpected format")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let ticks = fields.get(13..15).context("/proc/self/stat is short")?;
     let ticks: Vec<f64> = ticks.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
@@ -126,9 +128,12 @@ fn events(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
 
 fn log(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
     for line in 0..lines {
-        let (ip, second) = (address(line), line / 100);
-        let (day, hour) = (1 + second / 86_400 % 28, second / 3_600 % 24);
-        let (minute, second) = (second / 60 % 60, second % 60);
+        let ip = address(line);
+        let second = line / 100;
+        let day = 1 + second / 86_400 % 28;
+        let hour = second / 3_600 % 24;
+        let minute = second / 60 % 60;
+        let second = second % 60;
         writeln!(
             out,
             "{ip} - - [{day:02}/Jan/2026:{hour:02}:{minute:02}:{second:02} +0000] \

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::leash::Leash;
 use crate::packages;
+use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
-use crate::test::Room;
+use crate::test::TestContext;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(super) fn prepare(repo: &Repo) -> Result<()> {
-    let leash = Leash::new(PATIENCE);
-    let room = Room { repo, leash: &leash, factor: 1 };
-    packages::need(&room, "redis-server", "redis-server").map(drop)
+    let processes = ProcessGuard::new(PATIENCE);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    packages::need(&context, "redis-server", "redis-server").map(drop)
 }

@@ -1,12 +1,12 @@
 //! Whether a command did what the document shows.
 //!
-//! Output is compared line by line; `...` alone on a line stands for any lines. Must not forgive
+//! Output is compared line by line; `...` alone on a line matches any lines. Must not forgive
 //! anything else.
 
 use super::markdown::Command;
 use super::session::Reply;
 
-/// Stands for any number of lines, also none.
+/// Matches any number of lines, also none.
 const ANY: &str = "...";
 
 /// What is wrong, beginning with the line number; none when all is as shown.

@@ -1,7 +1,7 @@
 //! Runs the steps of one document in one bash, in a directory of its own.
 //!
 //! One shell, so that variables, `cd` and background jobs carry over as they do for a reader; its
-//! jobs end with it. A server gets a free port in place of the usual one, which is put back where
+//! jobs end with it. A server gets a free port in place of the default one, which is put back where
 //! it is shown. Must not judge the output.
 
 use std::env;
@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::markdown::Step;
-use crate::leash::Leash;
+use crate::process_guard::ProcessGuard;
 use crate::scratch::Scratch;
 
-/// Where a server listens unless it is told otherwise.
+/// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:7878";
 
 /// Starts a server and goes on once it listens, or has ended; it is ended by its id with the shell.
@@ -36,29 +36,30 @@ pub(crate) struct Reply {
 
 /// Runs all steps and returns one reply per command.
 pub(crate) fn run(
-    leash: &Leash,
+    processes: &ProcessGuard,
     programs: &Path,
     presets: &Path,
     steps: &[Step],
 ) -> Result<Vec<Reply>> {
     let scratch = Scratch::new("docs")?;
-    let (room, desk) = (scratch.path().join("room"), scratch.path().join("desk"));
-    furnish(&room, presets)?;
-    fs::create_dir(&desk)?;
+    let work_dir = scratch.path().join("work_dir");
+    let script_dir = scratch.path().join("script_dir");
+    create_work_dir(&work_dir, presets)?;
+    fs::create_dir(&script_dir)?;
     let address = address(steps)?;
-    write(&desk, steps, &address)?;
-    leash.status(&mut bash(programs, &room, &desk)?)?;
+    write(&script_dir, steps, &address)?;
+    processes.status(&mut bash(programs, &work_dir, &script_dir)?)?;
     let commands = steps.iter().enumerate().filter(|(_, step)| step.command().is_some());
-    commands.map(|(index, _)| reply(&desk, index, &address)).collect()
+    commands.map(|(index, _)| reply(&script_dir, index, &address)).collect()
 }
 
 /// A fresh directory with the presets in it.
-pub(crate) fn furnish(room: &Path, presets: &Path) -> Result<()> {
-    fs::create_dir(room)?;
-    copy(presets, &room.join("presets")).context("cannot copy the presets")
+pub(crate) fn create_work_dir(work_dir: &Path, presets: &Path) -> Result<()> {
+    fs::create_dir(work_dir)?;
+    copy(presets, &work_dir.join("presets")).context("cannot copy the presets")
 }
 
-/// Where the document's server listens: somewhere free, so that nobody else's is asked.
+/// The free port of the document's server, so that no other server gets its requests.
 fn address(steps: &[Step]) -> Result<String> {
     if !steps.iter().any(|step| matches!(step, Step::Serve(_))) {
         return Ok(ADDRESS.to_owned());
@@ -68,11 +69,11 @@ fn address(steps: &[Step]) -> Result<String> {
 }
 
 /// The environment is plain, so that the output does not depend on who runs it.
-fn bash(programs: &Path, room: &Path, desk: &Path) -> Result<Command> {
+fn bash(programs: &Path, work_dir: &Path, script_dir: &Path) -> Result<Command> {
     let mut bash = Command::new("bash");
-    bash.args(["--noprofile", "--norc"]).arg(desk.join("script")).current_dir(room);
+    bash.args(["--noprofile", "--norc"]).arg(script_dir.join("script")).current_dir(work_dir);
     bash.stdin(Stdio::null()).env("PATH", search_path(programs)?);
-    bash.env("DESK", desk).env("ROOM", room).env("HOME", room);
+    bash.env("SCRIPT_DIR", script_dir).env("WORK_DIR", work_dir).env("HOME", work_dir);
     bash.env("LC_ALL", "C.UTF-8").env("TZ", "UTC").env("TERM", "dumb").env("NO_COLOR", "1");
     Ok(bash)
 }
@@ -85,36 +86,37 @@ fn search_path(programs: &Path) -> Result<OsString> {
 
 /// Each command is a file of its own that the script sources: a syntax error stays in its command,
 /// and `$?` passes from one to the next.
-fn write(desk: &Path, steps: &[Step], address: &str) -> Result<()> {
+fn write(script_dir: &Path, steps: &[Step], address: &str) -> Result<()> {
     let mut script = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nstatus=0\n".to_owned();
     for (index, step) in steps.iter().enumerate() {
         match step {
             Step::File { name, body } => {
-                fs::write(desk.join(format!("{index}.file")), body)?;
-                writeln!(script, "mkdir -p \"$(dirname \"$ROOM/{name}\")\"")?;
-                writeln!(script, "cp \"$DESK/{index}.file\" \"$ROOM/{name}\"")?;
+                fs::write(script_dir.join(format!("{index}.file")), body)?;
+                writeln!(script, "mkdir -p \"$(dirname \"$WORK_DIR/{name}\")\"")?;
+                writeln!(script, "cp \"$SCRIPT_DIR/{index}.file\" \"$WORK_DIR/{name}\"")?;
             }
             Step::Command(command) => {
                 let text = command.text.replace(ADDRESS, address);
-                fs::write(desk.join(format!("{index}.command")), text)?;
-                let source = format!(". \"$DESK/{index}.command\" >\"$DESK/{index}.out\" 2>&1");
+                fs::write(script_dir.join(format!("{index}.command")), text)?;
+                let source =
+                    format!(". \"$SCRIPT_DIR/{index}.command\" >\"$SCRIPT_DIR/{index}.out\" 2>&1");
                 writeln!(script, "(exit $status); {source}; status=$?")?;
-                writeln!(script, "echo $status >\"$DESK/{index}.status\"")?;
+                writeln!(script, "echo $status >\"$SCRIPT_DIR/{index}.status\"")?;
             }
             Step::Serve(command) => {
                 let text = format!("exec {} --listen {address}", command.text);
-                fs::write(desk.join(format!("{index}.command")), text)?;
-                writeln!(script, "step=$DESK/{index}\n{START}")?;
+                fs::write(script_dir.join(format!("{index}.command")), text)?;
+                writeln!(script, "step=$SCRIPT_DIR/{index}\n{START}")?;
             }
         }
     }
-    Ok(fs::write(desk.join("script"), script)?)
+    Ok(fs::write(script_dir.join("script"), script)?)
 }
 
-fn reply(desk: &Path, index: usize, address: &str) -> Result<Reply> {
-    let status = fs::read_to_string(desk.join(format!("{index}.status"))).ok();
+fn reply(script_dir: &Path, index: usize, address: &str) -> Result<Reply> {
+    let status = fs::read_to_string(script_dir.join(format!("{index}.status"))).ok();
     let status = status.map(|text| text.trim().parse()).transpose()?;
-    let output = fs::read(desk.join(format!("{index}.out"))).unwrap_or_default();
+    let output = fs::read(script_dir.join(format!("{index}.out"))).unwrap_or_default();
     let output = String::from_utf8_lossy(&output).replace(address, ADDRESS);
     Ok(Reply { output, status })
 }
@@ -148,10 +150,10 @@ mod tests {
         let presets = Scratch::new("presets").unwrap();
         fs::create_dir(presets.path().join("one")).unwrap();
         fs::write(presets.path().join("one/catalog.toml"), "preset\n").unwrap();
-        let leash = Leash::new(Duration::from_secs(60));
+        let processes = ProcessGuard::new(Duration::from_secs(60));
         let steps = parse(markdown).unwrap();
-        let replies = run(&leash, presets.path(), presets.path(), &steps).unwrap();
-        leash.sweep().unwrap();
+        let replies = run(&processes, presets.path(), presets.path(), &steps).unwrap();
+        processes.sweep().unwrap();
         replies.into_iter().map(|reply| (reply.output, reply.status)).collect()
     }
 

@@ -5,19 +5,19 @@
 //! server's error. The seed is printed, and taken back from `CATRACA_SEED`. Must not test the live
 //! feed, which never ends.
 
-mod served;
+mod server;
 mod tool;
 
 use std::env;
 
 use anyhow::{Context, Result};
 
-use super::{Room, build_binary};
+use super::{TestContext, build_binary};
 use crate::scratch::Scratch;
-use served::Served;
+use server::ServerUnderTest;
 
 const SEED: u64 = 20_260_101;
-/// Cases of each call, for whoever may do everything and for the others.
+/// Cases of each call, for the admin key and for all other callers.
 const MOST: u32 = 60;
 const FEW: u32 = 12;
 
@@ -31,18 +31,18 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 const REFUSED: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                        response_headers_conformance,response_schema_conformance";
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let tool = tool::need(room)?;
-    let binary = build_binary(room)?;
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let tool = tool::need(context)?;
+    let binary = build_binary(context)?;
     let seed = env::var("CATRACA_SEED").map_or(Ok(SEED), |text| text.parse());
     let seed = seed.context("CATRACA_SEED is a whole number")?;
     let scratch = Scratch::new("api")?;
     for caller in ["admin", "check", "read", "stranger", "nobody"] {
-        let served = Served::start(room, &binary, scratch.path(), caller)?;
+        let served = ServerUnderTest::start(context, &binary, scratch.path(), caller)?;
         let known = !["stranger", "nobody"].contains(&caller);
-        let cases = if caller == "admin" { MOST } else { FEW } * room.factor;
+        let cases = if caller == "admin" { MOST } else { FEW } * context.factor;
         println!("as {caller}: {cases} random cases a call, seed {seed}");
-        let mut run = room.repo.command(&tool.display().to_string());
+        let mut run = context.repo.command(&tool.display().to_string());
         run.current_dir(scratch.path()).args(["run", &format!("{}/openapi.json", served.url)]);
         run.args(["--checks", if known { CHECKS } else { REFUSED }]);
         // One worker: with two the tool's own parser fails now and then.
@@ -54,7 +54,7 @@ pub(crate) fn run(room: &Room) -> Result<()> {
         for header in &served.headers {
             run.args(["--header", header]);
         }
-        room.leash.run(&mut run).with_context(|| format!("as {caller}"))?;
+        context.processes.run(&mut run).with_context(|| format!("as {caller}"))?;
         served.end()?;
     }
     Ok(())

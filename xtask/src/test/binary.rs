@@ -8,30 +8,30 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::Room;
+use super::TestContext;
 use crate::scratch::Scratch;
 
 /// The path of the freshly built binary under test.
-pub(crate) fn build(room: &Room) -> Result<PathBuf> {
+pub(crate) fn build(context: &TestContext) -> Result<PathBuf> {
     // With a test beside it, cargo takes the dependencies that `unit` built.
-    build_profile(room, "ci", &["--test", "cli"])
+    build_profile(context, "ci", &["--test", "cli"])
 }
 
 /// The path of the freshly built binary as users get it.
-pub(crate) fn build_release(room: &Room) -> Result<PathBuf> {
-    build_profile(room, "release", &[])
+pub(crate) fn build_release(context: &TestContext) -> Result<PathBuf> {
+    build_profile(context, "release", &[])
 }
 
-fn build_profile(room: &Room, profile: &str, beside: &[&str]) -> Result<PathBuf> {
+fn build_profile(context: &TestContext, profile: &str, beside: &[&str]) -> Result<PathBuf> {
     let scratch = Scratch::new("build")?;
     let messages = scratch.path().join("messages.json");
     let args = ["build", "--workspace", "--profile", profile, "--bin", "catraca"];
-    let mut cargo = room.repo.cargo(&args);
+    let mut cargo = context.repo.cargo(&args);
     cargo
         .args(beside)
         .arg("--message-format=json-render-diagnostics")
         .stdout(File::create(&messages)?);
-    let status = room.leash.status(&mut cargo)?;
+    let status = context.processes.status(&mut cargo)?;
     ensure!(status.success(), "cannot build catraca: {status}");
     executable(&fs::read_to_string(&messages)?).context("cargo built no binary named catraca")
 }

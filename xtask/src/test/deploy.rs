@@ -9,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::Room;
+use super::TestContext;
 use crate::packages;
 
 const OBSERVE: &str = "docs/guide/observe.md";
@@ -20,20 +20,20 @@ const UNIT: &str = "deploy/systemd/catraca.service";
 /// In tenths: what systemd itself calls well protected ends at 20.
 const EXPOSURE: &str = "--threshold=15";
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    series_exist(room)?;
-    alerts(room)?;
-    image(room)?;
-    unit(room)
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    series_exist(context)?;
+    alerts(context)?;
+    image(context)?;
+    unit(context)
 }
 
 /// Every series of the dashboard and the alerts is one that the guide describes, and the guide is
-/// compared with what a server really tells by a test of its own.
+/// compared with the metrics of a real server by another test.
 ///
 /// covers: 004-90
-fn series_exist(room: &Room) -> Result<()> {
+fn series_exist(context: &TestContext) -> Result<()> {
     let read = |file: &str| {
-        fs::read_to_string(room.repo.path(file)).with_context(|| format!("cannot read {file}"))
+        fs::read_to_string(context.repo.path(file)).with_context(|| format!("cannot read {file}"))
     };
     let guide = read(OBSERVE)?;
     let described = described(&guide);
@@ -42,9 +42,13 @@ fn series_exist(room: &Room) -> Result<()> {
     ensure!(shown["panels"].as_array().is_some_and(|all| all.len() > 9), "{DASHBOARD} is empty");
     for (file, text) in [(ALERTS, read(ALERTS)?), (DASHBOARD, dashboard)] {
         let used = series(&text);
-        let odd: Vec<&str> =
+        let unknown: Vec<&str> =
             used.iter().filter(|name| !is_known(&described, name)).copied().collect();
-        ensure!(odd.is_empty(), "{file} uses what {OBSERVE} has not: {}", odd.join(", "));
+        ensure!(
+            unknown.is_empty(),
+            "{file} uses metrics that {OBSERVE} does not list: {}",
+            unknown.join(", ")
+        );
         println!("{file}: {} series, all described", used.len());
     }
     Ok(())
@@ -70,15 +74,15 @@ fn is_known(described: &BTreeSet<&str>, name: &str) -> bool {
 }
 
 /// covers: 004-89
-fn alerts(room: &Room) -> Result<()> {
-    let promtool = packages::need(room, "promtool", "prometheus")?;
+fn alerts(context: &TestContext) -> Result<()> {
+    let promtool = packages::need(context, "promtool", "prometheus")?;
     for args in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"]] {
-        let mut command = room.repo.command(&promtool.to_string_lossy());
-        command.current_dir(room.repo.path("deploy/prometheus"));
-        room.leash.run(command.args(args))?;
+        let mut command = context.repo.command(&promtool.to_string_lossy());
+        command.current_dir(context.repo.path("deploy/prometheus"));
+        context.processes.run(command.args(args))?;
     }
-    let tested = fs::read_to_string(room.repo.path("deploy/prometheus/alerts.test.yml"))?;
-    let rules = fs::read_to_string(room.repo.path(ALERTS))?;
+    let tested = fs::read_to_string(context.repo.path("deploy/prometheus/alerts.test.yml"))?;
+    let rules = fs::read_to_string(context.repo.path(ALERTS))?;
     let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
     let untested: Vec<&str> = names.filter(|name| !tested.contains(name)).collect();
     ensure!(untested.is_empty(), "alerts without a test: {}", untested.join(", "));
@@ -86,8 +90,8 @@ fn alerts(room: &Room) -> Result<()> {
 }
 
 /// What can be said of an image without building it: fixed bases, and no root at its end.
-fn image(room: &Room) -> Result<()> {
-    let text = fs::read_to_string(room.repo.path(IMAGE))?;
+fn image(context: &TestContext) -> Result<()> {
+    let text = fs::read_to_string(context.repo.path(IMAGE))?;
     let bases = text.lines().filter_map(|line| line.strip_prefix("FROM "));
     let loose: Vec<&str> = bases.filter(|base| !is_fixed(base)).collect();
     ensure!(loose.is_empty(), "{IMAGE}: without a version: {}", loose.join(", "));
@@ -102,11 +106,11 @@ fn is_fixed(base: &str) -> bool {
     image.split_once(':').is_some_and(|(_, version)| !version.is_empty() && version != "latest")
 }
 
-/// The unit loads without a complaint of its own, and gives away little.
-fn unit(room: &Room) -> Result<()> {
-    let analyze = packages::need(room, "systemd-analyze", "systemd")?;
+/// The unit loads without warnings, and `systemd-analyze security` rates its exposure as low.
+fn unit(context: &TestContext) -> Result<()> {
+    let analyze = packages::need(context, "systemd-analyze", "systemd")?;
     let analyze = analyze.to_string_lossy();
-    let checked = room.repo.command(&analyze).args(["verify", UNIT]).output()?;
+    let checked = context.repo.command(&analyze).args(["verify", UNIT]).output()?;
     let said = String::from_utf8_lossy(&checked.stderr);
     // The program is not installed here; that alone may be missed.
     let complaints = said.lines().filter(|line| line.contains("catraca.service"));
@@ -115,11 +119,11 @@ fn unit(room: &Room) -> Result<()> {
         .collect();
     ensure!(complaints.is_empty(), "{}", complaints.join("; "));
     let security = ["security", "--offline=yes", "--no-pager", EXPOSURE, UNIT];
-    let judged = room.repo.command(&analyze).args(security).output()?;
+    let judged = context.repo.command(&analyze).args(security).output()?;
     let said = String::from_utf8_lossy(&judged.stdout);
     let level = said.lines().last().unwrap_or_default();
     println!("{level}");
-    ensure!(judged.status.success(), "{UNIT} gives away too much: {level}");
+    ensure!(judged.status.success(), "{UNIT} is rated too exposed by systemd-analyze: {level}");
     Ok(())
 }
 
@@ -140,7 +144,7 @@ mod tests {
         let used = series(
             "rate(catraca_check_seconds_bucket[5m]) + catraca_blocks{a=\"b\"} + catraca_bloks",
         );
-        let odd: Vec<_> = used.iter().filter(|name| !is_known(&known, name)).collect();
-        assert_eq!((used.len(), odd), (3, vec![&"bloks"]));
+        let unknown: Vec<_> = used.iter().filter(|name| !is_known(&known, name)).collect();
+        assert_eq!((used.len(), unknown), (3, vec![&"bloks"]));
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Room, build_binary};
+use super::{TestContext, build_binary};
 use crate::scratch::Scratch;
 use attacks::Attack;
 use client::{ATTACKER, BYSTANDER, Route};
@@ -33,27 +33,27 @@ use gateway::{Backends, Gateway};
 use message::Request;
 use process::Process;
 use snippets::{Guide, Variant, free_port};
-use table::{Column, Outcome};
+use table::{AttackOutcome, Column};
 use traefik::Traefik;
 use upstream::Upstream;
 
 /// As in the guide's catalog.
 const LOGINS: usize = 3;
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let [nginx, nginx_answer] = nginx::both(room)?;
-    let gateways = [nginx, nginx_answer, caddy::caddy(room)?, envoy::envoy(room)?];
-    let binary = build_binary(room)?;
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let [nginx, nginx_answer] = nginx::both(context)?;
+    let gateways = [nginx, nginx_answer, caddy::caddy(context)?, envoy::envoy(context)?];
+    let binary = build_binary(context)?;
     let scratch = Scratch::new("gateways")?;
     let attacks = attacks::all();
     let mut columns = Vec::new();
     for gateway in &gateways {
-        let site = Site::start(room, &binary, scratch.path(), gateway.name)?;
-        let found = site.check(room, gateway, &attacks);
+        let site = Site::start(context, &binary, scratch.path(), gateway.name)?;
+        let found = site.check(context, gateway, &attacks);
         columns.extend(found.with_context(|| gateway.name.to_owned())?);
     }
-    let site = Site::start(room, &binary, scratch.path(), "traefik")?;
-    columns.push(site.check_traefik(room, &attacks).context("traefik")?);
+    let site = Site::start(context, &binary, scratch.path(), "traefik")?;
+    columns.push(site.check_traefik(context, &attacks).context("traefik")?);
     println!("\n{}", table::table(&attacks, &columns));
     let outcomes = columns.iter().flat_map(|column| &column.outcomes);
     let bad = outcomes.filter(|outcome| !outcome.is_good()).count();
@@ -71,23 +71,28 @@ struct Site {
 }
 
 impl Site {
-    fn start(room: &Room, binary: &Path, desk: &Path, name: &str) -> Result<Self> {
+    fn start(context: &TestContext, binary: &Path, desk: &Path, name: &str) -> Result<Self> {
         let folder = desk.join(name);
         fs::create_dir(&folder)?;
         let catalog = folder.join("site.toml");
-        fs::write(&catalog, Guide::new(room.repo).catalog()?)?;
+        fs::write(&catalog, Guide::new(context.repo).catalog()?)?;
         let catraca_port = free_port()?;
-        let mut serve = room.repo.command(&binary.display().to_string());
+        let mut serve = context.repo.command(&binary.display().to_string());
         serve.args(["serve", "--listen", &format!("127.0.0.1:{catraca_port}"), "--config"]);
         serve.arg(&catalog);
-        let catraca = Process::start(room, &mut serve, &folder, catraca_port)?;
+        let catraca = Process::start(context, &mut serve, &folder, catraca_port)?;
         Ok(Self { upstream: Upstream::start()?, catraca, catraca_port, folder })
     }
 
     /// Everything about one gateway: attacks, denials, times, and a Catraca that is stopped.
-    fn check(self, room: &Room, gateway: &Gateway, attacks: &[Attack]) -> Result<Vec<Column>> {
+    fn check(
+        self,
+        context: &TestContext,
+        gateway: &Gateway,
+        attacks: &[Attack],
+    ) -> Result<Vec<Column>> {
         let backends = Backends { app: self.upstream.port, catraca: self.catraca_port };
-        let start = |variant| gateway.start(room, &self.folder, variant, backends);
+        let start = |variant| gateway.start(context, &self.folder, variant, backends);
         let guarded = start(Variant::Routes)?;
         self.use_up_logins(&guarded, gateway.has_body)?;
         let routes = self.attack(gateway.name, &guarded, attacks)?;
@@ -97,7 +102,7 @@ impl Site {
         // The attacker is out of logins, and with one gate every page is a login.
         let name = format!("{}+gate", gateway.name);
         let one_gate = self.attack(&name, &start(Variant::OneGate)?, attacks)?;
-        ensure!(!one_gate.outcomes.contains(&Outcome::Harmless), "{name} let a request pass");
+        ensure!(!one_gate.outcomes.contains(&AttackOutcome::Harmless), "{name} let a request pass");
 
         let times = latency::measure(&guarded, &start(Variant::Plain)?)?;
         println!("{}: {times}", gateway.name);
@@ -118,8 +123,8 @@ impl Site {
         Ok(vec![routes, one_gate])
     }
 
-    fn check_traefik(&self, room: &Room, attacks: &[Attack]) -> Result<Column> {
-        let traefik = Traefik::new(&Guide::new(room.repo), self.catraca_port, &self.upstream)?;
+    fn check_traefik(&self, context: &TestContext, attacks: &[Attack]) -> Result<Column> {
+        let traefik = Traefik::new(&Guide::new(context.repo), self.catraca_port, &self.upstream)?;
         self.use_up_logins(&traefik, true)?;
         let column = self.attack("traefik (replay)", &traefik, attacks)?;
         self.check_others_pass(&traefik)?;
@@ -157,7 +162,8 @@ impl Site {
         Ok(())
     }
 
-    /// An allowed request tells the client its quota; the application gets no ticket of a client.
+    /// The response to an allowed request contains the client's quota; the application gets no
+    /// ticket from a client.
     fn check_headers(&self, route: &dyn Route) -> Result<()> {
         self.upstream.take_notes();
         let request = Request::get("/free").header("Catraca-Ticket", "forged");
@@ -180,10 +186,10 @@ impl Site {
             let status = answer.with_context(|| attack.name.clone())?.status;
             let notes = self.upstream.take_notes();
             let outcome = match status {
-                _ if notes.iter().any(reading::is_guarded) => Outcome::Passed,
-                0 | 400..=499 if notes.is_empty() => Outcome::Refused(status),
-                200 => Outcome::Harmless,
-                _ => Outcome::Failed(status),
+                _ if notes.iter().any(reading::is_guarded) => AttackOutcome::Passed,
+                0 | 400..=499 if notes.is_empty() => AttackOutcome::Refused(status),
+                200 => AttackOutcome::Harmless,
+                _ => AttackOutcome::Failed(status),
             };
             if !outcome.is_good() {
                 println!("{name}: {}: {status}, reached the application: {notes:?}", attack.name);

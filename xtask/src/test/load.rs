@@ -5,15 +5,15 @@
 
 use anyhow::Result;
 
-use super::{Room, build_release};
+use super::{TestContext, build_release};
 
 const DRIVER: &str = "bench/serve/Cargo.toml";
 const SECONDS: &str = "60";
 
 /// covers: 002-45, 002-46, 004-76, B-45
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let binary = build_release(room)?;
-    let mut driver = room.repo.cargo(&["run", "--release", "--manifest-path", DRIVER, "--"]);
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let binary = build_release(context)?;
+    let mut driver = context.repo.cargo(&["run", "--release", "--manifest-path", DRIVER, "--"]);
     driver.args(["--soak", "--seconds", SECONDS, "--catraca"]).arg(binary);
-    room.leash.run(&mut driver)
+    context.processes.run(&mut driver)
 }

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use super::Room;
+use super::TestContext;
 use crate::packages;
 
 const SERVER: &str = "redis-server";
@@ -13,13 +13,13 @@ const SERVER: &str = "redis-server";
 const STEPS: &str = "CATRACA_LUA_STEPS";
 const USUAL_STEPS: u32 = 30_000;
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let server = packages::need(room, SERVER, SERVER)?;
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let server = packages::need(context, SERVER, SERVER)?;
     let args = ["test", "--workspace", "--profile", "ci", "--test", "lua"];
-    let mut cargo = room.repo.cargo(&args);
+    let mut cargo = context.repo.cargo(&args);
     cargo
         .args(["--", "--nocapture"])
         .env("CATRACA_REDIS_SERVER", server)
-        .env(STEPS, room.size(STEPS, USUAL_STEPS));
-    room.leash.run(&mut cargo)
+        .env(STEPS, context.size(STEPS, USUAL_STEPS));
+    context.processes.run(&mut cargo)
 }

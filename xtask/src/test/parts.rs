@@ -5,9 +5,9 @@
 use anyhow::Result;
 
 use super::{
-    Room, api, cargo, deploy, gateways, load, lua, postgres, redis, scenarios, screenshots,
+    TestContext, api, cargo, deploy, gateways, load, lua, postgres, redis, scenarios, screenshots,
 };
-use crate::{docs, licences, tidy, trace};
+use crate::{docs, licences, requirements, tidy};
 
 /// One part of the test run.
 pub(crate) struct Part {
@@ -18,19 +18,19 @@ pub(crate) struct Part {
     pub(crate) deepens: bool,
     /// Whether it runs only in a deep run, or by its name.
     pub(crate) deep_only: bool,
-    pub(crate) run: fn(&Room) -> Result<()>,
+    pub(crate) run: fn(&TestContext) -> Result<()>,
 }
 
 /// All parts, cheapest news first.
 pub(crate) const PARTS: &[Part] = &[
     part("fmt", 1, cargo::fmt),
-    part("tidy", 1, |room| tidy::tidy(room.repo)),
-    part("licences", 1, |room| licences::licences(room.repo)),
+    part("tidy", 1, |context| tidy::tidy(context.repo)),
+    part("licences", 1, |context| licences::licences(context.repo)),
     part("clippy", 8, cargo::clippy),
     part("doc", 3, cargo::doc),
     part("unit", 20, cargo::unit),
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
-    part("museum", 6, cargo::museum),
+    part("planted-bugs", 6, cargo::planted_bugs),
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
     Part { deepens: true, ..part("redis", 12, redis::run) },
@@ -42,10 +42,10 @@ pub(crate) const PARTS: &[Part] = &[
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },
     Part { deep_only: true, ..part("load", 8, load::run) },
-    part("trace", 1, |room| trace::trace(room.repo, false)),
+    part("trace", 1, |context| requirements::trace(context.repo, false)),
 ];
 
-const fn part(name: &'static str, minutes: u32, run: fn(&Room) -> Result<()>) -> Part {
+const fn part(name: &'static str, minutes: u32, run: fn(&TestContext) -> Result<()>) -> Part {
     Part { name, minutes, deepens: false, deep_only: false, run }
 }
 

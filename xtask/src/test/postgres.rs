@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::Room;
+use super::TestContext;
 use super::redis::LOCKS;
 use crate::packages;
 
@@ -18,26 +18,26 @@ const STEPS: (&str, u32) = ("CATRACA_POSTGRES_STEPS", 100_000);
 const ROUNDS: (&str, u32) = ("CATRACA_POSTGRES_ROUNDS", 100);
 const POOLER: &str = "pgbouncer";
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let programs = packages::postgres(room)?;
-    let pooler = packages::need(room, POOLER, POOLER)?;
-    let mut store = tests(room, &["--test", "postgres", "--", "--nocapture"]);
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let programs = packages::postgres(context)?;
+    let pooler = packages::need(context, POOLER, POOLER)?;
+    let mut store = tests(context, &["--test", "postgres", "--", "--nocapture"]);
     store.env("CATRACA_PGBOUNCER", pooler);
-    for (name, usual) in [STEPS, ROUNDS] {
-        store.env(name, room.size(name, usual));
+    for (name, default) in [STEPS, ROUNDS] {
+        store.env(name, context.size(name, default));
     }
-    // What callers of locks see is the same wherever locks are kept.
-    let mut locks = tests(room, &["--test", "http", "--"]);
+    // Callers of locks must see the same behaviour on every store.
+    let mut locks = tests(context, &["--test", "http", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "postgres");
-    let shared = tests(room, &["--test", "http", "--", "postgresql"]);
+    let shared = tests(context, &["--test", "http", "--", "postgresql"]);
     for mut cargo in [store, locks, shared] {
-        room.leash.run(cargo.env("CATRACA_POSTGRES_BIN", &programs))?;
+        context.processes.run(cargo.env("CATRACA_POSTGRES_BIN", &programs))?;
     }
     Ok(())
 }
 
-fn tests(room: &Room, which: &[&str]) -> Command {
-    let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
+fn tests(context: &TestContext, which: &[&str]) -> Command {
+    let mut cargo = context.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
     cargo.args(which);
     cargo
 }

@@ -1,4 +1,4 @@
-//! The Redis store on real servers: the contract, troubles, outages, locks, and who may be trusted
+//! The Redis store on real servers: the contract, errors, outages, locks, and who may be trusted
 //! with blocks.
 //!
 //! Installs the server when it is missing and the machine can: set-up belongs to the run. Must not
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::Room;
+use super::TestContext;
 use crate::packages;
 
 const SERVER: &str = "redis-server";
@@ -21,30 +21,30 @@ const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 pub(super) const LOCKS: [&str; 4] =
     ["locks::leases::", "locks::operators::", "locks::slots::", "locks::waiting::"];
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let server = packages::need(room, SERVER, SERVER)?;
-    let postgres = packages::postgres(room)?;
-    let mut store = tests(room, &["--test", "redis", "--test", "outages", "--", "--nocapture"]);
-    for (name, usual) in [OPERATIONS, ROUNDS] {
-        store.env(name, room.size(name, usual));
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let server = packages::need(context, SERVER, SERVER)?;
+    let postgres = packages::postgres(context)?;
+    let mut store = tests(context, &["--test", "redis", "--test", "outages", "--", "--nocapture"]);
+    for (name, default) in [OPERATIONS, ROUNDS] {
+        store.env(name, context.size(name, default));
     }
-    if room.factor > 1 {
+    if context.factor > 1 {
         store.env("CATRACA_DEEP", "1");
     }
     // The service's nodes keep their records in PostgreSQL; what they share there is another part.
-    let mut service = tests(room, &["--test", "http", "--", "shared::", "--skip", "postgresql"]);
+    let mut service = tests(context, &["--test", "http", "--", "shared::", "--skip", "postgresql"]);
     service.env("CATRACA_POSTGRES_BIN", postgres);
-    // What callers of locks see is the same wherever locks are kept.
-    let mut locks = tests(room, &["--test", "http", "--"]);
+    // Callers of locks must see the same behaviour on every store.
+    let mut locks = tests(context, &["--test", "http", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "redis");
     for mut cargo in [store, service, locks] {
-        room.leash.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
+        context.processes.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
     }
     Ok(())
 }
 
-fn tests(room: &Room, which: &[&str]) -> Command {
-    let mut cargo = room.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
+fn tests(context: &TestContext, which: &[&str]) -> Command {
+    let mut cargo = context.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
     cargo.args(which);
     cargo
 }

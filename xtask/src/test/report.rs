@@ -12,14 +12,14 @@ use anyhow::{Result, bail};
 pub(crate) const PATIENCE: u32 = 2;
 
 /// What came of one part.
-pub(crate) struct Outcome {
+pub(crate) struct PartResult {
     pub(crate) name: &'static str,
     pub(crate) took: Duration,
     pub(crate) budget: Duration,
     pub(crate) error: Option<String>,
 }
 
-impl Outcome {
+impl PartResult {
     fn failed(&self) -> bool {
         self.error.is_some() || self.took >= self.budget * PATIENCE
     }
@@ -35,7 +35,7 @@ impl Outcome {
 }
 
 /// The closing table.
-pub(crate) fn table(outcomes: &[Outcome]) -> String {
+pub(crate) fn table(outcomes: &[PartResult]) -> String {
     let mut text = format!("{:<12} {:>8} {:>8}  verdict\n", "part", "minutes", "budget");
     for outcome in outcomes {
         let line = row(outcome.name, outcome.took, outcome.budget);
@@ -47,12 +47,12 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// Repeats every failure, so that nobody has to scroll, and fails if there is one.
-pub(crate) fn conclude(outcomes: &[Outcome]) -> Result<()> {
+/// Repeats every failure at the end of the output, and fails if there is one.
+pub(crate) fn conclude(outcomes: &[PartResult]) -> Result<()> {
     for outcome in outcomes.iter().filter(|outcome| outcome.took > outcome.budget) {
         println!("WARNING: {} is over its budget", outcome.name);
     }
-    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failed()).collect();
+    let failed: Vec<&PartResult> = outcomes.iter().filter(|outcome| outcome.failed()).collect();
     for outcome in &failed {
         println!("{}: {}", outcome.name, outcome.error.as_deref().unwrap_or(outcome.verdict()));
     }
@@ -72,8 +72,8 @@ fn row(name: &str, took: Duration, budget: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(seconds: u64, error: Option<&str>) -> Outcome {
-        Outcome {
+    fn outcome(seconds: u64, error: Option<&str>) -> PartResult {
+        PartResult {
             name: "unit",
             took: Duration::from_secs(seconds),
             budget: Duration::from_secs(60),

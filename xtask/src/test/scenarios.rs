@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 
-use super::{Room, build_binary};
+use super::{TestContext, build_binary};
 
 const ROOTS: [&str; 2] = ["presets/", "docs/guide/"];
 
 /// The ending that makes a file a scenario.
 pub(crate) const SUFFIX: &str = ".scenario.toml";
 
-pub(crate) fn run(room: &Room) -> Result<()> {
-    let files = room.repo.files()?;
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let files = context.repo.files()?;
     let directories = by_directory(&files);
     ensure!(!directories.is_empty(), "no *{SUFFIX} under {}", ROOTS.join(" or "));
-    let binary = build_binary(room)?;
+    let binary = build_binary(context)?;
     let mut failed = Vec::new();
     for (directory, files) in &directories {
-        let mut catraca = room.repo.command(&binary.to_string_lossy());
-        if let Err(error) = room.leash.run(catraca.arg("test").args(files)) {
+        let mut catraca = context.repo.command(&binary.to_string_lossy());
+        if let Err(error) = context.processes.run(catraca.arg("test").args(files)) {
             failed.push(format!("{directory}: {error:#}"));
         }
     }

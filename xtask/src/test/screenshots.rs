@@ -12,11 +12,11 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Room, build_binary};
+use super::{TestContext, build_binary};
 use crate::docs::{tour_room, tour_script};
 use crate::packages;
 use crate::scratch::Scratch;
-use browser::{Browser, Scheme, Seen};
+use browser::{Browser, PageView, Scheme};
 
 /// Larger pictures make the README slow.
 const PICTURE_BYTES_MAX: u64 = 250 * 1024;
@@ -31,33 +31,33 @@ const NARROW: (u32, u32) = (500, 1600);
 const NOISY: &str = "<!doctype html><title>x</title><script>console.error('noise')</script>\
                      <img src=\"http://127.0.0.1:9/picture.png\">";
 
-pub(crate) fn run(room: &Room) -> Result<()> {
+pub(crate) fn run(context: &TestContext) -> Result<()> {
     let scratch = Scratch::new("screenshots")?;
-    let browser = Browser { path: packages::need(room, "chromium", "chromium")?, room };
+    let browser = Browser { path: packages::need(context, "chromium", "chromium")?, context };
     sees_noise(&browser, scratch.path())?;
-    let page = report(room, scratch.path())?;
+    let page = report(context, scratch.path())?;
     for (scheme, name) in [(Scheme::Light, "light"), (Scheme::Dark, "dark")] {
         let narrow = scratch.path().join("narrow.png");
         quiet(&browser.open(&page, scheme, NARROW, &narrow)?)?;
         let picture = scratch.path().join(format!("{name}.png"));
         quiet(&browser.open(&page, scheme, WIDE, &picture)?)?;
-        keep(room, &picture, name)?;
+        keep(context, &picture, name)?;
     }
     Ok(())
 }
 
 /// The page of the tour's own command.
-fn report(room: &Room, scratch: &Path) -> Result<PathBuf> {
-    let binary = build_binary(room)?;
+fn report(context: &TestContext, scratch: &Path) -> Result<PathBuf> {
+    let binary = build_binary(context)?;
     let desk = scratch.join("tour");
-    tour_room(room.repo, "README.md", &desk)?;
-    let script = tour_script(room.repo, "README.md", "--report")?;
-    let mut bash = room.repo.command("bash");
+    tour_room(context.repo, "README.md", &desk)?;
+    let script = tour_script(context.repo, "README.md", "--report")?;
+    let mut bash = context.repo.command("bash");
     let programs = binary.parent().context("the binary has no directory")?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(&path));
     bash.args(["-ec", &script]).current_dir(&desk).env("PATH", std::env::join_paths(all)?);
-    let status = room.leash.status(bash.stdout(Stdio::null()))?;
+    let status = context.processes.status(bash.stdout(Stdio::null()))?;
     ensure!(status.success(), "the README's commands up to --report: {status}");
     let page = desk.join(REPORT);
     ensure!(page.is_file(), "the README's command with --report does not write {REPORT}");
@@ -73,19 +73,20 @@ fn sees_noise(browser: &Browser, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-fn quiet(seen: &Seen) -> Result<()> {
+fn quiet(seen: &PageView) -> Result<()> {
     ensure!(seen.console.is_empty(), "on the console: {}", seen.console.join("; "));
     ensure!(seen.requests.is_empty(), "asked for: {}", seen.requests.join(", "));
     Ok(())
 }
 
-fn keep(room: &Room, picture: &Path, name: &str) -> Result<()> {
+fn keep(context: &TestContext, picture: &Path, name: &str) -> Result<()> {
     let bytes = fs::metadata(picture).context("the browser drew nothing")?.len();
     let bounds = PICTURE_BYTES_MIN..=PICTURE_BYTES_MAX;
     ensure!(bounds.contains(&bytes), "the {name} picture has {bytes} bytes");
     let place = format!("docs/images/simulate-report-{name}.png");
-    fs::create_dir_all(room.repo.path("docs/images"))?;
-    fs::copy(picture, room.repo.path(&place)).with_context(|| format!("cannot write {place}"))?;
+    fs::create_dir_all(context.repo.path("docs/images"))?;
+    fs::copy(picture, context.repo.path(&place))
+        .with_context(|| format!("cannot write {place}"))?;
     println!("{place}: {} KiB, quiet, no request", bytes / 1024);
     Ok(())
 }

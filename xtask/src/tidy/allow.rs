@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{ALLOW, Finding};
 
 /// The ceiling of each (rule, place).
-pub(crate) type Allowed = BTreeMap<(String, String), usize>;
+pub(crate) type Ceilings = BTreeMap<(String, String), usize>;
 
-pub(crate) fn parse(text: &str) -> Result<Allowed> {
-    let mut allowed = Allowed::new();
+pub(crate) fn parse(text: &str) -> Result<Ceilings> {
+    let mut allowed = Ceilings::new();
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [rule, place, ceiling] = words[..] else {
@@ -21,14 +21,14 @@ pub(crate) fn parse(text: &str) -> Result<Allowed> {
         };
         let ceiling = ceiling.parse().with_context(|| format!("{ALLOW}: `{line}`"))?;
         let fresh = allowed.insert((rule.to_owned(), place.to_owned()), ceiling).is_none();
-        ensure!(fresh, "{ALLOW}: `{line}` stands twice");
+        ensure!(fresh, "{ALLOW}: `{line}` is listed twice");
     }
     Ok(allowed)
 }
 
 /// What is left to complain about once the exceptions are taken into account.
-pub(crate) fn settle(findings: Vec<Finding>, allowed: &Allowed) -> Vec<String> {
-    let mut sizes = Allowed::new();
+pub(crate) fn settle(findings: Vec<Finding>, allowed: &Ceilings) -> Vec<String> {
+    let mut sizes = Ceilings::new();
     for finding in &findings {
         *sizes.entry(key(finding)).or_default() += finding.size;
     }

@@ -9,6 +9,12 @@ use crate::repo::Repo;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_LINES: usize = 200;
+/// The files whose modules the map must describe.
+const CRATE_ROOTS: [&str; 3] = [
+    "crates/catraca-core/src/lib.rs",
+    "crates/catraca/src/lib.rs",
+    "crates/catraca-server/src/main.rs",
+];
 const RECORDS: &str = "docs/adr/";
 const RECORD_LINES: usize = 70;
 const INDEX: &str = "docs/adr/README.md";
@@ -16,7 +22,12 @@ const INDEX: &str = "docs/adr/README.md";
 pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     match repo.read(ARCHITECTURE) {
-        Ok(text) => findings.extend(length(ARCHITECTURE, &text, ARCHITECTURE_LINES)),
+        Ok(text) => {
+            findings.extend(length(ARCHITECTURE, &text, ARCHITECTURE_LINES));
+            for root in CRATE_ROOTS {
+                findings.extend(unmapped_modules(root, &repo.read(root)?, &text));
+            }
+        }
         Err(error) => {
             findings.push(Finding::new("document-missing", ARCHITECTURE, 1, format!("{error:#}")));
         }
@@ -27,6 +38,24 @@ pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
         findings.extend(listed(file, &index));
     }
     Ok(findings)
+}
+
+/// The modules of a crate that the map does not name in backticks.
+fn unmapped_modules(root: &str, source: &str, map: &str) -> Vec<Finding> {
+    let declared = source.lines().filter_map(|line| {
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        line.strip_prefix("mod ")?.strip_suffix(';')
+    });
+    let missing = declared.filter(|name| {
+        let named = [format!("`{name}`"), format!("`{name}/`"), format!("`{name}.rs`")];
+        !named.iter().any(|name| map.contains(name.as_str()))
+    });
+    missing
+        .map(|name| {
+            let message = format!("{ARCHITECTURE}: no line for module `{name}` of {root}");
+            Finding::new("architecture-map", root, 1, message)
+        })
+        .collect()
 }
 
 /// `docs/adr/NNNN-title.md`
@@ -64,6 +93,13 @@ mod tests {
     fn a_page_has_a_limit() {
         assert!(length("a", &"x\n".repeat(70), 70).is_none());
         assert!(length("a", &"x\n".repeat(71), 70).is_some());
+    }
+
+    #[test]
+    fn every_top_module_has_a_line() {
+        let source = "pub mod engine;\nmod world;\nmod tests {\n}\n";
+        assert!(unmapped_modules("lib.rs", source, "`engine/` and `world`").is_empty());
+        assert_eq!(unmapped_modules("lib.rs", source, "`engine` of the world").len(), 1);
     }
 
     #[test]

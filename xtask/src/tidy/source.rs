@@ -26,7 +26,7 @@ pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-fn long_lines(file: &str, text: &str) -> Vec<Finding> {
+pub(crate) fn long_lines(file: &str, text: &str) -> Vec<Finding> {
     let long = |(index, line): (usize, &str)| {
         let chars = line.chars().count();
         let message = format!("{file}:{}: {chars} characters, more than {LINE_CHARS}", index + 1);
@@ -58,7 +58,7 @@ fn file_size(file: &str, text: &str) -> Option<Finding> {
 }
 
 /// Lines before the inline test module, or all.
-fn code_lines(text: &str) -> usize {
+pub(crate) fn code_lines(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let tests = |at: &usize| {
         let module = lines[at + 1..].iter().find(|line| !line.starts_with("#["));

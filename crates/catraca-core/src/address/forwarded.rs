@@ -1,9 +1,8 @@
-//! Who the client is when proxies stand in between: one named source, believed only from proxies
-//! that the operator trusts.
+//! The client's address behind proxies, read from one configured header of trusted proxies.
 //!
-//! A proxy adds the address it heard from at the right end, so the list is read from there, and
-//! whatever lies left of the first untrusted hop is a claim. Must not skip a hop it cannot read,
-//! nor fall back to another header.
+//! Each proxy appends the address of its peer at the right end, so the hops are read from right to
+//! left. Everything to the left of the first untrusted hop could be forged by the client. Must not
+//! skip a hop that cannot be parsed, nor fall back to another header: a client could forge both.
 
 mod hops;
 #[cfg(test)]
@@ -11,12 +10,12 @@ mod tests;
 
 use std::net::IpAddr;
 
-use super::{Address, Range};
+use super::{Address, AddressRange};
 
-/// Where the client's address is read from; one per listener.
+/// The source of the client's address; each listener has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Source {
-    /// The connection itself.
+pub enum AddressSource {
+    /// The peer of the connection.
     #[default]
     Peer,
     /// `X-Forwarded-For`.
@@ -29,67 +28,72 @@ pub enum Source {
 
 /// The client's address, and how it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientAddress {
     /// The address.
     pub address: Address,
-    /// Why this one.
-    pub why: Why,
+    /// How it was found.
+    pub why: AddressReason,
 }
 
-/// Why an address was taken for the client's.
+/// How the client's address was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The listener reads the connection alone.
+pub enum AddressReason {
+    /// The listener is configured to read no header.
     Peer,
-    /// The peer is no trusted proxy, so its headers were not read.
+    /// The peer is not a trusted proxy, so its headers were not read.
     UntrustedPeer,
     /// The trusted peer sent no such header.
     NoHeader,
-    /// The first hop from the right that is no trusted proxy.
+    /// The first hop from the right that is not a trusted proxy.
     FirstUntrusted,
-    /// The hop before it in the list cannot be read, so nothing left of this one is believed.
+    /// The hop to its left cannot be parsed, so this is the last one that can be trusted.
     Unreadable,
-    /// Every hop is a trusted proxy, so the request began at the peer.
+    /// Every hop is a trusted proxy, so the request was made by the peer itself.
     AllTrusted,
 }
 
-/// Finds the client: `lines` are all lines of the source's header, in the order received.
-pub fn client(peer: IpAddr, lines: &[&str], source: &Source, trusted: &[Range]) -> Client {
+/// Finds the client's address. `lines` are all lines of the source's header, in the order received.
+pub fn find_client(
+    peer: IpAddr,
+    lines: &[&str],
+    source: &AddressSource,
+    trusted: &[AddressRange],
+) -> ClientAddress {
     let peer = Address::from_ip(peer);
     let is_trusted = |address: &Address| trusted.iter().any(|range| range.contains(address));
-    let why = if *source == Source::Peer {
-        Why::Peer
+    let why = if *source == AddressSource::Peer {
+        AddressReason::Peer
     } else if !is_trusted(&peer) {
-        Why::UntrustedPeer
+        AddressReason::UntrustedPeer
     } else if lines.iter().all(|line| line.trim().is_empty()) {
-        Why::NoHeader
+        AddressReason::NoHeader
     } else {
-        return walk(peer, lines, source, is_trusted);
+        return walk_hops(peer, lines, source, is_trusted);
     };
-    Client { address: peer, why }
+    ClientAddress { address: peer, why }
 }
 
-/// Walks the hops from right to left, from a trusted peer that sent some.
-fn walk(
+/// Reads the hops of a trusted peer's header from right to left.
+fn walk_hops(
     peer: Address,
     lines: &[&str],
-    source: &Source,
+    source: &AddressSource,
     is_trusted: impl Fn(&Address) -> bool,
-) -> Client {
+) -> ClientAddress {
     let mut nearest = peer;
-    for hop in lines.iter().rev().flat_map(|line| hops::from_right(line, source)) {
+    for hop in lines.iter().rev().flat_map(|line| hops::hops_from_right(line, source)) {
         match hop {
             Some(address) if is_trusted(&address) => nearest = address,
-            Some(address) => return Client { address, why: Why::FirstUntrusted },
-            None => return Client { address: nearest, why: Why::Unreadable },
+            Some(address) => return ClientAddress { address, why: AddressReason::FirstUntrusted },
+            None => return ClientAddress { address: nearest, why: AddressReason::Unreadable },
         }
     }
-    Client { address: peer, why: Why::AllTrusted }
+    ClientAddress { address: peer, why: AddressReason::AllTrusted }
 }
 
-impl Source {
-    /// The source that a setting names: `peer`, or a header in any case.
-    pub fn named(name: &str) -> Self {
+impl AddressSource {
+    /// Reads the setting: `peer`, or the name of a header in any case.
+    pub fn from_name(name: &str) -> Self {
         match name.trim().to_ascii_lowercase().as_str() {
             "peer" => Self::Peer,
             "x-forwarded-for" => Self::XForwardedFor,
@@ -98,7 +102,7 @@ impl Source {
         }
     }
 
-    /// The header whose lines are to be handed to [`client`].
+    /// The header whose lines [`find_client`] needs, in lower case.
     pub fn header(&self) -> Option<&str> {
         match self {
             Self::Peer => None,
@@ -109,15 +113,15 @@ impl Source {
     }
 }
 
-impl Why {
-    /// A sentence for the people who ask which address was seen.
+impl AddressReason {
+    /// A description for operators.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Peer => "the address of the connection",
-            Self::UntrustedPeer => "the address of the connection, which is no trusted proxy",
+            Self::UntrustedPeer => "the address of the connection, which is not a trusted proxy",
             Self::NoHeader => "the address of the connection, a trusted proxy that sent no header",
-            Self::FirstUntrusted => "the first hop from the right that is no trusted proxy",
-            Self::Unreadable => "the last hop before one that cannot be read",
+            Self::FirstUntrusted => "the first hop from the right that is not a trusted proxy",
+            Self::Unreadable => "the last hop before one that is not an address",
             Self::AllTrusted => "the address of the connection, since every hop is a trusted proxy",
         }
     }

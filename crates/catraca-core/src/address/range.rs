@@ -1,7 +1,7 @@
-//! Ranges of addresses in canonical form, for lists and trusted proxies.
+//! Address ranges in canonical form, for lists and trusted proxies.
 //!
-//! Must not repair what was written: a range with stray bits may be a typing mistake in either
-//! part, so it is refused with both readings.
+//! A range with bits set after its prefix is an error: the mistake may be in the address or in the
+//! prefix, so the error suggests both corrections.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,12 +11,12 @@ use ipnet::{IpNet, Ipv4Net};
 
 use super::{Address, read};
 
-/// A canonical range of addresses; one address is a range of one.
+/// An address range in canonical form; a single address is a range of one.
 ///
-/// IPv6 ranges never hold IPv4 addresses: a range inside the IPv4-mapped block is an IPv4 range,
-/// and a wider one, such as `::/0`, is about IPv6 alone.
+/// IPv6 ranges never contain IPv4 addresses: a range within the IPv4-mapped block is an IPv4 range,
+/// and a wider one, such as `::/0`, matches IPv6 only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Range(IpNet);
+pub struct AddressRange(IpNet);
 
 /// Why a text is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,8 +29,8 @@ pub enum RangeError {
     StrayBits {
         /// What was written.
         text: String,
-        /// The range that holds the address.
-        network: Range,
+        /// The range that contains the address.
+        network: AddressRange,
         /// The address.
         address: Address,
     },
@@ -42,7 +42,7 @@ pub enum RangeError {
         /// The longest prefix for this kind of address.
         longest: u8,
     },
-    /// Anything else.
+    /// Not an address and a prefix length.
     #[error(
         "`{text}` is not a range: write one such as 203.0.113.0/24, 2001:db8::/32 or 198.51.100.7"
     )]
@@ -52,7 +52,7 @@ pub enum RangeError {
     },
 }
 
-impl Range {
+impl AddressRange {
     /// Reads `203.0.113.0/24`, `2001:db8::/32` or a bare address.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let text = text.trim();
@@ -65,17 +65,17 @@ impl Range {
         if prefix.is_empty() || !prefix.bytes().all(|b| b.is_ascii_digit()) {
             return Err(malformed());
         }
-        let written = if start.contains(':') { 128 } else { 32 };
+        let longest = if start.contains(':') { 128 } else { 32 };
         match prefix.parse() {
-            Ok(prefix) if prefix <= written => Self::of(text, start, address, prefix),
-            _ => Err(RangeError::Prefix { text: text.to_owned(), longest: written }),
+            Ok(prefix) if prefix <= longest => Self::of(text, start, address, prefix),
+            _ => Err(RangeError::Prefix { text: text.to_owned(), longest }),
         }
     }
 
-    /// The range of an address as written and a prefix that fits its notation.
+    /// The range of an address and a prefix length that is valid for the notation of `start`.
     fn of(text: &str, start: &str, address: Address, prefix: u8) -> Result<Self, RangeError> {
         let net = match address.ip() {
-            // Written as IPv6 within the mapped block: the first 96 bits are the block's.
+            // An IPv4-mapped range such as `::ffff:203.0.113.0/120`: the first 96 bits are fixed.
             IpAddr::V4(ip) if start.contains(':') && prefix >= 96 => {
                 IpNet::V4(Ipv4Net::new_assert(ip, prefix - 96))
             }
@@ -91,24 +91,24 @@ impl Range {
         Err(RangeError::StrayBits { text: text.to_owned(), network, address })
     }
 
-    /// Whether an address lies in the range.
+    /// Whether the range contains an address.
     pub fn contains(&self, address: &Address) -> bool {
         self.0.contains(&address.ip())
     }
 
-    /// The range as a network.
+    /// The range as a type of the `ipnet` crate.
     pub fn net(&self) -> IpNet {
         self.0
     }
 }
 
-impl From<Address> for Range {
+impl From<Address> for AddressRange {
     fn from(address: Address) -> Self {
         Self(IpNet::from(address.ip()))
     }
 }
 
-impl FromStr for Range {
+impl FromStr for AddressRange {
     type Err = RangeError;
 
     fn from_str(text: &str) -> Result<Self, RangeError> {
@@ -116,7 +116,7 @@ impl FromStr for Range {
     }
 }
 
-impl fmt::Display for Range {
+impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.prefix_len() == self.0.max_prefix_len() {
             self.0.addr().fmt(f)

@@ -1,4 +1,4 @@
-//! One caller, one spelling: addresses, keys and ranges.
+//! Tests of addresses, their keys, and ranges.
 
 use std::net::Ipv6Addr;
 
@@ -8,7 +8,7 @@ fn address(text: &str) -> Address {
     Address::parse(text).unwrap()
 }
 
-/// KX1: the same bits are the same address, whatever the notation.
+/// KX1: the same bits are the same address in every notation.
 ///
 ///
 #[test]
@@ -67,7 +67,7 @@ fn a_whole_network_is_one_key() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_with_a_fix() {
+fn invalid_addresses_are_refused_with_a_fix() {
     let table = [
         ("1.2.3.4:80", "`1.2.3.4:80` has a port: write the address alone, `1.2.3.4`"),
         ("[2001:db8::1]:80", "write the address alone, `2001:db8::1`"),
@@ -98,7 +98,8 @@ fn what_is_no_address_is_refused_with_a_fix() {
 ///
 #[test]
 fn a_range_holds_its_members_and_not_its_neighbours() {
-    let holds = |range: &str, member: &str| Range::parse(range).unwrap().contains(&address(member));
+    let holds =
+        |range: &str, member: &str| AddressRange::parse(range).unwrap().contains(&address(member));
     let table = [
         ("203.0.113.0/24", "203.0.113.0", true),
         ("203.0.113.0/24", "203.0.113.255", true),
@@ -134,13 +135,13 @@ fn equal_ranges_have_one_form() {
         ("2001:db8::1/128", "2001:db8::1"),
     ];
     for (text, form) in table {
-        let range = Range::parse(text).unwrap();
-        assert_eq!((range.to_string().as_str(), Range::parse(form)), (form, Ok(range)));
+        let range = AddressRange::parse(text).unwrap();
+        assert_eq!((range.to_string().as_str(), AddressRange::parse(form)), (form, Ok(range)));
     }
 }
 
 #[test]
-fn what_is_no_range_is_refused_with_a_fix() {
+fn invalid_ranges_are_refused_with_a_fix() {
     let table = [
         (
             "203.0.113.7/24",
@@ -159,7 +160,7 @@ fn what_is_no_range_is_refused_with_a_fix() {
         ("", "is not a range"),
     ];
     for (text, message) in table {
-        let refused = Range::parse(text).unwrap_err().to_string();
+        let refused = AddressRange::parse(text).unwrap_err().to_string();
         assert!(refused.contains(message), "{text}: {refused}");
     }
 }

@@ -1,181 +1,180 @@
-//! What comes after a check: its outcome, and what late events give back.
-//!
-//! Must not mention policies, subjects or anything of the wire.
+//! Batches that follow a check: settles, credits, and the stored references they read.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::cell::block::{Act, Origin};
+use crate::cell::block::{BlockProposal, Origin};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
 use crate::price::Price;
 use crate::rate::{Percent, Rate};
 use crate::time::{Span, Time};
 
-/// Reservations to turn into real costs.
+/// A settle: the held amounts of one ticket become real costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settle {
-    /// The settled-marker's key.
+pub struct SettleBatch {
+    /// The key of the settled-marker.
     pub mark: Key,
-    /// When the ticket expires.
+    /// When the ticket expires; the marker is stored until then.
     pub expires: Time,
-    /// One per row of the ticket that still has a policy.
+    /// One per charged row of the ticket whose policy still exists.
     pub rows: Vec<SettleRow>,
-    /// The reference to tell.
-    pub reference: Option<Box<Told>>,
+    /// The reference whose settled status is stored, if the check had one.
+    pub reference: Option<Box<ReferenceUpdate>>,
 }
 
-/// What a reference is told of the settle of its check.
+/// The settled status to store in a reference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    /// The reference's key.
+pub struct ReferenceUpdate {
+    /// The key of the reference.
     pub key: Key,
-    /// The check: another check's reference of the same name has another owner.
+    /// The owner that the reference must have. A reference that expired and was taken by another
+    /// check has another owner.
     pub owner: Key,
-    /// The status it was settled with.
+    /// The status of the outcome.
     pub status: Option<u16>,
 }
 
-/// One row to settle.
+/// One row of a ticket to settle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettleRow {
-    /// The row's place in its ticket.
+    /// The index of the row in its ticket; returned in the reply.
     pub place: u8,
-    /// The key.
+    /// The current key of the row.
     pub key: Key,
-    /// What keys of this policy have in common.
+    /// The same for all keys of a policy. Adjacent rows of one family are banned together.
     pub family: u64,
-    /// The terms in force.
+    /// The terms of the ticket's tier in the active catalog.
     pub limit: Limit,
-    /// Units held at check.
+    /// Units charged at the check.
     pub held: i64,
-    /// The instant of the check.
+    /// The row's instant at the check: a refund to a window finds its entry by it.
     pub at: Time,
-    /// The real cost.
+    /// The real cost: units, or everything that is free.
     pub price: Price,
-    /// Whether free may go below zero.
+    /// Whether the balance may become negative.
     pub debt: bool,
-    /// The block that crossing the limit starts.
+    /// The block that starts if the extra charge exceeds what is free.
     pub penalty: Option<Penalty>,
-    /// The block that the upstream asks for.
+    /// The length of the block that the upstream's `Retry-After` asks for.
     pub upstream: Option<Span>,
-    /// Whether the row only watches.
+    /// Whether blocks started by this row are shadow blocks.
     pub shadow: bool,
-    /// The lease to return.
+    /// The lease to end; used by in-flight rows only.
     pub lease: u64,
-    /// The ban rules that hold.
+    /// The ban rules whose condition is true.
     pub bans: SmallVec<[BanRow; 1]>,
-    /// The watched ratio, if this outcome counts in it.
+    /// The watched ratio, if the status of the outcome counts in it.
     pub watch: Option<Box<WatchRow>>,
 }
 
-/// A ban rule that holds.
+/// A ban rule whose condition is true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BanRow {
-    /// The rule's place in its policy: names the cell of its strikes.
+    /// The index of the rule in its policy; selects the cell of its strikes.
     pub rule: u8,
-    /// Strikes needed; absent means one is enough.
+    /// Strikes within a span that start the ban; absent if one match bans at once.
     pub after: Option<Rate>,
-    /// The block to start.
-    pub act: Act,
+    /// The block to propose.
+    pub act: BlockProposal,
 }
 
-/// An outcome that counts in a watched ratio.
+/// An outcome that counts in a watched ratio, with the terms of the ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchRow {
-    /// Whether it is in the part, not only in the whole.
+    /// Whether the outcome also counts in the part, not only in the whole.
     pub in_part: bool,
-    /// The time looked back upon.
+    /// The span over which outcomes are counted.
     pub per: Span,
-    /// The ratio that must be exceeded.
+    /// The ratio of part to whole above which the key is banned.
     pub above: Percent,
-    /// The least whole that is judged.
+    /// The least number of outcomes from which the ratio is evaluated.
     pub min: i64,
-    /// The block to start.
-    pub act: Act,
+    /// The block to propose.
+    pub act: BlockProposal,
 }
 
-/// The result of a settle.
+/// The reply to a settle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SettleReply {
-    /// Applied now, or before with the same result.
+    /// The settle was applied, now or by an earlier call.
     Settled {
-        /// The instant used.
+        /// The instant of the batch.
         now: Time,
-        /// Whether an earlier settle had done it.
+        /// Whether an earlier settle was applied; then `rows` is its result.
         again: bool,
-        /// One answer per row.
-        rows: Vec<RowSettled>,
+        /// The result of each row.
+        rows: Vec<RowSettlement>,
     },
-    /// The ticket's time is over; nothing changed.
+    /// The ticket has expired; nothing changed.
     Expired {
-        /// The instant used.
+        /// The instant of the batch.
         now: Time,
     },
-    /// No room to remember the settle, so it was not done.
+    /// The store has no room for the settled-marker; nothing changed.
     Full,
 }
 
-/// One row's result.
+/// The result of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct RowSettled {
-    /// The row's place in its ticket.
+pub struct RowSettlement {
+    /// The index of the row in its ticket.
     pub place: u8,
-    /// What the row paid in all.
+    /// Units that the row was charged in total, at the check and at the settle.
     pub charged: i64,
-    /// What is free after the settle, where something is counted.
+    /// Free units after the settle; absent for rows without a capacity.
     pub free: Option<i64>,
-    /// The end of the block that stands after the settle.
+    /// The end of the active block after the settle.
     pub blocked_until: Option<Time>,
-    /// What this settle started or lengthened.
+    /// The origin of the block that this settle started or extended.
     pub started: Option<Origin>,
-    /// Which ban rule it was, if one; the watched ratio comes after the rules.
+    /// The index of the ban rule that did it; absent for a watched ratio, an excess or an upstream.
     pub rule: Option<u8>,
 }
 
-/// What is remembered of a reference.
+/// A reference as the store returns it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
-    /// The unsealed ticket, without its instants.
+pub struct StoredReference {
+    /// The body of the ticket in plain bytes, without its instants.
     pub ticket: Box<[u8]>,
-    /// The instant of each row; absent for a row that was not charged.
+    /// The instant of each row at the check; absent for a row that was not charged.
     pub instants: Vec<Option<Time>>,
-    /// The settled status; zero for none.
+    /// The status of the settle; absent until then, zero for an outcome without a status.
     pub settled: Option<u16>,
-    /// The events that were applied.
+    /// The events that were credited already.
     pub credited: Vec<Box<str>>,
 }
 
-/// Buckets to give back to.
+/// A credit: units to give back to the buckets of a check.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Credit {
-    /// The reference.
+pub struct CreditBatch {
+    /// The key of the reference.
     pub reference: Key,
-    /// The event, applied once.
+    /// The name of the event. Each is applied once per reference.
     pub event: Arc<str>,
-    /// The buckets.
+    /// The buckets to credit.
     pub rows: Vec<CreditRow>,
 }
 
-/// One bucket to give back to.
+/// One bucket to credit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CreditRow {
-    /// The key.
+    /// The current key of the bucket.
     pub key: Key,
-    /// The terms in force.
+    /// The terms of the bucket in the active catalog.
     pub terms: BucketTerms,
-    /// Tokens to give.
+    /// Tokens to give back.
     pub amount: i64,
 }
 
-/// What a credit did.
+/// The reply to a credit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CreditReply {
-    /// Tokens that each bucket took, up to its size.
+    /// Applied. The tokens that each bucket took, up to its size.
     Applied(Vec<i64>),
-    /// The event was applied before.
+    /// This event was credited before; nothing changed.
     Duplicate,
-    /// The reference is not known any more.
+    /// The reference is unknown or has expired; nothing changed.
     Unknown,
 }

@@ -1,7 +1,6 @@
-//! What is wrong with a catalog, where, and what to write instead.
+//! Diagnostics of a catalog: errors and warnings with their location and a fix.
 //!
-//! Plain data for every shell that shows it: a terminal, an editor, an HTTP answer.
-//! Must not read files nor decide what is wrong: the reader does.
+//! Plain data, shown in terminals, editors and HTTP responses.
 
 mod codes;
 
@@ -9,14 +8,14 @@ use std::fmt;
 
 pub use codes::CODES;
 
-/// One thing that is wrong with a catalog, or that is probably not meant.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it refuses the catalog.
+    /// Whether the catalog can be used.
     pub severity: Severity,
-    /// Its stable name, in kebab-case.
+    /// A stable identifier in kebab-case, one of [`CODES`].
     pub code: &'static str,
-    /// The file, as it was named to the reader.
+    /// The file's name, as the catalog or the caller gives it.
     pub file: String,
     /// Where the offending text starts, in bytes.
     pub start: usize,
@@ -28,24 +27,24 @@ pub struct Diagnostic {
     pub column: usize,
     /// The offending text, cut to one short line.
     pub text: String,
-    /// What is wrong.
+    /// A description of the mistake.
     pub message: String,
-    /// What to write instead.
+    /// How to correct it.
     pub fix: Option<String>,
     /// The source line, for rendering.
     pub line_text: String,
 }
 
-/// Whether a diagnostic refuses the catalog.
+/// Whether a catalog with this diagnostic can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The catalog is refused.
+    /// The catalog is not used.
     Error,
-    /// The catalog stands, and somebody should look.
+    /// The catalog is used, but probably contains a mistake.
     Warning,
 }
 
-/// Everything found in a refused catalog: errors and warnings, by file and position.
+/// The errors and warnings of a catalog that has at least one error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     /// Sorted by file, in the order of reading, and by position.
@@ -53,19 +52,19 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Those that refuse the catalog.
+    /// The errors alone.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.all.iter().filter(|found| found.severity == Severity::Error)
+        self.all.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Those that do not.
+    /// The warnings alone.
     pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.all.iter().filter(|found| found.severity == Severity::Warning)
+        self.all.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning)
     }
 }
 
 impl Severity {
-    /// The word shown to people.
+    /// `error` or `warning`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -80,7 +79,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// The offending text is always shown: in the message if it quotes it, else before it.
+/// Shows the offending text before the message, unless the message already quotes it.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, severity, code, message, .. } = self;
@@ -96,11 +95,11 @@ impl fmt::Display for Diagnostic {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, found) in self.all.iter().enumerate() {
+        for (at, diagnostic) in self.all.iter().enumerate() {
             if at > 0 {
                 f.write_str("\n")?;
             }
-            found.fmt(f)?;
+            diagnostic.fmt(f)?;
         }
         Ok(())
     }

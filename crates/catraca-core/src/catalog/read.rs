@@ -1,57 +1,56 @@
-//! From text to catalog: parse, don't validate, and say everything that is wrong at once.
+//! Reads a catalog from TOML text and reports every mistake in it at once.
 //!
-//! Each section has one reader in this folder. A reader turns located text into a value that makes
-//! sense, or reports why not and lets the others go on; the catalog exists only if nobody objected.
-//! Must not do I/O (the caller loads included files) nor decide requests.
+//! Each section has one reader in this folder. A reader returns a validated value, or reports an
+//! error and lets the other readers continue; a catalog is returned only if there was no error.
+//! Must not do I/O: the caller passes functions that load included files and look variables up.
 
 mod attribute;
+mod auth_keys;
 mod ban;
 mod block;
 mod bounds;
-mod chain;
-mod damage;
-mod file;
 mod gate;
-mod keys;
+mod include;
+mod key_parts;
 mod limit;
 mod lists;
 mod locks;
 mod names;
 mod network;
 mod node;
-mod pattern;
+mod otherwise_chain;
 mod policy;
 mod price;
 mod report;
 mod route;
+mod route_pattern;
 mod scalar;
 mod section;
 mod settings;
-mod settle;
-mod shard;
+mod settle_section;
+mod syntax_recovery;
 mod terms;
 mod tier;
 mod value;
 mod variables;
-mod who;
 
 use std::collections::BTreeMap;
 
 use toml::Spanned;
 use toml::de::DeTable;
 
-use self::chain::Ids;
-use self::file::File;
+use self::include::File;
+use self::otherwise_chain::PolicyIds;
 use self::report::Report;
 use self::section::Sections;
-use self::variables::Filling;
+use self::variables::VariableSubstitution;
 use super::Catalog;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use crate::lists::Lists;
 use crate::policy::{Name, PolicyId};
 
-pub use file::Loaded;
-pub use variables::Variable;
+pub use include::IncludedFile;
+pub use variables::VariableLookup;
 
 pub use bounds::{
     BANS_MAX, BODY_BYTES_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX,
@@ -62,77 +61,79 @@ pub use bounds::{
 
 /// One file of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source<'a> {
-    /// Its name, for people.
+pub struct SourceFile<'a> {
+    /// The name shown in diagnostics.
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
 }
 
-/// A catalog that was read, with what somebody should look at.
+/// A catalog without errors, and its warnings.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct ParsedCatalog {
     /// The catalog.
     pub catalog: Catalog,
-    /// What is probably not meant, by file and position.
+    /// Probable mistakes, sorted by file and position.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a catalog. Included files are loaded by the names that the text gives them; the loader
-/// knows which names are one file. `variable` says what a variable holds that a text names.
+/// Reads a catalog. `load` returns the text of an included file by its name in the catalog, and
+/// recognises a file that was already read under another name. `variable` returns the value of a
+/// variable such as `${NAME}`.
 pub fn read(
     root_name: &str,
     root_text: &str,
-    load: &mut dyn FnMut(&str) -> Result<Loaded, String>,
-    variable: Variable<'_>,
-) -> Result<Reading, Diagnostics> {
+    load: &mut dyn FnMut(&str) -> Result<IncludedFile, String>,
+    variable: VariableLookup<'_>,
+) -> Result<ParsedCatalog, Diagnostics> {
     let mut report = Report::default();
-    let files = file::gather((root_name, root_text), load, &mut report);
+    let files = include::load_files(root_name, root_text, load, &mut report);
     let sources: Vec<_> = files.iter().map(File::source).collect();
     let numbered = sources.iter().enumerate();
-    let texts: Vec<_> =
-        numbered.map(|(file, source)| damage::mend(&mut report, file, source.text)).collect();
-    let mut filling = Filling::new(variable);
+    let texts: Vec<_> = numbered
+        .map(|(file, source)| syntax_recovery::recover(&mut report, file, source.text))
+        .collect();
+    let mut substitution = VariableSubstitution::new(variable);
     let mut trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
     for (file, tree) in trees.iter_mut().enumerate() {
-        filling.file(&mut report, file, tree.get_mut());
+        substitution.substitute_file(&mut report, file, tree.get_mut());
     }
-    let catalog = assemble(&mut report, &trees, revision(&sources, &filling.given));
+    let catalog = assemble(&mut report, &trees, revision(&sources, &substitution.used));
     let refused = report.has_errors();
     let all = report.finish(&sources);
     match catalog.filter(|_| !refused) {
-        Some(catalog) => Ok(Reading { catalog, warnings: all }),
+        Some(catalog) => Ok(ParsedCatalog { catalog, warnings: all }),
         None => Err(Diagnostics { all }),
     }
 }
 
-/// The known name that was probably meant.
+/// The name among `known` that was probably meant by a mistyped one.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     names::nearest(name, known)
 }
 
-/// Reads every section; the order is that of who needs whom.
+/// Reads every section, each after the sections that its reader depends on.
 fn assemble<'t>(
     report: &mut Report,
     trees: &'t [Spanned<DeTable<'t>>],
     revision: Name,
 ) -> Option<Catalog> {
-    let sections = Sections::gather(report, trees);
+    let sections = Sections::collect(report, trees);
     let network = network::read(report, &sections);
-    let known = attribute::read(report, &sections, network.ipv6_prefix);
-    let settings = settings::read(report, &sections, &known);
+    let attributes = attribute::read(report, &sections, network.ipv6_prefix);
+    let settings = settings::read(report, &sections, &attributes);
     let locks = locks::read(report, &sections, &settings);
-    let settle = settle::read(report, &sections);
-    let allowlist = lists::read(report, &sections, &known, "allowlist");
-    let blocklist = lists::read(report, &sections, &known, "blocklist");
-    let mut drafts = policies(report, &sections, &known);
-    let ids = ids(&drafts);
-    chain::link(report, &mut drafts, &ids);
+    let settle = settle_section::read(report, &sections);
+    let allowlist = lists::read(report, &sections, &attributes, "allowlist");
+    let blocklist = lists::read(report, &sections, &attributes, "blocklist");
+    let mut drafts = read_policies(report, &sections, &attributes);
+    let ids = policy_ids(&drafts);
+    otherwise_chain::link(report, &mut drafts, &ids);
     let gates = gate::read(report, &sections, &ids);
     let default = gate::default(report, &sections, &ids);
-    let routes = route::read(report, &sections, &known, &gates, network.path_case);
+    let routes = route::read(report, &sections, &attributes, &gates, network.path_case);
     let language = network::language(report, &sections);
-    shard::judge(report, &drafts, &gates, &settings);
+    gate::report_unsharded(report, &drafts, &gates, &settings);
     let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
     let rule_cost = gate::rule_cost(&gates, &policies);
     Some(Catalog {
@@ -141,8 +142,8 @@ fn assemble<'t>(
         gates: gates.all,
         gate_names: gates.declared,
         default,
-        attributes: known.attributes,
-        facts: known.facts,
+        attributes: attributes.by_name,
+        facts: attributes.facts,
         lists: Lists::new(allowlist.clone(), blocklist.clone()),
         allowlist,
         blocklist,
@@ -156,33 +157,34 @@ fn assemble<'t>(
     })
 }
 
-fn policies<'t>(
+fn read_policies<'t>(
     report: &mut Report,
     sections: &Sections<'t>,
-    known: &attribute::Known,
-) -> Vec<policy::Draft<'t>> {
-    let named = sections.named(report, "policy");
+    attributes: &attribute::AttributeTable,
+) -> Vec<policy::PolicyDraft<'t>> {
+    let named = sections.named_tables(report, "policy");
     if let Some((key, _)) = named.get(POLICIES_MAX) {
         let message = format!("{} policies are too many", named.len());
         let fix = format!("keep at most {POLICIES_MAX}: tiers and facts tell callers apart");
-        report.error("too-many-policies", key.place, message, fix);
+        report.error("too-many-policies", key.location, message, fix);
     }
-    let kept = named.into_iter().take(POLICIES_MAX);
-    kept.map(|entry| policy::read(report, known, entry)).collect()
+    let bounded = named.into_iter().take(POLICIES_MAX);
+    bounded.map(|(key, node)| policy::read(report, attributes, key, node)).collect()
 }
 
-fn ids<'t>(drafts: &[policy::Draft<'t>]) -> Ids<'t> {
-    // At most `POLICIES_MAX` of them, so every place fits.
+fn policy_ids<'t>(drafts: &[policy::PolicyDraft<'t>]) -> PolicyIds<'t> {
+    // There are at most `POLICIES_MAX` drafts, so every index fits in 16 bits.
     let numbered = (0_u16..).zip(drafts);
     numbered.map(|(at, draft)| (draft.key.text, PolicyId(at))).collect()
 }
 
-/// A fingerprint of all texts and of the variables that were given, each with its length before
-/// it. Where a file lies does not matter.
-fn revision(sources: &[Source<'_>], given: &BTreeMap<String, String>) -> Name {
+/// A hash of all texts and of the variables that decisions depend on. Each is preceded by its
+/// length, so that moving a text between two files changes the hash. File names are left out: the
+/// same catalog in another folder has the same revision.
+fn revision(sources: &[SourceFile<'_>], variables: &BTreeMap<String, String>) -> Name {
     let mut hasher = blake3::Hasher::new();
     let texts = sources.iter().map(|source| source.text);
-    let variables = given.iter().flat_map(|(name, held)| [name.as_str(), held.as_str()]);
+    let variables = variables.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
     for text in texts.chain(variables) {
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());

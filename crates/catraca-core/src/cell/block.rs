@@ -1,14 +1,13 @@
-//! A block: the timed denial of one (policy, key), and the level of repeated offences.
+//! Block: the denial of one (policy, key) until an instant, and the level of repeated offences.
 //!
-//! An end never moves earlier except by release. Must not know why: origin and reason are carried,
-//! not judged.
+//! Only a release moves the end earlier. The rules here do not depend on the reason of a block.
 
 use std::sync::Arc;
 
 use super::Cell;
-use crate::batch::Past;
+use crate::batch::PriorOffences;
 use crate::limit::Penalty;
-use crate::museum::{Bug, planted};
+use crate::planted_bugs::{Bug, planted};
 use crate::time::{Span, Time};
 
 /// What started a block.
@@ -16,129 +15,137 @@ use crate::time::{Span, Time};
 pub enum Origin {
     /// The policy's own limit was exceeded.
     Excess,
-    /// A ban rule or a watched ratio.
+    /// A ban rule or a watched ratio of the policy.
     Ban,
-    /// A person.
+    /// An operator.
     Operator,
-    /// The upstream asked for it.
+    /// The upstream's `Retry-After`.
     Upstream,
 }
 
 /// The block of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The first instant that is free again.
+    /// The end: the first instant that is not blocked.
     pub until: Time,
-    /// What started it.
+    /// What started the block.
     pub origin: Origin,
-    /// Whether only shadow rows see it.
+    /// Whether it is a shadow block, which enforcing rows ignore.
     pub shadow: bool,
-    /// How many escalating acts are remembered.
+    /// The escalation level: how many escalating offences are remembered.
     pub level: u32,
-    /// How long after the end the level is remembered.
+    /// How long the level is remembered after the end.
     pub forget: Span,
-    /// What operators and callers are told.
-    pub note: Note,
+    /// Reason, status and message.
+    pub note: BlockNote,
 }
 
-/// What operators and callers are told of a block.
+/// What a block says to operators and callers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Note {
-    /// Why, for operators.
+pub struct BlockNote {
+    /// The reason, for operators.
     pub reason: Option<Arc<str>>,
-    /// The status a gateway answers.
+    /// The HTTP status that a gateway responds with.
     pub status: Option<u16>,
-    /// Text for the caller.
+    /// The message for the caller.
     pub message: Option<Arc<str>>,
 }
 
-/// A proposal to block.
+/// A proposal to block a key: from an excess, a ban, an operator or an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Act {
-    /// How long.
+pub struct BlockProposal {
+    /// The length, and how it escalates.
     pub penalty: Penalty,
-    /// What started it.
+    /// What the proposal is caused by.
     pub origin: Origin,
-    /// Whether only shadow rows may see it.
+    /// Whether it proposes a shadow block.
     pub shadow: bool,
-    /// What is told.
-    pub note: Note,
+    /// Reason, status and message.
+    pub note: BlockNote,
 }
 
 impl Cell for Block {
     #[inline]
-    fn forgotten_at(&self) -> Time {
+    fn expires_at(&self) -> Time {
         self.until.after(self.forget)
     }
 }
 
 impl Block {
-    /// The block that an act starts where none is known.
-    pub fn started(act: &Act, now: Time) -> Self {
+    /// The block that a proposal starts on a key without one. It has the length of level 0; the
+    /// stored level is that of the next offence.
+    pub fn from_proposal(proposal: &BlockProposal, now: Time) -> Self {
         Self {
-            until: now.after(act.penalty.length(0)),
-            origin: act.origin,
-            shadow: act.shadow,
-            level: u32::from(act.penalty.escalates()),
-            forget: act.penalty.forget,
-            note: act.note.clone(),
+            until: now.after(proposal.penalty.length(0)),
+            origin: proposal.origin,
+            shadow: proposal.shadow,
+            level: u32::from(proposal.penalty.escalates()),
+            forget: proposal.penalty.forget,
+            note: proposal.note.clone(),
         }
     }
 
-    /// Whether it stands, for a row of this mode.
+    /// Whether the block is active for a row that enforces, or for a shadow row.
     #[inline]
-    pub fn stands(&self, now: Time, shadow: bool) -> bool {
-        let open = now < self.until || (planted(Bug::BlockEdgeInclusive) && now == self.until);
-        open && (shadow || !self.shadow)
+    pub fn is_active(&self, now: Time, shadow: bool) -> bool {
+        let has_not_ended =
+            now < self.until || (planted(Bug::BlockEdgeInclusive) && now == self.until);
+        has_not_ended && (shadow || !self.shadow)
     }
 
-    /// What is left after an act; `None` when the act changes nothing.
-    pub fn after(&self, act: &Act, now: Time) -> Option<Self> {
-        if act.shadow && !self.shadow && now < self.until {
+    /// The block after a proposal; `None` if the proposal changes nothing.
+    pub fn apply(&self, proposal: &BlockProposal, now: Time) -> Option<Self> {
+        // A shadow policy never changes an active real block.
+        if proposal.shadow && !self.shadow && now < self.until {
             return None;
         }
-        if self.shadow && !act.shadow {
-            return Some(Self::started(act, now));
+        // A real proposal replaces a shadow block, level included.
+        if self.shadow && !proposal.shadow {
+            return Some(Self::from_proposal(proposal, now));
         }
-        if act.origin == Origin::Excess && self.origin == Origin::Excess && now < self.until {
+        // Denied attempts do not extend the block of an earlier excess.
+        if proposal.origin == Origin::Excess && self.origin == Origin::Excess && now < self.until {
             return None;
         }
-        Some(self.merged(act, now))
+        Some(self.merge(proposal, now))
     }
 
-    /// The later end wins and brings its origin and note; only an escalating act moves the level.
-    fn merged(&self, act: &Act, now: Time) -> Self {
-        let level = if now < self.forgotten_at() { self.level } else { 0 };
-        let until = now.after(act.penalty.length(level));
+    /// Merges a proposal into the block. The later end wins, and brings its origin and note. Only
+    /// an escalating proposal changes the level.
+    fn merge(&self, proposal: &BlockProposal, now: Time) -> Self {
+        let level = if now < self.expires_at() { self.level } else { 0 };
+        let until = now.after(proposal.penalty.length(level));
         let mut next = self.clone();
-        if act.penalty.escalates() {
+        // Counts for the level even if the active block ends later.
+        if proposal.penalty.escalates() {
             next.level = level.saturating_add(1);
-            next.forget = act.penalty.forget;
+            next.forget = proposal.penalty.forget;
         }
         if until > self.until || planted(Bug::BlockShortens) {
             next = Self {
                 until,
-                origin: act.origin,
-                shadow: act.shadow,
-                note: act.note.clone(),
+                origin: proposal.origin,
+                shadow: proposal.shadow,
+                note: proposal.note.clone(),
                 ..next
             };
         }
         next
     }
 
-    /// The block with the offences of before. What is over ends now, so that they are remembered
-    /// exactly as long as they are told to be.
-    pub fn remembering(mut self, past: Past, now: Time) -> Self {
+    /// The block with the level of prior offences. A block that has ended gets `now` as its end,
+    /// because `forget` counts from there.
+    pub fn with_prior_offences(mut self, prior: PriorOffences, now: Time) -> Self {
         if self.until <= now {
             self.until = now;
         }
-        (self.level, self.forget) = (past.level, past.forget);
+        self.level = prior.level;
+        self.forget = prior.forget;
         self
     }
 
-    /// The block ended by an operator; the level stays.
-    pub fn released(mut self, now: Time) -> Self {
+    /// The block, ended at `now` by an operator. The level remains.
+    pub fn release(mut self, now: Time) -> Self {
         self.until = self.until.min(now);
         self
     }

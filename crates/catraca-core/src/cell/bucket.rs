@@ -1,64 +1,77 @@
-//! A token bucket: exact refill without rounding, debt as a negative balance.
+//! Token bucket: refill in exact integer arithmetic, debt as a negative balance.
 //!
-//! Elapsed time times the rate accumulates in `rem`; every whole period of it becomes a token.
-//! Must not know prices or blocks.
+//! The refill is `tokens` per `period` (microseconds). Elapsed microseconds times `tokens`
+//! accumulate in `rem`, and every whole `period` in `rem` is one token. No product exceeds 2^53,
+//! which docs/batch.md shows term by term.
 
 use super::{Cell, Second, instant_of, second_after};
 use crate::limit::BucketTerms;
-use crate::museum::{Bug, planted};
+use crate::planted_bugs::{Bug, planted};
 use crate::time::{Span, Time};
 
 /// The state of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// When it was last written.
+    /// The instant to which `tokens` and `rem` are refilled.
     pub at: Time,
-    /// Whole tokens; negative is debt.
+    /// Whole tokens; negative for debt.
     pub tokens: i64,
-    /// What has accumulated towards the next token, below the period.
+    /// The remainder towards the next token: from 0 to below `period`.
     pub rem: i64,
-    /// Under which refill `rem` was counted.
+    /// A fingerprint of the refill under which `rem` was counted.
     pub tag: u32,
-    /// When it is full again and may be forgotten.
+    /// When the bucket is full again, under the terms of the last write. A full bucket is equal to
+    /// none.
     pub forget: Second,
 }
 
 impl Cell for Bucket {
     #[inline]
-    fn forgotten_at(&self) -> Time {
+    fn expires_at(&self) -> Time {
         instant_of(self.forget)
     }
 }
 
 impl Bucket {
-    /// An untouched bucket.
+    /// A full bucket, as it is before its first charge.
     #[inline]
     pub fn full(terms: &BucketTerms, now: Time) -> Self {
-        Self { at: now, tokens: terms.size, rem: 0, tag: terms.tag(), forget: second_after(now) }
+        Self {
+            at: now,
+            tokens: terms.size,
+            rem: 0,
+            tag: terms.refill_tag(),
+            forget: second_after(now),
+        }
     }
 
-    /// The bucket as of `now`, under these terms.
+    /// The bucket refilled to `now` under these terms. An instant before the last write changes
+    /// nothing.
     #[inline(always)]
-    pub fn refilled(&self, terms: &BucketTerms, now: Time) -> Self {
+    pub fn refill_to(&self, terms: &BucketTerms, now: Time) -> Self {
         let now = now.max(self.at);
-        let rem = if self.tag == terms.tag() { self.rem } else { 0 };
-        // A debt made under a fast refill may be more than a slow one can count back exactly. The
-        // floor is never above zero, and costs a division.
-        let owned = if self.tokens < 0 { self.tokens.max(terms.floor()) } else { self.tokens };
-        let (tokens, rem) = refill(terms, owned, rem, now.since(self.at).micros());
-        Self { at: now, tokens, rem, tag: terms.tag(), forget: self.forget }
+        // `rem` is in units of 1/period of a token, so it has no meaning under another refill.
+        let rem = if self.tag == terms.refill_tag() { self.rem } else { 0 };
+        // A debt from a faster refill can be so large that the time to refill it slowly exceeds
+        // 2^53; it is raised to the floor of these terms. The floor is at most zero and costs a
+        // division, so it is not computed for a positive balance.
+        let balance = if self.tokens < 0 { self.tokens.max(terms.floor()) } else { self.tokens };
+        let (tokens, rem) = refill(terms, balance, rem, now.since(self.at).micros());
+        Self { at: now, tokens, rem, tag: terms.refill_tag(), forget: self.forget }
     }
 
-    /// Takes (or with a negative amount returns) tokens, never above the size nor below the
-    /// arithmetic floor; says what was taken.
+    /// Takes tokens, or gives them back if `amount` is negative. The result is at most the size and
+    /// at least the arithmetic floor. Returns the tokens taken.
     #[inline(always)]
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
-        let wanted = self.tokens.saturating_sub(amount);
+        let target = self.tokens.saturating_sub(amount);
         let ceiling = if planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
-        let lowest = if wanted < 0 { terms.floor() } else { 0 };
-        let after = wanted.clamp(lowest, ceiling);
+        // The floor costs a division, and is never above zero.
+        let lowest = if target < 0 { terms.floor() } else { 0 };
+        let after = target.clamp(lowest, ceiling);
         let taken = self.tokens - after;
         self.tokens = after;
+        // A full bucket accumulates nothing.
         if after >= terms.size {
             self.rem = 0;
         }
@@ -66,20 +79,21 @@ impl Bucket {
         taken
     }
 
-    /// When at least `need` tokens are there, if nobody takes any.
+    /// When at least `need` tokens are available if no other request comes.
     #[inline]
     pub fn fits_at(&self, terms: &BucketTerms, need: i64) -> Time {
-        self.reaches(terms, need)
+        self.reaches_at(terms, need)
     }
 
     /// When the bucket is full.
     #[inline(always)]
     pub fn full_at(&self, terms: &BucketTerms) -> Time {
-        self.reaches(terms, terms.size)
+        self.reaches_at(terms, terms.size)
     }
 
+    /// When the bucket has this many tokens, rounded up to a microsecond.
     #[inline(always)]
-    fn reaches(&self, terms: &BucketTerms, tokens: i64) -> Time {
+    fn reaches_at(&self, terms: &BucketTerms, tokens: i64) -> Time {
         if self.tokens >= tokens {
             return self.at;
         }
@@ -91,23 +105,27 @@ impl Bucket {
     }
 }
 
-/// Adds `elapsed * tokens` to the remainder and turns whole periods into tokens, up to the size.
+/// Adds `elapsed * tokens` to the remainder and converts whole periods into tokens, up to the size.
+/// `elapsed` is in microseconds.
 #[inline(always)]
 fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64) {
     if planted(Bug::RefillFloat) {
         return refill_in_floats(terms, tokens, elapsed);
     }
     if tokens >= terms.size {
-        let kept = if planted(Bug::BurstAfterIdle) { 2 * terms.size } else { terms.size };
-        return (tokens.min(kept), 0);
+        let max = if planted(Bug::BurstAfterIdle) { 2 * terms.size } else { terms.size };
+        // The catalog may have reduced the size.
+        return (tokens.min(max), 0);
     }
     let missing = (terms.size - tokens) * terms.period - rem;
-    // Compared by division first: an idle century must not overflow the product.
+    // Compared by division before anything is multiplied: after a long idle time `elapsed * tokens`
+    // would overflow.
     if elapsed >= ceil_div(missing, terms.tokens) {
         let burst = if planted(Bug::BurstAfterIdle) && elapsed > terms.period { 1 } else { 0 };
         return (terms.size + burst, 0);
     }
     let gained = rem + elapsed * terms.tokens;
+    // No whole token yet: saves the division and the modulo.
     if gained < terms.period && !planted(Bug::RefillDropsRemainder) {
         return (tokens, gained);
     }
@@ -124,7 +142,8 @@ fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64
 
 #[inline]
 fn ceil_div(numerator: i64, denominator: i64) -> i64 {
-    // Most refills come down to one token per period, and a division is the dearest step here.
+    // Most refills are one token per period after division by the gcd, and a division is the most
+    // expensive step here.
     if denominator == 1 { numerator } else { (numerator + denominator - 1) / denominator }
 }
 
@@ -154,12 +173,12 @@ mod tests {
     /// covers: B-30, 001-04
     #[test]
     fn refill_loses_nothing_however_often_it_is_touched() {
-        let odd = terms(1_000, 7, 3);
-        let mut often = Bucket::full(&odd, at(0));
-        often.take(&odd, 1_000);
-        let once = often.refilled(&odd, at(100));
+        let uneven = terms(1_000, 7, 3);
+        let mut often = Bucket::full(&uneven, at(0));
+        often.take(&uneven, 1_000);
+        let once = often.refill_to(&uneven, at(100));
         for micros in 0..=100 {
-            often = often.refilled(&odd, at(micros));
+            often = often.refill_to(&uneven, at(micros));
         }
         assert_eq!((often.tokens, often.rem), (once.tokens, once.rem));
         assert_eq!(once.tokens, 700 / 3);
@@ -170,7 +189,7 @@ mod tests {
         let daily = terms(200, 1, 2_160_000_000);
         let mut bucket = Bucket::full(&daily, at(0));
         bucket.take(&daily, 200);
-        let later = bucket.refilled(&daily, Time::from_micros(100 * 365 * 86_400_000_000));
+        let later = bucket.refill_to(&daily, Time::from_micros(100 * 365 * 86_400_000_000));
         assert_eq!((later.tokens, later.rem), (200, 0));
     }
 
@@ -186,10 +205,11 @@ mod tests {
 
     #[test]
     fn a_debt_that_slower_terms_cannot_count_stops_at_their_floor() {
-        let (fast, slow) = (terms(1_000, 1, 12_000), terms(1_000, 1, 86_400_000_000));
+        let fast = terms(1_000, 1, 12_000);
+        let slow = terms(1_000, 1, 86_400_000_000);
         let mut bucket = Bucket::full(&fast, at(0));
         bucket.take(&fast, 1_000_001_000);
-        let later = bucket.refilled(&slow, at(1));
+        let later = bucket.refill_to(&slow, at(1));
         assert_eq!(later.tokens, slow.floor());
         assert!(later.full_at(&slow) <= Time::FOREVER);
     }
@@ -200,9 +220,9 @@ mod tests {
         let fast = terms(10, 1, 100);
         let mut bucket = Bucket::full(&slow, at(0));
         bucket.take(&slow, 10);
-        let halfway = bucket.refilled(&slow, at(500));
+        let halfway = bucket.refill_to(&slow, at(500));
         assert_eq!((halfway.tokens, halfway.rem), (0, 500));
-        let changed = halfway.refilled(&fast, at(650));
+        let changed = halfway.refill_to(&fast, at(650));
         assert_eq!((changed.tokens, changed.rem), (1, 50));
     }
 }

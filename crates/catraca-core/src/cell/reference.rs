@@ -1,36 +1,39 @@
-//! A reference: which check a later event speaks of, such as a payment's end-to-end id.
+//! Reference: the check that a later settle or credit names by its `ref`, such as a payment's
+//! EndToEndId.
 //!
-//! Must not be an idempotency key for checks: only the first admitted check owns it.
+//! The first admitted check with a `ref` owns it. A reference does not make checks idempotent: a
+//! second check with the same `ref` is evaluated and charged.
 
 use super::Cell;
 use crate::digest::Key;
 use crate::time::Time;
 
-/// What is remembered of the check that owns a reference.
+/// The check that owns a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// When it is forgotten.
+    /// When the reference expires.
     pub expires: Time,
-    /// The check that owns it.
+    /// The key of the settled-marker of the owning check, which identifies it.
     pub owner: Key,
-    /// The instant of each row of the check; absent for a row that was not charged.
+    /// The instant of each row at the check; absent for a row that was not charged.
     pub instants: Vec<Option<Time>>,
-    /// The unsealed ticket, without its instants.
+    /// The body of the ticket in plain bytes, without its instants.
     pub ticket: Box<[u8]>,
-    /// The status it was settled with; absent until then. Zero stands for an outcome without one.
+    /// The status of the settle: absent until then, zero for an outcome without a status.
     pub settled: Option<u16>,
-    /// The events that were applied.
+    /// The events that were credited.
     pub credited: Vec<Box<str>>,
 }
 
 impl Cell for Reference {
-    fn forgotten_at(&self) -> Time {
+    fn expires_at(&self) -> Time {
         self.expires
     }
 
     fn heap_bytes(&self) -> usize {
         self.ticket.len()
             + self.instants.capacity() * size_of::<Option<Time>>()
+            // Each event is a boxed text: its bytes, and 16 for pointer and length.
             + self.credited.iter().map(|event| event.len() + 16).sum::<usize>()
     }
 }

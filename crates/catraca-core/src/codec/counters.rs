@@ -1,19 +1,19 @@
-//! The bytes of what is counted: buckets, logs, fixed windows, leases, watched ratios.
+//! Encodes counters: buckets, sliding windows, fixed windows, in-flight leases and watched ratios.
 //!
-//! Must not let a number through that the cell's own arithmetic could not have made.
+//! Decoding refuses numbers that the arithmetic of the cell could not have produced.
 
 use smallvec::SmallVec;
 
 use super::wire::{Reader, Writer};
-use super::{Codec, CodecError, Fields, Kind};
-use crate::cell::log::Track;
-use crate::cell::watch::SLICES;
-use crate::cell::{Bucket, Fixed, Leases, Log, Watch};
+use super::{CellKind, Codec, CodecError, Fields};
+use crate::cell::ratio_watch::SLICES;
+use crate::cell::sliding_window::WindowEntries;
+use crate::cell::{Bucket, FixedWindow, InFlight, RatioWatch, SlidingWindow};
 use crate::limit::EXACT_MAX;
 use crate::time::{Span, Time};
 
 impl Codec for Bucket {
-    const KIND: Kind = Kind::Bucket;
+    const KIND: CellKind = CellKind::Bucket;
 }
 
 impl Fields for Bucket {
@@ -36,11 +36,11 @@ impl Fields for Bucket {
     }
 }
 
-impl Codec for Fixed {
-    const KIND: Kind = Kind::Fixed;
+impl Codec for FixedWindow {
+    const KIND: CellKind = CellKind::FixedWindow;
 }
 
-impl Fields for Fixed {
+impl Fields for FixedWindow {
     fn write(&self, to: &mut Writer<'_>) {
         to.time(self.start);
         to.number(self.used as u64);
@@ -56,31 +56,32 @@ impl Fields for Fixed {
     }
 }
 
-impl Codec for Log {
-    const KIND: Kind = Kind::Log;
+impl Codec for SlidingWindow {
+    const KIND: CellKind = CellKind::SlidingWindow;
 }
 
-impl Fields for Log {
+impl Fields for SlidingWindow {
     fn write(&self, to: &mut Writer<'_>) {
         to.number(u64::from(self.forget));
-        to.count(self.tracks.len());
-        self.tracks.iter().for_each(|track| write_track(track, to));
+        to.count(self.per_window.len());
+        self.per_window.iter().for_each(|entries| write_entries(entries, to));
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
         let forget = from.small("forget")?;
-        let mut tracks = SmallVec::new();
+        let mut per_window = SmallVec::new();
         for _ in 0..from.count()? {
-            tracks.push(read_track(from)?);
+            per_window.push(read_entries(from)?);
         }
-        Ok(Self { forget, tracks })
+        Ok(Self { forget, per_window })
     }
 }
 
-/// Units, then the time since the entry before; no units end the track.
-fn write_track(track: &Track, to: &mut Writer<'_>) {
+/// For each entry its units, then the microseconds since the previous entry. Zero units end the
+/// list.
+fn write_entries(entries: &WindowEntries, to: &mut Writer<'_>) {
     let mut last = 0;
-    for (at, units) in track.entries() {
+    for (at, units) in entries.entries() {
         to.number(units as u64);
         to.number((at.micros() - last) as u64);
         last = at.micros();
@@ -88,34 +89,35 @@ fn write_track(track: &Track, to: &mut Writer<'_>) {
     to.number(0);
 }
 
-fn read_track(from: &mut Reader<'_>) -> Result<Track, CodecError> {
-    let mut track = Track::default();
+fn read_entries(from: &mut Reader<'_>) -> Result<WindowEntries, CodecError> {
+    let mut entries = WindowEntries::default();
     let mut last = 0;
     loop {
         let units = from.amount("units")?;
         if units == 0 {
-            return Ok(track);
+            return Ok(entries);
         }
-        if units > EXACT_MAX - track.used() {
+        if units > EXACT_MAX - entries.used() {
             return Err(CodecError::Range { field: "units" });
         }
         let at = last + from.amount("entries")?;
-        if track.newest().is_some() && at == last {
+        // Entries of one instant are merged, so two of them cannot be valid.
+        if entries.newest().is_some() && at == last {
             return Err(CodecError::Order { field: "entries" });
         }
         if at > Time::MAX.micros() {
             return Err(CodecError::Range { field: "entries" });
         }
-        track.push(Time::from_micros(at), units);
+        entries.push(Time::from_micros(at), units);
         last = at;
     }
 }
 
-impl Codec for Leases {
-    const KIND: Kind = Kind::Leases;
+impl Codec for InFlight {
+    const KIND: CellKind = CellKind::InFlight;
 }
 
-impl Fields for Leases {
+impl Fields for InFlight {
     fn write(&self, to: &mut Writer<'_>) {
         to.count(self.live.len());
         for (end, id) in &self.live {
@@ -129,6 +131,7 @@ impl Fields for Leases {
         for _ in 0..from.count()? {
             live.push((from.time("end")?, from.long()?));
         }
+        // Leases are found by binary search.
         if !live.is_sorted() {
             return Err(CodecError::Order { field: "live" });
         }
@@ -136,11 +139,11 @@ impl Fields for Leases {
     }
 }
 
-impl Codec for Watch {
-    const KIND: Kind = Kind::Watch;
+impl Codec for RatioWatch {
+    const KIND: CellKind = CellKind::RatioWatch;
 }
 
-impl Fields for Watch {
+impl Fields for RatioWatch {
     fn write(&self, to: &mut Writer<'_>) {
         to.span(self.slice);
         to.number(self.newest as u64);
@@ -152,14 +155,15 @@ impl Fields for Watch {
 
     fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
         let slice = from.span("slice")?;
-        // Instants are divided by it.
+        // The number of a slice is an instant divided by this length.
         if slice == Span::ZERO {
             return Err(CodecError::Range { field: "slice" });
         }
         let newest = from.amount("newest")?;
         let mut slices = Box::new([(0, 0); SLICES]);
         for (part, whole) in slices.iter_mut() {
-            (*part, *whole) = (from.small("part")?, from.small("whole")?);
+            *part = from.small("part")?;
+            *whole = from.small("whole")?;
         }
         Ok(Self { slices, newest, slice })
     }

@@ -1,4 +1,4 @@
-//! Every cell reads back as it was written, and no bytes at all do harm.
+//! Round trips of every kind of cell, and decoding of arbitrary bytes.
 
 use std::fmt::Debug;
 
@@ -8,11 +8,13 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 
 use super::*;
-use crate::batch::RowSettled;
-use crate::cell::block::{Note, Origin};
-use crate::cell::log::Track;
-use crate::cell::watch::SLICES;
-use crate::cell::{Block, Bucket, Fixed, Leases, Log, Mark, Reference, Watch};
+use crate::batch::RowSettlement;
+use crate::cell::block::{BlockNote, Origin};
+use crate::cell::ratio_watch::SLICES;
+use crate::cell::sliding_window::WindowEntries;
+use crate::cell::{
+    Block, Bucket, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker, SlidingWindow,
+};
 use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::time::{Span, Time};
@@ -23,7 +25,8 @@ fn bytes_of<C: Codec>(cell: &C) -> Vec<u8> {
     bytes
 }
 
-/// Reads back, is refused at every shorter length and with a byte more, and is one encoding only.
+/// A cell decodes as it was encoded; truncated or extended bytes are refused; the encoding is
+/// unique.
 fn round_trip<C: Codec + Debug + PartialEq>(cell: &C) -> Result<C, TestCaseError> {
     let mut bytes = bytes_of(cell);
     let read = C::decode(&bytes);
@@ -38,11 +41,11 @@ fn round_trip<C: Codec + Debug + PartialEq>(cell: &C) -> Result<C, TestCaseError
     Ok(read)
 }
 
-/// Any bytes give a cell that can be asked anything and writes the same bytes, or an error. Bytes
-/// of an earlier version are written in the present one.
+/// Any bytes give an error, or a cell that works and encodes to the same bytes. Bytes of an earlier
+/// version are encoded in the current one.
 fn survives<C: Codec + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(cell) = C::decode(bytes) {
-        cell.forgotten_at();
+        cell.expires_at();
         cell.heap_bytes();
         if bytes.first() == Some(&VERSION) {
             prop_assert_eq!(bytes_of(&cell), bytes, "{:?}", cell);
@@ -53,12 +56,12 @@ fn survives<C: Codec + Debug>(bytes: &[u8]) -> Result<(), TestCaseError> {
 
 fn survives_as_any(bytes: &[u8]) -> Result<(), TestCaseError> {
     survives::<Bucket>(bytes)?;
-    survives::<Log>(bytes)?;
-    survives::<Fixed>(bytes)?;
-    survives::<Leases>(bytes)?;
+    survives::<SlidingWindow>(bytes)?;
+    survives::<FixedWindow>(bytes)?;
+    survives::<InFlight>(bytes)?;
     survives::<Block>(bytes)?;
-    survives::<Watch>(bytes)?;
-    survives::<Mark>(bytes)?;
+    survives::<RatioWatch>(bytes)?;
+    survives::<SettledMarker>(bytes)?;
     survives::<Reference>(bytes)
 }
 
@@ -82,16 +85,16 @@ fn bucket() -> impl Strategy<Value = Bucket> {
     fields.prop_map(|(at, tokens, rem, tag, forget)| Bucket { at, tokens, rem, tag, forget })
 }
 
-fn fixed() -> impl Strategy<Value = Fixed> {
+fn fixed() -> impl Strategy<Value = FixedWindow> {
     let fields = (time(), 0..=EXACT_MAX, any::<u32>());
-    fields.prop_map(|(start, used, forget)| Fixed { start, used, forget })
+    fields.prop_map(|(start, used, forget)| FixedWindow { start, used, forget })
 }
 
-/// A track that has lived: entries came, and the oldest left.
-fn track() -> impl Strategy<Value = Track> {
+/// Entries of which the oldest were removed.
+fn entries() -> impl Strategy<Value = WindowEntries> {
     (time(), vec((0..5_000_000_i64, 0..40_i64), 0..60), 0..100_000_000_i64).prop_map(
         |(start, entries, span)| {
-            let mut track = Track::default();
+            let mut track = WindowEntries::default();
             let mut now = start;
             for (gap, units) in entries {
                 now = now.after(Span::from_micros(gap));
@@ -103,29 +106,31 @@ fn track() -> impl Strategy<Value = Track> {
     )
 }
 
-fn log() -> impl Strategy<Value = Log> {
-    (any::<u32>(), vec(track(), 0..4))
-        .prop_map(|(forget, tracks)| Log { forget, tracks: SmallVec::from_vec(tracks) })
-}
-
-fn leases() -> impl Strategy<Value = Leases> {
-    vec((time(), any::<u64>()), 0..20).prop_map(|mut live| {
-        live.sort();
-        Leases { live }
+fn log() -> impl Strategy<Value = SlidingWindow> {
+    (any::<u32>(), vec(entries(), 0..4)).prop_map(|(forget, entries)| SlidingWindow {
+        forget,
+        per_window: SmallVec::from_vec(entries),
     })
 }
 
-fn watch() -> impl Strategy<Value = Watch> {
+fn leases() -> impl Strategy<Value = InFlight> {
+    vec((time(), any::<u64>()), 0..20).prop_map(|mut live| {
+        live.sort();
+        InFlight { live }
+    })
+}
+
+fn watch() -> impl Strategy<Value = RatioWatch> {
     let slices = vec(any::<(u32, u32)>(), SLICES);
     (slices, 0..=EXACT_MAX, 1..Span::FOREVER.micros()).prop_map(|(slices, newest, slice)| {
         let slices = Box::new(slices.try_into().expect("as many as were asked for"));
-        Watch { slices, newest, slice: Span::from_micros(slice) }
+        RatioWatch { slices, newest, slice: Span::from_micros(slice) }
     })
 }
 
-fn note() -> impl Strategy<Value = Note> {
+fn note() -> impl Strategy<Value = BlockNote> {
     let text = || option::of(any::<String>().prop_map(Into::into));
-    (text(), option::of(any::<u16>()), text()).prop_map(|(reason, status, message)| Note {
+    (text(), option::of(any::<u16>()), text()).prop_map(|(reason, status, message)| BlockNote {
         reason,
         status,
         message,
@@ -144,10 +149,10 @@ fn block() -> impl Strategy<Value = Block> {
     })
 }
 
-fn row() -> impl Strategy<Value = RowSettled> {
+fn row() -> impl Strategy<Value = RowSettlement> {
     let opens = (option::of(any::<i64>()), option::of(time()), option::of(origin()));
     (any::<i64>(), opens, option::of(any::<u8>())).prop_map(
-        |(charged, (free, blocked_until, started), rule)| RowSettled {
+        |(charged, (free, blocked_until, started), rule)| RowSettlement {
             place: rule.unwrap_or(3),
             charged,
             free,
@@ -158,8 +163,8 @@ fn row() -> impl Strategy<Value = RowSettled> {
     )
 }
 
-fn mark() -> impl Strategy<Value = Mark> {
-    (time(), vec(row(), 0..6)).prop_map(|(expires, rows)| Mark { expires, rows })
+fn mark() -> impl Strategy<Value = SettledMarker> {
+    (time(), vec(row(), 0..6)).prop_map(|(expires, rows)| SettledMarker { expires, rows })
 }
 
 fn reference() -> impl Strategy<Value = Reference> {
@@ -179,9 +184,9 @@ fn reference() -> impl Strategy<Value = Reference> {
     )
 }
 
-/// What a log means, whatever its tracks have behind them.
-fn meaning(log: &Log) -> (u32, Vec<Vec<(Time, i64)>>) {
-    (log.forget, log.tracks.iter().map(|track| track.entries().collect()).collect())
+/// The content of a window, without the bytes of removed entries that it may still have.
+fn meaning(log: &SlidingWindow) -> (u32, Vec<Vec<(Time, i64)>>) {
+    (log.forget, log.per_window.iter().map(|track| track.entries().collect()).collect())
 }
 
 proptest! {
@@ -224,34 +229,34 @@ proptest! {
 
 #[test]
 fn each_mistake_has_its_name() {
-    let watch = Watch::new(Span::from_secs(24), Time::from_micros(5));
+    let watch = RatioWatch::new(Span::from_secs(24), Time::from_micros(5));
     let mut still = watch.clone();
     still.slice = Span::ZERO;
-    assert_eq!(Watch::decode(&bytes_of(&still)), Err(CodecError::Range { field: "slice" }));
+    assert_eq!(RatioWatch::decode(&bytes_of(&still)), Err(CodecError::Range { field: "slice" }));
     let newer = [VERSION + 1];
     let version = CodecError::Version { found: VERSION + 1, known: VERSION };
     assert_eq!(Bucket::decode(&newer), Err(version));
     assert_eq!(Bucket::decode(&[]), Err(CodecError::Short));
     let overlong = [VERSION, 0x80, 0x00];
-    assert_eq!(Mark::decode(&overlong), Err(CodecError::Overlong));
+    assert_eq!(SettledMarker::decode(&overlong), Err(CodecError::Overlong));
     let endless = [[VERSION].as_slice(), &[0xFF; 10]].concat();
-    assert_eq!(Mark::decode(&endless), Err(CodecError::Overlong));
+    assert_eq!(SettledMarker::decode(&endless), Err(CodecError::Overlong));
 }
 
 #[test]
 fn entries_and_leases_must_be_in_order() {
-    let leases = Leases { live: vec![(Time::from_micros(9), 1), (Time::from_micros(3), 2)] };
-    assert_eq!(Leases::decode(&bytes_of(&leases)), Err(CodecError::Order { field: "live" }));
-    // No second to forget at, one track: a unit at 7, and a unit no time later.
+    let leases = InFlight { live: vec![(Time::from_micros(9), 1), (Time::from_micros(3), 2)] };
+    assert_eq!(InFlight::decode(&bytes_of(&leases)), Err(CodecError::Order { field: "live" }));
+    // Expires at second 0, one window: a unit at 7, and another at the same instant.
     let twice = [VERSION, 0, 1, 1, 7, 1, 0, 0];
-    assert_eq!(Log::decode(&twice), Err(CodecError::Order { field: "entries" }));
+    assert_eq!(SlidingWindow::decode(&twice), Err(CodecError::Order { field: "entries" }));
 }
 
 #[test]
 fn a_lying_count_costs_nothing() {
     let lie = [VERSION, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F];
-    assert_eq!(Mark::decode(&lie), Err(CodecError::Short));
-    assert_eq!(Log::decode(&lie), Err(CodecError::Short));
+    assert_eq!(SettledMarker::decode(&lie), Err(CodecError::Short));
+    assert_eq!(SlidingWindow::decode(&lie), Err(CodecError::Short));
 }
 
 #[test]
@@ -262,7 +267,7 @@ fn texts_and_flags_are_checked() {
         shadow: false,
         level: 0,
         forget: Span::ZERO,
-        note: Note { reason: Some("é".into()), ..Note::default() },
+        note: BlockNote { reason: Some("é".into()), ..BlockNote::default() },
     });
     *block.last_mut().expect("not empty") = b'x';
     assert_eq!(Block::decode(&block), Err(CodecError::Text { field: "reason" }));
@@ -270,7 +275,7 @@ fn texts_and_flags_are_checked() {
     assert_eq!(Block::decode(&odd), Err(CodecError::Flags { field: "block", found: 0x80 }));
     // An origin without a start.
     let row = [VERSION, 0, 1, 0x01, 0];
-    assert_eq!(Mark::decode(&row), Err(CodecError::Flags { field: "row", found: 0x01 }));
+    assert_eq!(SettledMarker::decode(&row), Err(CodecError::Flags { field: "row", found: 0x01 }));
 }
 
 #[test]
@@ -292,9 +297,9 @@ fn a_reference_of_the_first_version_is_read_and_has_no_owner() {
 
 #[test]
 fn kinds_keep_their_numbers() {
-    let numbers: Vec<u8> = Kind::ALL.iter().map(|kind| *kind as u8).collect();
+    let numbers: Vec<u8> = CellKind::ALL.iter().map(|kind| *kind as u8).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert!(Kind::ALL.iter().all(|kind| Kind::from_number(*kind as u8) == Some(*kind)));
-    assert_eq!(Kind::from_number(0), None);
-    assert_eq!(Kind::from_number(9), None);
+    assert!(CellKind::ALL.iter().all(|kind| CellKind::from_number(*kind as u8) == Some(*kind)));
+    assert_eq!(CellKind::from_number(0), None);
+    assert_eq!(CellKind::from_number(9), None);
 }

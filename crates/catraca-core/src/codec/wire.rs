@@ -1,6 +1,8 @@
-//! Numbers and texts as bytes: seven bits a byte for what is usually small, lengths before texts.
+//! Numbers and texts as bytes: variable-length integers of seven bits per byte, and texts prefixed
+//! by their length.
 //!
-//! Every number has exactly one encoding, so equal cells are equal bytes. Must not trust a length.
+//! Every number has exactly one encoding, so that equal cells have equal bytes. Lengths are not
+//! trusted.
 
 use super::CodecError;
 use crate::limit::EXACT_MAX;
@@ -19,7 +21,7 @@ impl<'a> Writer<'a> {
         self.0.push(byte);
     }
 
-    /// Seven bits a byte, the low ones first; the top bit says that more follow.
+    /// Seven bits per byte, low bits first; the top bit says that another byte follows.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -28,7 +30,7 @@ impl<'a> Writer<'a> {
         self.0.push(number as u8);
     }
 
-    /// The sign goes to the lowest bit, so that small debts are small too.
+    /// Zigzag: the sign is the lowest bit, so that small negative numbers are short too.
     pub fn signed(&mut self, number: i64) {
         self.number((number << 1 ^ number >> 63) as u64);
     }
@@ -45,12 +47,12 @@ impl<'a> Writer<'a> {
         self.number(count as u64);
     }
 
-    /// Four bytes always: for fingerprints, which are never small.
+    /// Always four bytes: for fingerprints, whose high bits are rarely zero.
     pub fn word(&mut self, word: u32) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
 
-    /// Eight bytes always: for random ids.
+    /// Always eight bytes: for ids, whose high bits are rarely zero.
     pub fn long(&mut self, word: u64) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
@@ -65,7 +67,7 @@ impl<'a> Writer<'a> {
 #[derive(Debug)]
 pub struct Reader<'a> {
     left: &'a [u8],
-    /// The version that the bytes were written in.
+    /// The version of the encoding.
     pub version: u8,
 }
 
@@ -76,7 +78,7 @@ impl<'a> Reader<'a> {
         Ok(Self { left, version: *version })
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes are left.
     pub fn finish(&self) -> Result<(), CodecError> {
         match self.left.len() {
             0 => Ok(()),
@@ -94,6 +96,8 @@ impl<'a> Reader<'a> {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7F);
             number |= bits << shift;
+            // The tenth byte has room for one bit of a `u64`; a final zero byte would be a second
+            // encoding of the same number.
             let fits = bits << shift >> shift == bits;
             let shortest = byte != 0 || shift == 0;
             if !fits || !shortest {
@@ -111,27 +115,28 @@ impl<'a> Reader<'a> {
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
 
-    /// A number from zero up to what every store computes exactly.
+    /// A number from 0 to 2^53, up to which every store computes exactly.
     pub fn amount(&mut self, field: &'static str) -> Result<i64, CodecError> {
         let number = self.number()?;
         let amount = i64::try_from(number).ok().filter(|amount| *amount <= EXACT_MAX);
         amount.ok_or(CodecError::Range { field })
     }
 
-    /// The same with a sign.
+    /// A signed number from -2^53 to 2^53.
     pub fn balance(&mut self, field: &'static str) -> Result<i64, CodecError> {
         let balance = self.signed()?;
         let exact = (-EXACT_MAX..=EXACT_MAX).contains(&balance);
         exact.then_some(balance).ok_or(CodecError::Range { field })
     }
 
-    /// A number that the type of the field can hold.
+    /// A number that fits the type of the field.
     pub fn small<N: TryFrom<u64>>(&mut self, field: &'static str) -> Result<N, CodecError> {
         N::try_from(self.number()?).map_err(|_| CodecError::Range { field })
     }
 
     pub fn time(&mut self, field: &'static str) -> Result<Time, CodecError> {
         let micros = self.amount(field)?;
+        // `from_micros` clamps to the range, so a number out of range would become another instant.
         let time = Time::from_micros(micros);
         (time.micros() == micros).then_some(time).ok_or(CodecError::Range { field })
     }
@@ -142,7 +147,8 @@ impl<'a> Reader<'a> {
         (span.micros() == micros).then_some(span).ok_or(CodecError::Range { field })
     }
 
-    /// How many entries follow. Each takes a byte at least, so a lie is found before it costs.
+    /// The number of entries that follow. Each has at least one byte, so a count above the
+    /// remaining length is refused before anything is allocated for it.
     pub fn count(&mut self) -> Result<usize, CodecError> {
         let count = self.number()?;
         let fits = |count: &usize| *count <= self.left.len();
@@ -168,7 +174,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| CodecError::Text { field })
     }
 
-    /// A byte of which only the bits of `known` may be set.
+    /// A byte of flags, of which only those in `known` may be set.
     pub fn flags(&mut self, field: &'static str, known: u8) -> Result<u8, CodecError> {
         let found = self.byte()?;
         if found & !known != 0 {

@@ -1,13 +1,14 @@
-//! Texts for people: `{retry_after}` becomes a length of time in words, `{retry_after_s}` whole
-//! seconds.
+//! Messages of denials: fills in `{retry_after}` as a duration in words, and `{retry_after_s}` as
+//! whole seconds.
 //!
-//! Must not promise less than the wait: lengths are rounded up.
+//! Durations are rounded up, so that a caller that waits as long as the message says is not early.
 
 use crate::catalog::Language;
 use crate::time::Span;
 
-/// Fills a message's placeholders.
+/// Fills in the placeholders of a message.
 pub fn render(template: &str, retry: Option<Span>, language: Language) -> String {
+    // At least one second, since the texts have no smaller unit.
     let seconds = retry.map(|wait| wait.ceil_secs().max(1));
     let number = seconds.map_or_else(String::new, |seconds| seconds.to_string());
     let words = seconds.map_or_else(|| never(language).to_owned(), |s| in_words(s, language));
@@ -21,7 +22,8 @@ fn never(language: Language) -> &'static str {
     }
 }
 
-/// The two largest units, the smaller rounded up.
+/// A duration in its two largest units, the smaller one rounded up. Below two minutes in seconds,
+/// below an hour in minutes.
 fn in_words(seconds: i64, language: Language) -> String {
     let (large, small) = match seconds {
         0..=119 => return count(seconds, 0, language),
@@ -36,7 +38,10 @@ fn in_words(seconds: i64, language: Language) -> String {
     }
 }
 
+/// Splits a duration into a number of units of `rank + 1` and the rest in units of `rank`. A rank
+/// is the index of a unit, as in [`count`].
 fn split(seconds: i64, unit: i64, per: i64, rank: usize) -> ((i64, usize), (i64, usize)) {
+    // Rounded up in the smaller unit before it is split: 1 h 59 min 30 s becomes 2 hours.
     let units = (seconds + unit - 1) / unit;
     ((units / per, rank + 1), (units % per, rank))
 }
@@ -48,6 +53,7 @@ fn and(language: Language) -> String {
     }
 }
 
+/// A number with its unit: rank 0 is seconds, 1 minutes, 2 hours, 3 days.
 fn count(number: i64, rank: usize, language: Language) -> String {
     let (one, many) = match language {
         Language::English => {
@@ -71,7 +77,7 @@ mod tests {
 
     /// covers: B-11, 000-40
     #[test]
-    fn the_real_wait_is_told_in_the_catalogs_language() {
+    fn the_wait_is_written_in_the_language_of_the_catalog() {
         assert_eq!(pt(600), "Aguarde 10 minutos.");
         assert_eq!(pt(601), "Aguarde 11 minutos.");
         assert_eq!(pt(45), "Aguarde 45 segundos.");

@@ -1,50 +1,50 @@
-//! How the work of conditions grows with what they read.
+//! Cost model of conditions: how the time to evaluate them grows with the size of their inputs.
 //!
-//! One unit of work is about a nanosecond. Must not look at an outcome.
+//! The unit of work is about a nanosecond.
 
 use super::Condition;
 
-/// The work of all conditions of one settle together.
+/// The most work of all conditions of one settle together; about 67 ms.
 pub const WORK_MAX: u64 = 64 << 20;
 
-/// The largest body that a loop goes through, in values.
+/// The largest body that a loop iterates over, in JSON values.
 pub const LOOPED_VALUES_MAX: usize = 4_096;
 
-/// The work of one part of an expression at one value of a loop, whatever it compares.
+/// The work of evaluating one node of an expression in one iteration of a loop.
 const STEP_WORK: u64 = 64;
 
 /// The work of reading one byte of JSON and converting it for conditions.
 const CONVERT_WORK: u64 = 8;
 
-/// The coefficients of an estimate, known when the catalog is read.
+/// The coefficients of the cost model, computed when the catalog is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Calls that may go through a whole value; a pattern counts as its weight.
+pub struct ConditionCost {
+    /// Calls that may scan a whole value once; a pattern counts as its weight.
     pub scans: u64,
-    /// Calls inside a loop that may go through the whole body at every value.
+    /// Calls inside a loop that may scan the whole body in every iteration.
     pub repeated: u64,
-    /// Calls inside a loop that may go through headers and attributes at every value.
+    /// Calls inside a loop that may scan headers and attributes in every iteration.
     pub repeated_texts: u64,
-    /// Parts of the expression that are evaluated at every value of a loop.
+    /// Nodes of the expression that are evaluated in every iteration of a loop.
     pub steps: u64,
 }
 
-/// How much there is for a condition to read.
+/// The size of a condition's inputs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Size {
+pub struct InputSize {
     /// Bytes of the body.
     pub body_bytes: u64,
     /// Bytes of headers and attributes.
     pub text_bytes: u64,
-    /// Values that a loop may go through.
+    /// Values that a loop may iterate over.
     pub values: u64,
 }
 
-impl Cost {
-    /// The cost of several conditions together.
+impl ConditionCost {
+    /// The sum of the costs of several conditions.
     pub fn of<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> Self {
         conditions.into_iter().fold(Self::default(), |sum, condition| {
-            let cost = condition.shape.cost;
+            let cost = condition.analysis.cost;
             Self {
                 scans: sum.scans.saturating_add(cost.scans),
                 repeated: sum.repeated.saturating_add(cost.repeated),
@@ -54,7 +54,7 @@ impl Cost {
         })
     }
 
-    /// At least as much as either.
+    /// The larger of each coefficient: an upper bound of both costs.
     pub fn max(self, other: Self) -> Self {
         Self {
             scans: self.scans.max(other.scans),
@@ -64,8 +64,8 @@ impl Cost {
         }
     }
 
-    /// The work on an outcome of this size.
-    pub fn work(self, size: Size) -> u64 {
+    /// The work of evaluating on inputs of this size.
+    pub fn work(self, size: InputSize) -> u64 {
         let bytes = size.body_bytes.saturating_add(size.text_bytes);
         let scans = self.scans.saturating_mul(bytes);
         let body = self.repeated.saturating_mul(bytes);
@@ -75,14 +75,16 @@ impl Cost {
         scans.saturating_add(each_value.saturating_mul(size.values))
     }
 
-    /// The most work that a settle of this many bytes should be, reading and conversion included.
+    /// An upper bound of the work of a settle request of this many bytes, including the parsing and
+    /// conversion of its body.
     pub fn estimate(self, bytes: usize) -> u64 {
-        // Every value takes a byte and a comma at least.
+        // Every JSON value takes at least one byte and a comma.
         let values = (bytes / 2).min(LOOPED_VALUES_MAX) as u64;
         let bytes = bytes as u64;
         // How the bytes divide into body and headers is unknown before parsing. Counting them all
         // as text gives the larger estimate.
-        let judging = self.work(Size { body_bytes: 0, text_bytes: bytes, values }).min(WORK_MAX);
+        let judging =
+            self.work(InputSize { body_bytes: 0, text_bytes: bytes, values }).min(WORK_MAX);
         judging.saturating_add(CONVERT_WORK.saturating_mul(bytes))
     }
 }

@@ -1,6 +1,7 @@
-//! The variables of conditions, converted from an outcome once per settle, each on its first use.
+//! The variables of conditions, converted to CEL values.
 //!
-//! Texts are borrowed from the outcome. Must not evaluate anything.
+//! Each variable is converted on its first use and then shared by all conditions of a settle. Texts
+//! are borrowed from the outcome.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -16,12 +17,12 @@ use crate::outcome::Outcome;
 
 type Pairs = [(String, String)];
 
-/// What the conditions of one settle read.
+/// The variables of the conditions of one settle.
 pub struct Inputs<'a> {
     outcome: &'a Outcome,
     attributes: &'a Pairs,
     body_bytes_max: usize,
-    /// The size of the body in bytes; absent if it is over the maximum.
+    /// The size of the body in bytes; `None` if it exceeds `body_bytes_max`.
     body_bytes: OnceLock<Option<usize>>,
     body_values: OnceLock<usize>,
     status: OnceLock<Box<dyn Val + 'a>>,
@@ -47,27 +48,27 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The size of the body in bytes, if conditions see it.
+    /// The size of the body in bytes; `None` if it is too large for conditions to see it.
     pub fn body_bytes(&self) -> Option<usize> {
         *self.body_bytes.get_or_init(|| self.outcome.body_bytes_within(self.body_bytes_max))
     }
 
-    /// The bytes of names and values of all headers.
+    /// The total size of the names and values of all headers, in bytes.
     pub fn header_bytes(&self) -> usize {
         text_bytes(&self.outcome.headers)
     }
 
-    /// The bytes of names and values of all attributes.
+    /// The total size of the names and values of all attributes, in bytes.
     pub fn subject_bytes(&self) -> usize {
         text_bytes(self.attributes)
     }
 
-    /// How many values there are in the body that conditions see, itself included.
+    /// The number of JSON values in the body that conditions see, the body itself included.
     pub fn body_values(&self) -> usize {
-        *self.body_values.get_or_init(|| self.seen_body().map_or(1, values))
+        *self.body_values.get_or_init(|| self.visible_body().map_or(1, values))
     }
 
-    /// How many headers there are.
+    /// The number of headers.
     pub fn header_count(&self) -> usize {
         self.outcome.headers.len()
     }
@@ -77,7 +78,8 @@ impl<'a> Inputs<'a> {
         self.body.get().is_some()
     }
 
-    fn seen_body(&self) -> Option<&'a Json> {
+    /// The body, unless it is too large; conditions see null then.
+    fn visible_body(&self) -> Option<&'a Json> {
         self.body_bytes().map(|_| &self.outcome.body)
     }
 }
@@ -86,11 +88,11 @@ impl VariableResolver for Inputs<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         let value = match variable {
             "status" => self.status.get_or_init(|| status_value(self.outcome.status)),
-            "body" => {
-                self.body.get_or_init(|| self.seen_body().map_or_else(null, |body| value_of(body)))
-            }
+            "body" => self
+                .body
+                .get_or_init(|| self.visible_body().map_or_else(null, |body| value_of(body))),
             "body_truncated" => {
-                let truncated = || boxed(CelBool::from(self.body_bytes().is_none()));
+                let truncated = || into_val(CelBool::from(self.body_bytes().is_none()));
                 self.body_truncated.get_or_init(truncated)
             }
             "headers" => self.headers.get_or_init(|| text_map(&self.outcome.headers)),
@@ -105,7 +107,7 @@ fn text_bytes(pairs: &Pairs) -> usize {
     pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// How many values there are in a body, itself included.
+/// The number of JSON values in a value, itself included.
 fn values(json: &Json) -> usize {
     match json {
         Json::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
@@ -114,16 +116,16 @@ fn values(json: &Json) -> usize {
     }
 }
 
-fn boxed<'a>(value: impl Val + 'a) -> Box<dyn Val + 'a> {
+fn into_val<'a>(value: impl Val + 'a) -> Box<dyn Val + 'a> {
     Box::new(value)
 }
 
 fn null<'a>() -> Box<dyn Val + 'a> {
-    boxed(CelNull)
+    into_val(CelNull)
 }
 
 fn status_value<'a>(status: Option<u16>) -> Box<dyn Val + 'a> {
-    status.map_or_else(null, |status| boxed(CelInt::from(i64::from(status))))
+    status.map_or_else(null, |status| into_val(CelInt::from(i64::from(status))))
 }
 
 /// Whole numbers become integers, so that `body.reject_id == 5` means the number five and never the
@@ -131,12 +133,12 @@ fn status_value<'a>(status: Option<u16>) -> Box<dyn Val + 'a> {
 fn value_of(json: &Json) -> Box<dyn Val + '_> {
     match json {
         Json::Null => null(),
-        Json::Bool(flag) => boxed(CelBool::from(*flag)),
+        Json::Bool(flag) => into_val(CelBool::from(*flag)),
         Json::Number(number) => number_of(number),
-        Json::String(text) => boxed(CelString::from(text.as_str())),
+        Json::String(text) => into_val(CelString::from(text.as_str())),
         Json::Array(items) => {
             let items: Vec<Box<dyn Val + '_>> = items.iter().map(value_of).collect();
-            boxed(CelList::from(items))
+            into_val(CelList::from(items))
         }
         Json::Object(fields) => {
             map(fields.iter().map(|(name, value)| (name.as_str(), value_of(value))))
@@ -146,18 +148,20 @@ fn value_of(json: &Json) -> Box<dyn Val + '_> {
 
 fn number_of<'a>(number: &Number) -> Box<dyn Val + 'a> {
     match (number.as_i64(), number.as_u64(), number.as_f64()) {
-        (Some(int), _, _) => boxed(CelInt::from(int)),
-        (None, Some(unsigned), _) => boxed(CelUInt::from(unsigned)),
-        (None, None, Some(float)) => boxed(CelDouble::from(float)),
+        (Some(int), _, _) => into_val(CelInt::from(int)),
+        (None, Some(unsigned), _) => into_val(CelUInt::from(unsigned)),
+        (None, None, Some(float)) => into_val(CelDouble::from(float)),
         (None, None, None) => null(),
     }
 }
 
 fn text_map(pairs: &Pairs) -> Box<dyn Val + '_> {
-    map(pairs.iter().map(|(name, value)| (name.as_str(), boxed(CelString::from(value.as_str())))))
+    map(pairs
+        .iter()
+        .map(|(name, value)| (name.as_str(), into_val(CelString::from(value.as_str())))))
 }
 
 fn map<'a>(entries: impl Iterator<Item = (&'a str, Box<dyn Val + 'a>)>) -> Box<dyn Val + 'a> {
     let entries = entries.map(|(name, value)| (CelMapKey::from(name), value));
-    boxed(CelMap::from(entries.collect::<HashMap<_, _>>()))
+    into_val(CelMap::from(entries.collect::<HashMap<_, _>>()))
 }

@@ -1,7 +1,7 @@
-//! The patterns of `matches`, compiled with the catalog.
+//! The regular expressions of `matches`, compiled when the catalog is read.
 //!
-//! The expression library would compile a pattern at every call, so its own `matches` is left out
-//! of the build and this one takes its place.
+//! The CEL library would compile a pattern at every call, so its own `matches` is left out of the
+//! build and replaced by this one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use cel::common::types::CelString;
 use cel::{Context, DeclarationError, FunctionContext};
 use regex::{Regex, RegexBuilder};
 
-/// The longest pattern of `matches`.
+/// The longest pattern of `matches`, in bytes.
 pub const PATTERN_MAX: usize = 256;
 
-/// Compiled sizes in bytes, each with what matching one byte costs at worst. The slowest of the
-/// regex engines visits every state of the pattern at every byte.
+/// Limits of the compiled size in bytes, each with the work of matching one byte in the worst case.
+/// The slowest engine of the regex crate visits every state of the pattern at every byte, so the
+/// compiled size bounds the time.
 const SIZES: [(usize, u64); 4] = [(1 << 14, 1), (1 << 17, 4), (1 << 20, 32), (10 << 20, 256)];
 
 /// The compiled patterns of one condition.
@@ -22,14 +23,14 @@ const SIZES: [(usize, u64); 4] = [(1 << 14, 1), (1 << 17, 4), (1 << 20, 32), (10
 pub struct Patterns(Arc<Vec<(String, Regex)>>);
 
 impl Patterns {
-    /// Compiles a pattern; says how many times as long as a comparison it may take on a text.
+    /// Compiles a pattern; returns its weight: how many times longer than a comparison it may take.
     pub fn compile(&mut self, pattern: &str) -> Result<u64, String> {
         let (regex, weight) = compile(pattern)?;
         Arc::make_mut(&mut self.0).push((pattern.to_owned(), regex));
         Ok(weight)
     }
 
-    /// Makes `matches` callable in a context.
+    /// Adds the function `matches` to a context.
     pub fn add_to(&self, context: &mut Context<'_, '_>) -> Result<(), DeclarationError> {
         if self.0.is_empty() {
             return Ok(());
@@ -40,11 +41,12 @@ impl Patterns {
         })
     }
 
-    /// Called as `text.matches(pattern)` or `matches(text, pattern)`; absent if either is no text.
+    /// Evaluates `text.matches(pattern)` or `matches(text, pattern)`; `None` if either is not a
+    /// text.
     fn is_match(&self, call: &FunctionContext<'_, '_>) -> Option<bool> {
-        let mut given = call.this.iter().chain(&call.args);
-        let text = given.next()?.downcast_ref::<CelString<'_>>()?;
-        let pattern = given.next()?.downcast_ref::<CelString<'_>>()?;
+        let mut arguments = call.this.iter().chain(&call.args);
+        let text = arguments.next()?.downcast_ref::<CelString<'_>>()?;
+        let pattern = arguments.next()?.downcast_ref::<CelString<'_>>()?;
         let (_, regex) = self.0.iter().find(|(source, _)| source == pattern.inner())?;
         Some(regex.is_match(text.inner()))
     }
@@ -56,6 +58,7 @@ impl fmt::Debug for Patterns {
     }
 }
 
+/// Compiles with the smallest size limit that is enough, to find the pattern's weight.
 fn compile(pattern: &str) -> Result<(Regex, u64), String> {
     let mut why = String::new();
     for (size, weight) in SIZES {

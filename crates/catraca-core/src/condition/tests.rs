@@ -1,12 +1,12 @@
-//! What conditions see, and what compiling refuses.
+//! Tests of evaluating conditions, and of the errors of compiling them.
 
 use super::cost::LOOPED_VALUES_MAX;
 use super::*;
 use crate::outcome::Outcome;
 
 impl Condition {
-    fn holds(&self, outcome: &Outcome, attributes: &[(String, String)]) -> Verdict {
-        Judge::new(outcome, attributes, 64 * 1024).verdict(self)
+    fn holds(&self, outcome: &Outcome, attributes: &[(String, String)]) -> ConditionResult {
+        ConditionEvaluator::new(outcome, attributes, 64 * 1024).evaluate(self)
     }
 }
 
@@ -21,12 +21,12 @@ fn a_number_is_not_its_text() {
     let loose = Condition::compile("string(body.reject_id) == \"5\"").unwrap();
     let number = outcome(serde_json::json!({"reject_id": 5}));
     let text = outcome(serde_json::json!({"reject_id": "5"}));
-    assert_eq!(strict.holds(&number, &[]), Verdict::True);
-    assert_ne!(strict.holds(&text, &[]), Verdict::True);
-    assert_eq!(loose.holds(&number, &[]), Verdict::True);
-    assert_eq!(loose.holds(&text, &[]), Verdict::True);
+    assert_eq!(strict.holds(&number, &[]), ConditionResult::True);
+    assert_ne!(strict.holds(&text, &[]), ConditionResult::True);
+    assert_eq!(loose.holds(&number, &[]), ConditionResult::True);
+    assert_eq!(loose.holds(&text, &[]), ConditionResult::True);
     for body in [serde_json::json!({"reject_id": 4}), serde_json::json!({"reject_id": null})] {
-        assert_ne!(strict.holds(&outcome(body), &[]), Verdict::True);
+        assert_ne!(strict.holds(&outcome(body), &[]), ConditionResult::True);
     }
 }
 
@@ -43,14 +43,14 @@ fn a_pattern_that_cannot_be_used_is_refused_at_once() {
 #[test]
 fn a_missing_field_fails_and_is_not_true() {
     let rule = Condition::compile("body.reject_id == 5").unwrap();
-    assert_eq!(rule.holds(&outcome(serde_json::json!({})), &[]), Verdict::Failed);
-    assert_eq!(rule.holds(&outcome(serde_json::Value::Null), &[]), Verdict::Failed);
+    assert_eq!(rule.holds(&outcome(serde_json::json!({})), &[]), ConditionResult::Failed);
+    assert_eq!(rule.holds(&outcome(serde_json::Value::Null), &[]), ConditionResult::Failed);
 }
 
 #[test]
 fn loops_have_variables_of_their_own() {
     let holds = |source: &str, body| {
-        Condition::compile(source).unwrap().holds(&outcome(body), &[]) == Verdict::True
+        Condition::compile(source).unwrap().holds(&outcome(body), &[]) == ConditionResult::True
     };
     let items = || serde_json::json!({"items": [1, 5], "kind": "subject"});
     assert!(holds("body.items.exists(x, x == 5)", items()));
@@ -61,7 +61,7 @@ fn loops_have_variables_of_their_own() {
 }
 
 #[test]
-fn what_a_condition_reads_of_the_subject_is_known() {
+fn the_attributes_and_values_that_a_condition_reads_are_found() {
     let rule = Condition::compile(
         "has(subject.payer) && subject[\"plan\"] == \"pro\" && body.subject == 1",
     );
@@ -85,12 +85,12 @@ fn every_function_that_is_offered_works() {
         "double(body.n) == 3.0",
     ] {
         let rule = Condition::compile(source).unwrap();
-        assert_eq!(rule.holds(&outcome(body.clone()), &[]), Verdict::True, "{source}");
+        assert_eq!(rule.holds(&outcome(body.clone()), &[]), ConditionResult::True, "{source}");
     }
 }
 
 #[test]
-fn what_could_never_hold_or_never_end_is_refused() {
+fn conditions_that_never_hold_or_take_too_long_are_refused() {
     let refused = |source: &str| Condition::compile(source).unwrap_err();
     assert!(refused("body.s.startWith(\"a\")").contains("no function `startWith`"));
     assert!(refused("max(1, 2) == 2").contains("no function `max`"));
@@ -105,11 +105,11 @@ fn what_could_never_hold_or_never_end_is_refused() {
 }
 
 #[test]
-fn a_loop_over_too_large_a_body_fails_and_is_not_judged() {
+fn a_loop_over_too_large_a_body_fails_and_is_not_evaluated() {
     let rule = Condition::compile("body.a.exists(x, x in body.a)").unwrap();
     let body = |count: usize| serde_json::json!({"a": vec![1; count]});
-    assert_eq!(rule.holds(&outcome(body(1_000)), &[]), Verdict::True);
-    assert_eq!(rule.holds(&outcome(body(LOOPED_VALUES_MAX)), &[]), Verdict::Failed);
+    assert_eq!(rule.holds(&outcome(body(1_000)), &[]), ConditionResult::True);
+    assert_eq!(rule.holds(&outcome(body(LOOPED_VALUES_MAX)), &[]), ConditionResult::Failed);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_attributes_read_are_known() {
     let names: Vec<_> = rule.attributes().iter().map(|name| name.to_string()).collect();
     assert_eq!(names, ["plan", "kind"]);
     let subject = [("plan".to_owned(), "a".to_owned()), ("kind".to_owned(), "b".to_owned())];
-    assert_eq!(rule.holds(&outcome(serde_json::Value::Null), &subject), Verdict::True);
+    assert_eq!(rule.holds(&outcome(serde_json::Value::Null), &subject), ConditionResult::True);
 }
 
 #[test]
@@ -133,50 +133,52 @@ fn a_body_over_the_maximum_is_null_and_said_to_be_truncated() {
     let outcome = outcome(serde_json::json!({"reject_id": 5}));
     let bytes = outcome.body.to_string().len();
     let judged = |source: &str, most: usize| {
-        let mut judge = Judge::new(&outcome, &[], most);
-        let verdict = judge.verdict(&Condition::compile(source).unwrap());
+        let mut judge = ConditionEvaluator::new(&outcome, &[], most);
+        let verdict = judge.evaluate(&Condition::compile(source).unwrap());
         (verdict, judge.body_truncated())
     };
     for (source, within, over) in [
-        ("body.reject_id == 5", Verdict::True, Verdict::Failed),
-        ("body == null", Verdict::False, Verdict::True),
-        ("body_truncated", Verdict::False, Verdict::True),
-        ("body_truncated || body.reject_id == 4", Verdict::False, Verdict::True),
-        ("body.reject_id == 4 || body_truncated", Verdict::False, Verdict::True),
-        ("!body_truncated && body.reject_id == 5", Verdict::True, Verdict::False),
+        ("body.reject_id == 5", ConditionResult::True, ConditionResult::Failed),
+        ("body == null", ConditionResult::False, ConditionResult::True),
+        ("body_truncated", ConditionResult::False, ConditionResult::True),
+        ("body_truncated || body.reject_id == 4", ConditionResult::False, ConditionResult::True),
+        ("body.reject_id == 4 || body_truncated", ConditionResult::False, ConditionResult::True),
+        ("!body_truncated && body.reject_id == 5", ConditionResult::True, ConditionResult::False),
     ] {
         assert_eq!(judged(source, bytes), (within, false), "{source}");
         assert_eq!(judged(source, bytes - 1), (over, true), "{source}");
     }
     // This condition does not read the body, so its size does not matter.
-    assert_eq!(judged("status == 200", 0), (Verdict::True, false));
+    assert_eq!(judged("status == 200", 0), (ConditionResult::True, false));
 }
 
 #[test]
 fn a_body_that_no_condition_needs_is_not_converted() {
     let outcome = outcome(serde_json::json!({"reject_id": 5}));
-    let mut judge = Judge::new(&outcome, &[], 64);
+    let mut judge = ConditionEvaluator::new(&outcome, &[], 64);
     for source in ["status == 200", "headers == {}", "status == 403 && body.reject_id == 5"] {
-        judge.verdict(&Condition::compile(source).unwrap());
+        judge.evaluate(&Condition::compile(source).unwrap());
         assert!(!judge.has_converted_body(), "{source}");
     }
-    judge.verdict(&Condition::compile("body.reject_id == 5").unwrap());
+    judge.evaluate(&Condition::compile("body.reject_id == 5").unwrap());
     assert!(judge.has_converted_body());
 }
 
-/// The expression library has no `matches` of its own in this build, so it cannot compile one.
+/// The CEL library has no `matches` in this build, so it cannot compile a pattern at every call.
 #[test]
 fn patterns_are_those_compiled_with_the_condition() {
     let program = Program::compile("'abc'.matches('b')").unwrap();
     assert!(program.execute(&Context::with_env(Arc::clone(&ENV))).is_err());
     let rule = Condition::compile("matches(body.a, '^x') || body.b.matches('y$')").unwrap();
-    for (a, b, verdict) in
-        [("xa", "", Verdict::True), ("a", "ay", Verdict::True), ("ax", "ya", Verdict::False)]
-    {
+    for (a, b, verdict) in [
+        ("xa", "", ConditionResult::True),
+        ("a", "ay", ConditionResult::True),
+        ("ax", "ya", ConditionResult::False),
+    ] {
         assert_eq!(rule.holds(&outcome(serde_json::json!({"a": a, "b": b})), &[]), verdict);
     }
     let number = outcome(serde_json::json!({"a": 1, "b": {}}));
-    assert_eq!(rule.holds(&number, &[]), Verdict::Failed);
+    assert_eq!(rule.holds(&number, &[]), ConditionResult::Failed);
 }
 
 #[test]
@@ -186,21 +188,21 @@ fn all_conditions_of_a_settle_share_one_bound() {
     let again_and_again = Condition::compile("body.items.exists(x, body.text.contains(x))");
     let again_and_again = again_and_again.unwrap();
     let cheap = Condition::compile("status == 200 && body.text.startsWith('x')").unwrap();
-    let verdicts = || -> Vec<Verdict> {
-        let mut judge = Judge::new(&outcome, &[], 64 * 1024);
+    let verdicts = || -> Vec<ConditionResult> {
+        let mut judge = ConditionEvaluator::new(&outcome, &[], 64 * 1024);
         let rules = std::iter::repeat_n(&again_and_again, 16).chain([&cheap]);
-        rules.map(|rule| judge.verdict(rule)).collect()
+        rules.map(|rule| judge.evaluate(rule)).collect()
     };
     let first = verdicts();
-    assert_eq!(first[0], Verdict::False, "one alone is judged");
-    assert_eq!(first[15], Verdict::Failed, "sixteen are too much");
-    assert_eq!(first[16], Verdict::True, "what is cheap is judged even then");
+    assert_eq!(first[0], ConditionResult::False, "one alone is judged");
+    assert_eq!(first[15], ConditionResult::Failed, "sixteen are too much");
+    assert_eq!(first[16], ConditionResult::True, "what is cheap is judged even then");
     assert_eq!(first, verdicts());
 }
 
 #[test]
 fn only_a_loop_that_searches_a_variable_again_counts_as_such() {
-    let cost = |source: &str| Condition::compile(source).unwrap().shape.cost;
+    let cost = |source: &str| Condition::compile(source).unwrap().analysis.cost;
     for source in [
         "body.a.exists(x, x.id == 5 && x.kind in ['a', 'b'])",
         "body.a.exists(x, x.id == body.id)",
@@ -224,6 +226,6 @@ fn only_a_loop_that_searches_a_variable_again_counts_as_such() {
 
 #[test]
 fn a_pattern_that_may_be_slow_costs_more() {
-    let scans = |source: &str| Condition::compile(source).unwrap().shape.cost.scans;
+    let scans = |source: &str| Condition::compile(source).unwrap().analysis.cost.scans;
     assert!(scans("body.a.matches('^ab+$')") < scans("body.a.matches('(a{1,50}b){1,20}$')"));
 }

@@ -1,10 +1,11 @@
-//! The key of a cell: 128 bits, spread evenly by the digest that made them.
+//! The key of stored state: the 128 bits of a digest.
 //!
-//! Must not be made from anything but a digest or the bytes of one.
+//! Keys are evenly distributed, so tables and shards use their bits without hashing them again.
+//! Must not be made from anything but a digest.
 
 use std::fmt;
 
-/// The name of one piece of stored state.
+/// The key of one piece of stored state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u64; 2]);
 
@@ -22,65 +23,65 @@ impl Key {
         Self([(whole >> 64) as u64, whole as u64])
     }
 
-    /// Its bytes; they sort as keys do.
+    /// The key as bytes, which sort in the same order as keys.
     #[inline]
     pub const fn to_bytes(self) -> [u8; 16] {
         (((self.0[0] as u128) << 64) | self.0[1] as u128).to_be_bytes()
     }
 
-    /// Its two words, for tables that need no hash of their own.
+    /// The key as two words, for tables that use its bits as a hash.
     #[inline]
     pub const fn words(self) -> [u64; 2] {
         self.0
     }
 
-    /// Which of 2^`bits` shards it lives in: the top bits, which leaves the lower ones to the
-    /// shard's own table.
+    /// Its shard of 2^`bits` shards: the top bits. The lower bits are used by the shard's table.
     #[inline]
     pub const fn shard(self, bits: u32) -> usize {
+        // With zero bits the shift by 64 overflows: there is one shard.
         match self.0[0].checked_shr(64_u32.saturating_sub(bits)) {
             Some(top) => top as usize,
             None => 0,
         }
     }
 
-    /// The same key in a group: where a store spreads over servers, one of them has all keys of a
-    /// group. Siblings are in the group of their original.
+    /// The key with a group number in it. In a cluster all keys of a group are on the same server.
+    /// Siblings are in the group of their original.
     #[inline]
     #[must_use]
     pub const fn in_group(self, group: u16) -> Self {
-        let kept = self.0[0] & !(0xffff << GROUP_AT);
-        Self([kept | (group as u64) << GROUP_AT, self.0[1]])
+        let cleared = self.0[0] & !(0xffff << GROUP_AT);
+        Self([cleared | (group as u64) << GROUP_AT, self.0[1]])
     }
 
-    /// The group that it was put in; of a key that was not, any.
+    /// The group number; arbitrary bits for a key without a group.
     #[inline]
     pub const fn group(self) -> u16 {
         (self.0[0] >> GROUP_AT) as u16
     }
 
-    /// The key of a sibling: another piece of state of the same name, in the same shard.
+    /// The key of a sibling: another kind of state that belongs to the same key, in the same shard.
     ///
-    /// Different kinds give different keys, and none gives the key itself. Derive siblings from
-    /// the original alone: two derivations of one kind undo each other.
+    /// Different kinds give different keys, and none gives the original. Must be applied to the
+    /// original: applying the same kind twice gives the original again.
     #[inline]
     pub const fn with_kind(self, kind: u8) -> Self {
-        // Odd times odd is odd, hence never zero, and multiplying by odd never merges two kinds.
-        let tweak = SPREAD.wrapping_mul(2 * kind as u64 + 1);
+        // An odd factor is invertible modulo 2^64: the product is never zero, and differs by kind.
+        let tweak = KIND_MULTIPLIER.wrapping_mul(2 * kind as u64 + 1);
         Self([self.0[0], self.0[1] ^ tweak])
     }
 }
 
-/// Hexadecimal, as it is found in a store.
+/// The key in hexadecimal.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}{:016x}", self.0[0], self.0[1])
     }
 }
 
-/// Where a group lies in the first word: neither in the top bits nor in the low ones, which spread
-/// keys over the shards and tables of a process.
+/// The position of the group in the first word: neither in the top bits nor in the low bits, which
+/// distribute keys over the shards and tables of a process.
 const GROUP_AT: u32 = 32;
 
-/// An odd number with its bits well mixed: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// An odd number with well-mixed bits: 2^64 divided by the golden ratio.
+const KIND_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! Keys: injective encoding (P14), stable values, siblings; pseudonyms; a secret that stays one.
+//! Tests of keys (injective encoding (P14), stable values, siblings), pseudonyms and secrecy.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn key(parts: &[&[u8]]) -> Key {
     hasher.finish()
 }
 
-/// The way back from the encoding: there can be one only if no two lists share it.
+/// Decodes the encoding of parts, which is possible only if no two lists have the same encoding.
 fn decode(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
@@ -51,14 +51,16 @@ fn tuple(state: &mut u64) -> Vec<Vec<u8>> {
 /// covers: 004-14, B-43
 #[test]
 fn distinct_parts_have_distinct_keys() {
-    let (mut state, mut seen, digester) = (1, BTreeMap::new(), digester());
+    let mut state = 1;
+    let mut seen = BTreeMap::new();
+    let digester = digester();
     for _ in 0..100_000 {
         let parts = tuple(&mut state);
         let mut hasher = digester.start(Domain::Cell);
         for part in &parts {
             hasher.part(part);
         }
-        assert_eq!(decode(&hasher.gathered()[1..]), parts);
+        assert_eq!(decode(&hasher.encoded_parts()[1..]), parts);
         let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         let same = seen.entry(key(&borrowed)).or_insert_with(|| parts.clone());
         assert_eq!(*same, parts);
@@ -66,7 +68,7 @@ fn distinct_parts_have_distinct_keys() {
     assert!(seen.len() > 50_000, "only {} distinct tuples", seen.len());
 }
 
-/// What does not fit into the short buffer is gathered like what does.
+/// Parts that do not fit into the short buffer have the same encoding.
 #[test]
 fn long_parts_are_encoded_like_short_ones() {
     let digester = digester();
@@ -76,7 +78,7 @@ fn long_parts_are_encoded_like_short_ones() {
         for part in &parts {
             hasher.part(part);
         }
-        assert_eq!(decode(&hasher.gathered()[1..]), parts);
+        assert_eq!(decode(&hasher.encoded_parts()[1..]), parts);
     }
 }
 
@@ -99,7 +101,8 @@ fn separators_in_values_do_not_collide() {
 
 #[test]
 fn domains_and_secrets_separate_equal_parts() {
-    let (one, other) = (digester(), Digester::new(&Secret::from_bytes([8; 32])));
+    let one = digester();
+    let other = Digester::new(&Secret::from_bytes([8; 32]));
     let cell = one.start(Domain::Cell).part(b"a").finish();
     assert_ne!(cell, one.start(Domain::Block).part(b"a").finish());
     assert_ne!(cell, other.start(Domain::Cell).part(b"a").finish());
@@ -114,7 +117,7 @@ fn a_shared_prefix_is_digested_once() {
     assert_eq!(prefix.clone().part(b"198.51.100.7").finish(), whole);
 }
 
-/// Stored state is found by these values: a change orphans all of it.
+/// Stored state is found by these values: if they change, all of it is lost.
 #[test]
 fn keys_and_pseudonyms_are_the_same_in_every_version() {
     assert_eq!(
@@ -126,7 +129,8 @@ fn keys_and_pseudonyms_are_the_same_in_every_version() {
 
 #[test]
 fn bytes_hold_the_whole_key_in_order() {
-    let (low, high) = (Key::from_words([1, u64::MAX]), Key::from_words([2, 0]));
+    let low = Key::from_words([1, u64::MAX]);
+    let high = Key::from_words([2, 0]);
     assert!(low < high && low.to_bytes() < high.to_bytes());
     let made = key(&[b"x"]);
     assert_eq!(Key::from_bytes(made.to_bytes()), made);
@@ -149,7 +153,8 @@ fn shards_are_the_top_bits() {
 #[test]
 fn a_group_is_a_part_of_the_key_that_siblings_share() {
     let key = key(&[b"x"]);
-    let (one, other) = (key.in_group(7), key.in_group(0xfffe));
+    let one = key.in_group(7);
+    let other = key.in_group(0xfffe);
     assert_eq!((one.group(), other.group(), other.in_group(7)), (7, 0xfffe, one));
     assert_eq!(one.with_kind(3).group(), 7);
     assert_eq!(one.shard(16), key.shard(16));
@@ -171,7 +176,8 @@ fn siblings_differ_and_share_a_shard() {
 /// covers: B-14
 #[test]
 fn a_pseudonym_hides_the_value_and_names_its_secret() {
-    let (one, other) = (digester(), Digester::new(&Secret::from_bytes([8; 32])));
+    let one = digester();
+    let other = Digester::new(&Secret::from_bytes([8; 32]));
     let name = one.pseudonym("payer", "52998224725");
     let (id, code) = name.strip_prefix('~').unwrap().split_at(2);
     assert!(code.len() == 24 && name[1..].bytes().all(|b| b.is_ascii_hexdigit()), "{name}");

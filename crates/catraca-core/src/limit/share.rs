@@ -1,7 +1,7 @@
-//! One node's share of a limit, for the time in which nodes cannot ask each other.
+//! One node's share of a limit, used while the shared store is unavailable.
 //!
-//! All shares together are at least the limit and less than one unit per node more. Must not give
-//! nothing: a share is rounded up.
+//! Shares are rounded up, so that no node's share is zero. All shares together exceed the limit by
+//! less than one unit per node.
 
 use super::{BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, WindowTerms};
 
@@ -26,12 +26,14 @@ impl Limit {
 }
 
 impl BucketTerms {
-    /// A smaller bucket that fills in the same time; where the longer period would leave exact
-    /// arithmetic, one that gains its tokens rounded up.
+    /// A smaller bucket that fills in the same time. If its longer period could not be computed
+    /// exactly, the period is kept and the tokens per period are divided, rounded up.
     fn share(&self, nodes: i64) -> Self {
         let size = (self.size + nodes - 1) / nodes;
         let divisor = gcd(self.tokens, nodes);
-        let (tokens, period) = (self.tokens / divisor, self.period.checked_mul(nodes / divisor));
+        // `tokens / nodes` per period, in whole numbers: both sides divided by their divisor.
+        let tokens = self.tokens / divisor;
+        let period = self.period.checked_mul(nodes / divisor);
         let fits = |period: &i64| size.checked_mul(*period).is_some_and(|all| all <= EXACT_MAX);
         match period.filter(fits) {
             Some(period) => Self { size, tokens, period },

@@ -1,7 +1,7 @@
-//! One list's entries, arranged for lookups: ranges in prefix tries, values in order.
+//! The lookup index of one list: ranges in prefix tries, values in a sorted list.
 //!
-//! Must consider every range that holds an address: the narrowest may have ended while a wider
-//! one still stands.
+//! A lookup considers every range that contains an address, because the narrowest may have expired
+//! while a wider one has not.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -9,27 +9,27 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use prefix_trie::PrefixMap;
 
-use super::{Candidate, Entry, What};
+use super::{AccessListEntry, CallerIdentity, ListTarget};
 use crate::address::Address;
 use crate::time::Time;
 
 /// The entries of one list.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    v4: PrefixMap<Ipv4Net, Entry>,
-    v6: PrefixMap<Ipv6Net, Entry>,
-    /// Entries for values, in the order of attribute and value.
-    values: Vec<Entry>,
+    v4: PrefixMap<Ipv4Net, AccessListEntry>,
+    v6: PrefixMap<Ipv6Net, AccessListEntry>,
+    /// Entries for values, sorted by attribute and value for binary search.
+    values: Vec<AccessListEntry>,
 }
 
 impl Index {
-    /// Arranges entries, one for each target.
-    pub fn new(mut entries: Vec<Entry>) -> Self {
-        // The later end first, so that it is the one kept.
+    /// Builds the index, with one entry for each target.
+    pub fn new(mut entries: Vec<AccessListEntry>) -> Self {
+        // `dedup_by` keeps the first of equal targets, so the one that expires last comes first.
         entries.sort_by(|left, right| {
-            left.what.cmp(&right.what).then_with(|| right.end().cmp(&left.end()))
+            left.target.cmp(&right.target).then_with(|| right.end().cmp(&left.end()))
         });
-        entries.dedup_by(|later, kept| later.what == kept.what);
+        entries.dedup_by(|next, first| next.target == first.target);
         let mut index = Self::default();
         for entry in entries {
             index.add(entry);
@@ -37,53 +37,56 @@ impl Index {
         index
     }
 
-    /// Adds the next entry in order.
-    fn add(&mut self, entry: Entry) {
-        match &entry.what {
-            What::Range(range) => match range.net() {
+    /// Adds the next entry in sorted order.
+    fn add(&mut self, entry: AccessListEntry) {
+        match &entry.target {
+            ListTarget::Range(range) => match range.net() {
                 IpNet::V4(net) => drop(self.v4.insert(net, entry)),
                 IpNet::V6(net) => drop(self.v6.insert(net, entry)),
             },
-            What::Value { .. } => self.values.push(entry),
+            ListTarget::Value { .. } => self.values.push(entry),
         }
     }
 
-    /// Whether there is nothing to look up.
+    /// Whether the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && self.values.is_empty()
     }
 
-    /// The live entry that holds the caller and ends last; of those, the first in the order of
-    /// the caller's addresses, from wide to narrow, and then attributes.
-    pub fn find(&self, who: &Candidate<'_>, now: Time) -> Option<&Entry> {
+    /// The entry that matches the caller and expires last. Of entries that expire together the
+    /// first is returned, in the order of the caller's addresses (wide ranges first) and then
+    /// attributes.
+    pub fn find(&self, who: &CallerIdentity<'_>, now: Time) -> Option<&AccessListEntry> {
         if self.is_empty() {
             return None;
         }
-        let ranges = who.addresses.iter().filter_map(|address| self.range(*address, now));
-        let values = who.attributes.iter().filter_map(|pair| self.value(*pair));
-        ranges.chain(values).filter(|entry| entry.is_live(now)).reduce(longer)
+        let ranges = who.addresses.iter().filter_map(|address| self.find_range(*address, now));
+        let values = who.attributes.iter().filter_map(|pair| self.find_value(*pair));
+        ranges.chain(values).filter(|entry| entry.is_live(now)).reduce(later)
     }
 
-    /// The live range around an address that ends last.
-    fn range(&self, address: Address, now: Time) -> Option<&Entry> {
-        let live = |entry: &&Entry| entry.is_live(now);
+    /// The entry of a range that contains an address and expires last.
+    fn find_range(&self, address: Address, now: Time) -> Option<&AccessListEntry> {
+        let live = |entry: &&AccessListEntry| entry.is_live(now);
         match address.ip() {
-            IpAddr::V4(ip) => self.v4.cover_values(&ip.into()).filter(live).reduce(longer),
-            IpAddr::V6(ip) => self.v6.cover_values(&ip.into()).filter(live).reduce(longer),
+            IpAddr::V4(ip) => self.v4.cover_values(&ip.into()).filter(live).reduce(later),
+            IpAddr::V6(ip) => self.v6.cover_values(&ip.into()).filter(live).reduce(later),
         }
     }
 
-    /// The entry for a value.
-    fn value(&self, wanted: (&str, &str)) -> Option<&Entry> {
-        let order = |entry: &Entry| match &entry.what {
-            What::Value { attribute, value } => (attribute.as_str(), value.as_str()).cmp(&wanted),
-            What::Range(_) => Ordering::Less,
+    /// The entry for a value of an attribute.
+    fn find_value(&self, wanted: (&str, &str)) -> Option<&AccessListEntry> {
+        let order = |entry: &AccessListEntry| match &entry.target {
+            ListTarget::Value { attribute, value } => {
+                (attribute.as_str(), value.as_str()).cmp(&wanted)
+            }
+            ListTarget::Range(_) => Ordering::Less,
         };
         self.values.binary_search_by(order).ok().map(|at| &self.values[at])
     }
 }
 
-/// The entry that ends later; the first if they end together.
-fn longer<'a>(first: &'a Entry, second: &'a Entry) -> &'a Entry {
+/// The entry that expires later; the first if they expire together.
+fn later<'a>(first: &'a AccessListEntry, second: &'a AccessListEntry) -> &'a AccessListEntry {
     if second.end() > first.end() { second } else { first }
 }

@@ -1,4 +1,4 @@
-//! Who is found in a list, by what, and until when.
+//! Tests of lookups in the allowlist and the blocklist.
 
 use super::*;
 
@@ -6,17 +6,21 @@ fn at(secs: i64) -> Time {
     Time::from_millis(secs * 1_000)
 }
 
-fn range(text: &str, until: Option<i64>) -> Entry {
-    let what = What::Range(Range::parse(text).unwrap());
-    Entry { what, reason: Some(text.to_owned()), until: until.map(at) }
+fn range(text: &str, until: Option<i64>) -> AccessListEntry {
+    let what = ListTarget::Range(AddressRange::parse(text).unwrap());
+    AccessListEntry { target: what, reason: Some(text.to_owned()), until: until.map(at) }
 }
 
-fn value(attribute: &str, value: &str, until: Option<i64>) -> Entry {
-    let what = What::Value { attribute: attribute.to_owned(), value: value.to_owned() };
-    Entry { what, reason: Some(format!("{attribute}={value}")), until: until.map(at) }
+fn value(attribute: &str, value: &str, until: Option<i64>) -> AccessListEntry {
+    let what = ListTarget::Value { attribute: attribute.to_owned(), value: value.to_owned() };
+    AccessListEntry {
+        target: what,
+        reason: Some(format!("{attribute}={value}")),
+        until: until.map(at),
+    }
 }
 
-/// The reason of the entry that blocks a caller; the helpers above make it tell whom it is about.
+/// The reason of the entry that blocks a caller; the helpers above set it to the entry's target.
 fn blocked<'a>(
     lists: &'a Lists,
     ips: &[&str],
@@ -24,12 +28,12 @@ fn blocked<'a>(
     now: Time,
 ) -> Option<&'a str> {
     let addresses: Vec<Address> = ips.iter().map(|ip| Address::parse(ip).unwrap()).collect();
-    let who = Candidate { addresses: &addresses, attributes: pairs };
-    assert!(lists.allowed(&who, now).is_none());
-    lists.blocked(&who, now).and_then(|entry| entry.reason.as_deref())
+    let who = CallerIdentity { addresses: &addresses, attributes: pairs };
+    assert!(lists.find_allow_entry(&who, now).is_none());
+    lists.find_block_entry(&who, now).and_then(|entry| entry.reason.as_deref())
 }
 
-fn blocking(entries: Vec<Entry>) -> Lists {
+fn blocking(entries: Vec<AccessListEntry>) -> Lists {
     Lists::new(Vec::new(), entries)
 }
 
@@ -53,7 +57,7 @@ fn a_range_denies_its_members_and_not_its_neighbours() {
 
 /// covers: 003-46
 #[test]
-fn an_entry_without_an_end_stands_for_good() {
+fn an_entry_without_an_end_never_expires() {
     let lists = blocking(vec![range("198.51.100.7", None), value("token", "t", None)]);
     let years = at(10 * 366 * 86_400);
     assert!(blocked(&lists, &["198.51.100.7"], &[], years).is_some());
@@ -104,7 +108,7 @@ fn the_entry_that_ends_last_is_the_one_named() {
 }
 
 #[test]
-fn of_two_entries_for_one_target_the_later_end_stands() {
+fn of_two_entries_for_one_target_the_later_end_is_used() {
     for ends in [[Some(10), Some(90)], [Some(90), Some(10)], [None, Some(10)], [Some(10), None]] {
         let ranges = ["::ffff:198.51.100.7", "198.51.100.7/32"];
         let lists = blocking(ranges.iter().zip(ends).map(|(text, end)| range(text, end)).collect());
@@ -131,11 +135,17 @@ fn values_are_found_by_attribute_and_value_together() {
 fn the_lists_are_apart() {
     let lists = Lists::new(vec![range("10.0.0.0/8", None)], vec![range("10.1.0.0/16", None)]);
     let inner = [Address::parse("10.1.2.3").unwrap()];
-    let who = Candidate { addresses: &inner, attributes: &[] };
-    assert!(lists.allowed(&who, at(0)).is_some() && lists.blocked(&who, at(0)).is_some());
+    let who = CallerIdentity { addresses: &inner, attributes: &[] };
+    assert!(
+        lists.find_allow_entry(&who, at(0)).is_some()
+            && lists.find_block_entry(&who, at(0)).is_some()
+    );
     let outer = [Address::parse("10.2.2.3").unwrap()];
-    let who = Candidate { addresses: &outer, attributes: &[] };
-    assert!(lists.allowed(&who, at(0)).is_some() && lists.blocked(&who, at(0)).is_none());
+    let who = CallerIdentity { addresses: &outer, attributes: &[] };
+    assert!(
+        lists.find_allow_entry(&who, at(0)).is_some()
+            && lists.find_block_entry(&who, at(0)).is_none()
+    );
 }
 
 #[test]
@@ -146,31 +156,41 @@ fn empty_lists_say_so() {
     assert_eq!(blocked(&Lists::default(), &["::1"], &[("a", "b")], at(0)), None);
 }
 
-/// Any set of entries answers as a plain search through all of them does.
+/// A lookup finds the same entry as a linear search through all entries.
 #[test]
-fn the_index_answers_as_a_plain_search_does() {
+fn the_index_finds_what_a_linear_search_finds() {
     let mut entries = Vec::new();
     for number in 0..400_u32 {
-        let (net, prefix) = (number.wrapping_mul(0x9e37_79b9) & 0x0303_0303, 8 + number % 25);
+        let net = number.wrapping_mul(0x9e37_79b9) & 0x0303_0303;
+        let prefix = 8 + number % 25;
         let net = ipnet::Ipv4Net::new(net.into(), prefix as u8).unwrap().trunc();
         entries.push(range(&net.to_string(), (number % 3 > 0).then_some(i64::from(number % 100))));
     }
     let lists = blocking(entries.clone());
     for number in 0..2_000_u32 {
         let ip = std::net::Ipv4Addr::from(number.wrapping_mul(0x85eb_ca6b) & 0x0303_0303);
-        let (address, now) = ([Address::from_ip(ip.into())], at(i64::from(number % 110)));
-        let holds = |entry: &&Entry| match &entry.what {
-            What::Range(range) => range.contains(&address[0]),
-            What::Value { .. } => false,
+        let address = [Address::from_ip(ip.into())];
+        let now = at(i64::from(number % 110));
+        let holds = |entry: &&AccessListEntry| match &entry.target {
+            ListTarget::Range(range) => range.contains(&address[0]),
+            ListTarget::Value { .. } => false,
         };
-        let plain =
-            entries.iter().filter(holds).filter(|entry| entry.is_live(now)).map(Entry::end).max();
-        let who = Candidate { addresses: &address, attributes: &[] };
-        assert_eq!(lists.blocked(&who, now).map(Entry::end), plain, "{ip} at {now}");
+        let plain = entries
+            .iter()
+            .filter(holds)
+            .filter(|entry| entry.is_live(now))
+            .map(AccessListEntry::end)
+            .max();
+        let who = CallerIdentity { addresses: &address, attributes: &[] };
+        assert_eq!(
+            lists.find_block_entry(&who, now).map(AccessListEntry::end),
+            plain,
+            "{ip} at {now}"
+        );
     }
 }
 
-/// Lists are read by every worker at once.
+/// All worker threads read the same lists.
 #[test]
 fn lists_may_be_shared_between_threads() {
     fn shared<T: Send + Sync>(_: &T) {}

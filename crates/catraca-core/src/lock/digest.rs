@@ -1,10 +1,12 @@
-//! Digests of texts and numbers, each behind its length: no two lists of them are the same bytes.
+//! Digests of lists of texts and numbers. Every text is prefixed by its length, so two different
+//! lists never give the same input.
 //!
-//! Must not be used for what nobody may guess: there is no secret in them.
+//! There is no secret in these digests, so they must not be used for anything that must not be
+//! guessed.
 
 use crate::time::Time;
 
-/// A digest in the making.
+/// A digest under construction.
 pub(crate) struct Digest(blake3::Hasher);
 
 impl Digest {
@@ -23,7 +25,7 @@ impl Digest {
         self.number(time.micros())
     }
 
-    /// With its length before it, so that no two lists of texts are the same bytes.
+    /// Prefixed by its length; an absent text is -1, which no length is.
     pub fn text(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => {

@@ -1,37 +1,37 @@
-//! The proof of a lease: 128 bits that nobody can guess, of which only a digest is kept.
+//! Lease ids: the secret of 128 bits that proves a lease, and its digest.
 //!
-//! Must not print the proof.
+//! Only the digest is stored. The secret must not appear in logs, hence the `Debug` below.
 
 use std::fmt;
 
 use data_encoding::HEXLOWER;
 
-/// The secret that its holder shows to renew, release or confirm.
+/// The secret with which a holder renews, releases or confirms its lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LeaseId([u8; 16]);
 
-/// Its digest: what is kept, and what the lease is found by.
+/// The digest of a lease id, under which the lease is stored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseKey([u8; 16]);
 
 impl LeaseId {
-    /// A proof of bytes that nobody can guess.
+    /// A lease id from bytes that cannot be guessed: random, or a keyed digest of the request.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The proof that a text shows, if it can be one.
+    /// Parses a lease id; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = HEXLOWER.decode(text.as_bytes()).ok()?;
         bytes.try_into().ok().map(Self)
     }
 
-    /// The text that its holder is given, once.
+    /// The text that the holder is given, once.
     pub fn reveal(self) -> String {
         HEXLOWER.encode(&self.0)
     }
 
-    /// What is kept of it. The proof has all its bits by chance, so the digest needs no secret.
+    /// The digest to store. The id cannot be guessed, so its digest needs no secret.
     pub fn key(self) -> LeaseKey {
         let digest = blake3::derive_key("catraca 2026 lease key", &self.0);
         let mut half = [0; 16];
@@ -47,12 +47,12 @@ impl fmt::Debug for LeaseId {
 }
 
 impl LeaseKey {
-    /// A key of its bytes.
+    /// A key from its bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
     }

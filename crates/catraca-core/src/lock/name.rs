@@ -1,7 +1,6 @@
-//! What is locked: a name of some kind, or a calendar, each of one tenant or of none.
+//! Names of locks and calendars, each of one tenant or of none.
 //!
-//! Names are kept part by part, so no separator can make two of them one. Must not be empty, too
-//! long, or hold what no log line should.
+//! A name is stored part by part, so that no separator in it can make two names equal.
 
 use super::digest::Digest;
 use super::refusal::LockRefusal;
@@ -9,65 +8,66 @@ use super::refusal::LockRefusal;
 /// The longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 
-/// A name that can be locked.
+/// The name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockName {
-    /// Whose, if it is anybody's.
+    /// The tenant, if there is one.
     pub tenant: Option<Box<str>>,
-    /// What kind of thing it is.
+    /// The kind, such as `payment`.
     pub kind: Box<str>,
-    /// Which one.
+    /// The key that the caller locks.
     pub key: Box<str>,
 }
 
-/// A calendar whose time can be held.
+/// The name of a calendar.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CalendarName {
-    /// Whose, if it is anybody's.
+    /// The tenant, if there is one.
     pub tenant: Option<Box<str>>,
-    /// Which one.
+    /// The calendar.
     pub calendar: Box<str>,
 }
 
-/// What a name is found by where texts are not: a digest of all of its parts.
+/// The digest of a name with its namespace, for stores that index by digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mark(pub [u8; 16]);
+pub struct NameDigest(pub [u8; 16]);
 
 impl LockName {
-    /// What this name is found by in a namespace.
-    pub fn mark(&self, namespace: &str) -> Mark {
+    /// The digest of this name in a namespace.
+    pub fn mark(&self, namespace: &str) -> NameDigest {
         let mut digest = Digest::new("name");
         digest.text(Some(namespace)).text(self.tenant.as_deref());
         digest.text(Some(&self.kind)).text(Some(&self.key));
-        Mark(digest.finish())
+        NameDigest(digest.finish())
     }
 }
 
 impl CalendarName {
-    /// What this calendar is found by in a namespace.
-    pub fn mark(&self, namespace: &str) -> Mark {
+    /// The digest of this calendar in a namespace.
+    pub fn mark(&self, namespace: &str) -> NameDigest {
         let mut digest = Digest::new("calendar");
         digest.text(Some(namespace)).text(self.tenant.as_deref()).text(Some(&self.calendar));
-        Mark(digest.finish())
+        NameDigest(digest.finish())
     }
 }
 
-impl Mark {
-    /// What a tenant, or none, is found by in a namespace.
+impl NameDigest {
+    /// The digest of a tenant in a namespace.
     pub fn of_tenant(namespace: &str, tenant: Option<&str>) -> Self {
         let mut digest = Digest::new("tenant");
         digest.text(Some(namespace)).text(tenant);
         Self(digest.finish())
     }
 
-    /// What a namespace is found by.
+    /// The digest of a namespace.
     pub fn of_namespace(namespace: &str) -> Self {
         Self(Digest::new("namespace").text(Some(namespace)).finish())
     }
 }
 
-/// A text that may be a name; `field` says what it was given for.
-pub fn named(field: &'static str, text: &str) -> Result<Box<str>, LockRefusal> {
+/// Validates a name: not empty, not too long, no control characters. `field` is the parameter that
+/// errors report.
+pub fn validate_name(field: &'static str, text: &str) -> Result<Box<str>, LockRefusal> {
     if text.is_empty() {
         return Err(LockRefusal::Empty { field });
     }

@@ -1,90 +1,90 @@
-//! What is wrong with a call about locks or slots, in words that say how to fix it.
+//! Refusals of lock requests: what is wrong with the input, and how to fix it.
 //!
-//! Always the input's fault, so it changes nothing. A conflict is not a refusal.
+//! A refused request changes nothing. A conflict is not a refusal.
 
 use thiserror::Error;
 
-/// What is wrong with a call.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LockRefusal {
-    /// A name of no characters.
-    #[error("`{field}` is empty: name it")]
+    /// A name or a list is empty.
+    #[error("`{field}` is empty: send a value")]
     Empty {
         /// The field.
         field: &'static str,
     },
-    /// A text that is too long.
+    /// A text is too long.
     #[error("`{field}` has {bytes} bytes of at most {max}: send less, or a hash of it")]
     TooLong {
         /// The field.
         field: &'static str,
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
-        /// The most that is taken.
+        /// The maximum in bytes.
         max: usize,
     },
-    /// A name with a control character.
-    #[error("`{field}` has a control character, such as a line's end: leave it out")]
+    /// A name contains a control character.
+    #[error("`{field}` contains a control character, such as a line break: remove it")]
     Control {
         /// The field.
         field: &'static str,
     },
-    /// A text that the store could not hold.
+    /// A text contains a character that stores cannot hold.
     #[error("`{field}` contains U+0000, which cannot be stored: remove it")]
     NotStorable {
         /// The field.
         field: &'static str,
     },
-    /// A number or a time outside of its bounds.
+    /// A number or an instant is out of range.
     #[error("`{field}` is {given}: send {wanted}")]
     Bounds {
         /// The field.
         field: &'static str,
-        /// What was sent.
+        /// The value that was sent.
         given: String,
-        /// What may be sent.
+        /// The valid values.
         wanted: String,
     },
-    /// More than one call may ask for.
+    /// A list is too long.
     #[error("{count} `{field}` are too many: send at most {max}")]
     TooMany {
         /// The field.
         field: &'static str,
-        /// How many there were.
+        /// Its length.
         count: usize,
-        /// The most that is taken.
+        /// The maximum length.
         max: usize,
     },
-    /// The same name twice.
-    #[error("`{field}` names `{name}` twice: name it once")]
+    /// A list contains a name twice.
+    #[error("`{field}` contains `{name}` twice: send it once")]
     Twice {
         /// The field.
         field: &'static str,
-        /// What is there twice.
+        /// The name.
         name: String,
     },
-    /// A monotonic policy without a version.
-    #[error("`version_policy` is monotonic, so send a `version`")]
+    /// The version policy is monotonic, but there is no version.
+    #[error("`version_policy` is monotonic, which needs a `version`: send one")]
     NoVersion,
-    /// The `request_id` stands for another request.
+    /// The `request_id` was used for a request with other parameters.
     #[error(
         "`request_id` was used for a request with other parameters: send those again, or another id"
     )]
     OtherRequest,
-    /// The `request_id` stands for a lease that has ended.
-    #[error("the lease of this `request_id` has ended: send another id to ask anew")]
+    /// The lease of this `request_id` has ended.
+    #[error("the lease of this `request_id` has ended: send another id for a new lease")]
     RequestOver,
-    /// There is no room.
-    #[error("there is no room for another lease: {max} are kept at once; release some, or wait")]
+    /// The namespace has the maximum number of leases or versions.
+    #[error("the namespace has its maximum of {max} leases: release some, or wait")]
     Full {
-        /// The most that is kept.
+        /// The maximum.
         max: usize,
     },
 }
 
 impl LockRefusal {
-    /// A name for programs.
+    /// The error code.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::OtherRequest => "request-id-reused",

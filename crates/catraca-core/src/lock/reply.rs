@@ -1,166 +1,166 @@
-//! What operations on locks and slots answer: plain data, without a proof in it.
+//! Replies of operations on locks and slots, as plain data.
 //!
-//! A conflict is an answer, never an error. Must not name who else knows a lease's proof.
+//! A conflict is a reply, not an error. No reply contains a lease id.
 
 use std::sync::Arc;
 
 use super::id::LeaseKey;
 use super::name::{CalendarName, LockName};
-use super::op::Range;
 use super::refusal::LockRefusal;
+use super::requests::TimeRange;
 use crate::time::{Span, Time};
 
-/// Where a lease is in its life.
+/// The state of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum LeaseState {
     /// Held until it expires.
     Held,
-    /// A slot that is taken for good.
+    /// A confirmed slot, which never expires.
     Confirmed,
-    /// Given back, or cancelled.
+    /// Released, or cancelled, by its holder.
     Released,
-    /// Over by itself.
+    /// Expired.
     Expired,
     /// Ended by an operator.
     Forced,
 }
 
-/// A lease as it may be shown.
+/// A lease on names or on a range of time, as replies report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
-    /// What it is found by; no proof.
+pub struct Lease {
+    /// The digest of its lease id.
     pub key: LeaseKey,
-    /// Its number: higher than that of every lease before it in this namespace.
+    /// The fencing token: higher than that of every earlier grant in this namespace.
     pub fence: i64,
-    /// Of what kind.
+    /// The kind.
     pub kind: Box<str>,
-    /// What it is about.
-    pub what: What,
-    /// The caller's own number, or the fence.
+    /// The names or the range that it holds.
+    pub target: LeaseTarget,
+    /// The version that the caller gave, or the fence.
     pub version: i64,
-    /// Who holds it.
+    /// The label of the holder.
     pub label: Option<Box<str>>,
-    /// The caller's own note.
+    /// The metadata of the caller.
     pub meta: Option<Box<str>>,
-    /// Since when.
+    /// When it was granted.
     pub acquired_at: Time,
-    /// The first instant at which it is over; forever once it is confirmed.
+    /// The first instant at which it is not held; forever for a confirmed slot.
     pub expires_at: Time,
-    /// The instant past which it cannot be renewed.
+    /// The instant beyond which it cannot be extended.
     pub hold_until: Time,
-    /// How long it lasts, or was last asked to.
+    /// The TTL of the grant or of the last renewal.
     pub ttl: Span,
-    /// Where it is in its life.
-    pub state: State,
+    /// The state.
+    pub state: LeaseState,
 }
 
-/// What a lease is about.
+/// What a lease holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LeaseTarget {
     /// Names.
     Names(Vec<Arc<LockName>>),
     /// A range of time in calendars.
-    Slot(Vec<Arc<CalendarName>>, Range),
+    Slot(Vec<Arc<CalendarName>>, TimeRange),
 }
 
-/// The answer to an acquire or a hold.
+/// The reply to an acquire or a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acquired {
-    /// It is held.
-    Granted(Box<View>),
-    /// It was held already, by the same request.
-    Again(Box<View>),
-    /// Somebody else holds part of it.
+pub enum AcquireReply {
+    /// The lease is granted.
+    Granted(Box<Lease>),
+    /// The same request was granted before; this is its lease.
+    Again(Box<Lease>),
+    /// Another lease holds a name or part of the range.
     Conflict(Box<Conflict>),
-    /// A version that is not higher than the last.
+    /// The version is not higher than the last one.
     Stale {
-        /// Which name.
+        /// The name.
         name: Arc<LockName>,
         /// The highest version so far.
         last: i64,
     },
-    /// The call is wrong.
+    /// The request is invalid.
     Refused(LockRefusal),
 }
 
-/// Who holds what was asked for.
+/// The lease that holds a requested name or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Which name or calendar.
+    /// The first requested name or calendar that is taken.
     pub taken: Box<str>,
-    /// The holder.
-    pub holder: View,
-    /// When it may be free; forever if it is confirmed.
+    /// The lease that holds it.
+    pub holder: Lease,
+    /// When it is free unless it is extended; forever for a confirmed slot.
     pub free_at: Time,
 }
 
-/// The answer to a renewal.
+/// The reply to a renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Renewed {
-    /// It lasts until then.
-    Extended(Box<View>),
-    /// It lasts as long as renewals may stretch it, and will not be longer.
-    AtMost(Box<View>),
-    /// It is over.
-    Over(State),
-    /// Nobody's, or somebody else's.
+pub enum RenewReply {
+    /// The lease was extended.
+    Extended(Box<Lease>),
+    /// The lease was not changed: it cannot be extended further.
+    AtMost(Box<Lease>),
+    /// The lease has ended.
+    Over(LeaseState),
+    /// There is no such lease, or the caller may not access it.
     NotHolder,
 }
 
-/// The answer to a release or a cancellation.
+/// The reply to a release or a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It was held, and is free.
+pub enum ReleaseReply {
+    /// The lease was live and has ended.
     Released,
-    /// The same lease was given back before.
+    /// The lease was released before.
     Already,
-    /// It was over by itself.
+    /// The lease had expired.
     Expired,
-    /// Nobody's, or somebody else's.
+    /// There is no such lease, or the caller may not access it.
     NotHolder,
 }
 
-/// The answer to a confirmation.
+/// The reply to a confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Confirmed {
-    /// It is taken for good.
-    Done(Box<View>),
-    /// The hold is over.
+pub enum ConfirmReply {
+    /// The slot is confirmed.
+    Done(Box<Lease>),
+    /// The hold has ended.
     Over {
         /// How it ended.
-        state: State,
-        /// Whether nobody else has any of it yet.
+        state: LeaseState,
+        /// Whether its range is still free.
         still_free: bool,
     },
-    /// Nobody's, or somebody else's.
+    /// There is no such lease, or the caller may not access it.
     NotHolder,
 }
 
-/// The answer to a move.
+/// The reply to a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Moved {
-    /// It is there now, with a new number.
-    Done(Box<View>),
-    /// Somebody else is there; it stays where it was.
+pub enum MoveReply {
+    /// The slot was moved, and has a new fence.
+    Done(Box<Lease>),
+    /// The range is taken; the slot stays where it was.
     Conflict(Box<Conflict>),
-    /// It is over.
-    Over(State),
-    /// Nobody's, or somebody else's.
+    /// The slot has ended.
+    Over(LeaseState),
+    /// There is no such lease, or the caller may not access it.
     NotHolder,
 }
 
-/// What a calendar looks like.
+/// The availability of a calendar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Availability {
-    /// What is taken, in order, cut to the range that was asked for.
+    /// The busy ranges, sorted and cut to the requested range.
     pub busy: Vec<Busy>,
-    /// What is free, in order.
+    /// The free ranges, sorted.
     pub free: Vec<(Time, Time)>,
-    /// Where to look on, if there was more than one answer may hold.
+    /// Where to continue, if the busy ranges did not fit in one reply.
     pub next: Option<Time>,
 }
 
-/// One taken range.
+/// One busy range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Busy {
     /// The first instant.
@@ -168,15 +168,15 @@ pub struct Busy {
     /// The first instant after it.
     pub end: Time,
     /// Held or confirmed.
-    pub state: State,
-    /// The number of its lease.
+    pub state: LeaseState,
+    /// The fence of its lease.
     pub fence: i64,
-    /// When it may be free; forever if it is confirmed.
+    /// When it is free unless it is extended; forever for a confirmed slot.
     pub free_at: Time,
 }
 
-impl State {
-    /// The word used on every interface.
+impl LeaseState {
+    /// The name of the state on every interface.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -187,14 +187,15 @@ impl State {
         }
     }
 
-    /// Whether the lease is in force, as far as this knows.
+    /// Whether the lease is held or confirmed. A held lease may have expired: compare `expires_at`
+    /// too.
     pub const fn is_live(self) -> bool {
         matches!(self, Self::Held | Self::Confirmed)
     }
 }
 
-impl Ended {
-    /// The word used on every interface.
+impl ReleaseReply {
+    /// The name of the result on every interface.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Released => "released",
@@ -205,12 +206,14 @@ impl Ended {
     }
 }
 
-impl View {
-    /// Whose it is.
+impl Lease {
+    /// The tenant, which all names of a lease share.
     pub fn tenant(&self) -> Option<&str> {
-        match &self.what {
-            What::Names(names) => names.first().and_then(|name| name.tenant.as_deref()),
-            What::Slot(calendars, _) => calendars.first().and_then(|name| name.tenant.as_deref()),
+        match &self.target {
+            LeaseTarget::Names(names) => names.first().and_then(|name| name.tenant.as_deref()),
+            LeaseTarget::Slot(calendars, _) => {
+                calendars.first().and_then(|name| name.tenant.as_deref())
+            }
         }
     }
 }

@@ -1,90 +1,91 @@
-//! What the catalog says about locks: how long each kind lasts, and how safely a grant is kept.
+//! Lock settings of the catalog (`[locks]`): TTLs of each kind, and durability.
 //!
-//! Must hold only what makes sense: the reader of `[locks]` refuses the rest.
+//! The catalog reader refuses values out of bounds, so these are always valid.
 
 use std::collections::BTreeMap;
 
 use super::refusal::LockRefusal;
 use crate::time::Span;
 
-/// The longest TTL that any kind may be given.
+/// The longest TTL that the catalog may set.
 pub const TTL_MAX: Span = Span::from_secs(86_400);
-/// The longest that renewals may stretch any lease.
+/// The longest that the catalog may let renewals extend a lease.
 pub const HOLD_MAX: Span = Span::from_secs(7 * 86_400);
-/// The longest slot that may be asked for.
+/// The longest slot that the catalog may allow.
 pub const SLOT_MAX: Span = Span::from_secs(366 * 86_400);
-/// The longest that a catalog may let callers wait.
+/// The longest wait that the catalog may allow.
 pub const WAIT_MAX: Span = Span::from_secs(30);
 /// The most replicas that a grant may wait for.
 pub const REPLICAS_MAX: i64 = 16;
-/// The most kinds that a catalog may name.
+/// The most kinds that a catalog may define.
 pub const KINDS_MAX: usize = 64;
-/// The kind of whatever names none, and of kinds that the catalog does not name.
+/// The kind of requests without one. Its terms also apply to kinds that the catalog does not
+/// define.
 pub const DEFAULT_KIND: &str = "default";
-/// The kind of a hold that names none.
+/// The kind of holds without one.
 pub const SLOT_KIND: &str = "appointment";
 
-/// Everything that `[locks]` says.
+/// The settings in `[locks]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockTerms {
     /// When a grant is answered.
     pub durability: Durability,
-    /// How many replicas of a store must have heard of a grant before it is answered.
+    /// How many replicas of a shared store must have received a grant before it is answered.
     pub replicas: u32,
     /// The longest slot.
     pub slot_max: Span,
-    /// The longest that anybody may wait for a name.
+    /// The longest time that a caller may wait for a name.
     pub wait_max: Span,
-    /// Each kind by its name; `default` is always there.
+    /// The terms of each kind; `default` is always present.
     pub kinds: BTreeMap<Box<str>, KindTerms>,
 }
 
 /// When a grant is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// At once. A start after a crash waits until every lost lease has run out.
+    /// At once. After a crash, a start grants nothing until every lost lease has expired.
     #[default]
     Memory,
     /// When it is on disk.
     Fsync,
 }
 
-/// How long the leases of one kind last.
+/// The terms of the leases of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindTerms {
-    /// What a request without a TTL gets.
+    /// The default TTL.
     pub ttl: Span,
-    /// The longest TTL that a request may ask for.
+    /// The longest TTL of a request.
     pub ttl_max: Span,
-    /// How long renewals may stretch one lease, counted from its grant.
+    /// How long renewals may extend a lease, from its grant.
     pub hold_max: Span,
-    /// What a version means.
+    /// How a version is interpreted.
     pub version_policy: VersionPolicy,
-    /// Whether nothing is granted after a failover until every lost lease has run out.
+    /// Whether nothing is granted after a failover until every lost lease has expired.
     pub failover_grace: bool,
 }
 
-/// What a version means.
+/// How the version of a request is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VersionPolicy {
-    /// Nothing to us: it is kept and told back.
+    /// It is stored and returned, and has no effect.
     #[default]
     Opaque,
-    /// Each grant of a name must have a higher one than the last.
+    /// Each grant of a name must have a higher version than the last.
     Monotonic,
 }
 
 impl VersionPolicy {
-    /// The words for both.
+    /// The name of each policy in the catalog.
     pub const WORDS: [(&'static str, Self); 2] =
         [("opaque", Self::Opaque), ("monotonic", Self::Monotonic)];
 }
 
 impl Durability {
-    /// The words for both.
+    /// The name of each durability in the catalog.
     pub const WORDS: [(&'static str, Self); 2] = [("memory", Self::Memory), ("fsync", Self::Fsync)];
 
-    /// The word for this one.
+    /// The name in the catalog.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -94,57 +95,59 @@ impl Durability {
 }
 
 impl LockTerms {
-    /// The terms of a kind.
+    /// The terms of a kind, or those of `default`.
     pub fn kind(&self, kind: &str) -> KindTerms {
         let named = self.kinds.get(kind).or_else(|| self.kinds.get(DEFAULT_KIND));
         named.copied().unwrap_or_default()
     }
 
-    /// The TTL of a request: what it asks for if the kind may have it, else the kind's own.
-    pub fn ttl(&self, kind: &str, asked_ms: Option<i64>) -> Result<Span, LockRefusal> {
+    /// The TTL of a request: the requested one if it is within bounds, else the default of the
+    /// kind.
+    pub fn ttl(&self, kind: &str, requested_ms: Option<i64>) -> Result<Span, LockRefusal> {
         let terms = self.kind(kind);
-        bounded("ttl_ms", asked_ms, terms.ttl, terms.ttl_max)
+        duration_within("ttl_ms", requested_ms, terms.ttl, terms.ttl_max)
     }
 
     /// How long nothing of a kind is granted after a store may have lost leases: as long as the
-    /// longest of them can last, or not at all.
+    /// longest of them can last, or zero without `failover_grace`.
     pub fn grace(&self, kind: &str) -> Span {
         let terms = self.kind(kind);
         if terms.failover_grace { terms.ttl_max } else { Span::ZERO }
     }
 
-    /// How long a request may wait: what it asks for, at most what the catalog lets it.
-    pub fn wait(&self, asked_ms: Option<i64>) -> Result<Span, LockRefusal> {
-        match asked_ms.unwrap_or(0) {
+    /// How long a request waits: as requested, at most `wait_max`. Zero by default.
+    pub fn wait(&self, requested_ms: Option<i64>) -> Result<Span, LockRefusal> {
+        match requested_ms.unwrap_or(0) {
             0 => Ok(Span::ZERO),
-            _ => bounded("wait_ms", asked_ms, Span::ZERO, self.wait_max),
+            _ => duration_within("wait_ms", requested_ms, Span::ZERO, self.wait_max),
         }
     }
 
-    /// How long renewals may stretch a lease: what was asked for, at most the kind's own.
-    pub fn hold(&self, kind: &str, asked_ms: Option<i64>) -> Result<Span, LockRefusal> {
+    /// How long renewals may extend a lease: as requested, at most the `hold_max` of the kind.
+    pub fn hold(&self, kind: &str, requested_ms: Option<i64>) -> Result<Span, LockRefusal> {
         let terms = self.kind(kind);
-        bounded("max_hold_ms", asked_ms, terms.hold_max, terms.hold_max)
+        duration_within("max_hold_ms", requested_ms, terms.hold_max, terms.hold_max)
     }
 }
 
-fn bounded(
+/// A requested duration in milliseconds if it is from 1 to `max`, or the default.
+fn duration_within(
     field: &'static str,
-    asked_ms: Option<i64>,
-    usual: Span,
-    most: Span,
+    requested_ms: Option<i64>,
+    default: Span,
+    max: Span,
 ) -> Result<Span, LockRefusal> {
-    let Some(asked) = asked_ms else { return Ok(usual) };
-    if asked < 1 || Span::from_millis(asked) > most {
-        let wanted = format!("a whole number from 1 to {}", most.ceil_millis());
-        return Err(LockRefusal::Bounds { field, given: asked.to_string(), wanted });
+    let Some(requested) = requested_ms else { return Ok(default) };
+    if requested < 1 || Span::from_millis(requested) > max {
+        let wanted = format!("a whole number from 1 to {}", max.ceil_millis());
+        return Err(LockRefusal::Bounds { field, given: requested.to_string(), wanted });
     }
-    Ok(Span::from_millis(asked))
+    Ok(Span::from_millis(requested))
 }
 
 impl KindTerms {
-    /// A kind of this TTL, and all else as usual.
-    pub const fn lasting(ttl: Span) -> Self {
+    /// A kind with this TTL, and defaults for the other terms.
+    pub const fn with_ttl(ttl: Span) -> Self {
         Self {
             ttl,
             ttl_max: Span::from_secs(300),
@@ -157,7 +160,7 @@ impl KindTerms {
 
 impl Default for KindTerms {
     fn default() -> Self {
-        Self::lasting(Span::from_secs(5))
+        Self::with_ttl(Span::from_secs(5))
     }
 }
 
@@ -165,10 +168,10 @@ impl Default for LockTerms {
     fn default() -> Self {
         let kinds = [("appointment", 10), ("payment", 30), ("resource", 5), (DEFAULT_KIND, 5)];
         let kinds = kinds.into_iter().map(|(name, secs)| {
-            // Paying twice is worse than paying a little later.
+            // A payment that is made twice is worse than one that is made later.
             let failover_grace = name == "payment";
-            let lasting = KindTerms::lasting(Span::from_secs(secs));
-            (Box::from(name), KindTerms { failover_grace, ..lasting })
+            let terms = KindTerms::with_ttl(Span::from_secs(secs));
+            (Box::from(name), KindTerms { failover_grace, ..terms })
         });
         Self {
             durability: Durability::Memory,

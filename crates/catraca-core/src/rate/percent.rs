@@ -1,15 +1,15 @@
-//! Shares of a whole, exact to a hundredth of a percent.
+//! Percentages, exact to a hundredth of a percent.
 //!
-//! Must not use floating point: a share decides, and decisions are integers.
+//! Must not use floating point: every store must compute the same result.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A share from 0% to 100%, in hundredths of a percent.
+/// A percentage from 0% to 100%, in hundredths of a percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Percent(u32);
 
-/// Why a text is not a share.
+/// Why a text is not a percentage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PercentError {
     /// Not a number and a percent sign.
@@ -18,13 +18,13 @@ pub enum PercentError {
         /// What was written.
         text: String,
     },
-    /// Finer than a hundredth of a percent.
+    /// More than two digits after the point.
     #[error("`{text}` is too fine: write at most two digits after the point, such as 7.25%")]
     TooFine {
         /// What was written.
         text: String,
     },
-    /// More than the whole.
+    /// More than 100%.
     #[error("`{text}` is more than the whole: write at most 100%")]
     TooMuch {
         /// What was written.
@@ -52,24 +52,24 @@ impl Percent {
         share.ok_or_else(|| PercentError::TooMuch { text: text.to_owned() })
     }
 
-    /// A share from hundredths of a percent, at most the whole.
+    /// A percentage from hundredths of a percent; more than 100% becomes 100%.
     pub const fn from_hundredths(hundredths: u32) -> Self {
         Self(if hundredths > WHOLE { WHOLE } else { hundredths })
     }
 
-    /// Its hundredths of a percent.
+    /// The percentage in hundredths of a percent.
     pub const fn hundredths(self) -> u32 {
         self.0
     }
 
-    /// This share of an amount, rounded down.
+    /// This percentage of an amount, rounded down.
     pub const fn of(self, amount: i64) -> i64 {
-        // At most the whole amount in size, so it fits again.
+        // The result is not larger than the amount, so it fits in 64 bits again.
         (amount as i128 * self.0 as i128).div_euclid(WHOLE as i128) as i64
     }
 
-    /// Whether `part` is more than this share of `whole`; exactly the share is not more.
-    pub const fn exceeded_by(self, part: i64, whole: i64) -> bool {
+    /// Whether `part` is more than this percentage of `whole`; equal is not more.
+    pub const fn is_exceeded_by(self, part: i64, whole: i64) -> bool {
         part as i128 * WHOLE as i128 > whole as i128 * self.0 as i128
     }
 }
@@ -84,7 +84,8 @@ impl FromStr for Percent {
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.0 / 100, self.0 % 100);
+        let whole = self.0 / 100;
+        let fraction = self.0 % 100;
         match fraction {
             0 => write!(f, "{whole}%"),
             tenths if tenths % 10 == 0 => write!(f, "{whole}.{}%", tenths / 10),

@@ -1,4 +1,4 @@
-//! Rates and shares: the texts people write, what is refused, and exact arithmetic.
+//! Tests of rates and percentages: valid and invalid texts, and exact arithmetic.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn rates_are_read_as_sentences() {
 }
 
 #[test]
-fn common_mistakes_are_answered_with_what_was_meant() {
+fn common_mistakes_are_reported_with_the_probable_meaning() {
     let table = [
         ("10/15m", "10 per 15m"),
         ("10/minute", "10 per 1m"),
@@ -50,7 +50,7 @@ fn common_mistakes_are_answered_with_what_was_meant() {
 }
 
 #[test]
-fn every_other_mistake_has_its_own_answer() {
+fn every_other_mistake_has_its_own_error() {
     let table = [
         ("", "`` is not a rate: write an amount per a duration, such as `10 per 15m`"),
         ("ten per 1m", "`ten per 1m` is not a rate: write an amount"),
@@ -74,11 +74,11 @@ fn every_other_mistake_has_its_own_answer() {
 }
 
 #[test]
-fn reduced_divides_by_what_both_share() {
-    assert_eq!(rate(25_000, "1m").reduced(), (1, 2_400));
-    assert_eq!(rate(40, "24h").reduced(), (1, 2_160_000_000));
-    assert_eq!(rate(7, "1us").reduced(), (7, 1));
-    assert_eq!(rate(0, "1m").reduced(), (0, 1));
+fn the_lowest_terms_have_no_common_divisor() {
+    assert_eq!(rate(25_000, "1m").in_lowest_terms(), (1, 2_400));
+    assert_eq!(rate(40, "24h").in_lowest_terms(), (1, 2_160_000_000));
+    assert_eq!(rate(7, "1us").in_lowest_terms(), (7, 1));
+    assert_eq!(rate(0, "1m").in_lowest_terms(), (0, 1));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn shares_are_read_and_shown() {
 }
 
 #[test]
-fn what_is_no_share_is_refused_with_a_fix() {
+fn invalid_percentages_are_refused_with_a_fix() {
     let table = [
         ("20", "`20` is not a percentage: write a number and a percent sign, such as 20%"),
         ("0.2", "is not a percentage"),
@@ -120,9 +120,9 @@ fn what_is_no_share_is_refused_with_a_fix() {
 #[test]
 fn shares_are_exact() {
     let fifth = Percent::parse("20%").unwrap();
-    assert!(!fifth.exceeded_by(20, 100) && fifth.exceeded_by(21, 100));
-    assert!(!fifth.exceeded_by(0, 0) && fifth.exceeded_by(1, 0));
-    assert!(Percent::parse("7.5%").unwrap().exceeded_by(i64::MAX, i64::MAX));
+    assert!(!fifth.is_exceeded_by(20, 100) && fifth.is_exceeded_by(21, 100));
+    assert!(!fifth.is_exceeded_by(0, 0) && fifth.is_exceeded_by(1, 0));
+    assert!(Percent::parse("7.5%").unwrap().is_exceeded_by(i64::MAX, i64::MAX));
     assert_eq!((fifth.of(100), fifth.of(4), fifth.of(5), fifth.of(-1)), (20, 0, 1, -1));
     assert_eq!(Percent::parse("100%").unwrap().of(i64::MAX), i64::MAX);
     assert_eq!(Percent::parse("100%").unwrap().of(i64::MIN), i64::MIN);
@@ -139,8 +139,8 @@ proptest! {
     }
 
     #[test]
-    fn reduced_keeps_the_rate(amount in 0..1_i64 << 40, micros in 1..1_i64 << 53) {
-        let (n, p) = Rate { amount, per: Span::from_micros(micros) }.reduced();
+    fn the_lowest_terms_are_the_same_rate(amount in 0..1_i64 << 40, micros in 1..1_i64 << 53) {
+        let (n, p) = Rate { amount, per: Span::from_micros(micros) }.in_lowest_terms();
         prop_assert_eq!(i128::from(n) * i128::from(micros), i128::from(p) * i128::from(amount));
         prop_assert_eq!(gcd(n, p), 1);
     }

@@ -1,9 +1,9 @@
 //! The canonical form of a request's path.
 //!
 //! Servers disagree about `//`, `/./`, `/x/..`, `%6c`, `;params` and letter case. Routes are
-//! matched against one canonical form, so that a client cannot reach a guarded path by another
-//! spelling of it. A spelling that servers read in different ways has no canonical form and is an
-//! error: a guess would let the client choose which rule applies.
+//! matched against one canonical form, so that a client cannot avoid a limit by another spelling of
+//! the path. A spelling that servers read in different ways has no canonical form and is an error:
+//! a guess would let the client choose which policy applies.
 
 use thiserror::Error;
 
@@ -12,7 +12,7 @@ use crate::catalog::{EncodedSlash, Network, PathCase};
 /// A path in its canonical form: decoded once, without empty segments, `.` segments and
 /// `;parameters`; in lower case if `[network] path_case` is `"insensitive"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct CanonicalPath {
     /// The segments.
     pub segments: Vec<String>,
 }
@@ -41,7 +41,7 @@ pub enum AmbiguousPath {
     /// `//` at the beginning: URL parsers read a host name there.
     #[error("it begins with two slashes")]
     LeadingSlashes,
-    /// `..`: some servers climb out of the folder, others take it for a name.
+    /// `..`: some servers resolve it, others read it as a name.
     #[error("it contains `..`")]
     ParentSegment,
     /// A space that is not encoded.
@@ -52,7 +52,7 @@ pub enum AmbiguousPath {
     NotUtf8,
 }
 
-impl Path {
+impl CanonicalPath {
     /// The canonical form of a target's path, as the catalog's `[network]` section defines it.
     pub fn canonical(target: &str, network: &Network) -> Result<Self, AmbiguousPath> {
         let path = target.split('?').next().unwrap_or_default();
@@ -74,10 +74,12 @@ impl Path {
                 }
                 EncodedSlash::Separator => {
                     for part in decoded.split('/') {
-                        push(&mut segments, part)?;
+                        push_segment(&mut segments, part)?;
                     }
                 }
-                EncodedSlash::Reject | EncodedSlash::Literal => push(&mut segments, &decoded)?,
+                EncodedSlash::Reject | EncodedSlash::Literal => {
+                    push_segment(&mut segments, &decoded)?
+                }
             }
         }
         if network.path_case == PathCase::Insensitive {
@@ -87,11 +89,10 @@ impl Path {
     }
 }
 
-/// Adds a decoded segment. Parameters are cut off: servers that know them read `login;x` as
-/// `login`, and for the others the longer name is a path of its own, which the rule of the shorter
-/// one may safely guard too. `..` is refused, with and without parameters: servers that do not
-/// resolve it still are in the folder that it would leave.
-fn push(segments: &mut Vec<String>, decoded: &str) -> Result<(), AmbiguousPath> {
+/// Adds a decoded segment without its parameters: servers that know them read `login;x` as `login`,
+/// and for other servers the longer name is another path, which the same limit may safely cover.
+/// `..` is an error, also with parameters, because not all servers resolve it.
+fn push_segment(segments: &mut Vec<String>, decoded: &str) -> Result<(), AmbiguousPath> {
     match decoded.split(';').next().unwrap_or_default() {
         "" | "." => {}
         ".." => return Err(AmbiguousPath::ParentSegment),
@@ -100,19 +101,20 @@ fn push(segments: &mut Vec<String>, decoded: &str) -> Result<(), AmbiguousPath> 
     Ok(())
 }
 
-/// One form of all letters that some server takes for the same one: upper case first, because only
-/// that joins `ſ` with `s` and `ı` with `i`; and without the dot that the lower case of `İ` leaves.
+/// One form for all letters that some server considers equal. Converts to upper case first, because
+/// only that maps `ſ` to `s` and `ı` to `i`, and removes the dot that the lower case of `İ` leaves.
 pub(crate) fn fold_case(text: &str) -> String {
     let folded = text.to_uppercase().to_lowercase();
     folded.chars().filter(|letter| *letter != '\u{307}').collect()
 }
 
-/// Decodes a segment once. An encoded slash is decoded too; the caller decides what it means.
+/// Decodes a segment once. An encoded slash is decoded too; the caller decides whether it is a
+/// separator.
 pub fn decode(raw: &str) -> Result<String, AmbiguousPath> {
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw.bytes();
     while let Some(byte) = rest.next() {
-        bytes.push(if byte == b'%' { escaped(&mut rest)? } else { byte });
+        bytes.push(if byte == b'%' { decode_escape(&mut rest)? } else { byte });
     }
     let text = String::from_utf8(bytes).map_err(|_| AmbiguousPath::NotUtf8)?;
     if text.contains('\\') {
@@ -121,14 +123,15 @@ pub fn decode(raw: &str) -> Result<String, AmbiguousPath> {
     if text.contains(char::is_control) {
         return Err(AmbiguousPath::ControlCharacter);
     }
-    if text.split('%').skip(1).any(|after| escaped(&mut after.bytes()).is_ok()) {
+    // `%252f` has become `%2f` here, which a server that decodes again would read as `/`.
+    if text.split('%').skip(1).any(|after| decode_escape(&mut after.bytes()).is_ok()) {
         return Err(AmbiguousPath::EncodedTwice);
     }
     Ok(text)
 }
 
-/// The byte that the two digits after a `%` name.
-fn escaped(rest: &mut impl Iterator<Item = u8>) -> Result<u8, AmbiguousPath> {
+/// The byte that is encoded by the two hexadecimal digits after a `%`.
+fn decode_escape(rest: &mut impl Iterator<Item = u8>) -> Result<u8, AmbiguousPath> {
     let mut digit = || {
         let digit = rest.next().and_then(|byte| char::from(byte).to_digit(16));
         digit.and_then(|digit| u8::try_from(digit).ok()).ok_or(AmbiguousPath::BrokenEscape)
@@ -143,7 +146,7 @@ mod tests {
     use super::*;
 
     fn segments(target: &str, network: &Network) -> Result<Vec<String>, AmbiguousPath> {
-        Path::canonical(target, network).map(|path| path.segments)
+        CanonicalPath::canonical(target, network).map(|path| path.segments)
     }
 
     #[test]

@@ -1,57 +1,71 @@
-//! Blocks as acts on a key: start, lengthen, release, forget.
+//! Blocks of a key: start, extend, release, and the reset of all state of a key.
 //!
-//! Must not shorten a block except by release.
+//! Only a release may move the end of a block earlier.
 
-use crate::batch::{BlockRow, Past, Standing};
-use crate::cell::block::Act;
-use crate::cell::{Block, Bucket, Cells, Fixed, Leases, Log, Pool, Watch};
+use crate::batch::{ActiveBlock, BlockRow, PriorOffences};
+use crate::cell::block::BlockProposal;
+use crate::cell::{
+    Block, Bucket, CellStore, CellTable, FixedWindow, InFlight, RatioWatch, SlidingWindow,
+};
 use crate::digest::Key;
 use crate::time::{Span, Time};
 
-/// Ban rules have their strikes in cells of their own beside the key: one per rule, at most this
-/// many.
+/// The most ban rules of a policy. Each rule stores its strikes in a cell of its own, whose key is
+/// derived from the row's key.
 pub const RULES_MAX: u8 = 16;
 
-/// The key of a ban rule's strikes.
+/// The key of the strikes of a ban rule.
 pub fn strikes_key(key: Key, rule: u8) -> Key {
     key.with_kind(rule + 1)
 }
 
-/// The block that stands on a key, as a row of this mode sees it.
+/// The active block of a key; an enforcing row ignores shadow blocks.
 #[inline]
-pub fn standing<C: Pool<Block>>(
+pub fn active_block<C: CellTable<Block>>(
     key: Key,
     shadow: bool,
     cells: &mut C,
     now: Time,
 ) -> Option<&Block> {
-    cells.get(key, now).map(|block| &*block).filter(|block| block.stands(now, shadow))
+    cells.get(key, now).map(|block| &*block).filter(|block| block.is_active(now, shadow))
 }
 
-/// Proposes a block; says whether an end moved. A pool without room starts nothing.
-pub fn act<C: Pool<Block>>(key: Key, act: &Act, cells: &mut C, now: Time) -> bool {
-    let known: Option<&mut Block> = cells.get(key, now);
-    let before = known.as_ref().map(|block| (block.until, block.shadow));
-    let next = match known {
-        Some(block) => block.after(act, now),
-        None => Some(Block::started(act, now)),
+/// Proposes a block. Returns whether a block started, or its end or mode changed. If the pool of
+/// blocks is full, no block starts.
+pub fn propose_block<C: CellTable<Block>>(
+    key: Key,
+    proposal: &BlockProposal,
+    cells: &mut C,
+    now: Time,
+) -> bool {
+    let current: Option<&mut Block> = cells.get(key, now);
+    let before = current.as_ref().map(|block| (block.until, block.shadow));
+    let next = match current {
+        Some(block) => block.apply(proposal, now),
+        None => Some(Block::from_proposal(proposal, now)),
     };
-    let moved = next.as_ref().map(|block| (block.until, block.shadow)) != before;
-    next.is_some_and(|block| cells.put(key, block, now) && moved)
+    // A proposal that only raises the level is written, but not reported as a change.
+    let changed = next.as_ref().map(|block| (block.until, block.shadow)) != before;
+    next.is_some_and(|block| cells.put(key, block, now) && changed)
 }
 
-/// Blocks keys, as an operator does.
-pub fn block<C: Cells>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<Standing> {
+/// Blocks keys on behalf of an operator, or again from the records.
+pub fn block<C: CellStore>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<ActiveBlock> {
     rows.iter().map(|row| block_one(row, cells, now)).collect()
 }
 
-fn block_one<C: Cells>(row: &BlockRow, cells: &mut C, now: Time) -> Standing {
-    let past = row.past.filter(|past| past.level > 0);
-    let is_over = past.is_some() && row.act.penalty.length(0) == Span::ZERO;
-    let changed = !is_over && act(row.key, &row.act, cells, now);
-    past.into_iter().for_each(|past| remember(row, past, cells, now));
-    let after = standing(row.key, true, cells, now);
-    Standing {
+fn block_one<C: CellStore>(row: &BlockRow, cells: &mut C, now: Time) -> ActiveBlock {
+    // Prior offences come with blocks that the records hold. A length of zero says that the block
+    // itself has ended and only its level remains.
+    let prior = row.past.filter(|prior| prior.level > 0);
+    let has_ended = prior.is_some() && row.act.penalty.length(0) == Span::ZERO;
+    let changed = !has_ended && propose_block(row.key, &row.act, cells, now);
+    if let Some(prior) = prior {
+        restore_level(row, prior, cells, now);
+    }
+    // Operators see shadow blocks too.
+    let after = active_block(row.key, true, cells, now);
+    ActiveBlock {
         until: after.map_or(now, |block| block.until),
         origin: after.map_or(row.act.origin, |block| block.origin),
         note: after.map(|block| block.note.clone()).unwrap_or_default(),
@@ -59,38 +73,45 @@ fn block_one<C: Cells>(row: &BlockRow, cells: &mut C, now: Time) -> Standing {
     }
 }
 
-/// Brings offences back that were counted before; what the store knows beyond them stays.
-fn remember<C: Pool<Block>>(row: &BlockRow, past: Past, cells: &mut C, now: Time) {
-    let known: Option<&mut Block> = cells.get(row.key, now);
-    let known = known.map(|block| block.clone());
-    let block = known.unwrap_or_else(|| Block::started(&row.act, now));
-    if block.shadow == row.act.shadow && block.level <= past.level {
-        cells.put(row.key, block.remembering(past, now), now);
+/// Restores the level of prior offences, unless the store already knows a higher one.
+fn restore_level<C: CellTable<Block>>(
+    row: &BlockRow,
+    prior: PriorOffences,
+    cells: &mut C,
+    now: Time,
+) {
+    let stored: Option<&mut Block> = cells.get(row.key, now);
+    let stored = stored.map(|block| block.clone());
+    let block = stored.unwrap_or_else(|| Block::from_proposal(&row.act, now));
+    if block.shadow == row.act.shadow && block.level <= prior.level {
+        cells.put(row.key, block.with_prior_offences(prior, now), now);
     }
 }
 
-/// Ends blocks; says which keys were blocked.
-pub fn unblock<C: Cells>(keys: &[Key], cells: &mut C, now: Time) -> Vec<bool> {
+/// Releases blocks. Returns for each key whether it was blocked.
+pub fn unblock<C: CellStore>(keys: &[Key], cells: &mut C, now: Time) -> Vec<bool> {
     keys.iter().map(|key| unblock_one(*key, cells, now)).collect()
 }
 
-fn unblock_one<C: Pool<Block>>(key: Key, cells: &mut C, now: Time) -> bool {
-    let Some(block) = standing(key, true, cells, now).cloned() else { return false };
-    cells.put(key, block.released(now), now);
+fn unblock_one<C: CellTable<Block>>(key: Key, cells: &mut C, now: Time) -> bool {
+    let Some(block) = active_block(key, true, cells, now).cloned() else { return false };
+    // The cell stays, because the level is remembered after the block.
+    cells.put(key, block.release(now), now);
     true
 }
 
-/// Forgets everything about keys.
-pub fn reset<C: Cells>(keys: &[Key], cells: &mut C, now: Time) {
+/// Removes all counters, blocks, strikes and ratios of keys. Settled-markers and references have
+/// keys of their own and stay.
+pub fn reset<C: CellStore>(keys: &[Key], cells: &mut C, now: Time) {
     for key in keys {
-        Pool::<Bucket>::remove(cells, *key, now);
-        Pool::<Log>::remove(cells, *key, now);
-        Pool::<Fixed>::remove(cells, *key, now);
-        Pool::<Leases>::remove(cells, *key, now);
-        Pool::<Block>::remove(cells, *key, now);
-        Pool::<Watch>::remove(cells, *key, now);
+        CellTable::<Bucket>::remove(cells, *key, now);
+        CellTable::<SlidingWindow>::remove(cells, *key, now);
+        CellTable::<FixedWindow>::remove(cells, *key, now);
+        CellTable::<InFlight>::remove(cells, *key, now);
+        CellTable::<Block>::remove(cells, *key, now);
+        CellTable::<RatioWatch>::remove(cells, *key, now);
         for rule in 0..RULES_MAX {
-            Pool::<Log>::remove(cells, strikes_key(*key, rule), now);
+            CellTable::<SlidingWindow>::remove(cells, strikes_key(*key, rule), now);
         }
     }
 }

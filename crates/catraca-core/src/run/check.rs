@@ -1,68 +1,84 @@
-//! The check: judge every row, then charge all or none, then start the blocks that are due.
-//!
-//! Must not charge anything when an enforcing row does not fit.
+//! Applies a check: evaluates every row, charges all rows or none, then starts the blocks of rows
+//! over their limit.
 
 use smallvec::SmallVec;
 
 use super::blocks;
 use super::meter::Meter;
-use crate::batch::{Check, CheckReply, CheckRow, Remember, RowReply, Standing, Verdict};
-use crate::cell::block::{Act, Note, Origin};
-use crate::cell::{Block, Cells, Pool, Reference};
+use crate::batch::{
+    ActiveBlock, CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict,
+};
+use crate::cell::block::{BlockNote, BlockProposal, Origin};
+use crate::cell::{Block, CellStore, CellTable, Reference};
 use crate::limit::Limit;
-use crate::museum::{Bug, planted};
+use crate::planted_bugs::{Bug, planted};
 use crate::time::Time;
 
-/// A row that has been judged.
-struct Judged<'a> {
+/// A row of the check with its counter and its verdict.
+struct RowCheck<'a> {
     row: &'a CheckRow,
     meter: Meter<'a>,
-    verdict: Verdict,
+    verdict: RowVerdict,
     charged: i64,
     started: bool,
 }
 
-/// Decides, and unless it is a peek, charges and blocks.
-pub fn run<C: Cells>(check: &Check, cells: &mut C, now: Time) -> CheckReply {
-    let rows = check.rows.iter().map(|row| judge(row, cells, now));
-    let mut rows: SmallVec<[Judged<'_>; 4]> = rows.collect();
-    let passed = !check.veto && rows.iter().all(Judged::fits);
+/// Evaluates the check. Unless it is a peek, charges its rows and starts blocks.
+pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckReply {
+    // Every row gets its verdict before any row is charged: if one enforcing row does not fit, no
+    // row may be charged.
+    let rows = check.rows.iter().map(|row| check_row(row, cells, now));
+    // Up to four rows need no allocation.
+    let mut rows: SmallVec<[RowCheck<'_>; 4]> = rows.collect();
+    let passed = !check.already_denied && rows.iter().all(RowCheck::fits);
+    // Also for a check that did not pass: rows over their limit count the denial and start their
+    // block, whether or not other rows fit.
     if !check.peek {
-        rows.iter_mut().for_each(|judged| judged.act(passed, cells));
+        rows.iter_mut().for_each(|row| row.apply(passed, cells));
     }
-    let rows = rows.iter().map(|judged| judged.reply(cells)).collect();
+    // The figures of a reply are those after the charges and blocks of all rows.
+    let rows = rows.iter().map(|row| row.reply(cells)).collect();
     let mut reply = CheckReply { now, passed, remembered: false, rows };
-    if let Some(what) = check.remember.as_deref().filter(|_| passed && !check.peek) {
-        reply.remembered = keep(what, &reply.rows, cells, now);
+    // Only an admitted check owns its reference: a denied check has nothing to settle or credit.
+    if let Some(reference) = check.remember.as_deref().filter(|_| passed && !check.peek) {
+        reply.remembered = store_reference(reference, &reply.rows, cells, now);
     }
     reply
 }
 
 #[inline]
-fn decides(row: &CheckRow) -> bool {
+fn can_deny(row: &CheckRow) -> bool {
     !row.shadow || planted(Bug::ShadowDenies)
 }
 
 #[inline]
-fn judge<'a, C: Cells>(row: &'a CheckRow, cells: &mut C, now: Time) -> Judged<'a> {
+fn check_row<'a, C: CellStore>(row: &'a CheckRow, cells: &mut C, now: Time) -> RowCheck<'a> {
+    // The meter moves its own instant forward to the last write of the counter, because time never
+    // runs backwards for a counter. Whether a block is active is judged at `now`.
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let verdict = verdict(row, &meter, cells, now);
-    Judged { row, meter, verdict, charged: 0, started: false }
+    RowCheck { row, meter, verdict, charged: 0, started: false }
 }
 
 #[inline]
-fn verdict<C: Cells>(row: &CheckRow, meter: &Meter<'_>, cells: &mut C, now: Time) -> Verdict {
-    if blocks::standing(row.key, row.shadow, cells, now).is_some() {
-        return Verdict::Blocked;
+fn verdict<C: CellStore>(
+    row: &CheckRow,
+    meter: &Meter<'_>,
+    cells: &mut C,
+    now: Time,
+) -> RowVerdict {
+    if blocks::active_block(row.key, row.shadow, cells, now).is_some() {
+        return RowVerdict::Blocked;
     }
     let need = need(row);
     if row.limit.capacity().is_some_and(|capacity| need > capacity) {
-        return Verdict::TooCostly;
+        return RowVerdict::TooCostly;
     }
-    if meter.free(cells) < need { Verdict::OverLimit } else { Verdict::Fits }
+    if meter.free(cells) < need { RowVerdict::OverLimit } else { RowVerdict::Fits }
 }
 
-/// The units that must be free: at least one, whatever is held.
+/// Units that must be free for the row to fit: at least one, even if the check reserves none. An
+/// in-flight row needs one lease. A row without a limit always has room.
 #[inline]
 pub(super) fn need(row: &CheckRow) -> i64 {
     match row.limit {
@@ -71,41 +87,51 @@ pub(super) fn need(row: &CheckRow) -> i64 {
     }
 }
 
-impl Judged<'_> {
-    /// Whether this row lets the gate pass.
+impl RowCheck<'_> {
+    /// Whether this row lets the gate pass. Shadow rows never deny.
     #[inline]
     fn fits(&self) -> bool {
-        self.verdict == Verdict::Fits || !decides(self.row)
+        self.verdict == RowVerdict::Fits || !can_deny(self.row)
     }
 
+    /// Charges a row that fits if the whole check passed, or handles an excess.
     #[inline]
-    fn act<C: Cells>(&mut self, passed: bool, cells: &mut C) {
+    fn apply<C: CellStore>(&mut self, passed: bool, cells: &mut C) {
         match self.verdict {
-            Verdict::Fits if passed || planted(Bug::DenialConsumes) => {
+            RowVerdict::Fits if passed || planted(Bug::DenialConsumes) => {
                 self.charged = self.meter.charge(cells, self.row.held, self.row.lease);
             }
-            Verdict::OverLimit => self.exceed(cells),
-            Verdict::Blocked if planted(Bug::BlockExtendsOnAttempt) => self.extend(cells),
+            // A row that is blocked or too costly changes nothing: attempts during a block do not
+            // extend it.
+            RowVerdict::OverLimit => self.on_over_limit(cells),
+            RowVerdict::Blocked if planted(Bug::BlockExtendsOnAttempt) => self.extend_block(cells),
             _ => {}
         }
     }
 
-    fn exceed<C: Cells>(&mut self, cells: &mut C) {
+    /// Counts the denial and starts the block of a row over its limit.
+    fn on_over_limit<C: CellStore>(&mut self, cells: &mut C) {
         if self.row.count_denied {
             self.meter.count_denied(cells, self.row.held);
         }
-        // The units in a shared cell are mostly those of other keys: no evidence against this one.
+        // A shared counter contains units of other keys, so it is no evidence that this key
+        // exceeded its limit: the row denies, but starts no block.
         if self.meter.shared {
             return;
         }
         if let Some(penalty) = self.row.penalty {
-            let (origin, shadow) = (Origin::Excess, self.row.shadow);
-            let act = Act { penalty, origin, shadow, note: Note::default() };
-            self.started = blocks::act(self.row.key, &act, cells, self.meter.now);
+            let proposal = BlockProposal {
+                penalty,
+                origin: Origin::Excess,
+                shadow: self.row.shadow,
+                note: BlockNote::default(),
+            };
+            self.started = blocks::propose_block(self.row.key, &proposal, cells, self.meter.now);
         }
     }
 
-    fn extend<C: Pool<Block>>(&self, cells: &mut C) {
+    /// The planted bug: a denied attempt extends the block.
+    fn extend_block<C: CellTable<Block>>(&self, cells: &mut C) {
         let length = self.row.penalty.map(|penalty| penalty.first).unwrap_or_default();
         if let Some(block) = cells.get(self.row.key, self.meter.now) {
             block.until = block.until.max(self.meter.now.after(length));
@@ -113,52 +139,58 @@ impl Judged<'_> {
     }
 
     #[inline]
-    fn reply<C: Cells>(&self, cells: &mut C) -> RowReply {
+    fn reply<C: CellStore>(&self, cells: &mut C) -> RowReply {
         let now = self.meter.now;
+        let fits = self.verdict == RowVerdict::Fits;
         let figures = self.meter.figures(cells, need(self.row));
-        let block = blocks::standing(self.row.key, self.row.shadow, cells, now);
-        let block = block.map(|block| Box::new(standing(block, self.started)));
-        let ends = block.as_ref().map_or(Time::ZERO, |block| block.until);
+        // Read again, since this check may have started a block.
+        let block = blocks::active_block(self.row.key, self.row.shadow, cells, now);
+        let block = block.map(|block| Box::new(to_active_block(block, self.started)));
+        let block_end = block.as_ref().map_or(Time::ZERO, |block| block.until);
         RowReply {
             verdict: self.verdict,
             at: now,
             charged: self.charged,
             limit: figures.limit,
             free: figures.free,
-            fits_at: self.waits().then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(ends)),
-            full_at: figures.full_at.max(ends),
+            // `fits_at` is `None` if the amount can never fit. A block delays both instants, and is
+            // part of the wait even if units are free before it ends.
+            fits_at: (!fits).then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(block_end)),
+            full_at: figures.full_at.max(block_end),
             block,
             started: self.started,
             shared: self.meter.shared,
         }
     }
-
-    fn waits(&self) -> bool {
-        self.verdict != Verdict::Fits
-    }
 }
 
-fn standing(block: &Block, changed: bool) -> Standing {
-    Standing { until: block.until, origin: block.origin, note: block.note.clone(), changed }
+fn to_active_block(block: &Block, changed: bool) -> ActiveBlock {
+    ActiveBlock { until: block.until, origin: block.origin, note: block.note.clone(), changed }
 }
 
-/// Keeps the reference unless another check owns it.
-fn keep<C: Pool<Reference>>(what: &Remember, rows: &[RowReply], cells: &mut C, now: Time) -> bool {
-    if cells.get(what.key, now).is_some() {
+/// Stores the reference, unless another check owns it. Returns whether it was stored: the pool of
+/// references may be full.
+fn store_reference<C: CellTable<Reference>>(
+    new: &NewReference,
+    rows: &[RowReply],
+    cells: &mut C,
+    now: Time,
+) -> bool {
+    if cells.get(new.key, now).is_some() {
         return false;
     }
     let reference = Reference {
-        expires: now.after(what.span),
-        owner: what.owner,
-        instants: rows.iter().map(instant_of_charge).collect(),
-        ticket: what.ticket.clone(),
+        expires: now.after(new.span),
+        owner: new.owner,
+        instants: rows.iter().map(charge_instant).collect(),
+        ticket: new.ticket.clone(),
         settled: None,
         credited: Vec::new(),
     };
-    cells.put(what.key, reference, now)
+    cells.put(new.key, reference, now)
 }
 
-/// A row that did not fit was not charged, and so has no instant to settle.
-fn instant_of_charge(row: &RowReply) -> Option<Time> {
-    (row.verdict == Verdict::Fits).then_some(row.at)
+/// A row that did not fit was not charged, so a settle has no charge to correct.
+fn charge_instant(row: &RowReply) -> Option<Time> {
+    (row.verdict == RowVerdict::Fits).then_some(row.at)
 }

@@ -1,33 +1,37 @@
-//! Giving back: late events that credit the buckets of a check, and an upstream's view of a bucket.
+//! Credits and reconciliation: units that later events give back to buckets, and the level that an
+//! upstream reports.
 //!
-//! Must not lift a block, nor fill a bucket above its size.
+//! A credit never lifts a block and never fills a bucket above its size.
 
-use crate::batch::{Credit, CreditReply, CreditRow, ReconcileRow, Reconciled};
-use crate::cell::{Block, Bucket, Cells, Pool, Reference};
-use crate::museum::{Bug, planted};
+use crate::batch::{BucketAdjustment, CreditBatch, CreditReply, CreditRow, ReconcileRow};
+use crate::cell::{Block, Bucket, CellStore, CellTable, Reference};
+use crate::planted_bugs::{Bug, planted};
 use crate::time::Time;
 
-/// Credits every bucket of a reference, once per event.
-pub fn run<C: Cells>(credit: &Credit, cells: &mut C, now: Time) -> CreditReply {
-    let known: Option<&mut Reference> = cells.get(credit.reference, now);
-    let Some(reference) = known else { return CreditReply::Unknown };
+/// Credits the buckets of a reference, once per event.
+pub fn run<C: CellStore>(credit: &CreditBatch, cells: &mut C, now: Time) -> CreditReply {
+    let reference: Option<&mut Reference> = cells.get(credit.reference, now);
+    let Some(reference) = reference else { return CreditReply::Unknown };
     if reference.credited.iter().any(|event| **event == *credit.event) {
         return CreditReply::Duplicate;
     }
+    // The event is stored even if no bucket can take anything: a repetition must be a duplicate.
     cells.edit(credit.reference, now, |reference: &mut Reference| {
         reference.credited.push((*credit.event).into());
     });
-    CreditReply::Applied(credit.rows.iter().map(|row| give(row, cells, now)).collect())
+    CreditReply::Applied(credit.rows.iter().map(|row| credit_bucket(row, cells, now)).collect())
 }
 
-fn give<C: Cells>(row: &CreditRow, cells: &mut C, now: Time) -> i64 {
+/// Gives tokens back to one bucket. Returns how many it took.
+fn credit_bucket<C: CellStore>(row: &CreditRow, cells: &mut C, now: Time) -> i64 {
     if planted(Bug::CreditLiftsBlock) {
-        Pool::<Block>::remove(cells, row.key, now);
+        CellTable::<Block>::remove(cells, row.key, now);
     }
-    // A bucket that was forgotten is full: there is nothing to give back to.
-    let known: Option<&mut Bucket> = cells.get(row.key, now);
-    let Some(bucket) = known else { return 0 };
-    let mut bucket = bucket.refilled(&row.terms, now);
+    // A bucket without a cell is full, so it can take nothing.
+    let bucket: Option<&mut Bucket> = cells.get(row.key, now);
+    let Some(bucket) = bucket else { return 0 };
+    let mut bucket = bucket.refill_to(&row.terms, now);
+    // A negative charge; `take` stops at the size.
     let given = -bucket.take(&row.terms, -row.amount);
     if given != 0 {
         cells.put(row.key, bucket, now);
@@ -35,29 +39,42 @@ fn give<C: Cells>(row: &CreditRow, cells: &mut C, now: Time) -> i64 {
     given
 }
 
-/// Takes an upstream's view: a lower figure wins, a higher one only if nothing was written since.
-pub fn reconcile<C: Cells>(rows: &[ReconcileRow], cells: &mut C, now: Time) -> Vec<Reconciled> {
+/// Adopts the level that an upstream observed: a lower level always, a higher one only if the
+/// bucket was not written after the observation.
+pub fn reconcile<C: CellStore>(
+    rows: &[ReconcileRow],
+    cells: &mut C,
+    now: Time,
+) -> Vec<BucketAdjustment> {
     rows.iter().map(|row| reconcile_one(row, cells, now)).collect()
 }
 
-fn reconcile_one<C: Cells>(row: &ReconcileRow, cells: &mut C, now: Time) -> Reconciled {
-    let known: Option<Bucket> = cells.get(row.key, now).map(|bucket| *bucket);
-    let written_at = known.map_or(Time::ZERO, |bucket| bucket.at);
-    let ours = known
-        .map_or_else(|| Bucket::full(&row.terms, now), |bucket| bucket.refilled(&row.terms, now));
-    let theirs = observed(row, ours.at);
-    let (seen, known) = ((theirs.tokens, theirs.rem), (ours.tokens, ours.rem));
-    if seen == known || (seen > known && written_at > row.observed_at) {
-        return Reconciled { before: ours.tokens, after: ours.tokens };
+fn reconcile_one<C: CellStore>(row: &ReconcileRow, cells: &mut C, now: Time) -> BucketAdjustment {
+    let stored: Option<Bucket> = cells.get(row.key, now).map(|bucket| *bucket);
+    let written_at = stored.map_or(Time::ZERO, |bucket| bucket.at);
+    let ours = match stored {
+        Some(bucket) => bucket.refill_to(&row.terms, now),
+        None => Bucket::full(&row.terms, now),
+    };
+    // Both buckets are refilled to the same instant before they are compared.
+    let theirs = observed_bucket(row, ours.at);
+    // The remainder decides between equal tokens.
+    let observed = (theirs.tokens, theirs.rem);
+    let current = (ours.tokens, ours.rem);
+    if observed == current || (observed > current && written_at > row.observed_at) {
+        return BucketAdjustment { before: ours.tokens, after: ours.tokens };
     }
     cells.put(row.key, theirs, now);
-    Reconciled { before: ours.tokens, after: theirs.tokens }
+    BucketAdjustment { before: ours.tokens, after: theirs.tokens }
 }
 
-fn observed(row: &ReconcileRow, now: Time) -> Bucket {
-    let mut seen = Bucket::full(&row.terms, row.observed_at.min(now));
-    seen.tokens = row.available.clamp(row.terms.floor(), row.terms.size);
-    let mut seen = seen.refilled(&row.terms, now);
-    seen.take(&row.terms, 0);
-    seen
+/// The bucket as the upstream observed it, refilled to `now`.
+fn observed_bucket(row: &ReconcileRow, now: Time) -> Bucket {
+    // An observation cannot be in the future of the store's clock.
+    let mut bucket = Bucket::full(&row.terms, row.observed_at.min(now));
+    bucket.tokens = row.available.clamp(row.terms.floor(), row.terms.size);
+    let mut bucket = bucket.refill_to(&row.terms, now);
+    // Takes nothing, but computes the instant at which the bucket is forgotten.
+    bucket.take(&row.terms, 0);
+    bucket
 }

@@ -1,58 +1,66 @@
-//! A meter: one row's counter, whatever its algorithm, from first look to last figure.
+//! Meter: reads and charges the counter of one row, for any algorithm.
 //!
-//! Copies small cells, works on large ones in place. Must not know blocks or verdicts.
+//! Buckets and fixed windows are copied into the meter and written back by `put`. Sliding windows
+//! and leases are edited in place, since they can be large.
 
-use crate::cell::{Bucket, Cells, Fixed, Leases, Log, Place, Pool};
+use crate::cell::{
+    Bucket, CellStore, CellTable, CounterSlot, FixedWindow, InFlight, SlidingWindow,
+};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, WindowTerms};
+use crate::planted_bugs::{Bug, planted};
 use crate::time::Time;
 
-/// One row's counter as of an instant.
+/// The counter of one row at an instant.
 pub struct Meter<'a> {
     limit: &'a Limit,
-    /// Where the counter lives.
+    /// The key of the counter: the row's own, or that of an overflow cell.
     key: Key,
-    /// Whether other keys live there too.
+    /// Whether the counter is an overflow cell, which other keys use too.
     pub shared: bool,
-    /// The instant used: never before the counter's last write.
+    /// The instant of the row: `now`, or the last write of the counter if that is later. Then the
+    /// clock of a shared store was set back.
     pub now: Time,
-    /// Small cells are carried by value.
-    state: State,
+    /// The copy of a small cell.
+    state: CounterState,
 }
 
-enum State {
+enum CounterState {
     Bucket(Bucket),
-    Fixed(Option<Fixed>),
-    /// The cell is worked on where it lies.
+    Fixed(Option<FixedWindow>),
+    /// The cell is edited in the store.
     InPlace,
 }
 
-/// What a row shows.
+/// The figures of a row in a reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures {
-    /// The limit shown.
+pub struct RowFigures {
+    /// The limit; `None` if nothing is counted. Of several windows, that of the tightest.
     pub limit: Option<i64>,
-    /// What is free; negative is debt.
+    /// Free units; negative for a bucket in debt.
     pub free: i64,
-    /// When `need` fits; `None` if never.
+    /// When `need` units are free if no other request comes; `None` if that never happens.
     pub fits_at: Option<Time>,
-    /// When the full quota is back.
+    /// When all units are free.
     pub full_at: Time,
 }
 
 impl<'a> Meter<'a> {
-    /// Finds the counter of `key` and brings it to `now`.
+    /// Finds the counter of `key` and advances it to `now`: refills a bucket, drops entries and
+    /// leases that have ended.
     #[inline]
-    pub fn read<C: Cells>(
+    pub fn read<C: CellStore>(
         limit: &'a Limit,
         key: Key,
         family: u64,
         cells: &mut C,
         now: Time,
     ) -> Self {
-        let mut meter = Self { limit, key, shared: false, now, state: State::InPlace };
+        let mut meter = Self { limit, key, shared: false, now, state: CounterState::InPlace };
+        // Only a key without a counter can be sent to an overflow cell: a counter that exists keeps
+        // its cell, however full the memory is.
         if !meter.load(cells)
-            && let Place::Shared(other) = cells.place(key, family, now)
+            && let CounterSlot::Shared(other) = cells.counter_slot(key, family, now)
         {
             meter = Self { key: other, shared: true, ..meter };
             meter.load(cells);
@@ -60,239 +68,299 @@ impl<'a> Meter<'a> {
         meter
     }
 
-    /// Brings the cell to `now`; says whether there was one.
+    /// Advances the cell to `now`. Returns whether the cell exists.
     #[inline]
-    fn load<C: Cells>(&mut self, cells: &mut C) -> bool {
+    fn load<C: CellStore>(&mut self, cells: &mut C) -> bool {
         match self.limit {
             Limit::Bucket(terms) => self.load_bucket(terms, cells),
-            Limit::Window(windows) => self.load_log(windows, cells),
+            Limit::Window(windows) => self.load_sliding(windows, cells),
             Limit::Fixed(terms) => self.load_fixed(terms, cells),
             Limit::Inflight(_) => self.load_leases(cells),
+            // Nothing is stored, so no overflow cell is needed either.
             Limit::Unlimited => true,
         }
     }
 
     #[inline]
-    fn load_bucket<C: Pool<Bucket>>(&mut self, terms: &BucketTerms, cells: &mut C) -> bool {
-        let found = cells.get(self.key, self.now).map(|cell| cell.refilled(terms, self.now));
+    fn load_bucket<C: CellTable<Bucket>>(&mut self, terms: &BucketTerms, cells: &mut C) -> bool {
+        // `refill_to` never moves `at` backwards, so `at` is the later of `now` and the last write.
+        let found = cells.get(self.key, self.now).map(|cell| cell.refill_to(terms, self.now));
         let bucket = found.unwrap_or_else(|| Bucket::full(terms, self.now));
         self.now = bucket.at;
-        self.state = State::Bucket(bucket);
+        self.state = CounterState::Bucket(bucket);
         found.is_some()
     }
 
-    fn load_fixed<C: Pool<Fixed>>(&mut self, terms: &FixedTerms, cells: &mut C) -> bool {
+    fn load_fixed<C: CellTable<FixedWindow>>(&mut self, terms: &FixedTerms, cells: &mut C) -> bool {
         let found = cells.get(self.key, self.now).copied();
         self.now = found.map_or(self.now, |window| self.now.max(window.start));
+        // Judged with the span of this batch: it may differ from the span of the last write.
         let open = found.and_then(|window| window.still_open(terms, self.now));
-        self.state = State::Fixed(open);
+        self.state = CounterState::Fixed(open);
+        // A cell whose window has ended still exists: its next window needs no new slot.
         found.is_some()
     }
 
-    fn load_log<C: Pool<Log>>(&mut self, windows: &[WindowTerms], cells: &mut C) -> bool {
-        let Some(log) = cells.get(self.key, self.now) else { return false };
-        if log.tracks.len() != windows.len() {
-            *log = Log::new(windows);
+    fn load_sliding<C: CellTable<SlidingWindow>>(
+        &mut self,
+        windows: &[WindowTerms],
+        cells: &mut C,
+    ) -> bool {
+        let Some(sliding) = cells.get(self.key, self.now) else { return false };
+        // The catalog has changed the number of windows. Entries cannot be assigned to the new
+        // windows, so counting starts from empty.
+        if sliding.per_window.len() != windows.len() {
+            *sliding = SlidingWindow::new(windows);
         }
-        self.now = log.instant(self.now);
-        log.prune(windows, self.now);
+        self.now = sliding.effective_now(self.now);
+        // Pruned with the spans of this batch, and saved even for a peek: entries that have left
+        // their window must not return if a later batch has a longer span (docs/semantics.md, 8).
+        sliding.prune(windows, self.now);
         true
     }
 
-    fn load_leases<C: Pool<Leases>>(&mut self, cells: &mut C) -> bool {
+    fn load_leases<C: CellTable<InFlight>>(&mut self, cells: &mut C) -> bool {
         cells.get(self.key, self.now).map(|leases| leases.prune(self.now)).is_some()
     }
 
-    /// What is free now.
+    /// Free units; `i64::MAX` if nothing is counted.
     #[inline]
-    pub fn free<C: Cells>(&self, cells: &mut C) -> i64 {
+    pub fn free<C: CellStore>(&self, cells: &mut C) -> i64 {
         match (self.limit, &self.state) {
-            (Limit::Bucket(_), State::Bucket(bucket)) => bucket.tokens,
-            (Limit::Fixed(terms), State::Fixed(window)) => {
+            (Limit::Bucket(_), CounterState::Bucket(bucket)) => bucket.tokens,
+            (Limit::Fixed(terms), CounterState::Fixed(window)) => {
                 terms.limit - window.map_or(0, |window| window.used)
             }
             (Limit::Window(windows), _) => {
-                let log: Option<&mut Log> = cells.get(self.key, self.now);
-                log.map_or_else(|| smallest(windows), |log| log.free(windows))
+                let sliding: Option<&mut SlidingWindow> = cells.get(self.key, self.now);
+                sliding.map_or_else(|| smallest_limit(windows), |sliding| sliding.free(windows))
             }
+            // Leases that have ended were dropped by `read`.
             (Limit::Inflight(terms), _) => {
-                let leases: Option<&mut Leases> = cells.get(self.key, self.now);
+                let leases: Option<&mut InFlight> = cells.get(self.key, self.now);
                 terms.limit - leases.map_or(0, |leases| leases.live.len() as i64)
             }
             _ => i64::MAX,
         }
     }
 
-    /// Charges units (a lease for in-flight rows); says how many.
+    /// Charges units, or one lease for in-flight rows. Returns the amount charged.
     #[inline]
-    pub fn charge<C: Cells>(&mut self, cells: &mut C, units: i64, lease: u64) -> i64 {
+    pub fn charge<C: CellStore>(&mut self, cells: &mut C, units: i64, lease: u64) -> i64 {
         match self.limit {
             Limit::Inflight(terms) => self.take_lease(terms, cells, lease),
+            // A charge of zero writes nothing: it opens no window and moves no expiry. In-flight
+            // rows come first because their charge is one lease, independent of `units`.
             _ if units == 0 => 0,
-            Limit::Bucket(terms) => self.take(terms, cells, units),
+            Limit::Bucket(terms) => self.charge_bucket(terms, cells, units),
             Limit::Window(windows) => {
-                self.with_log(windows, cells, |log, now| log.charge(windows, now, units));
+                self.edit_sliding(windows, cells, |sliding, now| {
+                    sliding.charge(windows, now, units)
+                });
                 units
             }
-            Limit::Fixed(terms) => self.use_fixed(terms, cells, units),
+            Limit::Fixed(terms) => self.charge_fixed(terms, cells, units),
             Limit::Unlimited => 0,
         }
     }
 
-    /// Records a denied amount and keeps at most the limit.
-    pub fn count_denied<C: Cells>(&mut self, cells: &mut C, units: i64) {
+    /// Counts the units of a denied check, for policies with `count_denied`. Each window then
+    /// contains at most its limit.
+    pub fn count_denied<C: CellStore>(&mut self, cells: &mut C, units: i64) {
         match self.limit {
             Limit::Window(windows) if units > 0 => {
-                self.with_log(windows, cells, |log, now| log.charge_trimmed(windows, now, units));
+                self.edit_sliding(windows, cells, |sliding, now| {
+                    sliding.charge_and_trim(windows, now, units)
+                });
             }
             Limit::Fixed(terms) if units > 0 => {
+                // `used` becomes `min(limit, used + units)` and is never lowered: `free` is
+                // negative if the limit was reduced. `clamp` needs `units >= 0`, which the guard
+                // ensures.
                 let free = self.free(cells).clamp(0, units);
-                self.use_fixed(terms, cells, free);
+                self.charge_fixed(terms, cells, free);
             }
             _ => {}
         }
     }
 
-    /// Takes units back from the charge made at `at`; says how many.
-    pub fn refund<C: Cells>(&mut self, cells: &mut C, at: Time, units: i64) -> i64 {
+    /// Gives back units of the charge made at `at`. Returns how many.
+    pub fn refund<C: CellStore>(&mut self, cells: &mut C, at: Time, units: i64) -> i64 {
         match self.limit {
-            Limit::Bucket(terms) => -self.take(terms, cells, -units),
-            Limit::Window(windows) => self.refund_log(windows, cells, at, units),
+            // A bucket has no entries, so the refund is a negative charge, up to the size.
+            Limit::Bucket(terms) => -self.charge_bucket(terms, cells, -units),
+            Limit::Window(windows) => self.refund_sliding(windows, cells, at, units),
             Limit::Fixed(terms) => self.refund_fixed(terms, cells, at, units),
             Limit::Inflight(_) | Limit::Unlimited => 0,
         }
     }
 
-    /// Returns a lease.
-    pub fn give_back<C: Cells>(&mut self, cells: &mut C, lease: u64) {
-        let leases: Option<&mut Leases> = cells.get(self.key, self.now);
-        leases.map(|leases| leases.give_back(lease));
+    /// Ends a lease of an in-flight row before its time.
+    pub fn release_lease<C: CellStore>(&mut self, cells: &mut C, lease: u64) {
+        let leases: Option<&mut InFlight> = cells.get(self.key, self.now);
+        leases.map(|leases| leases.release(lease));
     }
 
-    /// The figures a row shows.
+    /// The figures of the row, for a check that needs `need` units.
     #[inline]
-    pub fn figures<C: Cells>(&self, cells: &mut C, need: i64) -> Figures {
+    pub fn figures<C: CellStore>(&self, cells: &mut C, need: i64) -> RowFigures {
         let now = self.now;
         match (self.limit, &self.state) {
-            (Limit::Bucket(terms), State::Bucket(bucket)) => Figures {
+            (Limit::Bucket(terms), CounterState::Bucket(bucket)) => RowFigures {
                 limit: Some(terms.size),
                 free: bucket.tokens,
                 fits_at: (need <= terms.size).then(|| bucket.fits_at(terms, need)),
                 full_at: bucket.full_at(terms),
             },
-            (Limit::Fixed(terms), State::Fixed(window)) => fixed_figures(terms, *window, now, need),
-            (Limit::Window(windows), _) => {
-                log_figures(windows, cells.get(self.key, now).map(|log| &*log), now, need)
+            (Limit::Fixed(terms), CounterState::Fixed(window)) => {
+                fixed_figures(terms, *window, now, need)
             }
+            (Limit::Window(windows), _) => sliding_figures(
+                windows,
+                cells.get(self.key, now).map(|sliding| &*sliding),
+                now,
+                need,
+            ),
             (Limit::Inflight(terms), _) => {
-                lease_figures(terms, cells.get(self.key, now).map(|leases| &*leases), now)
+                in_flight_figures(terms, cells.get(self.key, now).map(|leases| &*leases), now)
             }
-            _ => Figures { limit: None, free: i64::MAX, fits_at: Some(now), full_at: now },
+            _ => RowFigures { limit: None, free: i64::MAX, fits_at: Some(now), full_at: now },
         }
     }
 
+    /// Takes tokens, or gives them back if `units` is negative. Returns the tokens taken.
     #[inline]
-    fn take<C: Pool<Bucket>>(&mut self, terms: &BucketTerms, cells: &mut C, units: i64) -> i64 {
-        let State::Bucket(bucket) = &mut self.state else { return 0 };
+    fn charge_bucket<C: CellTable<Bucket>>(
+        &mut self,
+        terms: &BucketTerms,
+        cells: &mut C,
+        units: i64,
+    ) -> i64 {
+        let CounterState::Bucket(bucket) = &mut self.state else { return 0 };
         let taken = bucket.take(terms, units);
+        // A bucket that did not change is not written: a write would replace the instant at which
+        // it is forgotten.
         if taken != 0 {
             cells.put(self.key, *bucket, self.now);
         }
         taken
     }
 
-    fn use_fixed<C: Pool<Fixed>>(&mut self, terms: &FixedTerms, cells: &mut C, units: i64) -> i64 {
-        let State::Fixed(window) = &mut self.state else { return 0 };
+    /// Adds units to the open window, or opens one. Negative for a refund.
+    fn charge_fixed<C: CellTable<FixedWindow>>(
+        &mut self,
+        terms: &FixedTerms,
+        cells: &mut C,
+        units: i64,
+    ) -> i64 {
+        let CounterState::Fixed(window) = &mut self.state else { return 0 };
+        // A window opens with its first unit, so a charge of zero must not open one.
         if units == 0 {
             return 0;
         }
-        let mut open = window.unwrap_or_else(|| Fixed::open(terms, self.now));
+        let mut open = window.unwrap_or_else(|| FixedWindow::open(terms, self.now));
         open.charge(terms, units);
         *window = Some(open);
         cells.put(self.key, open, self.now);
         units
     }
 
-    fn refund_fixed<C: Pool<Fixed>>(
+    fn refund_fixed<C: CellTable<FixedWindow>>(
         &mut self,
         terms: &FixedTerms,
         cells: &mut C,
         at: Time,
         units: i64,
     ) -> i64 {
-        let State::Fixed(Some(window)) = &self.state else { return 0 };
-        let same =
-            at >= window.start || crate::museum::planted(crate::museum::Bug::RefundIntoNextWindow);
-        let units = if same { units.min(window.used) } else { 0 };
-        -self.use_fixed(terms, cells, -units)
+        let CounterState::Fixed(Some(window)) = &self.state else { return 0 };
+        // A charge before the start was made in an earlier window, which has ended: its units are
+        // free already.
+        let same_window = at >= window.start || planted(Bug::RefundIntoNextWindow);
+        let units = if same_window { units.min(window.used) } else { 0 };
+        -self.charge_fixed(terms, cells, -units)
     }
 
-    fn refund_log<C: Pool<Log>>(
+    fn refund_sliding<C: CellTable<SlidingWindow>>(
         &mut self,
         windows: &[WindowTerms],
         cells: &mut C,
         at: Time,
         units: i64,
     ) -> i64 {
-        let refund = |log: &mut Log| log.refund(windows, at, units);
+        let refund = |sliding: &mut SlidingWindow| sliding.refund(windows, at, units);
         cells.edit(self.key, self.now, refund).unwrap_or(0)
     }
 
-    fn take_lease<C: Pool<Leases>>(
+    fn take_lease<C: CellTable<InFlight>>(
         &mut self,
         terms: &InflightTerms,
         cells: &mut C,
         lease: u64,
     ) -> i64 {
-        let take = |leases: &mut Leases| leases.take(terms, self.now, lease);
+        let take = |leases: &mut InFlight| leases.take(terms, self.now, lease);
+        // `edit` accounts for the new size; without a cell there is nothing to edit. `put` cannot
+        // fail here: `counter_slot` has reserved the slot.
         if cells.edit(self.key, self.now, take).is_none() {
-            let mut leases = Leases::default();
+            let mut leases = InFlight::default();
             take(&mut leases);
             cells.put(self.key, leases, self.now);
         }
         1
     }
 
-    fn with_log<C: Pool<Log>>(
+    /// Changes the cell in place, or creates it.
+    fn edit_sliding<C: CellTable<SlidingWindow>>(
         &mut self,
         windows: &[WindowTerms],
         cells: &mut C,
-        change: impl Fn(&mut Log, Time),
+        change: impl Fn(&mut SlidingWindow, Time),
     ) {
-        if cells.edit(self.key, self.now, |log| change(log, self.now)).is_none() {
-            let mut log = Log::new(windows);
-            change(&mut log, self.now);
-            cells.put(self.key, log, self.now);
+        if cells.edit(self.key, self.now, |sliding| change(sliding, self.now)).is_none() {
+            let mut sliding = SlidingWindow::new(windows);
+            change(&mut sliding, self.now);
+            cells.put(self.key, sliding, self.now);
         }
     }
 }
 
-fn smallest(windows: &[WindowTerms]) -> i64 {
+fn smallest_limit(windows: &[WindowTerms]) -> i64 {
     windows.iter().map(|window| window.limit).min().unwrap_or(0)
 }
 
-fn log_figures(windows: &[WindowTerms], log: Option<&Log>, now: Time, need: i64) -> Figures {
+fn sliding_figures(
+    windows: &[WindowTerms],
+    sliding: Option<&SlidingWindow>,
+    now: Time,
+    need: i64,
+) -> RowFigures {
+    // An absent cell has the figures of an empty one. Declared here to outlive the reference.
     let empty;
-    let log = match log {
-        Some(log) => log,
+    let sliding = match sliding {
+        Some(sliding) => sliding,
         None => {
-            empty = Log::new(windows);
+            empty = SlidingWindow::new(windows);
             &empty
         }
     };
-    let tightest = log.tightest(windows);
-    Figures {
+    let tightest = sliding.tightest(windows);
+    RowFigures {
         limit: tightest.map(|(window, _)| window.limit),
         free: tightest.map_or(0, |(_, free)| free),
-        fits_at: log.fits_at(windows, now, need),
-        full_at: log.full_at(windows, now),
+        fits_at: sliding.fits_at(windows, now, need),
+        full_at: sliding.full_at(windows, now),
     }
 }
 
-fn fixed_figures(terms: &FixedTerms, window: Option<Fixed>, now: Time, need: i64) -> Figures {
+fn fixed_figures(
+    terms: &FixedTerms,
+    window: Option<FixedWindow>,
+    now: Time,
+    need: i64,
+) -> RowFigures {
     let free = terms.limit - window.map_or(0, |window| window.used);
+    // An open window in which everything was refunded is as good as none: the quota is full now.
     let end = window.filter(|window| window.used > 0).map_or(now, |window| window.end(terms));
-    Figures {
+    RowFigures {
         limit: Some(terms.limit),
         free,
         fits_at: (need <= terms.limit).then_some(if free >= need { now } else { end }),
@@ -300,9 +368,9 @@ fn fixed_figures(terms: &FixedTerms, window: Option<Fixed>, now: Time, need: i64
     }
 }
 
-fn lease_figures(terms: &InflightTerms, leases: Option<&Leases>, now: Time) -> Figures {
+fn in_flight_figures(terms: &InflightTerms, leases: Option<&InFlight>, now: Time) -> RowFigures {
     let live = leases.map_or(0, |leases| leases.live.len() as i64);
-    Figures {
+    RowFigures {
         limit: Some(terms.limit),
         free: terms.limit - live,
         fits_at: Some(leases.map_or(now, |leases| leases.fits_at(terms, now))),

@@ -1,224 +1,280 @@
-//! The settle: a reservation becomes its real cost, once; then bans and watched ratios are judged.
+//! Applies a settle: replaces the held amount of each row by its real cost, once, then evaluates
+//! ban rules and watched ratios.
 //!
-//! Must not apply anything twice, nor anything after the ticket's time.
+//! A ticket is settled at most once, and never after it has expired. The settled-marker makes a
+//! second settle return the first result.
 
 use super::blocks::{self, strikes_key};
 use super::meter::Meter;
-use crate::batch::{BanRow, RowSettled, Settle, SettleReply, SettleRow, WatchRow};
-use crate::cell::block::{Act, Note, Origin};
-use crate::cell::{Block, Cells, Log, Mark, Pool, Reference, Watch};
+use crate::batch::{BanRow, RowSettlement, SettleBatch, SettleReply, SettleRow, WatchRow};
+use crate::cell::block::{BlockNote, BlockProposal, Origin};
+use crate::cell::{
+    Block, CellStore, CellTable, RatioWatch, Reference, SettledMarker, SlidingWindow,
+};
 use crate::limit::{EXACT_MAX, Limit, Penalty, WindowTerms};
-use crate::museum::{Bug, planted};
+use crate::planted_bugs::{Bug, planted};
 use crate::price::Price;
 use crate::time::Time;
 
-/// Settles a ticket, or repeats what the first settle answered.
-pub fn run<C: Cells>(settle: &Settle, cells: &mut C, now: Time) -> SettleReply {
+/// Settles a ticket, or returns the result of its first settle.
+pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> SettleReply {
+    // The marker is forgotten at the same instant. A later settle would not find it and would
+    // charge twice, so it must be refused.
     if now >= settle.expires {
         return SettleReply::Expired { now };
     }
-    let first: Option<&mut Mark> = cells.get(settle.mark, now);
+    let first: Option<&mut SettledMarker> = cells.get(settle.mark, now);
     if let Some(first) = first.filter(|_| !planted(Bug::SettleTwice)) {
         return SettleReply::Settled { now, again: true, rows: first.rows.clone() };
     }
-    if !cells.put(settle.mark, Mark { expires: settle.expires, rows: Vec::new() }, now) {
+    // The marker is written before anything is charged. Without room for it, a repeated settle
+    // would be applied twice, so nothing is applied at all.
+    if !cells.put(settle.mark, SettledMarker { expires: settle.expires, rows: Vec::new() }, now) {
         return SettleReply::Full;
     }
-    let mut rows: Vec<RowSettled> = settle.rows.iter().map(|row| pay(row, cells, now)).collect();
-    let mut place = 0;
+    let mut rows: Vec<RowSettlement> =
+        settle.rows.iter().map(|row| settle_cost(row, cells, now)).collect();
+    // Every row pays before the outcome is evaluated. Rows of one policy are adjacent, and have the
+    // same family.
+    let mut start = 0;
     for policy in settle.rows.chunk_by(|one, next| one.family == next.family) {
-        judge(policy, &mut rows[place..place + policy.len()], cells, now);
-        place += policy.len();
+        let end = start + policy.len();
+        evaluate_outcome(policy, &mut rows[start..end], cells, now);
+        start = end;
     }
-    settle.rows.iter().zip(&mut rows).for_each(|(row, done)| show(row, done, cells, now));
-    cells.edit(settle.mark, now, |mark: &mut Mark| mark.rows = rows.clone());
-    tell_reference(settle, cells, now);
+    // Read after all bans: a ban that one key triggers blocks the other keys of its policy.
+    for (row, result) in settle.rows.iter().zip(&mut rows) {
+        read_figures(row, result, cells, now);
+    }
+    // `edit`, because the marker grows by its rows and the pool accounts for its size.
+    cells.edit(settle.mark, now, |mark: &mut SettledMarker| mark.rows = rows.clone());
+    update_reference(settle, cells, now);
     SettleReply::Settled { now, again: false, rows }
 }
 
-/// Only the check that owns the reference is told of: it may have been forgotten and taken again.
-fn tell_reference<C: Pool<Reference>>(settle: &Settle, cells: &mut C, now: Time) {
-    if let Some(told) = &settle.reference
-        && let Some(reference) = cells.get(told.key, now)
-        && reference.owner == told.owner
+/// Stores the settled status in the reference, but only if the check of this ticket still owns it:
+/// the reference may have expired and have been taken by another check.
+fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C, now: Time) {
+    if let Some(update) = &settle.reference
+        && let Some(reference) = cells.get(update.key, now)
+        && reference.owner == update.owner
     {
-        reference.settled = Some(told.status.unwrap_or(0));
+        // Zero means settled without a status.
+        reference.settled = Some(update.status.unwrap_or(0));
     }
 }
 
-/// What one row is charged, and the block that this or the upstream starts.
-fn pay<C: Cells>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettled {
+/// Settles the cost of one row, and starts the block that an excess or the upstream causes.
+fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettlement {
     let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
-    let mut done = RowSettled { place: row.place, charged: row.held, ..RowSettled::default() };
-    // A held amount and all that came back since may be more than every store counts exactly.
-    done.charged = (row.held + apply(row, &mut meter, cells, &mut done)).min(EXACT_MAX);
+    let mut result =
+        RowSettlement { place: row.place, charged: row.held, ..RowSettlement::default() };
+    // The sum can exceed 2^53, the largest integer that every store computes exactly.
+    result.charged =
+        (row.held + charge_difference(row, &mut meter, cells, &mut result)).min(EXACT_MAX);
+    // After the excess: of two proposals the later end wins, and brings its origin.
     if let Some(span) = row.upstream {
-        let act = Act { penalty: Penalty::fixed(span), ..act(row, Origin::Upstream) };
-        note(&mut done, blocks::act(row.key, &act, cells, meter.now), Origin::Upstream, None);
+        let proposal =
+            BlockProposal { penalty: Penalty::fixed(span), ..proposal_of(row, Origin::Upstream) };
+        let started = blocks::propose_block(row.key, &proposal, cells, meter.now);
+        report_block(&mut result, started, Origin::Upstream, None);
     }
-    done
+    result
 }
 
-/// Judges the outcome for the rows of one policy: what one key earns, all of them get.
-fn judge<C: Cells>(rows: &[SettleRow], done: &mut [RowSettled], cells: &mut C, now: Time) {
-    let Some(first) = rows.first() else { return };
-    for (place, ban) in first.bans.iter().enumerate() {
-        let mut out = false;
-        for row in rows {
-            out |= row.bans.get(place).is_some_and(|ban| strike(row, ban, cells, now));
-        }
-        if out {
-            ban_all(rows, &ban.act, Some(ban.rule), done, cells, now);
-        }
-    }
-    if let Some(watch) = &first.watch {
-        let mut out = false;
-        for row in rows {
-            out |= exceeds(row, watch, cells, now);
-        }
-        if out {
-            ban_all(rows, &watch.act, None, done, cells, now);
-        }
-    }
-}
-
-fn ban_all<C: Cells>(
+/// Evaluates the outcome for the rows of one policy. A ban that one key triggers blocks all keys of
+/// the policy in the ticket (`each` has several).
+fn evaluate_outcome<C: CellStore>(
     rows: &[SettleRow],
-    act: &Act,
-    rule: Option<u8>,
-    done: &mut [RowSettled],
+    results: &mut [RowSettlement],
     cells: &mut C,
     now: Time,
 ) {
-    for (row, done) in rows.iter().zip(done) {
-        let moved = blocks::act(row.key, act, cells, now);
-        note(done, moved && !act.shadow, Origin::Ban, rule);
+    // Conditions do not depend on the row, so all rows have the same bans, and the same watch.
+    let Some(first) = rows.first() else { return };
+    for (index, ban) in first.bans.iter().enumerate() {
+        let mut bans = false;
+        for row in rows {
+            // No short circuit: every key gets its strike, even if an earlier key triggers the ban.
+            bans |= row.bans.get(index).is_some_and(|ban| count_strike(row, ban, cells, now));
+        }
+        if bans {
+            ban_all(rows, &ban.act, Some(ban.rule), results, cells, now);
+        }
+    }
+    if let Some(watch) = &first.watch {
+        let mut bans = false;
+        for row in rows {
+            bans |= count_in_ratio(row, watch, cells, now);
+        }
+        if bans {
+            ban_all(rows, &watch.act, None, results, cells, now);
+        }
     }
 }
 
-/// What a row shows when all is done.
-fn show<C: Cells>(row: &SettleRow, done: &mut RowSettled, cells: &mut C, now: Time) {
+/// Proposes a ban for all rows of a policy.
+fn ban_all<C: CellStore>(
+    rows: &[SettleRow],
+    proposal: &BlockProposal,
+    rule: Option<u8>,
+    results: &mut [RowSettlement],
+    cells: &mut C,
+    now: Time,
+) {
+    for (row, result) in rows.iter().zip(results) {
+        let changed = blocks::propose_block(row.key, proposal, cells, now);
+        // Bans in shadow mode take effect, but are not reported.
+        report_block(result, changed && !proposal.shadow, Origin::Ban, rule);
+    }
+}
+
+/// Fills in the figures of a row after all charges and bans.
+fn read_figures<C: CellStore>(
+    row: &SettleRow,
+    result: &mut RowSettlement,
+    cells: &mut C,
+    now: Time,
+) {
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
-    let block = blocks::standing(row.key, row.shadow, cells, now);
-    done.blocked_until = block.map(|block| block.until);
-    done.free = row.limit.capacity().map(|_| meter.free(cells));
+    let block = blocks::active_block(row.key, row.shadow, cells, now);
+    result.blocked_until = block.map(|block| block.until);
+    result.free = row.limit.capacity().map(|_| meter.free(cells));
 }
 
-fn act(row: &SettleRow, origin: Origin) -> Act {
+/// The block that a row proposes: that of its policy, in the mode of the row.
+fn proposal_of(row: &SettleRow, origin: Origin) -> BlockProposal {
     let penalty = row.penalty.unwrap_or(Penalty::fixed(crate::time::Span::ZERO));
-    Act { penalty, origin, shadow: row.shadow, note: Note::default() }
+    BlockProposal { penalty, origin, shadow: row.shadow, note: BlockNote::default() }
 }
 
-fn note(done: &mut RowSettled, changed: bool, origin: Origin, rule: Option<u8>) {
+/// Reports the last proposal that started or extended a block.
+fn report_block(result: &mut RowSettlement, changed: bool, origin: Origin, rule: Option<u8>) {
     if changed {
-        (done.started, done.rule) = (Some(origin), rule);
+        result.started = Some(origin);
+        result.rule = rule;
     }
 }
 
-/// Charges or refunds the difference; returns what was charged beyond the held amount.
-fn apply<C: Cells>(
+/// Charges or refunds the difference between the real cost and the held amount. Returns the
+/// difference that was applied; negative for a refund.
+fn charge_difference<C: CellStore>(
     row: &SettleRow,
     meter: &mut Meter<'_>,
     cells: &mut C,
-    done: &mut RowSettled,
+    result: &mut RowSettlement,
 ) -> i64 {
     if let Limit::Inflight(_) = row.limit {
-        meter.give_back(cells, row.lease);
+        meter.release_lease(cells, row.lease);
         return 0;
     }
     if let Limit::Unlimited = row.limit {
         return 0;
     }
+    // Before the charge: the crossing of the limit is judged against it.
     let free = meter.free(cells);
     match row.price {
+        // The upstream says that the quota is used up, so everything free is charged; debt stays.
         Price::Drain => meter.charge(cells, free.max(0), 0),
         Price::Units(real) if real < row.held => -meter.refund(cells, row.at, row.held - real),
         Price::Units(real) => {
             let extra = real - row.held;
             if !meter.shared {
-                cross(row, extra, free, cells, meter.now, done);
+                start_block_if_crossing(row, extra, free, cells, meter.now, result);
             }
-            let payable = if owes(row) { extra } else { extra.min(free.max(0)) };
+            // Without `debt`, at most what is free is charged, so that free does not fall below
+            // zero.
+            let payable = if may_be_in_debt(row) { extra } else { extra.min(free.max(0)) };
             meter.charge(cells, payable, 0)
         }
     }
 }
 
-fn owes(row: &SettleRow) -> bool {
+fn may_be_in_debt(row: &SettleRow) -> bool {
     row.debt && !planted(Bug::DebtClamped)
 }
 
-/// A settle that takes more than was free is an excess like any other. Not for a shared cell: what
-/// others have used there is no evidence against this key.
-fn cross<C: Cells>(
+/// Starts the block of the policy if the settle charges more than is free: that is an excess, as at
+/// a check. Not called for a shared counter, whose units are no evidence against this key.
+fn start_block_if_crossing<C: CellStore>(
     row: &SettleRow,
     extra: i64,
     free: i64,
     cells: &mut C,
     now: Time,
-    done: &mut RowSettled,
+    result: &mut RowSettlement,
 ) {
     let crosses = extra > 0 && extra > free && !planted(Bug::CrossingStartsNothing);
     if crosses && row.penalty.is_some() {
-        let started = blocks::act(row.key, &act(row, Origin::Excess), cells, now);
-        note(done, started, Origin::Excess, None);
+        let started = blocks::propose_block(row.key, &proposal_of(row, Origin::Excess), cells, now);
+        report_block(result, started, Origin::Excess, None);
     }
 }
 
-/// Counts a strike against one key; says whether it bans.
-fn strike<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
+/// Adds a strike to one key. Returns whether the rule bans.
+fn count_strike<C: CellStore>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
+    // No strike is added while a block is active (docs/semantics.md, 5). A rule without `after`
+    // needs no strikes and bans even then.
     if ban.after.is_some() && is_blocked(row, cells, now) {
         return false;
     }
-    struck_out(row, ban, cells, now)
+    add_strike(row, ban, cells, now)
 }
 
-fn is_blocked<C: Pool<Block>>(row: &SettleRow, cells: &mut C, now: Time) -> bool {
-    blocks::standing(row.key, row.shadow, cells, now).is_some()
+fn is_blocked<C: CellTable<Block>>(row: &SettleRow, cells: &mut C, now: Time) -> bool {
+    blocks::active_block(row.key, row.shadow, cells, now).is_some()
 }
 
 /// Adds a strike and returns whether the rule's number of strikes is reached; then the strikes are
 /// removed. If the store has no room for the strike, it is not counted and no ban starts.
-fn struck_out<C: Cells>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
+fn add_strike<C: CellStore>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: Time) -> bool {
     let Some(after) = ban.after else { return true };
     let key = strikes_key(row.key, ban.rule);
+    // Strikes are an exact sliding window with one unit per strike.
     let windows = [WindowTerms { limit: after.amount, span: after.per }];
-    let count = |log: &mut Log| {
+    let count = |log: &mut SlidingWindow| {
         log.prune(&windows, now);
         log.charge(&windows, now, 1);
         log.free(&windows) <= 0
     };
-    let out = cells.edit(key, now, count).unwrap_or_else(|| {
-        let mut log = Log::new(&windows);
-        let out = count(&mut log);
-        cells.put(key, log, now) && out
+    let bans = cells.edit(key, now, count).unwrap_or_else(|| {
+        let mut log = SlidingWindow::new(&windows);
+        let bans = count(&mut log);
+        // A strike has no reserved slot, unlike a counter, so `put` can fail.
+        cells.put(key, log, now) && bans
     });
-    if out {
-        Pool::<Log>::remove(cells, key, now);
+    if bans {
+        CellTable::<SlidingWindow>::remove(cells, key, now);
     }
-    out
+    bans
 }
 
 /// Counts the outcome in one key's ratio and returns whether the ratio is too high; then its
 /// counts are removed. If the store has no room for them, the outcome is not counted and no ban
 /// starts.
-fn exceeds<C: Cells>(row: &SettleRow, watch: &WatchRow, cells: &mut C, now: Time) -> bool {
+fn count_in_ratio<C: CellStore>(
+    row: &SettleRow,
+    watch: &WatchRow,
+    cells: &mut C,
+    now: Time,
+) -> bool {
     if is_blocked(row, cells, now) {
         return false;
     }
-    let count = |cell: &mut Watch| {
+    let count = |cell: &mut RatioWatch| {
         cell.count(watch.per, now, watch.in_part);
         cell.totals()
     };
     let totals = cells.edit(row.key, now, count).or_else(|| {
-        let mut cell = Watch::new(watch.per, now);
+        let mut cell = RatioWatch::new(watch.per, now);
         let totals = count(&mut cell);
         cells.put(row.key, cell, now).then_some(totals)
     });
     let Some((part, whole)) = totals else { return false };
-    let exceeded = whole >= watch.min && watch.above.exceeded_by(part, whole);
+    // Below `min` outcomes the ratio is not evaluated.
+    let exceeded = whole >= watch.min && watch.above.is_exceeded_by(part, whole);
     if exceeded {
-        Pool::<Watch>::remove(cells, row.key, now);
+        CellTable::<RatioWatch>::remove(cells, row.key, now);
     }
     exceeded
 }

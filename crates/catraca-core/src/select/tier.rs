@@ -1,27 +1,28 @@
-//! Tiers: which terms a subject gets, by its attributes and by what is known of them.
+//! Selection of a tier: the terms that apply to a subject, by its attributes and facts about them.
 //!
-//! The first match wins. Must not change the algorithm: the catalog's reader has refused that.
+//! The first tier that matches wins.
 
 use std::borrow::Cow;
 
 use super::Selector;
-use crate::catalog::Kind;
-use crate::person;
+use crate::catalog::AttributeKind;
+use crate::cpf_cnpj;
 use crate::policy::{Name, Policy, Terms, Tier};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
 impl<'c> Selector<'c> {
-    /// The terms for a subject and the tier they come from; `None` when no tier matches and there
-    /// are none of its own.
+    /// The terms for a subject, with the index of their tier; `None` when no tier matches and the
+    /// policy has no terms of its own.
     pub(super) fn terms(
         &self,
         policy: &'c Policy,
         subject: &Subject<'_>,
     ) -> Result<Option<(Option<u8>, &'c Terms)>, Refusal> {
-        for (place, tier) in policy.tiers.iter().enumerate() {
+        for (index, tier) in policy.tiers.iter().enumerate() {
             if self.matches(tier, subject)? {
-                return Ok(Some((Some(place as u8), &tier.terms)));
+                // `TIERS_MAX` is 255, so the index fits.
+                return Ok(Some((Some(index as u8), &tier.terms)));
             }
         }
         Ok(policy.base.as_ref().map(|terms| (None, terms)))
@@ -29,7 +30,7 @@ impl<'c> Selector<'c> {
 
     fn matches(&self, tier: &Tier, subject: &Subject<'_>) -> Result<bool, Refusal> {
         for (name, values) in &tier.when {
-            let Some(value) = self.known(name, subject)? else { return Ok(false) };
+            let Some(value) = self.lookup_value(name, subject)? else { return Ok(false) };
             if !values.iter().any(|wanted| **wanted == *value) {
                 return Ok(false);
             }
@@ -37,21 +38,21 @@ impl<'c> Selector<'c> {
         Ok(true)
     }
 
-    /// What is known under a name: a derived name, a fact, or an attribute of the subject.
-    pub(crate) fn known<'s>(
+    /// The value of a name: derived from an attribute, a fact, or an attribute of the subject.
+    pub(crate) fn lookup_value<'s>(
         &self,
         name: &str,
         subject: &Subject<'s>,
     ) -> Result<Option<Cow<'s, str>>, Refusal> {
         let Some(source) = self.facts.source(name) else { return self.value(name, subject) };
         let Some(about) = self.value(source, subject)? else { return Ok(None) };
-        Ok(self.derived(source, name, &about).map(|value| Cow::Owned(value.to_string())))
+        Ok(self.derived_or_fact(source, name, &about).map(|value| Cow::Owned(value.to_string())))
     }
 
-    fn derived(&self, source: &Name, name: &str, about: &str) -> Option<Name> {
-        if name == "person" && self.catalog.kind(source) == Kind::CpfCnpj {
-            return person::parse(about).ok().map(|id| id.person.as_str().into());
+    fn derived_or_fact(&self, source: &Name, name: &str, about: &str) -> Option<Name> {
+        if name == "person" && self.catalog.attribute_kind(source) == AttributeKind::CpfCnpj {
+            return cpf_cnpj::parse(about).ok().map(|id| id.person.as_str().into());
         }
-        self.facts.about(source, about, name).cloned()
+        self.facts.lookup(source, about, name).cloned()
     }
 }

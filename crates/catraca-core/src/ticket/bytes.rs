@@ -1,13 +1,13 @@
-//! A ticket's bytes: a version, then fields in a fixed order, lengths before texts.
+//! Encodes tickets: a version, then the fields in a fixed order, texts prefixed by their length.
 //!
-//! Must read nothing but what it wrote: every cut, excess or odd value is refused.
+//! Decoding accepts only what encoding produces: truncated, extended or invalid bytes are refused.
 
-use super::{Body, Ticket, TicketRow};
+use super::{Ticket, TicketBody, TicketRow};
 use crate::digest::Key;
 use crate::time::{Span, Time};
 
 const VERSION: u8 = 2;
-/// No ticket holds longer lists; a larger count is noise.
+/// The largest count of a list, or length of a text. Larger numbers cannot come from a ticket.
 const LIST_MAX: u64 = 256;
 
 pub fn write_ticket(ticket: &Ticket) -> Vec<u8> {
@@ -15,7 +15,7 @@ pub fn write_ticket(ticket: &Ticket) -> Vec<u8> {
     put_int(&mut out, ticket.expires.micros());
     put_count(&mut out, ticket.instants.len());
     for instant in &ticket.instants {
-        // Zero says that the row was not charged, so instants are moved up by one.
+        // Zero means that the row was not charged, so instants are stored plus one.
         put_int(&mut out, instant.map_or(0, |at| at.micros() + 1));
     }
     out.extend(write_body(&ticket.body));
@@ -23,7 +23,7 @@ pub fn write_ticket(ticket: &Ticket) -> Vec<u8> {
 }
 
 pub fn read_ticket(bytes: &[u8]) -> Option<Ticket> {
-    let mut from = Reader(bytes);
+    let mut from = TicketReader(bytes);
     let expires = Time::from_micros(from.int()?);
     let count = from.count()?;
     let mut instants = Vec::new();
@@ -35,7 +35,7 @@ pub fn read_ticket(bytes: &[u8]) -> Option<Ticket> {
     Some(Ticket { body, instants, expires })
 }
 
-pub fn write_body(body: &Body) -> Vec<u8> {
+pub fn write_body(body: &TicketBody) -> Vec<u8> {
     let mut out = Vec::with_capacity(192);
     out.push(VERSION);
     out.extend(body.id.to_le_bytes());
@@ -50,21 +50,24 @@ pub fn write_body(body: &Body) -> Vec<u8> {
     out
 }
 
-pub fn read_body(bytes: &[u8]) -> Option<Body> {
-    let mut from = Reader(bytes);
+pub fn read_body(bytes: &[u8]) -> Option<TicketBody> {
+    let mut from = TicketReader(bytes);
     if from.byte()? != VERSION {
         return None;
     }
     let id = u128::from_le_bytes(from.array()?);
     let gate = from.text()?;
+    // Two bits are in use; any other was not written by this program.
     let flags = from.byte().filter(|flags| *flags < 4)?;
-    let (unlisted, local) = (flags & 1 != 0, flags & 2 != 0);
+    let unlisted = flags & 1 != 0;
+    let local = flags & 2 != 0;
     let hold = Span::from_micros(from.int()?);
     let reference = if from.flag()? { Some(Key::from_bytes(from.array()?)) } else { None };
     let count = from.count()?;
     let rows = (0..count).map(|_| from.row()).collect::<Option<Vec<_>>>()?;
     let attributes = from.pairs()?;
-    let body = Body { id, gate, unlisted, local, hold, reference, rows, attributes };
+    let body = TicketBody { id, gate, unlisted, local, hold, reference, rows, attributes };
+    // Bytes after the last field are refused.
     from.0.is_empty().then_some(body)
 }
 
@@ -104,9 +107,9 @@ fn put_int(out: &mut Vec<u8>, int: i64) {
     out.push(word as u8);
 }
 
-struct Reader<'a>(&'a [u8]);
+struct TicketReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl TicketReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;

@@ -1,19 +1,19 @@
-//! Lengths of time: how they are written in a catalog, and their arithmetic.
+//! Durations: how they are written in a catalog, and their arithmetic.
 //!
-//! Must not accept what a reader could misjudge: no fractions, no bare numbers, no months.
+//! Ambiguous texts are errors: there are no fractions, no numbers without a unit, and no months.
 
 use std::fmt;
 
-use super::{LARGEST, in_range};
+use super::{LARGEST, clamp};
 
-/// A length of time: microseconds, never negative, from [`Span::ZERO`] to [`Span::FOREVER`].
+/// A duration in microseconds, never negative, from [`Span::ZERO`] to [`Span::FOREVER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(i64);
 
-/// Why a text is not a length of time.
+/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
-    /// No number and unit.
+    /// Not a number and a unit.
     #[error(
         "`{text}` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, 24h or 7d"
     )]
@@ -37,7 +37,7 @@ pub enum SpanError {
         /// What was written.
         text: String,
     },
-    /// Units that repeat or grow.
+    /// Units that are repeated, or not in the order from large to small.
     #[error(
         "`{text}` has its units out of order: write the larger first, each once, such as 1h30m"
     )]
@@ -45,7 +45,7 @@ pub enum SpanError {
         /// What was written.
         text: String,
     },
-    /// More than every store can count.
+    /// More than every store can count exactly.
     #[error("`{text}` is too long: the longest duration is 104249d; write forever for no end")]
     TooLong {
         /// What was written.
@@ -54,48 +54,48 @@ pub enum SpanError {
 }
 
 impl Span {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Self = Self(0);
-    /// Time without end; arithmetic never leaves it.
+    /// A duration without end; adding to it does not change it.
     pub const FOREVER: Self = Self(LARGEST);
 
-    /// A span from microseconds, brought into range.
+    /// A span from microseconds, clamped to the range.
     #[inline]
     pub const fn from_micros(micros: i64) -> Self {
-        Self(in_range(micros))
+        Self(clamp(micros))
     }
 
-    /// A span from milliseconds, brought into range.
+    /// A span from milliseconds, clamped to the range.
     #[inline]
     pub const fn from_millis(millis: i64) -> Self {
         Self::from_micros(millis.saturating_mul(1_000))
     }
 
-    /// A span from seconds, brought into range.
+    /// A span from seconds, clamped to the range.
     #[inline]
     pub const fn from_secs(secs: i64) -> Self {
         Self::from_micros(secs.saturating_mul(1_000_000))
     }
 
-    /// Its microseconds.
+    /// The duration in microseconds.
     #[inline]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Its milliseconds, rounded up: who waits that long has waited long enough.
+    /// The duration in milliseconds, rounded up, so that a caller who waits that long waits enough.
     #[inline]
     pub const fn ceil_millis(self) -> i64 {
         ceil(self.0, 1_000)
     }
 
-    /// Its seconds, rounded up.
+    /// The duration in seconds, rounded up.
     #[inline]
     pub const fn ceil_secs(self) -> i64 {
         ceil(self.0, 1_000_000)
     }
 
-    /// Whether it has no end.
+    /// Whether this is [`Span::FOREVER`].
     #[inline]
     pub const fn is_forever(self) -> bool {
         self.0 == LARGEST
@@ -107,15 +107,16 @@ impl Span {
         Self::from_micros(self.0.saturating_add(other.0))
     }
 
-    /// The multiple; past the range it is [`Span::FOREVER`], and forever stays forever unless
-    /// taken no times at all.
+    /// The product; past the range it is [`Span::FOREVER`]. Forever stays forever, except times
+    /// zero.
     #[inline]
     pub const fn times(self, times: i64) -> Self {
         Self::from_micros(self.0.saturating_mul(times))
     }
 }
 
-/// Days start at two, so that the usual `24h` reads as it is usually written.
+/// The same notation as in a catalog. One day is written as `24h`, as it is in most catalogs; days
+/// are used from two days on.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_forever() {
@@ -136,9 +137,9 @@ impl fmt::Display for Span {
     }
 }
 
-/// Reads a length of time: `500ms`, `10s`, `15m`, `24h`, `7d`, `1h30m` or `forever`.
+/// Reads a duration: `500ms`, `10s`, `15m`, `24h`, `7d`, `1h30m` or `forever`.
 ///
-/// Zero is a length too; who cannot use it refuses it.
+/// Zero is valid here; callers that need a longer duration check for it.
 pub fn parse_span(text: &str) -> Result<Span, SpanError> {
     let trimmed = text.trim();
     if trimmed == "forever" {
@@ -158,7 +159,7 @@ struct Term<'a> {
     unit: i64,
 }
 
-/// Takes a text apart into numbers and units; nothing unless it is made of them alone.
+/// Splits a text into numbers with units; `None` if it contains anything else.
 fn terms(mut text: &str) -> Option<Vec<Term<'_>>> {
     let mut terms = Vec::new();
     while !text.is_empty() {
@@ -172,7 +173,7 @@ fn terms(mut text: &str) -> Option<Vec<Term<'_>>> {
     (!terms.is_empty()).then_some(terms)
 }
 
-/// The sum of the terms; nothing if it reaches what stands for forever.
+/// The sum of the terms; `None` if it is out of range.
 fn total(terms: &[Term<'_>]) -> Option<Span> {
     let sum = terms.iter().try_fold(0_i64, |sum, term| {
         let count: i64 = term.digits.parse().ok()?;
@@ -181,7 +182,7 @@ fn total(terms: &[Term<'_>]) -> Option<Span> {
     (sum < LARGEST).then_some(Span(sum))
 }
 
-/// Names the mistake in a text that is not a length of time.
+/// Finds the mistake in a text that is not a duration.
 fn diagnose(text: &str) -> SpanError {
     let text = text.to_owned();
     let fraction = |c| c == '.' || c == ',';
@@ -195,7 +196,7 @@ fn diagnose(text: &str) -> SpanError {
     }
 }
 
-/// How many bytes at the start of a text satisfy a test.
+/// The length in bytes of the characters at the start of a text that satisfy a test.
 fn leading(text: &str, test: impl Fn(char) -> bool) -> usize {
     text.find(|c| !test(c)).unwrap_or(text.len())
 }
@@ -205,7 +206,7 @@ const fn ceil(amount: i64, by: i64) -> i64 {
     amount / by + (amount % by != 0) as i64
 }
 
-/// Units with their microseconds, the larger first.
+/// Units with their microseconds, the largest first.
 const UNITS: [(&str, i64); 6] = [
     ("d", 86_400_000_000),
     ("h", 3_600_000_000),

@@ -1,4 +1,4 @@
-//! Instants and spans: range, arithmetic, and the texts people write.
+//! Tests of instants and spans: range, arithmetic, and their texts.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,8 @@ fn forever_is_never_left() {
 
 #[test]
 fn since_never_goes_below_zero() {
-    let (early, late) = (Time::from_millis(1), Time::from_millis(3));
+    let early = Time::from_millis(1);
+    let late = Time::from_millis(3);
     assert_eq!(late.since(early), Span::from_millis(2));
     assert_eq!(early.since(late), Span::ZERO);
     assert_eq!(Time::FOREVER.since(Time::FOREVER), Span::ZERO);
@@ -74,7 +75,7 @@ fn instants_are_read_in_any_zone() {
 }
 
 #[test]
-fn what_is_no_instant_is_refused_with_the_way_to_write_one() {
+fn invalid_instants_are_refused_with_a_fix() {
     for text in ["", "tomorrow", "2026-01-01", "2026-01-01T00:30:00", "9999-12-31", "1767227400"] {
         let refused = Time::parse_rfc3339(text).unwrap_err().to_string();
         assert!(refused.contains(text) && refused.contains("2026-01-01T00:30:00Z"), "{refused}");
@@ -104,7 +105,7 @@ fn spans_are_read_as_they_are_written_in_a_catalog() {
 }
 
 #[test]
-fn what_is_no_span_is_refused_with_a_fix() {
+fn invalid_spans_are_refused_with_a_fix() {
     let table = [
         (
             "10 mins",
@@ -172,7 +173,8 @@ proptest! {
 
     #[test]
     fn after_and_since_are_inverse_within_the_range(at in 0..LARGEST / 2, span in 0..LARGEST / 2) {
-        let (at, span) = (Time::from_micros(at), Span::from_micros(span));
+        let at = Time::from_micros(at);
+        let span = Span::from_micros(span);
         prop_assert_eq!(at.after(span).since(at), span);
         prop_assert_eq!(at.after(span).before(span), at);
     }

@@ -1,13 +1,13 @@
 //! Good catalogs become exactly the values they say.
 
-use catraca_core::catalog::read::{Loaded, Reading, read};
-use catraca_core::catalog::{Attribute, Catalog, Kind, Language, Pick};
+use catraca_core::catalog::read::{IncludedFile, ParsedCatalog, read};
+use catraca_core::catalog::{Attribute, AttributeKind, AttributeSource, Catalog, Language};
 use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
-use catraca_core::lists::What;
-use catraca_core::policy::{Credit, Mode, OnFailure, OnMissing, Policy, PolicyId, Who};
+use catraca_core::lists::ListTarget;
+use catraca_core::policy::{CreditRule, KeySpec, Mode, OnFailure, OnMissing, Policy, PolicyId};
 use catraca_core::price::{Cost, Price, StatusSet};
 use catraca_core::rate::{Percent, Rate};
-use catraca_core::route::Request;
+use catraca_core::route::RouteRequest;
 use catraca_core::select::normalise;
 use catraca_core::time::{Span, Time};
 use smallvec::smallvec;
@@ -23,8 +23,8 @@ fn policy<'c>(catalog: &'c Catalog, name: &str) -> &'c Policy {
 }
 
 /// Reads `good/everything.toml`, which includes its neighbours.
-fn everything() -> Reading {
-    let load = &mut |name: &str| Ok(Loaded::Text(fixture(&format!("good/{name}"))));
+fn everything() -> ParsedCatalog {
+    let load = &mut |name: &str| Ok(IncludedFile::Text(fixture(&format!("good/{name}"))));
     let read = read("everything.toml", &fixture("good/everything.toml"), load, &|_| None);
     read.unwrap_or_else(|refused| panic!("{refused}"))
 }
@@ -32,7 +32,7 @@ fn everything() -> Reading {
 /// covers: 003-01, X-01
 #[test]
 fn the_example_reads_as_it_says() {
-    let Reading { catalog, warnings } = must_read(&fixture("good/example.toml"));
+    let ParsedCatalog { catalog, warnings } = must_read(&fixture("good/example.toml"));
     assert_eq!(warnings, []);
     let names: Vec<_> = catalog.policies.iter().map(|policy| &*policy.name).collect();
     let order = ["buyer_auth_login", "entries_read_user_antiscan", "submit_payment", "global"];
@@ -43,7 +43,7 @@ fn the_example_reads_as_it_says() {
     let login = policy(&catalog, "buyer_auth_login");
     let terms = login.base.as_ref().unwrap();
     assert_eq!(login.group.as_deref(), Some("authentication"));
-    assert_eq!(login.who, Who::By(vec![vec!["ip".into()]]));
+    assert_eq!(login.key_spec, KeySpec::By(vec![vec!["ip".into()]]));
     assert_eq!(terms.limit, Limit::Window(smallvec![WindowTerms { limit: 10, span: minutes(15) }]));
     assert_eq!(terms.block, Some(Penalty::fixed(minutes(30))));
     assert_eq!(terms.cost, Cost::Request);
@@ -57,7 +57,8 @@ fn the_example_reads_as_it_says() {
 fn a_tier_takes_from_the_policy_what_it_leaves_out() {
     let catalog = must_read(&fixture("good/example.toml")).catalog;
     let antiscan = policy(&catalog, "entries_read_user_antiscan");
-    let (base, tier) = (antiscan.base.as_ref().unwrap(), &antiscan.tiers[0]);
+    let base = antiscan.base.as_ref().unwrap();
+    let tier = &antiscan.tiers[0];
     assert!(antiscan.debt);
     // Two per minute is one per thirty seconds, and twenty one per three.
     let bucket = |size, seconds: i64| BucketTerms { size, tokens: 1, period: seconds * 1_000_000 };
@@ -66,7 +67,7 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
     assert_eq!(tier.when, [("person".into(), vec!["PJ".into()])]);
     assert_eq!(tier.terms.cost, base.cost);
     let on = Some(StatusSet { exact: vec![200], classes: Vec::new() });
-    let credit = |amount| vec![Credit { event: "payment".into(), amount, on: on.clone() }];
+    let credit = |amount| vec![CreditRule { event: "payment".into(), amount, on: on.clone() }];
     assert_eq!(base.credits, credit(1));
     assert_eq!(tier.terms.credits, credit(2));
     let Cost::Table(table) = &base.cost else { panic!("{:?}", base.cost) };
@@ -79,7 +80,7 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
 fn a_policy_may_only_ban() {
     let catalog = must_read(&fixture("good/example.toml")).catalog;
     let payment = policy(&catalog, "submit_payment");
-    assert_eq!(payment.who, Who::Each(vec!["customer".into(), "session".into()]));
+    assert_eq!(payment.key_spec, KeySpec::Each(vec!["customer".into(), "session".into()]));
     assert_eq!(payment.base.as_ref().unwrap().limit, Limit::Unlimited);
     let ban = &payment.bans[0];
     assert_eq!(ban.when.source(), "body.reject_id == 5");
@@ -103,21 +104,21 @@ fn gates_routes_attributes_and_facts_are_kept() {
     let route = &catalog.routes[0];
     assert_eq!(route.method.as_deref(), Some("POST"));
     assert_eq!(route.path, ["api", "appointments", "**"]);
-    assert_eq!(route.set, [("tenant".into(), Pick::Header("x-tenant-id".to_owned()))]);
+    assert_eq!(route.set, [("tenant".into(), AttributeSource::Header("x-tenant-id".to_owned()))]);
     assert_eq!(route.upstream.as_deref(), Some("http://127.0.0.1:9000"));
 
-    let payer = Attribute { kind: Kind::CpfCnpj, private: true };
+    let payer = Attribute { kind: AttributeKind::CpfCnpj, private: true };
     assert_eq!(catalog.attributes["payer"], payer);
     assert!(catalog.is_private("session") && catalog.is_private("token"));
-    assert_eq!(catalog.kind("ip"), Kind::Ip);
-    let category = catalog.facts.about("participant", "12345678", "category");
+    assert_eq!(catalog.attribute_kind("ip"), AttributeKind::Ip);
+    let category = catalog.facts.lookup("participant", "12345678", "category");
     assert_eq!(category.map(|value| &**value), Some("A"));
     assert_eq!(catalog.facts.source("person").map(|value| &**value), Some("payer"));
 }
 
 #[test]
 fn every_field_is_read() {
-    let Reading { catalog, warnings } = everything();
+    let ParsedCatalog { catalog, warnings } = everything();
     // Its fallback denies all, which is worth a warning.
     assert_eq!(warnings.iter().map(|found| found.code).collect::<Vec<_>>(), ["never-admits"]);
     assert_eq!(catalog.language, Language::Portuguese);
@@ -132,8 +133,8 @@ fn every_field_is_read() {
 
     let reports = policy(&catalog, "reports");
     assert_eq!(
-        reports.who,
-        Who::By(vec![vec!["tenant".into()], vec!["token".into(), "ip".into()]])
+        reports.key_spec,
+        KeySpec::By(vec![vec!["tenant".into()], vec!["token".into(), "ip".into()]])
     );
     assert_eq!((reports.mode, reports.on_missing), (Mode::Shadow, OnMissing::Skip));
     let terms = reports.base.as_ref().unwrap();
@@ -143,7 +144,8 @@ fn every_field_is_read() {
     );
     assert_eq!((&terms.cost, reports.count_denied), (&Cost::Units(2), true));
     let day = 24 * 60;
-    let (max, forget) = (minutes(7 * day), minutes(30 * day));
+    let max = minutes(7 * day);
+    let forget = minutes(30 * day);
     assert_eq!(terms.block, Some(Penalty { first: minutes(60), factor: 3, max, forget }));
 
     let exports = policy(&catalog, "exports");
@@ -184,7 +186,7 @@ fn a_block_of_zero_is_none_and_a_tier_may_have_its_own() {
 fn a_window_of_zero_denies_all() {
     let catalog = everything().catalog;
     let fallback = policy(&catalog, "fallback");
-    assert_eq!(fallback.who, Who::By(Vec::new()));
+    assert_eq!(fallback.key_spec, KeySpec::By(Vec::new()));
     assert_eq!(fallback.base.as_ref().unwrap().limit.capacity(), Some(0));
     assert_eq!(fallback.on_failure, OnFailure::Closed);
 }
@@ -196,14 +198,14 @@ fn values_are_normalised_as_requests_are() {
     assert_eq!(catalog.network.ipv6_prefix, 56);
     assert_eq!(catalog.network.trusted_proxies.len(), 2);
     assert_eq!(catalog.allowlist[0].reason.as_deref(), Some("our own"));
-    let listed: Vec<_> = catalog.blocklist.iter().map(|entry| &entry.what).collect();
+    let listed: Vec<_> = catalog.blocklist.iter().map(|entry| &entry.target).collect();
     let sent = [
         ("email", "someone@example.com"),
         ("device_ip", "2001:db8::ffff"),
         ("payer", "52998224725"),
     ];
     for ((attribute, raw), what) in sent.into_iter().zip(listed) {
-        let What::Value { attribute: named, value } = what else { panic!("{what:?}") };
+        let ListTarget::Value { attribute: named, value } = what else { panic!("{what:?}") };
         assert_eq!(named, attribute);
         assert_eq!(*value, normalise(&catalog, attribute, raw).unwrap());
     }
@@ -254,7 +256,7 @@ fn a_named_segment_is_any_segment() {
                 match = \"GET /users/{user_id}/files/{file.name}/**\"\ngate = \"a\"\n";
     let catalog = must_read(text).catalog;
     assert_eq!(catalog.routes[0].path, ["users", "*", "files", "*", "**"]);
-    let request = |target| catalog.route(&Request { method: "GET", target }).unwrap();
+    let request = |target| catalog.route(&RouteRequest { method: "GET", target }).unwrap();
     assert!(request("/users/7/files/x.pdf/pages/1").is_some());
     assert!(request("/users/7/8/files/x.pdf").is_none());
 }
@@ -266,7 +268,11 @@ fn routes_keep_their_picks_and_any_method() {
     assert_eq!(first.path, ["reports", "*", "files", "**"]);
     let picks: Vec<_> = first.set.iter().map(|(_, pick)| pick.clone()).collect();
     let text = |text: &str| text.to_owned();
-    let wanted = [Pick::Segment(2), Pick::Query(text("customer")), Pick::Literal(text("web"))];
+    let wanted = [
+        AttributeSource::Segment(2),
+        AttributeSource::Query(text("customer")),
+        AttributeSource::Literal(text("web")),
+    ];
     assert_eq!(picks, wanted);
     assert_eq!((second.method.as_deref(), second.path.len()), (None, 0));
 }

@@ -1,7 +1,7 @@
 //! Whatever the bytes, reading ends with a catalog or with located words.
 
 use catraca_core::catalog::diagnostic::Severity;
-use catraca_core::catalog::read::{GATE_POLICIES_MAX, Loaded, read};
+use catraca_core::catalog::read::{GATE_POLICIES_MAX, IncludedFile, read};
 
 use crate::support::{codes, fixture, read_text, said};
 
@@ -76,7 +76,7 @@ fn ten_megabytes_are_refused_by_name() {
         )
     );
     assert_eq!(refused.all.len(), 1);
-    let load = &mut |_: &str| Ok(Loaded::Text(huge.clone()));
+    let load = &mut |_: &str| Ok(IncludedFile::Text(huge.clone()));
     let refused = read("small.toml", "include = [\"huge.toml\"]", load, &|_| None).unwrap_err();
     assert_eq!((&*refused.all[0].file, refused.all[0].code), ("huge.toml", "too-large"));
 }

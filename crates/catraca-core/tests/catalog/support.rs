@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
-use catraca_core::catalog::read::{Loaded, Reading, read};
+use catraca_core::catalog::read::{IncludedFile, ParsedCatalog, read};
 
 /// The folder of fixtures.
 pub fn fixtures() -> PathBuf {
@@ -20,12 +20,12 @@ pub fn fixture(name: &str) -> String {
 }
 
 /// Reads a catalog of several files, the first of which is `catalog.toml`.
-pub fn read_text(text: &str) -> Result<Reading, Diagnostics> {
+pub fn read_text(text: &str) -> Result<ParsedCatalog, Diagnostics> {
     let mut parts = text.split("#--- ");
     let root = parts.next().unwrap_or_default();
     let others: BTreeMap<&str, &str> = parts.filter_map(|part| part.split_once('\n')).collect();
     let mut load = |name: &str| {
-        let text = others.get(name).map(|text| Loaded::Text((*text).to_owned()));
+        let text = others.get(name).map(|text| IncludedFile::Text((*text).to_owned()));
         text.ok_or_else(|| "no such file".to_owned())
     };
     read("catalog.toml", root, &mut load, &|_| None)
@@ -45,6 +45,6 @@ pub fn codes(text: &str) -> Vec<&'static str> {
 }
 
 /// A catalog that must be read.
-pub fn must_read(text: &str) -> Reading {
+pub fn must_read(text: &str) -> ParsedCatalog {
     read_text(text).unwrap_or_else(|refused| panic!("{refused}"))
 }

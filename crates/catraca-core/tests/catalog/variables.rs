@@ -1,8 +1,8 @@
 //! Variables: what the surroundings say stands in a text, and nowhere else.
 
-use catraca_core::catalog::read::{Reading, VARIABLE_MAX, read};
+use catraca_core::catalog::read::{ParsedCatalog, VARIABLE_MAX, read};
 
-fn with(text: &str, set: &[(&str, &str)]) -> Result<Reading, Vec<&'static str>> {
+fn with(text: &str, set: &[(&str, &str)]) -> Result<ParsedCatalog, Vec<&'static str>> {
     let variable = |name: &str| {
         let found = set.iter().find(|(own, _)| *own == name);
         found.map(|(_, held)| (*held).to_owned())

@@ -1,41 +1,41 @@
-//! `catraca blocks`: who is blocked, until when, why; and letting them go.
+//! Arguments of `catraca blocks`.
 
 use std::str::FromStr;
 
 use clap::Subcommand;
 
-use super::{Paging, Remote, attribute};
+use super::{PagingArgs, RemoteArgs, parse_attribute};
 
 const BLOCKS: &str = "\
 Examples:
-  catraca blocks list                                     who is blocked now
-  catraca blocks list ip=198.51.100.7                     is this one?
-  catraca blocks history 7                                all that happened to a block
+  catraca blocks list                                     all active blocks
+  catraca blocks list ip=198.51.100.7                     of one address
+  catraca blocks history 7                                all events of one block
   catraca blocks add login ip=198.51.100.7 --for 1h --reason fraud
   catraca blocks release 7 --why 'the customer called'
-  catraca blocks release ip=198.51.100.7                  from all of its blocks
+  catraca blocks release ip=198.51.100.7                  all blocks of the address
 
-Private values are typed as they are: the server knows them by their pseudonyms.
+Give private values in clear: the server computes their pseudonyms.
 Exits 1 if there is no such block.";
 
-/// Who is blocked, until when and why; blocking and releasing.
+/// List, add and release blocks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = BLOCKS)]
-pub struct Blocks {
+pub struct BlocksArgs {
     #[command(flatten)]
-    pub remote: Remote,
-    /// What to do
+    pub remote: RemoteArgs,
+    /// The verb
     #[command(subcommand)]
     pub verb: BlocksVerb,
 }
 
-/// What to do with blocks.
+/// The verbs of `catraca blocks`.
 #[derive(Debug, Subcommand)]
 pub enum BlocksVerb {
-    /// Those that stand, newest first
+    /// List active blocks, newest first
     List {
-        /// Only about this caller
-        #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
+        /// Only with this attribute value
+        #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         about: Option<(String, String)>,
         /// Only of this policy
         #[arg(long, value_name = "NAME")]
@@ -47,62 +47,62 @@ pub enum BlocksVerb {
         #[arg(long, value_name = "ORIGIN")]
         origin: Option<String>,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// Block somebody for a time
+    /// Block a subject for a time
     Add {
-        /// The policy that is to deny them
+        /// The policy that denies the subject
         policy: String,
-        /// Who
-        #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = attribute)]
+        /// The attributes of the subject
+        #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         subject: Vec<(String, String)>,
         /// For how long: 10m, 2h, 7d, forever
         #[arg(long, value_name = "TIME")]
         r#for: String,
-        /// Stays with the block
+        /// Stored with the block
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         reason: Option<String>,
-        /// Goes to the audit; without it, the reason does
+        /// Written to the audit; by default, the reason
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// Let somebody go, at once
+    /// End blocks at once
     Release {
-        /// The block's number, or attributes: one must match, none may differ
+        /// The block's id, or attributes: one must match, none may differ
         #[arg(required = true, value_name = "ID|ATTRIBUTE=VALUE")]
-        which: Vec<Which>,
+        which: Vec<BlockSelector>,
         /// With ATTRIBUTE=VALUE, only from this policy
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
-        /// Goes to the audit
+        /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// One block, standing or not, and everything that happened to it
+    /// Show one block, active or ended, and all its events
     History {
-        /// The block's number
+        /// The block's id
         id: u64,
     },
 }
 
-/// A block, or a caller.
+/// What `release` selects blocks by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// By its number.
+pub enum BlockSelector {
+    /// The block's id.
     Id(u64),
-    /// By an attribute of the caller.
+    /// An attribute of the blocked subject, and its value.
     About(String, String),
 }
 
-impl FromStr for Which {
+impl FromStr for BlockSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
-        let wrong = |_| "write a block's number, or ATTRIBUTE=VALUE such as ip=198.51.100.7";
-        attribute(text)
+        let wrong = |_| "write a block's id, or ATTRIBUTE=VALUE such as ip=198.51.100.7";
+        parse_attribute(text)
             .map(|(name, value)| Self::About(name, value))
             .map_err(wrong)
             .map_err(Into::into)

@@ -1,8 +1,8 @@
-//! `catraca explain`: a gate by its name, or a request by its method and path.
+//! Arguments of `catraca explain`: a gate by name, or a request by method and path.
 
 use std::path::PathBuf;
 
-use super::{Output, attribute};
+use super::{Output, parse_attribute};
 
 const EXPLAIN: &str = "\
 Examples:
@@ -11,30 +11,30 @@ Examples:
   catraca explain -c shop.toml login ip=198.51.100.7 -o json
   catraca explain -c shop.toml POST '/api/orders/7?q=1' ip=198.51.100.7
 
-METHOD and PATH find the gate by the catalog's routes, and give the attributes that these read from
-the path and the query; what they read from headers is given by hand. Nothing is charged, and what
-was charged before does not matter: this is about the catalog alone.";
+METHOD and PATH select the gate by the catalog's routes, and set the attributes that routes read
+from path and query; attributes from headers must be given. The explanation depends on the catalog
+alone: no state is read, and nothing is charged.";
 
-/// Which policies a request meets, with which key, tier and price, and why.
+/// Show which policies apply to a request, with which key, tier and price, and why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPLAIN)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// The catalog
     #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: PathBuf,
     /// The gate, a single policy, or the method of a request
     #[arg(value_name = "GATE|METHOD PATH")]
     pub gate: String,
-    /// What is known of the caller
-    #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = told)]
-    pub told: Vec<Told>,
-    /// Make pseudonyms with this secret, 64 hexadecimal digits
+    /// The attributes of the caller
+    #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = parse_operand)]
+    pub operands: Vec<ExplainOperand>,
+    /// A file with the secret for pseudonyms, 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// The units the request asks for
+    /// The units that the request consumes
     #[arg(long, value_name = "UNITS", allow_negative_numbers = true)]
     pub cost: Option<i64>,
-    /// For people or for programs
+    /// Output for people or for programs
     #[arg(
         short,
         long,
@@ -45,18 +45,18 @@ pub struct Explain {
     pub output: Output,
 }
 
-/// What `explain` is told behind the gate.
+/// An operand behind the gate or method.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The path of a request, and its query.
+pub enum ExplainOperand {
+    /// The path of a request, with its query.
     Path(String),
     /// An attribute and its value.
     Attribute(String, String),
 }
 
-fn told(text: &str) -> Result<Told, String> {
+fn parse_operand(text: &str) -> Result<ExplainOperand, String> {
     if text.starts_with('/') {
-        return Ok(Told::Path(text.to_owned()));
+        return Ok(ExplainOperand::Path(text.to_owned()));
     }
-    attribute(text).map(|(name, value)| Told::Attribute(name, value))
+    parse_attribute(text).map(|(name, value)| ExplainOperand::Attribute(name, value))
 }

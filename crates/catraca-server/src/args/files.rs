@@ -1,4 +1,4 @@
-//! Verbs about files of this machine: backup, restore, completions, man.
+//! Arguments of the verbs that work on local files: backup, restore, completions, man.
 
 use std::path::PathBuf;
 
@@ -6,53 +6,53 @@ use clap_complete::Shell;
 
 const BACKUP: &str = "\
 Examples:
-  catraca backup --config shop.toml monday.db
+  catraca backup -c shop.toml monday.db
   catraca backup --records catraca.db monday.db
 
-The server may go on meanwhile: the copy is of one instant, and appears whole or not at all. Back
-the secret up too, and apart: without it no block of these records can be found again.";
+The server may keep running: the backup is a consistent copy, and is written completely or not at
+all. Back up the secret too, in another place: without it no block of these records can be found.";
 
-/// Copies the records to a file, while the server goes on.
+/// Copy the records to a file while the server runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = BACKUP)]
-pub struct Backup {
+pub struct BackupArgs {
     #[command(flatten)]
-    pub place: Place,
-    /// Where the copy goes; it must not exist yet
+    pub location: RecordsLocationArgs,
+    /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }
 
 const RESTORE: &str = "\
 Examples:
-  catraca restore --config shop.toml monday.db
-  catraca restore --config shop.toml monday.db --force     what was there becomes catraca.db.old
+  catraca restore -c shop.toml monday.db
+  catraca restore -c shop.toml monday.db --force     existing records become catraca.db.old
 
-Stop the server first. A backup that is damaged, of a newer version or of another program is
-refused, and nothing is changed.";
+Stop the server first. A file that is damaged, was written by a newer version or belongs to another
+program is refused, and nothing is changed.";
 
-/// Puts a backup back where records are to be.
+/// Restore the records from a backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RESTORE)]
-pub struct Restore {
+pub struct RestoreArgs {
     #[command(flatten)]
-    pub place: Place,
+    pub location: RecordsLocationArgs,
     /// The backup
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Put it in place of records that are there; those are kept beside it
+    /// Replace existing records; they are renamed, not deleted
     #[arg(long)]
     pub force: bool,
 }
 
-/// Where the records are.
+/// Where the records are: the catalog that names them, or their file.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
-pub struct Place {
-    /// The catalog, which says where they are
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Their file itself
+pub struct RecordsLocationArgs {
+    /// The catalog that names the records
+    #[arg(short, long, alias = "config", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// The file of the records
     #[arg(long, value_name = "FILE")]
     pub records: Option<PathBuf>,
 }
@@ -63,11 +63,11 @@ Examples:
   catraca completions zsh > \"${fpath[1]}/_catraca\"
   catraca completions fish > ~/.config/fish/completions/catraca.fish";
 
-/// A script that completes verbs and options on the command line.
+/// Print a shell completion script.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPLETIONS)]
-pub struct Completions {
-    /// For which shell
+pub struct CompletionsArgs {
+    /// The shell
     #[arg(value_name = "bash|zsh|fish|powershell|elvish", hide_possible_values = true)]
     pub shell: Shell,
 }
@@ -77,11 +77,11 @@ Examples:
   catraca man | man -l -
   catraca man ~/.local/share/man/man1        one page per verb";
 
-/// The manual pages.
+/// Print or write the manual pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MAN)]
-pub struct Man {
-    /// A directory for one page per verb; without it, the first page is printed
+pub struct ManArgs {
+    /// A directory for one page per verb; by default, the main page is printed
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }

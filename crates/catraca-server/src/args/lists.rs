@@ -1,10 +1,10 @@
-//! `catraca blocklist` and `catraca allowlist`: standing entries for addresses and values.
+//! Arguments of `catraca blocklist` and `catraca allowlist`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{Paging, Remote};
+use super::{PagingArgs, RemoteArgs};
 
 /// Shown below the help of `blocklist`.
 pub const BLOCKLIST: &str = "\
@@ -15,8 +15,8 @@ Examples:
   catraca blocklist list
   catraca blocklist remove 203.0.113.0/24 --why 'they moved'
 
-An entry is an address, a range, or ATTRIBUTE=VALUE. A file has one per line; # begins a comment.
-Exits 1 if an entry that is to be removed is not there.";
+An entry is an address, a range, or ATTRIBUTE=VALUE. A file has one per line; # starts a comment.
+Exits 1 if an entry to remove does not exist.";
 
 /// Shown below the help of `allowlist`.
 pub const ALLOWLIST: &str = "\
@@ -28,67 +28,67 @@ Examples:
   catraca allowlist remove 192.0.2.10
 
 The allowlist wins over the blocklist, over blocks and over limits.
-An entry is an address, a range, or ATTRIBUTE=VALUE. A file has one per line; # begins a comment.
-Exits 1 if an entry that is to be removed is not there.";
+An entry is an address, a range, or ATTRIBUTE=VALUE. A file has one per line; # starts a comment.
+Exits 1 if an entry to remove does not exist.";
 
-/// Standing entries for addresses and values.
+/// List, add, import and remove entries.
 #[derive(Debug, clap::Args)]
-pub struct Lists {
+pub struct ListsArgs {
     #[command(flatten)]
-    pub remote: Remote,
-    /// What to do
+    pub remote: RemoteArgs,
+    /// The verb
     #[command(subcommand)]
     pub verb: ListsVerb,
 }
 
-/// What to do with a list.
+/// The verbs of both lists.
 #[derive(Debug, Subcommand)]
 pub enum ListsVerb {
-    /// The entries made at run time, newest first
+    /// List the entries added at run time, newest first
     List {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// Put entries in, all or none
+    /// Add entries, all or none
     Add {
-        /// An address, a range, or an attribute's value
+        /// An address, a range, or an attribute with its value
         #[arg(required = true, value_name = "RANGE|ATTRIBUTE=VALUE")]
         what: Vec<String>,
         #[command(flatten)]
-        terms: Terms,
+        terms: ListEntryArgs,
     },
-    /// Take entries out
+    /// Remove entries
     Remove {
-        /// An address, a range, or an attribute's value
+        /// An address, a range, or an attribute with its value
         #[arg(required = true, value_name = "RANGE|ATTRIBUTE=VALUE")]
         what: Vec<String>,
-        /// Goes to the audit
+        /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// Put in the entries of a file; if one line is wrong, none is put in
+    /// Add the entries of a file; if one line is invalid, none is added
     Import {
         /// One entry per line; `-` reads standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
-        terms: Terms,
+        terms: ListEntryArgs,
     },
 }
 
-/// Until when, and why.
+/// Expiry and reason of new entries.
 #[derive(Debug, clap::Args)]
-pub struct Terms {
-    /// For how long: 10m, 2h, 7d; usually until it is removed
+pub struct ListEntryArgs {
+    /// For how long: 10m, 2h, 7d; by default, until it is removed
     #[arg(long, value_name = "TIME", conflicts_with = "until")]
     pub r#for: Option<String>,
     /// Until this instant, such as 2026-12-31T23:59:59Z
     #[arg(long, value_name = "INSTANT")]
     pub until: Option<String>,
-    /// Stays with the entry
+    /// Stored with the entry
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
-    /// Goes to the audit; without it, the reason does
+    /// Written to the audit; by default, the reason
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub why: Option<String>,
 }

@@ -1,16 +1,16 @@
-//! The key that a call is made with, from a file or from the environment.
+//! Reads the API key of a call, from `--key-file` or `CATRACA_KEY`.
 //!
-//! Must not show any of it, also not when it is wrong.
+//! Error messages must not contain the key, not even an invalid one.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use axum::http::HeaderValue;
 
-/// The variable that holds a key.
+/// The environment variable with the key itself.
 const VARIABLE: &str = "CATRACA_KEY";
 
-/// The key as a header, if there is one.
+/// The `Authorization` header for the key, if there is one; the file has precedence.
 pub fn read(file: Option<&Path>) -> Result<Option<HeaderValue>> {
     let Some(file) = file else {
         let Some(key) = std::env::var_os(VARIABLE).filter(|key| !key.is_empty()) else {
@@ -18,18 +18,18 @@ pub fn read(file: Option<&Path>) -> Result<Option<HeaderValue>> {
         };
         return bearer(&key.to_string_lossy(), VARIABLE).map(Some);
     };
-    let shown = file.display();
+    let path = file.display();
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the key file {shown} (--key-file)"))?;
-    bearer(&text, &format!("the key file {shown}")).map(Some)
+        .with_context(|| format!("cannot read the key file {path} (--key-file)"))?;
+    bearer(&text, &format!("the key file {path}")).map(Some)
 }
 
-fn bearer(text: &str, place: &str) -> Result<HeaderValue> {
+fn bearer(text: &str, source: &str) -> Result<HeaderValue> {
     let key = text.trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         bail!(
-            "{place} holds no key: a key is one line without spaces, such as the first line that \
-             `catraca keygen` prints"
+            "{source} contains no key: a key is one line without spaces, such as the first line \
+             that `catraca keygen` prints"
         );
     }
     let mut value = HeaderValue::try_from(format!("Bearer {key}"))?;
@@ -47,9 +47,9 @@ mod tests {
         assert_eq!(key.as_bytes(), b"Bearer catraca_abc");
         assert!(!format!("{key:?}").contains("abc"));
         for text in ["", "\n", "two words", "first\nsecond", "né"] {
-            let said = bearer(text, "FILE").unwrap_err().to_string();
-            assert!(said.starts_with("FILE holds no key"), "{said}");
-            assert!(text.trim().is_empty() || !said.contains(text), "{said}");
+            let message = bearer(text, "FILE").unwrap_err().to_string();
+            assert!(message.starts_with("FILE contains no key"), "{message}");
+            assert!(text.trim().is_empty() || !message.contains(text), "{message}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! https: whom to trust, and the handshake.
+//! TLS for the client: the trusted certificates and the handshake.
 //!
-//! Must not offer a way around the check: whoever has a certificate of their own names it.
+//! Certificate verification cannot be turned off; a private certificate is trusted with `--ca`.
 
 use std::io;
 use std::path::Path;
@@ -14,18 +14,18 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Speaks https with one host.
-pub struct Secure {
+/// Makes TLS connections to one host.
+pub struct TlsClient {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-impl Secure {
-    /// Trusts the certificates of a file, or else the system's.
+impl TlsClient {
+    /// Trusts the certificates of the file, or the system's.
     pub fn new(host: &str, ca: Option<&Path>) -> Result<Self> {
         let roots = match ca {
-            Some(file) => of_file(file)?,
-            None => of_system()?,
+            Some(file) => roots_from_file(file)?,
+            None => roots_from_system()?,
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -34,38 +34,40 @@ impl Secure {
             .with_no_client_auth();
         let name = ServerName::try_from(host.to_owned());
         let name =
-            name.with_context(|| format!("{host:?} is no name that a certificate can have"))?;
+            name.with_context(|| format!("{host:?} is not a valid name for a certificate"))?;
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), name })
     }
 
-    /// The handshake over a connection.
-    pub async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    /// Runs the TLS handshake on a connection.
+    pub async fn handshake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.name.clone(), stream).await
     }
 }
 
-fn of_file(file: &Path) -> Result<RootCertStore> {
-    let shown = file.display();
-    let found = CertificateDer::pem_file_iter(file);
-    let found = found.and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = found.with_context(|| format!("cannot read the certificates {shown} (--ca)"))?;
-    ensure!(!found.is_empty(), "{shown} (--ca) holds no certificate; it must be PEM");
+fn roots_from_file(file: &Path) -> Result<RootCertStore> {
+    let path = file.display();
+    let certificates = CertificateDer::pem_file_iter(file);
+    let certificates = certificates.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates =
+        certificates.with_context(|| format!("cannot read the certificates {path} (--ca)"))?;
+    ensure!(!certificates.is_empty(), "{path} (--ca) contains no certificate; it must be PEM");
     let mut roots = RootCertStore::empty();
-    for one in found {
+    for certificate in certificates {
         roots
-            .add(one)
-            .with_context(|| format!("{shown} (--ca) holds a certificate that is none"))?;
+            .add(certificate)
+            .with_context(|| format!("{path} (--ca) contains an invalid certificate"))?;
     }
     Ok(roots)
 }
 
-fn of_system() -> Result<RootCertStore> {
+fn roots_from_system() -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    // A system may keep some that nobody can read; one that is needed and left out is missed later.
+    // Certificates that cannot be parsed are skipped: if one of them is needed, the handshake
+    // fails with its own error.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     ensure!(
         !roots.is_empty(),
-        "this system has no certificates to trust; name some with --ca FILE"
+        "this system has no trusted certificates; give a PEM file with --ca FILE"
     );
     Ok(roots)
 }

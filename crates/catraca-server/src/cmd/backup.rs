@@ -1,70 +1,78 @@
-//! `catraca backup` and `catraca restore`: the records, copied while a server goes on and put back
-//! while none does.
+//! `catraca backup` and `catraca restore`: copies the records of a running server, and restores
+//! them while no server runs.
 //!
-//! Must not overwrite anything unasked, nor take the secret along: the two belong apart.
+//! A backup does not contain the secret: with both, the pseudonyms in the records could be
+//! reversed by trying all values.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use catraca::records::{self, PutBack};
+use catraca::records::{self, RestoredBackup};
 
 use super::catalog;
-use super::serve::Places;
-use crate::args::{Backup, Place, Restore};
+use super::serve::StorageConfig;
+use crate::args::{BackupArgs, RecordsLocationArgs, RestoreArgs};
 use crate::exit::Exit;
-use crate::render::Outlet;
+use crate::render::StdoutPipe;
 
 /// Copies the records to a file.
-pub fn backup(args: &Backup) -> Result<Exit> {
-    let found = Found::at(&args.place)?;
-    let (from, to) = (&found.records, &args.file);
+pub fn backup(args: &BackupArgs) -> Result<Exit> {
+    let paths = BackupPaths::find(&args.location)?;
+    let from = &paths.records;
+    let to = &args.file;
     records::back_up(from, to)?;
-    let said = format!("{} is a copy of {}", to.display(), from.display());
-    tell_done(&[said, found.about_the_secret("back up")])
+    let done = format!("{} is a copy of {}", to.display(), from.display());
+    let secret = paths.secret_text();
+    let hint = "too, in another place: without that secret no block can be found";
+    print_done(&[done, format!("back up {secret} {hint}")])
 }
 
-/// Puts a backup where the records are to be.
-pub fn restore(args: &Restore) -> Result<Exit> {
-    let found = Found::at(&args.place)?;
-    let (from, to) = (&args.file, &found.records);
-    let mut said = Vec::new();
-    let hint = "--force puts the backup in its place and keeps what is there beside it";
-    let put = if args.force { records::put_back_over } else { records::put_back };
-    let done = put(from, to).map_err(|error| match error {
+/// Restores the records from a backup.
+pub fn restore(args: &RestoreArgs) -> Result<Exit> {
+    let paths = BackupPaths::find(&args.location)?;
+    let from = &args.file;
+    let to = &paths.records;
+    let mut messages = Vec::new();
+    let hint = "--force replaces them and keeps the old file as *.old";
+    let restore = if args.force { records::restore_backup_over } else { records::restore_backup };
+    let done = restore(from, to).map_err(|error| match error {
         records::OpenError::Exists { .. } => anyhow::anyhow!("{error}; {hint}"),
         error => error.into(),
     })?;
     if let Some(old) = &done.old {
-        said.push(format!("what was there is now {}", old.display()));
+        messages.push(format!("the old records are now {}", old.display()));
     }
-    said.push(format!("{} holds what {} held", to.display(), from.display()));
-    if let Some(old) = found.snapshot.as_deref().map(set_aside).transpose()?.flatten() {
-        said.push(format!("counters begin anew; the snapshot of before is now {}", old.display()));
+    messages.push(format!("restored {} from {}", to.display(), from.display()));
+    if let Some(old) = paths.snapshot.as_deref().map(set_aside).transpose()?.flatten() {
+        let old = old.display();
+        messages.push(format!("all counters start empty; the old snapshot is now {old}"));
     }
-    said.extend(about_locks(&done));
-    said.push(found.about_the_secret("bring back"));
-    tell_done(&said)
+    messages.extend(locks_message(&done));
+    let secret = paths.secret_text();
+    messages.push(format!("restore {secret} too: without that secret no block can be found"));
+    print_done(&messages)
 }
 
-/// Leases are of the present, and a backup is of the past.
-fn about_locks(done: &PutBack) -> Option<String> {
+/// A message when locks are delayed after the restore: leases granted since the backup may still
+/// be valid, and the restored records do not have them.
+fn locks_message(done: &RestoredBackup) -> Option<String> {
     let wait = Some(done.locks_wait.ceil_secs()).filter(|seconds| *seconds > 0)?;
     Some(format!(
-        "locks wait: for {wait} s after the next start none is granted (503 `locks-starting`), \
-         until leases that the backup does not know have run out"
+        "no locks are granted for {wait} s after the next start (503 `locks-starting`), until \
+         leases that are newer than the backup have expired"
     ))
 }
 
-/// Says what was done, when all of it was.
-fn tell_done(said: &[String]) -> Result<Exit> {
-    let told = writeln!(Outlet::stdout(), "{}", said.join("\n"));
-    told.with_context(|| format!("it is done ({}), but this cannot be shown", said[0]))?;
+/// Prints the messages. If that fails, the error still says that the work is done.
+fn print_done(messages: &[String]) -> Result<Exit> {
+    let written = writeln!(StdoutPipe::stdout(), "{}", messages.join("\n"));
+    written.with_context(|| format!("done ({}), but the result cannot be printed", messages[0]))?;
     Ok(Exit::Yes)
 }
 
-/// A snapshot knows blocks that the records have never heard of once these are of another past:
-/// they would stand, and nobody could find them.
+/// Renames the snapshot to `*.old`, if there is one. It may contain blocks that the restored
+/// records do not have: these would deny callers, and no operator could list or release them.
 fn set_aside(snapshot: &Path) -> Result<Option<PathBuf>> {
     if !snapshot.try_exists()? {
         return Ok(None);
@@ -72,39 +80,39 @@ fn set_aside(snapshot: &Path) -> Result<Option<PathBuf>> {
     let mut old = snapshot.as_os_str().to_owned();
     old.push(".old");
     std::fs::rename(snapshot, &old)
-        .with_context(|| format!("cannot set {} aside", snapshot.display()))?;
+        .with_context(|| format!("cannot rename {}", snapshot.display()))?;
     Ok(Some(old.into()))
 }
 
-/// Where things are.
-struct Found {
+/// The files that a backup or restore concerns.
+struct BackupPaths {
     records: PathBuf,
     snapshot: Option<PathBuf>,
     secret: Option<PathBuf>,
 }
 
-impl Found {
-    fn at(place: &Place) -> Result<Self> {
-        let Some(config) = &place.config else {
-            let records = place.records.clone();
-            let records = records.context("say where the records are: --config or --records")?;
+impl BackupPaths {
+    fn find(location: &RecordsLocationArgs) -> Result<Self> {
+        let Some(file) = &location.catalog else {
+            let records = location.records.clone();
+            let records = records.context("give the records with --catalog or --records")?;
             return Ok(Self { records, snapshot: None, secret: None });
         };
-        let folder = config.parent().unwrap_or(Path::new(""));
-        let Some(places) = Places::read(&catalog(config)?, folder)? else {
-            bail!("{} keeps no records: `[records] url = \"none\"`", config.display());
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let Some(config) = StorageConfig::read(&catalog(file)?, folder)? else {
+            bail!("{} has no records: `[records] url = \"none\"`", file.display());
         };
-        let records = places.file.with_context(|| {
-            format!("{} keeps records in PostgreSQL; use its pg_dump", config.display())
+        let records = config.file.with_context(|| {
+            format!("{} has its records in PostgreSQL: use pg_dump", file.display())
         })?;
-        Ok(Self { records, snapshot: Some(places.snapshot), secret: Some(places.secret) })
+        Ok(Self { records, snapshot: Some(config.snapshot), secret: Some(config.secret) })
     }
 
-    fn about_the_secret(&self, act: &str) -> String {
-        let file = match &self.secret {
+    /// The file of the secret; with `--records`, the catalog that names it is not known.
+    fn secret_text(&self) -> String {
+        match &self.secret {
             Some(secret) => secret.display().to_string(),
             None => "the file of `[auth] secret_file`".to_owned(),
-        };
-        format!("{act} {file} too, apart from it: without that secret no block is found again")
+        }
     }
 }

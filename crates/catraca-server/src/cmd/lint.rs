@@ -1,8 +1,6 @@
-//! `catraca lint`: everything that is wrong with a catalog, and where.
-//!
-//! Must not judge: core's reader does.
+//! `catraca lint`: prints the diagnostics of catalogs, as text or JSON.
 
-mod page;
+mod explain_code;
 
 use std::io::Write;
 use std::path::Path;
@@ -12,34 +10,35 @@ use catraca::{Catalog, LoadError};
 use catraca_core::catalog::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 
-use crate::args::{Lint, Output};
+use crate::args::{LintArgs, Output};
 use crate::exit::Exit;
-use crate::render::{Outlet, Paint, counted, diagnostic};
+use crate::render::{Paint, StdoutPipe, count_noun, diagnostic};
 
-/// What one catalog came to.
+/// The result of reading one catalog.
 struct Finding {
     file: String,
     catalog: Option<Catalog>,
-    found: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// Lints every file and prints each as soon as it is read.
-pub fn run(args: &Lint) -> Result<Exit> {
-    let mut out = Outlet::stdout();
+/// Lints every file and prints each result as soon as the file is read.
+pub fn run(args: &LintArgs) -> Result<Exit> {
+    let mut out = StdoutPipe::stdout();
     if let Some(code) = &args.explain {
-        page::print(code, &mut out)?;
+        explain_code::print(code, &mut out)?;
         return Ok(Exit::Yes);
     }
     let mut fine = true;
     let mut first = None;
-    for file in &args.files {
+    // clap lets only one of the two be given.
+    for file in args.files.iter().chain(&args.catalog) {
         let finding = read(file)?;
         match args.output {
             Output::Human => finding.print(&mut out)?,
             Output::Json => finding.print_json(&mut out)?,
         }
         fine &= finding.errors() == 0 && !(args.strict && finding.warnings() > 0);
-        first = first.or(finding.found.first().map(|one| one.code));
+        first = first.or(finding.diagnostics.first().map(|one| one.code));
     }
     if let (Some(code), Output::Human) = (first, args.output) {
         let paint = Paint::for_stdout();
@@ -53,9 +52,11 @@ fn read(path: &Path) -> Result<Finding> {
     let file = path.display().to_string();
     match catraca::load(path) {
         Ok(reading) => {
-            Ok(Finding { file, catalog: Some(reading.catalog), found: reading.warnings })
+            Ok(Finding { file, catalog: Some(reading.catalog), diagnostics: reading.warnings })
         }
-        Err(LoadError::Wrong(found)) => Ok(Finding { file, catalog: None, found: found.all }),
+        Err(LoadError::Invalid(diagnostics)) => {
+            Ok(Finding { file, catalog: None, diagnostics: diagnostics.all })
+        }
         Err(other) => bail!(other),
     }
 }
@@ -70,42 +71,42 @@ impl Finding {
     }
 
     fn count(&self, severity: Severity) -> usize {
-        self.found.iter().filter(|one| one.severity == severity).count()
+        self.diagnostics.iter().filter(|one| one.severity == severity).count()
     }
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
         let paint = Paint::for_stdout();
-        for one in &self.found {
+        for one in &self.diagnostics {
             writeln!(out, "{}\n", diagnostic::render(one, paint))?;
         }
         let verdict = match self.errors() {
             0 => paint.good("ok"),
             _ => paint.bad("refused"),
         };
-        writeln!(out, "{}: {verdict}: {}", self.file, self.in_short())?;
+        writeln!(out, "{}: {verdict}: {}", self.file, self.summary())?;
         Ok(())
     }
 
-    /// What the catalog holds, or how much is wrong with it.
-    fn in_short(&self) -> String {
+    /// The size of a valid catalog, or the number of errors.
+    fn summary(&self) -> String {
         let mut parts = Vec::new();
         if let Some(catalog) = &self.catalog {
-            parts.push(counted(catalog.policies.len(), "policy", "policies"));
-            parts.push(counted(catalog.gate_names.len(), "gate", "gates"));
-            parts.push(counted(catalog.routes.len(), "route", "routes"));
+            parts.push(count_noun(catalog.policies.len(), "policy", "policies"));
+            parts.push(count_noun(catalog.gate_names.len(), "gate", "gates"));
+            parts.push(count_noun(catalog.routes.len(), "route", "routes"));
             parts.push(format!("revision {}", catalog.revision));
         } else {
-            parts.push(counted(self.errors(), "error", "errors"));
+            parts.push(count_noun(self.errors(), "error", "errors"));
         }
         if self.warnings() > 0 {
-            parts.push(counted(self.warnings(), "warning", "warnings"));
+            parts.push(count_noun(self.warnings(), "warning", "warnings"));
         }
         parts.join(", ")
     }
 
     fn print_json(&self, out: &mut impl Write) -> Result<()> {
         let catalog = self.catalog.as_ref();
-        let shape = FindingShape {
+        let json = FindingJson {
             file: &self.file,
             ok: catalog.is_some(),
             revision: catalog.map(|catalog| &*catalog.revision),
@@ -114,16 +115,16 @@ impl Finding {
             routes: catalog.map(|catalog| catalog.routes.len()),
             errors: self.errors(),
             warnings: self.warnings(),
-            diagnostics: self.found.iter().map(DiagnosticShape::of).collect(),
+            diagnostics: self.diagnostics.iter().map(DiagnosticJson::new).collect(),
         };
-        serde_json::to_writer(&mut *out, &shape)?;
+        serde_json::to_writer(&mut *out, &json)?;
         writeln!(out)?;
         Ok(())
     }
 }
 
 #[derive(Serialize)]
-struct FindingShape<'a> {
+struct FindingJson<'a> {
     file: &'a str,
     ok: bool,
     revision: Option<&'a str>,
@@ -132,11 +133,11 @@ struct FindingShape<'a> {
     routes: Option<usize>,
     errors: usize,
     warnings: usize,
-    diagnostics: Vec<DiagnosticShape<'a>>,
+    diagnostics: Vec<DiagnosticJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct DiagnosticShape<'a> {
+struct DiagnosticJson<'a> {
     severity: &'a str,
     code: &'a str,
     file: &'a str,
@@ -147,17 +148,17 @@ struct DiagnosticShape<'a> {
     fix: Option<&'a str>,
 }
 
-impl<'a> DiagnosticShape<'a> {
-    fn of(found: &'a Diagnostic) -> Self {
+impl<'a> DiagnosticJson<'a> {
+    fn new(diagnostic: &'a Diagnostic) -> Self {
         Self {
-            severity: found.severity.as_str(),
-            code: found.code,
-            file: &found.file,
-            line: found.line,
-            column: found.column,
-            text: &found.text,
-            message: &found.message,
-            fix: found.fix.as_deref(),
+            severity: diagnostic.severity.as_str(),
+            code: diagnostic.code,
+            file: &diagnostic.file,
+            line: diagnostic.line,
+            column: diagnostic.column,
+            text: &diagnostic.text,
+            message: &diagnostic.message,
+            fix: diagnostic.fix.as_deref(),
         }
     }
 }

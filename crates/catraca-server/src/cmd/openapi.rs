@@ -1,6 +1,4 @@
-//! `catraca openapi`: the description of the HTTP API, as a server gives it at `/openapi.json`.
-//!
-//! Must print that and nothing else: programs read it.
+//! `catraca openapi`: prints the document that a server serves at `/openapi.json`.
 
 use std::io::{Write, stdout};
 

@@ -1,14 +1,13 @@
-//! The verbs that ask a server, and what they have in common: how a request is put together and how
-//! an answer is told.
-//!
-//! Must not decide anything, nor know the server by another way than its public HTTP API.
+//! The verbs that call a server, and their shared helpers: building requests, fetching pages and
+//! printing responses.
 
-mod ask;
 mod audit;
 mod blocks;
+mod check;
 mod config;
 mod events;
 mod facts;
+mod format;
 mod lists;
 mod locks;
 mod privacy;
@@ -16,69 +15,68 @@ mod reset;
 mod selftest;
 mod slots;
 mod stats;
-mod words;
 
 use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use crate::args::{Output, Paging, Verb};
+use crate::args::{CliVerb, Output, PagingArgs};
 use crate::client::{Client, Reply};
 use crate::exit::Exit;
-use crate::render::{Outlet, tell};
+use crate::render::{StdoutPipe, eprint_line};
 
-/// What is told with a `durable: false`.
-const NOT_YET: &str = "catraca: it is in force, and not on disk yet: the server tries it again, \
-                       and a crash before that would lose it";
+/// Printed for a response with `durable: false`.
+const NOT_DURABLE: &str = "catraca: the change is active but not on disk yet; the server \
+                           retries, and a crash before that would lose it";
 
-/// Runs a verb that asks a server.
-pub fn run(verb: &Verb) -> Result<Exit> {
+/// Runs a verb that calls a server.
+pub fn run(verb: &CliVerb) -> Result<Exit> {
     match verb {
-        Verb::Check(args) => ask::check(args),
-        Verb::Peek(args) => ask::peek(args),
-        Verb::Settle(args) => ask::settle(args),
-        Verb::Credit(args) => ask::credit(args),
-        Verb::Blocks(args) => blocks::run(args),
-        Verb::Blocklist(args) => lists::blocklist(args),
-        Verb::Allowlist(args) => lists::allowlist(args),
-        Verb::Facts(args) => facts::run(args),
-        Verb::Locks(args) => locks::run(args),
-        Verb::Slots(args) => slots::run(args),
-        Verb::Reset(args) => reset::run(args),
-        Verb::Selftest(args) => selftest::run(args),
-        Verb::Stats(args) => stats::run(args),
-        Verb::Audit(args) => audit::run(args),
-        Verb::Events(args) => events::run(args),
-        Verb::Config(args) => config::run(args),
-        Verb::Whoami(args) => config::whoami(args),
-        Verb::Privacy(args) => privacy::run(args),
-        other => bail!("{other:?} asks no server"),
+        CliVerb::Check(args) => check::check(args),
+        CliVerb::Peek(args) => check::peek(args),
+        CliVerb::Settle(args) => check::settle(args),
+        CliVerb::Credit(args) => check::credit(args),
+        CliVerb::Blocks(args) => blocks::run(args),
+        CliVerb::Blocklist(args) => lists::blocklist(args),
+        CliVerb::Allowlist(args) => lists::allowlist(args),
+        CliVerb::Facts(args) => facts::run(args),
+        CliVerb::Locks(args) => locks::run(args),
+        CliVerb::Slots(args) => slots::run(args),
+        CliVerb::Reset(args) => reset::run(args),
+        CliVerb::Selftest(args) => selftest::run(args),
+        CliVerb::Stats(args) => stats::run(args),
+        CliVerb::Audit(args) => audit::run(args),
+        CliVerb::Events(args) => events::run(args),
+        CliVerb::Config(args) => config::run(args),
+        CliVerb::Whoami(args) => config::whoami(args),
+        CliVerb::Privacy(args) => privacy::run(args),
+        other => bail!("{other:?} calls no server"),
     }
 }
 
-/// Prints an answer: as it came, or in words.
+/// Prints a response: the JSON as received, or the text of `words`.
 fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> Result<()> {
     let text = match output {
         Output::Json => reply.text.clone(),
         Output::Human => words(&reply.json),
     };
-    let mut out = Outlet::stdout();
-    let told = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
-    told.context("the server has done what it was asked, but its answer cannot be shown")?;
+    let mut out = StdoutPipe::stdout();
+    let written = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
+    written.context("the server has executed the call, but its response cannot be printed")?;
     if reply.json["durable"] == false {
-        tell(format_args!("{NOT_YET}"));
+        eprint_line(format_args!("{NOT_DURABLE}"));
     }
     Ok(())
 }
 
-/// An object of what is there; what is not is left out.
+/// A JSON object of the fields that have a value.
 fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let there = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(there.collect())
+    let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(present.collect())
 }
 
-/// A subject as the server takes it.
+/// The JSON object of a subject.
 fn subject(pairs: &[(String, String)]) -> Result<Value> {
     super::refuse_repeated(pairs)?;
     let pairs = pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
@@ -89,10 +87,10 @@ fn text(text: &Option<String>) -> Option<Value> {
     text.as_deref().map(Value::from)
 }
 
-/// A path with its query; what is not asked for is left out.
-fn query(path: &str, asked: &[(&str, Option<&str>)]) -> String {
+/// A path with a query of the parameters that have a value.
+fn query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in asked {
+    for (name, value) in parameters {
         if let Some(value) = value {
             query.append_pair(name, value);
         }
@@ -101,19 +99,19 @@ fn query(path: &str, asked: &[(&str, Option<&str>)]) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// A page of rows, or all pages as one.
+/// Fetches one page of rows, or all pages joined into one.
 fn pages(
     client: &Client,
     path: &str,
-    asked: &[(&str, Option<&str>)],
-    paging: &Paging,
+    parameters: &[(&str, Option<&str>)],
+    paging: &PagingArgs,
     rows: &str,
 ) -> Result<Reply> {
     let limit = paging.limit.or(paging.all.then_some(PAGE_ROWS)).map(|limit| limit.to_string());
     let page = |after: Option<&str>| {
-        let mut asked = asked.to_vec();
-        asked.extend([("limit", limit.as_deref()), ("after", after)]);
-        client.get(&query(path, &asked))
+        let mut parameters = parameters.to_vec();
+        parameters.extend([("limit", limit.as_deref()), ("after", after)]);
+        client.get(&query(path, &parameters))
     };
     let mut all = page(paging.after.as_deref())?;
     if !paging.all {
@@ -131,5 +129,5 @@ fn pages(
     Ok(all)
 }
 
-/// Rows of a page when all pages are wanted: as many as the server gives.
+/// Rows per page with `--all`: the server's maximum.
 const PAGE_ROWS: u32 = 1_000;

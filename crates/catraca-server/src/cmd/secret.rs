@@ -1,8 +1,7 @@
-//! The secret behind the pseudonyms that a command shows.
+//! The secret for the pseudonyms that `explain` and `simulate` print.
 //!
-//! Taxpayer numbers are few enough to try them all, so under a known secret a pseudonym hides
-//! nobody. It is random for each run, unless a file gives one to show the same again.
-//! Must not print it.
+//! With a known secret, the pseudonym of a taxpayer number could be reversed by trying all numbers.
+//! So the secret is random for each run; `--secret-file` sets it, for the same pseudonyms again.
 
 use std::fs;
 use std::path::Path;
@@ -13,39 +12,43 @@ use catraca::Secret;
 
 const BYTES: usize = 32;
 
-/// One for the process, so that both sides of a comparison show the same pseudonyms.
+/// One per process, so that both sides of a comparison print the same pseudonyms.
 static SECRET: OnceLock<Secret> = OnceLock::new();
 
-/// The secret of this run: that of the file, else a random one.
+/// The secret of this run: the file's, else a random one.
 pub fn secret() -> Secret {
     SECRET.get_or_init(|| Secret::from_bytes(random())).clone()
 }
 
-/// Takes the secret of a file, before anything is shown.
-pub fn take(file: &Path) -> Result<()> {
-    let shown = file.display();
+/// Sets the secret from a file; must be called before [`secret`].
+pub fn set_from_file(file: &Path) -> Result<()> {
+    let path = file.display();
     let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read the secret {shown}"))?;
-    let secret = read(text.trim()).with_context(|| {
+        fs::read_to_string(file).with_context(|| format!("cannot read the secret {path}"))?;
+    let secret = parse(text.trim()).with_context(|| {
         let digits = BYTES * 2;
-        format!("the secret {shown} must hold {digits} hexadecimal digits and nothing else")
+        format!("the secret {path} must contain {digits} hexadecimal digits and nothing else")
     })?;
-    ensure!(SECRET.set(secret).is_ok(), "the secret {shown} comes too late");
+    ensure!(SECRET.set(secret).is_ok(), "the secret {path} was read too late");
     Ok(())
 }
 
-fn read(text: &str) -> Option<Secret> {
-    let digits = text.len() == BYTES * 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let byte = |at: usize| u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok();
-    let bytes: Vec<u8> = (0..BYTES).filter_map(|at| byte(at).filter(|_| digits)).collect();
+fn parse(text: &str) -> Option<Secret> {
+    // `from_str_radix` alone would accept a sign.
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if text.len() != BYTES * 2 || !is_hex {
+        return None;
+    }
+    let byte = |index: usize| u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok();
+    let bytes: Vec<u8> = (0..BYTES).filter_map(byte).collect();
     bytes.try_into().ok().map(Secret::from_bytes)
 }
 
-/// A machine without random bytes cannot hide anybody, so nothing is shown.
-#[expect(clippy::expect_used, reason = "there is nothing to fall back to")]
+/// Panics without a source of randomness: pseudonyms from a guessable secret would hide nothing.
+#[expect(clippy::expect_used, reason = "there is no safe fallback")]
 fn random() -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the system provides random bytes");
     bytes
 }
 
@@ -55,9 +58,9 @@ mod tests {
 
     #[test]
     fn only_whole_secrets_are_read() {
-        assert!(read(&"0f".repeat(BYTES)).is_some());
+        assert!(parse(&"0f".repeat(BYTES)).is_some());
         for wrong in ["", "0f", &"0g".repeat(BYTES), &"+f".repeat(BYTES), &"0f".repeat(BYTES + 1)] {
-            assert!(read(wrong).is_none(), "{wrong}");
+            assert!(parse(wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! `catraca serve`: the HTTP front end over an embedded store that outlives the process, or over a
-//! demo catalog when none is given.
+//! `catraca serve`: starts the server, reloads on SIGHUP, and stops on SIGINT and SIGTERM.
 //!
-//! Must not serve anything but loopback without keys to tell callers apart.
+//! Without a catalog it serves a built-in demo. Without API keys, `http::bind` accepts loopback
+//! addresses only.
 
+mod backend;
 mod greeting;
-mod keep;
-mod kept;
 mod keys;
-mod locks;
-mod retain;
+mod lock_setup;
+mod retention;
 mod secret;
-mod share;
-mod sharing;
+mod shared_store;
+mod shared_store_config;
+mod storage_config;
 
 use std::io::{Write, stdout};
 use std::net::SocketAddr;
@@ -26,90 +26,95 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 
-pub use keep::Places;
-use kept::Kept;
+use backend::Backend;
 use keys::StartKeys;
-pub use sharing::Sharing;
+pub use shared_store_config::SharedStoreConfig;
+pub use storage_config::StorageConfig;
 
 use super::catalog;
-use crate::args::Serve;
+use crate::args::ServeArgs;
 use crate::exit::Exit;
-use crate::http::{Front, Live, Tls, bind, offloaded_max};
+use crate::http::{App, ReloadableConfig, Tls, bind, offloaded_max};
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
-use crate::regular;
-use crate::reload::{Reloader, Rooms, Wish, watch};
-use crate::render::tell;
+use crate::regular_file;
+use crate::reload::{ReloadCause, ReloadTargets, Reloader, watch};
+use crate::render::eprint_line;
 
-/// What is served without a catalog.
+/// The catalog that is served without `--catalog`.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
 
-/// Serves until the process is told to stop.
-pub fn run(args: &Serve) -> Result<Exit> {
-    let config = args.config.as_deref();
-    let (catalog, name) = match config {
+/// Serves until SIGINT or SIGTERM.
+pub fn run(args: &ServeArgs) -> Result<Exit> {
+    let file = args.catalog.as_deref();
+    let (catalog, name) = match file {
         Some(path) => {
             let name = path.display().to_string();
-            regular::ensure(path).with_context(|| format!("cannot read {name}"))?;
+            regular_file::ensure(path).with_context(|| format!("cannot read {name}"))?;
             (catalog(path)?, name)
         }
         None => (demo()?, "the built-in demo".to_owned()),
     };
-    let live = Live::read(&catalog).with_context(|| name.clone())?;
-    let at = args.listen.unwrap_or(live.settings.listen);
-    let observer =
-        Arc::new(Observer::start((live.settings.log, live.settings.log_level), &catalog)?);
-    let tls = certificate(&live, config).with_context(|| name.clone())?;
+    let reloadable = ReloadableConfig::read(&catalog).with_context(|| name.clone())?;
+    let address = args.listen.unwrap_or(reloadable.settings.listen);
+    let observer = Arc::new(Observer::start(
+        reloadable.settings.log,
+        reloadable.settings.log_level,
+        &catalog,
+    )?);
+    let tls = certificate(&reloadable, file).with_context(|| name.clone())?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let keys = StartKeys { present: live.guard.has_keys(), allow_none: args.allow_no_keys };
-    let kept = open(catalog, config, keys, &observer, &runtime).with_context(|| name.clone())?;
-    let traces = live.settings.traces.as_ref();
+    let keys = StartKeys { present: reloadable.guard.has_keys(), allow_none: args.allow_no_keys };
+    let backend =
+        open_backend(catalog, file, keys, &observer, &runtime).with_context(|| name.clone())?;
+    let traces = reloadable.settings.traces.as_ref();
     let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
-    let mut front = front(&kept, (live, tls), &observer, config);
-    front.traces = traces.map(Arc::new);
-    let traces = front.traces.clone();
-    let served = runtime.block_on(serve(front, (&name, &kept.found), at));
+    let traces = traces.map(Arc::new);
+    let mut app = new_app(&backend, reloadable, tls, &observer, file);
+    app.traces.clone_from(&traces);
+    let served = runtime.block_on(serve(app, &name, &backend.description, address));
     if let Some(traces) = traces {
         runtime.block_on(traces.close());
     }
-    // A connection that did not end in time must not keep the process.
+    // Does not wait for connections that are still open after the drain: they would delay the end
+    // of the process without limit.
     runtime.shutdown_background();
-    let closed = kept.close();
+    let closed = backend.close();
+    // Closed before the error is returned, so that the last lines of the log are written.
     observer.logs.close();
     closed?;
-    tell(format_args!("stopped: {}", served?));
+    eprint_line(format_args!("stopped: {}", served?));
     Ok(Exit::Yes)
 }
 
-/// A catalog of one's own is worth remembering for; the demo leaves nothing behind.
-fn open(
+/// Opens the backend that the catalog configures; the demo stores nothing.
+fn open_backend(
     catalog: Catalog,
-    config: Option<&Path>,
+    file: Option<&Path>,
     keys: StartKeys,
     observer: &Arc<Observer>,
     runtime: &Runtime,
-) -> Result<Kept> {
-    let places = match config {
-        Some(config) => Places::read(&catalog, config.parent().unwrap_or(Path::new("")))?,
+) -> Result<Backend> {
+    let config = match file {
+        Some(file) => StorageConfig::read(&catalog, file.parent().unwrap_or(Path::new("")))?,
         None => None,
     };
-    match places {
-        Some(places) => match &places.shared {
-            Some(sharing) => Kept::share(catalog, (&places, sharing), keys, observer, runtime),
-            None => Kept::open(catalog, &places, keys, observer),
-        },
-        None => {
-            let memory = keep::memory_of(&catalog)?;
-            Ok(Kept::nothing(catalog, memory, observer))
-        }
+    let Some(config) = config else {
+        let memory = storage_config::memory_of(&catalog)?;
+        return Ok(Backend::open_volatile(catalog, memory, observer));
+    };
+    match &config.shared {
+        Some(shared) => Backend::open_shared(catalog, &config, shared, keys, observer, runtime),
+        None => Backend::open_local(catalog, &config, keys, observer),
     }
 }
 
-/// Every connection needs a descriptor, and many systems start programs with room for few.
+/// Raises the soft limit of file descriptors to the hard one: each connection needs one, and the
+/// default soft limit is often 1024.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, fewer connections fit; those that do are served all the same.
+    // On failure the server works with fewer connections.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -117,75 +122,81 @@ fn demo() -> Result<Catalog> {
     Catalog::parse(DEMO).context("the built-in demo catalog")
 }
 
-/// The certificate that connections are encrypted with, if any.
-fn certificate(live: &Live, config: Option<&Path>) -> Result<Option<Arc<Tls>>> {
-    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
-    let files = live.settings.certificate(folder)?;
+/// The TLS certificate of `[server]`, if there is one.
+fn certificate(reloadable: &ReloadableConfig, file: Option<&Path>) -> Result<Option<Arc<Tls>>> {
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let files = reloadable.settings.certificate(folder)?;
     files.map(|files| Tls::read(&files).map(Arc::new)).transpose()
 }
 
-fn front(
-    kept: &Kept,
-    (live, tls): (Live, Option<Arc<Tls>>),
+/// Joins the parts that requests need, and the reloader that replaces some of them.
+fn new_app(
+    backend: &Backend,
+    reloadable: ReloadableConfig,
+    tls: Option<Arc<Tls>>,
     observer: &Arc<Observer>,
-    config: Option<&Path>,
-) -> Front {
-    let live = Arc::new(ArcSwap::from_pointee(live));
-    let rooms = Rooms {
-        engine: Arc::clone(&kept.engine),
-        records: kept.records.clone(),
-        live: Arc::clone(&live),
+    file: Option<&Path>,
+) -> App {
+    let reloadable = Arc::new(ArcSwap::from_pointee(reloadable));
+    let targets = ReloadTargets {
+        engine: Arc::clone(&backend.engine),
+        records: backend.records.clone(),
+        reloadable: Arc::clone(&reloadable),
         tls: tls.clone(),
         observer: Arc::clone(observer),
     };
-    let reloader = Reloader::new(config.map(Path::to_owned), rooms);
-    Front {
-        engine: Arc::clone(&kept.engine),
-        shared: kept.shared.clone(),
-        locks: Arc::clone(&kept.locks),
-        records: kept.records.clone(),
-        feed: Arc::clone(&kept.feed),
-        live,
+    let reloader = Reloader::new(file.map(Path::to_owned), targets);
+    App {
+        engine: Arc::clone(&backend.engine),
+        shared: backend.shared.clone(),
+        locks: Arc::clone(&backend.locks),
+        records: backend.records.clone(),
+        feed: Arc::clone(&backend.feed),
+        reloadable,
         tls,
         traces: None,
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
-        resumed: kept.resumed,
-        offloaded: Arc::new(Semaphore::new(offloaded_max())),
+        restored: backend.restored,
+        offload_permits: Arc::new(Semaphore::new(offloaded_max())),
     }
 }
 
-/// Serves until it is told to stop; says what was answered.
-async fn serve(front: Front, (name, found): (&str, &str), at: SocketAddr) -> Result<String> {
-    // Before anything is served, so that no signal finds the usual, abrupt end.
+/// Serves until a signal; returns a summary for the last message.
+async fn serve(app: App, name: &str, state: &str, address: SocketAddr) -> Result<String> {
+    // Handlers are installed before the listener is bound: an earlier signal would kill the process
+    // without writing the snapshot.
     let mut signals = Signals::new()?;
     let hang_ups = signal(SignalKind::hangup()).context("cannot listen to signals")?;
-    let (catalog, reloader) = (front.engine.catalog(), Arc::clone(&front.reloader));
-    let scheme = if front.tls.is_some() { "https" } else { "http" };
-    let keyed = front.live.load().guard.has_keys();
-    tokio::spawn(locks::tend(Arc::downgrade(&front.locks)));
-    let server = bind(at, front).await?;
+    let catalog = app.engine.catalog();
+    let reloader = Arc::clone(&app.reloader);
+    let scheme = if app.tls.is_some() { "https" } else { "http" };
+    let needs_key = app.reloadable.load().guard.has_keys();
+    tokio::spawn(lock_setup::expire_periodically(Arc::downgrade(&app.locks)));
+    let server = bind(address, app).await?;
     if reloader.has_file() {
         tokio::spawn(watch(Arc::clone(&reloader)));
     }
-    tokio::spawn(obey(hang_ups, reloader));
-    let address = format!("{scheme}://{}", server.address()?);
-    let greeting = greeting::greeting(&catalog, name, found, (&address, keyed));
-    // Nobody may be listening, and the server is not less useful for it.
+    tokio::spawn(reload_on_hang_up(hang_ups, reloader));
+    // The address of the listener: it has the chosen port when port 0 was asked for.
+    let url = format!("{scheme}://{}", server.address()?);
+    let greeting = greeting::greeting(&catalog, name, state, &url, needs_key);
+    // Standard output may be closed; the server runs all the same.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     Ok(server.serve(async || signals.next().await).await)
 }
 
-/// Reads the catalog again whenever the process is told to.
-async fn obey(mut hang_ups: Signal, reloader: Arc<Reloader>) {
+/// Reloads the catalog on every SIGHUP.
+async fn reload_on_hang_up(mut hang_ups: Signal, reloader: Arc<Reloader>) {
     while hang_ups.recv().await.is_some() {
         let reloader = Arc::clone(&reloader);
-        // Why not is in the log, in `/readyz` and in the metrics.
-        let _ = tokio::task::spawn_blocking(move || reloader.now(Wish::Signal).is_ok()).await;
+        // The reloader reports an error in the log, in `/readyz` and in the metrics.
+        let _ =
+            tokio::task::spawn_blocking(move || reloader.reload(ReloadCause::Signal).is_ok()).await;
     }
 }
 
-/// The two ways of asking the process to stop.
+/// The signals that stop the server.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

@@ -1,5 +1,4 @@
-//! `catraca completions` and `catraca man`: made from the command line itself, so that they cannot
-//! say anything else.
+//! `catraca completions` and `catraca man`: generated from the clap definitions.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,35 +8,35 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use clap_mangen::roff::{Roff, roman};
 
-use crate::args::{Args, Completions, Man};
+use crate::args::{CliArgs, CompletionsArgs, ManArgs};
 use crate::exit::Exit;
-use crate::render::{Outlet, counted};
+use crate::render::{StdoutPipe, count_noun};
 
-/// Prints a shell's completion script.
-pub fn completions(args: &Completions) -> Result<Exit> {
+/// Prints the completion script of a shell.
+pub fn completions(args: &CompletionsArgs) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "catraca", &mut script);
-    Outlet::stdout().write_all(&script)?;
+    clap_complete::generate(args.shell, &mut CliArgs::command(), "catraca", &mut script);
+    StdoutPipe::stdout().write_all(&script)?;
     Ok(Exit::Yes)
 }
 
-/// Prints the first page, or writes all of them.
-pub fn man(args: &Man) -> Result<Exit> {
-    // `catraca help VERB` says what the pages say, and has none of its own.
-    let mut command = Args::command().disable_help_subcommand(true);
+/// Prints the main page, or writes all pages to a directory.
+pub fn man(args: &ManArgs) -> Result<Exit> {
+    // `catraca help` would get a page per verb that repeats the verb's own.
+    let mut command = CliArgs::command().disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
-        Outlet::stdout().write_all(&page(&command)?)?;
+        StdoutPipe::stdout().write_all(&page(&command)?)?;
         return Ok(Exit::Yes);
     };
-    let shown = folder.display();
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {shown}"))?;
-    let pages = write(&command, folder).with_context(|| format!("cannot write to {shown}"))?;
-    writeln!(Outlet::stdout(), "{} in {shown}", counted(pages, "page", "pages"))?;
+    let path = folder.display();
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {path}"))?;
+    let pages = write(&command, folder).with_context(|| format!("cannot write to {path}"))?;
+    writeln!(StdoutPipe::stdout(), "{} in {path}", count_noun(pages, "page", "pages"))?;
     Ok(Exit::Yes)
 }
 
-/// A page for a command and each of its verbs. How many there are.
+/// Writes a page for a command and each of its verbs; returns the number of pages.
 fn write(command: &Command, folder: &Path) -> io::Result<usize> {
     let name = clap_mangen::Man::new(command.clone()).get_filename();
     fs::write(folder.join(name), page(command)?)?;
@@ -45,7 +44,7 @@ fn write(command: &Command, folder: &Path) -> io::Result<usize> {
     verbs.map(|verb| write(verb, folder)).try_fold(1, |sum, pages| Ok(sum + pages?))
 }
 
-/// A command's page. Lines are not stretched and words not broken: what is shown may be copied.
+/// The page of a command, without hyphenation and justification, so that examples can be copied.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let man = clap_mangen::Man::new(command.clone());
     let man = man.source(concat!("Catraca ", env!("CARGO_PKG_VERSION"))).manual("Catraca");
@@ -62,38 +61,39 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     if let Some(help) = command.get_after_help() {
-        below(&help.to_string()).to_writer(&mut page)?;
+        after_help_page(&help.to_string()).to_writer(&mut page)?;
     }
     Ok(page)
 }
 
-/// What stands below the options of a help: the examples, and what is to be noted. Indented lines
-/// stay as they are.
-fn below(help: &str) -> Roff {
+/// Converts the text below the options: examples and notes. Indented lines are kept verbatim.
+fn after_help_page(help: &str) -> Roff {
     let mut roff = Roff::new();
-    let (mut heading, mut kept) = (Some("NOTES"), false);
+    // The heading of the next text that is not an example; `None` once it is printed.
+    let mut heading = Some("NOTES");
+    let mut is_verbatim = false;
     for line in help.lines() {
         if line == "Example:" || line == "Examples:" {
             roff.control("SH", ["EXAMPLES"]);
             heading = Some("NOTES");
             continue;
         }
-        let keep = line.starts_with(' ');
-        if let Some(heading) = heading.take_if(|_| !keep && !line.is_empty()) {
+        let is_indented = line.starts_with(' ');
+        if let Some(heading) = heading.take_if(|_| !is_indented && !line.is_empty()) {
             roff.control("SH", [heading]);
         }
-        match (kept, keep) {
+        match (is_verbatim, is_indented) {
             (false, true) => drop(roff.control("nf", [])),
             (true, false) => drop(roff.control("fi", [])),
             _ => {}
         }
-        kept = keep;
+        is_verbatim = is_indented;
         match line {
             "" => drop(roff.control("PP", [])),
             line => drop(roff.text([roman(line)])),
         }
     }
-    if kept {
+    if is_verbatim {
         roff.control("fi", []);
     }
     roff

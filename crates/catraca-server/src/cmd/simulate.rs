@@ -1,23 +1,21 @@
-//! `catraca simulate`: a history through the engine that decides in production, in virtual time.
+//! `catraca simulate`: replays a history in virtual time through the engine of production.
 //!
-//! The clock moves only when a line says so, so that a run can be repeated to the byte, save for
-//! pseudonyms, which are of one run unless a file gives their secret. Standard output holds results
-//! alone; what is wrong with the run goes to standard error. Must not hold rules: the engine has
-//! them.
+//! The clock is set by the lines of the history, so a run is repeatable byte for byte, except for
+//! pseudonyms, which differ between runs without `--secret-file`. Results go to standard output;
+//! notes about the run go to standard error.
 
-mod answer;
+mod access_log;
 mod compare;
-mod early;
 mod event;
-mod json;
-mod lines;
-mod log;
+mod json_results;
+mod json_sink;
+mod line_reader;
 mod progress;
+mod replay_engine;
 mod report;
 mod run;
 mod sink;
 mod source;
-mod stage;
 mod summary;
 
 use std::fs;
@@ -29,115 +27,120 @@ use std::thread;
 use anyhow::{Context, Result};
 use catraca::MemoryOptions;
 
-use crate::args::{Output, Simulate};
+use crate::args::{Output, SimulateArgs};
 use crate::exit::Exit;
-use crate::render::{counted, tell};
+use crate::render::{count_noun, eprint_line};
+pub use access_log::Field;
+use access_log::Reader;
 use compare::Comparison;
-use json::Json;
-pub use log::Field;
-use log::Reader;
-use report::Labels;
-use run::{Ended, Late};
+use json_sink::JsonLinesSink;
+use replay_engine::ReplayEngine;
+use report::ReportLabels;
+use run::{LateLines, ReplayResult};
 use sink::Sink;
 use source::{AHEAD, Source};
-use stage::Stage;
 
-/// Bytes written at once.
-const CHUNK: usize = 256 * 1024;
+/// Size of the output buffer, in bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Replays a history; exits 2 if a line was bad.
-pub fn run(args: &Simulate) -> Result<Exit> {
-    let ended = match &args.compare {
-        None => alone(args)?,
-        Some(other) => compared(args, other)?,
+pub fn run(args: &SimulateArgs) -> Result<Exit> {
+    let result = match &args.compare {
+        None => replay_one(args)?,
+        Some(other) => replay_both(args, other)?,
     };
-    tell_late(ended.late);
-    tell_inexact(&ended);
-    Ok(Exit::yes_or(ended.fine, Exit::Wrong))
+    note_late(result.late);
+    note_inexact(&result);
+    Ok(Exit::yes_or(result.fine, Exit::BadInput))
 }
 
-/// One catalog.
-fn alone(args: &Simulate) -> Result<Ended> {
+/// Replays under one catalog.
+fn replay_one(args: &SimulateArgs) -> Result<ReplayResult> {
     let decisions_only = args.output == Output::Json && args.report.is_none();
-    let stage = Stage::new(super::catalog(&args.catalog)?, memory(args), decisions_only);
+    let engine = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), decisions_only);
     if decisions_only {
-        return replay(args, &stage, &mut Json::new(out()));
+        return replay(args, &engine, &mut JsonLinesSink::new(buffered_stdout()));
     }
-    let mut summary = stage.summary();
-    let ended = match args.output {
+    let mut summary = engine.summary();
+    let result = match args.output {
         Output::Json => {
-            let mut both = (summary.quiet(), Json::new(out()));
-            let ended = replay(args, &stage, &mut both)?;
+            let mut both = (summary.quiet(), JsonLinesSink::new(buffered_stdout()));
+            let result = replay(args, &engine, &mut both)?;
             summary = both.0;
-            ended
+            result
         }
         Output::Human => {
-            let ended = replay(args, &stage, &mut summary)?;
-            summary.picture().print(out())?;
-            ended
+            let result = replay(args, &engine, &mut summary)?;
+            summary.data().print(buffered_stdout())?;
+            result
         }
     };
     if let Some(path) = &args.report {
-        write_page(path, &report::page(&labels(args), &summary.picture()))?;
+        write_page(path, &report::page(&labels(args), &summary.data()))?;
     }
-    Ok(ended)
+    Ok(result)
 }
 
-fn replay(args: &Simulate, stage: &Stage, sink: &mut impl Sink) -> Result<Ended> {
-    let reader = Reader::new(&stage.catalog, args)?;
+fn replay(
+    args: &SimulateArgs,
+    engine: &ReplayEngine,
+    sink: &mut impl Sink,
+) -> Result<ReplayResult> {
+    let reader = Reader::new(&engine.catalog, args)?;
     let source = Source::open(&args.events)?;
     thread::scope(|scope| {
-        let (to, from) = sync_channel(AHEAD);
-        let pump = scope.spawn(move || source.pump(&[to]));
-        let ended = stage.replay(&reader, from, sink, |_| {});
-        stage::joined(pump).and(ended)
+        let (sender, batches) = sync_channel(AHEAD);
+        let pump = scope.spawn(move || source.pump(&[sender]));
+        let result = engine.replay(&reader, batches, sink, |_| {});
+        // An error of reading explains why the run ended, so it comes first.
+        replay_engine::join(pump).and(result)
     })
 }
 
-/// Two catalogs, side by side: each decides on a thread of its own.
-fn compared(args: &Simulate, other: &Path) -> Result<Ended> {
-    let before = Stage::new(super::catalog(&args.catalog)?, memory(args), false);
-    let after = Stage::new(super::catalog(other)?, memory(args), false);
-    let (comparison, ended) = compare::replay(args, &before, &after)?;
+/// Replays under two catalogs, each on its own thread.
+fn replay_both(args: &SimulateArgs, other: &Path) -> Result<ReplayResult> {
+    let before = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), false);
+    let after = ReplayEngine::new(super::catalog(other)?, memory(args), false);
+    let (comparison, result) = compare::replay(args, &before, &after)?;
     let labels = labels(args);
     match args.output {
-        Output::Human => comparison.print(&labels, out())?,
-        Output::Json => comparison.write_json(&labels, out())?,
+        Output::Human => comparison.print(&labels, buffered_stdout())?,
+        Output::Json => comparison.write_json(&labels, buffered_stdout())?,
     }
-    tell_bad(&comparison, &labels);
+    note_bad_lines(&comparison, &labels);
     if let Some(path) = &args.report {
         write_page(path, &report::comparison(&labels, &comparison))?;
     }
-    Ok(ended)
+    Ok(result)
 }
 
-/// The pools of a run, in the shares that a server has by default.
-fn memory(args: &Simulate) -> MemoryOptions {
-    let usual = MemoryOptions::default();
-    let share = |bytes: usize| bytes / (usual.budget_bytes >> 20) * usize::from(args.memory);
+/// Splits `--memory` among the pools in the proportions of the server's defaults.
+fn memory(args: &SimulateArgs) -> MemoryOptions {
+    let defaults = MemoryOptions::default();
+    let scale = |bytes: usize| bytes / (defaults.budget_bytes >> 20) * usize::from(args.memory);
     MemoryOptions {
-        budget_bytes: share(usual.budget_bytes),
-        block_bytes: share(usual.block_bytes),
-        reference_bytes: share(usual.reference_bytes),
-        mark_bytes: share(usual.mark_bytes),
-        shards: usual.shards,
+        budget_bytes: scale(defaults.budget_bytes),
+        block_bytes: scale(defaults.block_bytes),
+        reference_bytes: scale(defaults.reference_bytes),
+        mark_bytes: scale(defaults.mark_bytes),
+        shards: defaults.shards,
     }
 }
 
-fn labels(args: &Simulate) -> Labels {
-    let shown = |path: &Path| match path.to_str() {
+fn labels(args: &SimulateArgs) -> ReportLabels {
+    let label = |path: &Path| match path.to_str() {
         Some("-") => "standard input".to_owned(),
         _ => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
     };
-    Labels {
-        history: shown(&args.events),
-        catalog: shown(&args.catalog),
-        other: args.compare.as_deref().map(shown).unwrap_or_default(),
+    ReportLabels {
+        history: label(&args.events),
+        catalog: label(&args.catalog),
+        other: args.compare.as_deref().map(label).unwrap_or_default(),
     }
 }
 
-fn out() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(CHUNK, stdout().lock())
+fn buffered_stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(BUFFER_BYTES, stdout().lock())
 }
 
 fn write_page(path: &Path, page: &str) -> Result<()> {
@@ -145,42 +148,47 @@ fn write_page(path: &Path, page: &str) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn tell_late(late: Late) {
+fn note_late(late: LateLines) {
     if late.lines > 0 {
-        tell(format_args!(
-            "note: {} behind the one before, by {} at most; decided in the order of the file",
-            counted(late.lines as usize, "line is", "lines are"),
+        eprint_line(format_args!(
+            "note: {} older than an earlier line, by {} at most; decided in the order of the file",
+            count_noun(late.lines as usize, "line is", "lines are"),
             late.most
         ));
     }
 }
 
-/// Bounds keep a server alive; a replay that reached one is no longer what each caller would get.
-fn tell_inexact(ended: &Ended) {
-    if ended.shared > 0 {
-        tell(format_args!(
-            "note: the figures are not exact: more keys are alive at once than the memory holds, \
-             and {} in cells that callers share; give more with --memory",
-            counted(ended.shared as usize, "count went", "counts went"),
+/// Notes that a memory limit was reached, so that some decisions differ from exact ones.
+fn note_inexact(result: &ReplayResult) {
+    if result.shared > 0 {
+        eprint_line(format_args!(
+            "note: the figures are not exact: more keys are active at once than fit into memory, \
+             and {} in overflow cells shared by several callers; increase --memory",
+            count_noun(result.shared as usize, "charge went", "charges went"),
         ));
     }
-    if ended.unblocked > 0 {
-        tell(format_args!(
-            "note: the figures are not exact: {} for want of memory; give more with --memory",
-            counted(ended.unblocked as usize, "block was not started", "blocks were not started"),
+    if result.unblocked > 0 {
+        eprint_line(format_args!(
+            "note: the figures are not exact: {} because memory is full; increase --memory",
+            count_noun(
+                result.unblocked as usize,
+                "block was not started",
+                "blocks were not started"
+            ),
         ));
     }
 }
 
-fn tell_bad(comparison: &Comparison, labels: &Labels) {
-    let (before, after) = (comparison.before.bad, comparison.after.bad);
+fn note_bad_lines(comparison: &Comparison, labels: &ReportLabels) {
+    let before = comparison.before.bad;
+    let after = comparison.after.bad;
     if before != after {
-        tell(format_args!(
-            "note: {} has {} and {} has {}; simulate each alone to see why",
+        eprint_line(format_args!(
+            "note: {} has {} and {} has {}; simulate each alone to see the reasons",
             labels.catalog,
-            counted(before as usize, "bad line", "bad lines"),
+            count_noun(before as usize, "bad line", "bad lines"),
             labels.other,
-            counted(after as usize, "bad line", "bad lines"),
+            count_noun(after as usize, "bad line", "bad lines"),
         ));
     }
 }

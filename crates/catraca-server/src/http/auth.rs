@@ -1,138 +1,153 @@
-//! Authentication: API keys, the role that each call needs, and the caller that results.
+//! Authentication and authorization: API keys, the role that each endpoint needs, and the caller.
 //!
-//! Without keys every program on this machine may call everything, but a page of another site may
-//! not: `Host` and `Origin` are checked. With keys a request belongs to its key, which names the
-//! namespace and may fix attributes. Answers never distinguish an unknown key from a malformed one,
-//! and only the hashes of keys are kept.
+//! Without keys every program on this machine may call everything, but a web page of another site
+//! may not: `Host` and `Origin` are checked. With keys a request belongs to its key, which names
+//! the namespace and may fix attributes. Responses never distinguish an unknown key from a
+//! malformed one, and only the hashes of keys are stored.
 
 pub mod hash;
 mod hosts;
 mod keys;
+pub mod roles;
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+};
 use bytes::Bytes;
 use catraca::Subject;
 use catraca::core::request::DEFAULT_NAMESPACE;
 use http_body_util::Full;
 
-use super::problem::{Answer, Problem};
-use super::roles::{self, Access, Found, HostCheck, Reach, Role, Row};
+use self::roles::{Access, Endpoint, EndpointLookup, HostCheck, Reach, Role};
+use super::response::problem::{FullResponse, Problem};
 use super::router;
 
 use keys::Keys;
-pub use keys::name as plain_name;
+pub use keys::check_plain_name as plain_name;
 
-/// Where a proxy puts its own key when `Authorization` is that of the request it asks about.
-const OWN_HEADER: HeaderName = HeaderName::from_static("catraca-key");
+/// The header for the key of a proxy, which forwards its client's `Authorization`.
+const KEY_HEADER: HeaderName = HeaderName::from_static("catraca-key");
 
-/// The name of everybody while there are no keys.
-const ANYONE: &str = "local";
+/// The name of every caller while there are no keys.
+const LOCAL_NAME: &str = "local";
 
-/// Lets requests in.
+/// Admits or refuses requests.
 pub struct Guard {
     keys: Keys,
     hosts: Vec<String>,
     metrics_open: bool,
-    /// Who everybody is while there are no keys, and on open calls.
-    anyone: Arc<Caller>,
+    /// The caller of every request while there are no keys, and of requests to open endpoints.
+    local: Arc<Caller>,
 }
 
-/// Whoever made a request, as their key says.
+/// The sender of a request, as its key describes it.
 #[derive(Debug)]
 pub struct Caller {
-    /// The key's name, which is what the audit says.
+    /// The key's name; the audit records it as the operator.
     name: String,
     role: Role,
     namespace: Option<String>,
-    /// Attributes that are this caller's, whatever they say.
+    /// Attributes that the key fixes; a request cannot send other values.
     fix: Vec<(String, String)>,
 }
 
 impl Guard {
-    /// The guard of a catalog: its keys, and the names by which operators may call this server.
+    /// Reads the keys of a catalog. `hosts` are the names under which this server may be called.
     pub fn read(catalog: &catraca::Catalog, hosts: Vec<String>) -> anyhow::Result<Self> {
         let section = catalog.settings.sections.get("auth");
-        let (keys, metrics_open) = (Keys::read(section)?, keys::metrics_open(section)?);
-        let name = ANYONE.to_owned();
-        let anyone = Caller { name, role: Role::Admin, namespace: None, fix: Vec::new() };
-        Ok(Self { keys, hosts, metrics_open, anyone: Arc::new(anyone) })
+        let keys = Keys::read(section)?;
+        let metrics_open = keys::metrics_open(section)?;
+        let name = LOCAL_NAME.to_owned();
+        let local = Caller { name, role: Role::Admin, namespace: None, fix: Vec::new() };
+        Ok(Self { keys, hosts, metrics_open, local: Arc::new(local) })
     }
 
-    /// Whether callers can be told apart.
+    /// Whether requests need a key.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Whether the sender of these headers may see details: it has a key, or the server has no keys
-    /// and the call came by a name of this server.
-    pub fn knows(&self, headers: &HeaderMap) -> bool {
+    /// Whether the sender of these headers may see details: it sent a valid key, or the server has
+    /// no keys and `Host` is a name of this server.
+    pub fn may_see_details(&self, headers: &HeaderMap) -> bool {
         if self.keys.is_empty() {
             return hosts::check(headers, &self.hosts).is_ok();
         }
-        let given = key(headers).ok().flatten();
-        given.is_some_and(|given| self.keys.find(given).is_some())
+        let presented = presented_key(headers).ok().flatten();
+        presented.is_some_and(|key| self.keys.find(key).is_some())
     }
 
-    /// Who calls, if they may; else the answer that says why not. `is_proxy` says whether the
-    /// request comes from a trusted proxy.
+    /// The caller of a request, or the response that refuses it, which is boxed because it is
+    /// large. `is_proxy` returns whether the request comes from a trusted proxy.
     pub fn admit(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
         is_proxy: impl Fn() -> bool,
-    ) -> Result<Arc<Caller>, Box<Answer>> {
-        let found = roles::find(method.as_str(), path);
-        if self.keys.is_empty() && checks_host(&found, is_proxy) {
+    ) -> Result<Arc<Caller>, Box<FullResponse>> {
+        let lookup = roles::find(method.as_str(), path);
+        if self.keys.is_empty() && checks_host(&lookup, is_proxy) {
             let checked = hosts::check(headers, &self.hosts);
-            checked.map_err(|problem| Box::new(problem.answer()))?;
+            checked.map_err(|problem| Box::new(problem.to_response()))?;
         }
-        let open = match found {
-            Found::Row(row) if row.access == Access::Metrics => self.metrics_open,
-            Found::Row(row) => row.access == Access::Open,
+        let is_open = match lookup {
+            EndpointLookup::Found(endpoint) if endpoint.access == Access::Metrics => {
+                self.metrics_open
+            }
+            EndpointLookup::Found(endpoint) => endpoint.access == Access::Open,
             _ => false,
         };
-        if open {
-            return Ok(Arc::clone(&self.anyone));
+        if is_open {
+            return Ok(Arc::clone(&self.local));
         }
         let caller = self.caller(headers)?;
-        match found {
-            Found::Row(row) => {
-                self.refuse(row, &caller, headers).map_err(|problem| Box::new(problem.answer()))?;
+        // An unknown path is reported only to callers with a valid key.
+        match lookup {
+            EndpointLookup::Found(endpoint) => {
+                self.check_access(endpoint, &caller, headers)
+                    .map_err(|problem| Box::new(problem.to_response()))?;
                 Ok(caller)
             }
-            Found::OtherMethod(allow) => Err(Box::new(other_method(method, path, &allow))),
-            Found::Nothing => Err(Box::new(router::unknown_call(path).answer())),
+            EndpointLookup::WrongMethod(allow) => Err(Box::new(wrong_method(method, path, &allow))),
+            EndpointLookup::UnknownPath => Err(Box::new(router::unknown_call(path).to_response())),
         }
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Box<Answer>> {
+    /// The caller whose key is in these headers.
+    fn caller(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Box<FullResponse>> {
         if self.keys.is_empty() {
-            return Ok(Arc::clone(&self.anyone));
+            return Ok(Arc::clone(&self.local));
         }
-        let given = key(headers).map_err(|()| unknown_key())?.ok_or_else(no_key)?;
-        Ok(self.keys.find(given).ok_or_else(unknown_key)?)
+        let key = presented_key(headers).map_err(|()| unknown_key())?.ok_or_else(no_key)?;
+        Ok(self.keys.find(key).ok_or_else(unknown_key)?)
     }
 
-    fn refuse(&self, row: &Row, caller: &Caller, headers: &HeaderMap) -> Result<(), Problem> {
-        let least = match row.access {
+    /// Checks the caller's role and namespace, and for admin endpoints `Host` and `Origin`.
+    fn check_access(
+        &self,
+        endpoint: &Endpoint,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        let least = match endpoint.access {
             Access::Least(least) => least,
             Access::Open | Access::Metrics => Role::Read,
         };
         if caller.role < least {
             return Err(forbidden(
                 "role-too-low",
-                format!("this call needs a key of role {}", name(least)),
+                format!("this call needs a key of role {}", role_name(least)),
             ));
         }
-        if row.reach == Reach::Catalog && caller.namespace.is_some() {
-            let detail = "this call sees all namespaces, and this key is bound to one; use a key \
+        if endpoint.reach == Reach::Catalog && caller.namespace.is_some() {
+            let detail = "this call covers all namespaces, and this key is bound to one; use a key \
                           without `namespace`";
             return Err(forbidden("namespace-bound-key", detail));
         }
-        // Without keys it was checked before anything else.
+        // Without keys, `admit` has checked them already.
         if least == Role::Admin && self.has_keys() {
             return hosts::check(headers, &self.hosts);
         }
@@ -141,23 +156,29 @@ impl Guard {
 }
 
 impl Caller {
+    /// The caller of a request that `Guard::admit` has admitted.
+    pub fn of_request<B>(request: &Request<B>) -> Option<&Arc<Self>> {
+        request.extensions().get()
+    }
+
     /// The name of the caller's key.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the caller may do, in one word.
+    /// The name of the caller's role.
     pub fn role(&self) -> &'static str {
-        name(self.role)
+        role_name(self.role)
     }
 
-    /// The namespace in which this caller's keys are counted.
+    /// The namespace of the caller's counters and locks.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)
     }
 
-    /// The one tenant whose locks this caller may touch, if the key fixes one; another is refused.
-    pub fn tenant(&self, stated: Option<&str>) -> Result<Option<String>, Problem> {
+    /// The tenant that the key fixes, or else the stated one; a stated tenant that differs from the
+    /// fixed one is refused.
+    pub fn allowed_tenant(&self, stated: Option<&str>) -> Result<Option<String>, Problem> {
         let fixed = self.fix.iter().find(|(name, _)| name == "tenant").map(|(_, value)| value);
         match (fixed, stated) {
             (Some(fixed), Some(stated)) if fixed != stated => {
@@ -169,8 +190,11 @@ impl Caller {
         }
     }
 
-    /// The subject with what the key fixes; whoever says otherwise is refused.
-    pub fn subject<'a>(&'a self, mut subject: Subject<'a>) -> Result<Subject<'a>, Problem> {
+    /// The subject with the attributes that the key fixes; another value for one is refused.
+    pub fn with_fixed_attributes<'a>(
+        &'a self,
+        mut subject: Subject<'a>,
+    ) -> Result<Subject<'a>, Problem> {
         for (name, value) in &self.fix {
             let stated = subject.pairs().iter().find(|(stated, _)| stated == name);
             match stated.map(|(_, stated)| *stated) {
@@ -188,30 +212,31 @@ impl Caller {
     }
 }
 
-/// Whether `Host` and `Origin` of a request without a key are checked, also where there is no call.
-fn checks_host(found: &Found, is_proxy: impl Fn() -> bool) -> bool {
-    match found {
-        Found::Row(row) => match row.host {
+/// Whether `Host` and `Origin` are checked while there are no keys; also for unknown paths.
+fn checks_host(lookup: &EndpointLookup, is_proxy: impl Fn() -> bool) -> bool {
+    match lookup {
+        EndpointLookup::Found(endpoint) => match endpoint.host {
             HostCheck::Checked => true,
             HostCheck::ExceptProxies => !is_proxy(),
             HostCheck::Never => false,
         },
-        Found::OtherMethod(_) | Found::Nothing => true,
+        EndpointLookup::WrongMethod(_) | EndpointLookup::UnknownPath => true,
     }
 }
 
-/// The key of a request, if there is one; more than one, or one of another scheme, is none of ours.
-fn key(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
+/// The key that a request presents, if any. A repeated header or another scheme is an error.
+fn presented_key(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
     let single = |name: &HeaderName| {
         let mut lines = headers.get_all(name).iter();
         let line = lines.next();
         if lines.next().is_some() { Err(()) } else { Ok(line.map(HeaderValue::as_bytes)) }
     };
-    if let Some(own) = single(&OWN_HEADER)? {
-        return Ok(Some(own));
+    // First, because a proxy forwards the `Authorization` of its client, which is not for us.
+    if let Some(key) = single(&KEY_HEADER)? {
+        return Ok(Some(key));
     }
     let Some(line) = single(&header::AUTHORIZATION)? else { return Ok(None) };
-    match line.split_at_checked(7) {
+    match line.split_at_checked("bearer ".len()) {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => {
             Ok(Some(key.trim_ascii()))
         }
@@ -219,7 +244,7 @@ fn key(headers: &HeaderMap) -> Result<Option<&[u8]>, ()> {
     }
 }
 
-fn name(role: Role) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     let named = roles::ROLES.iter().find(|(_, other)| *other == role);
     named.map_or("admin", |(name, _)| name)
 }
@@ -228,34 +253,35 @@ fn forbidden(code: &'static str, detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, code, detail)
 }
 
-fn no_key() -> Answer {
-    let detail = "send a key: `Authorization: Bearer KEY`; `catraca keygen` makes one";
+fn no_key() -> FullResponse {
+    let detail = "missing API key: send `Authorization: Bearer KEY`; `catraca keygen` makes one";
     unauthorized("no-key", detail, "Bearer realm=\"catraca\"")
 }
 
-fn unknown_key() -> Answer {
-    let detail = "this is no key of ours; `[[auth.key]]` lists the hashes of those that are";
+fn unknown_key() -> FullResponse {
+    let detail = "unknown API key: send another one, or add its hash to the catalog as an \
+                  `[[auth.key]]`";
     unauthorized("unknown-key", detail, "Bearer realm=\"catraca\", error=\"invalid_token\"")
 }
 
-fn unauthorized(code: &'static str, detail: &str, challenge: &'static str) -> Answer {
-    let mut answer = Problem::new(StatusCode::UNAUTHORIZED, code, detail).answer();
+fn unauthorized(code: &'static str, detail: &str, challenge: &'static str) -> FullResponse {
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, code, detail).to_response();
     let challenge = HeaderValue::from_static(challenge);
-    answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    answer
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    response
 }
 
-/// What a path takes instead is in `Allow`; OPTIONS asks for just that.
-fn other_method(method: &Method, path: &str, allow: &str) -> Answer {
-    let mut answer = if method == Method::OPTIONS {
-        let mut answer = Response::new(Full::new(Bytes::new()));
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        answer
+/// 405 with the methods of the path in `Allow`; 204 for OPTIONS, which asks for them.
+fn wrong_method(method: &Method, path: &str, allow: &str) -> FullResponse {
+    let mut response = if method == Method::OPTIONS {
+        let mut response = Response::new(Full::new(Bytes::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
     } else {
-        router::wrong_method(method, path).answer()
+        router::wrong_method(method, path).to_response()
     };
     if let Ok(allow) = HeaderValue::from_str(allow) {
-        answer.headers_mut().insert(header::ALLOW, allow);
+        response.headers_mut().insert(header::ALLOW, allow);
     }
-    answer
+    response
 }

@@ -5,28 +5,31 @@
 //! which only trusted proxies may describe. The query of a call never chooses a gate: some proxies
 //! keep the client's query on the call.
 
-mod described;
+mod described_request;
 mod values;
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
-use catraca::core::address::forwarded::{Client, client};
-use catraca::core::catalog::{Catalog, Pick, Route};
-use catraca::core::route::{AmbiguousPath, Path, Request, UNROUTED, decode, pick};
+use catraca::core::address::forwarded::{ClientAddress, find_client};
+use catraca::core::catalog::{AttributeSource, Catalog, Route};
+use catraca::core::route::{
+    AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, attribute_value, decode,
+};
 use catraca::{Check, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use super::auth::Caller;
-use super::decide::Verb;
-use super::problem::{Answer, Problem, typed};
-use super::{Front, denial, fields, router};
-use crate::observe::traces::Span;
-use described::{CallPath, DescribedRequest};
+use super::engine_calls::CheckMode;
+use super::response::problem::{FullResponse, Problem, typed_response};
+use super::response::{denial, ratelimit_headers};
+use super::{App, router};
+use crate::observe::traces::RequestSpan;
+use described_request::{CallPath, DescribedRequest};
 use values::{header_once, query_once};
 
-/// The header by which the upstream gets the ticket that it settles with.
+/// The header that carries the ticket to the upstream, which settles with it.
 const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
 
 /// An authorize call.
@@ -39,108 +42,113 @@ pub struct AuthorizeCall<'a> {
     pub uri: &'a Uri,
     /// The headers of the call.
     pub headers: &'a HeaderMap,
-    /// The caller, as its API key says.
+    /// The caller, from its API key.
     pub caller: &'a Caller,
     /// The call's span.
-    pub span: &'a Span,
+    pub span: &'a RequestSpan,
 }
 
-/// What a call asks: a gate, and the attributes that a route read from the client's request.
-struct Question {
+/// The gate of a call, and the attributes that a route read from the client's request.
+struct GateSelection {
     gate: String,
     attributes: Vec<(String, String)>,
     /// The client's request, if no route matches it.
     unrouted: Option<String>,
 }
 
-/// Answers an authorize call.
-pub async fn answer(front: &Front, call: &AuthorizeCall<'_>) -> Answer {
-    match decide(front, call).await {
-        Ok(decision) => render(front, &decision),
-        Err(problem) => problem.answer(),
+/// Decides an authorize call.
+pub async fn answer(app: &App, call: &AuthorizeCall<'_>) -> FullResponse {
+    match decide(app, call).await {
+        Ok(decision) => render(app, &decision),
+        Err(problem) => problem.to_response(),
     }
 }
 
-async fn decide(front: &Front, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
-    let address = caller(front, call.peer, call.headers).address.to_string();
-    let catalog = front.engine.catalog();
-    let question = question(front, call, &catalog)?;
-    let attributes = question.attributes.iter().map(|(name, value)| (&**name, &**value));
+async fn decide(app: &App, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
+    let address = resolve_client(app, call.peer, call.headers).address.to_string();
+    let catalog = app.engine.catalog();
+    let selection = select_gate(app, call, &catalog)?;
+    let attributes = selection.attributes.iter().map(|(name, value)| (&**name, &**value));
+    // A route cannot replace the client's address.
     let attributes = attributes.filter(|(name, _)| *name != "ip");
     let subject = attributes.chain([("ip", address.as_str())]).collect();
-    let subject = call.caller.subject(subject)?;
-    let check = Check::new(&question.gate, subject).namespace(call.caller.namespace());
-    match front.decide(&check, Verb::Check).await {
-        Err(Error::Refused(Refusal::UnknownGate(_))) if question.unrouted.is_some() => {
-            Err(unknown_route(question.unrouted))
+    let subject = call.caller.with_fixed_attributes(subject)?;
+    let check = Check::new(&selection.gate, subject).namespace(call.caller.namespace());
+    match app.decide(&check, CheckMode::Check).await {
+        Err(Error::Refused(Refusal::UnknownGate(_))) if selection.unrouted.is_some() => {
+            Err(unknown_route(selection.unrouted))
         }
-        decided => {
-            let decision = decided?;
-            call.span.decided(&question.gate, &decision);
+        result => {
+            let decision = result?;
+            call.span.set_decision(&selection.gate, &decision);
             Ok(decision)
         }
     }
 }
 
-/// The client, by the connection and the headers of trusted proxies.
-pub fn caller(front: &Front, peer: IpAddr, headers: &HeaderMap) -> Client {
-    let settings = &front.live.load().settings;
+/// The client's address, from the connection and the headers of trusted proxies.
+pub fn resolve_client(app: &App, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
+    let settings = &app.reloadable.load().settings;
     let lines = settings.source.header().map(|name| header_lines(headers, name));
-    client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
+    find_client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
 }
 
-fn question(
-    front: &Front,
+/// The gate and the attributes of a call.
+fn select_gate(
+    app: &App,
     call: &AuthorizeCall<'_>,
     catalog: &Catalog,
-) -> Result<Question, Problem> {
-    let described = match front.live.load().settings.trusts(call.peer) {
+) -> Result<GateSelection, Problem> {
+    let described = match app.reloadable.load().settings.is_trusted_proxy(call.peer) {
         true => DescribedRequest::read(call.method, call.uri, call.headers)?,
         false => None,
     };
     let gate = CallPath::split(call.uri.path()).and_then(|path| path.gate);
     match (gate, described) {
-        (Some(gate), described) => of_gate(&decoded(gate)?, described, call.headers, catalog),
-        (None, Some(described)) => of_routes(&described, call.headers, catalog),
+        (Some(gate), described) => {
+            select_named_gate(&decode_gate(gate)?, described, call.headers, catalog)
+        }
+        (None, Some(described)) => select_by_route(&described, call.headers, catalog),
         (None, None) => Err(no_gate()),
     }
 }
 
-/// The question of a call that names its gate: only attributes come from the client's request.
-fn of_gate(
+/// For a call that names its gate: only attributes come from the client's request.
+fn select_named_gate(
     gate: &str,
     described: Option<DescribedRequest>,
     headers: &HeaderMap,
     catalog: &Catalog,
-) -> Result<Question, Problem> {
-    let mut question = Question { gate: gate.to_owned(), attributes: Vec::new(), unrouted: None };
-    let Some(described) = described else { return Ok(question) };
-    let request = Request { method: &described.method, target: &described.target };
+) -> Result<GateSelection, Problem> {
+    let mut selection =
+        GateSelection { gate: gate.to_owned(), attributes: Vec::new(), unrouted: None };
+    let Some(described) = described else { return Ok(selection) };
+    let request = RouteRequest { method: &described.method, target: &described.target };
     if let Some((route, path)) = catalog.route_of_gate(gate, &request).map_err(ambiguous_path)? {
-        question.attributes = attributes(route, &path, request.target, headers)?;
+        selection.attributes = attributes(route, &path, request.target, headers)?;
     }
-    Ok(question)
+    Ok(selection)
 }
 
-/// The question of a call that leaves the gate to the routes.
-fn of_routes(
+/// For a call that names no gate: the first `[[route]]` that matches the client's request does.
+fn select_by_route(
     described: &DescribedRequest,
     headers: &HeaderMap,
     catalog: &Catalog,
-) -> Result<Question, Problem> {
-    let request = Request { method: &described.method, target: &described.target };
+) -> Result<GateSelection, Problem> {
+    let request = RouteRequest { method: &described.method, target: &described.target };
     let Some((route, path)) = catalog.route(&request).map_err(ambiguous_path)? else {
         let unrouted = Some(format!("{} {}", request.method, request.target.escape_debug()));
-        return Ok(Question { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
+        return Ok(GateSelection { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
     };
     let attributes = attributes(route, &path, request.target, headers)?;
-    Ok(Question { gate: route.gate.to_string(), attributes, unrouted: None })
+    Ok(GateSelection { gate: route.gate.to_string(), attributes, unrouted: None })
 }
 
 /// The attributes that a route reads from a request.
 fn attributes(
     route: &Route,
-    path: &Path,
+    path: &CanonicalPath,
     target: &str,
     headers: &HeaderMap,
 ) -> Result<Vec<(String, String)>, Problem> {
@@ -148,21 +156,22 @@ fn attributes(
     let mut attributes = Vec::new();
     for (name, from) in &route.set {
         let value = match from {
-            Pick::Header(wanted) => header_once(headers, wanted)?,
-            Pick::Query(wanted) => query_once(query, wanted)?,
-            other => pick(other, path, |_| None, |_| None),
+            AttributeSource::Header(wanted) => header_once(headers, wanted)?,
+            AttributeSource::Query(wanted) => query_once(query, wanted)?,
+            other => attribute_value(other, path, |_| None, |_| None),
         };
         attributes.extend(value.map(|value| (name.to_string(), value)));
     }
     Ok(attributes)
 }
 
-fn decoded(gate: &str) -> Result<String, Problem> {
+fn decode_gate(gate: &str) -> Result<String, Problem> {
     decode(gate).map_err(|_| router::bad_path())
 }
 
 fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
-    // An unreadable line must stop the walk over the hops, so it is not left out.
+    // An unreadable line is replaced, not skipped: it must stop the walk over the hops, because the
+    // hops before it cannot be trusted.
     headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
 }
 
@@ -189,33 +198,33 @@ fn no_gate() -> Problem {
     )
 }
 
-fn render(front: &Front, decision: &Decision) -> Answer {
+fn render(app: &App, decision: &Decision) -> FullResponse {
     let status = status(decision);
-    let settings = &front.live.load().settings;
-    let denied = || denial::body(settings.denial, decision, status);
-    let mut answer = match (!decision.allowed).then(denied).flatten() {
-        Some((kind, body)) => typed(kind, body),
+    let settings = &app.reloadable.load().settings;
+    let denial = || denial::body(settings.denial, decision, status);
+    let mut response = match (!decision.allowed).then(denial).flatten() {
+        Some((media_type, body)) => typed_response(media_type, body),
         None => Response::new(Full::new(Bytes::new())),
     };
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    fields::write(decision, settings.x_ratelimit, headers);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    ratelimit_headers::write(decision, settings.x_ratelimit, headers);
     let ticket = decision.ticket.as_deref().map(HeaderValue::from_str);
     if let Some(Ok(ticket)) = ticket {
         headers.insert(TICKET, ticket);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
+    response
 }
 
 fn status(decision: &Decision) -> StatusCode {
-    let named = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
+    let ban_status = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
     match decision.reason {
         // Envoy's ext_authz lets a request pass on 200 alone.
         _ if decision.allowed => StatusCode::OK,
         Reason::Blocklisted => StatusCode::FORBIDDEN,
         Reason::Missing => StatusCode::BAD_REQUEST,
         Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        _ => named.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        _ => ban_status.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
     }
 }

@@ -1,81 +1,93 @@
-//! The check route: the one that everybody calls, served before the general router.
+//! `POST /v1/check` and `/v1/peek`: one check, or a list of them.
 //!
-//! Must not allocate more than the answer and the body.
+//! This is the hot path: a single check allocates only its body and its response.
 
 use bytes::Bytes;
 use catraca::{Check, Decision};
 
-use super::Front;
+use super::App;
 use super::auth::Caller;
-use super::decide::Verb;
-use super::problem::{Answer, Problem, json};
-use super::quick;
-use super::wire::{LIST_MAX, WireCheck, is_list, read, read_list};
-use crate::observe::traces::Span;
+use super::engine_calls::CheckMode;
+use super::request::wire::{LIST_MAX, WireCheck, is_list, read, read_list};
+use super::response::decision_writer;
+use super::response::problem::{FullResponse, Problem, json_response};
+use crate::observe::traces::RequestSpan;
 
-/// Who asks, for what, and where it is noted.
-pub struct Asking<'a> {
-    /// Whose key it is.
-    pub by: &'a Caller,
-    /// The call's span.
-    pub span: &'a Span,
-    /// How the checks are made.
-    pub verb: Verb,
+/// An authenticated check call.
+pub struct CheckRequest<'a> {
+    /// The key that was presented.
+    pub caller: &'a Caller,
+    /// The trace span of the call.
+    pub span: &'a RequestSpan,
+    /// Whether the checks charge or only look.
+    pub mode: CheckMode,
 }
 
-/// Answers one check, or a list of them, each on its own.
-pub async fn answer(front: &Front, asking: &Asking<'_>, body: &Bytes) -> Answer {
+/// Handles one check, or a list of them. The checks of a list are independent: each is decided, or
+/// is a problem, in its own position.
+pub async fn handle(app: &App, request: &CheckRequest<'_>, body: &Bytes) -> FullResponse {
     let body = match is_list(body) {
-        // Boxed, so that the single one does not carry its weight.
-        true => Box::pin(many(front, asking, body)).await,
-        false => single(front, asking, body).await,
+        // Boxed, so that the future of a single check, which is created for every request, stays
+        // small.
+        true => Box::pin(check_list(app, request, body)).await,
+        false => check_single(app, request, body).await,
     };
-    body.map_or_else(|problem| problem.answer(), json)
+    body.map_or_else(|problem| problem.to_response(), json_response)
 }
 
-async fn single(front: &Front, asking: &Asking<'_>, body: &[u8]) -> Result<Vec<u8>, Problem> {
+async fn check_single(
+    app: &App,
+    request: &CheckRequest<'_>,
+    body: &[u8],
+) -> Result<Vec<u8>, Problem> {
     let wire: WireCheck<'_> = read(body)?;
-    let mut out = Vec::with_capacity(quick::USUAL_BYTES);
-    let decision = one(front, asking, &wire).await?;
-    asking.span.decided(&wire.gate, &decision);
-    quick::write(&decision, &mut out);
+    let mut out = Vec::with_capacity(decision_writer::TYPICAL_BYTES);
+    let decision = decide(app, request, &wire).await?;
+    request.span.set_decision(&wire.gate, &decision);
+    decision_writer::write(&decision, &mut out);
     Ok(out)
 }
 
-async fn many(front: &Front, asking: &Asking<'_>, body: &[u8]) -> Result<Vec<u8>, Problem> {
+async fn check_list(
+    app: &App,
+    request: &CheckRequest<'_>,
+    body: &[u8],
+) -> Result<Vec<u8>, Problem> {
     let checks: Vec<WireCheck<'_>> = read_list(body)?;
     if checks.len() > LIST_MAX {
-        let detail = format!("a list may have {LIST_MAX} checks and this one has {}", checks.len());
+        let detail =
+            format!("a list may have up to {LIST_MAX} checks; this one has {}", checks.len());
         return Err(Problem::bad("list-too-long", detail));
     }
-    let (mut out, mut denied) = (vec![b'['], 0);
-    for (place, check) in checks.iter().enumerate() {
-        if place > 0 {
+    let mut out = vec![b'['];
+    let mut denied = 0;
+    for (index, check) in checks.iter().enumerate() {
+        if index > 0 {
             out.push(b',');
         }
-        match one(front, asking, check).await {
+        match decide(app, request, check).await {
             Ok(decision) => {
                 denied += usize::from(!decision.allowed);
-                quick::write(&decision, &mut out);
+                decision_writer::write(&decision, &mut out);
             }
             Err(problem) => out.extend(problem.to_json()),
         }
     }
-    asking.span.decided_many(checks.len(), denied);
+    request.span.set_list_decisions(checks.len(), denied);
     out.push(b']');
     Ok(out)
 }
 
-async fn one(
-    front: &Front,
-    asking: &Asking<'_>,
+async fn decide(
+    app: &App,
+    request: &CheckRequest<'_>,
     wire: &WireCheck<'_>,
 ) -> Result<Decision, Problem> {
-    let by = asking.by;
-    let mut check = Check::new(&wire.gate, by.subject(wire.subject.subject())?);
-    check.namespace = by.namespace();
+    let caller = request.caller;
+    let mut check = Check::new(&wire.gate, caller.with_fixed_attributes(wire.subject.subject())?);
+    check.namespace = caller.namespace();
     check.cost = wire.cost;
     check.reference = wire.r#ref.as_deref();
     check.lists = wire.lists.unwrap_or(true);
-    Ok(front.decide(&check, asking.verb).await?)
+    Ok(app.decide(&check, request.mode).await?)
 }

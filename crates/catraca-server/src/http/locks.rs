@@ -1,115 +1,123 @@
-//! Locks and slots over HTTP: leases, ranges of time, and what operators do about them.
+//! Locks and slots over HTTP: their routes, and what their handlers share.
 //!
-//! `wire` holds what is read, `shown` what is sent, `lease` and `slot` are the callers' calls,
-//! `admin` the operators', `selftest` tries all of it in a namespace of its own. A conflict is an
-//! answer of its own shape with status 409; errors are problems. Must not decide who gets what.
+//! `lease` and `slot` hold the handlers for clients, `lease_admin` those for operators, and
+//! `selftest` a test of the server in a namespace of its own. `request_bodies` and
+//! `response_bodies` hold the JSON. A conflict is a 409 with the holder in its body, not a
+//! problem+json; errors are.
 
-pub mod admin;
 pub mod lease;
+pub mod lease_admin;
+pub mod request_bodies;
+pub mod response_bodies;
 pub mod selftest;
-pub mod shown;
 pub mod slot;
-pub mod wire;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{MatchedPath, RawPathParams, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use catraca::LockError;
 use catraca::core::lock::LockRefusal;
-use catraca::core::lock::op::Proof;
-use catraca::core::lock::reply::View;
+use catraca::core::lock::reply::Lease;
+use catraca::core::lock::requests::Proof;
 use catraca::core::lock::{LeaseId, LockTerms};
-use catraca::core::request::storable;
-use catraca::records::{Deed, Noted, Record};
+use catraca::core::request::validate_storable;
+use catraca::records::{AuditNote, Record, RecordKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::{Level, enabled};
 
+use super::admin::{ConnectionExt, PathParams, ResponseFuture};
 use super::auth::Caller;
-use super::problem::{Answer, Problem, json};
+use super::connection::Connection;
+use super::request::body;
+use super::response::problem::{FullResponse, Problem, json_response};
 use super::router::bad_path;
-use super::visit::Visit;
-use super::{Front, body, debug};
-use crate::locks::Keeper;
-use shown::millis;
+use super::{App, debug_log};
+use crate::lock_service::LockService;
+use response_bodies::epoch_millis;
 
-/// What a call comes to.
-type Told = Result<Answer, Problem>;
-type Telling<'a> = Pin<Box<dyn Future<Output = Told> + Send + 'a>>;
-/// A call.
-type Verb = for<'a> fn(&'a Call) -> Telling<'a>;
+/// The response, or the problem to send instead.
+type LockApiResult = Result<FullResponse, Problem>;
+type LockApiFuture<'a> = Pin<Box<dyn Future<Output = LockApiResult> + Send + 'a>>;
+/// Handles one request.
+type LockApiHandler = for<'a> fn(&'a LockApiRequest) -> LockApiFuture<'a>;
 
-/// A call as it came.
-pub struct Call {
-    pub front: Front,
-    pub visit: Arc<Visit>,
-    pub by: Arc<Caller>,
-    /// The path with the names of its parts.
+/// A request of the lock API, with what its handler needs.
+pub struct LockApiRequest {
+    pub app: App,
+    pub connection: Arc<Connection>,
+    pub caller: Arc<Caller>,
+    /// The route that matched, such as `/v1/locks/{fence}`.
     route: Arc<str>,
     path: Vec<String>,
     query: Vec<(String, String)>,
     body: Bytes,
 }
 
-/// Every call about locks and slots.
-pub fn routes() -> Router<Front> {
+/// Every route of the lock API.
+pub fn routes() -> Router<App> {
     Router::new()
-        .route("/v1/locks/acquire", post(on(|call| Box::pin(lease::acquire(call)))))
-        .route("/v1/locks/renew", post(on(|call| Box::pin(lease::renew(call)))))
-        .route("/v1/locks/release", post(on(|call| Box::pin(lease::release(call)))))
+        .route("/v1/locks/acquire", post(handle(|request| Box::pin(lease::acquire(request)))))
+        .route("/v1/locks/renew", post(handle(|request| Box::pin(lease::renew(request)))))
+        .route("/v1/locks/release", post(handle(|request| Box::pin(lease::release(request)))))
         .route(
             "/v1/locks",
-            get(on(|call| Box::pin(admin::list(call))))
-                .delete(on(|call| Box::pin(admin::clear(call)))),
+            get(handle(|request| Box::pin(lease_admin::list(request))))
+                .delete(handle(|request| Box::pin(lease_admin::clear(request)))),
         )
-        .route("/v1/locks/{fence}", delete(on(|call| Box::pin(admin::force(call)))))
-        .route("/v1/slots/hold", post(on(|call| Box::pin(slot::hold(call)))))
-        .route("/v1/slots/confirm", post(on(|call| Box::pin(slot::confirm(call)))))
-        .route("/v1/slots/cancel", post(on(|call| Box::pin(slot::cancel(call)))))
-        .route("/v1/slots/move", post(on(|call| Box::pin(slot::relocate(call)))))
-        .route("/v1/slots", get(on(|call| Box::pin(slot::look(call)))))
-        .route("/v1/stats/locks", get(on(|call| Box::pin(admin::stats(call)))))
+        .route("/v1/locks/{fence}", delete(handle(|request| Box::pin(lease_admin::force(request)))))
+        .route("/v1/slots/hold", post(handle(|request| Box::pin(slot::hold(request)))))
+        .route("/v1/slots/confirm", post(handle(|request| Box::pin(slot::confirm(request)))))
+        .route("/v1/slots/cancel", post(handle(|request| Box::pin(slot::cancel(request)))))
+        .route("/v1/slots/move", post(handle(|request| Box::pin(slot::move_slot(request)))))
+        .route("/v1/slots", get(handle(|request| Box::pin(slot::show_calendar(request)))))
+        .route("/v1/stats/locks", get(handle(|request| Box::pin(lease_admin::stats(request)))))
         .route(
             "/v1/selftest",
-            get(on(|call| Box::pin(selftest::report(call))))
-                .post(on(|call| Box::pin(selftest::run(call)))),
+            get(handle(|request| Box::pin(selftest::report(request))))
+                .post(handle(|request| Box::pin(selftest::run(request)))),
         )
 }
 
-type On = Extension<Arc<Visit>>;
-type By = Extension<Arc<Caller>>;
-type Pieces = Result<RawPathParams, RawPathParamsRejection>;
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type CallerExt = Extension<Arc<Caller>>;
 
-fn on(
-    verb: Verb,
-) -> impl Fn(State<Front>, On, By, Pieces, Request) -> Answering + Clone + Send + Sync + 'static {
-    move |State(front), Extension(visit), Extension(by), path, request| {
+/// Makes an axum handler that reads the request, runs `handler` and sends its response.
+fn handle(
+    handler: LockApiHandler,
+) -> impl Fn(State<App>, ConnectionExt, CallerExt, PathParams, Request) -> ResponseFuture
++ Clone
++ Send
++ Sync
++ 'static {
+    move |State(app), Extension(connection), Extension(caller), path, request| {
         Box::pin(async move {
-            let told = match path {
-                Ok(path) => match Call::read(front, visit, by, &path, request).await {
-                    Ok(call) => Ok(call.answer(verb).await),
-                    Err(problem) => Err(problem),
-                },
+            let result = match path {
+                Ok(path) => {
+                    let request =
+                        LockApiRequest::read(app, connection, caller, &path, request).await;
+                    match request {
+                        Ok(request) => Ok(request.respond(handler).await),
+                        Err(problem) => Err(problem),
+                    }
+                }
                 Err(_) => Err(bad_path()),
             };
-            told.unwrap_or_else(|problem| problem.answer()).map(Body::new)
+            result.unwrap_or_else(|problem| problem.to_response()).map(Body::new)
         })
     }
 }
 
-impl Call {
+impl LockApiRequest {
     async fn read(
-        front: Front,
-        visit: Arc<Visit>,
-        by: Arc<Caller>,
+        app: App,
+        connection: Arc<Connection>,
+        caller: Arc<Caller>,
         path: &RawPathParams,
         request: Request,
     ) -> Result<Self, Problem> {
@@ -118,49 +126,56 @@ impl Call {
         let query = form_urlencoded::parse(query).into_owned().collect();
         let takes_body = match *request.method() {
             Method::POST => true,
+            // Its body holds only a reason, which `DELETE /v1/locks` may leave out.
             Method::DELETE => request.body().size_hint().upper() != Some(0),
             _ => false,
         };
         let (head, body) = request.into_parts();
         let body = match takes_body {
-            true => body::read(&head.headers, body, &visit).await?,
+            true => body::read(&head.headers, body, &connection).await?,
             false => Bytes::new(),
         };
         let route = head.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str).into();
-        Ok(Self { front, visit, by, route, path, query, body })
+        Ok(Self { app, connection, caller, route, path, query, body })
     }
 
-    async fn answer(&self, verb: Verb) -> Answer {
-        let answer = verb(self).await.unwrap_or_else(|problem| refused(&problem));
+    /// Runs the handler, and logs the call at the level `debug`.
+    async fn respond(&self, handler: LockApiHandler) -> FullResponse {
+        let response = handler(self).await.unwrap_or_else(|problem| problem_response(&problem));
         if enabled!(Level::DEBUG) {
-            let place = (self.namespace(), &*self.route);
-            debug::locked(&self.front, place, &self.body, &answer);
+            let namespace = self.namespace();
+            debug_log::log_lock_call(&self.app, namespace, &self.route, &self.body, &response);
         }
-        answer
+        response
     }
 
-    fn wire<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        super::wire::read(&self.body)
+    /// Parses the body.
+    fn json_body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        super::request::wire::read(&self.body)
     }
 
-    fn part(&self, place: usize) -> &str {
-        self.path.get(place).map_or("", String::as_str)
+    /// The path parameter at this index, from zero; empty if the route has fewer.
+    fn path_param(&self, index: usize) -> &str {
+        self.path.get(index).map_or("", String::as_str)
     }
 
-    /// What the query asks for; anything that nobody knows is refused.
-    fn asked<const N: usize>(&self, known: [&str; N]) -> Result<[Option<&str>; N], Problem> {
+    /// The values of the `known` query parameters, in that order. A parameter that is unknown or
+    /// sent twice is refused.
+    fn query_params<const N: usize>(&self, known: [&str; N]) -> Result<[Option<&str>; N], Problem> {
         let mut found = [None; N];
         for (name, value) in &self.query {
-            let place = known.iter().position(|one| one == name);
-            let twice = place.is_some_and(|place| found[place].is_some());
-            match place {
-                Some(place) if !twice => {
-                    storable(format_args!("`{name}` in the query"), value)?;
-                    found[place] = Some(value.as_str());
+            let index = known.iter().position(|one| one == name);
+            let is_repeated = index.is_some_and(|index| found[index].is_some());
+            match index {
+                Some(index) if !is_repeated => {
+                    validate_storable(format_args!("`{name}` in the query"), value)?;
+                    found[index] = Some(value.as_str());
                 }
                 _ => {
-                    let detail =
-                        format!("the query takes each of these once: {}", known.join(", "));
+                    let detail = format!(
+                        "the query takes only these parameters, each once: {}",
+                        known.join(", ")
+                    );
                     return Err(Problem::bad("bad-query", detail));
                 }
             }
@@ -168,82 +183,84 @@ impl Call {
         Ok(found)
     }
 
-    fn locks(&self) -> &Arc<Keeper> {
-        &self.front.locks
+    fn locks(&self) -> &Arc<LockService> {
+        &self.app.locks
     }
 
     fn terms(&self) -> LockTerms {
-        self.front.engine.catalog().locks.clone()
+        self.app.engine.catalog().locks.clone()
     }
 
     fn namespace(&self) -> &str {
-        self.by.namespace()
+        self.caller.namespace()
     }
 
-    /// The proof that a body shows.
+    /// The proof of holding a lease, from the `lease_id` of a body and the tenant of the key.
     fn proof(&self, lease_id: &str) -> Result<Proof, Problem> {
-        let tenant = self.by.tenant(None)?.map(Into::into);
-        let detail = "`lease_id` is not one: send the 32 characters that the grant gave you";
+        let tenant = self.caller.allowed_tenant(None)?.map(Into::into);
+        let detail = "`lease_id` is malformed: send the 32 characters of the grant's `lease_id`";
         let id = LeaseId::parse(lease_id).ok_or_else(|| Problem::bad("bad-lock", detail))?;
         Ok(Proof { key: id.key(), tenant })
     }
 
-    /// Puts an operator's act into the audit; says whether it is on disk.
-    async fn audited(&self, act: &str, target: String, why: Option<&str>) -> bool {
-        let Some(records) = &self.front.records else { return false };
-        let deed = Deed::Note(Noted { act: act.to_owned(), target });
-        let at = self.front.engine.now();
-        let receipt = records.record(vec![Record::operator(at, self.by.name(), why, deed)]);
+    /// Writes an operator's act to the audit; returns whether it is on disk.
+    async fn write_audit(&self, act: &str, target: String, why: Option<&str>) -> bool {
+        let Some(records) = &self.app.records else { return false };
+        let act = RecordKind::Note(AuditNote { act: act.to_owned(), target });
+        let at = self.app.engine.now();
+        let receipt = records.record(vec![Record::operator(at, self.caller.name(), why, act)]);
         receipt.await.is_durable()
     }
 }
 
-/// An answer as JSON.
-fn told<T: Serialize>(answer: &T) -> Told {
-    super::calls::encode(answer).map(json)
+/// A 200 with this body.
+fn respond_json<T: Serialize>(body: &T) -> LockApiResult {
+    super::credit_and_buckets::encode(body).map(json_response)
 }
 
-/// The same with another status.
-fn told_as<T: Serialize>(status: StatusCode, answer: &T) -> Told {
-    let mut told = told(answer)?;
-    *told.status_mut() = status;
-    Ok(told)
+/// A response with this status and body.
+fn respond_json_with_status<T: Serialize>(status: StatusCode, body: &T) -> LockApiResult {
+    let mut response = respond_json(body)?;
+    *response.status_mut() = status;
+    Ok(response)
 }
 
-/// An answer with the headers of a lease.
-fn with_lease(mut answer: Answer, view: &View) -> Answer {
+/// Adds the `X-Lock-*` headers of a lease.
+fn with_lease_headers(mut response: FullResponse, lease: &Lease) -> FullResponse {
     let mut add = |name: &'static str, number: i64| {
-        answer.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from(number));
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from(number));
     };
-    add("x-lock-version", view.version);
-    add("x-lock-fence", view.fence);
-    if !view.expires_at.is_forever() {
-        add("x-lock-expires", millis(view.expires_at));
+    add("x-lock-version", lease.version);
+    add("x-lock-fence", lease.fence);
+    if !lease.expires_at.is_forever() {
+        add("x-lock-expires", epoch_millis(lease.expires_at));
     }
-    answer
+    response
 }
 
-/// A store that is away may be back soon, whatever it was asked.
-fn refused(problem: &Problem) -> Answer {
+/// The response of a problem; for an unavailable lock store, with `Retry-After`.
+fn problem_response(problem: &Problem) -> FullResponse {
     match problem.code {
-        "lock-store-unavailable" => retry_after(problem.answer(), AWAY_SECS),
-        _ => problem.answer(),
+        "lock-store-unavailable" => retry_after(problem.to_response(), UNAVAILABLE_RETRY_SECS),
+        _ => problem.to_response(),
     }
 }
 
-fn retry_after(mut answer: Answer, seconds: i64) -> Answer {
-    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-    answer
+fn retry_after(mut response: FullResponse, seconds: i64) -> FullResponse {
+    // `Retry-After: 0` would ask for a retry at once.
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    response
 }
 
-/// When to ask a store again that did not answer.
-const AWAY_SECS: i64 = 1;
+/// `Retry-After` while the lock store is unavailable.
+const UNAVAILABLE_RETRY_SECS: i64 = 1;
 
-/// A problem that is over after a while.
-fn later(error: LockError) -> Told {
+/// The response of an error; while the server is starting, with the remaining wait as
+/// `Retry-After`.
+fn lock_error_response(error: LockError) -> LockApiResult {
     let LockError::Starting { wait } = &error else { return Err(error.into()) };
     let seconds = wait.ceil_secs();
-    Ok(retry_after(Problem::from(error).answer(), seconds))
+    Ok(retry_after(Problem::from(error).to_response(), seconds))
 }
 
 impl From<LockRefusal> for Problem {
@@ -270,13 +287,13 @@ impl From<LockError> for Problem {
             LockError::Starting { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-starting", detail)
             }
-            LockError::Away { .. } => {
+            LockError::StoreUnavailable { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "lock-store-unavailable", detail)
             }
             LockError::TooManyWaiters => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-waiters", detail)
             }
-            LockError::Unkept { .. } => {
+            LockError::WriteFailed { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "lock-write-failed", detail)
             }
             _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-stopping", detail),

@@ -1,6 +1,7 @@
-//! What probes and scrapers ask: is it alive, can it decide, and what did it do.
+//! `GET /healthz`, `/readyz` and `/metrics`.
 //!
-//! Must not tell anything of a caller, nor, without a key, anything that is written in a catalog.
+//! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
+//! its text.
 
 use std::sync::Arc;
 
@@ -12,39 +13,41 @@ use catraca::memory::MemoryPool;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::visit::Visit;
-use super::{Front, words};
+use super::App;
+use super::connection::Connection;
+use super::openapi::schema_values;
 use crate::observe::scrape;
 
-/// The text format that Prometheus and its kin read.
+/// OpenMetrics, which Prometheus reads.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether it can decide.
+/// The readiness of the server.
 #[derive(Serialize, JsonSchema)]
 pub struct Readiness {
+    /// False while the server stops.
     ready: bool,
-    /// The revision of the catalog in force.
-    #[schemars(example = &words::REVISION)]
+    /// The revision of the current catalog.
+    #[schemars(example = &schema_values::REVISION)]
     revision: String,
-    /// How many policies there are.
+    /// The number of policies.
     #[schemars(example = 12)]
     policies: usize,
-    /// What somebody should look at.
-    problems: Vec<Ailment>,
+    /// What an operator should look at.
+    problems: Vec<ReadinessProblem>,
 }
 
-/// Something that is not as it should be.
+/// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
-pub struct Ailment {
+pub struct ReadinessProblem {
     /// `stopping`, `catalog`, `restart`, `records`, `locks`, `store`, or a pool of memory that has
     /// no room: `counters`, `blocks`, `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
-    /// Where in the catalog's files.
+    /// The location in the catalog's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = &"shop.toml:7:10")]
     place: Option<String>,
-    /// Why; in detail for those with a key.
+    /// The reason; in detail only for requests with a key.
     #[schemars(example = &"ask with a key, or read the log")]
     why: String,
 }
@@ -54,82 +57,91 @@ pub async fn healthy() -> Response<Body> {
     text("text/plain; charset=utf-8", "ok\n".to_owned())
 }
 
-/// `GET /readyz`: it can decide, by which catalog, and what somebody should look at.
-pub async fn ready(Extension(visit): Extension<Arc<Visit>>, request: Request) -> Response<Body> {
-    let front = &visit.shared.front;
-    let (draining, catalog) = (visit.shared.is_draining(), front.engine.catalog());
+/// `GET /readyz`: the catalog and all problems; 503 only while the server stops.
+pub async fn ready(
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let app = &connection.server.app;
+    let draining = connection.server.is_draining();
+    let catalog = app.engine.catalog();
     let body = Readiness {
         ready: !draining,
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
-        problems: problems(front, draining, request.headers()),
+        problems: problems(app, draining, request.headers()),
     };
     let body = serde_json::to_value(&body).unwrap_or_default();
-    let mut answer = text("application/json", body.to_string());
+    let mut response = text("application/json", body.to_string());
     if draining {
-        *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
-    answer
+    response
 }
 
 /// `GET /metrics`.
-pub async fn metrics(Extension(visit): Extension<Arc<Visit>>) -> Response<Body> {
-    text(OPEN_METRICS, scrape::text(&visit.shared.listening()))
+pub async fn metrics(Extension(connection): Extension<Arc<Connection>>) -> Response<Body> {
+    text(OPEN_METRICS, scrape::text(&connection.server.listener_view()))
 }
 
-/// Everything that is not as it should be. Whoever asks may have no key; then it is only said
-/// where a catalog is wrong, and not what is written there.
-fn problems(front: &Front, draining: bool, headers: &HeaderMap) -> Vec<Ailment> {
-    let known = front.live.load().guard.knows(headers);
-    let told = |why| if known { why } else { "ask with a key, or read the log".to_owned() };
+/// All current problems. Details are shown only to callers with a key.
+fn problems(app: &App, draining: bool, headers: &HeaderMap) -> Vec<ReadinessProblem> {
+    let may_see_details = app.reloadable.load().guard.may_see_details(headers);
+    let redact =
+        |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() };
     let mut found = Vec::new();
     if draining {
-        let why = "the server was told to stop".to_owned();
-        found.push(Ailment { what: "stopping", place: None, why });
+        let why = "the server is stopping".to_owned();
+        found.push(ReadinessProblem { what: "stopping", place: None, why });
     }
-    if let Some(trouble) = front.reloader.trouble() {
-        let (place, why) = (Some(trouble.place.clone()), told(trouble.why.clone()));
-        found.push(Ailment { what: "catalog", place, why });
+    if let Some(error) = app.reloader.error() {
+        let place = Some(error.location.clone());
+        let why = redact(error.why.clone());
+        found.push(ReadinessProblem { what: "catalog", place, why });
     }
-    let waiting = front.reloader.after_restart();
+    let waiting = app.reloader.after_restart();
     if !waiting.is_empty() {
-        let named = format!("these settings count from the next start on: {}", waiting.join(", "));
-        found.push(Ailment { what: "restart", place: None, why: told(named) });
+        let why = format!("these settings take effect after a restart: {}", waiting.join(", "));
+        found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
     }
-    let health = front.records.as_ref().map(|records| records.health());
+    let health = app.records.as_ref().map(|records| records.health());
     if let Some(down) = health.and_then(|health| health.down) {
-        found.push(Ailment { what: "records", place: None, why: told(down.to_string()) });
+        found.push(ReadinessProblem {
+            what: "records",
+            place: None,
+            why: redact(down.to_string()),
+        });
     }
-    let left_out = front.blocks_left_out();
-    if left_out > 0 {
+    let not_restored = app.blocks_not_restored();
+    if not_restored > 0 {
         let why = format!(
-            "{left_out} blocks of the records found no room at the start and do not count; raise \
-             `[store] block_mib` and restart"
+            "{not_restored} blocks were not restored at the start because their memory pool was \
+             full, and do not deny; raise `[store] block_mib` and restart"
         );
-        found.push(Ailment { what: "blocks", place: None, why });
+        found.push(ReadinessProblem { what: "blocks", place: None, why });
     }
-    let full = front.engine.store().full_pools();
-    found.extend(full.into_iter().map(|pool| Ailment {
+    let full = app.engine.store().full_pools();
+    found.extend(full.into_iter().map(|pool| ReadinessProblem {
         what: pool.as_str(),
         place: None,
         why: full_pool(pool).to_owned(),
     }));
-    if let Some(wait) = front.locks.starting() {
+    if let Some(wait) = app.locks.startup_wait() {
         let why = format!(
-            "leases of the process before this one may be in force, so new ones are refused \
-             (`locks-starting`) for {} s more; decisions are not concerned",
+            "leases of the previous process may still be valid, so new ones are refused \
+             (`locks-starting`) for {} s more; decisions are not affected",
             wait.ceil_secs()
         );
-        found.push(Ailment { what: "locks", place: None, why });
+        found.push(ReadinessProblem { what: "locks", place: None, why });
     }
-    let shared = front.shared.as_ref().map(|shared| shared.stats());
-    for why in shared.into_iter().flat_map(|stats| [stats.trouble, stats.danger]).flatten() {
-        found.push(Ailment { what: "store", place: None, why: told(why) });
+    let shared = app.shared.as_ref().map(|shared| shared.stats());
+    for why in shared.into_iter().flat_map(|stats| [stats.error, stats.config_warning]).flatten() {
+        found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
     }
     found
 }
 
-/// What a full pool of memory means for callers, and which setting gives it more room.
+/// The consequence of a full memory pool, and the setting that enlarges it.
 fn full_pool(pool: MemoryPool) -> &'static str {
     match pool {
         MemoryPool::Counters => {
@@ -153,9 +165,9 @@ fn full_pool(pool: MemoryPool) -> &'static str {
     }
 }
 
-fn text(kind: &'static str, body: String) -> Response<Body> {
-    let mut answer = Response::new(Body::from(body));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
+fn text(content_type: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }

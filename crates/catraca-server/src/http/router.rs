@@ -1,6 +1,4 @@
-//! The general router: every call but the check itself.
-//!
-//! Must not answer anything that is not listed here.
+//! The router: every call but `POST /v1/check`, which `dispatch` serves before.
 
 use std::sync::Arc;
 
@@ -15,23 +13,38 @@ use bytes::Bytes;
 
 use super::auth::Caller;
 use super::authorize::{self, AuthorizeCall};
-use super::calls::Asked;
-use super::decide::Verb;
-use super::problem::{Answer, Problem, json};
-use super::visit::Visit;
-use super::{Front, body, calls, check, desk, docs, locks, ready, settle};
-use crate::observe::traces::Span;
+use super::connection::Connection;
+use super::credit_and_buckets::CreditOrBucketRequest;
+use super::engine_calls::CheckMode;
+use super::openapi::docs;
+use super::request::body;
+use super::response::problem::{FullResponse, Problem, json_response};
+use super::{App, admin, check, credit_and_buckets, locks, ready, settle};
+use crate::observe::traces::RequestSpan;
 
-type On = Extension<Arc<Visit>>;
-type By = Extension<Arc<Caller>>;
+/// The connection of a request, from `dispatch`.
+type RouterConnection = Extension<Arc<Connection>>;
+/// The caller of a request, from `dispatch`.
+type RouterCaller = Extension<Arc<Caller>>;
 
-/// The router over one front.
-pub fn router(front: Front) -> Router {
+/// Builds the router.
+pub fn router(app: App) -> Router {
     Router::new()
-        // Its POST is answered before this router is asked; here it knows its other methods.
-        .route("/v1/check", post(|on, by, request| checked(on, by, request, Verb::Check)))
-        .route("/v1/peek", post(|on, by, request| checked(on, by, request, Verb::Peek)))
-        .route("/v1/settle", post(settled))
+        // `POST` never arrives here (see `dispatch`); the route exists for 405 and `Allow` of other
+        // methods.
+        .route(
+            "/v1/check",
+            post(|connection, caller, request| {
+                checks(connection, caller, request, CheckMode::Check)
+            }),
+        )
+        .route(
+            "/v1/peek",
+            post(|connection, caller, request| {
+                checks(connection, caller, request, CheckMode::Peek)
+            }),
+        )
+        .route("/v1/settle", post(settle))
         .route("/v1/credit", post(credit))
         .route("/v1/buckets", post(buckets))
         .route("/v1/buckets/{policy}", post(bucket))
@@ -45,131 +58,167 @@ pub fn router(front: Front) -> Router {
         .route("/readyz", get(ready::ready))
         .route("/metrics", get(ready::metrics))
         .merge(docs::routes())
-        .merge(desk::routes())
+        .merge(admin::routes())
         .merge(locks::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
-        .with_state(front)
+        .with_state(app)
 }
 
-async fn checked(on: On, by: By, request: Request, verb: Verb) -> Response<Body> {
-    let visit = Arc::clone(&on);
+async fn checks(
+    connection: RouterConnection,
+    caller: RouterCaller,
+    request: Request,
+    mode: CheckMode,
+) -> Response<Body> {
+    let server = Arc::clone(&connection.server);
     let span = span_of(&request);
-    match read(on, request).await {
+    match read(connection, request).await {
         Ok(body) => {
-            let asking = check::Asking { by: &by, span: &span, verb };
-            whole(check::answer(&visit.shared.front, &asking, &body).await)
+            let check = check::CheckRequest { caller: &caller, span: &span, mode };
+            into_body(check::handle(&server.app, &check, &body).await)
         }
-        Err(problem) => whole(problem.answer()),
+        Err(problem) => into_body(problem.to_response()),
     }
 }
 
-async fn credit(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
-    let done = match with_body(on, request).await {
-        Ok((head, body)) => calls::credit(&front, &asked(&by, &head, &body)).await,
+async fn credit(
+    State(app): State<App>,
+    connection: RouterConnection,
+    caller: RouterCaller,
+    request: Request,
+) -> Response<Body> {
+    let result = match with_body(connection, request).await {
+        Ok((head, body)) => {
+            credit_and_buckets::credit(&app, &request_parts(&caller, &head, &body)).await
+        }
         Err(problem) => Err(problem),
     };
-    whole(done.unwrap_or_else(|problem| problem.answer()))
+    into_body(result.unwrap_or_else(|problem| problem.to_response()))
 }
 
-async fn buckets(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
-    let done = match with_body(on, request).await {
-        Ok((head, body)) => calls::buckets(&front, &asked(&by, &head, &body)).await,
+async fn buckets(
+    State(app): State<App>,
+    connection: RouterConnection,
+    caller: RouterCaller,
+    request: Request,
+) -> Response<Body> {
+    let result = match with_body(connection, request).await {
+        Ok((head, body)) => {
+            credit_and_buckets::buckets(&app, &request_parts(&caller, &head, &body)).await
+        }
         Err(problem) => Err(problem),
     };
-    whole(done.unwrap_or_else(|problem| problem.answer()))
+    into_body(result.unwrap_or_else(|problem| problem.to_response()))
 }
 
-fn asked<'a>(by: &'a Caller, head: &'a Parts, body: &'a [u8]) -> Asked<'a> {
-    Asked { by, headers: &head.headers, body }
+fn request_parts<'a>(
+    caller: &'a Caller,
+    head: &'a Parts,
+    body: &'a [u8],
+) -> CreditOrBucketRequest<'a> {
+    CreditOrBucketRequest { caller, headers: &head.headers, body }
 }
 
-async fn settled(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
-    let done = match read(on, request).await {
-        Ok(body) => settle::settle(&front, &by, &body).await,
+async fn settle(
+    State(app): State<App>,
+    connection: RouterConnection,
+    caller: RouterCaller,
+    request: Request,
+) -> Response<Body> {
+    let result = match read(connection, request).await {
+        Ok(body) => settle::settle(&app, &caller, &body).await,
         Err(problem) => Err(problem),
     };
-    whole(done.map_or_else(|problem| problem.answer(), json))
+    into_body(result.map_or_else(|problem| problem.to_response(), json_response))
 }
 
 async fn bucket(
-    State(front): State<Front>,
-    on: On,
-    by: By,
+    State(app): State<App>,
+    connection: RouterConnection,
+    caller: RouterCaller,
     policy: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response<Body> {
-    let done = match (policy, with_body(on, request).await) {
+    let result = match (policy, with_body(connection, request).await) {
         (Ok(Path(policy)), Ok((head, body))) => {
-            calls::bucket(&front, &asked(&by, &head, &body), &policy).await
+            credit_and_buckets::bucket(&app, &request_parts(&caller, &head, &body), &policy).await
         }
         (Err(_), _) => Err(bad_path()),
         (_, Err(problem)) => Err(problem),
     };
-    whole(done.unwrap_or_else(|problem| problem.answer()))
+    into_body(result.unwrap_or_else(|problem| problem.to_response()))
 }
 
-async fn read(on: On, request: Request) -> Result<Bytes, Problem> {
-    with_body(on, request).await.map(|(_, body)| body)
+async fn read(connection: RouterConnection, request: Request) -> Result<Bytes, Problem> {
+    with_body(connection, request).await.map(|(_, body)| body)
 }
 
-async fn with_body(Extension(visit): On, request: Request) -> Result<(Parts, Bytes), Problem> {
+async fn with_body(
+    Extension(connection): RouterConnection,
+    request: Request,
+) -> Result<(Parts, Bytes), Problem> {
     let (head, body) = request.into_parts();
-    let body = body::read(&head.headers, body, &visit).await?;
+    let body = body::read(&head.headers, body, &connection).await?;
     Ok((head, body))
 }
 
-async fn authorize(State(front): State<Front>, on: On, by: By, request: Request) -> Response<Body> {
+async fn authorize(
+    State(app): State<App>,
+    connection: RouterConnection,
+    caller: RouterCaller,
+    request: Request,
+) -> Response<Body> {
     let call = AuthorizeCall {
-        peer: on.peer,
+        peer: connection.peer,
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
-        caller: &by,
+        caller: &caller,
         span: &span_of(&request),
     };
-    whole(authorize::answer(&front, &call).await)
+    into_body(authorize::answer(&app, &call).await)
 }
 
-/// The span that the request came with.
-fn span_of(request: &Request) -> Span {
+/// The span that `dispatch` put into the request.
+fn span_of(request: &Request) -> RequestSpan {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
 async fn unknown(request: Request) -> Response<Body> {
-    whole(unknown_call(request.uri().path()).answer())
+    into_body(unknown_call(request.uri().path()).to_response())
 }
 
-/// A piece of a path is no text.
+/// 400: a path segment is not UTF-8 after percent-decoding.
 pub fn bad_path() -> Problem {
     Problem::bad(
         "bad-path",
-        "a piece of the path is not UTF-8 after percent-decoding; encode it so",
+        "a segment of the path is not UTF-8 after percent-decoding; encode it as UTF-8",
     )
 }
 
-/// There is no such call.
+/// 404: there is no such call.
 pub fn unknown_call(path: &str) -> Problem {
-    let detail = format!("there is no {path}; /docs lists every call, and so does /openapi.json");
+    let detail = format!("there is no call {path}; see /docs or /openapi.json for all calls");
     Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
 }
 
-/// What a path takes instead is in `Allow`, which the router adds; OPTIONS asks for just that.
+/// 405. The router adds `Allow`; an OPTIONS request gets 204 with it.
 async fn other_method(request: Request) -> Response<Body> {
     if request.method() == Method::OPTIONS {
-        let mut answer = Response::new(Body::empty());
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        return answer;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return response;
     }
-    whole(wrong_method(request.method(), request.uri().path()).answer())
+    into_body(wrong_method(request.method(), request.uri().path()).to_response())
 }
 
-/// A path does not take a method.
+/// 405: the path exists, but not with this method.
 pub fn wrong_method(method: &Method, path: &str) -> Problem {
-    let detail = format!("{path} does not take {method}; `Allow` says what it takes");
+    let detail = format!("{path} does not support {method}; the header `Allow` lists its methods");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
 }
 
-fn whole(answer: Answer) -> Response<Body> {
-    answer.map(Body::new)
+fn into_body(response: FullResponse) -> Response<Body> {
+    response.map(Body::new)
 }

@@ -1,7 +1,6 @@
-//! The front end's own settings: `[server]`, and the proxies of `[network]`.
+//! Settings of the HTTP server: `[server]`, and `trusted_proxies` of `[network]`.
 //!
-//! Every mistake is named with its field and a fix; a field that nobody knows is a mistake too.
-//! Must not open anything.
+//! An invalid or unknown field is an error that names the field and a fix. Nothing is opened here.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -10,30 +9,31 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use axum::http::HeaderName;
 use catraca::Catalog;
-use catraca::core::address::forwarded::Source;
-use catraca::core::address::{Address, Range};
+use catraca::core::address::forwarded::AddressSource;
+use catraca::core::address::{Address, AddressRange};
 use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
 use tracing::Level;
 
-use super::denial;
-use super::tls::Files;
-use super::visit::Phase;
-use crate::observe::log::Style;
-use crate::observe::traces::Target;
+use super::connection::Phase;
+use super::connection::tls::TlsFiles;
+use super::response::denial;
+use crate::observe::log::LogStyle;
+use crate::observe::traces::TraceTarget;
 
-/// Where the server listens unless the catalog or the command line says otherwise.
-pub const ADDRESS: &str = "127.0.0.1:7878";
-/// Connections served at once unless the catalog says otherwise.
-const CONNECTIONS: usize = 8_192;
-/// The most that the catalog may say.
+/// The default of `listen`.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7878";
+/// The default of `connections_max`.
+const DEFAULT_CONNECTIONS: usize = 8_192;
+/// The largest `connections_max`.
 const CONNECTIONS_MAX: usize = 1_000_000;
-/// The shortest and longest patience that makes sense.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(3_600));
-/// The longest time between the word to stop and the shut door.
+/// Bounds of the timeouts.
+const TIMEOUT_MIN: Duration = Duration::from_millis(20);
+const TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
+/// The largest `stop_delay`.
 const STOP_DELAY_MAX: Duration = Duration::from_secs(60);
-/// The share of calls that are traced though nobody asked for it.
-const TRACE_SHARE: &str = "1%";
+/// The default of `trace_share`: the share of calls without a `traceparent` that are traced.
+const DEFAULT_TRACE_SHARE: &str = "1%";
 const FIELDS: [&str; 18] = [
     "listen",
     "hosts",
@@ -55,65 +55,68 @@ const FIELDS: [&str; 18] = [
     "trace_share",
 ];
 
-/// How connections, addresses and headers are treated.
+/// The settings of `[server]`, with what it needs of `[network]`.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// The names by which operators may call, besides loopback.
+    /// Host names that the admin API accepts in `Host`, besides loopback.
     pub hosts: Vec<String>,
-    /// The files of the certificate and of its key, as they are written.
-    pub tls: (Option<String>, Option<String>),
-    /// Where spans go, if anywhere.
-    pub traces: Option<Target>,
-    /// How log lines are written.
-    pub log: Style,
-    /// How much is written.
+    /// `tls_cert`, as written.
+    pub tls_cert: Option<String>,
+    /// `tls_key`, as written.
+    pub tls_key: Option<String>,
+    /// Where spans are sent, if tracing is on.
+    pub traces: Option<TraceTarget>,
+    /// The format of log lines.
+    pub log: LogStyle,
+    /// The lowest level that is logged.
     pub log_level: Level,
-    /// Whether `X-RateLimit-*` headers are sent too.
+    /// Whether `X-RateLimit-*` headers are sent in addition.
     pub x_ratelimit: bool,
-    /// What a gateway's denial looks like.
-    pub denial: denial::Shape,
-    /// Where a caller's address is read from.
-    pub source: Source,
-    /// The proxies whose headers are believed.
-    pub trusted_proxies: Vec<Range>,
-    /// Connections served at once.
+    /// The format of a denial by `/v1/authorize`.
+    pub denial: denial::DenialFormat,
+    /// Where a client's address is read from.
+    pub source: AddressSource,
+    /// The proxies whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<AddressRange>,
+    /// The most connections at once.
     pub connections_max: usize,
-    /// Connections of one peer address, if the catalog says it.
+    /// The most connections of one peer address; half of all by default.
     pub connections_per_address: Option<usize>,
-    /// The bits of an IPv6 address that name its network.
+    /// The prefix length of an IPv6 network, which counts as one peer address.
     pub ipv6_prefix: u8,
-    /// How long a connection is waited for.
-    pub patience: Patience,
-    /// How long connections are still taken after the word to stop.
+    /// How long each phase of a connection may take.
+    pub timeouts: ConnectionTimeouts,
+    /// How long new connections are still accepted after a stop was requested.
     pub stop_delay: Duration,
 }
 
-/// How long a connection is waited for.
+/// How long each phase of a connection may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For a request's head.
+pub struct ConnectionTimeouts {
+    /// Until the head of a request has arrived.
     pub head: Duration,
-    /// For its body.
+    /// Until its body has arrived.
     pub body: Duration,
-    /// Until the answer is made and taken.
+    /// Until the response is made and the client has read it.
     pub answer: Duration,
-    /// For the next request.
+    /// Until the next request on a kept-alive connection.
     pub idle: Duration,
 }
 
 impl Settings {
-    /// The settings of a catalog.
+    /// Reads the settings of a catalog.
     pub fn read(catalog: &Catalog) -> Result<Self> {
         let none = toml::Table::new();
         let section = Section(catalog.settings.sections.get("server").unwrap_or(&none));
         section.refuse_unknown()?;
-        let usual = Patience::default();
+        let default = ConnectionTimeouts::default();
         Ok(Self {
             listen: section.listen()?,
             hosts: section.hosts()?,
-            tls: section.tls()?,
+            tls_cert: section.text("tls_cert")?.map(str::to_owned),
+            tls_key: section.text("tls_key")?.map(str::to_owned),
             traces: section.traces()?,
             log: section.log()?,
             log_level: section.log_level()?,
@@ -121,42 +124,40 @@ impl Settings {
             denial: section.denial()?,
             source: section.source()?,
             trusted_proxies: catalog.network.trusted_proxies.clone(),
-            connections_max: section.connections("connections_max")?.unwrap_or(CONNECTIONS),
+            connections_max: section.connections("connections_max")?.unwrap_or(DEFAULT_CONNECTIONS),
             connections_per_address: section.connections("connections_per_address")?,
             ipv6_prefix: catalog.network.ipv6_prefix,
-            patience: Patience {
-                head: section.patience("head_timeout", usual.head)?,
-                body: section.patience("body_timeout", usual.body)?,
-                answer: section.patience("answer_timeout", usual.answer)?,
-                idle: section.patience("idle_timeout", usual.idle)?,
+            timeouts: ConnectionTimeouts {
+                head: section.timeout("head_timeout", default.head)?,
+                body: section.timeout("body_timeout", default.body)?,
+                answer: section.timeout("answer_timeout", default.answer)?,
+                idle: section.timeout("idle_timeout", default.idle)?,
             },
             stop_delay: section.stop_delay()?,
         })
     }
-}
 
-impl Settings {
-    /// The files of the certificate, relative to the catalog's folder, if there is to be one.
-    pub fn certificate(&self, folder: &Path) -> Result<Option<Files>> {
-        Files::named(self.tls.0.as_deref(), self.tls.1.as_deref(), folder)
+    /// The files of the certificate, relative to the catalog's folder, if TLS is on.
+    pub fn certificate(&self, folder: &Path) -> Result<Option<TlsFiles>> {
+        TlsFiles::from_settings(self.tls_cert.as_deref(), self.tls_key.as_deref(), folder)
     }
 
-    /// Whether a peer is one of the trusted proxies.
-    pub fn trusts(&self, peer: IpAddr) -> bool {
+    /// Whether a peer is in `trusted_proxies`.
+    pub fn is_trusted_proxy(&self, peer: IpAddr) -> bool {
         let peer = Address::from_ip(peer);
         self.trusted_proxies.iter().any(|range| range.contains(&peer))
     }
 
-    /// The network by which a peer's connections are counted; none for a trusted proxy, whose
-    /// connections carry the requests of many callers.
+    /// The network that a peer's connections count against; none for a trusted proxy, whose
+    /// connections carry the requests of many clients.
     pub fn counted_as(&self, peer: IpAddr) -> Option<IpAddr> {
         let network = Address::from_ip(peer).network(self.ipv6_prefix);
-        (!self.trusts(peer)).then_some(network)
+        (!self.is_trusted_proxy(peer)).then_some(network)
     }
 }
 
-impl Patience {
-    /// The patience with a phase.
+impl ConnectionTimeouts {
+    /// The timeout of a phase.
     pub fn of(&self, phase: Phase) -> Duration {
         match phase {
             Phase::First | Phase::Head => self.head,
@@ -166,34 +167,40 @@ impl Patience {
         }
     }
 
-    /// The shortest of all.
+    /// The shortest timeout.
     pub fn shortest(&self) -> Duration {
         self.head.min(self.body).min(self.answer).min(self.idle)
     }
 }
 
-impl Default for Patience {
+impl Default for ConnectionTimeouts {
     fn default() -> Self {
-        let (head, idle) = (Duration::from_secs(10), Duration::from_secs(75));
-        Self { head, body: head, answer: head, idle }
+        let ten_seconds = Duration::from_secs(10);
+        let idle = Duration::from_secs(75);
+        Self { head: ten_seconds, body: ten_seconds, answer: ten_seconds, idle }
     }
 }
 
-/// The table `[server]`.
+/// The TOML table `[server]`.
 struct Section<'c>(&'c toml::Table);
 
 impl Section<'_> {
     fn refuse_unknown(&self) -> Result<()> {
         match self.0.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-            Some(odd) => bail!("[server] has no field `{odd}`; it has: {}", FIELDS.join(", ")),
+            Some(unknown) => {
+                bail!("[server] has no field `{unknown}`; it has: {}", FIELDS.join(", "))
+            }
             None => Ok(()),
         }
     }
 
     fn listen(&self) -> Result<SocketAddr> {
-        let text = self.text("listen")?.unwrap_or(ADDRESS);
-        let fix =
-            || format!("[server] listen = {text:?}: write an address and port, such as {ADDRESS}");
+        let text = self.text("listen")?.unwrap_or(DEFAULT_ADDRESS);
+        let fix = || {
+            format!(
+                "[server] listen = {text:?}: write an address and port, such as {DEFAULT_ADDRESS}"
+            )
+        };
         text.parse().with_context(fix)
     }
 
@@ -201,8 +208,8 @@ impl Section<'_> {
         let Some(value) = self.0.get("hosts") else { return Ok(Vec::new()) };
         let name = |value: &toml::Value| {
             let text = value.as_str()?;
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
-            (!text.is_empty() && text.bytes().all(plain)).then(|| text.to_owned())
+            let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
+            (!text.is_empty() && text.bytes().all(is_host_byte)).then(|| text.to_owned())
         };
         let names = value.as_array().and_then(|list| list.iter().map(name).collect());
         names.with_context(|| {
@@ -210,22 +217,17 @@ impl Section<'_> {
         })
     }
 
-    fn tls(&self) -> Result<(Option<String>, Option<String>)> {
-        let name = |field| Ok::<_, anyhow::Error>(self.text(field)?.map(str::to_owned));
-        Ok((name("tls_cert")?, name("tls_key")?))
-    }
-
-    fn traces(&self) -> Result<Option<Target>> {
-        let share = self.text("trace_share")?.unwrap_or(TRACE_SHARE);
+    fn traces(&self) -> Result<Option<TraceTarget>> {
+        let share = self.text("trace_share")?.unwrap_or(DEFAULT_TRACE_SHARE);
         let fix = || format!("[server] trace_share = {share:?}: write a share such as \"1%\"");
         let share = f64::from(Percent::parse(share).with_context(fix)?.hundredths()) / 1e4;
-        self.text("traces")?.map(|address| Target::read(address, share)).transpose()
+        self.text("traces")?.map(|address| TraceTarget::read(address, share)).transpose()
     }
 
-    fn log(&self) -> Result<Style> {
+    fn log(&self) -> Result<LogStyle> {
         match self.text("log")? {
-            None | Some("text") => Ok(Style::Text),
-            Some("json") => Ok(Style::Json),
+            None | Some("text") => Ok(LogStyle::Text),
+            Some("json") => Ok(LogStyle::Json),
             Some(other) => bail!("[server] log = {other:?}: write \"text\" or \"json\""),
         }
     }
@@ -238,23 +240,25 @@ impl Section<'_> {
         }
     }
 
-    fn denial(&self) -> Result<denial::Shape> {
-        let Some(word) = self.text("denial")? else { return Ok(denial::Shape::default()) };
-        let found = denial::SHAPES.iter().find(|(own, _)| *own == word);
-        found.map(|(_, shape)| *shape).with_context(|| {
-            let words: Vec<&str> = denial::SHAPES.iter().map(|(word, _)| *word).collect();
-            format!("[server] denial = {word:?}: write one of {}", words.join(", "))
+    fn denial(&self) -> Result<denial::DenialFormat> {
+        let Some(name) = self.text("denial")? else { return Ok(denial::DenialFormat::default()) };
+        let found = denial::DENIAL_FORMATS.iter().find(|(own, _)| *own == name);
+        found.map(|(_, format)| *format).with_context(|| {
+            let names: Vec<&str> = denial::DENIAL_FORMATS.iter().map(|(own, _)| *own).collect();
+            format!("[server] denial = {name:?}: write one of {}", names.join(", "))
         })
     }
 
-    fn source(&self) -> Result<Source> {
-        let Some(name) = self.text("client_address")? else { return Ok(Source::XForwardedFor) };
-        let source = Source::named(name);
-        let header = source.header().is_none_or(|name| HeaderName::try_from(name).is_ok());
+    fn source(&self) -> Result<AddressSource> {
+        let Some(name) = self.text("client_address")? else {
+            return Ok(AddressSource::XForwardedFor);
+        };
+        let source = AddressSource::from_name(name);
+        let is_valid = source.header().is_none_or(|name| HeaderName::try_from(name).is_ok());
         ensure!(
-            header,
+            is_valid,
             "[server] client_address = {name:?}: write \"peer\", or the header in which your \
-             proxies put the caller's address, such as \"x-forwarded-for\""
+             proxies put the client's address, such as \"x-forwarded-for\""
         );
         Ok(source)
     }
@@ -268,22 +272,22 @@ impl Section<'_> {
         number.map(Some).with_context(fix)
     }
 
-    fn patience(&self, field: &str, usual: Duration) -> Result<Duration> {
-        let Some(text) = self.text(field)? else { return Ok(usual) };
+    fn timeout(&self, field: &str, default: Duration) -> Result<Duration> {
+        let Some(text) = self.text(field)? else { return Ok(default) };
         let fix = || format!("[server] {field} = {text:?}: write a time from 20ms to 1h");
         let span = parse_span(text).with_context(fix)?;
-        let wait = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
-        ensure!((PATIENCE.0..=PATIENCE.1).contains(&wait), "{}", fix());
-        Ok(wait)
+        let timeout = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
+        ensure!((TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout), "{}", fix());
+        Ok(timeout)
     }
 
     fn stop_delay(&self) -> Result<Duration> {
         let Some(text) = self.text("stop_delay")? else { return Ok(Duration::ZERO) };
         let fix = || format!("[server] stop_delay = {text:?}: write a time from 1ms to 1m");
         let span = parse_span(text).with_context(fix)?;
-        let wait = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
-        ensure!(wait <= STOP_DELAY_MAX, "{}", fix());
-        Ok(wait)
+        let delay = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
+        ensure!(delay <= STOP_DELAY_MAX, "{}", fix());
+        Ok(delay)
     }
 
     fn flag(&self, field: &str) -> Result<bool> {

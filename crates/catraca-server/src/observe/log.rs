@@ -1,7 +1,8 @@
-//! The log: lines on standard error, for people or as JSON, written by a thread of its own.
+//! The log: lines on standard error, as text or JSON, written by a thread of its own.
 //!
-//! Whoever reads our standard error may stop reading; a decision must not wait for them. Must not
-//! print a value as it came: fields are quoted, and control characters escaped.
+//! The reader of standard error may stop reading, and a decision must not wait for it: lines that
+//! find the queue full are dropped and counted. Values are quoted and control characters escaped,
+//! so that no value can look like another line.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,122 +13,126 @@ use std::time::Duration;
 use catraca::Time;
 use tracing::Level;
 
-/// Lines that wait to be written; what comes then is dropped.
-const WAITING_MAX: usize = 1_024;
-/// Lines about single callers in one second; an attack must not fill a disk.
+/// The most lines in the queue; further lines are dropped.
+const QUEUE_MAX: usize = 1_024;
+/// Lines about single callers in one second, so that an attack cannot fill the disk.
 const LINES_PER_SECOND: u64 = 100;
-/// The same for lines of single calls, which must not take the room of those.
+/// The same for DEBUG lines about single calls, which have a budget of their own so that they
+/// cannot crowd out the others.
 const CALLS_PER_SECOND: u64 = 1_000;
-/// How long the last lines may take.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long `close` waits for the queue.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum LogStyle {
     /// For people.
     #[default]
     Text,
-    /// One object per line.
+    /// One JSON object per line.
     Json,
 }
 
-/// The log of the process.
+/// The log of the process. Clones write to the same queue.
 #[derive(Clone)]
 pub struct Logs {
-    lines: SyncSender<Line>,
-    kept: Arc<Kept>,
+    queue: SyncSender<LogMessage>,
+    limits: Arc<LogLimits>,
 }
 
 #[derive(Default)]
-struct Kept {
-    /// Of lines about callers.
-    callers: Second,
-    /// Of lines about single calls.
-    calls: Second,
+struct LogLimits {
+    /// Budget of lines about callers.
+    callers: LinesPerSecond,
+    /// Budget of lines about single calls.
+    calls: LinesPerSecond,
+    /// Lines dropped, over a budget or with a full queue.
     dropped: AtomicU64,
 }
 
-/// The second that is being counted, and its lines.
+/// Counts the lines of the current second. Concurrent callers may let a few more lines pass when
+/// the second changes, which is harmless.
 #[derive(Default)]
-struct Second {
-    at: AtomicI64,
+struct LinesPerSecond {
+    second: AtomicI64,
     lines: AtomicU64,
 }
 
-impl Second {
-    fn takes(&self, at: Time, most: u64) -> bool {
+impl LinesPerSecond {
+    fn try_take(&self, at: Time, max: u64) -> bool {
         let second = at.micros().div_euclid(1_000_000);
-        if self.at.swap(second, Ordering::Relaxed) != second {
+        if self.second.swap(second, Ordering::Relaxed) != second {
             self.lines.store(0, Ordering::Relaxed);
         }
-        self.lines.fetch_add(1, Ordering::Relaxed) < most
+        self.lines.fetch_add(1, Ordering::Relaxed) < max
     }
 }
 
-enum Line {
-    Text(Vec<u8>),
-    /// Answered when all before it are written.
-    Last(SyncSender<()>),
+enum LogMessage {
+    Line(Vec<u8>),
+    /// Acknowledged when all messages before it are written.
+    Flush(SyncSender<()>),
 }
 
 impl Logs {
-    /// Starts the log of this process.
-    pub fn start(style: Style, level: Level) -> io::Result<Self> {
-        let (lines, waiting) = sync_channel(WAITING_MAX);
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || write(&waiting))?;
-        let logs = Self { lines, kept: Arc::default() };
+    /// Starts the log and makes it the tracing subscriber of the process.
+    pub fn start(style: LogStyle, level: Level) -> io::Result<Self> {
+        let (queue, messages) = sync_channel(QUEUE_MAX);
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || write(&messages))?;
+        let logs = Self { queue, limits: Arc::default() };
         let writer = logs.clone();
-        let lines = tracing_subscriber::fmt()
+        let format = tracing_subscriber::fmt()
             .with_max_level(level)
             .with_ansi(false)
             .with_target(false)
             .with_writer(move || writer.clone());
-        // There is one log per process; whoever set another keeps it.
+        // A process has one subscriber; one that was set before stays.
         let _ = match style {
-            Style::Text => tracing::subscriber::set_global_default(lines.finish()),
-            Style::Json => {
-                let lines = lines.json().flatten_event(true);
-                tracing::subscriber::set_global_default(lines.finish())
+            LogStyle::Text => tracing::subscriber::set_global_default(format.finish()),
+            LogStyle::Json => {
+                let format = format.json().flatten_event(true);
+                tracing::subscriber::set_global_default(format.finish())
             }
         };
         Ok(logs)
     }
 
-    /// Whether one more line about a caller may be written in this second; else it is counted.
-    pub fn has_room(&self, at: Time) -> bool {
-        self.counted(self.kept.callers.takes(at, LINES_PER_SECOND))
+    /// Takes one line about a caller from the budget of this second; false, and counted as dropped,
+    /// if it is used up.
+    pub fn try_reserve_line(&self, at: Time) -> bool {
+        self.count_refusal(self.limits.callers.try_take(at, LINES_PER_SECOND))
     }
 
-    /// The same for a line about a single call.
-    pub fn has_room_for_call(&self, at: Time) -> bool {
-        self.counted(self.kept.calls.takes(at, CALLS_PER_SECOND))
+    /// The same for a DEBUG line about a single call.
+    pub fn try_reserve_call_line(&self, at: Time) -> bool {
+        self.count_refusal(self.limits.calls.try_take(at, CALLS_PER_SECOND))
     }
 
-    fn counted(&self, room: bool) -> bool {
-        if !room {
-            self.kept.dropped.fetch_add(1, Ordering::Relaxed);
+    fn count_refusal(&self, allowed: bool) -> bool {
+        if !allowed {
+            self.limits.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        room
+        allowed
     }
 
-    /// Lines that were not written.
-    pub fn dropped(&self) -> u64 {
-        self.kept.dropped.load(Ordering::Relaxed)
+    /// Lines that were dropped.
+    pub fn dropped_lines(&self) -> u64 {
+        self.limits.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything is written, but not for long.
+    /// Waits until the queue is written, for at most `CLOSE_TIMEOUT`.
     pub fn close(&self) {
         let (done, written) = sync_channel(1);
-        if self.lines.try_send(Line::Last(done)).is_ok() {
-            let _ = written.recv_timeout(FAREWELL);
+        if self.queue.try_send(LogMessage::Flush(done)).is_ok() {
+            let _ = written.recv_timeout(CLOSE_TIMEOUT);
         }
     }
 }
 
 impl Write for Logs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(Line::Text(line.to_vec())) {
-            self.kept.dropped.fetch_add(1, Ordering::Relaxed);
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(LogMessage::Line(line.to_vec())) {
+            self.limits.dropped.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
     }
@@ -137,12 +142,13 @@ impl Write for Logs {
     }
 }
 
-fn write(waiting: &Receiver<Line>) {
-    while let Ok(line) = waiting.recv() {
-        match line {
-            // Nobody may be reading; then there is nobody to tell either.
-            Line::Text(text) => drop(io::stderr().write_all(&text)),
-            Line::Last(done) => drop(done.send(())),
+/// The thread that writes: ends when all senders are dropped.
+fn write(messages: &Receiver<LogMessage>) {
+    while let Ok(message) = messages.recv() {
+        match message {
+            // Standard error may be closed; there is no other place to report that.
+            LogMessage::Line(text) => drop(io::stderr().write_all(&text)),
+            LogMessage::Flush(done) => drop(done.send(())),
         }
     }
 }
@@ -152,16 +158,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_has_room_for_so_many_lines_and_the_rest_is_counted() {
-        let (lines, _waiting) = sync_channel(1);
-        let mut logs = Logs { lines, kept: Arc::default() };
+    fn lines_over_the_budget_of_a_second_are_dropped_and_counted() {
+        let (queue, _messages) = sync_channel(1);
+        let mut logs = Logs { queue, limits: Arc::default() };
         let at = |second: i64| Time::from_micros(second * 1_000_000 + 5);
-        let room = (0..150).filter(|_| logs.has_room(at(1))).count() as u64;
-        assert_eq!((room, logs.dropped()), (LINES_PER_SECOND, 50));
-        assert!(logs.has_room_for_call(at(1)), "calls have room of their own");
-        assert!(logs.has_room(at(2)));
+        let allowed = (0..150).filter(|_| logs.try_reserve_line(at(1))).count() as u64;
+        assert_eq!((allowed, logs.dropped_lines()), (LINES_PER_SECOND, 50));
+        assert!(logs.try_reserve_call_line(at(1)), "calls have a budget of their own");
+        assert!(logs.try_reserve_line(at(2)));
         logs.write_all(b"one fits\n").unwrap();
-        logs.write_all(b"the next does not, and nobody waits\n").unwrap();
-        assert_eq!(logs.dropped(), 51);
+        logs.write_all(b"the next is dropped without waiting\n").unwrap();
+        assert_eq!(logs.dropped_lines(), 51);
     }
 }

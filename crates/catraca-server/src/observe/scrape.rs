@@ -1,11 +1,11 @@
-//! One scrape: what was counted so far, and what is held right now.
+//! The response of `GET /metrics`: counters so far and the current gauges, as OpenMetrics text.
 //!
-//! `docs/guide/observe.md` lists every name; a test keeps the two equal. Must not stall decisions:
-//! the store is read shard by shard.
+//! `docs/guide/observe.md` lists every name; a test keeps the two equal. The store is read shard by
+//! shard, so that a scrape does not stall decisions.
 
-mod holds;
-mod locks;
-mod tables;
+mod counters;
+mod gauges;
+mod lock_metrics;
 
 use std::fmt;
 
@@ -17,31 +17,31 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use crate::http::{Listening, Times};
+use crate::http::{HistogramSnapshot, ListenerView};
 
-/// The labels of a series, in the order in which they are shown.
-type Labels = Vec<(&'static str, String)>;
-/// Series that only grow, by their labels.
-type Counters = Family<Labels, Counter>;
-/// Series that come and go, by their labels.
-type Gauges<N = Gauge> = Family<Labels, N>;
+/// The labels of a series, in the order of the output.
+type MetricLabels = Vec<(&'static str, String)>;
+/// Counters by their labels.
+type CounterFamily = Family<MetricLabels, Counter>;
+/// Gauges by their labels.
+type GaugeFamily<N = Gauge> = Family<MetricLabels, N>;
 
-/// The text of a scrape, in the OpenMetrics format that Prometheus reads.
-pub fn text(listening: &Listening<'_>) -> String {
-    let mut now = Registry::with_prefix("catraca");
-    let front = listening.front;
-    tables::decisions(&mut now, &front.observer.meter, front.engine.now());
-    tables::calls(&mut now, &front.observer.meter);
-    holds::catalog(&mut now, front);
-    holds::store(&mut now, front);
-    holds::shared(&mut now, front);
-    locks::locks(&mut now, &front.locks, &front.engine.catalog().locks);
-    holds::records(&mut now, front.records.as_deref());
-    holds::listener(&mut now, listening);
-    holds::process(&mut now);
+/// The text of a scrape.
+pub fn text(listener: &ListenerView<'_>) -> String {
+    let mut registry = Registry::with_prefix("catraca");
+    let app = listener.app;
+    counters::decisions(&mut registry, &app.observer.metrics, app.engine.now());
+    counters::calls(&mut registry, &app.observer.metrics);
+    gauges::catalog(&mut registry, app);
+    gauges::store(&mut registry, app);
+    gauges::shared_store(&mut registry, app);
+    lock_metrics::locks(&mut registry, &app.locks, &app.engine.catalog().locks);
+    gauges::records(&mut registry, app.records.as_deref());
+    gauges::listener(&mut registry, listener);
+    gauges::process(&mut registry);
     let mut text = String::new();
     // Writing to memory cannot fail.
-    let _ = encode(&mut text, &now);
+    let _ = encode(&mut text, &registry);
     text
 }
 
@@ -50,24 +50,24 @@ fn counter(to: &mut Registry, name: &str, help: &str, count: u64) {
 }
 
 fn gauge(to: &mut Registry, name: &str, help: &str, number: usize) {
-    to.register(name, help, ConstGauge::new(whole(number)));
+    to.register(name, help, ConstGauge::new(to_i64(number)));
 }
 
-fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
+fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> MetricLabels {
     pairs.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
-fn whole(number: usize) -> i64 {
+fn to_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A histogram as it was counted.
+/// A histogram whose counts come from elsewhere.
 #[derive(Debug)]
-struct Drawn(Times);
+struct HistogramMetric(HistogramSnapshot);
 
-impl EncodeMetric for Drawn {
+impl EncodeMetric for HistogramMetric {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let Times { seconds, buckets } = &self.0;
+        let HistogramSnapshot { seconds, buckets } = &self.0;
         let count = buckets.iter().map(|(_, count)| count).sum();
         encoder.encode_histogram::<[(&str, &str); 0]>(*seconds, count, buckets, None)
     }

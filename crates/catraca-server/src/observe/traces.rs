@@ -1,8 +1,7 @@
 //! Traces: one span for each call, in the caller's own trace, sent by OTLP over gRPC.
 //!
-//! Made only with `[server] traces`; without it a request pays one look at an empty place. Must not
-//! carry anything of a caller: names of the catalog, rows of the table of calls and words of ours
-//! alone.
+//! Only with `[server] traces`; without it a request pays for one check of an `Option`. A span
+//! holds names of the catalog, path templates and fixed words, and nothing that a caller wrote.
 
 mod queue;
 mod sender;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use axum::http::{HeaderMap, Method, Uri};
-use catraca::records::redacted;
+use catraca::records::redact;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{SpanKind, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -26,125 +25,140 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use queue::{Counts, Queue};
+use queue::{SpanCounts, SpanQueue};
 use sender::Collector;
-pub use span::Span;
+pub use span::RequestSpan;
 
-/// Where callers name their trace; what else they tell of it may name people and is not read.
-const PARENT: &str = "traceparent";
-/// How long the last spans may take at a stop.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// The header that names the caller's trace. `tracestate` and `baggage` may hold personal data and
+/// are not read.
+const TRACEPARENT: &str = "traceparent";
+/// How long `close` may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where spans go, and how many of those that nobody asked for.
+/// The collector, and the share of calls that start a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
-    /// The collector's address.
+pub struct TraceTarget {
+    /// The address of the collector.
     pub address: String,
-    /// The share of calls without a `traceparent` that are traced, up to one.
+    /// The share of calls without a `traceparent` that are traced, from 0 to 1.
     pub share: f64,
 }
 
-/// Sends spans to a collector.
+/// Creates spans and sends them to a collector.
 pub struct Traces {
     tracer: SdkTracer,
-    counts: Arc<Counts>,
+    counts: Arc<SpanCounts>,
     stop: Arc<Notify>,
-    sending: Mutex<Option<JoinHandle<()>>>,
+    /// The task that sends; none after `close`.
+    sender: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Target {
-    /// A collector's address, such as `http://127.0.0.1:4317`.
+impl TraceTarget {
+    /// Parses the address of a collector, such as `http://127.0.0.1:4317`.
     pub fn read(address: &str, share: f64) -> Result<Self> {
         let fix = || {
             format!(
-                "[server] traces = {:?}: write where a collector takes OTLP over gRPC in \
-                 clear, such as http://127.0.0.1:4317",
-                redacted(address)
+                "[server] traces = {:?}: write the address of a collector that accepts \
+                 OTLP over unencrypted gRPC, such as http://127.0.0.1:4317",
+                redact(address)
             )
         };
         let uri: Uri = address.parse().with_context(fix)?;
-        let plain = uri.scheme_str() == Some("http") && ["", "/"].contains(&uri.path());
-        let plain = plain && uri.query().is_none();
-        let authority = uri.authority().filter(|_| plain).with_context(fix)?;
+        let is_http = uri.scheme_str() == Some("http");
+        let has_path = !matches!(uri.path(), "" | "/") || uri.query().is_some();
+        let authority = uri.authority().filter(|_| is_http && !has_path).with_context(fix)?;
+        // Credentials in the address are not supported.
         ensure!(authority.port().is_some() && !authority.as_str().contains('@'), "{}", fix());
         Ok(Self { address: format!("http://{authority}"), share })
     }
 }
 
 impl Traces {
-    /// Sends spans from now on, by this runtime.
-    pub fn start(target: &Target, runtime: &Handle) -> Result<Self> {
-        let _within = runtime.enter();
+    /// Starts the task that sends spans.
+    pub fn start(target: &TraceTarget, runtime: &Handle) -> Result<Self> {
+        // The gRPC channel and the task need a runtime.
+        let _entered = runtime.enter();
         let resource = resource();
         let collector = Collector::new(&target.address, &resource).context("[server] traces")?;
-        let (queue, waiting) = Queue::new();
-        let (counts, stop) = (Arc::clone(&queue.counts), Arc::new(Notify::new()));
-        let sent = Arc::clone(&counts);
-        let sending = tokio::spawn(sender::send(waiting, collector, sent, Arc::clone(&stop)));
+        let (queue, spans) = SpanQueue::new();
+        let counts = Arc::clone(&queue.counts);
+        let stop = Arc::new(Notify::new());
+        let send = sender::send(spans, collector, Arc::clone(&counts), Arc::clone(&stop));
+        let sender = tokio::spawn(send);
+        // A sampled flag in `traceparent` decides; only calls without one are sampled by share.
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(target.share)));
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue)
             .with_sampler(sampler)
             .with_resource(resource)
             .build();
-        let (tracer, sending) = (provider.tracer("catraca"), Mutex::new(Some(sending)));
-        Ok(Self { tracer, counts, stop, sending })
+        let tracer = provider.tracer("catraca");
+        Ok(Self { tracer, counts, stop, sender: Mutex::new(Some(sender)) })
     }
 
-    /// Begins the span of a call, named by its row in the table of calls if it has one.
-    pub fn begin(&self, method: &Method, row: Option<&'static str>, headers: &HeaderMap) -> Span {
-        let nobody = Context::new();
-        let parent = TraceContextPropagator::new().extract_with_context(&nobody, &Parent(headers));
+    /// Begins the span of a call, named by its path template if there is such a call.
+    pub fn begin(
+        &self,
+        method: &Method,
+        template: Option<&'static str>,
+        headers: &HeaderMap,
+    ) -> RequestSpan {
+        let root = Context::new();
+        let header = TraceParentHeader(headers);
+        let parent = TraceContextPropagator::new().extract_with_context(&root, &header);
         let method = span::method(method);
-        let name = row.map_or_else(|| method.into(), |row| format!("{method} {row}"));
-        let known = [
+        let name = match template {
+            Some(template) => format!("{method} {template}"),
+            None => method.to_owned(),
+        };
+        let attributes = [
             Some(KeyValue::new("http.request.method", method)),
-            row.map(|row| KeyValue::new("http.route", row)),
+            template.map(|template| KeyValue::new("http.route", template)),
         ];
         let builder = self.tracer.span_builder(name).with_kind(SpanKind::Server);
-        let builder = builder.with_attributes(known.into_iter().flatten());
-        let begun = builder.start_with_context(&self.tracer, &parent);
-        Span::of(parent.with_span(begun))
+        let builder = builder.with_attributes(attributes.into_iter().flatten());
+        let span = builder.start_with_context(&self.tracer, &parent);
+        RequestSpan::new(parent.with_span(span))
     }
 
-    /// Spans that a collector took, and that nobody did.
+    /// Spans accepted by the collector, and spans dropped.
     pub fn counts(&self) -> [u64; 2] {
         self.counts.read()
     }
 
-    /// Sends what is left, for a few seconds at most.
+    /// Sends the spans in the queue, for at most `CLOSE_TIMEOUT`, and logs those that are lost.
     pub async fn close(&self) {
         self.stop.notify_one();
-        let Some(sending) = self.sending.lock().take() else { return };
-        let ended = tokio::time::timeout(FAREWELL, sending).await;
-        let lost = self.counts.lost();
+        let Some(sender) = self.sender.lock().take() else { return };
+        let ended = tokio::time::timeout(CLOSE_TIMEOUT, sender).await;
+        let lost = self.counts.unsent();
         if ended.is_err() || lost > 0 {
-            warn!(lost, "spans that no collector took");
+            warn!(lost, "spans were not sent to the collector and are lost");
         }
     }
 }
 
-/// What the process is called; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` may say more.
+/// The OpenTelemetry resource; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` add to it.
 fn resource() -> Resource {
-    let mut known = Resource::builder();
+    let mut builder = Resource::builder();
     if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
-        known = known.with_service_name("catraca");
+        builder = builder.with_service_name("catraca");
     }
-    known.with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))).build()
+    builder.with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))).build()
 }
 
-/// The one header that a trace is continued by; sent twice it names no trace.
-struct Parent<'h>(&'h HeaderMap);
+/// Reads `traceparent`; if it is sent twice, there is no parent.
+struct TraceParentHeader<'h>(&'h HeaderMap);
 
-impl Extractor for Parent<'_> {
+impl Extractor for TraceParentHeader<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        let mut lines = self.0.get_all(PARENT).iter();
-        let line = lines.next().filter(|_| key == PARENT && lines.next().is_none())?;
+        let mut lines = self.0.get_all(TRACEPARENT).iter();
+        let line = lines.next().filter(|_| key == TRACEPARENT && lines.next().is_none())?;
         line.to_str().ok()
     }
 
     fn keys(&self) -> Vec<&str> {
-        vec![PARENT]
+        vec![TRACEPARENT]
     }
 }
 
@@ -154,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_collector_is_an_address_and_nothing_else() {
-        let read = |address: &str| Target::read(address, 1.0);
+        let read = |address: &str| TraceTarget::read(address, 1.0);
         for good in ["http://127.0.0.1:4317", "http://collector:4317/", "http://[::1]:4317"] {
             assert_eq!(read(good).unwrap().address, good.trim_end_matches('/'));
         }
@@ -173,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_named_once_or_not_at_all() {
+    fn a_repeated_traceparent_is_ignored() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Parent(&headers).get(PARENT), None);
-        headers.append(PARENT, "00-1".parse().unwrap());
-        headers.append("tracestate", "who=ana".parse().unwrap());
-        assert_eq!(Parent(&headers).get(PARENT), Some("00-1"));
-        assert_eq!(Parent(&headers).get("tracestate"), None);
-        headers.append(PARENT, "00-2".parse().unwrap());
-        assert_eq!(Parent(&headers).get(PARENT), None);
+        assert_eq!(TraceParentHeader(&headers).get(TRACEPARENT), None);
+        headers.append(TRACEPARENT, "00-1".parse().unwrap());
+        headers.append("tracestate", "user=ana".parse().unwrap());
+        assert_eq!(TraceParentHeader(&headers).get(TRACEPARENT), Some("00-1"));
+        assert_eq!(TraceParentHeader(&headers).get("tracestate"), None);
+        headers.append(TRACEPARENT, "00-2".parse().unwrap());
+        assert_eq!(TraceParentHeader(&headers).get(TRACEPARENT), None);
     }
 }

@@ -1,122 +1,133 @@
-//! What differs between two catalogs, in words for the audit and for whoever reloads.
+//! The differences between two catalogs as text, for the audit log and the response of a reload.
 //!
-//! Must not show what a section of the process holds, nor a value of a list or a fact: those are
-//! only counted or named.
+//! Settings of the process, lists and facts may hold secrets or personal data: they are named, but
+//! their values are not shown.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 
 use catraca::Catalog;
-use catraca::core::policy::{Policy, PolicyId, Terms, Who};
-use catraca::explain::{limit, penalty};
+use catraca::core::policy::{KeySpec, Policy, PolicyId, Terms};
+use catraca::explain::{describe_block, describe_limit};
 
-/// The most changes that are told one by one.
-const TOLD_MAX: usize = 100;
+/// The most changes that are listed.
+const CHANGES_MAX: usize = 100;
 
-/// Every change from one catalog to the next; at most so many, the last one then counts the rest.
+/// Every change from one catalog to the next; above `CHANGES_MAX`, the last one counts the rest.
 pub fn changes(before: &Catalog, after: &Catalog) -> Vec<String> {
-    let mut told = Vec::new();
-    policies(before, after, &mut told);
-    gates(before, after, &mut told);
+    let mut changes = Vec::new();
+    policies(before, after, &mut changes);
+    gates(before, after, &mut changes);
     let default = |catalog: &Catalog| catalog.default.map(|id| name(catalog, id));
-    field(&mut told, "default", told_of(default(before)), told_of(default(after)));
+    field(&mut changes, "default", or_none(default(before)), or_none(default(after)));
     for (what, differs) in [
         ("attributes", before.attributes != after.attributes),
         ("routes", before.routes != after.routes),
         ("facts", before.facts != after.facts),
-        ("allowlist", shown(&before.allowlist) != shown(&after.allowlist)),
-        ("blocklist", shown(&before.blocklist) != shown(&after.blocklist)),
+        ("allowlist", debug_text(&before.allowlist) != debug_text(&after.allowlist)),
+        ("blocklist", debug_text(&before.blocklist) != debug_text(&after.blocklist)),
         ("locks", before.locks != after.locks),
-        ("network", shown(&before.network) != shown(&after.network)),
-        ("language", shown(&before.language) != shown(&after.language)),
+        ("network", debug_text(&before.network) != debug_text(&after.network)),
+        ("language", debug_text(&before.language) != debug_text(&after.language)),
     ] {
-        told.extend(differs.then(|| format!("{what} changed")));
+        changes.extend(differs.then(|| format!("{what} changed")));
     }
-    sections(before, after, &mut told);
-    if told.len() > TOLD_MAX {
-        let rest = told.len() - (TOLD_MAX - 1);
-        told.truncate(TOLD_MAX - 1);
-        told.push(format!("and {rest} more"));
+    sections(before, after, &mut changes);
+    if changes.len() > CHANGES_MAX {
+        let rest = changes.len() - (CHANGES_MAX - 1);
+        changes.truncate(CHANGES_MAX - 1);
+        changes.push(format!("and {rest} more"));
     }
-    told
+    changes
 }
 
-fn policies(before: &Catalog, after: &Catalog, told: &mut Vec<String>) {
+fn policies(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
     for policy in &before.policies {
         if after.find(&policy.name).is_none() {
-            told.push(format!("policy {} removed", policy.name));
+            changes.push(format!("policy {} removed", policy.name));
         }
     }
     for policy in &after.policies {
         match before.find(&policy.name) {
-            None => told.push(format!("policy {} added: {}", policy.name, terms(&policy.base))),
-            Some((_, old)) => changed((before, old), (after, policy), told),
+            None => changes.push(format!("policy {} added: {}", policy.name, terms(&policy.base))),
+            Some((_, old)) => {
+                let old = PolicyIn { catalog: before, policy: old };
+                compare_policy(&old, &PolicyIn { catalog: after, policy }, changes);
+            }
         }
     }
 }
 
-/// The fields that people ask about one by one; whatever else differs is told as that.
-fn changed(
-    (before, old): (&Catalog, &Policy),
-    (after, new): (&Catalog, &Policy),
-    told: &mut Vec<String>,
-) {
-    let known = told.len();
-    let place = format!("policy {}", new.name);
-    let of = |name: &str| format!("{place} {name}");
-    field(told, &of("counts"), who(&old.who), who(&new.who));
-    field(told, &of("limit"), terms(&old.base), terms(&new.base));
-    field(told, &of("block"), block(&old.base), block(&new.base));
-    field(told, &of("mode"), old.mode.as_str(), new.mode.as_str());
-    field(told, &of("debt"), old.debt, new.debt);
-    field(told, &of("tiers"), old.tiers.len(), new.tiers.len());
-    field(told, &of("bans"), old.bans.len(), new.bans.len());
-    let otherwise = |catalog, policy: &Policy| policy.otherwise.map(|id| name(catalog, id));
-    let (was, is) = (otherwise(before, old), otherwise(after, new));
-    field(told, &of("otherwise"), told_of(was), told_of(is));
-    if known == told.len() && shown(&unplaced(old)) != shown(&unplaced(new)) {
-        told.push(format!("{place} changed in other terms"));
+/// A policy and the catalog that it is in, which resolves its references.
+struct PolicyIn<'c> {
+    catalog: &'c Catalog,
+    policy: &'c Policy,
+}
+
+/// Compares one policy. The most asked-for fields are shown with both values; any other difference
+/// is only reported as such.
+fn compare_policy(before: &PolicyIn<'_>, after: &PolicyIn<'_>, changes: &mut Vec<String>) {
+    let old = before.policy;
+    let new = after.policy;
+    let listed = changes.len();
+    let title = format!("policy {}", new.name);
+    let of = |name: &str| format!("{title} {name}");
+    field(changes, &of("counts"), key_spec(&old.key_spec), key_spec(&new.key_spec));
+    field(changes, &of("limit"), terms(&old.base), terms(&new.base));
+    field(changes, &of("block"), block(&old.base), block(&new.base));
+    field(changes, &of("mode"), old.mode.as_str(), new.mode.as_str());
+    field(changes, &of("debt"), old.debt, new.debt);
+    field(changes, &of("tiers"), old.tiers.len(), new.tiers.len());
+    field(changes, &of("bans"), old.bans.len(), new.bans.len());
+    let otherwise = |at: &PolicyIn<'_>| or_none(at.policy.otherwise.map(|id| name(at.catalog, id)));
+    field(changes, &of("otherwise"), otherwise(before), otherwise(after));
+    let same = debug_text(&without_otherwise(old)) == debug_text(&without_otherwise(new));
+    if listed == changes.len() && !same {
+        changes.push(format!("{title} changed in other terms"));
     }
 }
 
-/// A policy without what only says where others stand in the file.
-fn unplaced(policy: &Policy) -> Policy {
+/// A policy without its `otherwise`, which is an index: it changes when policies before it are
+/// added or removed.
+fn without_otherwise(policy: &Policy) -> Policy {
     Policy { otherwise: None, ..policy.clone() }
 }
 
-fn gates(before: &Catalog, after: &Catalog, told: &mut Vec<String>) {
+fn gates(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
     let names: BTreeSet<&str> =
         before.gate_names.iter().chain(&after.gate_names).map(|name| &**name).collect();
     for gate in names {
-        let (was, is) = (passed(before, gate), passed(after, gate));
-        field(told, &format!("gate {gate}"), told_of(was), told_of(is));
+        let old = or_none(gate_policies(before, gate));
+        let new = or_none(gate_policies(after, gate));
+        field(changes, &format!("gate {gate}"), old, new);
     }
 }
 
-/// The policies of a gate that a catalog declares.
-fn passed(catalog: &Catalog, gate: &str) -> Option<String> {
+/// The policies of a declared gate; none if the catalog does not declare it.
+fn gate_policies(catalog: &Catalog, gate: &str) -> Option<String> {
     let declared = catalog.gate_names.iter().any(|name| **name == *gate);
     let gate = catalog.gates.get(gate).filter(|_| declared)?;
     let names: Vec<String> = gate.policies.iter().map(|id| name(catalog, *id)).collect();
     Some(names.join(", "))
 }
 
-fn sections(before: &Catalog, after: &Catalog, told: &mut Vec<String>) {
-    let (before, after) = (&before.settings.sections, &after.settings.sections);
+fn sections(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
+    let before = &before.settings.sections;
+    let after = &after.settings.sections;
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for name in names.into_iter().filter(|name| before.get(*name) != after.get(*name)) {
-        told.push(format!("[{name}] changed"));
+        changes.push(format!("[{name}] changed"));
     }
 }
 
-/// Tells of one field, if it differs.
-fn field<T: PartialEq + Display>(told: &mut Vec<String>, what: &str, before: T, after: T) {
+/// Adds a line for one field, if it differs.
+fn field<T: PartialEq + Display>(changes: &mut Vec<String>, what: &str, before: T, after: T) {
     if before != after {
-        told.push(format!("{what}: {before} -> {after}"));
+        changes.push(format!("{what}: {before} -> {after}"));
     }
 }
 
-fn told_of(name: Option<String>) -> String {
+fn or_none(name: Option<String>) -> String {
     name.unwrap_or_else(|| "none".to_owned())
 }
 
@@ -125,27 +136,27 @@ fn name(catalog: &Catalog, id: PolicyId) -> String {
 }
 
 fn terms(terms: &Option<Terms>) -> String {
-    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| limit(&terms.limit))
+    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| describe_limit(&terms.limit))
 }
 
 fn block(terms: &Option<Terms>) -> String {
     let block = terms.as_ref().and_then(|terms| terms.block);
-    block.map_or_else(|| "none".to_owned(), penalty)
+    block.map_or_else(|| "none".to_owned(), describe_block)
 }
 
-fn who(who: &Who) -> String {
-    match who {
-        Who::By(parts) if parts.is_empty() => "everybody together".to_owned(),
-        Who::By(parts) => {
+fn key_spec(spec: &KeySpec) -> String {
+    match spec {
+        KeySpec::By(parts) if parts.is_empty() => "all callers together".to_owned(),
+        KeySpec::By(parts) => {
             let parts: Vec<String> = parts.iter().map(|part| part.join("|")).collect();
             format!("by {}", parts.join(", "))
         }
-        Who::Each(names) => format!("each of {}", names.join(", ")),
+        KeySpec::Each(names) => format!("each of {}", names.join(", ")),
     }
 }
 
-/// Only to be compared.
-fn shown(value: &impl Debug) -> String {
+/// A value as text, only to be compared: most of these types have no `PartialEq`.
+fn debug_text(value: &impl Debug) -> String {
     format!("{value:?}")
 }
 
@@ -158,37 +169,37 @@ mod tests {
         [policy.b]\nby = ['user']\nbucket = { size = 5, refill = '1 per 1m' }\n\
         [gate.g]\npolicies = ['a', 'b']\n";
 
-    fn told(after: &str) -> Vec<String> {
+    fn changes_to(after: &str) -> Vec<String> {
         changes(&Catalog::parse(BEFORE).unwrap(), &Catalog::parse(after).unwrap())
     }
 
     #[test]
-    fn nothing_differs_from_itself_and_every_difference_is_told() {
-        assert_eq!(told(BEFORE), Vec::<String>::new());
-        assert_eq!(told(&format!("# only words\n{BEFORE}")), Vec::<String>::new());
+    fn equal_catalogs_have_no_changes_and_every_difference_is_listed() {
+        assert_eq!(changes_to(BEFORE), Vec::<String>::new());
+        assert_eq!(changes_to(&format!("# only a comment\n{BEFORE}")), Vec::<String>::new());
         let after = BEFORE.replace("10 per 1h", "12 per 1h").replace("'a', 'b'", "'b'");
         assert_eq!(
-            told(&after),
+            changes_to(&after),
             ["policy a limit: window 10 per 1h -> window 12 per 1h", "gate g: a, b -> b"]
         );
         let after = "[policy.b]\nby = ['user']\nbucket = { size = 5, refill = '1 per 1m' }\n\
                      message = 'wait'\n[policy.c]\nby = []\nfixed = '3 per 1d'\n\
                      [auth]\nmetrics = 'open'\n";
-        let told = told(after);
-        assert_eq!(told[0], "policy a removed");
-        assert_eq!(told[1], "policy b changed in other terms");
-        assert!(told[2].starts_with("policy c added: "), "{told:?}");
-        assert_eq!(told[3], "gate g: a, b -> none");
-        assert_eq!(told[4], "default: a -> none");
-        assert_eq!(told[5], "[auth] changed");
-        assert!(!told.join("\n").contains("open"));
+        let changes = changes_to(after);
+        assert_eq!(changes[0], "policy a removed");
+        assert_eq!(changes[1], "policy b changed in other terms");
+        assert!(changes[2].starts_with("policy c added: "), "{changes:?}");
+        assert_eq!(changes[3], "gate g: a, b -> none");
+        assert_eq!(changes[4], "default: a -> none");
+        assert_eq!(changes[5], "[auth] changed");
+        assert!(!changes.join("\n").contains("open"));
     }
 
     #[test]
     fn a_flood_of_changes_is_cut_and_the_rest_counted() {
         let policy = |n| format!("[policy.p{n}]\nby = []\nwindow = '1 per 1h'\n");
         let many: String = (0..200).map(policy).collect();
-        let told = told(&format!("{BEFORE}{many}"));
-        assert_eq!((told.len(), told[99].as_str()), (100, "and 101 more"));
+        let changes = changes_to(&format!("{BEFORE}{many}"));
+        assert_eq!((changes.len(), changes[99].as_str()), (100, "and 101 more"));
     }
 }

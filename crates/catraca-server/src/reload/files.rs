@@ -1,89 +1,92 @@
-//! The files of a catalog: the one that is named, and those that it includes.
-//!
-//! Must not keep their contents, only a hash of them all.
+//! The files of a catalog: the main file, the included ones, and the certificate. Only a hash of
+//! their contents stays in memory.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
-use catraca::core::catalog::read::{Loaded, read};
+use catraca::core::catalog::read::{IncludedFile, read};
 use catraca::{Catalog, Includes, LoadError, environment};
 
-use super::Trouble;
-use crate::regular;
+use super::ReloadError;
+use crate::regular_file;
 
-/// The files of a catalog, as they were named when it was read last.
+/// The files of a catalog, as of its last load.
 #[derive(Default)]
-pub struct Files {
-    all: Vec<PathBuf>,
+pub struct CatalogFiles {
+    paths: Vec<PathBuf>,
 }
 
-impl Files {
-    /// Reads a catalog and notes its files, also of one that is wrong. The hash is of just what was
-    /// read, so that whatever is written a moment later is another one.
-    pub fn load(&mut self, path: &Path) -> (Result<Catalog, Trouble>, Hash) {
-        let (mut all, mut hasher) = (vec![path.to_owned()], Hasher::new());
-        let (shown, folder) = (path.display().to_string(), folder(path));
-        let read = match contents(path, &mut hasher) {
+impl CatalogFiles {
+    /// Loads a catalog and remembers its files, also of an invalid one. The hash covers exactly the
+    /// bytes that were parsed, so that a write a moment later is seen as another change.
+    pub fn load(&mut self, path: &Path) -> (Result<Catalog, ReloadError>, Hash) {
+        let mut paths = vec![path.to_owned()];
+        let mut hasher = Hasher::new();
+        let shown = path.display().to_string();
+        let folder = folder(path);
+        let loaded = match read_text(path, &mut hasher) {
             Err(error) => Err(LoadError::Unreadable { file: shown, error }),
             Ok(text) => {
                 let mut includes = Includes::of(path);
                 let mut include = |name: &str| {
                     let loaded = includes.load(name);
                     match &loaded {
-                        Ok(Loaded::Again(_)) => return loaded,
-                        Ok(Loaded::Text(text)) => hash(text.as_bytes(), &mut hasher),
-                        Err(_) => drop(contents(&folder.join(name), &mut hasher)),
+                        Ok(IncludedFile::AlreadyRead(_)) => return loaded,
+                        Ok(IncludedFile::Text(text)) => hash(text.as_bytes(), &mut hasher),
+                        // Hashed too, so that its repair is seen as a change.
+                        Err(_) => drop(read_text(&folder.join(name), &mut hasher)),
                     }
-                    all.push(folder.join(name));
+                    paths.push(folder.join(name));
                     loaded
                 };
                 let read = read(&shown, &text, &mut include, &environment);
-                read.map(|reading| reading.catalog).map_err(LoadError::Wrong)
+                read.map(|reading| reading.catalog).map_err(LoadError::Invalid)
             }
         };
-        for file in read.iter().flat_map(certificate) {
-            // Whether it can be used is decided elsewhere; here it may only differ.
-            let _ = contents(&folder.join(file), &mut hasher);
-            all.push(folder.join(file));
+        for file in loaded.iter().flat_map(certificate_files) {
+            // Only the hash matters here; `TlsFiles` reads the certificate.
+            let _ = read_text(&folder.join(file), &mut hasher);
+            paths.push(folder.join(file));
         }
-        self.all = all;
-        (read.map_err(|error| Trouble::of_load(path, &error)), hasher.finalize())
+        self.paths = paths;
+        (loaded.map_err(|error| ReloadError::of_load(path, &error)), hasher.finalize())
     }
 
-    /// The contents of all files as they are now.
+    /// The hash of all files as they are now.
     pub fn hash(&self) -> Hash {
         let mut hasher = Hasher::new();
-        for file in &self.all {
-            // One that cannot be read counts as that.
-            let _ = contents(file, &mut hasher);
+        for file in &self.paths {
+            // An unreadable file has a hash of its own.
+            let _ = read_text(file, &mut hasher);
         }
         hasher.finalize()
     }
 
-    /// Their names.
-    pub fn names(&self) -> &[PathBuf] {
-        &self.all
+    /// The paths of the files.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 }
 
-/// The files of the certificate that a catalog names.
-fn certificate(catalog: &Catalog) -> impl Iterator<Item = &str> {
+/// The certificate files that a catalog names.
+fn certificate_files(catalog: &Catalog) -> impl Iterator<Item = &str> {
     let server = catalog.settings.sections.get("server");
     let named = move |field| server.and_then(|server| server.get(field)?.as_str());
     ["tls_cert", "tls_key"].into_iter().filter_map(named)
 }
 
-/// Where a file is; one that is named alone is here.
+/// The folder of a file; `.` for a bare name.
 pub fn folder(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// A file's text. Only a regular one can be read twice, and a pipe would wait for a writer.
-fn contents(file: &Path, hasher: &mut Hasher) -> io::Result<String> {
-    match regular::ensure(file).and_then(|()| fs::read(file)) {
+/// The text of a file, added to the hash. Only regular files: a pipe can be read once, and opening
+/// it would wait for a writer.
+fn read_text(file: &Path, hasher: &mut Hasher) -> io::Result<String> {
+    match regular_file::ensure(file).and_then(|()| fs::read(file)) {
         Ok(bytes) => {
             hash(&bytes, hasher);
             let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
@@ -96,6 +99,8 @@ fn contents(file: &Path, hasher: &mut Hasher) -> io::Result<String> {
     }
 }
 
+/// Adds one file. The leading byte separates readable files from unreadable ones, and hashing each
+/// file first keeps their boundaries.
 fn hash(bytes: &[u8], into: &mut Hasher) {
     into.update(&[1]).update(blake3::hash(bytes).as_bytes());
 }

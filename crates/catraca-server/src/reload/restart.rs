@@ -1,11 +1,11 @@
-//! The settings that count from the next start on: what a listener, a log and open files are made
-//! with.
+//! Settings that take effect after a restart: those that the listener, the log and open files were
+//! made with.
 //!
-//! `docs/guide/serve.md` lists the same. Must not look at what a reload does change.
+//! `docs/guide/serve.md` lists the same.
 
 use catraca::Catalog;
 
-/// Fields of `[server]` that are obeyed once.
+/// Fields of `[server]` that are read once, at the start.
 const SERVER: [&str; 11] = [
     "listen",
     "log",
@@ -19,27 +19,28 @@ const SERVER: [&str; 11] = [
     "traces",
     "trace_share",
 ];
-/// Sections that are obeyed once, as a whole.
+/// Sections that are read once, at the start, as a whole.
 const SECTIONS: [&str; 2] = ["records", "store"];
 
-/// The settings that differ and wait for the next start.
-pub fn waiting(before: &Catalog, after: &Catalog) -> Vec<String> {
+/// The settings that differ and take effect after a restart.
+pub fn settings_awaiting_restart(before: &Catalog, after: &Catalog) -> Vec<String> {
     let field = |catalog: &Catalog, section: &str, field: &str| {
         let section = catalog.settings.sections.get(section)?;
         section.get(field).cloned()
     };
     let fields = SERVER.iter().map(|name| ("server", *name)).chain([("auth", "secret_file")]);
-    let secure = |catalog: &Catalog| field(catalog, "server", "tls_cert").is_some();
-    let turned = (secure(before) != secure(after)).then(|| "[server] tls_cert".to_owned());
+    // A reload can replace a certificate, but not turn TLS on or off.
+    let has_tls = |catalog: &Catalog| field(catalog, "server", "tls_cert").is_some();
+    let tls = (has_tls(before) != has_tls(after)).then(|| "[server] tls_cert".to_owned());
     let fields = fields
         .filter(|(section, name)| field(before, section, name) != field(after, section, name))
         .map(|(section, name)| format!("[{section}] {name}"));
-    let whole = |catalog: &Catalog, name: &str| catalog.settings.sections.get(name).cloned();
-    let sections = SECTIONS.iter().filter(|name| whole(before, name) != whole(after, name));
-    let replicas = before.locks.replicas != after.locks.replicas;
-    let replicas = replicas.then(|| "[locks] replicas".to_owned());
+    let section = |catalog: &Catalog, name: &str| catalog.settings.sections.get(name).cloned();
+    let sections = SECTIONS.iter().filter(|name| section(before, name) != section(after, name));
     let sections = sections.map(|name| format!("[{name}]"));
-    fields.chain(turned).chain(sections).chain(replicas).collect()
+    let replicas_changed = before.locks.replicas != after.locks.replicas;
+    let replicas = replicas_changed.then(|| "[locks] replicas".to_owned());
+    fields.chain(tls).chain(sections).chain(replicas).collect()
 }
 
 #[cfg(test)]
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_made_at_the_start_waits_for_the_next() {
+    fn only_settings_that_are_read_once_need_a_restart() {
         let catalog = |text: &str| Catalog::parse(text).unwrap();
         let before = catalog("[server]\nlisten = '127.0.0.1:1'\nhosts = ['a.example']\n");
         let after = "[server]\nlisten = '127.0.0.1:2'\nhosts = ['b.example']\nx_ratelimit = true\n\
@@ -60,7 +61,7 @@ mod tests {
             "[auth] secret_file",
             "[records]",
         ];
-        assert_eq!(waiting(&before, &catalog(after)), expected);
-        assert!(waiting(&before, &before).is_empty());
+        assert_eq!(settings_awaiting_restart(&before, &catalog(after)), expected);
+        assert!(settings_awaiting_restart(&before, &before).is_empty());
     }
 }

@@ -1,8 +1,7 @@
-//! When to look at the files: as soon as the system tells of a change in their folders, and now and
-//! then in any case.
+//! When to look at the files: on a notification of the system, and every two seconds in any case.
 //!
-//! Folders are watched, not files: a file that is renamed over, or reached by a symlink that is
-//! swapped, is another file. Must not trust what the system tells: it only says when to look.
+//! Folders are watched instead of files, because a rename over a file or a swapped symlink creates
+//! another file. Notifications only trigger a look: they may be missing or false.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,60 +17,64 @@ use tracing::warn;
 use super::Reloader;
 use super::files::folder;
 
-/// How often the files are looked at where the system tells nothing, as on some network disks.
-const LOOK: Duration = Duration::from_secs(2);
-/// How long a change must stand before it is believed.
-const SETTLE: Duration = Duration::from_millis(100);
+/// Polling interval, for file systems without notifications, such as some network disks.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Time between the two looks that must see the same content.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
-/// How long nobody looks after a look.
+/// Pause after a look.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks at the files for ever.
+/// Looks at the files; never returns.
 pub async fn watch(reloader: Arc<Reloader>) {
-    let told = Arc::new(Notify::new());
-    let mut folders = Folders::new(&told);
+    let changed = Arc::new(Notify::new());
+    let mut folders = FolderWatcher::new(&changed);
     loop {
-        let looking = Arc::clone(&reloader);
-        // A disk may take its time, and decisions must not wait for it.
-        let looked = spawn_blocking(move || (looking.look(), looking.files())).await;
-        let Ok((soon, files)) = looked else { return };
+        let poller = Arc::clone(&reloader);
+        // A disk may be slow, and async workers must not block on it.
+        let polled = spawn_blocking(move || (poller.poll_files(), poller.files())).await;
+        let Ok((soon, files)) = polled else { return };
         folders.watch(&files);
         if soon {
-            tokio::time::sleep(SETTLE).await;
+            tokio::time::sleep(SETTLE_TIME).await;
             continue;
         }
-        // Being told is the usual way; the clock is for what nobody tells. What is kept beside the
-        // catalog changes all the time, so that a look is worth a pause.
-        let _ = tokio::time::timeout(LOOK, told.notified()).await;
+        // The notification normally comes first. Databases beside the catalog change all the time,
+        // so the pause bounds how often their folder causes a look.
+        let _ = tokio::time::timeout(POLL_INTERVAL, changed.notified()).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// The folders that the system tells of.
-struct Folders {
+/// Watches the folders of the catalog's files.
+struct FolderWatcher {
     watcher: Option<RecommendedWatcher>,
     watched: Vec<PathBuf>,
-    /// The files whose contents matter.
+    /// The files of the catalog.
     files: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-impl Folders {
-    fn new(told: &Arc<Notify>) -> Self {
-        let (told, files) = (Arc::clone(told), Arc::<Mutex<Vec<PathBuf>>>::default());
-        let known = Arc::clone(&files);
+impl FolderWatcher {
+    fn new(changed: &Arc<Notify>) -> Self {
+        let changed = Arc::clone(changed);
+        let files = Arc::<Mutex<Vec<PathBuf>>>::default();
+        let catalog_files = Arc::clone(&files);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| matters(&event, &known.lock())) {
-                told.notify_one();
+            if event.is_ok_and(|event| may_change_catalog(&event, &catalog_files.lock())) {
+                changed.notify_one();
             }
         });
         if let Err(error) = &watcher {
             let why = error.to_string();
-            warn!(why, "changes of the catalog are seen by looking every two seconds");
+            warn!(
+                why,
+                "the system does not report file changes; the catalog is polled every two seconds"
+            );
         }
         Self { watcher: watcher.ok(), watched: Vec::new(), files }
     }
 
-    /// Watches these; a folder that cannot be watched is looked at all the same.
+    /// Watches the folders of these files. Errors are ignored: polling covers such folders.
     fn watch(&mut self, files: &[PathBuf]) {
         let Some(watcher) = &mut self.watcher else { return };
         if *self.files.lock() == files {
@@ -86,18 +89,22 @@ impl Folders {
         for folder in folders.iter().filter(|folder| !self.watched.contains(folder)) {
             let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
         }
-        (self.watched, *self.files.lock()) = (folders, files.to_vec());
+        self.watched = folders;
+        *self.files.lock() = files.to_vec();
     }
 }
 
-/// Whether an event may be a change: names that come and go always, contents only of our files.
-fn matters(event: &Event, files: &[PathBuf]) -> bool {
-    let ours = |path: &PathBuf| files.iter().any(|file| file.file_name() == path.file_name());
+/// Whether an event may change the catalog: any created, removed or renamed name (a symlink may be
+/// swapped), but contents only of the catalog's own files.
+fn may_change_catalog(event: &Event, files: &[PathBuf]) -> bool {
+    // Compared by file name only.
+    let is_catalog_file =
+        |path: &PathBuf| files.iter().any(|file| file.file_name() == path.file_name());
     match event.kind {
-        // Our own looking is no change.
+        // Our own reads.
         EventKind::Access(_) => false,
         EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => {
-            event.paths.iter().any(ours)
+            event.paths.iter().any(is_catalog_file)
         }
         _ => true,
     }

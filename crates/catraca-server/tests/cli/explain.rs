@@ -1,6 +1,6 @@
 //! `catraca explain`.
 
-use crate::room::Room;
+use crate::test_dir::TestDir;
 use crate::simulate::DICT;
 
 const SHOP: &str = r#"
@@ -41,14 +41,14 @@ reason = "abuse"
 /// covers: 001-15
 #[test]
 fn a_lookup_meets_two_buckets_each_by_its_tier() {
-    let room = Room::with("dict.toml", DICT);
+    let dir = TestDir::with_file("dict.toml", DICT);
     let args = ["explain", "-c", "dict.toml", "lookup", "participant=12345678"];
-    let person = room.run(&[&args[..], &["payer=11144477735"]].concat());
+    let person = dir.run(&[&args[..], &["payer=11144477735"]].concat());
     assert_eq!((person.code, person.err.as_str()), (Some(0), ""));
     let pseudonym = pseudonym(&person.out);
     let expected = format!(
         "\
-Gate lookup asks 2 policies: all must have room, or none is charged.
+Gate lookup checks 2 policies: all must allow, or none is charged.
 
 1. user_antiscan
    counts   participant = 12345678, payer = {pseudonym}
@@ -68,7 +68,7 @@ Gate lookup asks 2 policies: all must have room, or none is charged.
 "
     );
     assert_eq!(person.out, expected);
-    let company = room.run(&[&args[..], &["payer=12ABC34501DE35"]].concat());
+    let company = dir.run(&[&args[..], &["payer=12ABC34501DE35"]].concat());
     assert!(company.out.contains("tier     1 of 1, as person = PJ"), "{}", company.out);
     assert!(company.out.contains("bucket of 1000, refill 20 per 1m"), "{}", company.out);
     assert!(company.out.contains("2 back on payment, after 200"), "{}", company.out);
@@ -82,78 +82,78 @@ fn pseudonym(text: &str) -> &str {
 /// Under a fixed secret every taxpayer number could be tried against a pseudonym.
 #[test]
 fn pseudonyms_are_of_one_run_unless_a_file_gives_the_secret() {
-    let room = Room::with("dict.toml", DICT);
+    let dir = TestDir::with_file("dict.toml", DICT);
     let args = ["explain", "-c", "dict.toml", "lookup", "participant=1", "payer=111.444.777-35"];
-    let ran = room.run(&args);
-    assert!(!ran.out.contains("777"), "{}", ran.out);
-    assert_ne!(pseudonym(&ran.out), pseudonym(&room.run(&args).out));
+    let output = dir.run(&args);
+    assert!(!output.out.contains("777"), "{}", output.out);
+    assert_ne!(pseudonym(&output.out), pseudonym(&dir.run(&args).out));
 
-    room.write("secret", "0123456789abcdef".repeat(4) + "\n");
+    dir.write("secret", "0123456789abcdef".repeat(4) + "\n");
     let stable = [&args[..], &["--secret-file", "secret"]].concat();
-    let ran = room.run(&stable);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    assert_eq!(ran.out, room.run(&stable).out);
-    for (text, why) in [("short\n", "must hold 64 hexadecimal digits"), ("", "must hold 64")] {
-        room.write("secret", text);
-        let ran = room.run(&stable);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-        assert!(ran.err.contains(why) && !ran.err.contains("short"), "{}", ran.err);
+    let output = dir.run(&stable);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_eq!(output.out, dir.run(&stable).out);
+    for (text, why) in [("short\n", "contain 64 hexadecimal digits"), ("", "must contain 64")] {
+        dir.write("secret", text);
+        let output = dir.run(&stable);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""));
+        assert!(output.err.contains(why) && !output.err.contains("short"), "{}", output.err);
     }
 }
 
 #[test]
 fn a_cost_that_never_passes_says_so() {
-    let room = Room::with("shop.toml", SHOP);
+    let dir = TestDir::with_file("shop.toml", SHOP);
     let args = ["explain", "-c", "shop.toml", "login", "ip=198.51.100.7", "--cost"];
-    let told = room.run(&[&args[..], &["99"]].concat()).out;
+    let told = dir.run(&[&args[..], &["99"]].concat()).out;
     assert!(told.contains("takes    99, and there are never more than 3: too_costly\n"), "{told}");
-    let json = room.run(&[&args[..], &["99", "-o", "json"]].concat()).json().pop().unwrap();
+    let json = dir.run(&[&args[..], &["99", "-o", "json"]].concat()).json().pop().unwrap();
     assert_eq!(json["policies"][0]["too_costly"], true);
-    let json = room.run(&[&args[..], &["3", "-o", "json"]].concat()).json().pop().unwrap();
+    let json = dir.run(&[&args[..], &["3", "-o", "json"]].concat()).json().pop().unwrap();
     assert_eq!(json["policies"][0]["too_costly"], false);
 }
 
 #[test]
 fn what_stands_in_what_only_watches_and_what_is_off_are_told_apart() {
-    let room = Room::with("shop.toml", SHOP);
-    let ran = room.run(&["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=guess"]);
+    let dir = TestDir::with_file("shop.toml", SHOP);
+    let output = dir.run(&["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=guess"]);
     let expected = "\
-Gate front asks 2 policies: all must have room, or none is charged.
+Gate front checks 2 policies: all must allow, or none is charged.
 
 1. login
    counts   ip = 198.51.100.7
    because  token has no key or no tier for this caller and names login instead
    limit    window 3 per 1m (never more in any such span)
-   takes    1 now (what the request says, else 1)
+   takes    1 now (the request's cost, else 1)
    block    15m after an excess
 
 2. quiet
    counts   ip = 198.51.100.7
    limit    window 600 per 1m and 100 per 1s (never more in any such span; all bind)
-   takes    1 now (what the request says, else 1)
+   takes    1 now (the request's cost, else 1)
    mode     shadow: judged and counted, never decides
 
-Not asked: gone, because its mode is off.
+Not checked: gone, because its mode is off.
 ";
-    assert_eq!(ran.out, expected);
+    assert_eq!(output.out, expected);
 }
 
 #[test]
 fn an_unlisted_gate_and_a_list_say_so() {
-    let room = Room::with("shop.toml", SHOP);
-    let unlisted = room.run(&["explain", "-c", "shop.toml", "other", "ip=198.51.100.7"]).out;
+    let dir = TestDir::with_file("shop.toml", SHOP);
+    let unlisted = dir.run(&["explain", "-c", "shop.toml", "other", "ip=198.51.100.7"]).out;
     assert!(unlisted.starts_with("Gate other is not in the catalog: the default policy"));
     assert!(unlisted.contains("counts   gate = other, ip = 198.51.100.7"), "{unlisted}");
-    let listed = room.run(&["explain", "-c", "shop.toml", "login", "ip=203.0.113.9"]).out;
+    let listed = dir.run(&["explain", "-c", "shop.toml", "login", "ip=203.0.113.9"]).out;
     assert!(listed.starts_with("The caller is blocklisted (abuse): that decides alone.\n"));
 }
 
 #[test]
 fn json_tells_the_same_to_programs() {
-    let room = Room::with("shop.toml", SHOP);
+    let dir = TestDir::with_file("shop.toml", SHOP);
     let args = ["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=abc123"];
-    let ran = room.run(&[&args[..], &["--cost", "4", "-o", "json"]].concat());
-    let explained = ran.json().pop().unwrap();
+    let output = dir.run(&[&args[..], &["--cost", "4", "-o", "json"]].concat());
+    let explained = output.json().pop().unwrap();
     assert_eq!(explained["gate"], "front");
     assert_eq!((&explained["unlisted"], &explained["list"]), (&false.into(), &().into()));
     let token = &explained["policies"][0];
@@ -167,8 +167,8 @@ fn json_tells_the_same_to_programs() {
 
 #[test]
 fn what_cannot_be_explained_exits_2_and_says_why() {
-    let room = Room::with("shop.toml", SHOP);
-    let refused = |rest: &[&str]| room.run(&[&["explain", "-c", "shop.toml"], rest].concat());
+    let dir = TestDir::with_file("shop.toml", SHOP);
+    let refused = |rest: &[&str]| dir.run(&[&["explain", "-c", "shop.toml"], rest].concat());
     for (rest, why) in [
         (&["login"][..], "policy `login` counts by `ip`, which is missing"),
         (&["login", "ip=localhost"], "attribute `ip`: "),
@@ -176,19 +176,19 @@ fn what_cannot_be_explained_exits_2_and_says_why() {
         (&["login", "ip=198.51.100.7", "--cost", "-1"], "cost -1 is not between 0 and"),
         (&["login", "ip=198.51.100.7", "--cost", "9223372036854775807"], "cost 92233720368"),
     ] {
-        let ran = refused(rest);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{rest:?}");
-        assert!(ran.err.starts_with(&format!("catraca: {why}")), "{}", ran.err);
+        let output = refused(rest);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{rest:?}");
+        assert!(output.err.starts_with(&format!("catraca: {why}")), "{}", output.err);
     }
-    room.write("none.toml", SHOP.replace("default = \"anything\"", ""));
-    let unknown = room.run(&["explain", "-c", "none.toml", "logn", "ip=198.51.100.7"]);
+    dir.write("none.toml", SHOP.replace("default = \"anything\"", ""));
+    let unknown = dir.run(&["explain", "-c", "none.toml", "logn", "ip=198.51.100.7"]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.err.contains("no gate or policy is called `logn`"), "{}", unknown.err);
     assert!(unknown.err.ends_with("did you mean `login`?\n"), "{}", unknown.err);
-    let far = room.run(&["explain", "-c", "none.toml", "newsletter", "ip=198.51.100.7"]);
+    let far = dir.run(&["explain", "-c", "none.toml", "newsletter", "ip=198.51.100.7"]);
     assert!(!far.err.contains("did you mean"), "{}", far.err);
-    let unlisted = room.run(&["explain", "-c", "shop.toml", "logn", "ip=198.51.100.7"]).out;
-    assert!(unlisted.contains("the default policy stands in. Did you mean login?\n"), "{unlisted}");
+    let unlisted = dir.run(&["explain", "-c", "shop.toml", "logn", "ip=198.51.100.7"]).out;
+    assert!(unlisted.contains("the default policy applies. Did you mean login?\n"), "{unlisted}");
 }
 
 const ROUTES: &str = r#"
@@ -213,13 +213,13 @@ set   = { q = "query:q" }
 
 #[test]
 fn a_request_is_explained_by_the_route_it_takes() {
-    let room = Room::with("shop.toml", ROUTES);
-    let run = |words: &[&str]| room.run(&[&["explain", "-c", "shop.toml"], words].concat());
+    let dir = TestDir::with_file("shop.toml", ROUTES);
+    let run = |words: &[&str]| dir.run(&[&["explain", "-c", "shop.toml"], words].concat());
     let order = run(&["POST", "/api//orders/7?x=1", "tenant=t1"]);
     assert_eq!((order.code, order.err.as_str()), (Some(0), ""));
     let lines: Vec<&str> = order.out.lines().take(3).collect();
-    let told = "The route POST /api/orders/* takes this request.";
-    assert_eq!(lines, [told, "It gives order=7.", "Gate orders asks one policy."]);
+    let told = "The route POST /api/orders/* matches this request.";
+    assert_eq!(lines, [told, "It sets order=7.", "Gate orders checks one policy."]);
     assert!(order.out.contains("counts   tenant = t1, order = 7"), "{}", order.out);
     let search = run(&["GET", "/search?q=a%20b", "-o", "json"]);
     let search: serde_json::Value = serde_json::from_str(&search.out).unwrap();
@@ -228,8 +228,8 @@ fn a_request_is_explained_by_the_route_it_takes() {
     for (words, why) in [
         (&["POST", "/api/orders/7"][..], "tenant"),
         (&["POST", "/api/orders/7", "order=8", "tenant=t1"], "leave it out"),
-        (&["GET", "/nowhere"], "no `[[route]]` takes GET /nowhere"),
-        (&["orders", "tenant=t1", "/api"], "behind the method"),
+        (&["GET", "/nowhere"], "no `[[route]]` matches GET /nowhere"),
+        (&["orders", "tenant=t1", "/api"], "may follow the method"),
         (&["G E T", "/search"], "no method"),
         (&["orders", "tenant"], "tenant"),
     ] {
@@ -237,7 +237,7 @@ fn a_request_is_explained_by_the_route_it_takes() {
         assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{words:?}");
         assert!(wrong.err.contains(why), "{words:?}: {}", wrong.err);
     }
-    let room = Room::with("shop.toml", SHOP);
-    let other = room.run(&["explain", "-c", "shop.toml", "GET", "/x", "ip=198.51.100.7"]);
-    assert!(other.out.starts_with("No route takes this request"), "{}{}", other.out, other.err);
+    let dir = TestDir::with_file("shop.toml", SHOP);
+    let other = dir.run(&["explain", "-c", "shop.toml", "GET", "/x", "ip=198.51.100.7"]);
+    assert!(other.out.starts_with("No route matches this request"), "{}{}", other.out, other.err);
 }

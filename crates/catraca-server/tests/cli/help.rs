@@ -1,33 +1,33 @@
 //! Help is the first thing that most people read of us.
 
-use crate::room::Room;
+use crate::test_dir::TestDir;
 
 #[test]
 fn help_is_a_tour() {
-    let ran = Room::new().run(&["--help"]);
-    assert_eq!(ran.code, Some(0));
+    let output = TestDir::new().run(&["--help"]);
+    assert_eq!(output.code, Some(0));
     for verb in ["lint", "test", "explain", "simulate"] {
-        assert!(ran.out.contains(&format!("\n  {verb} ")), "{verb}: {}", ran.out);
-        assert!(ran.out.contains(&format!("\n  catraca {verb} ")), "{verb}: {}", ran.out);
+        assert!(output.out.contains(&format!("\n  {verb} ")), "{verb}: {}", output.out);
+        assert!(output.out.contains(&format!("\n  catraca {verb} ")), "{verb}: {}", output.out);
     }
 }
 
 #[test]
 fn every_verb_shows_an_example_and_fits_a_screen() {
     for verb in ["lint", "test", "explain", "simulate"] {
-        let ran = Room::new().run(&["help", verb]);
-        assert_eq!(ran.code, Some(0));
-        assert!(ran.out.contains(&format!("\n  catraca {verb} ")), "{}", ran.out);
-        assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
+        let output = TestDir::new().run(&["help", verb]);
+        assert_eq!(output.code, Some(0));
+        assert!(output.out.contains(&format!("\n  catraca {verb} ")), "{}", output.out);
+        assert!(output.out.lines().all(|line| line.chars().count() <= 100), "{}", output.out);
     }
 }
 
 #[test]
 fn a_wrong_command_line_exits_2_and_prints_no_result() {
-    let room = Room::new();
+    let dir = TestDir::new();
     for args in [&["lnt"][..], &["lint"], &["simulate", "x"], &["explain", "-c", "a", "g", "ip"]] {
-        let ran = room.run(args);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{args:?}");
-        assert!(ran.err.starts_with("error: "), "{}", ran.err);
+        let output = dir.run(args);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{args:?}");
+        assert!(output.err.starts_with("error: "), "{}", output.err);
     }
 }

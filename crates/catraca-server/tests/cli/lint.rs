@@ -1,6 +1,6 @@
 //! `catraca lint`.
 
-use crate::room::Room;
+use crate::test_dir::TestDir;
 
 const GOOD: &str = r#"
 [policy.login]
@@ -24,23 +24,36 @@ const TWENTY: &str = include_str!("../../../catraca-core/tests/fixtures/catalog/
 
 #[test]
 fn a_good_catalog_is_told_in_one_line() {
-    let ran = Room::with("shop.toml", GOOD).run(&["lint", "shop.toml"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let output = TestDir::with_file("shop.toml", GOOD).run(&["lint", "shop.toml"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     let expected = "shop.toml: ok: 2 policies, 1 gate, 1 route, revision ";
-    let revision = ran.out.strip_prefix(expected).unwrap_or_else(|| panic!("{}", ran.out));
+    let revision = output.out.strip_prefix(expected).unwrap_or_else(|| panic!("{}", output.out));
     assert_eq!(revision.trim_end().len(), 16, "{revision}");
 }
 
 #[test]
+fn a_catalog_may_be_given_as_an_option_but_not_in_both_ways() {
+    let dir = TestDir::with_file("shop.toml", GOOD);
+    let expected = dir.run(&["lint", "shop.toml"]).out;
+    for option in ["-c", "--catalog", "--config"] {
+        let output = dir.run(&["lint", option, "shop.toml"]);
+        assert_eq!((output.code, &output.out), (Some(0), &expected), "{option}: {}", output.err);
+        let output = dir.run(&["lint", "shop.toml", option, "shop.toml"]);
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{option}");
+        assert!(output.err.contains("cannot be used with"), "{}", output.err);
+    }
+}
+
+#[test]
 fn twenty_mistakes_are_twenty_located_errors() {
-    let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    let output = TestDir::with_file("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(1), ""));
     let end = "\nbad.toml: refused: 20 errors\nMore on a code: catraca lint --explain ";
-    assert!(ran.out.contains(end), "{}", ran.out);
-    let places: Vec<_> = ran.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
-    assert_eq!(places.len(), 20, "{}", ran.out);
-    assert_eq!(ran.out.lines().filter(|line| line.starts_with("error[")).count(), 20);
-    assert!(ran.out.lines().filter(|line| line.contains("^")).count() >= 20);
+    assert!(output.out.contains(end), "{}", output.out);
+    let places: Vec<_> = output.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
+    assert_eq!(places.len(), 20, "{}", output.out);
+    assert_eq!(output.out.lines().filter(|line| line.starts_with("error[")).count(), 20);
+    assert!(output.out.lines().filter(|line| line.contains("^")).count() >= 20);
     let first = "\
 error[unknown-field]: a policy has no field `windw`
  --> bad.toml:6:1
@@ -50,16 +63,16 @@ error[unknown-field]: a policy has no field `windw`
   |
   = fix: did you mean `window`?
 ";
-    assert!(ran.out.contains(first), "{}", ran.out);
+    assert!(output.out.contains(first), "{}", output.out);
 }
 
 #[test]
 fn json_has_one_object_per_file() {
-    let room = Room::with("shop.toml", GOOD);
-    room.write("bad.toml", TWENTY);
-    let ran = room.run(&["lint", "-o", "json", "shop.toml", "bad.toml"]);
-    assert_eq!(ran.code, Some(1));
-    let [good, bad] = &ran.json()[..] else { panic!("{}", ran.out) };
+    let dir = TestDir::with_file("shop.toml", GOOD);
+    dir.write("bad.toml", TWENTY);
+    let output = dir.run(&["lint", "-o", "json", "shop.toml", "bad.toml"]);
+    assert_eq!(output.code, Some(1));
+    let [good, bad] = &output.json()[..] else { panic!("{}", output.out) };
     assert_eq!(good["ok"], true);
     assert_eq!(
         (&good["policies"], &good["gates"], &good["routes"]),
@@ -84,88 +97,88 @@ fn json_has_one_object_per_file() {
 #[test]
 fn a_warning_fails_only_when_strict() {
     let shorter = GOOD.replace("block  = \"30m\"", "block  = \"5m\"");
-    let room = Room::with("shop.toml", &shorter);
-    let ran = room.run(&["lint", "shop.toml"]);
-    assert_eq!(ran.code, Some(0));
-    assert!(ran.out.contains("warning["), "{}", ran.out);
-    assert!(ran.out.contains("--> shop.toml:5:"), "{}", ran.out);
-    assert!(ran.out.contains(", 1 warning\n"), "{}", ran.out);
-    assert_eq!(room.run(&["lint", "--strict", "shop.toml"]).code, Some(1));
+    let dir = TestDir::with_file("shop.toml", &shorter);
+    let output = dir.run(&["lint", "shop.toml"]);
+    assert_eq!(output.code, Some(0));
+    assert!(output.out.contains("warning["), "{}", output.out);
+    assert!(output.out.contains("--> shop.toml:5:"), "{}", output.out);
+    assert!(output.out.contains(", 1 warning\n"), "{}", output.out);
+    assert_eq!(dir.run(&["lint", "--strict", "shop.toml"]).code, Some(1));
 }
 
 #[test]
 fn a_file_that_cannot_be_read_exits_2() {
-    let ran = Room::new().run(&["lint", "nowhere.toml"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.err.starts_with("catraca: cannot read nowhere.toml: "), "{}", ran.err);
+    let output = TestDir::new().run(&["lint", "nowhere.toml"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(2), ""));
+    assert!(output.err.starts_with("catraca: cannot read nowhere.toml: "), "{}", output.err);
 }
 
 #[test]
 fn nothing_is_coloured_when_nobody_watches() {
-    let ran = Room::with("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
-    assert!(!ran.out.contains('\u{1b}'), "{}", ran.out);
+    let output = TestDir::with_file("bad.toml", TWENTY).run(&["lint", "bad.toml"]);
+    assert!(!output.out.contains('\u{1b}'), "{}", output.out);
 }
 
 /// A file without end was read until memory was full, and a pipe waited for ever.
 #[test]
 fn only_regular_files_called_toml_are_included() {
-    let room = Room::new();
-    room.write("passwd", "root:x:0:0\n");
-    std::fs::create_dir(room.path("folder.toml")).unwrap();
-    let pipe = std::process::Command::new("mkfifo").arg(room.path("pipe.toml")).status();
+    let dir = TestDir::new();
+    dir.write("passwd", "root:x:0:0\n");
+    std::fs::create_dir(dir.path("folder.toml")).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(dir.path("pipe.toml")).status();
     assert!(pipe.unwrap().success());
-    std::os::unix::fs::symlink("/dev/zero", room.path("endless.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path("endless.toml")).unwrap();
     for (name, why) in [
-        ("passwd", "a file that is included is called *.toml"),
-        ("/dev/zero", "a file that is included is called *.toml"),
+        ("passwd", "the name of an included file must end in .toml"),
+        ("/dev/zero", "the name of an included file must end in .toml"),
         ("folder.toml", "it is not a regular file"),
         ("pipe.toml", "it is not a regular file"),
         ("endless.toml", "it is not a regular file"),
     ] {
-        room.write("shop.toml", format!("include = [\"{name}\"]\n{GOOD}"));
-        let ran = room.run(&["lint", "shop.toml"]);
-        assert_eq!(ran.code, Some(1), "{name}");
+        dir.write("shop.toml", format!("include = [\"{name}\"]\n{GOOD}"));
+        let output = dir.run(&["lint", "shop.toml"]);
+        assert_eq!(output.code, Some(1), "{name}");
         let says = format!("error[include-unreadable]: `{name}` cannot be read: {why}");
-        assert!(ran.out.contains(&says), "{}", ran.out);
-        assert!(!ran.out.contains("root:x"), "{}", ran.out);
+        assert!(output.out.contains(&says), "{}", output.out);
+        assert!(!output.out.contains("root:x"), "{}", output.out);
     }
 }
 
 /// Where the catalog itself is a pipe, somebody means it; still it is read no further than needed.
 #[test]
 fn a_catalog_may_come_through_a_pipe_and_is_read_to_its_bound() {
-    let room = Room::new();
-    let ran = room.run_with(&["lint", "/dev/stdin"], GOOD.as_bytes());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let ran = room.run(&["lint", "/dev/zero"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.out.contains("error[too-large]"), "{}", ran.out);
+    let dir = TestDir::new();
+    let output = dir.run_with_stdin(&["lint", "/dev/stdin"], GOOD.as_bytes());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let output = dir.run(&["lint", "/dev/zero"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.out.contains("error[too-large]"), "{}", output.out);
 }
 
 /// Under another spelling the same file was read twice, and its names were called duplicates.
 #[test]
 fn a_file_is_one_file_however_it_is_spelt() {
-    let room = Room::with("shop.toml", &format!("include = [\"./a.toml\", \"a.toml\"]\n{GOOD}"));
-    std::fs::create_dir(room.path("sub")).unwrap();
-    room.write("a.toml", "[policy.a]\nby = []\nwindow = \"1 per 1s\"\n");
-    let ran = room.run(&["lint", "shop.toml"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.out);
-    assert!(ran.out.contains("3 policies"), "{}", ran.out);
+    let dir = TestDir::with_file("shop.toml", &format!("include = [\"./a.toml\", \"a.toml\"]\n{GOOD}"));
+    std::fs::create_dir(dir.path("sub")).unwrap();
+    dir.write("a.toml", "[policy.a]\nby = []\nwindow = \"1 per 1s\"\n");
+    let output = dir.run(&["lint", "shop.toml"]);
+    assert_eq!(output.code, Some(0), "{}", output.out);
+    assert!(output.out.contains("3 policies"), "{}", output.out);
     for (root, back) in [("shop.toml", "./shop.toml"), ("./shop.toml", "sub/../shop.toml")] {
-        room.write("a.toml", format!("include = [\"{back}\"]\n"));
-        let ran = room.run(&["lint", root]);
-        assert_eq!(ran.code, Some(1));
-        assert!(ran.out.contains("error[include-cycle]"), "{}", ran.out);
-        assert!(!ran.out.contains("duplicate-name"), "{}", ran.out);
+        dir.write("a.toml", format!("include = [\"{back}\"]\n"));
+        let output = dir.run(&["lint", root]);
+        assert_eq!(output.code, Some(1));
+        assert!(output.out.contains("error[include-cycle]"), "{}", output.out);
+        assert!(!output.out.contains("duplicate-name"), "{}", output.out);
     }
 }
 
 /// `catraca lint bad.toml | head -1` said yes to a refused catalog.
 #[test]
 fn the_exit_code_does_not_depend_on_who_reads_on() {
-    let room = Room::with("bad.toml", TWENTY);
-    room.write("shop.toml", GOOD);
-    room.write("differs.scenario.toml", DIFFERS);
+    let dir = TestDir::with_file("bad.toml", TWENTY);
+    dir.write("shop.toml", GOOD);
+    dir.write("differs.scenario.toml", DIFFERS);
     for (args, code) in [
         (&["lint", "bad.toml"][..], 1),
         (&["lint", "-o", "json", "bad.toml", "shop.toml"], 1),
@@ -175,7 +188,7 @@ fn the_exit_code_does_not_depend_on_who_reads_on() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let status = room.command(args).stdout(writer).status().unwrap();
+        let status = dir.command(args).stdout(writer).status().unwrap();
         assert_eq!(status.code(), Some(code), "{args:?}");
     }
 }
@@ -183,11 +196,11 @@ fn the_exit_code_does_not_depend_on_who_reads_on() {
 /// A closed standard error made the process panic, and exit 101.
 #[test]
 fn nor_on_who_reads_what_is_wrong() {
-    let room = Room::with("bad.toml", TWENTY);
+    let dir = TestDir::with_file("bad.toml", TWENTY);
     for args in [&["explain", "-c", "bad.toml", "login"][..], &["lint", "none.toml"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let status = room.command(args).stderr(writer).status().unwrap();
+        let status = dir.command(args).stderr(writer).status().unwrap();
         assert_eq!(status.code(), Some(2), "{args:?}");
     }
 }
@@ -199,15 +212,15 @@ const DIFFERS: &str = "catalog = \"shop.toml\"\n[[scenario]]\nname = \"a\"\n[[sc
 /// Lint names codes; what a code means is one command away.
 #[test]
 fn a_code_is_explained_with_its_example() {
-    let room = Room::with("shop.toml", GOOD);
-    let ran = room.run(&["lint", "--explain", "bad-rate"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    assert!(ran.out.starts_with("bad-rate: A text that is not a rate. *(error)*\n"), "{}", ran.out);
-    assert!(ran.out.contains("error[bad-rate]") && ran.out.contains("fix: "), "{}", ran.out);
-    let ran = room.run(&["lint", "--explain", "bad-rat"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.err.ends_with("did you mean `bad-rate`?\n"), "{}", ran.err);
-    let clean = room.run(&["lint", "shop.toml"]);
+    let dir = TestDir::with_file("shop.toml", GOOD);
+    let output = dir.run(&["lint", "--explain", "bad-rate"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert!(output.out.starts_with("bad-rate: A text that is not a rate. *(error)*\n"), "{}", output.out);
+    assert!(output.out.contains("error[bad-rate]") && output.out.contains("fix: "), "{}", output.out);
+    let output = dir.run(&["lint", "--explain", "bad-rat"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(2), ""));
+    assert!(output.err.ends_with("did you mean `bad-rate`?\n"), "{}", output.err);
+    let clean = dir.run(&["lint", "shop.toml"]);
     assert!(!clean.out.contains("--explain"), "{}", clean.out);
 }
 
@@ -221,18 +234,18 @@ fn mistakes_of_keys_are_located() {
          [[auth.key]]\nname = \"a b\"\nrole = \"read\"\nhash = \"{key}\"\n\
          [[auth.key]]\nrole = \"read\"\nhash = \"{hash}\"\nfix = {{ ip = \"x\" }}\n"
     );
-    let room = Room::with("keys.toml", &text);
-    let ran = room.run(&["lint", "keys.toml"]);
-    assert_eq!(ran.code, Some(1));
+    let dir = TestDir::with_file("keys.toml", &text);
+    let output = dir.run(&["lint", "keys.toml"]);
+    assert_eq!(output.code, Some(1));
     for said in [
         "did you mean `check`?",
         "`a b` cannot name a key",
-        "this is a key, and only its hash may stand here",
+        "this is an API key, and must be its hash",
         "the field `name` is missing",
         "another key has the same hash",
         "the value is not an address",
     ] {
-        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+        assert!(output.out.contains(said), "{said}: {}", output.out);
     }
-    assert!(!ran.out.contains("qnjuxtezg"), "the key is shown: {}", ran.out);
+    assert!(!output.out.contains("qnjuxtezg"), "the key is shown: {}", output.out);
 }

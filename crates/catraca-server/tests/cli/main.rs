@@ -7,7 +7,7 @@
 mod explain;
 mod help;
 mod lint;
-mod room;
+mod test_dir;
 mod scenario;
 mod simulate;
-mod start;
+mod start_errors;

@@ -1,6 +1,6 @@
 //! `catraca test`.
 
-use crate::room::Room;
+use crate::test_dir::TestDir;
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -27,30 +27,30 @@ check  = { gate = "login", subject = { ip = "198.51.100.7" } }
 expect = { allowed = false, reason = "over_limit", retry_after_ms = 900000 }
 "#;
 
-fn room() -> Room {
-    let room = Room::with("shop.toml", CATALOG);
-    room.write("good.scenario.toml", GOOD);
-    room.write("bad.scenario.toml", GOOD.replace("900000", "60000"));
-    room
+fn test_dir() -> TestDir {
+    let dir = TestDir::with_file("shop.toml", CATALOG);
+    dir.write("good.scenario.toml", GOOD);
+    dir.write("bad.scenario.toml", GOOD.replace("900000", "60000"));
+    dir
 }
 
 #[test]
 fn a_passing_scenario_is_one_line() {
-    let ran = room().run(&["test", "good.scenario.toml"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let output = test_dir().run(&["test", "good.scenario.toml"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
     let expected = "\
 good.scenario.toml
   ok    the third login is blocked (3 steps)
 
 1 passed, 0 failed
 ";
-    assert_eq!(ran.out, expected);
+    assert_eq!(output.out, expected);
 }
 
 #[test]
 fn a_mismatch_shows_the_difference_and_exits_1() {
-    let ran = room().run(&["test", "good.scenario.toml", "bad.scenario.toml"]);
-    assert_eq!(ran.code, Some(1));
+    let output = test_dir().run(&["test", "good.scenario.toml", "bad.scenario.toml"]);
+    assert_eq!(output.code, Some(1));
     let expected = "\
 bad.scenario.toml
   FAIL  the third login is blocked
@@ -59,16 +59,16 @@ bad.scenario.toml
 
 1 passed, 1 failed
 ";
-    assert!(ran.out.ends_with(expected), "{}", ran.out);
+    assert!(output.out.ends_with(expected), "{}", output.out);
 }
 
 #[test]
 fn a_malformed_file_is_located_and_exits_2_after_the_others_ran() {
-    let room = room();
-    room.write("odd.scenario.toml", GOOD.replace("expect = { allowed = true }", "expct = 1"));
-    let ran = room.run(&["test", "odd.scenario.toml", "gone.toml", "bad.scenario.toml"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("--> odd.scenario.toml:11:1"), "{}", ran.err);
-    assert!(ran.err.contains("cannot read gone.toml"), "{}", ran.err);
-    assert!(ran.out.ends_with("0 passed, 1 failed, 2 files not run\n"), "{}", ran.out);
+    let dir = test_dir();
+    dir.write("odd.scenario.toml", GOOD.replace("expect = { allowed = true }", "expct = 1"));
+    let output = dir.run(&["test", "odd.scenario.toml", "gone.toml", "bad.scenario.toml"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.err.contains("--> odd.scenario.toml:11:1"), "{}", output.err);
+    assert!(output.err.contains("cannot read gone.toml"), "{}", output.err);
+    assert!(output.out.ends_with("0 passed, 1 failed, 2 files not run\n"), "{}", output.out);
 }

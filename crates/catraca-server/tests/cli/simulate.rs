@@ -1,11 +1,11 @@
 //! `catraca simulate`.
 
-mod acts;
+mod operator_acts;
 mod compare;
 mod dict;
 mod logs;
 mod output;
-mod refused;
+mod line_errors;
 mod settle;
 mod summary;
 mod time;
@@ -13,7 +13,7 @@ mod window;
 
 use serde_json::Value;
 
-use crate::room::{Ran, Room};
+use crate::test_dir::{CliOutput, TestDir};
 
 /// Two buckets for one lookup, as in the Pix directory.
 pub const DICT: &str = r#"
@@ -63,18 +63,18 @@ fn login(at: i64) -> String {
 }
 
 /// Replays these lines as JSON.
-fn replay(catalog: &str, lines: &[impl AsRef<str>]) -> Ran {
-    let room = Room::with("catalog.toml", catalog);
+fn replay(catalog: &str, lines: &[impl AsRef<str>]) -> CliOutput {
+    let dir = TestDir::with_file("catalog.toml", catalog);
     let lines: String = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect();
-    room.write("events.jsonl", lines);
-    room.run(&["simulate", "-c", "catalog.toml", "events.jsonl", "-o", "json"])
+    dir.write("events.jsonl", lines);
+    dir.run(&["simulate", "-c", "catalog.toml", "events.jsonl", "-o", "json"])
 }
 
 /// Replays lines that are all good.
 fn results(catalog: &str, lines: &[impl AsRef<str>]) -> Vec<Value> {
-    let ran = replay(catalog, lines);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
-    let results = ran.json();
+    let output = replay(catalog, lines);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
+    let results = output.json();
     assert_eq!(results.len(), lines.len());
     results
 }

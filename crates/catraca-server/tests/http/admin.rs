@@ -1,14 +1,14 @@
 //! The operators' calls, over real sockets: what they do, what they refuse, and what survives.
 
-mod acts;
+mod operations;
 mod reads;
 mod refusals;
-mod survives;
+mod durability;
 
 use serde_json::Value;
 
-use crate::served::Served;
-use crate::talk::JSON;
+use crate::test_server::TestServer;
+use crate::raw_connection::JSON;
 
 pub const CATALOG: &str = r#"
 [policy.login]
@@ -40,32 +40,32 @@ pub const PAYER: &str = "52998224725";
 pub const CUSTOMER: &str = "customer-4711";
 
 /// One call with or without a body, answered with JSON.
-pub fn call(served: &Served, request: &str, body: &str) -> (u16, Value) {
-    let mut talk = served.connect();
+pub fn call(server: &TestServer, request: &str, body: &str) -> (u16, Value) {
+    let mut connection = server.connect();
     let headers: &[(&str, &str)] = if body.is_empty() { &[] } else { &[JSON] };
-    talk.send(request, headers, body.as_bytes());
-    let answer = talk.answer();
+    connection.send(request, headers, body.as_bytes());
+    let answer = connection.read_response();
     (answer.status, answer.json())
 }
 
 /// The same, which must succeed.
-pub fn done(served: &Served, request: &str, body: &str) -> Value {
-    let (status, value) = call(served, request, body);
+pub fn expect_ok(server: &TestServer, request: &str, body: &str) -> Value {
+    let (status, value) = call(server, request, body);
     assert_eq!(status, 200, "{request} {body}: {value}");
     value
 }
 
 /// The same, which must be on disk.
-pub fn durable(served: &Served, request: &str, body: &str) -> Value {
-    let value = done(served, request, body);
+pub fn expect_durable(server: &TestServer, request: &str, body: &str) -> Value {
+    let value = expect_ok(server, request, body);
     assert_eq!(value["durable"], true, "{request} {body}: {value}");
     value
 }
 
 /// Why a check is decided as it is.
-pub fn reason(served: &Served, gate: &str, subject: &str) -> String {
+pub fn reason(server: &TestServer, gate: &str, subject: &str) -> String {
     let body = format!(r#"{{"gate":"{gate}","subject":{subject}}}"#);
-    let decision = done(served, "POST /v1/check", &body);
+    let decision = expect_ok(server, "POST /v1/check", &body);
     decision["reason"].as_str().unwrap().to_owned()
 }
 

@@ -1,12 +1,12 @@
-//! The API's description as it is served, and the pages made of it.
+//! The OpenAPI document as it is served, and the pages made from it.
 
 use serde_json::Value;
 
 use crate::admin::CATALOG;
-use crate::served::Served;
-use crate::talk::JSON;
+use crate::test_server::TestServer;
+use crate::raw_connection::JSON;
 
-/// The calls of the description: method, path, and what is said of it.
+/// The operations of the document: method, path and the operation object.
 fn calls(document: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths.flat_map(|(path, methods)| {
@@ -15,7 +15,7 @@ fn calls(document: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
     })
 }
 
-/// The path of a call with the examples of its pieces.
+/// The path of an operation with the examples of its parameters filled in.
 fn example_path(path: &str, call: &Value) -> String {
     let mut path = path.to_owned();
     for one in call["parameters"].as_array().unwrap() {
@@ -27,8 +27,8 @@ fn example_path(path: &str, call: &Value) -> String {
 
 #[test]
 fn the_description_is_served_to_anybody_and_every_call_of_it_has_a_route() {
-    let served = Served::with(CATALOG);
-    let answer = served.ask("GET /openapi.json", &[]);
+    let server = TestServer::with_catalog(CATALOG);
+    let answer = server.request("GET /openapi.json", &[]);
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     let document = answer.json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -36,18 +36,18 @@ fn the_description_is_served_to_anybody_and_every_call_of_it_has_a_route() {
     for (method, path, call) in calls(&document) {
         let place = format!("{method} {}", example_path(path, call));
         let body = &call["requestBody"]["content"]["application/json"]["example"];
-        // A listener would wait, and a head has no body.
+        // The live feed never ends, and a response to HEAD has no body.
         if path == "/v1/events" || method == "HEAD" || method == "TRACE" {
             continue;
         }
-        let mut talk = served.connect();
+        let mut connection = server.connect();
         let sent = if body.is_null() { String::new() } else { body.to_string() };
-        talk.send(&place, if body.is_null() { &[] } else { &[JSON] }, sent.as_bytes());
-        let answer = talk.answer();
+        connection.send(&place, if body.is_null() { &[] } else { &[JSON] }, sent.as_bytes());
+        let answer = connection.read_response();
         let described = call["responses"].get(answer.status.to_string());
         assert!(described.is_some(), "{place}: {answer:?}");
         if answer.status == 404 {
-            assert_ne!(answer.problem(), "unknown-call", "{place}");
+            assert_ne!(answer.problem_code(), "unknown-call", "{place}");
         }
         assert!(answer.status < 500, "{place}: {answer:?}");
         count += 1;
@@ -57,8 +57,8 @@ fn the_description_is_served_to_anybody_and_every_call_of_it_has_a_route() {
 
 #[test]
 fn examples_of_decisions_and_acts_are_taken_as_they_stand() {
-    let served = Served::with(CATALOG);
-    let document = served.ask("GET /openapi.json", &[]).json();
+    let server = TestServer::with_catalog(CATALOG);
+    let document = server.request("GET /openapi.json", &[]).json();
     for (path, method) in [
         ("/v1/check", "POST"),
         ("/v1/peek", "POST"),
@@ -73,10 +73,10 @@ fn examples_of_decisions_and_acts_are_taken_as_they_stand() {
     ] {
         let call = &document["paths"][path][method.to_lowercase()];
         let body = &call["requestBody"]["content"]["application/json"]["example"];
-        let mut talk = served.connect();
+        let mut connection = server.connect();
         let request = format!("{method} {}", example_path(path, call));
-        talk.send(&request, &[JSON], body.to_string().as_bytes());
-        let answer = talk.answer();
+        connection.send(&request, &[JSON], body.to_string().as_bytes());
+        let answer = connection.read_response();
         assert_eq!(answer.status, 200, "{request} {body}: {answer:?}");
         let example = &call["responses"]["200"]["content"]["application/json"]["example"];
         let names = |value: &Value| {
@@ -89,9 +89,9 @@ fn examples_of_decisions_and_acts_are_taken_as_they_stand() {
 
 #[test]
 fn the_pages_load_nothing_from_elsewhere_and_every_problem_leads_to_one() {
-    let served = Served::with(CATALOG);
+    let server = TestServer::with_catalog(CATALOG);
     for path in ["/docs", "/docs/errors", "/docs/errors/bad-json"] {
-        let page = served.ask(&format!("GET {path}"), &[]);
+        let page = server.request(&format!("GET {path}"), &[]);
         assert_eq!(page.status, 200, "{path}");
         let policy = page.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
@@ -99,15 +99,15 @@ fn the_pages_load_nothing_from_elsewhere_and_every_problem_leads_to_one() {
         let loaded = page.body.matches(" src=").count();
         assert_eq!(loaded, 0, "{path}");
     }
-    let style = served.ask("GET /docs/style.css", &[]);
+    let style = server.request("GET /docs/style.css", &[]);
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
-    let problem = served.post("/v1/check", "{").json();
-    let page = served.ask(&format!("GET {}", problem["type"].as_str().unwrap()), &[]);
+    let problem = server.post("/v1/check", "{").json();
+    let page = server.request(&format!("GET {}", problem["type"].as_str().unwrap()), &[]);
     assert!(page.status == 200 && page.body.contains("bad-json"), "{page:?}");
-    let unknown = served.ask("GET /docs/errors/nothing", &[]);
-    assert_eq!((unknown.status, unknown.problem().as_str()), (404, "unknown-code"));
-    let broken = served.ask("GET /docs/errors/%ff", &[]);
-    assert_eq!((broken.status, broken.problem().as_str()), (400, "bad-path"));
-    let broken = served.ask("GET /v1/policies/%ff", &[]);
-    assert_eq!((broken.status, broken.problem().as_str()), (400, "bad-path"));
+    let unknown = server.request("GET /docs/errors/nothing", &[]);
+    assert_eq!((unknown.status, unknown.problem_code().as_str()), (404, "unknown-code"));
+    let broken = server.request("GET /docs/errors/%ff", &[]);
+    assert_eq!((broken.status, broken.problem_code().as_str()), (400, "bad-path"));
+    let broken = server.request("GET /v1/policies/%ff", &[]);
+    assert_eq!((broken.status, broken.problem_code().as_str()), (400, "bad-path"));
 }

@@ -1,7 +1,7 @@
-//! Keys as their users meet them: made, pasted, sent, refused.
+//! API keys: made by keygen, pasted into a catalog, sent, and refused.
 
 use crate::keys::keygen;
-use crate::served::{Served, binary, file};
+use crate::test_server::{TestServer, binary, catalog_file};
 
 const POLICY: &str = "[policy.login]\nby = ['tenant']\nwindow = '2 per 1h'\n\
                       [policy.bucket]\nby = ['tenant']\n\
@@ -9,17 +9,18 @@ const POLICY: &str = "[policy.login]\nby = ['tenant']\nwindow = '2 per 1h'\n\
 const T1: &str = r#"{"gate":"login","subject":{"tenant":"t1"}}"#;
 const NOBODY: &str = r#"{"gate":"login","subject":{}}"#;
 
-/// Everything wrong with a key gets one answer, byte for byte.
+/// Every invalid key gets the same response, byte for byte: it must not tell keys apart.
 #[test]
 fn unknown_and_malformed_keys_cannot_be_told_apart() {
     let key = keygen(&["--role", "check"]);
-    let served = Served::with(&format!("{POLICY}{}", key.table));
+    let server = TestServer::with_catalog(&format!("{POLICY}{}", key.table));
     let whole = key.key.clone();
     let cut = &whole[..whole.len() - 1];
     let other = keygen(&["--role", "check"]).key;
-    let (long, upper) = ("x".repeat(8_000), whole.to_uppercase());
-    let first = served.ask("POST /v1/check", &[("Authorization", "Bearer x")]);
-    assert_eq!((first.status, first.problem().as_str()), (401, "unknown-key"));
+    let long = "x".repeat(8_000);
+    let upper = whole.to_uppercase();
+    let first = server.request("POST /v1/check", &[("Authorization", "Bearer x")]);
+    assert_eq!((first.status, first.problem_code().as_str()), (401, "unknown-key"));
     let challenge = first.header("www-authenticate");
     assert_eq!(challenge, Some("Bearer realm=\"catraca\", error=\"invalid_token\""));
     for value in [
@@ -34,26 +35,26 @@ fn unknown_and_malformed_keys_cannot_be_told_apart() {
         "Bearer ".to_owned(),
         "\u{e9}".to_owned(),
     ] {
-        let answer = served.ask("POST /v1/check", &[("Authorization", &value)]);
+        let answer = server.request("POST /v1/check", &[("Authorization", &value)]);
         assert_eq!((answer.status, &answer.body), (401, &first.body), "{value}");
         assert_eq!(answer.header("www-authenticate"), challenge, "{value}");
     }
     let right = format!("bearer  {whole}");
     let twice = [("Authorization", right.as_str()), ("Authorization", right.as_str())];
-    assert_eq!(served.ask("POST /v1/check", &twice).status, 401);
-    assert_eq!(served.ask("POST /v1/check", &twice[..1]).status, 415);
+    assert_eq!(server.request("POST /v1/check", &twice).status, 401);
+    assert_eq!(server.request("POST /v1/check", &twice[..1]).status, 415);
 }
 
 #[test]
 fn a_proxy_may_send_its_own_key_beside_the_callers() {
     let key = keygen(&["--role", "check"]);
-    let served =
-        Served::with(&format!("[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n{}", key.table));
+    let server =
+        TestServer::with_catalog(&format!("[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n{}", key.table));
     let request = "GET /v1/gates/a/authorize";
     let theirs = ("Authorization", "Bearer of-the-caller");
-    assert_eq!(served.ask(request, &[theirs, ("Catraca-Key", &key.key)]).status, 200);
-    assert_eq!(served.ask(request, &[theirs, ("Catraca-Key", "x")]).status, 401);
-    assert_eq!(served.ask(request, &[theirs]).status, 401);
+    assert_eq!(server.request(request, &[theirs, ("Catraca-Key", &key.key)]).status, 200);
+    assert_eq!(server.request(request, &[theirs, ("Catraca-Key", "x")]).status, 401);
+    assert_eq!(server.request(request, &[theirs]).status, 401);
 }
 
 /// covers: B-59, X-25
@@ -61,23 +62,23 @@ fn a_proxy_may_send_its_own_key_beside_the_callers() {
 fn keys_of_two_namespaces_share_no_count_no_ticket_and_no_bucket() {
     let [shop, bank] =
         ["shop", "bank"].map(|name| keygen(&["--role", "check", "--namespace", name]));
-    let served = Served::with(&format!("{POLICY}{}{}", shop.table, bank.table));
+    let server = TestServer::with_catalog(&format!("{POLICY}{}{}", shop.table, bank.table));
     for _ in 0..2 {
-        assert_eq!(shop.post(&served, "/v1/check", T1).json()["allowed"], true);
+        assert_eq!(shop.post(&server, "/v1/check", T1).json()["allowed"], true);
     }
-    assert_eq!(shop.post(&served, "/v1/check", T1).json()["allowed"], false);
-    assert_eq!(bank.post(&served, "/v1/check", T1).json()["remaining"], 1);
+    assert_eq!(shop.post(&server, "/v1/check", T1).json()["allowed"], false);
+    assert_eq!(bank.post(&server, "/v1/check", T1).json()["remaining"], 1);
     let named = r#"{"gate":"login","namespace":"bank","subject":{"tenant":"t1"}}"#;
-    assert_eq!(shop.post(&served, "/v1/check", named).problem(), "bad-field");
+    assert_eq!(shop.post(&server, "/v1/check", named).problem_code(), "bad-field");
     let check = r#"{"gate":"bucket","subject":{"tenant":"t1"}}"#;
     let ticket =
-        shop.post(&served, "/v1/check", check).json()["ticket"].as_str().unwrap().to_owned();
+        shop.post(&server, "/v1/check", check).json()["ticket"].as_str().unwrap().to_owned();
     let settle = format!(r#"{{"ticket":"{ticket}","outcome":{{"status":200}}}}"#);
-    assert_eq!(bank.post(&served, "/v1/settle", &settle).problem(), "bad-ticket");
-    assert_eq!(shop.post(&served, "/v1/settle", &settle).status, 200);
+    assert_eq!(bank.post(&server, "/v1/settle", &settle).problem_code(), "bad-ticket");
+    assert_eq!(shop.post(&server, "/v1/settle", &settle).status, 200);
     let states = r#"{"subject":{"tenant":"t1"}}"#;
     let left = |key: &crate::keys::Key| {
-        key.post(&served, "/v1/buckets/bucket", states).json()["balance"].clone()
+        key.post(&server, "/v1/buckets/bucket", states).json()["balance"].clone()
     };
     assert_eq!((left(&shop), left(&bank)), (3.into(), 5.into()));
 }
@@ -89,8 +90,8 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
     let route = "[[route]]\nmatch = 'GET /**'\ngate = 'login'\n\
                  set = { tenant = 'header:x-tenant' }\n\
                  [network]\ntrusted_proxies = ['127.0.0.1/32']\n";
-    let served = Served::with(&format!("{POLICY}{route}{}fix = {{ tenant = 't1' }}\n", key.table));
-    assert_eq!(key.post(&served, "/v1/check", NOBODY).json()["remaining"], 1);
+    let server = TestServer::with_catalog(&format!("{POLICY}{route}{}fix = {{ tenant = 't1' }}\n", key.table));
+    assert_eq!(key.post(&server, "/v1/check", NOBODY).json()["remaining"], 1);
     let other = r#"{"gate":"login","subject":{"tenant":"t2"}}"#;
     let subject = r#"{"subject":{"tenant":"t2"}}"#;
     let by_ref = r#"{"ref":"E","subject":{"tenant":"t2"},"outcome":{}}"#;
@@ -103,16 +104,16 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
         ("/v1/settle", by_ref),
         ("/v1/credit", credit),
     ] {
-        let answer = key.post(&served, path, body);
-        assert_eq!((answer.status, answer.problem().as_str()), (403, "fixed-attribute"), "{path}");
+        let answer = key.post(&server, path, body);
+        assert_eq!((answer.status, answer.problem_code().as_str()), (403, "fixed-attribute"), "{path}");
         assert!(!answer.body.contains("t1"), "{}", answer.body);
     }
-    let list = key.post(&served, "/v1/check", &format!("[{other},{T1}]")).json();
+    let list = key.post(&server, "/v1/check", &format!("[{other},{T1}]")).json();
     assert_eq!((&list[0]["status"], &list[1]["remaining"]), (&403.into(), &0.into()));
     let own = ("Catraca-Key", key.key.as_str());
     let asked = |tenant| {
         let headers = [own, ("X-Forwarded-Uri", "/x"), ("X-Tenant", tenant)];
-        served.ask("GET /v1/authorize", &headers).status
+        server.request("GET /v1/authorize", &headers).status
     };
     assert_eq!((asked("t2"), asked("t1")), (403, 429));
 }
@@ -121,13 +122,13 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
 fn with_keys_any_address_is_served_and_the_greeting_says_how_to_call() {
     let key = keygen(&["--role", "read"]);
     let text = format!("{POLICY}{}", key.table);
-    let served = Served::with(&text);
-    assert!(served.greeting.contains("Authorization: Bearer KEY"), "{}", served.greeting);
-    let anywhere = Served::on("0.0.0.0:0", &text);
+    let server = TestServer::with_catalog(&text);
+    assert!(server.greeting.contains("Authorization: Bearer KEY"), "{}", server.greeting);
+    let anywhere = TestServer::listening_on("0.0.0.0:0", &text);
     let port = anywhere.address.rsplit(':').next().unwrap().to_owned();
-    let mut talk = crate::talk::Talk::to(&format!("127.0.0.1:{port}"));
-    talk.post("/v1/check", T1);
-    assert_eq!(talk.answer().problem(), "no-key");
+    let mut connection = crate::raw_connection::RawConnection::open(&format!("127.0.0.1:{port}"));
+    connection.post("/v1/check", T1);
+    assert_eq!(connection.read_response().problem_code(), "no-key");
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn a_mistake_in_a_key_stops_the_start_and_is_named() {
     let changed = |from: &str, to: &str| table.replacen(from, to, 1);
     for (text, why) in [
         (changed("name", "nmae"), "a key has no field `nmae`"),
-        (changed("\"check\"", "\"root\""), "`root` is not known here"),
+        (changed("\"check\"", "\"root\""), "`root` is not a valid value here"),
         (changed("blake3:", "md5:"), "write what `catraca keygen` prints"),
         (changed("\"ci\"", "\"a b\""), "`a b` cannot name a key"),
         (format!("{table}{table}"), "another key is called `ci` too"),
@@ -147,20 +148,20 @@ fn a_mistake_in_a_key_stops_the_start_and_is_named() {
         ("[auth]\nkey = 'x'\n".to_owned(), "expected tables such as [[auth.key]], found a text"),
         ("[server]\nhosts = ['http://a']\n".to_owned(), "write names without ports"),
     ] {
-        let file = file(&format!("{POLICY}{text}"));
+        let file = catalog_file(&format!("{POLICY}{text}"));
         let mut serve = binary();
         serve.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
-        let ran = serve.output().unwrap();
-        let said = String::from_utf8(ran.stderr).unwrap();
-        assert_eq!(ran.status.code(), Some(2), "{said}");
-        assert!(said.contains(why) && said.contains(file.to_str().unwrap()), "{why}: {said}");
+        let output = serve.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why) && stderr.contains(file.to_str().unwrap()), "{why}: {stderr}");
     }
 }
 
 #[test]
 fn keygen_refuses_what_the_server_would() {
     for args in [&["--role", "check", "--name", "a b"][..], &["--role", "root"], &[]] {
-        let ran = binary().arg("keygen").args(args).output().unwrap();
-        assert_eq!((ran.status.code(), ran.stdout.len()), (Some(2), 0), "{args:?}");
+        let output = binary().arg("keygen").args(args).output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! `examples/booking`, run as it is: one 201 and one 409, no overlap, adjacent allowed.
+//! Runs `examples/booking` unchanged: of two equal bookings one gets 201 and the other 409,
+//! overlaps are refused, adjacent bookings are accepted.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,12 +8,12 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::served::Served;
-use crate::talk::{JSON, Talk};
+use crate::test_server::TestServer;
+use crate::raw_connection::{JSON, RawConnection};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/booking");
 
-/// The service, ended with the test.
+/// The example service, killed with the test.
 struct Service {
     child: Child,
     address: String,
@@ -25,10 +26,10 @@ impl Drop for Service {
     }
 }
 
-fn service(served: &Served) -> Service {
+fn service(server: &TestServer) -> Service {
     let mut child = Command::new("python3")
         .arg(format!("{FOLDER}/booking.py"))
-        .args(["0", &format!("http://{}", served.address)])
+        .args(["0", &format!("http://{}", server.address)])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -44,9 +45,9 @@ fn book(service: &Service, start: &str, more: &Value) -> (u16, Value) {
     if more.is_object() {
         body["fail"] = more["fail"].clone();
     }
-    let mut talk = Talk::to(&service.address);
-    talk.send("POST /api/appointments", &[JSON], body.to_string().as_bytes());
-    let answer = talk.answer();
+    let mut connection = RawConnection::open(&service.address);
+    connection.send("POST /api/appointments", &[JSON], body.to_string().as_bytes());
+    let answer = connection.read_response();
     (answer.status, answer.json())
 }
 
@@ -54,15 +55,16 @@ fn book(service: &Service, start: &str, more: &Value) -> (u16, Value) {
 #[test]
 fn two_bookings_at_once_are_one_201_and_one_409() {
     let catalog = std::fs::read_to_string(format!("{FOLDER}/catalog.toml")).unwrap();
-    let served = Served::with(&catalog);
-    let service = service(&served);
+    let server = TestServer::with_catalog(&catalog);
+    let service = service(&server);
     let barrier = Barrier::new(2);
     let mut both = thread::scope(|scope| {
         let one = || {
             barrier.wait();
             book(&service, "10:00", &Value::Null)
         };
-        let (first, second) = (scope.spawn(one), scope.spawn(one));
+        let first = scope.spawn(one);
+        let second = scope.spawn(one);
         [first.join().unwrap(), second.join().unwrap()]
     });
     both.sort_by_key(|(status, _)| *status);
@@ -70,7 +72,7 @@ fn two_bookings_at_once_are_one_201_and_one_409() {
     assert_eq!(both[1].1["conflict"], true);
     assert_eq!(book(&service, "10:15", &Value::Null).0, 409, "an overlap");
     assert_eq!(book(&service, "10:30", &Value::Null).0, 201, "adjacent");
-    // A fault in between: the time is free right after.
+    // The service fails while it holds the slot: the slot is free right after.
     assert_eq!(book(&service, "12:00", &json!({ "fail": true })).0, 500);
     assert_eq!(book(&service, "12:00", &Value::Null).0, 201);
 }

@@ -1,4 +1,4 @@
-//! A collector that takes OTLP over gRPC, as the real ones do, and keeps what it is sent.
+//! A trace collector that receives OTLP over gRPC and stores the calls.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -16,17 +16,17 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A collector on a port of its own, which goes with the test.
+/// A collector on a free port, stopped with the test.
 pub struct Collector {
     pub address: String,
     received: Receiver<ExportTraceServiceRequest>,
     _runtime: Runtime,
 }
 
-/// Keeps what comes, and says that it has refused so many spans of each call.
-struct Keeper {
+/// Stores every call, and reports `refuses` spans of each call as rejected.
+struct CollectorService {
     received: Sender<ExportTraceServiceRequest>,
     refuses: i64,
 }
@@ -38,45 +38,46 @@ impl Collector {
         let within = runtime.enter();
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = format!("http://{}", incoming.local_addr().unwrap());
-        let keeper = TraceServiceServer::new(Keeper { received: sender, refuses });
-        let server = Server::builder().add_service(keeper).serve_with_incoming(incoming);
+        let service = TraceServiceServer::new(CollectorService { received: sender, refuses });
+        let server = Server::builder().add_service(service).serve_with_incoming(incoming);
         runtime.spawn(server);
         drop(within);
         Self { address, received, _runtime: runtime }
     }
 
-    /// The next call.
+    /// Waits for the next call.
     pub fn next(&self) -> ExportTraceServiceRequest {
-        self.received.recv_timeout(PATIENCE).unwrap()
+        self.received.recv_timeout(RECEIVE_TIMEOUT).unwrap()
     }
 
-    /// Every call that has come so far.
+    /// Every call that was received until now.
     pub fn all(&self) -> Vec<ExportTraceServiceRequest> {
         self.received.try_iter().collect()
     }
 }
 
 #[tonic::async_trait]
-impl TraceService for Keeper {
+impl TraceService for CollectorService {
     async fn export(
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         self.received.send(request.into_inner()).map_err(|_| Status::unavailable("over"))?;
-        let (rejected_spans, error_message) = (self.refuses, String::new());
+        let rejected_spans = self.refuses;
+        let error_message = String::new();
         let partial = ExportTracePartialSuccess { rejected_spans, error_message };
         Ok(Response::new(ExportTraceServiceResponse { partial_success: Some(partial) }))
     }
 }
 
-/// The spans of some calls.
+/// The spans of these calls.
 pub fn spans(calls: &[ExportTraceServiceRequest]) -> Vec<&Span> {
     let resources = calls.iter().flat_map(|call| &call.resource_spans);
     resources.flat_map(|one| &one.scope_spans).flat_map(|one| &one.spans).collect()
 }
 
-/// What a span says under a name.
-pub fn said(span: &Span, name: &str) -> Option<String> {
+/// The value of an attribute of a span, as text.
+pub fn span_attribute(span: &Span, name: &str) -> Option<String> {
     let found = span.attributes.iter().find(|one| one.key == name)?;
     match found.value.as_ref()?.value.as_ref()? {
         Value::StringValue(text) => Some(text.clone()),

@@ -1,62 +1,62 @@
-//! Limits on connections: the whole server's, and that of one peer address.
+//! Limits on connections: of the whole server, and of one peer address.
 //!
 //! Peers are addresses of the loopback network: 127.0.0.2 is another peer than 127.0.0.3.
 
-use crate::served::Served;
-use crate::talk::{JSON, Talk, head};
+use crate::test_server::TestServer;
+use crate::raw_connection::{JSON, RawConnection, head};
 
 const POLICY: &str = "[policy.a]\nby = ['ip']\nwindow = '10000 per 1s'\n";
 const CHECK: &str = r#"{"gate":"a","subject":{"ip":"198.51.100.7"}}"#;
 const ATTACKER: &str = "127.0.0.2";
 const CALLER: &str = "127.0.0.3";
 
-fn served(settings: &str) -> Served {
-    Served::with(&format!("{POLICY}[server]\n{settings}\n"))
+fn start_server(settings: &str) -> TestServer {
+    TestServer::with_catalog(&format!("{POLICY}[server]\n{settings}\n"))
 }
 
-/// A connection that is at work for as long as the test wants.
-fn busy(served: &Served, source: &str) -> Talk {
-    let mut talk = served.connect_from(source);
-    talk.send("GET /v1/events", &[], b"");
-    talk.until(": listening");
-    talk
+/// A connection of the live feed: busy until the test ends it.
+fn busy(server: &TestServer, source: &str) -> RawConnection {
+    let mut connection = server.connect_from(source);
+    connection.send("GET /v1/events", &[], b"");
+    connection.read_until(": listening");
+    connection
 }
 
-/// A connection that is at work until its body comes or the client is gone.
-fn waiting_for_body(served: &Served, source: &str) -> Talk {
-    let mut talk = served.connect_from(source);
-    talk.raw(&head("POST /v1/check", &[JSON, ("Expect", "100-continue")], Some(50)));
-    talk.until("100 Continue");
-    talk
+/// A connection whose request is incomplete: busy until its body arrives or the client closes it.
+fn waiting_for_body(server: &TestServer, source: &str) -> RawConnection {
+    let mut connection = server.connect_from(source);
+    connection.send_bytes(&head("POST /v1/check", &[JSON, ("Expect", "100-continue")], Some(50)));
+    connection.read_until("100 Continue");
+    connection
 }
 
 /// A connection that has been answered and waits for the next request.
-fn idle(served: &Served, source: &str) -> Talk {
-    let mut talk = served.connect_from(source);
-    talk.send("GET /healthz", &[], b"");
-    assert_eq!(talk.answer().status, 200);
-    talk
+fn idle(server: &TestServer, source: &str) -> RawConnection {
+    let mut connection = server.connect_from(source);
+    connection.send("GET /healthz", &[], b"");
+    assert_eq!(connection.read_response().status, 200);
+    connection
 }
 
 /// Whether a check on a new connection is answered.
-fn is_served(served: &Served, source: &str) -> bool {
-    let mut talk = served.connect_from(source);
-    talk.post("/v1/check", CHECK);
-    let answer = talk.answer();
+fn is_served(server: &TestServer, source: &str) -> bool {
+    let mut connection = server.connect_from(source);
+    connection.post("/v1/check", CHECK);
+    let answer = connection.read_response();
     if answer.status == 503 {
-        assert_eq!(answer.problem(), "too-many-connections");
+        assert_eq!(answer.problem_code(), "too-many-connections");
         assert_eq!(answer.header("retry-after"), Some("1"));
-        assert!(talk.is_closed());
+        assert!(connection.is_closed());
     }
     answer.status == 200
 }
 
-fn counted(served: &Served, source: &str, series: &str) -> u64 {
-    // The connection before may not be over yet, and then there is no room.
+fn counter(server: &TestServer, source: &str, series: &str) -> u64 {
+    // The previous connection may still be open, and then the server refuses this one.
     let metrics = loop {
-        let mut talk = served.connect_from(source);
-        talk.send("GET /metrics", &[], b"");
-        let answer = talk.answer();
+        let mut connection = server.connect_from(source);
+        connection.send("GET /metrics", &[], b"");
+        let answer = connection.read_response();
         if answer.status == 200 {
             break answer.body;
         }
@@ -72,15 +72,15 @@ fn other_peers_are_served_beside_500_silent_connections_of_one() {
         "connections_max = 400\nconnections_per_address = 400",
         "connections_max = 1000\nconnections_per_address = 400",
     ] {
-        let served = served(settings);
-        let silent: Vec<Talk> = (0..500).map(|_| served.connect_from(ATTACKER)).collect();
+        let server = start_server(settings);
+        let silent: Vec<RawConnection> = (0..500).map(|_| server.connect_from(ATTACKER)).collect();
         for _ in 0..50 {
-            assert!(is_served(&served, CALLER), "{settings}");
+            assert!(is_served(&server, CALLER), "{settings}");
         }
-        assert!(is_served(&served, ATTACKER), "{settings}");
+        assert!(is_served(&server, ATTACKER), "{settings}");
         let idle_closed = ["connections_max", "connections_per_address"].map(|limit| {
-            counted(
-                &served,
+            counter(
+                &server,
                 CALLER,
                 &format!("catraca_connections_idle_closed_total{{limit=\"{limit}\"}}"),
             )
@@ -92,63 +92,63 @@ fn other_peers_are_served_beside_500_silent_connections_of_one() {
 
 #[test]
 fn a_peer_whose_connections_are_all_at_work_leaves_half_of_them_to_others() {
-    let served = served("connections_max = 8");
-    let held: Vec<Talk> = (0..4).map(|_| busy(&served, ATTACKER)).collect();
+    let server = start_server("connections_max = 8");
+    let held: Vec<RawConnection> = (0..4).map(|_| busy(&server, ATTACKER)).collect();
     for _ in 0..20 {
-        assert!(!is_served(&served, ATTACKER));
-        assert!(is_served(&served, CALLER));
+        assert!(!is_served(&server, ATTACKER));
+        assert!(is_served(&server, CALLER));
     }
-    let others: Vec<Talk> = (0..4).map(|_| busy(&served, CALLER)).collect();
-    assert!(!is_served(&served, "127.0.0.4"), "no connection is idle");
+    let others: Vec<RawConnection> = (0..4).map(|_| busy(&server, CALLER)).collect();
+    assert!(!is_served(&server, "127.0.0.4"), "no connection is idle");
     drop((held, others));
 }
 
 #[test]
 fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
-    let served = served("connections_max = 3\nconnections_per_address = 3");
-    let held: Vec<Talk> = (0..2).map(|_| busy(&served, CALLER)).collect();
-    let leaving = waiting_for_body(&served, CALLER);
-    assert!(!is_served(&served, CALLER));
-    assert!(!is_served(&served, ATTACKER));
+    let server = start_server("connections_max = 3\nconnections_per_address = 3");
+    let held: Vec<RawConnection> = (0..2).map(|_| busy(&server, CALLER)).collect();
+    let leaving = waiting_for_body(&server, CALLER);
+    assert!(!is_served(&server, CALLER));
+    assert!(!is_served(&server, ATTACKER));
     drop(leaving);
-    // The server learns of it in its own time; each try is a connection of its own.
-    assert!((0..10_000).any(|_| is_served(&served, ATTACKER)));
+    // The server notices the closed connection asynchronously; each try is a new connection.
+    assert!((0..10_000).any(|_| is_served(&server, ATTACKER)));
     let shed = "catraca_connections_shed_total{limit=\"connections_per_address\"}";
-    assert_eq!(counted(&served, ATTACKER, shed), 1);
+    assert_eq!(counter(&server, ATTACKER, shed), 1);
     drop(held);
-    served.signal("TERM");
-    let (_, said) = served.ended();
-    let lines = |text: &str| said.lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("connections_max reached and no connection is idle"), 1, "{said}");
-    assert_eq!(lines("its address has connections_per_address connections"), 1, "{said}");
+    server.signal("TERM");
+    let (_, stderr) = server.wait_for_exit();
+    let lines = |text: &str| stderr.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(lines("connections_max reached and no connection is idle"), 1, "{stderr}");
+    assert_eq!(lines("its address has connections_per_address connections"), 1, "{stderr}");
 }
 
 #[test]
 fn the_longest_idle_connection_of_the_largest_holder_gives_way() {
-    let served = served("connections_max = 4\nconnections_per_address = 3");
-    let mut lone = idle(&served, "127.0.0.4");
-    let mut first = idle(&served, ATTACKER);
-    let mut second = idle(&served, ATTACKER);
-    let at_work = busy(&served, ATTACKER);
-    let mut newcomer = idle(&served, CALLER);
+    let server = start_server("connections_max = 4\nconnections_per_address = 3");
+    let mut lone = idle(&server, "127.0.0.4");
+    let mut first = idle(&server, ATTACKER);
+    let mut second = idle(&server, ATTACKER);
+    let at_work = busy(&server, ATTACKER);
+    let mut newcomer = idle(&server, CALLER);
     assert!(first.is_closed());
-    for talk in [&mut lone, &mut second, &mut newcomer] {
-        talk.send("GET /healthz", &[], b"");
-        assert_eq!(talk.answer().status, 200);
+    for connection in [&mut lone, &mut second, &mut newcomer] {
+        connection.send("GET /healthz", &[], b"");
+        assert_eq!(connection.read_response().status, 200);
     }
     at_work.half_close();
 }
 
-/// Newcomers come while requests wait in the sockets of connections that still look idle.
+/// New connections arrive while requests are unread in the sockets of connections that look idle.
 #[test]
 fn a_request_that_was_sent_before_its_connection_is_closed_is_answered() {
     for _ in 0..5 {
-        let served = served("connections_max = 64\nconnections_per_address = 64");
-        let mut silent: Vec<Talk> = (0..64).map(|_| served.connect_from(CALLER)).collect();
-        silent.iter_mut().for_each(|talk| talk.post("/v1/check", CHECK));
-        let newcomers: Vec<Talk> = (0..64).map(|_| served.connect_from(ATTACKER)).collect();
-        for talk in &mut silent {
-            assert_eq!(talk.answer().status, 200);
+        let server = start_server("connections_max = 64\nconnections_per_address = 64");
+        let mut silent: Vec<RawConnection> = (0..64).map(|_| server.connect_from(CALLER)).collect();
+        silent.iter_mut().for_each(|connection| connection.post("/v1/check", CHECK));
+        let newcomers: Vec<RawConnection> = (0..64).map(|_| server.connect_from(ATTACKER)).collect();
+        for connection in &mut silent {
+            assert_eq!(connection.read_response().status, 200);
         }
         drop(newcomers);
     }
@@ -158,11 +158,11 @@ fn a_request_that_was_sent_before_its_connection_is_closed_is_answered() {
 fn trusted_proxies_have_no_cap_of_their_own() {
     let network = format!("[network]\ntrusted_proxies = ['{CALLER}/32']\n");
     let settings = "[server]\nconnections_max = 6\nconnections_per_address = 1\n";
-    let served = Served::with(&format!("{POLICY}{network}{settings}"));
-    let held: Vec<Talk> = (0..4).map(|_| busy(&served, CALLER)).collect();
-    assert!(is_served(&served, CALLER));
-    let other = busy(&served, ATTACKER);
-    assert!(!is_served(&served, ATTACKER));
-    assert!(is_served(&served, CALLER));
+    let server = TestServer::with_catalog(&format!("{POLICY}{network}{settings}"));
+    let held: Vec<RawConnection> = (0..4).map(|_| busy(&server, CALLER)).collect();
+    assert!(is_served(&server, CALLER));
+    let other = busy(&server, ATTACKER);
+    assert!(!is_served(&server, ATTACKER));
+    assert!(is_served(&server, CALLER));
     drop((held, other));
 }

@@ -1,20 +1,20 @@
-//! The two programs of a DICT participant, as `docs/guide/dict.md` shows them: one asks and tells,
-//! the other compares.
+//! The two programs of a DICT participant in `docs/guide/dict.md`: a proxy that checks and settles,
+//! and a worker that reconciles balances.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catraca::Time;
 use serde_json::{Value, json};
 
-use crate::served::Served;
+use crate::test_server::TestServer;
 
 const PARTICIPANT: &str = "12345678";
 
-/// Looks keys up for payers, and never without asking.
-struct Proxy<'s>(&'s Served);
+/// Looks keys up for payers, each time after a check.
+struct Proxy<'s>(&'s TestServer);
 
 impl Proxy<'_> {
-    /// A lookup of which the bank answers this; nothing if it was not asked.
+    /// A lookup that the bank answers with `status`; `None` if the check denied it.
     fn lookup(&self, reference: &str, status: u16) -> Option<Value> {
         let check = json!({ "gate": "getEntry.EMAIL", "subject": payer(), "ref": reference });
         let decision = self.0.json("/v1/check", &check.to_string()).1;
@@ -29,8 +29,8 @@ impl Proxy<'_> {
     }
 }
 
-/// Brings the bank's own figures.
-struct Worker<'s>(&'s Served);
+/// Reconciles buckets with the figures of the bank.
+struct Worker<'s>(&'s TestServer);
 
 impl Worker<'_> {
     fn balance(&self, policy: &str, subject: &Value) -> i64 {
@@ -62,8 +62,9 @@ fn payer() -> Value {
 /// covers: 001-02
 #[test]
 fn a_proxy_and_a_worker_share_one_ledger() {
-    let served = Served::with(include_str!("../../../../presets/dict/catalog.toml"));
-    let (proxy, worker) = (Proxy(&served), Worker(&served));
+    let server = TestServer::with_catalog(include_str!("../../../../presets/dict/catalog.toml"));
+    let proxy = Proxy(&server);
+    let worker = Worker(&server);
     let own = "entries_read_user_antiscan";
     proxy.lookup("E1", 404).unwrap();
     assert_eq!(worker.balance(own, &payer()), 80);
@@ -76,9 +77,9 @@ fn a_proxy_and_a_worker_share_one_ledger() {
     let changed = worker.reconcile(slow, 150);
     assert_eq!((&changed["before"], &changed["after"]), (&200.into(), &150.into()));
     assert_eq!(worker.balance(slow, &participant), 150);
-    // The bank knows nothing of a payer's, and its view changes nothing there.
+    // The bank reports no figures of payers, so their buckets are unchanged.
     assert_eq!(worker.balance(own, &payer()), 80);
-    // What the bank would deny is never asked of it.
+    // Lookups that the bank would deny are denied here and not sent to it.
     for number in 3..8 {
         proxy.lookup(&format!("E{number}"), 404);
     }

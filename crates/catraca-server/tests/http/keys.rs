@@ -1,19 +1,19 @@
-//! Keys for tests, made by the binary itself, and a server that knows them.
+//! API keys for tests, made by `catraca keygen`, and requests that carry them.
 
-use crate::served::{Served, binary};
-use crate::talk::{Answer, JSON};
+use crate::test_server::{TestServer, binary};
+use crate::raw_connection::{HttpResponse, JSON};
 
-/// A key, and the lines that let it in.
+/// An API key and its `[[auth.key]]` table of the catalog.
 pub struct Key {
     pub key: String,
     pub table: String,
 }
 
-/// A key as `catraca keygen` makes it.
+/// Makes a key with `catraca keygen`.
 pub fn keygen(args: &[&str]) -> Key {
-    let ran = binary().arg("keygen").args(args).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let text = String::from_utf8(ran.stdout).unwrap();
+    let output = binary().arg("keygen").args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
     let (key, rest) = text.split_once('\n').unwrap();
     let table = &rest[rest.find("[[auth.key]]").unwrap()..];
     assert!(!rest.contains(key), "the key is shown once: {text}");
@@ -21,17 +21,17 @@ pub fn keygen(args: &[&str]) -> Key {
 }
 
 impl Key {
-    /// One request without a body, with this key.
-    pub fn ask(&self, served: &Served, request: &str) -> Answer {
-        served.ask(request, &[("Authorization", &format!("Bearer {}", self.key))])
+    /// Sends one request without a body, with this key.
+    pub fn request(&self, server: &TestServer, request: &str) -> HttpResponse {
+        server.request(request, &[("Authorization", &format!("Bearer {}", self.key))])
     }
 
-    /// One POST of JSON with this key.
-    pub fn post(&self, served: &Served, path: &str, body: &str) -> Answer {
-        let mut talk = served.connect();
+    /// Sends one POST of JSON, with this key.
+    pub fn post(&self, server: &TestServer, path: &str, body: &str) -> HttpResponse {
+        let mut connection = server.connect();
         let bearer = format!("Bearer {}", self.key);
         let headers = [JSON, ("Authorization", &bearer)];
-        talk.send(&format!("POST {path}"), &headers, body.as_bytes());
-        talk.answer()
+        connection.send(&format!("POST {path}"), &headers, body.as_bytes());
+        connection.read_response()
     }
 }

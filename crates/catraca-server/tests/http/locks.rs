@@ -1,17 +1,17 @@
-//! Locks and slots as callers meet them: the black-box tests of the guide, over real sockets.
+//! Locks and slots over HTTP: the black-box tests of the guide.
 //!
-//! Times are short and generous: what must not happen early is measured from before the question,
-//! what must happen by then from after the answer.
+//! Leases are short and tolerances wide: what must not happen too early is measured from before the
+//! request, what must have happened by a time from after the response.
 
 mod faults;
 mod leases;
 mod operators;
-mod pace;
+mod latency;
 mod shared;
 mod slots;
-mod stopped;
+mod restarts;
 mod waiting;
-mod world;
+mod workload;
 
 use std::fs;
 use std::ops::Deref;
@@ -22,115 +22,118 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use crate::served::{Served, file};
-use crate::server::{self, PASSWORD, Server};
-use crate::talk::{Answer, JSON};
+use crate::test_server::{TestServer, catalog_file};
+use crate::postgres_server::{self, PASSWORD, Server as PostgresServer};
+use crate::raw_connection::{HttpResponse, JSON};
 
-/// Kinds with short lives, so that nobody has to wait for long.
+/// A kind with short leases, so that tests do not wait for long.
 pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
 
-/// Where a server keeps its locks, ended with the test; its own process if it is none of these.
+/// The external store of the locks, stopped with the test; without one, locks are in the server's
+/// process.
 #[derive(Default)]
-pub struct Keeper {
+pub struct LockStore {
     redis: Option<RedisServer>,
-    _postgres: Option<Arc<Server>>,
+    _postgres: Option<Arc<PostgresServer>>,
 }
 
-impl Keeper {
-    /// Whether what it has confirmed survives its own crash.
+impl LockStore {
+    /// Whether confirmed leases survive a crash of the store: the test's Redis does not persist.
     pub fn is_durable(&self) -> bool {
         self.redis.is_none()
     }
 }
 
-/// A server, and whatever it keeps its locks in.
-pub struct Site {
-    served: Served,
-    _keeper: Keeper,
+/// A server and the store of its locks.
+pub struct LockServer {
+    server: TestServer,
+    _store: LockStore,
 }
 
-impl Deref for Site {
-    type Target = Served;
+impl Deref for LockServer {
+    type Target = TestServer;
 
-    fn deref(&self) -> &Served {
-        &self.served
+    fn deref(&self) -> &TestServer {
+        &self.server
     }
 }
 
-/// A server of this catalog that keeps locks in its process; where `CATRACA_LOCKS_STORE` is `redis`
-/// or `postgres`, in a server of that kind. What callers see must not depend on it.
-pub fn site(catalog: &str) -> Site {
-    let (file, keeper) = place(catalog);
-    Site { served: Served::of(&file), _keeper: keeper }
+/// A server with this catalog. Its locks are in its process, or in Redis or PostgreSQL if
+/// `CATRACA_LOCKS_STORE` is `redis` or `postgres`: the responses must not depend on that.
+pub fn lock_server(catalog: &str) -> LockServer {
+    let (file, lock_store) = catalog_with_lock_store(catalog);
+    LockServer { server: TestServer::from_file(&file), _store: lock_store }
 }
 
-/// The catalog of such a server, in a file.
-pub fn place(catalog: &str) -> (PathBuf, Keeper) {
-    let (mut keeper, mut store) = (Keeper::default(), String::new());
+/// The catalog file of such a server, and its store.
+pub fn catalog_with_lock_store(catalog: &str) -> (PathBuf, LockStore) {
+    let mut lock_store = LockStore::default();
+    let mut store = String::new();
     match std::env::var("CATRACA_LOCKS_STORE").as_deref() {
         Ok("redis") => {
-            keeper.redis = RedisServer::start();
-            store = keeper.redis.as_ref().map_or(store, |redis| shared(&redis.url(), "5s"));
+            lock_store.redis = RedisServer::start();
+            store = lock_store.redis.as_ref().map_or(store, |redis| store_section(&redis.url(), "5s"));
         }
         Ok("postgres") => {
-            let server = server::shared();
-            // Each call is a commit of its own, and tests share their machine.
-            store = shared(&database(&server), "10s");
-            keeper = Keeper { redis: None, _postgres: Some(server) };
+            let postgres = postgres_server::shared();
+            // Each call is one commit, and other tests use the machine at the same time, so the
+            // deadline is long.
+            store = store_section(&create_database(&postgres), "10s");
+            lock_store = LockStore { redis: None, _postgres: Some(postgres) };
         }
         _ => {}
     }
-    (secret(&format!("{catalog}{store}")), keeper)
+    (catalog_with_secret(&format!("{catalog}{store}")), lock_store)
 }
 
-/// A new database of a server; its URL.
-pub fn database(server: &Server) -> String {
+/// Creates a database; returns its URL.
+pub fn create_database(postgres: &PostgresServer) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("locks_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    server.psql("postgres", &format!("CREATE DATABASE {name}"));
-    format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/{name}", server.port)
+    postgres.psql("postgres", &format!("CREATE DATABASE {name}"));
+    format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/{name}", postgres.port)
 }
 
-/// The section of a store that nodes share.
-pub fn shared(url: &str, deadline: &str) -> String {
+/// The `[store]` section of a shared store.
+pub fn store_section(url: &str, deadline: &str) -> String {
     format!("[store]\nurl = {url:?}\ndeadline = {deadline:?}\n")
 }
 
-/// A catalog with the secret that all nodes have beside it.
-pub fn secret(catalog: &str) -> PathBuf {
-    let path = file(catalog);
+/// A catalog file beside the secret that all nodes of a test have.
+pub fn catalog_with_secret(catalog: &str) -> PathBuf {
+    let path = catalog_file(catalog);
     fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
     path
 }
 
-/// One POST.
-pub fn post(served: &Served, path: &str, body: &Value) -> Answer {
-    served.post(path, &body.to_string())
+/// Sends one POST of JSON.
+pub fn post(server: &TestServer, path: &str, body: &Value) -> HttpResponse {
+    server.post(path, &body.to_string())
 }
 
-/// A DELETE with a body.
-pub fn delete(served: &Served, path: &str, body: &Value) -> Answer {
-    let mut talk = served.connect();
-    talk.send(&format!("DELETE {path}"), &[JSON], body.to_string().as_bytes());
-    talk.answer()
+/// Sends one DELETE with a JSON body.
+pub fn delete(server: &TestServer, path: &str, body: &Value) -> HttpResponse {
+    let mut connection = server.connect();
+    connection.send(&format!("DELETE {path}"), &[JSON], body.to_string().as_bytes());
+    connection.read_response()
 }
 
-/// Takes a name, which must be granted.
-pub fn take(served: &Served, body: &Value) -> Value {
-    let answer = post(served, "/v1/locks/acquire", body);
+/// Acquires a lock, which must be granted; returns the lease.
+pub fn acquire(server: &TestServer, body: &Value) -> Value {
+    let answer = post(server, "/v1/locks/acquire", body);
     assert_eq!(answer.status, 200, "{body}: {answer:?}");
     answer.json()
 }
 
-/// Gives a lease back; how it ended.
-pub fn give(served: &Served, lease: &Value) -> String {
-    let answer = post(served, "/v1/locks/release", &json!({ "lease_id": lease["lease_id"] }));
+/// Releases a lease; returns the outcome.
+pub fn release(server: &TestServer, lease: &Value) -> String {
+    let answer = post(server, "/v1/locks/release", &json!({ "lease_id": lease["lease_id"] }));
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["outcome"].as_str().unwrap().to_owned()
 }
 
-/// Status and code, or what else the answer says.
-pub fn said(answer: &Answer) -> (u16, String) {
+/// The status of a response, and its problem code or outcome.
+pub fn status_and_code(answer: &HttpResponse) -> (u16, String) {
     let json = answer.json();
     let word = json["code"].as_str().or_else(|| json["outcome"].as_str());
     (answer.status, word.unwrap_or_default().to_owned())

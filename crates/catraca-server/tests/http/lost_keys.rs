@@ -5,36 +5,36 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::keys::{Key, keygen};
-use crate::served::{Served, binary, file};
-use crate::server::{PASSWORD, Server};
+use crate::test_server::{TestServer, binary, catalog_file};
+use crate::postgres_server::{PASSWORD, Server as PostgresServer};
 
 const POLICY: &str = "[policy.login]\nby = ['user']\nwindow = '9 per 1m'\n";
 
 /// A catalog whose keys are in a file of their own.
 fn with_key_file(settings: &str) -> (PathBuf, PathBuf) {
-    let file = file(&format!("include = ['keys.toml']\n{POLICY}{settings}"));
+    let file = catalog_file(&format!("include = ['keys.toml']\n{POLICY}{settings}"));
     let keys = file.with_file_name("keys.toml");
     (file, keys)
 }
 
 /// What a start says that must be refused.
-fn refused(file: &Path) -> String {
+fn refused_start(file: &Path) -> String {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--config"];
-    let ran = binary().args(serve).arg(file).output().unwrap();
-    let said = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(ran.status.code(), Some(2), "{said}");
-    said
+    let output = binary().args(serve).arg(file).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    stderr
 }
 
-fn is_keyed(served: &Served, key: &Key) -> bool {
-    let without = served.ask("GET /v1/whoami", &[]).status;
-    let with = key.ask(served, "GET /v1/whoami").status;
+fn is_keyed(server: &TestServer, key: &Key) -> bool {
+    let without = server.request("GET /v1/whoami", &[]).status;
+    let with = key.request(server, "GET /v1/whoami").status;
     assert_eq!(with, 200);
     without == 401
 }
 
 /// The changes of whether keys are required, newest first.
-fn audited(audit: &serde_json::Value) -> Vec<(bool, Option<String>)> {
+fn key_changes(audit: &serde_json::Value) -> Vec<(bool, Option<String>)> {
     let acts = audit["acts"].as_array().unwrap().iter().filter(|act| act["act"] == "auth");
     let change = |act: &serde_json::Value| {
         let why = act["why"].as_str().map(str::to_owned);
@@ -49,21 +49,21 @@ fn a_reload_without_keys_is_refused_and_the_old_keys_stay() {
     for settings in ["", "[records]\nurl = 'none'\n"] {
         let (file, keys) = with_key_file(settings);
         fs::write(&keys, &admin.table).unwrap();
-        let served = Served::of(&file);
+        let server = TestServer::from_file(&file);
         for emptied in ["", "# no keys\n", "[auth]\nkey = []\n"] {
             fs::write(&keys, emptied).unwrap();
-            let answer = admin.post(&served, "/v1/config/reload", "");
-            assert_eq!(answer.problem(), "bad-catalog", "{emptied:?}");
+            let answer = admin.post(&server, "/v1/config/reload", "");
+            assert_eq!(answer.problem_code(), "bad-catalog", "{emptied:?}");
             assert!(answer.body.contains("has no keys"), "{}", answer.body);
             assert!(answer.body.contains("--allow-no-keys"), "{}", answer.body);
-            assert!(is_keyed(&served, &admin), "{emptied:?}");
+            assert!(is_keyed(&server, &admin), "{emptied:?}");
         }
         // The same in the catalog itself, and by a signal.
         fs::write(&file, POLICY).unwrap();
-        served.signal("HUP");
-        assert_eq!(admin.post(&served, "/v1/config/reload", "").problem(), "bad-catalog");
-        assert!(is_keyed(&served, &admin));
-        let ready = admin.ask(&served, "GET /readyz").json();
+        server.signal("HUP");
+        assert_eq!(admin.post(&server, "/v1/config/reload", "").problem_code(), "bad-catalog");
+        assert!(is_keyed(&server, &admin));
+        let ready = admin.request(&server, "GET /readyz").json();
         assert_eq!(ready["problems"][0]["what"], "catalog", "{ready}");
     }
 }
@@ -73,28 +73,28 @@ fn a_start_without_keys_is_refused_once_there_were_some_unless_it_is_meant() {
     let admin = keygen(&["--role", "admin"]);
     let (file, keys) = with_key_file("");
     fs::write(&keys, &admin.table).unwrap();
-    let served = Served::of(&file);
-    assert!(is_keyed(&served, &admin));
-    served.signal("KILL");
-    drop(served);
+    let server = TestServer::from_file(&file);
+    assert!(is_keyed(&server, &admin));
+    server.signal("KILL");
+    drop(server);
     fs::write(&keys, "").unwrap();
     for _ in 0..2 {
-        let said = refused(&file);
-        assert!(said.contains("has no keys") && said.contains("--allow-no-keys"), "{said}");
-        assert!(said.contains(file.to_str().unwrap()), "{said}");
+        let stderr = refused_start(&file);
+        assert!(stderr.contains("has no keys") && stderr.contains("--allow-no-keys"), "{stderr}");
+        assert!(stderr.contains(file.to_str().unwrap()), "{stderr}");
     }
-    drop(Served::without_keys(&file));
+    drop(TestServer::without_keys(&file));
     // From now on nothing has to be said.
-    let served = Served::of(&file);
-    assert_eq!(served.ask("GET /v1/whoami", &[]).status, 200);
-    let audit = served.ask("GET /v1/audit", &[]).json();
+    let server = TestServer::from_file(&file);
+    assert_eq!(server.request("GET /v1/whoami", &[]).status, 200);
+    let audit = server.request("GET /v1/audit", &[]).json();
     let flag = Some("catraca serve --allow-no-keys".to_owned());
-    assert_eq!(audited(&audit), [(false, flag), (true, None)]);
-    drop(served);
+    assert_eq!(key_changes(&audit), [(false, flag), (true, None)]);
+    drop(server);
     fs::write(&keys, &admin.table).unwrap();
-    assert!(is_keyed(&Served::of(&file), &admin));
+    assert!(is_keyed(&TestServer::from_file(&file), &admin));
     fs::write(&keys, "").unwrap();
-    refused(&file);
+    refused_start(&file);
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn keys_that_come_by_a_reload_are_remembered_too() {
     let admin = keygen(&["--role", "admin"]);
     let (file, keys) = with_key_file("");
     fs::write(&keys, "").unwrap();
-    let served = Served::of(&file);
+    let server = TestServer::from_file(&file);
     fs::write(&keys, &admin.table).unwrap();
-    let answer = served.ask("POST /v1/config/reload", &[]);
+    let answer = server.request("POST /v1/config/reload", &[]);
     // The watch may have come first.
     assert!([200, 401].contains(&answer.status), "{answer:?}");
-    assert_eq!(admin.post(&served, "/v1/config/reload", "").status, 200);
-    served.signal("KILL");
-    drop(served);
+    assert_eq!(admin.post(&server, "/v1/config/reload", "").status, 200);
+    server.signal("KILL");
+    drop(server);
     fs::write(&keys, "").unwrap();
-    assert!(refused(&file).contains("has no keys"));
+    assert!(refused_start(&file).contains("has no keys"));
 }
 
 /// Where nothing is kept, only a running server knows that there were keys.
@@ -120,15 +120,15 @@ fn without_records_a_start_without_keys_is_not_refused() {
     let admin = keygen(&["--role", "admin"]);
     let (file, keys) = with_key_file("[records]\nurl = 'none'\n");
     fs::write(&keys, &admin.table).unwrap();
-    assert!(is_keyed(&Served::of(&file), &admin));
+    assert!(is_keyed(&TestServer::from_file(&file), &admin));
     fs::write(&keys, "").unwrap();
-    assert_eq!(Served::of(&file).ask("GET /v1/whoami", &[]).status, 200);
+    assert_eq!(TestServer::from_file(&file).request("GET /v1/whoami", &[]).status, 200);
 }
 
 #[test]
 fn records_in_postgresql_remember_keys_for_every_node() {
-    let server = Server::start();
-    let url = format!("postgres://catraca@127.0.0.1:{}/postgres", server.port);
+    let postgres = PostgresServer::start();
+    let url = format!("postgres://catraca@127.0.0.1:{}/postgres", postgres.port);
     let records = format!("[records]\nurl = '{url}'\npassword_file = 'password'\n");
     let [one, other] = [(); 2].map(|()| {
         let (file, keys) = with_key_file(&records);
@@ -139,13 +139,13 @@ fn records_in_postgresql_remember_keys_for_every_node() {
     });
     let admin = keygen(&["--role", "admin"]);
     fs::write(&one.1, &admin.table).unwrap();
-    assert!(is_keyed(&Served::of(&one.0), &admin));
-    assert!(refused(&other.0).contains("has no keys"));
+    assert!(is_keyed(&TestServer::from_file(&one.0), &admin));
+    assert!(refused_start(&other.0).contains("has no keys"));
     fs::write(&one.1, "").unwrap();
-    assert!(refused(&one.0).contains("--allow-no-keys"));
-    drop(Served::without_keys(&other.0));
-    let served = Served::of(&one.0);
-    let audit = served.ask("GET /v1/audit", &[]).json();
+    assert!(refused_start(&one.0).contains("--allow-no-keys"));
+    drop(TestServer::without_keys(&other.0));
+    let server = TestServer::from_file(&one.0);
+    let audit = server.request("GET /v1/audit", &[]).json();
     let flag = Some("catraca serve --allow-no-keys".to_owned());
-    assert_eq!(audited(&audit), [(false, flag), (true, None)]);
+    assert_eq!(key_changes(&audit), [(false, flag), (true, None)]);
 }

@@ -1,8 +1,8 @@
-//! The server as its users meet it: the real binary on a port of its own, asked over real sockets.
+//! The server over HTTP: the real binary on a free port of the loopback interface.
 //!
-//! Loopback only, bounded in count and time; every process that is started is ended by its id.
+//! Tests end every process that they start, by its id.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod admin;
 mod api;
@@ -10,39 +10,39 @@ mod auth;
 mod authorize;
 mod booking;
 mod bounds;
-mod calls;
+mod json_calls;
 mod collector;
 mod connections;
 mod dict;
-mod disk;
-mod fields;
-mod first;
-mod full;
-mod kept;
+mod disk_failures;
+mod ratelimit_headers;
+mod quick_start;
+mod memory_full;
+mod persistence;
 mod keys;
 mod locks;
 mod lost_keys;
-mod matrix;
+mod endpoint_matrix;
 mod observe;
-mod planted;
-mod postgres;
+mod private_values;
+mod postgres_records;
 mod presets;
-mod refused;
+mod request_errors;
 mod reload;
-#[path = "../../src/http/roles.rs"]
-#[allow(dead_code, reason = "the table of the server itself, of which tests need a part")]
+#[path = "../../src/http/auth/roles.rs"]
+#[allow(dead_code, reason = "the server's own table, of which tests use a part")]
 mod roles;
-mod secret;
-mod served;
+mod secret_rotation;
+mod test_server;
 #[path = "../../../catraca/tests/records/server.rs"]
-#[allow(dead_code, reason = "the library's own tests need more of it")]
-mod server;
-mod settling;
-mod shared;
-mod slow;
-mod stop;
-mod talk;
+#[allow(dead_code, reason = "the tests of the library use more of it")]
+mod postgres_server;
+mod large_settles;
+mod shared_store;
+mod timeouts;
+mod shutdown;
+mod raw_connection;
 mod tls;
 mod traces;
-mod unstorable;
+mod nul_characters;
 mod xml;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::keys::keygen;
-use crate::served::{Served, file};
+use crate::test_server::{TestServer, catalog_file};
 
 const CATALOG: &str = "default = 'other'\n\
     [policy.login]\nby = ['user']\nwindow = '1 per 1h'\nblock = '1h'\n\
@@ -19,12 +19,12 @@ const LOW: &str = "[policy.low]\nby = ['user']\nwindow = '10 per 1h'\nlow_water 
     watch = { share = '404', of = ['200', '404'], above = '90%', min = 100, per = '24h', \
     ban = '1h' }\nban_storm = '50 per 1m'\n";
 
-fn check(served: &Served, gate: &str, subject: &str) -> serde_json::Value {
-    served.json("/v1/check", &format!(r#"{{"gate":"{gate}","subject":{subject}}}"#)).1
+fn check(server: &TestServer, gate: &str, subject: &str) -> serde_json::Value {
+    server.json("/v1/check", &format!(r#"{{"gate":"{gate}","subject":{subject}}}"#)).1
 }
 
-pub fn scrape(served: &Served) -> String {
-    let answer = served.ask("GET /metrics", &[]);
+pub fn scrape(server: &TestServer) -> String {
+    let answer = server.request("GET /metrics", &[]);
     assert_eq!(answer.status, 200);
     assert!(answer.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     assert!(answer.body.ends_with("# EOF\n"));
@@ -46,18 +46,18 @@ fn series(text: &str) -> BTreeSet<&str> {
 /// covers: 004-88
 #[test]
 fn metrics_count_what_was_decided() {
-    let served = Served::with(CATALOG);
+    let server = TestServer::with_catalog(CATALOG);
     for _ in 0..3 {
-        check(&served, "login", r#"{"user":"ana"}"#);
-        check(&served, "watched", r#"{"user":"ana"}"#);
+        check(&server, "login", r#"{"user":"ana"}"#);
+        check(&server, "watched", r#"{"user":"ana"}"#);
     }
-    let ticket = check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#))["ticket"].clone();
+    let ticket = check(&server, "pay", &format!(r#"{{"payer":"{CPF}"}}"#))["ticket"].clone();
     let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":200}}}}"#);
     for _ in 0..2 {
-        assert_eq!(served.post("/v1/settle", &settle).status, 200);
+        assert_eq!(server.post("/v1/settle", &settle).status, 200);
     }
-    assert_eq!(served.post("/v1/check", "{").status, 400);
-    let text = scrape(&served);
+    assert_eq!(server.post("/v1/check", "{").status, 400);
+    let text = scrape(&server);
     for (series, expected) in [
         (r#"catraca_decisions_total{policy="login",reason="ok",mode="enforce"}"#, 1.0),
         (r#"catraca_decisions_total{policy="login",reason="over_limit",mode="enforce"}"#, 1.0),
@@ -82,15 +82,15 @@ fn metrics_count_what_was_decided() {
 /// covers: X-26
 #[test]
 fn no_caller_makes_a_series_and_no_identifier_is_shown() {
-    let served = Served::with(CATALOG);
-    check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
-    check(&served, "gate-0", r#"{"user":"canary-0"}"#);
-    let before = scrape(&served);
+    let server = TestServer::with_catalog(CATALOG);
+    check(&server, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+    check(&server, "gate-0", r#"{"user":"canary-0"}"#);
+    let before = scrape(&server);
     for n in 0..200 {
-        check(&served, &format!("gate-{n}"), &format!(r#"{{"user":"canary-{n}"}}"#));
-        check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+        check(&server, &format!("gate-{n}"), &format!(r#"{{"user":"canary-{n}"}}"#));
+        check(&server, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
     }
-    let after = scrape(&served);
+    let after = scrape(&server);
     let new: Vec<_> = series(&after).difference(&series(&before)).copied().collect();
     // The second check of the payer was the first to be denied, and started a block.
     assert!(new.iter().all(|series| series.contains("policy=\"pay\"")), "{new:?}");
@@ -106,26 +106,26 @@ fn no_caller_makes_a_series_and_no_identifier_is_shown() {
 #[test]
 fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
     for style in ["text", "json"] {
-        let served = Served::with(&format!("{CATALOG}[server]\nlog = '{style}'\n"));
+        let server = TestServer::with_catalog(&format!("{CATALOG}[server]\nlog = '{style}'\n"));
         for _ in 0..2 {
-            check(&served, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
-            check(&served, "login", r#"{"user":"canary\r\n2026 WARN forged \u001b[31mred"}"#);
+            check(&server, "pay", &format!(r#"{{"payer":"{CPF}"}}"#));
+            check(&server, "login", r#"{"user":"canary\r\n2026 WARN forged \u001b[31mred"}"#);
         }
         let order = r#"{"policy":"login","subject":{"user":"canary-two"},"for":"2h",
                         "reason":"odd\r\n2026 WARN forged \u001b[31mred"}"#;
-        assert_eq!(served.post("/v1/blocks", order).status, 200);
-        served.signal("TERM");
-        let (_, said) = served.ended();
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains("WARN")).collect();
-        assert_eq!(lines.len(), 3, "{said}");
+        assert_eq!(server.post("/v1/blocks", order).status, 200);
+        server.signal("TERM");
+        let (_, stderr) = server.wait_for_exit();
+        let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("WARN")).collect();
+        assert_eq!(lines.len(), 3, "{stderr}");
         let has = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
-        assert!(has(lines[0], &["blocked", "pay", "payer", "excess", "until"]), "{said}");
-        assert!(has(lines[1], &["blocked", "login", "user", "over the limit"]), "{said}");
-        assert!(has(lines[2], &["blocked", "login", "operator", "odd", "forged"]), "{said}");
+        assert!(has(lines[0], &["blocked", "pay", "payer", "excess", "until"]), "{stderr}");
+        assert!(has(lines[1], &["blocked", "login", "user", "over the limit"]), "{stderr}");
+        assert!(has(lines[2], &["blocked", "login", "operator", "odd", "forged"]), "{stderr}");
         for secret in [CPF, "canary"] {
-            assert!(!said.contains(secret), "{said}");
+            assert!(!stderr.contains(secret), "{stderr}");
         }
-        assert!(said.bytes().all(|byte| byte == b'\n' || byte >= b' '), "{said:?}");
+        assert!(stderr.bytes().all(|byte| byte == b'\n' || byte >= b' '), "{stderr:?}");
         if style == "json" {
             let line: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
             assert_eq!((&line["policy"], &line["level"]), (&"login".into(), &"WARN".into()));
@@ -137,29 +137,29 @@ fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
 /// covers: 004-65, 004-66
 #[test]
 fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
-    let served = Served::with(&format!("{CATALOG}[server]\nlog = 'json'\nlog_level = 'debug'\n"));
-    check(&served, "login", r#"{"user":"canary","ip":"203.0.113.9"}"#);
-    served.post("/v1/check", r#"{"gate":"canary","subject":{"user":"canary"}}"#);
+    let server = TestServer::with_catalog(&format!("{CATALOG}[server]\nlog = 'json'\nlog_level = 'debug'\n"));
+    check(&server, "login", r#"{"user":"canary","ip":"203.0.113.9"}"#);
+    server.post("/v1/check", r#"{"gate":"canary","subject":{"user":"canary"}}"#);
     let asked = r#"{"tenant":"t1","key":"order-7","version":3}"#;
-    let (_, grant) = served.json("/v1/locks/acquire", asked);
-    assert_eq!(served.post("/v1/locks/acquire", asked).status, 409);
+    let (_, grant) = server.json("/v1/locks/acquire", asked);
+    assert_eq!(server.post("/v1/locks/acquire", asked).status, 409);
     let proof = grant["lease_id"].as_str().unwrap();
-    served.post("/v1/locks/release", &format!(r#"{{"lease_id":"{proof}"}}"#));
-    served.signal("TERM");
-    let (_, said) = served.ended();
+    server.post("/v1/locks/release", &format!(r#"{{"lease_id":"{proof}"}}"#));
+    server.signal("TERM");
+    let (_, stderr) = server.wait_for_exit();
     for secret in ["canary", "203.0.113.9", proof] {
-        assert!(!said.contains(secret), "{said}");
+        assert!(!stderr.contains(secret), "{stderr}");
     }
-    let lines = said.lines().filter(|line| line.contains("DEBUG"));
+    let lines = stderr.lines().filter(|line| line.contains("DEBUG"));
     let lines: Vec<serde_json::Value> =
         lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 5, "{said}");
+    assert_eq!(lines.len(), 5, "{stderr}");
     let shown = |line: &serde_json::Value, names: &[&str]| {
         names.iter().map(|name| line[name].to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(shown(&lines[0], &["gate", "allowed", "reason"]), r#""login" true "ok""#);
-    assert!(lines[0]["caller"].as_str().unwrap().starts_with("user=~"), "{said}");
-    assert!(lines[0]["caller"].as_str().unwrap().contains(" ip=~"), "{said}");
+    assert!(lines[0]["caller"].as_str().unwrap().starts_with("user=~"), "{stderr}");
+    assert!(lines[0]["caller"].as_str().unwrap().contains(" ip=~"), "{stderr}");
     let names = ["route", "tenant", "key", "version", "fence", "status"];
     let fence = grant["fence"].to_string();
     let taken =
@@ -167,42 +167,42 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
     assert_eq!(shown(&lines[2], &names), taken(200));
     assert_eq!(shown(&lines[3], &names), taken(409));
     assert_eq!(shown(&lines[4], &["route", "status"]), r#""/v1/locks/release" 200"#);
-    let told = lines[4]["timestamp"].as_str().unwrap();
-    assert!(told.contains('T') && told.ends_with('Z'), "{told}");
-    let quiet = Served::with(CATALOG);
+    let timestamp = lines[4]["timestamp"].as_str().unwrap();
+    assert!(timestamp.contains('T') && timestamp.ends_with('Z'), "{timestamp}");
+    let quiet = TestServer::with_catalog(CATALOG);
     check(&quiet, "login", r#"{"user":"canary"}"#);
     quiet.signal("TERM");
-    assert!(!quiet.ended().1.contains("DEBUG"));
+    assert!(!quiet.wait_for_exit().1.contains("DEBUG"));
 }
 
 /// Sets a policy's mode as an operator does; null gives it back to the catalog.
-fn set_mode(served: &Served, policy: &str, mode: &str) {
+fn set_mode(server: &TestServer, policy: &str, mode: &str) {
     let body = format!(r#"{{"mode":{mode},"why":"an incident"}}"#);
-    let mut talk = served.connect();
+    let mut connection = server.connect();
     let headers = [("Content-Type", "application/json")];
-    talk.send(&format!("PUT /v1/policies/{policy}/mode"), &headers, body.as_bytes());
-    assert_eq!(talk.answer().status, 200, "{policy} {mode}");
+    connection.send(&format!("PUT /v1/policies/{policy}/mode"), &headers, body.as_bytes());
+    assert_eq!(connection.read_response().status, 200, "{policy} {mode}");
 }
 
 #[test]
 fn a_mode_that_an_operator_has_set_is_seen_until_it_is_given_back() {
-    let served = Served::with(CATALOG);
+    let server = TestServer::with_catalog(CATALOG);
     let overridden = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.starts_with("catraca_mode_overridden{"));
         lines.map(str::to_owned).collect()
     };
-    assert!(overridden(&scrape(&served)).is_empty());
-    set_mode(&served, "login", r#""off""#);
-    set_mode(&served, "pay", r#""shadow""#);
+    assert!(overridden(&scrape(&server)).is_empty());
+    set_mode(&server, "login", r#""off""#);
+    set_mode(&server, "pay", r#""shadow""#);
     let seen = [
         r#"catraca_mode_overridden{policy="login",mode="off"} 1"#,
         r#"catraca_mode_overridden{policy="pay",mode="shadow"} 1"#,
     ];
-    let mut found = overridden(&scrape(&served));
+    let mut found = overridden(&scrape(&server));
     found.sort();
     assert_eq!(found, seen);
-    set_mode(&served, "login", "null");
-    assert_eq!(overridden(&scrape(&served)), seen[1..]);
+    set_mode(&server, "login", "null");
+    assert_eq!(overridden(&scrape(&server)), seen[1..]);
 }
 
 #[test]
@@ -210,32 +210,32 @@ fn probes_need_no_key_and_metrics_need_one_unless_they_are_open() {
     let [reader, bound] =
         [&["--role", "read"][..], &["--role", "admin", "--namespace", "a"]].map(keygen);
     let keys = format!("{CATALOG}{}{}", reader.table, bound.table);
-    let served = Served::with(&keys);
-    assert_eq!(served.ask("GET /healthz", &[]).body, "ok\n");
-    let ready = served.ask("GET /readyz", &[]).json();
+    let server = TestServer::with_catalog(&keys);
+    assert_eq!(server.request("GET /healthz", &[]).body, "ok\n");
+    let ready = server.request("GET /readyz", &[]).json();
     assert_eq!((&ready["ready"], &ready["policies"]), (&true.into(), &4.into()));
     assert_eq!(ready["problems"], serde_json::json!([]));
-    assert_eq!(served.ask("GET /metrics", &[]).status, 401);
-    assert_eq!(bound.ask(&served, "GET /metrics").status, 403);
-    let text = reader.ask(&served, "GET /metrics").body;
+    assert_eq!(server.request("GET /metrics", &[]).status, 401);
+    assert_eq!(bound.request(&server, "GET /metrics").status, 403);
+    let text = reader.request(&server, "GET /metrics").body;
     let revision = ready["revision"].as_str().unwrap();
     assert_eq!(value(&text, &format!("catraca_catalog_info{{revision=\"{revision}\"}}")), 1.0);
     let open = format!("{CATALOG}[auth]\nmetrics = 'open'\n{}", reader.table);
-    let open = Served::with(&open);
-    assert_eq!(open.ask("GET /metrics", &[]).status, 200);
+    let open = TestServer::with_catalog(&open);
+    assert_eq!(open.request("GET /metrics", &[]).status, 200);
 }
 
 /// covers: 001-32
 #[test]
 fn what_runs_low_is_told_before_anybody_is_denied() {
-    let served = Served::with(&format!("{CATALOG}{LOW}"));
+    let server = TestServer::with_catalog(&format!("{CATALOG}{LOW}"));
     let series = r#"catraca_lowest_remaining_ratio{policy="low"}"#;
     let warned = r#"catraca_low_water_total{policy="low"}"#;
-    assert_eq!(value(&scrape(&served), series), 1.0);
+    assert_eq!(value(&scrape(&server), series), 1.0);
     for _ in 0..9 {
-        assert_eq!(check(&served, "low", r#"{"user":"ana"}"#)["allowed"], true);
+        assert_eq!(check(&server, "low", r#"{"user":"ana"}"#)["allowed"], true);
     }
-    let text = scrape(&served);
+    let text = scrape(&server);
     assert_eq!((value(&text, series), value(&text, warned)), (0.1, 1.0));
     assert!(!text.contains("catraca_denials_total{policy=\"low\""), "{text}");
 }
@@ -243,19 +243,19 @@ fn what_runs_low_is_told_before_anybody_is_denied() {
 /// covers: X-30
 #[test]
 fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
-    let served = Served::with(&format!("{CATALOG}{LOW}"));
+    let server = TestServer::with_catalog(&format!("{CATALOG}{LOW}"));
     for (place, status) in [200, 404, 200, 200].into_iter().enumerate() {
         let body = format!(r#"{{"gate":"look","subject":{{"user":"ana"}},"ref":"E{place}"}}"#);
-        let ticket = served.json("/v1/check", &body).1["ticket"].clone();
+        let ticket = server.json("/v1/check", &body).1["ticket"].clone();
         let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":{status}}}}}"#);
-        assert_eq!(served.post("/v1/settle", &settle).status, 200);
+        assert_eq!(server.post("/v1/settle", &settle).status, 200);
     }
     for (reference, event) in [("E0", "payment"), ("E0", "payment"), ("E9", "made-up")] {
         let body =
             format!(r#"{{"ref":"{reference}","event":"{event}","subject":{{"user":"ana"}}}}"#);
-        assert_eq!(served.post("/v1/credit", &body).status, 200);
+        assert_eq!(server.post("/v1/credit", &body).status, 200);
     }
-    let text = scrape(&served);
+    let text = scrape(&server);
     for (series, expected) in [
         (r#"catraca_watch_outcomes_total{policy="look"}"#, 4.0),
         (r#"catraca_watch_share_total{policy="look"}"#, 1.0),
@@ -274,29 +274,29 @@ fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
 #[test]
 fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
     let with = |mib: u32| format!("{CATALOG}[store]\nblock_mib = {mib}\n");
-    let file = file(&with(64));
-    let served = Served::of(&file);
-    assert_eq!(value(&scrape(&served), "catraca_blocks_not_restored"), 0.0);
+    let file = catalog_file(&with(64));
+    let server = TestServer::from_file(&file);
+    assert_eq!(value(&scrape(&server), "catraca_blocks_not_restored"), 0.0);
     let reason = "r".repeat(480);
     for place in 0..200 {
         // Two checks of a caller, of which the second starts a block.
         let check = |n| format!(r#"{{"gate":"login","subject":{{"user":"u{}"}}}}"#, place * 50 + n);
         let list: Vec<String> = (0..50).flat_map(|n| [check(n), check(n)]).collect();
-        let answer = served.post("/v1/check", &format!("[{}]", list.join(",")));
+        let answer = server.post("/v1/check", &format!("[{}]", list.join(",")));
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     let body =
         format!(r#"{{"policy":"login","subject":{{"user":"x"}},"for":"1h","reason":"{reason}"}}"#);
-    assert_eq!(served.json("/v1/blocks", &body).1["durable"], true);
-    drop(served);
+    assert_eq!(server.json("/v1/blocks", &body).1["durable"], true);
+    drop(server);
     std::fs::write(&file, with(1)).unwrap();
-    let served = Served::of(&file);
-    let text = scrape(&served);
-    let (left_out, stand) =
-        (value(&text, "catraca_blocks_not_restored"), value(&text, "catraca_blocks"));
+    let server = TestServer::from_file(&file);
+    let text = scrape(&server);
+    let left_out = value(&text, "catraca_blocks_not_restored");
+    let stand = value(&text, "catraca_blocks");
     assert!(left_out > 0.0, "{text}");
     assert_eq!(left_out + stand, 10_001.0);
-    let ready = served.ask("GET /readyz", &[]);
+    let ready = server.request("GET /readyz", &[]);
     assert_eq!(ready.status, 200);
     let problem = &ready.json()["problems"][0];
     assert_eq!(problem["what"], "blocks");
@@ -306,23 +306,23 @@ fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
 
 #[test]
 fn the_guide_lists_every_series_and_no_other() {
-    let file = file(&format!("{CATALOG}{LOW}"));
-    let served = Served::of(&file);
+    let file = catalog_file(&format!("{CATALOG}{LOW}"));
+    let server = TestServer::from_file(&file);
     for _ in 0..2 {
-        check(&served, "login", r#"{"user":"ana"}"#);
+        check(&server, "login", r#"{"user":"ana"}"#);
     }
-    let ticket = check(&served, "look", r#"{"user":"ana"}"#)["ticket"].clone();
+    let ticket = check(&server, "look", r#"{"user":"ana"}"#)["ticket"].clone();
     let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":404}}}}"#);
-    assert_eq!(served.post("/v1/settle", &settle).status, 200);
+    assert_eq!(server.post("/v1/settle", &settle).status, 200);
     let credit = r#"{"ref":"E1","event":"payment","subject":{"user":"ana"}}"#;
-    assert_eq!(served.post("/v1/credit", credit).status, 200);
+    assert_eq!(server.post("/v1/credit", credit).status, 200);
     let lock = r#"{"tenant":"shop-9","kind":"made-up","key":"order-7"}"#;
-    let taken = [200, 409].map(|status| served.post("/v1/locks/acquire", lock).status == status);
+    let taken = [200, 409].map(|status| server.post("/v1/locks/acquire", lock).status == status);
     assert_eq!(taken, [true, true]);
-    set_mode(&served, "watched", r#""off""#);
+    set_mode(&server, "watched", r#""off""#);
     std::fs::write(&file, "wrong").unwrap();
-    assert_eq!(served.ask("POST /v1/config/reload", &[]).status, 422);
-    let text = scrape(&served);
+    assert_eq!(server.request("POST /v1/config/reload", &[]).status, 422);
+    let text = scrape(&server);
     for series in [
         r#"lock_attempts_total{kind="(other)",result="granted"} 1"#,
         r#"lock_attempts_total{kind="(other)",result="conflict"} 1"#,
@@ -333,18 +333,18 @@ fn the_guide_lists_every_series_and_no_other() {
     for own in ["shop-9", "made-up", "order-7"] {
         assert!(!text.contains(own), "a caller's own word is a label: {own}");
     }
-    let told: BTreeSet<String> = text.lines().filter_map(named).collect();
+    let exported: BTreeSet<String> = text.lines().filter_map(series_name).collect();
     let guide = include_str!("../../../../docs/guide/observe.md");
     // What only a shared store has is compared where there is one.
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| `catraca_"));
     let rows = rows.filter(|row| !row.starts_with("shared_"));
     let listed: BTreeSet<String> =
         rows.map(|row| format!("catraca_{}", row.split('`').next().unwrap())).collect();
-    assert_eq!(told, listed);
+    assert_eq!(exported, listed);
 }
 
 /// The name by which a series of this type is asked for.
-fn named(line: &str) -> Option<String> {
+fn series_name(line: &str) -> Option<String> {
     let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
     let end = match kind {
         "counter" => "_total",

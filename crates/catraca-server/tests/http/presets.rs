@@ -1,20 +1,20 @@
 //! The presets behind a proxy: each path meets its own limit, and a denial is what its source says.
 
-use crate::served::{Served, file};
-use crate::talk::Answer;
+use crate::test_server::{TestServer, catalog_file};
+use crate::raw_connection::HttpResponse;
 
 const PROXIES: &str = "[network]\ntrusted_proxies = ['127.0.0.0/8']\n";
 
-fn ask(served: &Served, request: (&str, &str), more: &[(&str, &str)]) -> Answer {
+fn send_request(server: &TestServer, request: (&str, &str), more: &[(&str, &str)]) -> HttpResponse {
     let described = [("X-Forwarded-Method", request.0), ("X-Forwarded-Uri", request.1)];
-    served.ask("GET /v1/authorize", &[&described[..], more].concat())
+    server.request("GET /v1/authorize", &[&described[..], more].concat())
 }
 
 /// covers: 004-17, 004-18
 #[test]
 fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     let preset = include_str!("../../../../presets/booking/catalog.toml");
-    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
     let appointments = ["global", "appointments_client", "appointments_tenant"];
     for (path, policies) in [
         ("/api/appointments/7", &appointments[..]),
@@ -25,7 +25,7 @@ fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     ] {
         let caller =
             [("X-Forwarded-For", "198.51.100.7"), ("X-Tenant-Id", "t1"), ("X-Shop-Slug", "cuts")];
-        let answer = ask(&served, ("GET", path), &caller);
+        let answer = send_request(&server, ("GET", path), &caller);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         let met = answer.header("ratelimit-policy").unwrap().split(", ");
         let met: Vec<_> = met.filter_map(|one| one.split('"').nth(1)).collect();
@@ -38,11 +38,11 @@ fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
 #[test]
 fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
     let preset = include_str!("../../../../presets/booking/catalog.toml");
-    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
     let call = |tenant: &str| {
         let caller =
             [("X-Forwarded-For", "198.51.100.7"), ("X-Tenant-Id", tenant), ("X-Shop-Slug", "cuts")];
-        ask(&served, ("GET", "/api/services/3"), &caller).status
+        send_request(&server, ("GET", "/api/services/3"), &caller).status
     };
     let passed = (0..70).filter(|_| call("t1") == 200).count();
     assert!((10..=60).contains(&passed), "{passed}");
@@ -50,19 +50,19 @@ fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
 }
 
 /// How many seconds the locks of a kind last that is asked for without saying so.
-fn lasts(served: &Served, kind: &str) -> u64 {
+fn ttl_seconds(server: &TestServer, kind: &str) -> u64 {
     let asked = format!(r#"{{"kind":"{kind}","key":"k"}}"#);
     // Told from the answer on: a moment of it is over.
-    served.json("/v1/locks/acquire", &asked).1["ttl_ms"].as_u64().unwrap().div_ceil(1_000)
+    server.json("/v1/locks/acquire", &asked).1["ttl_ms"].as_u64().unwrap().div_ceil(1_000)
 }
 
 /// covers: 004-48, 004-49, 004-50, 004-51, 004-55
 #[test]
 fn locks_of_a_booking_site_last_as_the_surroundings_say() {
-    let preset = || file(include_str!("../../../../presets/booking/catalog.toml"));
+    let preset = || catalog_file(include_str!("../../../../presets/booking/catalog.toml"));
     let kinds = ["appointment", "payment", "resource", "default"];
-    let usual = Served::with_env::<&str>(&preset(), &[]);
-    assert_eq!(kinds.map(|kind| lasts(&usual, kind)), [10, 30, 5, 5]);
+    let usual = TestServer::with_env::<&str>(&preset(), &[]);
+    assert_eq!(kinds.map(|kind| ttl_seconds(&usual, kind)), [10, 30, 5, 5]);
     drop(usual);
     let production = [
         ("OPTIMISTIC_LOCK_APPOINTMENT_TTL", "15000"),
@@ -70,25 +70,25 @@ fn locks_of_a_booking_site_last_as_the_surroundings_say() {
         ("OPTIMISTIC_LOCK_RESOURCE_TTL", "6000"),
         ("OPTIMISTIC_LOCK_DEFAULT_TTL", "7000"),
     ];
-    let served = Served::with_env(&preset(), &production);
-    assert_eq!(kinds.map(|kind| lasts(&served, kind)), [15, 45, 6, 7]);
+    let server = TestServer::with_env(&preset(), &production);
+    assert_eq!(kinds.map(|kind| ttl_seconds(&server, kind)), [15, 45, 6, 7]);
 }
 
 /// covers: 000-39
 #[test]
 fn a_banned_customer_is_told_429_and_for_how_long() {
     let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
-    let served = Served::with(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
     let submit =
-        |more: &[(&str, &str)]| ask(&served, ("POST", "/CheckoutServices-SubmitPayment"), more);
+        |more: &[(&str, &str)]| send_request(&server, ("POST", "/CheckoutServices-SubmitPayment"), more);
     let ana = [("X-Customer-No", "00012345"), ("X-Session-Id", "s1")];
     assert_eq!(submit(&ana).status, 200);
     let check = r#"{"gate":"submit_payment","subject":{"customer":"00012345","session":"s1"}}"#;
-    let checked = served.json("/v1/check", check).1;
+    let checked = server.json("/v1/check", check).1;
     let ticket = checked["ticket"].as_str().unwrap();
     let outcome = r#"{"status":200,"body":{"reject_id":5}}"#;
     let settle = format!(r#"{{"ticket":"{ticket}","outcome":{outcome}}}"#);
-    assert_eq!(served.json("/v1/settle", &settle).0, 200);
+    assert_eq!(server.json("/v1/settle", &settle).0, 200);
     let denied = submit(&ana);
     assert_eq!(denied.status, 429, "{denied:?}");
     assert!(matches!(denied.header("retry-after"), Some("600" | "599")), "{denied:?}");

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
-use crate::collector::{Collector, said, spans};
+use crate::collector::{Collector, span_attribute, spans};
 use crate::keys::keygen;
-use crate::served::Served;
-use crate::talk::{JSON, head};
+use crate::test_server::TestServer;
+use crate::raw_connection::{JSON, head};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
@@ -20,32 +20,32 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     data_encoding::HEXLOWER.decode(hex.as_bytes()).unwrap()
 }
 
-fn server(collector: &str, share: &str, more: &str) -> Served {
-    Served::with(&format!(
+fn start_server(collector: &str, share: &str, more: &str) -> TestServer {
+    TestServer::with_catalog(&format!(
         "{POLICIES}{more}\n[server]\ntraces = '{collector}'\ntrace_share = '{share}'\n"
     ))
 }
 
 /// Asks again until it is so.
-fn comes_to(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         assert!(Instant::now() < patience, "never {what}");
     }
 }
 
-fn counted(served: &Served, name: &str) -> u64 {
-    let text = served.ask("GET /metrics", &[]).body;
+fn counter(server: &TestServer, name: &str) -> u64 {
+    let text = server.request("GET /metrics", &[]).body;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
 /// Every call that a collector gets of a server with these requests, each with a status, in a
 /// trace with these flags; all of them full of what nobody may see.
-fn sent(asked: &[(&str, &str, &str, u16)]) -> (Vec<ExportTraceServiceRequest>, String) {
+fn exported_calls(asked: &[(&str, &str, &str, u16)]) -> (Vec<ExportTraceServiceRequest>, String) {
     let collector = Collector::start(0);
     let key = keygen(&["--role", "admin"]);
-    let served = server(&collector.address, "0%", &key.table);
+    let server = start_server(&collector.address, "0%", &key.table);
     let bearer = format!("Bearer {}", key.key);
     for (request, body, flags, status) in asked {
         let parent = format!("00-{TRACE}-{PARENT}{flags}");
@@ -57,12 +57,12 @@ fn sent(asked: &[(&str, &str, &str, u16)]) -> (Vec<ExportTraceServiceRequest>, S
             ("baggage", "who=canary-baggage"),
             ("User-Agent", "canary-agent"),
         ];
-        let mut talk = served.connect();
-        talk.send(request, &headers, body.as_bytes());
-        assert_eq!(talk.answer().status, *status, "{request}");
+        let mut connection = server.connect();
+        connection.send(request, &headers, body.as_bytes());
+        assert_eq!(connection.read_response().status, *status, "{request}");
     }
-    served.signal("TERM");
-    let (status, log) = served.ended();
+    server.signal("TERM");
+    let (status, log) = server.wait_for_exit();
     assert!(status.success() && !log.contains("WARN"), "{log}");
     (collector.all(), key.key)
 }
@@ -82,7 +82,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
         ("POST /v1/check", KNOWN, "-00", 200),
         ("POST /v1/check", KNOWN, "", 200),
     ];
-    let (calls, key) = sent(&asked);
+    let (calls, key) = exported_calls(&asked);
     let spans = spans(&calls);
     for span in &spans {
         assert_eq!((&span.trace_id, &span.parent_span_id), (&bytes_of(TRACE), &bytes_of(PARENT)));
@@ -106,7 +106,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
         "_OTHER /v1/gates/{gate}/authorize",
     ];
     assert_eq!(names, expected);
-    let word = |place: usize, name: &str| said(spans[place], name).unwrap_or_default();
+    let word = |place: usize, name: &str| span_attribute(spans[place], name).unwrap_or_default();
     assert_eq!([word(1, "http.route"), word(4, "http.route")], ["/v1/check", ""]);
     let third = [word(3, "http.response.status_code"), word(3, "http.request.method")];
     assert_eq!(third, ["404", "GET"]);
@@ -115,7 +115,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
 #[test]
 fn a_span_says_what_was_decided() {
     let list = format!("[{KNOWN},{UNKNOWN}]");
-    let (calls, _) = sent(&[
+    let (calls, _) = exported_calls(&[
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check", UNKNOWN, "-01", 200),
@@ -124,7 +124,7 @@ fn a_span_says_what_was_decided() {
     ]);
     let spans = spans(&calls);
     let words = |name: &str| -> Vec<String> {
-        spans.iter().map(|span| said(span, name).unwrap_or_default()).collect()
+        spans.iter().map(|span| span_attribute(span, name).unwrap_or_default()).collect()
     };
     assert_eq!(words("catraca.gate"), ["login", "login", "(unlisted)", "", "login"]);
     assert_eq!(words("catraca.policy"), ["login", "login", "other", "", "login"]);
@@ -139,54 +139,54 @@ fn a_span_says_what_was_decided() {
 #[test]
 fn calls_without_a_trace_begin_their_own_by_the_share_and_what_a_collector_refuses_is_counted() {
     let collector = Collector::start(1);
-    let served = server(&collector.address, "100%", "");
+    let server = start_server(&collector.address, "100%", "");
     let body = r#"{"gate":"login","subject":{"user":"ana"}}"#;
-    assert_eq!(served.post("/v1/check", body).status, 200);
+    assert_eq!(server.post("/v1/check", body).status, 200);
     let first = collector.next();
     let begun = spans(std::slice::from_ref(&first));
     assert_eq!(begun[0].name, "POST /v1/check");
     assert!(begun[0].parent_span_id.is_empty() && begun[0].trace_id.len() == 16, "{begun:?}");
-    comes_to("refused", || counted(&served, "catraca_spans_dropped_total") == 1);
-    comes_to("taken", || counted(&served, "catraca_spans_sent_total") > 0);
+    wait_until("refused", || counter(&server, "catraca_spans_dropped_total") == 1);
+    wait_until("taken", || counter(&server, "catraca_spans_sent_total") > 0);
 }
 
 #[test]
 fn a_collector_that_is_not_there_holds_nobody_up_and_what_is_dropped_is_counted() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let served = server(&format!("http://{gone}"), "100%", "");
+    let server = start_server(&format!("http://{gone}"), "100%", "");
     let body = r#"{"gate":"login","subject":{"user":"ana"}}"#;
     for place in 0..5 {
-        assert_eq!(served.json("/v1/check", body).1["allowed"], place == 0);
+        assert_eq!(server.json("/v1/check", body).1["allowed"], place == 0);
     }
-    comes_to("dropped", || counted(&served, "catraca_spans_dropped_total") >= 5);
-    assert_eq!(counted(&served, "catraca_spans_sent_total"), 0);
-    served.signal("TERM");
-    let (status, log) = served.ended();
+    wait_until("dropped", || counter(&server, "catraca_spans_dropped_total") >= 5);
+    assert_eq!(counter(&server, "catraca_spans_sent_total"), 0);
+    server.signal("TERM");
+    let (status, log) = server.wait_for_exit();
     assert!(status.success(), "{log}");
-    assert_eq!(log.matches("takes no spans").count(), 1, "{log}");
-    assert!(log.contains("spans that no collector took"), "{log}");
+    assert_eq!(log.matches("does not accept spans").count(), 1, "{log}");
+    assert!(log.contains("spans were not sent to the collector"), "{log}");
 }
 
 #[test]
 fn a_collector_that_never_answers_fills_the_queue_and_delays_neither_calls_nor_the_stop() {
     // Connections are made by the system and never taken.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let served = server(&format!("http://{}", mute.local_addr().unwrap()), "100%", "");
+    let server = start_server(&format!("http://{}", mute.local_addr().unwrap()), "100%", "");
     let body = r#"{"gate":"login","subject":{"user":"ana"}}"#;
     let mut call = head("POST /v1/check", &[JSON], Some(body.len()));
     call.extend(body.as_bytes());
-    let mut talk = served.connect();
+    let mut connection = server.connect();
     for _ in 0..4_000 {
-        talk.raw(&call);
-        assert_eq!(talk.answer().status, 200);
+        connection.send_bytes(&call);
+        assert_eq!(connection.read_response().status, 200);
     }
     // One batch on its way and a full queue; all others found no room.
-    comes_to("dropped", || counted(&served, "catraca_spans_dropped_total") >= 4_000 - 2_048 - 512);
-    let told = Instant::now();
-    served.signal("TERM");
-    let (status, log) = served.ended();
-    assert!(status.success() && told.elapsed() < Duration::from_secs(20), "{log}");
-    assert!(log.contains("spans that no collector took"), "{log}");
+    wait_until("dropped", || counter(&server, "catraca_spans_dropped_total") >= 4_000 - 2_048 - 512);
+    let signalled = Instant::now();
+    server.signal("TERM");
+    let (status, log) = server.wait_for_exit();
+    assert!(status.success() && signalled.elapsed() < Duration::from_secs(20), "{log}");
+    assert!(log.contains("spans were not sent to the collector"), "{log}");
     drop(mute);
 }
 
@@ -198,12 +198,12 @@ fn what_is_wrong_with_the_settings_is_named() {
         ("trace_share = '101%'", "more than the whole"),
         ("trace_share = 5", "a percentage such as"),
     ] {
-        let file = crate::served::file(&format!("{POLICIES}[server]\n{settings}\n"));
-        let mut command = crate::served::binary();
+        let file = crate::test_server::catalog_file(&format!("{POLICIES}[server]\n{settings}\n"));
+        let mut command = crate::test_server::binary();
         command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
-        let ran = command.output().unwrap();
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert_eq!(ran.status.code(), Some(2), "{settings}: {said}");
-        assert!(said.contains(wanted), "{settings}: {said}");
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{settings}: {stderr}");
+        assert!(stderr.contains(wanted), "{settings}: {stderr}");
     }
 }

@@ -1,121 +1,121 @@
 //! Who is blocked, and letting them go.
 
-use crate::desk::{CUSTOMER, IP, done, json, run, served};
-use crate::served::Served;
+use crate::helpers::{CUSTOMER, IP, run_ok, json, run, start_server};
+use crate::test_server::TestServer;
 
 /// covers: 000-50
 #[test]
 fn a_block_is_made_found_told_and_released() {
-    let served = served();
-    assert_eq!(done(&served, &["blocks", "list"]).trim(), "Nobody is blocked.");
+    let server = start_server();
+    assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
     let add = ["blocks", "add", "api", CUSTOMER, "--for", "1h", "--reason", "fraud"];
-    let said = done(&served, &add);
-    assert!(said.contains("yes") && !said.contains("c-4711"), "{said}");
-    let longer = done(&served, &["blocks", "add", "api", CUSTOMER, "--for", "1m"]);
-    assert!(longer.contains("no: it ends later already"), "{longer}");
-    assert_eq!(run(&served, &["check", "api", CUSTOMER]).code, Some(1));
+    let stdout = run_ok(&server, &add);
+    assert!(stdout.contains("yes") && !stdout.contains("c-4711"), "{stdout}");
+    let longer = run_ok(&server, &["blocks", "add", "api", CUSTOMER, "--for", "1m"]);
+    assert!(longer.contains("no: an existing block ends later"), "{longer}");
+    assert_eq!(run(&server, &["check", "api", CUSTOMER]).code, Some(1));
 
-    let found = done(&served, &["blocks", "list", CUSTOMER]);
+    let found = run_ok(&server, &["blocks", "list", CUSTOMER]);
     assert!(found.contains("operator") && found.contains("fraud"), "{found}");
     assert!(!found.contains("c-4711"), "{found}");
-    let none = done(&served, &["blocks", "list", "customer=c-4712"]);
-    assert_eq!(none.trim(), "Nobody is blocked.");
+    let none = run_ok(&server, &["blocks", "list", "customer=c-4712"]);
+    assert_eq!(none.trim(), "There are no active blocks.");
     for narrow in [["--policy", "login"], ["--origin", "ban"], ["--namespace", "other"]] {
         let args = [&["blocks", "list"], &narrow[..]].concat();
-        assert_eq!(done(&served, &args).trim(), "Nobody is blocked.", "{args:?}");
+        assert_eq!(run_ok(&server, &args).trim(), "There are no active blocks.", "{args:?}");
     }
 
-    let id = json(&served, &["blocks", "list"])["blocks"][0]["id"].to_string();
-    let told = done(&served, &["blocks", "history", &id]);
-    assert!(told.contains("stands until") && told.contains("started"), "{told}");
-    let said = done(&served, &["blocks", "release", &id, "--why", "the customer called"]);
-    assert!(said.starts_with("released customer="), "{said}");
-    assert_eq!(run(&served, &["check", "api", CUSTOMER]).code, Some(0));
-    let told = done(&served, &["blocks", "history", &id]);
+    let id = json(&server, &["blocks", "list"])["blocks"][0]["id"].to_string();
+    let told = run_ok(&server, &["blocks", "history", &id]);
+    assert!(told.contains("active until") && told.contains("started"), "{told}");
+    let stdout = run_ok(&server, &["blocks", "release", &id, "--why", "the customer called"]);
+    assert!(stdout.starts_with("released customer="), "{stdout}");
+    assert_eq!(run(&server, &["check", "api", CUSTOMER]).code, Some(0));
+    let told = run_ok(&server, &["blocks", "history", &id]);
     assert!(told.contains("ended at") && told.contains("released"), "{told}");
-    let audit = done(&served, &["audit"]);
+    let audit = run_ok(&server, &["audit"]);
     assert!(audit.contains("the customer called") && audit.contains("fraud"), "{audit}");
 
-    run(&served, &["blocks", "release", &id]).says(1, &["not-blocked", "has ended already"]);
-    run(&served, &["blocks", "release", "99"]).says(1, &["unknown-block"]);
-    run(&served, &["blocks", "history", "99"]).says(1, &["unknown-block"]);
+    run(&server, &["blocks", "release", &id]).assert_exit(1, &["not-blocked", "has ended already"]);
+    run(&server, &["blocks", "release", "99"]).assert_exit(1, &["unknown-block"]);
+    run(&server, &["blocks", "history", "99"]).assert_exit(1, &["unknown-block"]);
 }
 
 #[test]
 fn a_caller_is_released_from_every_block_at_once() {
-    let served = served();
+    let server = start_server();
     for policy in ["login", "api"] {
-        done(&served, &["blocks", "add", policy, IP, CUSTOMER, "--for", "forever"]);
+        run_ok(&server, &["blocks", "add", policy, IP, CUSTOMER, "--for", "forever"]);
     }
     let other = "ip=203.0.113.9";
-    done(&served, &["blocks", "add", "login", other, "--for", "10m"]);
-    run(&served, &["blocks", "release", IP, "ip=192.0.2.1"]).says(2, &["ip is given twice"]);
-    let ran = run(&served, &["blocks", "release", IP, CUSTOMER, "-o", "json"]);
-    assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 2), "{}", ran.err);
-    let ran = run(&served, &["blocks", "release", "ip=192.0.2.1", CUSTOMER]);
-    assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{}", ran.err);
-    assert!(ran.err.contains("nobody with this ip and customer is blocked"), "{}", ran.err);
-    assert!(!ran.err.contains("192.0.2.1"), "a value may be private: {}", ran.err);
-    let left = json(&served, &["blocks", "list"]);
+    run_ok(&server, &["blocks", "add", "login", other, "--for", "10m"]);
+    run(&server, &["blocks", "release", IP, "ip=192.0.2.1"]).assert_exit(2, &["ip is given twice"]);
+    let output = run(&server, &["blocks", "release", IP, CUSTOMER, "-o", "json"]);
+    assert_eq!((output.code, output.out.lines().count()), (Some(0), 2), "{}", output.err);
+    let output = run(&server, &["blocks", "release", "ip=192.0.2.1", CUSTOMER]);
+    assert_eq!((output.code, &*output.out), (Some(1), ""), "{}", output.err);
+    assert!(output.err.contains("no active block matches this ip and customer"), "{}", output.err);
+    assert!(!output.err.contains("192.0.2.1"), "a value may be private: {}", output.err);
+    let left = json(&server, &["blocks", "list"]);
     assert_eq!(left["blocks"].as_array().unwrap().len(), 1, "{left}");
-    let ran = run(&served, &["blocks", "release", other, "--policy", "api"]);
-    assert_eq!(ran.code, Some(1));
-    done(&served, &["blocks", "release", other, "--policy", "login"]);
-    run(&served, &["blocks", "release", "7", "--policy", "login"]).says(2, &["--policy"]);
-    run(&served, &["blocks", "release", "somebody"]).says(2, &["ATTRIBUTE=VALUE"]);
+    let output = run(&server, &["blocks", "release", other, "--policy", "api"]);
+    assert_eq!(output.code, Some(1));
+    run_ok(&server, &["blocks", "release", other, "--policy", "login"]);
+    run(&server, &["blocks", "release", "7", "--policy", "login"]).assert_exit(2, &["--policy"]);
+    run(&server, &["blocks", "release", "somebody"]).assert_exit(2, &["ATTRIBUTE=VALUE"]);
 }
 
 #[test]
 fn somebody_else_behind_the_same_address_stays_blocked() {
-    let served = Served::with("[policy.pair]\nby = ['ip', 'user']\nwindow = '5 per 1h'\n");
+    let server = TestServer::with_catalog("[policy.pair]\nby = ['ip', 'user']\nwindow = '5 per 1h'\n");
     for user in ["user=ana", "user=bob"] {
-        done(&served, &["blocks", "add", "pair", IP, user, "--for", "1h"]);
+        run_ok(&server, &["blocks", "add", "pair", IP, user, "--for", "1h"]);
     }
-    let said = done(&served, &["blocks", "release", IP, "user=bob"]);
-    assert_eq!((said.lines().count(), said.contains("bob")), (1, true), "{said}");
-    let left = json(&served, &["blocks", "list"]);
+    let stdout = run_ok(&server, &["blocks", "release", IP, "user=bob"]);
+    assert_eq!((stdout.lines().count(), stdout.contains("bob")), (1, true), "{stdout}");
+    let left = json(&server, &["blocks", "list"]);
     assert_eq!(left["blocks"][0]["subject"]["user"], "ana", "{left}");
-    done(&served, &["blocks", "release", IP]);
-    assert_eq!(done(&served, &["blocks", "list"]).trim(), "Nobody is blocked.");
+    run_ok(&server, &["blocks", "release", IP]);
+    assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
 }
 
 #[test]
 fn a_release_says_that_the_window_is_still_full() {
-    let served = served();
-    while run(&served, &["check", "login", IP]).code == Some(0) {}
-    let said = done(&served, &["blocks", "release", IP]);
-    assert!(said.contains("`catraca reset` forgets that too"), "{said}");
-    assert_eq!(run(&served, &["check", "login", IP]).code, Some(1));
-    done(&served, &["reset", "login", IP]);
-    assert_eq!(run(&served, &["check", "login", IP]).code, Some(0));
+    let server = start_server();
+    while run(&server, &["check", "login", IP]).code == Some(0) {}
+    let stdout = run_ok(&server, &["blocks", "release", IP]);
+    assert!(stdout.contains("`catraca reset` clears them too"), "{stdout}");
+    assert_eq!(run(&server, &["check", "login", IP]).code, Some(1));
+    run_ok(&server, &["reset", "login", IP]);
+    assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
 }
 
 #[test]
 fn long_lists_come_in_pages_or_whole() {
-    let served = served();
+    let server = start_server();
     for last in 1..=5 {
         let ip = format!("ip=198.51.100.{last}");
-        done(&served, &["blocks", "add", "login", &ip, "--for", "1h"]);
+        run_ok(&server, &["blocks", "add", "login", &ip, "--for", "1h"]);
     }
-    let page = done(&served, &["blocks", "list", "--limit", "2"]);
+    let page = run_ok(&server, &["blocks", "list", "--limit", "2"]);
     let next = page.split("--after ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
-    let second = json(&served, &["blocks", "list", "--limit", "2", "--after", next]);
+    let second = json(&server, &["blocks", "list", "--limit", "2", "--after", next]);
     assert_eq!(second["blocks"][0]["subject"]["ip"], "198.51.100.3", "{second}");
-    let all = json(&served, &["blocks", "list", "--limit", "2", "--all"]);
+    let all = json(&server, &["blocks", "list", "--limit", "2", "--all"]);
     assert_eq!(all["blocks"].as_array().unwrap().len(), 5, "{all}");
     assert!(all["next"].is_null(), "{all}");
-    let acts = json(&served, &["audit", "--by", "local", "--limit", "2", "--all"]);
+    let acts = json(&server, &["audit", "--by", "local", "--limit", "2", "--all"]);
     assert_eq!(acts["acts"].as_array().unwrap().len(), 5, "{acts}");
 }
 
 #[test]
 fn bad_orders_are_named_and_change_nothing() {
-    let served = served();
-    run(&served, &["blocks", "add", "login", IP]).says(2, &["--for"]);
-    run(&served, &["blocks", "add", "login", IP, "--for", "soon"]).says(2, &["bad-duration"]);
-    run(&served, &["blocks", "add", "nothing", IP, "--for", "1h"])
-        .says(2, &["unknown-policy", "where: POST http://127.0.0.1", "fix: "]);
-    run(&served, &["blocks", "list", "--origin", "luck"]).says(2, &["bad-query", "excess"]);
-    run(&served, &["blocks", "list", "--after", "x"]).says(2, &["bad-query"]);
-    assert_eq!(done(&served, &["audit", "--by", "local"]).trim(), "No operator did anything.");
+    let server = start_server();
+    run(&server, &["blocks", "add", "login", IP]).assert_exit(2, &["--for"]);
+    run(&server, &["blocks", "add", "login", IP, "--for", "soon"]).assert_exit(2, &["bad-duration"]);
+    run(&server, &["blocks", "add", "nothing", IP, "--for", "1h"])
+        .assert_exit(2, &["unknown-policy", "where: POST http://127.0.0.1", "fix: "]);
+    run(&server, &["blocks", "list", "--origin", "luck"]).assert_exit(2, &["bad-query", "excess"]);
+    run(&server, &["blocks", "list", "--after", "x"]).assert_exit(2, &["bad-query"]);
+    assert_eq!(run_ok(&server, &["audit", "--by", "local"]).trim(), "No operator did anything.");
 }

@@ -1,45 +1,46 @@
 //! Locks and slots from the command line.
 
-use crate::desk::{done, json, run, served};
+use crate::helpers::{run_ok, json, run, start_server};
 
 #[test]
 fn a_slot_is_held_seen_confirmed_moved_and_given_back() {
-    let served = served();
+    let server = start_server();
     let hold = |from: &str, to: &str| {
-        let (from, to) = (format!("2030-01-07T{from}:00Z"), format!("2030-01-07T{to}:00Z"));
-        run(&served, &["slots", "hold", "ana", "--from", &from, "--to", &to, "--ttl-ms", "60000"])
+        let from = format!("2030-01-07T{from}:00Z");
+        let to = format!("2030-01-07T{to}:00Z");
+        run(&server, &["slots", "hold", "ana", "--from", &from, "--to", &to, "--ttl-ms", "60000"])
     };
     let held = hold("10:00", "10:30");
     let lease = held.out.lines().find_map(|line| line.strip_prefix("lease ")).unwrap().to_owned();
-    hold("10:15", "10:45").says(1, &["`ana` is taken by somebody else", "409"]);
+    hold("10:15", "10:45").assert_exit(1, &["`ana` is taken by another holder", "409"]);
     assert_eq!(hold("10:30", "11:00").code, Some(0));
-    assert!(done(&served, &["slots", "confirm", &lease]).starts_with("confirmed ana"));
+    assert!(run_ok(&server, &["slots", "confirm", &lease]).starts_with("confirmed ana"));
     let range = ["--from", "2030-01-07T09:00:00Z", "--to", "2030-01-07T12:00:00Z"];
-    let seen = done(&served, &[&["slots", "list", "ana"][..], &range].concat());
+    let seen = run_ok(&server, &[&["slots", "list", "ana"][..], &range].concat());
     assert!(seen.contains("confirmed") && seen.contains("free from"), "{seen}");
     let there = ["--from", "2030-01-07T11:00:00Z", "--to", "2030-01-07T11:30:00Z"];
-    assert!(done(&served, &[&["slots", "move", &lease][..], &there].concat()).contains("11:00"));
-    assert_eq!(done(&served, &["slots", "cancel", &lease]).trim(), "released");
-    assert_eq!(run(&served, &["slots", "cancel", &lease]).code, Some(1));
+    assert!(run_ok(&server, &[&["slots", "move", &lease][..], &there].concat()).contains("11:00"));
+    assert_eq!(run_ok(&server, &["slots", "cancel", &lease]).trim(), "released");
+    assert_eq!(run(&server, &["slots", "cancel", &lease]).code, Some(1));
 }
 
 #[test]
 fn leases_are_listed_counted_ended_and_cleared() {
-    let served = served();
-    assert_eq!(done(&served, &["locks", "list"]).trim(), "Nothing is held.");
+    let server = start_server();
+    assert_eq!(run_ok(&server, &["locks", "list"]).trim(), "There are no active leases.");
     let body = r#"{"tenant":"t1","kind":"payment","key":"order-7","owner_label":"worker 3"}"#;
-    assert_eq!(served.post("/v1/locks/acquire", body).status, 200);
-    let listed = done(&served, &["locks", "list", "--tenant", "t1"]);
+    assert_eq!(server.post("/v1/locks/acquire", body).status, 200);
+    let listed = run_ok(&server, &["locks", "list", "--tenant", "t1"]);
     assert!(listed.contains("order-7") && listed.contains("worker 3"), "{listed}");
-    let fence = json(&served, &["locks", "list"])["locks"][0]["fence"].to_string();
+    let fence = json(&server, &["locks", "list"])["locks"][0]["fence"].to_string();
     let why = ["--why", "its holder is gone", "--cool-down-ms", "0"];
-    let ended = done(&served, &[&["locks", "release", &fence][..], &why].concat());
+    let ended = run_ok(&server, &[&["locks", "release", &fence][..], &why].concat());
     assert_eq!(ended.trim(), "ended order-7");
-    run(&served, &[&["locks", "release", &fence][..], &why].concat()).says(1, &["unknown-lease"]);
-    assert!(done(&served, &["audit"]).contains("its holder is gone"));
-    assert_eq!(served.post("/v1/locks/acquire", body).status, 200);
-    assert_eq!(done(&served, &["locks", "clear", "t1", "--why", "test"]).trim(), "ended 1 leases");
-    let stats = json(&served, &["locks", "stats"]);
+    run(&server, &[&["locks", "release", &fence][..], &why].concat()).assert_exit(1, &["unknown-lease"]);
+    assert!(run_ok(&server, &["audit"]).contains("its holder is gone"));
+    assert_eq!(server.post("/v1/locks/acquire", body).status, 200);
+    assert_eq!(run_ok(&server, &["locks", "clear", "t1", "--why", "test"]).trim(), "ended 1 leases");
+    let stats = json(&server, &["locks", "stats"]);
     assert_eq!((&stats["success"], &stats["forced"]), (&2.into(), &2.into()), "{stats}");
-    assert!(done(&served, &["locks", "stats"]).contains("payment"));
+    assert!(run_ok(&server, &["locks", "stats"]).contains("payment"));
 }

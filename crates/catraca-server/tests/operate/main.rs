@@ -1,24 +1,24 @@
-//! The command line as operators use it: the real binary, asking a real server over real sockets.
+//! The operators' commands of the binary, run against a real server over loopback.
 //!
-//! Loopback only, bounded in count and time; every process that is started is ended by its id.
+//! Tests end every process that they start, by its id.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-mod ask;
+mod decisions;
 mod blocks;
-mod desk;
+mod helpers;
 mod events;
-mod failing;
-mod files;
+mod connection_errors;
+mod backups;
 mod keys;
 mod lists;
 mod locks;
-mod looks;
-#[path = "../http/served.rs"]
-#[allow(dead_code, reason = "shared with the tests of the server, of which these need a part")]
-mod served;
-mod shell;
-mod switches;
-#[path = "../http/talk.rs"]
-#[allow(dead_code, reason = "shared with the tests of the server, of which these need a part")]
-mod talk;
+mod reports;
+#[path = "../http/test_server.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server, which use more of it")]
+mod test_server;
+mod help_and_completions;
+mod facts_modes_resets;
+#[path = "../http/raw_connection.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server, which use more of it")]
+mod raw_connection;

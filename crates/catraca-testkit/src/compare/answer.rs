@@ -1,40 +1,39 @@
-//! The answer to any operation, in one shape for both sides of a comparison.
+//! The answer of an operation, in one type for both sides of a comparison.
 //!
-//! It must hold every figure that is promised, so that two sides that differ anywhere cannot look
-//! the same.
+//! It holds every figure that the API promises: a figure left out here would never be compared.
 
-use crate::oracle::answer::{Credited, Decision, Drift, Settled, Stands};
+use crate::oracle::answer::{CreditAnswer, Decision, Drift, SettleAnswer, StartedBlock};
 
-/// What an operation answered.
+/// The answer of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ComparedAnswer {
     /// A check or a peek.
     Decided(Decision),
     /// A settle.
-    Settled(Settled),
+    Settled(SettleAnswer),
     /// A credit.
-    Credited(Credited),
+    Credited(CreditAnswer),
     /// A block by an operator, for each key.
-    Blocked(Vec<Stands>),
+    Blocked(Vec<StartedBlock>),
     /// An upstream's view, for each bucket.
     Reconciled(Vec<Drift>),
-    /// A release: whether a block stood.
+    /// An unblock: whether a block was active.
     Released(bool),
-    /// Anything that answers nothing.
+    /// An operation without an answer.
     Done,
     /// The call was refused.
-    Refused(Refused),
+    Refused(ComparedRefusal),
 }
 
-/// Why a call was refused, as far as both sides tell.
+/// Why a call was refused, as far as both sides distinguish.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ComparedRefusal {
     /// A key attribute is missing.
     MissingAttribute,
     /// No such gate, and no default policy.
     UnknownGate,
     /// No such policy.
     UnknownPolicy,
-    /// Anything else, in words.
+    /// Any other reason, as text.
     Other(String),
 }

@@ -1,100 +1,104 @@
-//! Tells one story to both sides, and shortens it when they disagree.
+//! Applies one trace to both sides, and shortens it when they disagree.
 //!
-//! It must compare after every operation and stop at the first difference: what follows one means
-//! nothing.
+//! The run stops at the first difference, because the states of the sides differ from then on.
 
 use std::fmt;
 
-use super::answer::Answer;
-use super::model::Model;
-use super::real::Real;
+use super::answer::ComparedAnswer;
+use super::engine_side::EngineSide;
+use super::oracle_side::OracleSide;
 use crate::generate::op::Op;
-use crate::generate::{Story, text};
+use crate::generate::{Trace, text};
 use crate::oracle::catalog::Catalog;
 
-/// What was compared.
+/// How many answers were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AnswerCounts {
     /// Checks and peeks.
     pub decisions: u64,
     /// Operations of any kind.
     pub operations: u64,
 }
 
-/// The shortest story found on which the two sides disagree.
+/// The shortest trace found on which the two sides disagree.
 #[derive(Clone, Debug)]
-pub struct Mismatch {
-    /// Seed of the story.
+pub struct Divergence {
+    /// The seed of the trace.
     pub seed: u64,
-    /// Versions of its catalog.
+    /// The versions of its catalog.
     pub versions: Vec<Catalog>,
-    /// Operations up to and with the one they disagree on.
+    /// The operations, up to and including the one with the difference.
     pub ops: Vec<Op>,
-    /// What the oracle answered.
-    pub oracle: Option<Answer>,
-    /// What the engine answered.
-    pub engine: Option<Answer>,
+    /// The oracle's answer.
+    pub oracle: Option<ComparedAnswer>,
+    /// The engine's answer.
+    pub engine: Option<ComparedAnswer>,
 }
 
-/// Tells the story of a seed, `length` operations long.
-pub fn story(seed: u64, length: usize) -> Result<Tally, Box<Mismatch>> {
-    let mut story = Story::new(seed);
-    let mut model = Model::new(&story.versions);
-    let mut real = Real::new(&story.versions);
-    let (mut ops, mut tally) = (Vec::new(), Tally::default());
+/// Generates the trace of a seed with `length` operations, and compares every answer.
+pub fn compare_trace(seed: u64, length: usize) -> Result<AnswerCounts, Box<Divergence>> {
+    let mut trace = Trace::new(seed);
+    let mut oracle_side = OracleSide::new(&trace.versions);
+    let mut engine_side = EngineSide::new(&trace.versions);
+    let mut ops = Vec::new();
+    let mut counts = AnswerCounts::default();
     for _ in 0..length {
-        let op = story.next_op();
-        let (oracle, engine) = (model.play(&op), real.play(&op));
+        let op = trace.next_op();
+        let oracle = oracle_side.apply(&op);
+        let engine = engine_side.apply(&op);
         ops.push(op);
         if oracle != engine {
-            return Err(Box::new(shorten(seed, &story.versions, ops)));
+            return Err(Box::new(shorten(seed, &trace.versions, ops)));
         }
         let op = &ops[ops.len() - 1];
-        if let Some(Answer::Decided(decision)) = &oracle {
-            story.heard(op, decision);
+        if let Some(ComparedAnswer::Decided(decision)) = &oracle {
+            trace.learn(op, decision);
         }
-        tally.operations += 1;
-        tally.decisions += u64::from(op.verb.decides());
+        counts.operations += 1;
+        counts.decisions += u64::from(op.kind.decides());
     }
-    Ok(tally)
+    Ok(counts)
 }
 
-/// Drops operations, many at a time and then fewer, as long as the two sides still disagree.
-fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Mismatch {
-    let mut shortest = replay(seed, versions, &ops).expect("a story repeats itself");
+/// Drops operations, first many at a time and then fewer, while the two sides still disagree.
+fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Divergence {
+    let mut shortest = replay(seed, versions, &ops).expect("a trace is reproducible");
     let mut size = shortest.ops.len().next_power_of_two();
     while size > 0 {
         let before = shortest.ops.len();
-        let mut place = 0;
-        while place < shortest.ops.len() {
+        let mut index = 0;
+        while index < shortest.ops.len() {
             let mut fewer = shortest.ops.clone();
-            fewer.drain(place..(place + size).min(fewer.len()));
+            fewer.drain(index..(index + size).min(fewer.len()));
             match replay(seed, versions, &fewer) {
                 Some(shorter) => shortest = shorter,
-                None => place += size,
+                None => index += size,
             }
         }
-        // The last pass is repeated until nothing more can go.
-        let again = size == 1 && shortest.ops.len() < before;
-        size = if again { 1 } else { size / 2 };
+        // Passes that drop single operations repeat until one drops none.
+        let repeat = size == 1 && shortest.ops.len() < before;
+        size = if repeat { 1 } else { size / 2 };
     }
     shortest
 }
 
-/// Plays operations to two fresh sides; what they disagree on first.
-fn replay(seed: u64, versions: &[Catalog], ops: &[Op]) -> Option<Mismatch> {
-    let (mut model, mut real) = (Model::new(versions), Real::new(versions));
-    for (place, op) in ops.iter().enumerate() {
-        let (oracle, engine) = (model.play(op), real.play(op));
+/// Applies operations to two new sides; returns their first difference.
+fn replay(seed: u64, versions: &[Catalog], ops: &[Op]) -> Option<Divergence> {
+    let mut oracle_side = OracleSide::new(versions);
+    let mut engine_side = EngineSide::new(versions);
+    for (index, op) in ops.iter().enumerate() {
+        let oracle = oracle_side.apply(op);
+        let engine = engine_side.apply(op);
         if oracle != engine {
-            let (versions, ops) = (versions.to_vec(), ops[..=place].to_vec());
-            return Some(Mismatch { seed, versions, ops, oracle, engine });
+            let versions = versions.to_vec();
+            let ops = ops[..=index].to_vec();
+            return Some(Divergence { seed, versions, ops, oracle, engine });
         }
     }
     None
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "oracle and engine disagree; seed {}", self.seed)?;
         for (number, version) in self.versions.iter().enumerate() {
@@ -102,7 +106,7 @@ impl fmt::Display for Mismatch {
         }
         writeln!(f, "--- operations")?;
         for op in &self.ops {
-            writeln!(f, "{:>4} at {} {:?}", op.number, op.at, op.verb)?;
+            writeln!(f, "{:>4} at {} {:?}", op.number, op.at, op.kind)?;
         }
         writeln!(f, "--- oracle\n{:#?}\n--- engine\n{:#?}", self.oracle, self.engine)
     }

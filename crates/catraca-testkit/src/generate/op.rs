@@ -1,88 +1,87 @@
-//! One operation of a story, as plain data: it can be replayed against anything, and dropped to
-//! shorten a failure.
+//! One operation of a trace, as plain data.
 //!
-//! It must name tickets by the operation that issued them, so that the rest of a story still means
-//! the same without it.
+//! A settle names its check by the number of the operation, so that a trace keeps its meaning when
+//! other operations are dropped to shorten it.
 
 use crate::oracle::Micros;
 use crate::oracle::outcome::Outcome;
-use crate::oracle::select::{Ask, Subject};
+use crate::oracle::select::{CheckRequest, Subject};
 
-/// What happens at one instant.
+/// An operation at an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
-    /// Its number in the story.
+    /// Its number in the trace.
     pub number: usize,
-    /// When.
+    /// The instant.
     pub at: Micros,
-    /// What.
-    pub verb: Verb,
+    /// The call and its arguments.
+    pub kind: OpKind,
 }
 
-/// What is done.
+/// The call and its arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verb {
-    /// Decide and charge.
-    Check(Ask),
-    /// Decide only.
-    Peek(Ask),
+pub enum OpKind {
+    /// A check.
+    Check(CheckRequest),
+    /// A peek.
+    Peek(CheckRequest),
     /// Settle the ticket of an earlier check.
     Settle {
-        /// Number of the operation that issued it.
+        /// The number of the operation that issued the ticket.
         check: usize,
-        /// What happened.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// A late event.
+    /// A credit.
     Credit {
         /// The `ref`.
         reference: String,
         /// The event.
         event: String,
-        /// Who.
+        /// The subject.
         subject: Subject,
     },
-    /// An operator blocks.
+    /// An operator's block.
     Block {
-        /// Under this policy.
+        /// The policy.
         policy: String,
-        /// Whom.
+        /// The subject.
         subject: Subject,
-        /// For how long; `FOREVER` for good.
+        /// The length, or `FOREVER`.
         length: Micros,
     },
-    /// An operator releases.
+    /// An operator's unblock.
     Unblock {
-        /// Under this policy.
+        /// The policy.
         policy: String,
-        /// Whom.
+        /// The subject.
         subject: Subject,
     },
-    /// An operator clears.
+    /// An operator's reset.
     Reset {
-        /// Under this policy.
+        /// The policy.
         policy: String,
-        /// Whom.
+        /// The subject.
         subject: Subject,
     },
     /// An upstream's view of a bucket.
     Reconcile {
         /// The policy.
         policy: String,
-        /// Whose.
+        /// The subject.
         subject: Subject,
-        /// Tokens seen...
+        /// The observed tokens.
         level: i64,
-        /// ...at that instant.
+        /// The instant of the observation.
         observed_at: Micros,
     },
-    /// Another version of the catalog comes into force.
+    /// A reload of the version with this index.
     Reload(usize),
 }
 
-impl Verb {
-    /// Whether it asks for a decision.
+impl OpKind {
+    /// Whether its answer is a decision.
     pub fn decides(&self) -> bool {
-        matches!(self, Verb::Check(_) | Verb::Peek(_))
+        matches!(self, OpKind::Check(_) | OpKind::Peek(_))
     }
 }

@@ -1,30 +1,28 @@
-//! Random outcomes: few values, so that rules and prices are met often.
-//!
-//! It must use only what both the price tables and the ban rules of the generator mention, and a
-//! little more.
+//! Random outcomes. They have few values, so that they often match the generated prices and ban
+//! rules.
 
-use super::dice::Dice;
+use super::rng::Rng;
 use crate::oracle::outcome::{BODY_BYTES_MAX, Outcome};
 
-/// Statuses that occur.
+/// The statuses that occur.
 pub const STATUSES: [i64; 6] = [200, 404, 429, 500, 503, 401];
 
-/// Values of `body.reject_id` that occur.
+/// The values of `body.reject_id` that occur.
 pub const REJECTS: [i64; 2] = [4, 5];
 
 /// A random outcome.
-pub fn outcome(dice: &mut Dice) -> Outcome {
+pub fn outcome(rng: &mut Rng) -> Outcome {
     Outcome {
-        status: dice.maybe(93, status),
-        reject_id: dice.maybe(35, |dice| dice.pick(&REJECTS)),
-        body_bytes: dice.pick(&[0, 0, 0, 0, 0, 0, BODY_BYTES_MAX, BODY_BYTES_MAX + 1]),
-        cost: dice.maybe(50, |dice| dice.pick(&[0, 1, 2, 3, 5, 8, 20])),
-        // The last is longer than any upstream may block for.
-        retry_after: dice.maybe(30, |dice| dice.pick(&[1, 2, 7, 1, 2, 7, 100_000])),
+        status: rng.maybe(93, status),
+        reject_id: rng.maybe(35, |rng| rng.pick(&REJECTS)),
+        body_bytes: rng.pick(&[0, 0, 0, 0, 0, 0, BODY_BYTES_MAX, BODY_BYTES_MAX + 1]),
+        cost: rng.maybe(50, |rng| rng.pick(&[0, 1, 2, 3, 5, 8, 20])),
+        // The last is longer than the maximum block by an upstream, a day.
+        retry_after: rng.maybe(30, |rng| rng.pick(&[1, 2, 7, 1, 2, 7, 100_000])),
     }
 }
 
-/// Half of the time one of the two that most rules are about.
-fn status(dice: &mut Dice) -> i64 {
-    if dice.chance(50) { dice.pick(&[200, 404]) } else { dice.pick(&STATUSES) }
+/// In half of the cases one of the two statuses that most rules use.
+fn status(rng: &mut Rng) -> i64 {
+    if rng.chance(50) { rng.pick(&[200, 404]) } else { rng.pick(&STATUSES) }
 }

@@ -1,58 +1,58 @@
-//! The generator itself: that it repeats, and that it gets everywhere.
+//! Tests of the generator: it is reproducible, and its traces reach every kind of answer.
 
 use std::collections::BTreeSet;
 
-use super::{Op, Story, text};
-use crate::compare::answer::Answer;
-use crate::compare::model::Model;
-use crate::oracle::answer::{Credited, Settled};
+use super::{Op, Trace, text};
+use crate::compare::answer::ComparedAnswer;
+use crate::compare::oracle_side::OracleSide;
+use crate::oracle::answer::{CreditAnswer, SettleAnswer};
 
-/// Tells the story of a seed, in `length` operations.
-fn tell(seed: u64, length: usize) -> Vec<(Op, Option<Answer>)> {
-    let mut story = Story::new(seed);
-    let mut model = Model::new(&story.versions);
-    let mut told = Vec::new();
+/// The operations of a seed's trace, with the oracle's answers.
+fn run(seed: u64, length: usize) -> Vec<(Op, Option<ComparedAnswer>)> {
+    let mut trace = Trace::new(seed);
+    let mut oracle = OracleSide::new(&trace.versions);
+    let mut answers = Vec::new();
     for _ in 0..length {
-        let op = story.next_op();
-        let answer = model.play(&op);
-        if let Some(Answer::Decided(decision)) = &answer {
-            story.heard(&op, decision);
+        let op = trace.next_op();
+        let answer = oracle.apply(&op);
+        if let Some(ComparedAnswer::Decided(decision)) = &answer {
+            trace.learn(&op, decision);
         }
-        told.push((op, answer));
+        answers.push((op, answer));
     }
-    told
+    answers
 }
 
-fn kind(answer: &Answer) -> String {
+fn kind(answer: &ComparedAnswer) -> String {
     match answer {
-        Answer::Decided(decision) => format!("decided {:?}", decision.reason),
-        Answer::Settled(Settled::Applied(_)) => "settled".to_owned(),
-        Answer::Credited(Credited::Applied(_)) => "credited".to_owned(),
-        Answer::Blocked(_) => "blocked".to_owned(),
-        Answer::Reconciled(_) => "reconciled".to_owned(),
+        ComparedAnswer::Decided(decision) => format!("decided {:?}", decision.reason),
+        ComparedAnswer::Settled(SettleAnswer::Applied(_)) => "settled".to_owned(),
+        ComparedAnswer::Credited(CreditAnswer::Applied(_)) => "credited".to_owned(),
+        ComparedAnswer::Blocked(_) => "blocked".to_owned(),
+        ComparedAnswer::Reconciled(_) => "reconciled".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
 #[test]
 fn a_seed_always_tells_the_same_story() {
-    assert_eq!(tell(11, 200), tell(11, 200));
-    assert_ne!(tell(11, 200), tell(12, 200));
-    assert_eq!(text::toml(&Story::new(11).versions[0]), text::toml(&Story::new(11).versions[0]));
+    assert_eq!(run(11, 200), run(11, 200));
+    assert_ne!(run(11, 200), run(12, 200));
+    assert_eq!(text::toml(&Trace::new(11).versions[0]), text::toml(&Trace::new(11).versions[0]));
 }
 
 #[test]
 fn time_never_goes_back() {
     for seed in 0..20 {
-        let told = tell(seed, 200);
-        assert!(told.windows(2).all(|pair| pair[0].0.at <= pair[1].0.at));
+        let answers = run(seed, 200);
+        assert!(answers.windows(2).all(|pair| pair[0].0.at <= pair[1].0.at));
     }
 }
 
 #[test]
 fn stories_meet_every_kind_of_answer() {
-    let answers = (0..200).flat_map(|seed| tell(seed, 200));
-    let met: BTreeSet<String> =
+    let answers = (0..200).flat_map(|seed| run(seed, 200));
+    let kinds: BTreeSet<String> =
         answers.filter_map(|(_, answer)| answer.as_ref().map(kind)).collect();
     for expected in [
         "decided Ok",
@@ -75,6 +75,6 @@ fn stories_meet_every_kind_of_answer() {
         "Refused(MissingAttribute)",
         "Refused(UnknownGate)",
     ] {
-        assert!(met.contains(expected), "no story met {expected}; met {met:?}");
+        assert!(kinds.contains(expected), "no trace reached {expected}; reached {kinds:?}");
     }
 }

@@ -1,11 +1,9 @@
-//! The same catalog as TOML, the way a person would write it.
-//!
-//! It must say everything that differs from a default, and nothing the oracle's structs do not say.
+//! Renders the oracle's catalog as the TOML that the engine parses, without fields at their default.
 
 use std::fmt::Write;
 
 use crate::oracle::catalog::{
-    Algorithm, Ban, Catalog, Cost, Credit, HOLD, Length, Listed, Mode, OnMissing, Policy, Price,
+    Algorithm, Ban, Catalog, Cost, Credit, HOLD, Length, ListEntry, Mode, OnMissing, Policy, Price,
     REMEMBER, Tier, Watch,
 };
 use crate::oracle::outcome::BODY_BYTES_MAX;
@@ -15,7 +13,7 @@ use crate::oracle::{FOREVER, Micros};
 pub fn toml(catalog: &Catalog) -> String {
     let mut text = String::new();
     if let Some(default) = &catalog.default {
-        line(&mut text, "default", &quoted(default));
+        line(&mut text, "default", &quote(default));
     }
     for policy in &catalog.policies {
         write_policy(&mut text, policy);
@@ -29,17 +27,19 @@ pub fn toml(catalog: &Catalog) -> String {
     text
 }
 
-fn write_list(text: &mut String, name: &str, entries: &[Listed]) {
+fn write_list(text: &mut String, name: &str, entries: &[ListEntry]) {
     for entry in entries {
-        let (attribute, value) = (quoted(&entry.attribute), quoted(&entry.value));
+        let attribute = quote(&entry.attribute);
+        let value = quote(&entry.value);
         let _ = writeln!(text, "\n[[{name}]]\nattribute = {attribute}\nvalue = {value}");
-        optional(text, "until", (entry.until != FOREVER).then(|| quoted(&instant(entry.until))));
+        optional(text, "until", (entry.until != FOREVER).then(|| quote(&instant(entry.until))));
     }
 }
 
-/// An instant of the day on which every story begins.
+/// An instant of the day on which every trace starts.
 fn instant(at: Micros) -> String {
-    let (day, second) = (at / 86_400_000_000, at / 1_000_000 % 86_400);
+    let day = at / 86_400_000_000;
+    let second = at / 1_000_000 % 86_400;
     assert_eq!((day, at % 1_000_000), (19_675, 0), "a whole second of 2023-11-14");
     format!("2023-11-14T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
@@ -56,7 +56,7 @@ fn write_policy(text: &mut String, policy: &Policy) {
         line(text, name, &value);
     }
     write_amounts(text, policy);
-    write_manners(text, policy);
+    write_modes(text, policy);
     write_rules(text, policy);
 }
 
@@ -76,26 +76,27 @@ fn write_amounts(text: &mut String, policy: &Policy) {
     optional(text, "remember", remember);
 }
 
-fn write_manners(text: &mut String, policy: &Policy) {
+fn write_modes(text: &mut String, policy: &Policy) {
     let mode = match policy.mode {
         Mode::Enforce => None,
-        Mode::Shadow => Some(quoted("shadow")),
-        Mode::Off => Some(quoted("off")),
+        Mode::Shadow => Some(quote("shadow")),
+        Mode::Off => Some(quote("off")),
     };
     let on_missing = match policy.on_missing {
         OnMissing::Error => None,
-        OnMissing::Skip => Some(quoted("skip")),
-        OnMissing::Deny => Some(quoted("deny")),
+        OnMissing::Skip => Some(quote("skip")),
+        OnMissing::Deny => Some(quote("deny")),
     };
     optional(text, "mode", mode);
     optional(text, "on_missing", on_missing);
-    optional(text, "otherwise", policy.otherwise.as_deref().map(quoted));
+    optional(text, "otherwise", policy.otherwise.as_deref().map(quote));
 }
 
 fn write_rules(text: &mut String, policy: &Policy) {
-    // Bans come thicker than in life, so the storm guard must stay out of the way.
-    let judged = !policy.bans.is_empty() || policy.watch.is_some();
-    optional(text, "ban_storm", judged.then(|| rate(1_000_000, 60_000_000)));
+    // Random traces ban far more often than real traffic, so ban-storm protection is set too high
+    // to act: the oracle does not model it.
+    let bans = !policy.bans.is_empty() || policy.watch.is_some();
+    optional(text, "ban_storm", bans.then(|| rate(1_000_000, 60_000_000)));
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
     let bans = policy.bans.iter().map(ban).collect();
     optional(text, "ban", (!policy.bans.is_empty()).then(|| list(bans)));
@@ -119,7 +120,7 @@ fn algorithm(algorithm: &Algorithm) -> Vec<(&'static str, String)> {
             }
         },
         Algorithm::Fixed { limit, span, aligned } => {
-            let align = aligned.then(|| ("align", quoted("clock")));
+            let align = aligned.then(|| ("align", quote("clock")));
             [("fixed", rate(*limit, *span))].into_iter().chain(align).collect()
         }
         Algorithm::Inflight(limit) => vec![("inflight", limit.to_string())],
@@ -130,7 +131,7 @@ fn terms(cost: Option<&Cost>, block: Option<&Length>) -> Vec<(&'static str, Stri
     let cost = match cost {
         None | Some(Cost::Asked) => None,
         Some(Cost::Always(units)) => Some(units.to_string()),
-        Some(Cost::Reported) => Some(quoted("reported")),
+        Some(Cost::Reported) => Some(quote("reported")),
         Some(Cost::Table(prices)) => Some(price_table(prices)),
     };
     let cost = cost.map(|cost| ("cost", cost));
@@ -154,12 +155,12 @@ fn credits(credits: &[Credit]) -> String {
 }
 
 fn tier(tier: &Tier) -> String {
-    let mut parts = vec![format!("when = {{ {} = {} }}", tier.attribute, quoted(&tier.value))];
+    let mut parts = vec![format!("when = {{ {} = {} }}", tier.attribute, quote(&tier.value))];
     let numbers = tier.algorithm.as_ref().map(algorithm).unwrap_or_default();
     let numbers = numbers.into_iter().filter(|(name, _)| *name != "align");
     let rest = terms(tier.cost.as_ref(), tier.block.as_ref());
     parts.extend(numbers.chain(rest).map(|(name, value)| format!("{name} = {value}")));
-    parts.extend(tier.credits.as_deref().map(|given| format!("credit = {}", credits(given))));
+    parts.extend(tier.credits.as_deref().map(|list| format!("credit = {}", credits(list))));
     format!("{{ {} }}", parts.join(", "))
 }
 
@@ -167,9 +168,9 @@ fn ban(ban: &Ban) -> String {
     let after = ban.after.map(|(count, span)| format!(", after = {}", rate(count, span)));
     format!(
         "{{ when = {}, for = {}, reason = {}{} }}",
-        quoted(&ban.when.text()),
+        quote(&ban.when.text()),
         length(&ban.length),
-        quoted(&ban.reason),
+        quote(&ban.reason),
         after.unwrap_or_default()
     )
 }
@@ -177,7 +178,7 @@ fn ban(ban: &Ban) -> String {
 fn watch(watch: &Watch) -> String {
     format!(
         "{{ share = {}, of = {}, above = \"{}%\", min = {}, per = {}, ban = {} }}",
-        quoted(&watch.share[0].to_string()),
+        quote(&watch.share[0].to_string()),
         statuses(&watch.of),
         watch.above,
         watch.min,
@@ -207,7 +208,7 @@ fn rate(count: i64, span: Micros) -> String {
 }
 
 fn duration(span: Micros) -> String {
-    quoted(&span_text(span))
+    quote(&span_text(span))
 }
 
 /// A length of time in the largest unit that divides it.
@@ -228,11 +229,11 @@ pub fn span_text(span: Micros) -> String {
 }
 
 fn names<T: AsRef<str>>(names: &[T]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| quoted(name.as_ref())).collect();
+    let quoted: Vec<String> = names.iter().map(|name| quote(name.as_ref())).collect();
     format!("[{}]", quoted.join(", "))
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     format!("\"{text}\"")
 }
 

@@ -1,59 +1,78 @@
-//! The second opinion: every grant ever made, in one list that is read from end to end each time.
+//! The lock model: every grant ever made, in one list that each operation reads from end to end.
 //!
-//! Nothing is indexed, put away or forgotten: what is over follows from the instants alone. Must
-//! stay too simple to be wrong.
+//! Nothing is indexed or deleted: whether a grant is active follows from the instants alone. It is
+//! slow so that it can be simple.
 
 mod grant;
 
 use std::collections::BTreeMap;
 
 use catraca_core::lock::id::LeaseKey;
-use catraca_core::lock::op::{Acquire, Hold, Look, Move, Proof, Range, Wanted};
+use catraca_core::lock::requests::{
+    Acquire, AvailabilityQuery, Hold, LeaseRequest, Move, Proof, TimeRange,
+};
 use catraca_core::lock::terms::VersionPolicy;
 use catraca_core::time::{Span, Time};
 
-use grant::{DAY, Grant, taken};
+use grant::{DAY, Grant, occupied_range};
 
-/// All that ever happened.
+/// All grants, conflicts and versions of a trace.
 #[derive(Default)]
-pub struct Model {
+pub struct LockModel {
     grants: Vec<Grant>,
     fence: i64,
+    /// Conflicts by tenant and kind.
     misses: BTreeMap<(Option<String>, String), u64>,
-    /// Of which name, how high, since when, raised by whom.
+    /// Versions of names: the name, the version, when it was set and by which lease.
     versions: Vec<(String, i64, i64, Option<LeaseKey>)>,
 }
 
-impl Model {
+/// The parts of a new grant that are not in its lease request.
+struct NewGrant {
+    tenant: Option<String>,
+    kind: String,
+    things: Vec<String>,
+    range: Option<TimeRange>,
+    request: Option<String>,
+    asked: String,
+}
+
+impl LockModel {
+    /// Fences follow the clock, and always increase.
     fn next_fence(&mut self, now: i64) -> i64 {
         self.fence = if now > self.fence { now } else { self.fence + 1 };
         self.fence
     }
 
+    /// Expires confirmed slots a week after their end.
     fn expire_past(&mut self, now: i64) {
         for grant in &mut self.grants {
             if grant.confirmed && grant.ended.is_none() {
-                let over = grant.range.map_or(i64::MAX, |range| taken(&range).1 + 7 * DAY);
+                let over = grant.range.map_or(i64::MAX, |range| occupied_range(&range).1 + 7 * DAY);
                 if over <= now {
-                    // Over for longer than anybody remembers.
+                    // So long ago that the lease is no longer remembered.
                     grant.ended = Some(("expired", i64::MIN / 2));
                 }
             }
         }
     }
 
+    /// The answer to a repeated request id, if it is one.
     fn again(&self, request: Option<&String>, asked: &str, now: i64) -> Option<String> {
         let request = request?;
-        let same = |grant: &&Grant| grant.request.as_ref() == Some(request) && grant.known(now);
+        let same =
+            |grant: &&Grant| grant.request.as_ref() == Some(request) && grant.is_remembered(now);
         let grant = self.grants.iter().rev().find(same)?;
         if grant.asked != asked {
             return Some("refused request-id-reused".to_owned());
         }
-        let over = || "refused request-expired".to_owned();
-        Some(if grant.live(now) { format!("again {}", grant.shown()) } else { over() })
+        if !grant.live(now) {
+            return Some("refused request-expired".to_owned());
+        }
+        Some(format!("again {}", grant.describe()))
     }
 
-    /// Takes names.
+    /// Acquires names.
     pub fn acquire(&mut self, op: &Acquire, now: i64) -> String {
         self.expire_past(now);
         let tenant = op.tenant.as_deref().map(str::to_owned);
@@ -63,8 +82,9 @@ impl Model {
             return before;
         }
         for key in &op.keys {
-            if let Some(met) = self.grants.iter().find_map(|grant| grant.met(op, key, now)) {
-                return met;
+            let mut grants = self.grants.iter();
+            if let Some(conflict) = grants.find_map(|grant| grant.conflict_with(op, key, now)) {
+                return conflict;
             }
         }
         if op.policy == VersionPolicy::Monotonic {
@@ -81,10 +101,12 @@ impl Model {
             self.versions.extend(raised.collect::<Vec<_>>());
         }
         let things = op.keys.iter().map(|key| key.to_string()).collect();
-        self.grant((tenant, &op.kind, things, None), &op.lease, (request, asked), now)
+        let kind = op.kind.to_string();
+        let new = NewGrant { tenant, kind, things, range: None, request, asked };
+        self.grant(new, &op.lease, now)
     }
 
-    /// Takes a range.
+    /// Holds a slot.
     pub fn hold(&mut self, op: &Hold, now: i64) -> String {
         self.expire_past(now);
         let tenant = op.tenant.as_deref().map(str::to_owned);
@@ -98,24 +120,20 @@ impl Model {
         if let Some(conflict) = self.overlap(&tenant, &things, &op.range, None, now) {
             return conflict;
         }
-        self.grant((tenant, &op.kind, things, Some(op.range)), &op.lease, (request, asked), now)
+        let kind = op.kind.to_string();
+        let new = NewGrant { tenant, kind, things, range: Some(op.range), request, asked };
+        self.grant(new, &op.lease, now)
     }
 
-    fn grant(
-        &mut self,
-        (tenant, kind, things, range): (Option<String>, &str, Vec<String>, Option<Range>),
-        wanted: &Wanted,
-        (request, asked): (Option<String>, String),
-        now: i64,
-    ) -> String {
+    fn grant(&mut self, new: NewGrant, wanted: &LeaseRequest, now: i64) -> String {
         let fence = self.next_fence(now);
         let longest = wanted.hold_max.micros().max(wanted.ttl.micros());
         self.grants.push(Grant {
             key: wanted.key,
-            tenant,
-            kind: kind.to_owned(),
-            things,
-            range,
+            tenant: new.tenant,
+            kind: new.kind,
+            things: new.things,
+            range: new.range,
             fence,
             version: wanted.version.unwrap_or(fence),
             since: now,
@@ -124,27 +142,28 @@ impl Model {
             confirmed: false,
             ended: None,
             cool_until: 0,
-            request,
-            asked,
+            request: new.request,
+            asked: new.asked,
             expired_before: 0,
         });
-        format!("granted {}", self.grants[self.grants.len() - 1].shown())
+        format!("granted {}", self.grants[self.grants.len() - 1].describe())
     }
 
+    /// The conflict with the overlapping slot that starts last, in the first calendar that has one.
     fn overlap(
         &self,
         tenant: &Option<String>,
         calendars: &[String],
-        range: &Range,
+        range: &TimeRange,
         without: Option<usize>,
         now: i64,
     ) -> Option<String> {
-        let (start, end) = taken(range);
+        let (start, end) = occupied_range(range);
         for calendar in calendars {
             let mut found: Option<(i64, &Grant)> = None;
             for (at, grant) in self.grants.iter().enumerate() {
                 let Some(other) = &grant.range else { continue };
-                let (from, to) = taken(other);
+                let (from, to) = occupied_range(other);
                 let here = grant.tenant == *tenant && grant.things.contains(calendar);
                 let meets = (start..end).any(|instant| from <= instant && instant < to);
                 if here && meets && grant.live(now) && Some(at) != without {
@@ -154,37 +173,38 @@ impl Model {
             if let Some((_, grant)) = found {
                 let free = if grant.confirmed { i64::MAX } else { grant.until };
                 let free = Time::from_micros(free).micros();
-                return Some(format!("conflict {calendar} {} free {free}", grant.shown()));
+                return Some(format!("conflict {calendar} {} free {free}", grant.describe()));
             }
         }
         None
     }
 
+    /// The index of the lease that a proof names, if it is still remembered.
     fn find(&mut self, proof: &Proof, now: i64) -> Option<usize> {
         self.expire_past(now);
         let tenant = proof.tenant.as_deref();
-        let at = self.grants.iter().rposition(|g| g.key == proof.key && g.known(now))?;
+        let at = self.grants.iter().rposition(|g| g.key == proof.key && g.is_remembered(now))?;
         (tenant.is_none() || self.grants[at].tenant.as_deref() == tenant).then_some(at)
     }
 
-    /// Makes a lease last longer.
+    /// Renews a lease.
     pub fn renew(&mut self, proof: &Proof, ttl: Span, now: i64) -> String {
         let Some(at) = self.find(proof, now) else { return "not_holder".to_owned() };
         let grant = &mut self.grants[at];
         match grant.state(now) {
             "held" => {}
-            "confirmed" => return format!("at most {}", grant.shown()),
+            "confirmed" => return format!("at most {}", grant.describe()),
             state => return format!("over {state}"),
         }
         let wanted = now + ttl.micros();
         if grant.until >= grant.hold_until {
-            return format!("at most {}", grant.shown());
+            return format!("at most {}", grant.describe());
         }
         grant.until = grant.until.max(wanted.min(grant.hold_until));
-        format!("extended {}", grant.shown())
+        format!("extended {}", grant.describe())
     }
 
-    /// Gives names back, or a slot.
+    /// Releases names, or cancels a slot.
     pub fn end(&mut self, proof: &Proof, slot: bool, now: i64) -> String {
         let Some(at) = self.find(proof, now) else { return "not_holder".to_owned() };
         let grant = &mut self.grants[at];
@@ -203,27 +223,29 @@ impl Model {
         .to_owned()
     }
 
-    /// Takes a slot for good.
+    /// Confirms a slot; with `again` also one that expired, if its time is still free.
     pub fn confirm(&mut self, proof: &Proof, again: bool, now: i64) -> String {
         let Some(at) = self.find(proof, now) else { return "not_holder".to_owned() };
         let grant = self.grants[at].clone();
         let Some(range) = grant.range else { return "not_holder".to_owned() };
         if grant.live(now) {
             self.grants[at].confirmed = true;
-            return format!("confirmed {}", self.grants[at].shown());
+            return format!("confirmed {}", self.grants[at].describe());
         }
         let free = self.overlap(&grant.tenant, &grant.things, &range, Some(at), now).is_none();
         if grant.state(now) == "expired" && again && free {
             let fence = self.next_fence(now);
             let grant = &mut self.grants[at];
-            (grant.fence, grant.since, grant.confirmed) = (fence, now, true);
+            grant.fence = fence;
+            grant.since = now;
+            grant.confirmed = true;
             grant.expired_before += 1;
-            return format!("confirmed {}", grant.shown());
+            return format!("confirmed {}", grant.describe());
         }
         format!("over {} free {free}", grant.state(now))
     }
 
-    /// Puts a slot somewhere else.
+    /// Moves a slot.
     pub fn relocate(&mut self, op: &Move, now: i64) -> String {
         let Some(at) = self.find(&op.proof, now) else { return "not_holder".to_owned() };
         let grant = self.grants[at].clone();
@@ -235,17 +257,19 @@ impl Model {
             Some(others) => others.iter().map(|name| name.to_string()).collect(),
             None => grant.things.clone(),
         };
-        let then = Range { start: op.start, end: op.end, ..range };
+        let then = TimeRange { start: op.start, end: op.end, ..range };
         if let Some(conflict) = self.overlap(&grant.tenant, &things, &then, Some(at), now) {
             return conflict;
         }
         let fence = self.next_fence(now);
         let grant = &mut self.grants[at];
-        (grant.things, grant.range, grant.fence) = (things, Some(then), fence);
-        format!("moved {}", grant.shown())
+        grant.things = things;
+        grant.range = Some(then);
+        grant.fence = fence;
+        format!("moved {}", grant.describe())
     }
 
-    /// An operator ends a lease.
+    /// Ends a lease by an operator's order.
     pub fn force(&mut self, fence: i64, cool_down: Span, now: i64) -> String {
         self.expire_past(now);
         let found = self.grants.iter_mut().find(|grant| grant.fence == fence && grant.live(now));
@@ -253,13 +277,14 @@ impl Model {
         let until = if grant.confirmed { i64::MAX } else { grant.until };
         grant.ended = Some(("forced", now));
         grant.cool_until = (now + cool_down.micros()).min(until);
-        format!("forced {}", grant.shown())
+        format!("forced {}", grant.describe())
     }
 
-    /// An operator ends what a tenant holds.
+    /// Ends all leases of a tenant by an operator's order; confirmed slots stay.
     pub fn clear(&mut self, tenant: Option<&str>, now: i64) -> String {
         self.expire_past(now);
-        let (mut count, held) = (0, |grant: &&mut Grant| grant.state(now) == "held");
+        let mut count = 0;
+        let held = |grant: &&mut Grant| grant.state(now) == "held";
         let own = self.grants.iter_mut().filter(|grant| grant.tenant.as_deref() == tenant);
         for grant in own.filter(held) {
             grant.ended = Some(("forced", now));
@@ -268,15 +293,16 @@ impl Model {
         format!("cleared {count}")
     }
 
-    /// An attempt that met somebody.
-    pub fn missed(&mut self, tenant: Option<&str>, kind: &str) {
+    /// Counts an attempt that ended in a conflict.
+    pub fn count_conflict(&mut self, tenant: Option<&str>, kind: &str) {
         *self.misses.entry((tenant.map(str::to_owned), kind.to_owned())).or_default() += 1;
     }
 
-    /// A grant that never was: neither counted nor its version remembered.
+    /// Undoes a grant, as if it had never been made: it is not counted, and its version is removed.
     pub fn undo(&mut self, key: LeaseKey, now: i64) {
         self.expire_past(now);
-        let last = self.grants.iter().rposition(|grant| grant.key == key && grant.known(now));
+        let last =
+            self.grants.iter().rposition(|grant| grant.key == key && grant.is_remembered(now));
         let Some(at) = last.filter(|at| self.grants[*at].live(now)) else { return };
         self.grants[at].ended = Some(("undone", i64::MIN / 2));
         let Grant { tenant, kind, things, range: None, .. } = self.grants[at].clone() else {
@@ -285,10 +311,10 @@ impl Model {
         for thing in things {
             let name = format!("{tenant:?}/{kind}/{thing}");
             let mut last = self.versions.iter().enumerate().rev();
-            let last = last.find(|(_, (own, ..))| *own == name).map(|(place, _)| place);
-            if let Some(place) = last.filter(|place| self.versions[*place].3 == Some(key)) {
-                self.versions.remove(place);
-                // Whoever raised the one before cannot take it back any more.
+            let last = last.find(|(_, (own, ..))| *own == name).map(|(index, _)| index);
+            if let Some(index) = last.filter(|index| self.versions[*index].3 == Some(key)) {
+                self.versions.remove(index);
+                // The lease that set the version before can no longer undo it.
                 let mut before = self.versions.iter_mut().rev();
                 if let Some(before) = before.find(|(own, ..)| *own == name) {
                     before.3 = None;
@@ -297,8 +323,8 @@ impl Model {
         }
     }
 
-    /// What is free, one microsecond at a time.
-    pub fn look(&mut self, op: &Look, now: i64) -> String {
+    /// The free ranges of a calendar, found one microsecond at a time.
+    pub fn look(&mut self, op: &AvailabilityQuery, now: i64) -> String {
         self.expire_past(now);
         let tenant = op.tenant.as_deref();
         let busy: Vec<(i64, i64)> = self
@@ -308,7 +334,7 @@ impl Model {
                 let here = grant.tenant.as_deref() == tenant
                     && grant.things.iter().any(|thing| **thing == *op.calendar);
                 let counts = here && grant.live(now) && Some(grant.key) != op.without;
-                grant.range.filter(|_| counts).map(|range| taken(&range))
+                grant.range.filter(|_| counts).map(|range| occupied_range(&range))
             })
             .collect();
         let mut free = Vec::new();
@@ -330,16 +356,17 @@ impl Model {
         format!("free {free:?}")
     }
 
-    /// What is in force, by its numbers.
+    /// All active leases, by fence.
     pub fn list(&mut self, now: i64) -> String {
         self.expire_past(now);
         let mut live: Vec<&Grant> = self.grants.iter().filter(|grant| grant.live(now)).collect();
         live.sort_by_key(|grant| grant.fence);
-        let shown: Vec<String> = live.into_iter().map(Grant::shown).collect();
-        format!("{shown:?}")
+        let leases: Vec<String> = live.into_iter().map(Grant::describe).collect();
+        format!("{leases:?}")
     }
 
-    /// What became of every attempt, counted anew.
+    /// The counts of all attempts by tenant and kind: success, conflicts, active, released, expired
+    /// and forced.
     pub fn counts(&mut self, now: i64) -> String {
         self.expire_past(now);
         let mut rows: BTreeMap<(Option<String>, String), [u64; 6]> = BTreeMap::new();
@@ -362,7 +389,7 @@ impl Model {
     }
 }
 
-/// A wish without what tells two of the same apart.
-fn bare(wanted: &Wanted) -> impl std::fmt::Debug {
+/// The fields of a request that a repetition under the same request id must not change.
+fn bare(wanted: &LeaseRequest) -> impl std::fmt::Debug {
     (wanted.ttl, wanted.hold_max, wanted.version, wanted.label.clone(), wanted.meta.clone())
 }

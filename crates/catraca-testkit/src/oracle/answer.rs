@@ -1,32 +1,30 @@
-//! The answers of the oracle: every figure of sections 2 and 3, plus the exact instants behind the
-//! rounded ones.
-//!
-//! They must stay plain values without behaviour, so that a comparison can print them whole.
+//! The answers of the oracle: every figure of sections 2 and 3, and the exact instants behind the
+//! rounded waits.
 
 use super::Micros;
 use super::block::Origin;
 use super::catalog::Mode;
 
-/// Why a row or a decision says what it says.
+/// The reason of a row or a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It fits.
     Ok,
-    /// Not enough is free.
+    /// Not enough units are free.
     OverLimit,
-    /// A block stands.
+    /// A block is active.
     Blocked,
-    /// More is needed than there can ever be.
+    /// The cost is above the limit itself.
     TooCostly,
     /// A key attribute is missing and the policy denies that.
     Missing,
-    /// A list let it pass.
+    /// An allowlist entry matched.
     Allowlisted,
-    /// A list closed the gate.
+    /// A blocklist entry matched.
     Blocklisted,
 }
 
-/// Why a call was refused as a whole.
+/// Why a call was refused without a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A key attribute is missing.
@@ -35,112 +33,112 @@ pub enum Refusal {
     UnknownGate,
     /// No such policy.
     UnknownPolicy,
-    /// An observation from the future.
+    /// The observation of a reconcile is in the future.
     NotYet,
 }
 
-/// What a check or a peek answers.
+/// The answer of a check or a peek.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// Whether every enforcing row fits.
     pub allowed: bool,
-    /// Reason of the row that decided.
+    /// The reason of the first denying row.
     pub reason: Reason,
-    /// The policy that decided, or the tightest one.
+    /// The policy of the first denying row, else of the tightest one.
     pub policy: Option<String>,
     /// Its limit.
     pub limit: Option<i64>,
-    /// What it has left.
+    /// Its remaining units.
     pub remaining: Option<i64>,
     /// The exact instant at which this check would pass.
     pub retry_at: Option<Micros>,
-    /// The same as a wait, rounded up.
+    /// The wait until then in milliseconds, rounded up.
     pub retry_ms: Option<i64>,
-    /// The exact instant at which its full quota is back.
+    /// The exact instant at which its full quota is available.
     pub reset_at: Option<Micros>,
-    /// The same as a wait, rounded up.
+    /// The wait until then in milliseconds, rounded up.
     pub reset_ms: Option<i64>,
-    /// End of the latest block among the rows that deny.
+    /// The end of the latest block among the denying rows.
     pub blocked_until: Option<Micros>,
-    /// Mode of the policy named.
+    /// The mode of `policy`.
     pub mode: Mode,
-    /// Number of the ticket, if there is something to settle.
+    /// The number of the ticket, if there is something to settle.
     pub ticket: Option<usize>,
     /// One row per (policy, key).
     pub rows: Vec<Row>,
 }
 
-/// What one (policy, key) says.
+/// The result of one (policy, key).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The policy used.
+    /// The policy.
     pub policy: String,
     /// The attribute of an `each` policy.
     pub attribute: Option<String>,
     /// Whether it fits.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// Its limit.
     pub limit: Option<i64>,
-    /// What is left of it.
+    /// The remaining units.
     pub remaining: Option<i64>,
-    /// Whole tokens of a bucket, below zero if it owes.
+    /// The whole tokens of a bucket; negative in debt.
     pub balance: Option<i64>,
     /// The exact instant at which this check would fit.
     pub retry_at: Option<Micros>,
-    /// The same as a wait, rounded up.
+    /// The wait until then in milliseconds, rounded up.
     pub retry_ms: Option<i64>,
-    /// The exact instant at which the full quota is back.
+    /// The exact instant at which the full quota is available.
     pub reset_at: Option<Micros>,
-    /// The same as a wait, rounded up.
+    /// The wait until then in milliseconds, rounded up.
     pub reset_ms: Option<i64>,
-    /// End of the block that stands.
+    /// The end of the active block.
     pub blocked_until: Option<Micros>,
-    /// Whether a block without end stands.
+    /// Whether the active block has no end.
     pub endless: bool,
-    /// What was charged now.
+    /// The units charged by this check.
     pub charged: i64,
-    /// Whether its verdict counts.
+    /// The mode of the policy.
     pub mode: Mode,
 }
 
-/// What a settle answers.
+/// The answer of a settle.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
-    /// What every row of the ticket paid in the end.
-    Applied(Vec<Paid>),
-    /// The ticket is too old.
+pub enum SettleAnswer {
+    /// The result of every row of the ticket.
+    Applied(Vec<SettledRow>),
+    /// The ticket has expired.
     Expired,
     /// No such ticket.
     Unknown,
 }
 
-/// What one row of a ticket paid.
+/// The result of settling one row of a ticket.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Paid {
+pub struct SettledRow {
     /// The policy.
     pub policy: String,
-    /// Units.
+    /// The units charged in total.
     pub charged: i64,
-    /// What is free after it, below zero if it owes; none where nothing is counted.
+    /// The units free afterwards, negative in debt; none where nothing is counted.
     pub balance: Option<i64>,
-    /// End of the block that stands after it.
+    /// The end of the block that is active afterwards.
     pub blocked_until: Option<Micros>,
 }
 
-/// The block that stands after an operator's act.
+/// The block that is active after an operator's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stands {
-    /// First instant without it; `FOREVER` if there is none.
+pub struct StartedBlock {
+    /// The end, or `FOREVER`.
     pub until: Micros,
-    /// Who started it.
+    /// What started it.
     pub origin: Origin,
-    /// Whether this act moved its end.
+    /// Whether this call changed its end.
     pub changed: bool,
 }
 
-/// Whole tokens of a bucket before and after an upstream's view of it.
+/// The whole tokens of a bucket before and after a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// Before.
@@ -149,20 +147,20 @@ pub struct Drift {
     pub after: i64,
 }
 
-/// What a credit answers.
+/// The answer of a credit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credited {
-    /// It was given; tokens each bucket took.
+pub enum CreditAnswer {
+    /// The tokens that each bucket gained, by policy.
     Applied(Vec<(String, i64)>),
-    /// No such `ref`, or forgotten.
+    /// The `ref` is unknown or has expired.
     Unknown,
-    /// The subject is another one.
+    /// The `ref` belongs to another subject.
     OtherSubject,
     /// This event was applied before.
     Duplicate,
-    /// Nothing is known of the outcome yet.
+    /// The check has not been settled yet.
     NotSettled,
-    /// Nothing gives credit for it.
+    /// No policy gives credit for this event and status.
     NotCreditable,
 }
 

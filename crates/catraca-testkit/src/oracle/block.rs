@@ -1,69 +1,68 @@
-//! Section 4: blocks, escalation, and blocks that only shadow rows see.
-//!
-//! It must not know why somebody acts; origin and length come with the act.
+//! Section 4: blocks, their escalation, and shadow blocks.
 
 use super::catalog::Length;
 use super::{FOREVER, Micros};
 
-/// Who started a block.
+/// What started a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The policy's own limit was passed.
+    /// The policy's own limit was exceeded.
     Excess,
     /// A ban rule or the watch.
     Ban,
     /// An operator.
     Operator,
-    /// The upstream said when to come back.
+    /// The `Retry-After` of an upstream.
     Upstream,
 }
 
-/// A block of one (policy, key); once over it only remembers the level.
+/// A block of one (policy, key). After its end only the level is still used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// First instant without it.
+    /// The end: the first instant that is not blocked.
     pub until: Micros,
-    /// Who started it.
+    /// What started it.
     pub origin: Origin,
-    /// Recorded reason.
+    /// The recorded reason.
     pub reason: String,
-    /// Number of the last offence that escalated, from 0.
+    /// The number of the last offence that escalated, from 0.
     pub level: Option<u32>,
     /// How long after the end the level is remembered.
     pub forget: Micros,
-    /// Whether only shadow rows see it.
+    /// Whether it applies to shadow rows only.
     pub shadow: bool,
 }
 
-/// Somebody wants a block.
+/// A request to start a block.
 #[derive(Clone, Debug)]
-pub struct Act<'a> {
-    /// Who.
+pub struct BlockAct<'a> {
+    /// What starts it.
     pub origin: Origin,
-    /// Why.
+    /// The reason to record.
     pub reason: &'a str,
-    /// For how long.
+    /// The length.
     pub length: &'a Length,
-    /// Whether a shadow row wants it.
+    /// Whether a shadow row starts it.
     pub shadow: bool,
 }
 
-/// The block that stands for a row of this mode. Enforcing rows do not see shadow blocks.
-pub fn standing(block: &Option<Block>, shadow: bool, now: Micros) -> Option<&Block> {
+/// The active block of a row. Shadow blocks apply to shadow rows only.
+pub fn active_block(block: &Option<Block>, shadow: bool, now: Micros) -> Option<&Block> {
     block.as_ref().filter(|block| now < block.until && (shadow || !block.shadow))
 }
 
-/// Applies one act; says whether it changed the end of the block.
-pub fn act(slot: &mut Option<Block>, act: &Act, now: Micros) -> bool {
+/// Starts or extends a block; returns whether its end changed.
+pub fn act(slot: &mut Option<Block>, act: &BlockAct, now: Micros) -> bool {
     if slot.as_ref().is_some_and(|block| block.shadow && !act.shadow) {
-        // What only shadow rows saw is replaced, its level included.
+        // A real block replaces a shadow block, its level included.
         *slot = None;
     }
-    let stands = standing(slot, true, now).cloned();
-    if let Some(block) = &stands {
-        let settled_matter = act.origin == Origin::Excess && block.origin == Origin::Excess;
-        let untouchable = act.shadow && !block.shadow;
-        if settled_matter || untouchable {
+    let active = active_block(slot, true, now).cloned();
+    if let Some(block) = &active {
+        // Further excess during a block by excess neither extends nor escalates it.
+        let repeated_excess = act.origin == Origin::Excess && block.origin == Origin::Excess;
+        let shadow_on_real = act.shadow && !block.shadow;
+        if repeated_excess || shadow_on_real {
             return false;
         }
     }
@@ -74,8 +73,8 @@ pub fn act(slot: &mut Option<Block>, act: &Act, now: Micros) -> bool {
         _ => (None, 0),
     };
     let proposal = propose(act, level, forget, now);
-    let changed = stands.as_ref().is_none_or(|block| block.until < proposal.until);
-    *slot = Some(match stands {
+    let changed = active.as_ref().is_none_or(|block| block.until < proposal.until);
+    *slot = Some(match active {
         // An earlier or equal end changes nothing but the level.
         Some(block) if !changed => {
             Block { level: proposal.level, forget: proposal.forget, ..block }
@@ -85,7 +84,7 @@ pub fn act(slot: &mut Option<Block>, act: &Act, now: Micros) -> bool {
     changed
 }
 
-/// Ends the block now and keeps the level; says whether a block stood.
+/// Ends the active block now and keeps its level; returns whether there was one.
 pub fn release(slot: &mut Option<Block>, now: Micros) -> bool {
     match slot {
         Some(block) if now < block.until => {
@@ -96,13 +95,13 @@ pub fn release(slot: &mut Option<Block>, now: Micros) -> bool {
     }
 }
 
-/// The block this act asks for, as if none stood.
-fn propose(act: &Act, level: Option<u32>, forget: Micros, now: Micros) -> Block {
+/// The block that an act starts if none is active.
+fn propose(act: &BlockAct, level: Option<u32>, forget: Micros, now: Micros) -> Block {
     let (length, level, forget) = match *act.length {
         Length::Fixed(length) => (length, level, forget),
         Length::Escalating { first, factor, max, forget } => {
             let next = level.map_or(0, |level| level + 1);
-            (escalated(first, factor, max, next), Some(next), forget)
+            (escalated_length(first, factor, max, next), Some(next), forget)
         }
     };
     let until = if length == FOREVER { FOREVER } else { now + length };
@@ -111,7 +110,7 @@ fn propose(act: &Act, level: Option<u32>, forget: Micros, now: Micros) -> Block 
 }
 
 /// `min(first * factor^level, max)`.
-fn escalated(first: Micros, factor: i64, max: Micros, level: u32) -> Micros {
+fn escalated_length(first: Micros, factor: i64, max: Micros, level: u32) -> Micros {
     let mut length = first;
     for _ in 0..level {
         if length >= max {

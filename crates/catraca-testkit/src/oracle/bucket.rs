@@ -1,36 +1,35 @@
-//! The token bucket of section 1: a balance that grows with time, held as an exact fraction.
+//! The token bucket of section 1: a balance that grows with time, as an exact fraction.
 //!
-//! It must not know policies; it gets its terms at every touch, since a tier or a reload may have
-//! changed them.
+//! Every call passes the terms, because a tier or a reload may have changed them.
 
 use super::ratio::Ratio;
 use super::{Micros, whole_second};
 
-/// Terms of a bucket at one touch.
+/// The terms of a bucket during one call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BucketTerms {
-    /// Most tokens it holds.
+    /// The maximum balance.
     pub size: i64,
     /// Tokens per microsecond.
     pub rate: Ratio,
 }
 
 impl BucketTerms {
-    /// What is missing to full, times the reduced period, must stay within 2^53: the balance never
-    /// goes below that.
+    /// The lowest balance: the tokens missing to full, times the reduced period, must stay within
+    /// 2^53, which every store computes exactly.
     pub fn floor(self) -> i64 {
         self.size - Ratio::new(1 << 53, self.rate.denominator()).floor()
     }
 }
 
-/// A bucket: untouched, or as it was last written.
+/// A bucket: full if never written, else as last written.
 #[derive(Clone, Debug, Default)]
 pub struct Bucket {
-    written: Option<Written>,
+    written: Option<StoredLevel>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct StoredLevel {
     at: Micros,
     balance: Ratio,
     terms: BucketTerms,
@@ -40,17 +39,16 @@ impl Bucket {
     /// The balance at `now` under `terms`.
     pub fn balance(&self, terms: BucketTerms, now: Micros) -> Ratio {
         let size = Ratio::whole(terms.size);
-        let Some(written) = self.written.filter(|written| !written.forgotten(now)) else {
+        let Some(written) = self.written.filter(|written| !written.is_expired(now)) else {
             return size;
         };
-        // The part of a token that was under way is lost when the terms changed; so is debt below
-        // what they can hold.
-        let kept = if written.terms.rate == terms.rate {
+        // When the rate changed, the fraction of a token is lost, and debt below the new floor.
+        let level = if written.terms.rate == terms.rate {
             written.balance
         } else {
             Ratio::whole(written.balance.floor().max(terms.floor()))
         };
-        size.min(kept + Ratio::whole(now - written.at).times(terms.rate))
+        size.min(level + Ratio::whole(now - written.at).times(terms.rate))
     }
 
     /// Whole tokens at `now`.
@@ -64,13 +62,13 @@ impl Bucket {
         if missing <= Ratio::whole(0) { now } else { now + missing.by(terms.rate).ceil() }
     }
 
-    /// Takes `units`, below zero if need be.
+    /// Takes `units`; the balance may become negative.
     pub fn charge(&mut self, terms: BucketTerms, units: i64, now: Micros) {
         let balance = self.balance(terms, now);
         self.write(terms, balance - Ratio::whole(units), now);
     }
 
-    /// Gives `units` back, up to the size; says how many whole tokens fitted.
+    /// Returns `units` to the bucket, up to its size; returns how many whole tokens it gained.
     pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) -> i64 {
         let before = self.balance(terms, now);
         let after = Ratio::whole(terms.size).min(before + Ratio::whole(units));
@@ -81,7 +79,7 @@ impl Bucket {
         given
     }
 
-    /// Takes all whole tokens; says how many.
+    /// Takes all whole tokens; returns how many.
     pub fn drain(&mut self, terms: BucketTerms, now: Micros) -> i64 {
         let taken = self.free(terms, now).max(0);
         if taken > 0 {
@@ -90,31 +88,31 @@ impl Bucket {
         taken
     }
 
-    /// A level seen elsewhere at `observed_at`: a lower one wins, a higher one only if nothing was
-    /// written since.
+    /// Applies a level that the upstream observed at `observed_at`: a lower one always wins, a
+    /// higher one only if the bucket was not written since.
     pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
         let level = level.max(terms.floor());
         let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
-        let seen = grown.min(Ratio::whole(terms.size));
+        let observed = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);
         let unwritten = self.written.is_none_or(|written| written.at <= observed_at);
-        if seen < ours || (seen > ours && unwritten) {
-            self.write(terms, seen, now);
+        if observed < ours || (observed > ours && unwritten) {
+            self.write(terms, observed, now);
         }
     }
 
     fn write(&mut self, terms: BucketTerms, balance: Ratio, now: Micros) {
-        self.written = Some(Written { at: now, balance, terms });
+        self.written = Some(StoredLevel { at: now, balance, terms });
     }
 }
 
-impl Written {
-    /// Whether it is forgotten: at the first whole second at which it is full under the terms it
-    /// was written with.
+impl StoredLevel {
+    /// Whether the level has expired: at the first whole second at which the bucket is full under
+    /// the terms it was written with.
     ///
-    /// Under the same terms this changes nothing. Under others it does: the bucket is then full, as
-    /// if never touched.
-    fn forgotten(&self, now: Micros) -> bool {
+    /// Under the same terms the expiry is not visible. Under others it is: the bucket is then full,
+    /// as if never written.
+    fn is_expired(&self, now: Micros) -> bool {
         let missing = Ratio::whole(self.terms.size) - self.balance;
         let full_at = self.at + missing.by(self.terms.rate).ceil();
         now >= whole_second(full_at)

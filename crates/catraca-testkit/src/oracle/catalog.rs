@@ -1,77 +1,75 @@
-//! Policies as the oracle understands them: plain data, already read, with every default written
-//! out.
+//! The oracle's catalog: plain data with every default written out.
 //!
-//! It must not parse or validate; whoever builds these values (a test, the generator) says exactly
-//! what it means.
+//! Tests and the generator build these values directly; nothing here parses or validates.
 
 use super::Micros;
 use super::outcome::Condition;
 
-/// Everything that is in force at one time.
+/// Policies, gates and lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
     /// All policies, in file order.
     pub policies: Vec<Policy>,
     /// Named gates. Every policy is also a gate of its own name.
     pub gates: Vec<Gate>,
-    /// The policy behind gates that are not known.
+    /// The policy of unknown gates.
     pub default: Option<String>,
-    /// Entries that let a whole gate pass.
-    pub allowlist: Vec<Listed>,
-    /// Entries that close a whole gate.
-    pub blocklist: Vec<Listed>,
+    /// Entries whose checks are always allowed.
+    pub allowlist: Vec<ListEntry>,
+    /// Entries whose checks are always denied.
+    pub blocklist: Vec<ListEntry>,
 }
 
 /// An ordered set of policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// What a check asks for.
+    /// The name, which checks use.
     pub name: String,
     /// Names of its policies, in order.
     pub policies: Vec<String>,
 }
 
-/// A standing entry for one attribute value.
+/// An allowlist or blocklist entry for one attribute value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// Attribute looked at.
+pub struct ListEntry {
+    /// The attribute.
     pub attribute: String,
-    /// Value that is listed.
+    /// The listed value.
     pub value: String,
-    /// When the entry ends; `FOREVER` if it does not.
+    /// The end of the entry, or `FOREVER`.
     pub until: Micros,
 }
 
-/// Who is counted, how much, and what then.
+/// A policy: its keys, limit, prices and penalties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Its name, also that of its own gate.
+    /// The name, which is also the name of a gate with this policy alone.
     pub name: String,
-    /// Key parts; each is a list of alternatives of which the first present one is taken.
+    /// The parts of the key; each is a list of attributes of which the first present one counts.
     pub by: Vec<Vec<String>>,
-    /// Attributes that each get a key of their own; excludes `by`.
+    /// Attributes that each have their own key; excludes `by`.
     pub each: Vec<String>,
-    /// The numbers when no tier matches.
+    /// The terms when no tier matches.
     pub terms: Terms,
-    /// Other numbers for some subjects; first match wins.
+    /// Other terms for some subjects; the first match wins.
     pub tiers: Vec<Tier>,
     /// The policy used instead when a key attribute is missing or no limit applies.
     pub otherwise: Option<String>,
-    /// What a missing key attribute does when there is no `otherwise`.
+    /// The effect of a missing key attribute when there is no `otherwise`.
     pub on_missing: OnMissing,
-    /// Whether its verdict counts.
+    /// Whether it can deny.
     pub mode: Mode,
-    /// Held at check when the price is known only at settle.
+    /// Units held at check when the price is known only at settle.
     pub reserve: i64,
-    /// How long a ticket or a lease of this policy lives.
+    /// The lifetime of a ticket or a lease.
     pub hold: Micros,
-    /// How long a `ref` is remembered.
+    /// The lifetime of a `ref`.
     pub remember: Micros,
     /// Whether a settle may take more than is free.
     pub debt: bool,
-    /// Whether a denial by this policy's own limit is counted as well.
+    /// Whether denials by this policy's own limit are also counted.
     pub count_denied: bool,
-    /// Percentage of a bucket's size that is used.
+    /// The percentage of a bucket's size that is used.
     pub margin: Option<i64>,
     /// Ban rules, in file order.
     pub bans: Vec<Ban>,
@@ -79,26 +77,25 @@ pub struct Policy {
     pub watch: Option<Watch>,
 }
 
-/// What a tier may change.
+/// The fields of a policy that a tier may change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    /// How it counts.
+    /// The algorithm and its numbers.
     pub algorithm: Algorithm,
-    /// What an excess starts.
+    /// The block that exceeding the limit starts.
     pub block: Option<Length>,
-    /// The price.
+    /// The cost rule.
     pub cost: Cost,
-    /// What late events give back.
+    /// The credits of late events.
     pub credits: Vec<Credit>,
 }
 
-/// Terms for the subjects that have one value of one attribute; what is `None` stays as in the
-/// policy.
+/// Terms for the subjects with one value of one attribute; a field that is `None` is the policy's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
-    /// Attribute looked at.
+    /// The attribute.
     pub attribute: String,
-    /// Value that selects the tier.
+    /// The value that selects the tier.
     pub value: String,
     /// Other numbers of the same algorithm.
     pub algorithm: Option<Algorithm>,
@@ -110,23 +107,23 @@ pub struct Tier {
     pub credits: Option<Vec<Credit>>,
 }
 
-/// How a policy counts.
+/// The algorithm of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Algorithm {
-    /// Counts nothing; only bans.
+    /// No limit; the policy only bans.
     None,
-    /// Tokens that refill, `count` per `period`.
+    /// A token bucket that refills `count` tokens per `period`.
     Bucket {
-        /// Most tokens it holds.
+        /// The maximum balance.
         size: i64,
-        /// Tokens that come back...
+        /// Tokens refilled per period.
         count: i64,
-        /// ...in this long.
+        /// The period.
         period: Micros,
     },
     /// Exact sliding windows, each `(limit, span)`; all must fit.
     Window(Vec<(i64, Micros)>),
-    /// One window at a time.
+    /// A fixed window.
     Fixed {
         /// Units in one window.
         limit: i64,
@@ -135,103 +132,103 @@ pub enum Algorithm {
         /// Whether it starts at multiples of its length rather than at the first unit.
         aligned: bool,
     },
-    /// Checks under way at the same time.
+    /// A limit of concurrent checks.
     Inflight(i64),
 }
 
-/// What a check costs.
+/// The cost rule of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cost {
-    /// Whatever the request says, 1 if it says nothing.
+    /// The cost in the request, 1 by default.
     Asked,
-    /// Always this.
+    /// A fixed cost.
     Always(i64),
     /// By outcome: `("200" | "4xx" | "none" | "default", price)`.
     Table(Vec<(String, Price)>),
-    /// What the outcome reports.
+    /// The cost that the outcome reports.
     Reported,
 }
 
 /// One price of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
-    /// That many units.
+    /// A number of units.
     Units(i64),
-    /// Everything that is left.
+    /// All free units.
     Drain,
 }
 
-/// What one event gives back.
+/// The credit of one event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Credit {
-    /// Name of the event.
+    /// The name of the event.
     pub event: String,
-    /// Tokens given back.
+    /// The tokens that it returns.
     pub amount: i64,
-    /// Settled statuses that earn it.
+    /// The statuses for which it applies.
     pub on: Vec<i64>,
 }
 
-/// How long a block lasts.
+/// The length of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
-    /// Always this long; `FOREVER` for no end.
+    /// The same for every offence; `FOREVER` for no end.
     Fixed(Micros),
     /// Longer with each offence.
     Escalating {
-        /// Length of the first.
+        /// The length of the first block.
         first: Micros,
-        /// What each repeat multiplies it by.
+        /// The factor of each repetition.
         factor: i64,
-        /// Longest.
+        /// The maximum length.
         max: Micros,
         /// How long after the end of a block the level is remembered.
         forget: Micros,
     },
 }
 
-/// A conditional ban.
+/// A ban rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ban {
-    /// When it holds.
+    /// The condition on the outcome.
     pub when: Condition,
-    /// How long it bans.
+    /// The length of the ban.
     pub length: Length,
-    /// Recorded with the block.
+    /// The reason recorded with the block.
     pub reason: String,
     /// `(n, span)`: bans only at n strikes inside the span.
     pub after: Option<(i64, Micros)>,
 }
 
-/// Bans when too large a share of the outcomes has one of some statuses.
+/// A ratio watch: bans when too large a share of the outcomes has certain statuses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watch {
-    /// Statuses of the part.
+    /// The statuses whose share is watched.
     pub share: Vec<i64>,
-    /// Statuses of the whole.
+    /// The statuses that count at all.
     pub of: Vec<i64>,
-    /// Percentage above which it bans.
+    /// The percentage above which it bans.
     pub above: i64,
-    /// Least whole for which it bans.
+    /// The minimum number of outcomes for a ban.
     pub min: i64,
-    /// How far back it looks.
+    /// The length of the observed period.
     pub per: Micros,
-    /// How long it bans.
+    /// The length of the ban.
     pub length: Length,
 }
 
-/// Whether a policy's verdict counts.
+/// The mode of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It decides.
+    /// It can deny.
     Enforce,
-    /// It keeps its verdict to itself.
+    /// It counts but never denies.
     Shadow,
-    /// It is not there.
+    /// It is ignored.
     Off,
 }
 
-/// What a missing key attribute does.
+/// The effect of a missing key attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
     /// The whole call is refused.

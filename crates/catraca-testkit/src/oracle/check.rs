@@ -1,109 +1,123 @@
-//! Section 1 and 2: one check, row by row, and the numbers each row shows.
+//! Sections 1 and 2: a check, row by row, and the figures of each row.
 //!
-//! It must follow the page's order to the letter: judge all rows, charge or not, punish excess,
-//! then read the numbers.
+//! The order is that of the page: evaluate all rows, charge all or none, start the blocks of
+//! exceeded limits, then read the figures.
 
 use std::rc::Rc;
 
 use super::answer::{Decision, Reason, Refusal, Row, to_ms};
-use super::block::{self, Act, Origin};
+use super::block::{self, BlockAct, Origin};
 use super::catalog::{Algorithm, Cost, Mode};
 use super::cell::Cell;
 use super::decide;
-use super::select::{Ask, InForce, Line, known, select};
-use super::{FOREVER, Micros, World};
+use super::select::{ActiveTerms, CheckRequest, SelectedRow, require_gate, select};
+use super::{FOREVER, Micros, Oracle};
 
-impl World {
-    /// Decides and charges.
-    pub fn check(&mut self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
+impl Oracle {
+    /// A check: decides and charges.
+    pub fn check(&mut self, request: &CheckRequest, now: Micros) -> Result<Decision, Refusal> {
         let catalog = Rc::clone(&self.catalog);
-        known(&catalog, &ask.gate)?;
-        if let Some(decision) = decide::listed(&catalog, ask, now) {
+        require_gate(&catalog, &request.gate)?;
+        if let Some(decision) = decide::decide_by_list(&catalog, request, now) {
             return Ok(decision);
         }
-        let lines = select(&catalog, ask)?;
-        self.touch(&lines, now);
+        let selected = select(&catalog, request)?;
+        self.touch(&selected, now);
         let reasons: Vec<Reason> =
-            lines.iter().map(|line| self.judge(line, ask.cost, now)).collect();
-        let passes = passes(&lines, &reasons);
-        let ticket = passes.then(|| self.admit(&lines, &reasons, ask, now));
-        for (line, _) in
-            lines.iter().zip(&reasons).filter(|(_, reason)| **reason == Reason::OverLimit)
+            selected.iter().map(|row| self.evaluate(row, request.cost, now)).collect();
+        let passes = passes(&selected, &reasons);
+        let ticket = passes.then(|| self.admit(&selected, &reasons, request, now));
+        for (row, _) in
+            selected.iter().zip(&reasons).filter(|(_, reason)| **reason == Reason::OverLimit)
         {
-            self.punish(line, ask.cost, now);
+            self.punish(row, request.cost, now);
         }
-        let row = |(line, reason): (&Line, &Reason)| {
-            let charged =
-                if passes && *reason == Reason::Ok { line.terms.held(ask.cost) } else { 0 };
-            self.row(line, *reason, charged, ask.cost, now)
+        let answer = |(row, reason): (&SelectedRow, &Reason)| {
+            let charged = if passes && *reason == Reason::Ok {
+                row.terms.held_units(request.cost)
+            } else {
+                0
+            };
+            self.answer_row(row, *reason, charged, request.cost, now)
         };
-        let rows: Vec<Row> = lines.iter().zip(&reasons).map(row).collect();
+        let rows: Vec<Row> = selected.iter().zip(&reasons).map(answer).collect();
         Ok(decide::conclude(rows, ticket.filter(|&number| self.tickets[number].useful)))
     }
 
-    /// Answers what a check would, and changes nothing that could be noticed under the same terms.
-    pub fn peek(&mut self, ask: &Ask, now: Micros) -> Result<Decision, Refusal> {
+    /// The answer of a check, without charges or blocks. It does drop expired window entries, which
+    /// is visible only when the span changes later.
+    pub fn peek(&mut self, request: &CheckRequest, now: Micros) -> Result<Decision, Refusal> {
         let catalog = Rc::clone(&self.catalog);
-        known(&catalog, &ask.gate)?;
-        if let Some(decision) = decide::listed(&catalog, ask, now) {
+        require_gate(&catalog, &request.gate)?;
+        if let Some(decision) = decide::decide_by_list(&catalog, request, now) {
             return Ok(decision);
         }
-        let lines = select(&catalog, ask)?;
-        self.touch(&lines, now);
-        let row = |line: &Line| self.row(line, self.judge(line, ask.cost, now), 0, ask.cost, now);
-        Ok(decide::conclude(lines.iter().map(row).collect(), None))
+        let selected = select(&catalog, request)?;
+        self.touch(&selected, now);
+        let answer = |row: &SelectedRow| {
+            self.answer_row(row, self.evaluate(row, request.cost, now), 0, request.cost, now)
+        };
+        Ok(decide::conclude(selected.iter().map(answer).collect(), None))
     }
 
-    fn touch(&mut self, lines: &[Line], now: Micros) {
-        for line in lines {
-            if let Some(key) = &line.key {
-                self.cell_mut(&line.terms.policy.name, key).touch(&line.terms, now);
+    fn touch(&mut self, selected: &[SelectedRow], now: Micros) {
+        for row in selected {
+            if let Some(key) = &row.key {
+                self.cell_mut(&row.terms.policy.name, key).touch(&row.terms, now);
             }
         }
     }
 
     /// Blocked, too costly, over the limit, or fits: in that order.
-    fn judge(&self, line: &Line, asked: Option<i64>, now: Micros) -> Reason {
-        let Some(cell) = self.state(line) else { return Reason::Missing };
-        if cell.standing(&line.terms, now).is_some() {
+    fn evaluate(&self, row: &SelectedRow, requested: Option<i64>, now: Micros) -> Reason {
+        let Some(cell) = self.state(row) else { return Reason::Missing };
+        if cell.active_block(&row.terms, now).is_some() {
             Reason::Blocked
-        } else if too_costly(line, cell, asked, now) {
+        } else if too_costly(row, cell, requested, now) {
             Reason::TooCostly
-        } else if cell.free(&line.terms, now).is_some_and(|free| free < need(line, asked)) {
+        } else if cell.free(&row.terms, now).is_some_and(|free| free < need(row, requested)) {
             Reason::OverLimit
         } else {
             Reason::Ok
         }
     }
 
-    /// Charges every row that fits, and writes the ticket.
-    fn admit(&mut self, lines: &[Line], reasons: &[Reason], ask: &Ask, now: Micros) -> usize {
-        let fitting: Vec<&Line> = lines
+    /// Charges every row that fits and issues the ticket.
+    fn admit(
+        &mut self,
+        selected: &[SelectedRow],
+        reasons: &[Reason],
+        request: &CheckRequest,
+        now: Micros,
+    ) -> usize {
+        let fitting: Vec<&SelectedRow> = selected
             .iter()
             .zip(reasons)
             .filter(|(_, reason)| **reason == Reason::Ok)
-            .map(|(line, _)| line)
+            .map(|(row, _)| row)
             .collect();
-        let ticket = self.issue(lines, &fitting, ask, now);
-        for line in fitting {
-            let held = line.terms.held(ask.cost);
-            let Some(key) = &line.key else { continue };
-            let cell = self.cell_mut(&line.terms.policy.name, key);
-            cell.charge(&line.terms, held, now);
-            if let Algorithm::Inflight(_) = line.terms.algorithm {
-                cell.leases.enter(ticket, now + line.terms.policy.hold);
+        let ticket = self.issue(selected, &fitting, request, now);
+        for row in fitting {
+            let held = row.terms.held_units(request.cost);
+            let Some(key) = &row.key else { continue };
+            let cell = self.cell_mut(&row.terms.policy.name, key);
+            cell.charge(&row.terms, held, now);
+            if let Algorithm::Inflight(_) = row.terms.algorithm {
+                cell.leases.enter(ticket, now + row.terms.policy.hold);
             }
         }
         ticket
     }
 
-    /// What a row that is over its limit does: its own block, and the count of the denial.
-    fn punish(&mut self, line: &Line, asked: Option<i64>, now: Micros) {
-        let Some(key) = &line.key else { return };
-        let (terms, held) = (line.terms, line.terms.held(asked));
+    /// Starts the block of a row that is over its limit, and counts the denial if the policy says
+    /// so.
+    fn punish(&mut self, row: &SelectedRow, requested: Option<i64>, now: Micros) {
+        let Some(key) = &row.key else { return };
+        let terms = row.terms;
+        let held = terms.held_units(requested);
         let cell = self.cell_mut(&terms.policy.name, key);
         if let Some(length) = terms.block {
-            let act = Act { origin: Origin::Excess, reason: "", length, shadow: terms.shadow };
+            let act = BlockAct { origin: Origin::Excess, reason: "", length, shadow: terms.shadow };
             block::act(&mut cell.block, &act, now);
         }
         if terms.policy.count_denied {
@@ -111,32 +125,32 @@ impl World {
         }
     }
 
-    /// The numbers of a row, from the state as it is now.
-    fn row(
+    /// The figures of a row, from the state after all charges and blocks of the check.
+    fn answer_row(
         &self,
-        line: &Line,
+        row: &SelectedRow,
         reason: Reason,
         charged: i64,
-        asked: Option<i64>,
+        requested: Option<i64>,
         now: Micros,
     ) -> Row {
-        let Some(cell) = self.state(line) else { return missing(line) };
-        let block = cell.standing(&line.terms, now).map(|block| block.until);
-        // The one with least free, first listed on a tie.
-        let tightest = cell.quotas(&line.terms, now).into_iter().min_by_key(|&(_, free)| free);
-        let never = reason == Reason::Ok || too_costly(line, cell, asked, now);
+        let Some(cell) = self.state(row) else { return missing(row) };
+        let block = cell.active_block(&row.terms, now).map(|block| block.until);
+        // The window with the least free; the first listed on a tie.
+        let tightest = cell.quotas(&row.terms, now).into_iter().min_by_key(|&(_, free)| free);
+        let never = reason == Reason::Ok || too_costly(row, cell, requested, now);
         let ready =
-            if never { FOREVER } else { cell.ready_at(&line.terms, need(line, asked), now) };
+            if never { FOREVER } else { cell.ready_at(&row.terms, need(row, requested), now) };
         let retry_at = finite(ready.max(block.unwrap_or(now)));
-        let reset_at = finite(cell.full_at(&line.terms, now).max(block.unwrap_or(now)));
+        let reset_at = finite(cell.full_at(&row.terms, now).max(block.unwrap_or(now)));
         Row {
-            policy: line.terms.policy.name.clone(),
-            attribute: line.attribute.clone(),
+            policy: row.terms.policy.name.clone(),
+            attribute: row.attribute.clone(),
             allowed: reason == Reason::Ok,
             reason,
             limit: tightest.map(|(limit, _)| limit),
             remaining: tightest.map(|(_, free)| if block.is_some() { 0 } else { free.max(0) }),
-            balance: balance(&line.terms, cell, now),
+            balance: balance(&row.terms, cell, now),
             retry_at,
             retry_ms: retry_at.map(|at| to_ms(at - now)),
             reset_at,
@@ -144,38 +158,39 @@ impl World {
             blocked_until: block.and_then(finite),
             endless: block == Some(FOREVER),
             charged,
-            mode: line.terms.policy.mode,
+            mode: row.terms.policy.mode,
         }
     }
 
-    /// The state of a line; untouched if nothing is known.
-    fn state(&self, line: &Line) -> Option<&Cell> {
-        Some(self.cell(&line.terms.policy.name, line.key.as_ref()?))
+    /// The state of a row; `None` if the row has no key.
+    fn state(&self, row: &SelectedRow) -> Option<&Cell> {
+        Some(self.cell(&row.terms.policy.name, row.key.as_ref()?))
     }
 }
 
-/// Every enforcing row fits.
-fn passes(lines: &[Line], reasons: &[Reason]) -> bool {
-    let fits = |(line, reason): (&Line, &Reason)| line.terms.shadow || *reason == Reason::Ok;
-    lines.iter().zip(reasons).all(fits)
+/// Whether every enforcing row fits.
+fn passes(selected: &[SelectedRow], reasons: &[Reason]) -> bool {
+    let fits = |(row, reason): (&SelectedRow, &Reason)| row.terms.shadow || *reason == Reason::Ok;
+    selected.iter().zip(reasons).all(fits)
 }
 
 /// `need = max(1, held)`.
-fn need(line: &Line, asked: Option<i64>) -> i64 {
-    line.terms.held(asked).max(1)
+fn need(row: &SelectedRow, requested: Option<i64>) -> i64 {
+    row.terms.held_units(requested).max(1)
 }
 
-/// `need > capacity`, the smallest limit; in flight and without limits nothing is too costly.
-fn too_costly(line: &Line, cell: &Cell, asked: Option<i64>, now: Micros) -> bool {
-    let unbounded = matches!(line.terms.algorithm, Algorithm::None | Algorithm::Inflight(_));
-    let capacity = cell.quotas(&line.terms, now).into_iter().map(|(limit, _)| limit).min();
-    !unbounded && capacity.is_some_and(|capacity| need(line, asked) > capacity)
+/// `need > capacity`, where the capacity is the smallest limit. Nothing is too costly in flight or
+/// without a limit.
+fn too_costly(row: &SelectedRow, cell: &Cell, requested: Option<i64>, now: Micros) -> bool {
+    let unbounded = matches!(row.terms.algorithm, Algorithm::None | Algorithm::Inflight(_));
+    let capacity = cell.quotas(&row.terms, now).into_iter().map(|(limit, _)| limit).min();
+    !unbounded && capacity.is_some_and(|capacity| need(row, requested) > capacity)
 }
 
-/// The row of a policy that denies because an attribute is missing: no numbers.
-fn missing(line: &Line) -> Row {
+/// The row of a policy that denies because an attribute is missing: it has no figures.
+fn missing(row: &SelectedRow) -> Row {
     Row {
-        policy: line.terms.policy.name.clone(),
+        policy: row.terms.policy.name.clone(),
         attribute: None,
         allowed: false,
         reason: Reason::Missing,
@@ -189,12 +204,12 @@ fn missing(line: &Line) -> Row {
         blocked_until: None,
         endless: false,
         charged: 0,
-        mode: line.terms.policy.mode,
+        mode: row.terms.policy.mode,
     }
 }
 
-/// The signed figure of a bucket; other rows have none.
-fn balance(terms: &InForce, cell: &Cell, now: Micros) -> Option<i64> {
+/// The signed balance of a bucket; other rows have none.
+fn balance(terms: &ActiveTerms, cell: &Cell, now: Micros) -> Option<i64> {
     let bucket = matches!(terms.algorithm, Algorithm::Bucket { .. });
     cell.free(terms, now).filter(|_| bucket)
 }
@@ -203,17 +218,17 @@ pub(super) fn finite(instant: Micros) -> Option<Micros> {
     (instant != FOREVER).then_some(instant)
 }
 
-/// Whether something of a line can still happen after the check.
-pub(super) fn useful(line: &Line) -> bool {
-    let terms = &line.terms;
+/// Whether a settle or a credit can still change something for a row: the check then has a ticket.
+pub(super) fn useful(row: &SelectedRow) -> bool {
+    let terms = &row.terms;
     let priced = matches!(terms.cost, Cost::Table(_) | Cost::Reported);
     let leased = matches!(terms.algorithm, Algorithm::Inflight(_));
-    let judged = !terms.policy.bans.is_empty() || terms.policy.watch.is_some();
-    line.key.is_some() && (priced || leased || judged || !terms.credits.is_empty())
+    let watched = !terms.policy.bans.is_empty() || terms.policy.watch.is_some();
+    row.key.is_some() && (priced || leased || watched || !terms.credits.is_empty())
 }
 
 impl Mode {
-    /// Whether rows of this mode decide.
+    /// Whether rows of this mode can deny.
     pub fn enforces(self) -> bool {
         self == Mode::Enforce
     }

@@ -1,42 +1,42 @@
-//! Section 6: a late event that gives tokens back, once.
+//! Section 6: credits, by which a late event returns tokens once.
 //!
-//! It must answer the first reason that holds, in the page's order, and never lift a block.
+//! The order of the tests is that of the page: the first one that fails is the answer. A credit
+//! never lifts a block.
 
 use std::rc::Rc;
 
-use super::answer::{Credited, Refusal};
+use super::answer::{CreditAnswer, Refusal};
 use super::catalog::{Algorithm, Catalog, Credit};
-use super::select::{InForce, Subject, keys};
-use super::ticket::Held;
-use super::{Micros, World};
+use super::select::{ActiveTerms, Subject, keys};
+use super::ticket::HeldRow;
+use super::{Micros, Oracle};
 
-impl World {
+impl Oracle {
     /// Applies a late event to the buckets of the check that owns the `ref`.
     ///
-    /// A subject without the attributes of a creditable row's key is refused, like any call that
-    /// names a key.
+    /// Refuses a subject that lacks the attributes of a creditable row's key.
     pub fn credit(
         &mut self,
         name: &str,
         event: &str,
         subject: &Subject,
         now: Micros,
-    ) -> Result<Credited, Refusal> {
+    ) -> Result<CreditAnswer, Refusal> {
         let known = self.references.get(name).filter(|owner| now < owner.until).cloned();
-        let Some(owner) = known else { return Ok(Credited::Unknown) };
+        let Some(owner) = known else { return Ok(CreditAnswer::Unknown) };
         let ticket = self.tickets[owner.ticket].clone();
         let catalog = Rc::clone(&self.catalog);
         let creditable = creditable(&catalog, &ticket.rows, event);
         for (held, terms, _) in &creditable {
             if !owns(held, terms, subject)? {
-                return Ok(Credited::OtherSubject);
+                return Ok(CreditAnswer::OtherSubject);
             }
         }
         if owner.applied.iter().any(|applied| applied == event) {
-            return Ok(Credited::Duplicate);
+            return Ok(CreditAnswer::Duplicate);
         }
         if ticket.settled.is_none() {
-            return Ok(Credited::NotSettled);
+            return Ok(CreditAnswer::NotSettled);
         }
         let earned: Vec<_> = creditable
             .into_iter()
@@ -45,7 +45,7 @@ impl World {
             })
             .collect();
         if earned.is_empty() {
-            return Ok(Credited::NotCreditable);
+            return Ok(CreditAnswer::NotCreditable);
         }
         let mut taken = Vec::new();
         for (held, terms, credit) in earned {
@@ -54,11 +54,11 @@ impl World {
         if let Some(owner) = self.references.get_mut(name) {
             owner.applied.push(event.to_owned());
         }
-        Ok(Credited::Applied(taken))
+        Ok(CreditAnswer::Applied(taken))
     }
 
-    /// Gives `amount` to one bucket; says how much of it fitted.
-    fn give(&mut self, held: &Held, terms: &InForce, amount: i64, now: Micros) -> i64 {
+    /// Returns `amount` tokens to one bucket; returns how many it gained.
+    fn give(&mut self, held: &HeldRow, terms: &ActiveTerms, amount: i64, now: Micros) -> i64 {
         let Algorithm::Bucket { size, count, period } = *terms.algorithm else { return 0 };
         let terms = terms.bucket(size, count, period);
         self.cell_mut(&held.policy, &held.key).bucket.give(terms, amount, now)
@@ -68,10 +68,10 @@ impl World {
 /// The buckets of a ticket that give credit for an event.
 fn creditable<'a>(
     catalog: &'a Catalog,
-    rows: &'a [Held],
+    rows: &'a [HeldRow],
     event: &str,
-) -> Vec<(&'a Held, InForce<'a>, &'a Credit)> {
-    let of = |held: &'a Held| {
+) -> Vec<(&'a HeldRow, ActiveTerms<'a>, &'a Credit)> {
+    let of = |held: &'a HeldRow| {
         let terms = held.terms(catalog.policy(&held.policy)?);
         let bucket = matches!(terms.algorithm, Algorithm::Bucket { .. });
         let credit = terms.credits.iter().find(|credit| credit.event == event)?;
@@ -80,8 +80,8 @@ fn creditable<'a>(
     rows.iter().filter_map(of).collect()
 }
 
-/// Whether the subject gives the key of that row.
-fn owns(held: &Held, terms: &InForce, subject: &Subject) -> Result<bool, Refusal> {
+/// Whether the subject has the key of that row.
+fn owns(held: &HeldRow, terms: &ActiveTerms, subject: &Subject) -> Result<bool, Refusal> {
     let keys = keys(terms.policy, subject, held.gate.as_deref());
     if keys.is_empty() {
         return Err(Refusal::MissingAttribute);

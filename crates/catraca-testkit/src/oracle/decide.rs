@@ -1,25 +1,23 @@
-//! Section 3: one decision from all rows, or from a list before any row.
-//!
-//! It must not touch state; it only reads finished rows.
+//! Section 3: the decision, from all rows, or from a list before any row is evaluated.
 
 use super::answer::{Decision, Reason, Row, to_ms};
-use super::catalog::{Catalog, Listed, Mode};
-use super::select::{Ask, value};
+use super::catalog::{Catalog, ListEntry, Mode};
+use super::select::{CheckRequest, value};
 use super::{FOREVER, Micros};
 
-/// The decision of a list, if one applies: the allowlist first.
-pub fn listed(catalog: &Catalog, ask: &Ask, now: Micros) -> Option<Decision> {
-    let holds = |entry: &&Listed| {
-        now < entry.until && value(&ask.subject, &entry.attribute) == Some(&entry.value)
+/// The decision by a list, if an entry matches. The allowlist comes first.
+pub fn decide_by_list(catalog: &Catalog, request: &CheckRequest, now: Micros) -> Option<Decision> {
+    let matches = |entry: &&ListEntry| {
+        now < entry.until && value(&request.subject, &entry.attribute) == Some(&entry.value)
     };
-    if !ask.lists {
+    if !request.lists {
         return None;
     }
-    if catalog.allowlist.iter().any(|entry| holds(&entry)) {
+    if catalog.allowlist.iter().any(|entry| matches(&entry)) {
         return Some(Decision { allowed: true, ..bare(Reason::Allowlisted) });
     }
-    // Several entries: the door opens when the last one ends.
-    let end = catalog.blocklist.iter().filter(holds).map(|entry| entry.until).max()?;
+    // With several matching entries, the denial ends when the last one ends.
+    let end = catalog.blocklist.iter().filter(matches).map(|entry| entry.until).max()?;
     let retry_at = (end != FOREVER).then_some(end);
     let retry_ms = retry_at.map(|end| to_ms(end - now));
     Some(Decision { retry_at, retry_ms, blocked_until: retry_at, ..bare(Reason::Blocklisted) })
@@ -43,20 +41,20 @@ pub fn conclude(rows: Vec<Row>, ticket: Option<usize>) -> Decision {
     decision
 }
 
-/// The enforcing row with a limit that has least remaining; the first on a tie.
+/// The enforcing row with a limit that has the least remaining; the first on a tie.
 fn tightest(rows: &[Row]) -> Option<&Row> {
     rows.iter()
         .filter(|row| row.mode.enforces() && row.limit.is_some())
         .min_by_key(|row| row.remaining)
 }
 
-/// The largest wait; none if any row has none.
+/// The longest wait; none if waiting does not help one of the rows.
 fn latest(denying: &[&Row], wait: fn(&Row) -> Option<i64>) -> Option<i64> {
     let waits: Option<Vec<i64>> = denying.iter().map(|row| wait(row)).collect();
     waits?.into_iter().max()
 }
 
-/// The latest end; none if one of the blocks has no end.
+/// The latest end of the blocks; none if one of them has no end.
 fn latest_block(denying: &[&Row]) -> Option<Micros> {
     if denying.iter().any(|row| row.endless) {
         return None;
@@ -64,6 +62,7 @@ fn latest_block(denying: &[&Row]) -> Option<Micros> {
     denying.iter().filter_map(|row| row.blocked_until).max()
 }
 
+/// A decision with the figures of one row.
 fn about(row: Option<&Row>, reason: Reason) -> Decision {
     Decision {
         policy: row.map(|row| row.policy.clone()),
@@ -76,6 +75,7 @@ fn about(row: Option<&Row>, reason: Reason) -> Decision {
     }
 }
 
+/// A denial without figures.
 fn bare(reason: Reason) -> Decision {
     Decision {
         allowed: false,

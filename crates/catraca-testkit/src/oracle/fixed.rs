@@ -1,10 +1,9 @@
-//! The fixed window of section 1: at most one is open at a time.
-//!
-//! It must not remember earlier windows, and forgets the last one when section 8 says.
+//! The fixed window of section 1: at most one window is open at a time. It expires as section 8
+//! says.
 
 use super::{Micros, whole_second};
 
-/// Terms of a fixed window at one touch.
+/// The terms of a fixed window during one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedTerms {
     /// Units in one window.
@@ -15,21 +14,21 @@ pub struct FixedTerms {
     pub aligned: bool,
 }
 
-/// The last window that was opened, if any.
+/// The state of a fixed window: the last window opened, if any.
 #[derive(Clone, Debug, Default)]
-pub struct Fixed {
-    last: Option<Opened>,
+pub struct FixedWindow {
+    last: Option<OpenWindow>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Opened {
+struct OpenWindow {
     start: Micros,
     used: i64,
     /// The span at the last write.
     span: Micros,
 }
 
-impl Fixed {
+impl FixedWindow {
     /// Units free at `now`.
     pub fn free(&self, terms: FixedTerms, now: Micros) -> i64 {
         terms.limit - self.open(terms, now).map_or(0, |window| window.used)
@@ -40,7 +39,7 @@ impl Fixed {
         if self.free(terms, now) >= need { now } else { self.full_at(terms, now) }
     }
 
-    /// The end of the open window, if anything of it is used.
+    /// The end of the open window; `now` if none of it is used.
     pub fn full_at(&self, terms: FixedTerms, now: Micros) -> Micros {
         let used = self.open(terms, now).filter(|window| window.used > 0);
         used.map_or(now, |window| window.start + terms.span)
@@ -52,40 +51,41 @@ impl Fixed {
             return;
         }
         let start = if terms.aligned { now - now % terms.span } else { now };
-        let window = self.open(terms, now).unwrap_or(Opened { start, used: 0, span: 0 });
-        self.write(terms, Opened { used: window.used + units, ..window });
+        let window = self.open(terms, now).unwrap_or(OpenWindow { start, used: 0, span: 0 });
+        self.write(terms, OpenWindow { used: window.used + units, ..window });
     }
 
-    /// Gives back up to `units` if the window that was open at `instant` still is; says how many.
+    /// Refunds up to `units` if the window that was open at `instant` still is; returns how many.
     pub fn refund(&mut self, terms: FixedTerms, units: i64, instant: Micros, now: Micros) -> i64 {
         let Some(window) = self.open(terms, now).filter(|window| window.start <= instant) else {
             return 0;
         };
         let given = units.min(window.used);
         if given > 0 {
-            self.write(terms, Opened { used: window.used - given, ..window });
+            self.write(terms, OpenWindow { used: window.used - given, ..window });
         }
         given
     }
 
-    /// Counts a denial of `units`, up to the limit, never lowering what is used.
+    /// Counts a denial of `units`, up to the limit. The used units never decrease: they may be
+    /// above a limit that was lowered.
     pub fn count_denied(&mut self, terms: FixedTerms, units: i64, now: Micros) {
         if let Some(window) = self.open(terms, now) {
             let used = window.used.max(terms.limit.min(window.used + units));
             if used > window.used {
-                self.write(terms, Opened { used, ..window });
+                self.write(terms, OpenWindow { used, ..window });
             }
         }
     }
 
-    fn write(&mut self, terms: FixedTerms, window: Opened) {
-        self.last = Some(Opened { span: terms.span, ..window });
+    fn write(&mut self, terms: FixedTerms, window: OpenWindow) {
+        self.last = Some(OpenWindow { span: terms.span, ..window });
     }
 
-    /// The last window, if it is neither over under the span in force nor forgotten under that of
+    /// The last window, unless it has ended under the present span, or expired under the span of
     /// its last write.
-    fn open(&self, terms: FixedTerms, now: Micros) -> Option<Opened> {
-        let forgotten = |window: &Opened| now >= whole_second(window.start + window.span);
-        self.last.filter(|window| now < window.start + terms.span && !forgotten(window))
+    fn open(&self, terms: FixedTerms, now: Micros) -> Option<OpenWindow> {
+        let expired = |window: &OpenWindow| now >= whole_second(window.start + window.span);
+        self.last.filter(|window| now < window.start + terms.span && !expired(window))
     }
 }

@@ -1,47 +1,47 @@
-//! The in-flight count of section 1: who is inside, each until its own end.
-//!
-//! It must not look at costs: a check is one lease.
+//! The in-flight limit of section 1: leases, each with its own end. A check is one lease whatever
+//! its cost.
 
 use super::Micros;
 
-/// Leases given, each with the ticket it belongs to.
+/// The leases of one key.
 #[derive(Clone, Debug, Default)]
 pub struct Leases {
-    given: Vec<(usize, Micros)>,
+    /// The ticket and the end of each lease.
+    granted: Vec<(usize, Micros)>,
 }
 
 impl Leases {
-    /// How many more may enter at `now`.
+    /// How many more leases fit at `now`.
     pub fn free(&self, limit: i64, now: Micros) -> i64 {
         limit - self.ends(now).len() as i64
     }
 
-    /// The first instant at which one may enter.
+    /// The first instant at which one more lease fits.
     pub fn ready_at(&self, limit: i64, now: Micros) -> Micros {
         let ends = self.ends(now);
         let surplus = ends.len() as i64 - limit;
         if surplus < 0 { now } else { ends[surplus as usize] }
     }
 
-    /// The first instant with nobody inside.
+    /// The first instant without a lease.
     pub fn full_at(&self, now: Micros) -> Micros {
         self.ends(now).last().copied().unwrap_or(now)
     }
 
-    /// Lets a ticket in until `end`.
+    /// Adds the lease of a ticket until `end`.
     pub fn enter(&mut self, ticket: usize, end: Micros) {
-        self.given.push((ticket, end));
+        self.granted.push((ticket, end));
     }
 
-    /// The ticket leaves.
+    /// Removes the lease of a ticket.
     pub fn leave(&mut self, ticket: usize) {
-        self.given.retain(|&(holder, _)| holder != ticket);
+        self.granted.retain(|&(holder, _)| holder != ticket);
     }
 
-    /// Ends of the live leases, earliest first.
+    /// The ends of the active leases, earliest first.
     fn ends(&self, now: Micros) -> Vec<Micros> {
         let mut ends: Vec<Micros> =
-            self.given.iter().map(|&(_, end)| end).filter(|&end| now < end).collect();
+            self.granted.iter().map(|&(_, end)| end).filter(|&end| now < end).collect();
         ends.sort_unstable();
         ends
     }

@@ -1,17 +1,15 @@
-//! Section 4 and 7: what operators and upstreams do to one (policy, key).
-//!
-//! It must act on every key the subject gives, and on nothing else.
+//! Sections 4 and 7: the calls of operators and upstreams, which apply to every key of a subject.
 
 use std::rc::Rc;
 
-use super::answer::{Drift, Refusal, Stands};
-use super::block::{self, Act, Origin};
+use super::answer::{Drift, Refusal, StartedBlock};
+use super::block::{self, BlockAct, Origin};
 use super::catalog::{Algorithm, Length};
 use super::cell::Cell;
-use super::select::{InForce, Key, Subject, in_force, keys, tier};
-use super::{Micros, World};
+use super::select::{ActiveTerms, Key, Subject, active_terms, keys, tier};
+use super::{Micros, Oracle};
 
-impl World {
+impl Oracle {
     /// Blocks a subject under a policy.
     pub fn block(
         &mut self,
@@ -20,42 +18,46 @@ impl World {
         length: Micros,
         reason: &str,
         now: Micros,
-    ) -> Result<Vec<Stands>, Refusal> {
-        let mut standing = Vec::new();
-        for key in self.named(policy, subject)? {
+    ) -> Result<Vec<StartedBlock>, Refusal> {
+        let mut blocks = Vec::new();
+        for key in self.keys_of(policy, subject)? {
             let length = &Length::Fixed(length);
-            let act = Act { origin: Origin::Operator, reason, length, shadow: false };
+            let act = BlockAct { origin: Origin::Operator, reason, length, shadow: false };
             let slot = &mut self.cell_mut(policy, &key).block;
             let changed = block::act(slot, &act, now);
-            let stands = slot.as_ref().map(|block| (block.until, block.origin));
-            standing.extend(stands.map(|(until, origin)| Stands { until, origin, changed }));
+            let active = slot.as_ref();
+            blocks.extend(active.map(|block| StartedBlock {
+                until: block.until,
+                origin: block.origin,
+                changed,
+            }));
         }
-        Ok(standing)
+        Ok(blocks)
     }
 
-    /// Releases a subject under a policy; says whether a block stood.
+    /// Lifts the blocks of a subject under a policy; returns whether there was one.
     pub fn unblock(
         &mut self,
         policy: &str,
         subject: &Subject,
         now: Micros,
     ) -> Result<bool, Refusal> {
-        let mut stood = false;
-        for key in self.named(policy, subject)? {
-            stood |= block::release(&mut self.cell_mut(policy, &key).block, now);
+        let mut was_blocked = false;
+        for key in self.keys_of(policy, subject)? {
+            was_blocked |= block::release(&mut self.cell_mut(policy, &key).block, now);
         }
-        Ok(stood)
+        Ok(was_blocked)
     }
 
-    /// Forgets everything of a subject under a policy.
+    /// Deletes the state of a subject under a policy.
     pub fn reset(&mut self, policy: &str, subject: &Subject) -> Result<(), Refusal> {
-        for key in self.named(policy, subject)? {
+        for key in self.keys_of(policy, subject)? {
             *self.cell_mut(policy, &key) = Cell::default();
         }
         Ok(())
     }
 
-    /// Takes a bucket's level as it was seen upstream.
+    /// Applies the level of a bucket that the upstream observed.
     pub fn reconcile(
         &mut self,
         policy: &str,
@@ -69,12 +71,12 @@ impl World {
         }
         let catalog = Rc::clone(&self.catalog);
         let found = catalog.policy(policy).ok_or(Refusal::UnknownPolicy)?;
-        let terms = in_force(found, tier(found, subject));
+        let terms = active_terms(found, tier(found, subject));
         let mut drifts = Vec::new();
-        for key in self.named(policy, subject)? {
+        for key in self.keys_of(policy, subject)? {
             if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
-                let (terms, cell) =
-                    (terms.bucket(size, count, period), self.cell_mut(policy, &key));
+                let terms = terms.bucket(size, count, period);
+                let cell = self.cell_mut(policy, &key);
                 let before = cell.bucket.free(terms, now);
                 cell.bucket.reconcile(terms, level, observed_at, now);
                 drifts.push(Drift { before, after: cell.bucket.free(terms, now) });
@@ -86,12 +88,12 @@ impl World {
     /// The signed balance of a bucket, in whole tokens.
     pub fn balance(&self, policy: &str, subject: &Subject, now: Micros) -> Option<i64> {
         let found = self.catalog.policy(policy)?;
-        let terms: InForce = in_force(found, tier(found, subject));
+        let terms: ActiveTerms = active_terms(found, tier(found, subject));
         let (_, key) = keys(found, subject, None).into_iter().next()?;
         self.cell(policy, &key).free(&terms, now)
     }
 
-    fn named(&self, policy: &str, subject: &Subject) -> Result<Vec<Key>, Refusal> {
+    fn keys_of(&self, policy: &str, subject: &Subject) -> Result<Vec<Key>, Refusal> {
         let found = self.catalog.policy(policy).ok_or(Refusal::UnknownPolicy)?;
         let keys: Vec<Key> = keys(found, subject, None).into_iter().map(|(_, key)| key).collect();
         if keys.is_empty() { Err(Refusal::MissingAttribute) } else { Ok(keys) }

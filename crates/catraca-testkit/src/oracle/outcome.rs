@@ -1,19 +1,18 @@
-//! What happened after an admitted check, and the few conditions on it that the oracle can judge.
+//! The outcome of an admitted check, and the conditions on it that the oracle evaluates.
 //!
-//! It must not read the condition language of the catalog: the generator hands over the same
-//! condition twice,
-//! once as text for the catalog and once as one of these values.
+//! The oracle does not parse the catalog's condition language: the generator produces each
+//! condition twice, as text for the engine's catalog and as one of these values.
 
-/// What an admitted check led to.
+/// The outcome of an admitted check.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<i64>,
     /// The number `reject_id` of its body.
     pub reject_id: Option<i64>,
-    /// The bytes that its body is filled up to; 0 leaves it as it is.
+    /// The size to which the body is padded, in bytes; 0 for no padding.
     pub body_bytes: usize,
-    /// The reported amount.
+    /// The reported cost.
     pub cost: Option<i64>,
     /// Its `Retry-After`, in seconds.
     pub retry_after: Option<i64>,
@@ -22,7 +21,7 @@ pub struct Outcome {
 /// The largest body that rules read, in bytes.
 pub const BODY_BYTES_MAX: usize = 32;
 
-/// When a ban rule holds.
+/// The condition of a ban rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// `status == n`
@@ -36,7 +35,8 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether it is true; a missing field makes it false, and a body that is too large has none.
+    /// Whether it is true. A missing field makes it false, and a body that is too large has no
+    /// fields.
     pub fn holds(&self, outcome: &Outcome) -> bool {
         let truncated = outcome.body_bytes > BODY_BYTES_MAX;
         let rejected = |id| !truncated && outcome.reject_id == Some(id);

@@ -1,7 +1,5 @@
-//! An exact fraction, so that a bucket's balance can be held without any rounding.
-//!
-//! It must stay plain: reduced `i128` numerator over a positive denominator, and a panic rather
-//! than a wrong number.
+//! An exact fraction, for the balance of a bucket without rounding: a reduced `i128` numerator over
+//! a positive denominator.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Sub};
@@ -9,47 +7,47 @@ use std::ops::{Add, Sub};
 /// A reduced fraction with a positive denominator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    over: i128,
-    under: i128,
+    numerator: i128,
+    denominator: i128,
 }
 
 impl Ratio {
-    /// `over / under`, reduced. Panics on a zero denominator.
-    pub fn new(over: i128, under: i128) -> Ratio {
-        assert!(under != 0, "a fraction needs a denominator");
-        let sign = if under < 0 { -1 } else { 1 };
-        let shared = divisor(over.abs(), under.abs());
-        Ratio { over: sign * over / shared, under: sign * under / shared }
+    /// `numerator / denominator`, reduced. Panics on a zero denominator.
+    pub fn new(numerator: i128, denominator: i128) -> Ratio {
+        assert!(denominator != 0, "a fraction needs a denominator");
+        let sign = if denominator < 0 { -1 } else { 1 };
+        let shared = divisor(numerator.abs(), denominator.abs());
+        Ratio { numerator: sign * numerator / shared, denominator: sign * denominator / shared }
     }
 
-    /// A whole number as a fraction.
+    /// An integer as a fraction.
     pub fn whole(number: i64) -> Ratio {
-        Ratio { over: i128::from(number), under: 1 }
+        Ratio { numerator: i128::from(number), denominator: 1 }
     }
 
-    /// The largest whole number not above this.
+    /// The largest integer not above this.
     pub fn floor(self) -> i64 {
-        narrow(self.over.div_euclid(self.under))
+        narrow(self.numerator.div_euclid(self.denominator))
     }
 
-    /// The smallest whole number not below this.
+    /// The smallest integer not below this.
     pub fn ceil(self) -> i64 {
-        narrow(-(-self.over).div_euclid(self.under))
+        narrow(-(-self.numerator).div_euclid(self.denominator))
     }
 
     /// The denominator, reduced.
     pub fn denominator(self) -> i128 {
-        self.under
+        self.denominator
     }
 
-    /// This many times the other.
+    /// The product.
     pub fn times(self, other: Ratio) -> Ratio {
-        Ratio::new(self.over * other.over, self.under * other.under)
+        Ratio::new(self.numerator * other.numerator, self.denominator * other.denominator)
     }
 
-    /// This divided by the other, which must not be zero.
+    /// The quotient; `other` must not be zero.
     pub fn by(self, other: Ratio) -> Ratio {
-        Ratio::new(self.over * other.under, self.under * other.over)
+        Ratio::new(self.numerator * other.denominator, self.denominator * other.numerator)
     }
 }
 
@@ -57,7 +55,10 @@ impl Add for Ratio {
     type Output = Ratio;
 
     fn add(self, other: Ratio) -> Ratio {
-        Ratio::new(self.over * other.under + other.over * self.under, self.under * other.under)
+        Ratio::new(
+            self.numerator * other.denominator + other.numerator * self.denominator,
+            self.denominator * other.denominator,
+        )
     }
 }
 
@@ -65,7 +66,7 @@ impl Sub for Ratio {
     type Output = Ratio;
 
     fn sub(self, other: Ratio) -> Ratio {
-        self + Ratio { over: -other.over, under: other.under }
+        self + Ratio { numerator: -other.numerator, denominator: other.denominator }
     }
 }
 
@@ -77,16 +78,17 @@ impl PartialOrd for Ratio {
 
 impl Ord for Ratio {
     fn cmp(&self, other: &Ratio) -> Ordering {
-        (self.over * other.under).cmp(&(other.over * self.under))
+        (self.numerator * other.denominator).cmp(&(other.numerator * self.denominator))
     }
 }
 
+/// The greatest common divisor.
 fn divisor(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
 fn narrow(number: i128) -> i64 {
-    i64::try_from(number).expect("a whole figure of the oracle fits 64 bits")
+    i64::try_from(number).expect("figures of the oracle fit 64 bits")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
-//! From a question to lines: which policies judge it, under which terms, for which key.
+//! Selection: which policies apply to a check, with which terms and keys.
 //!
-//! It must not look at any state: the same question under the same catalog always selects the same
-//! lines.
+//! It reads no state: the same request under the same catalog always selects the same rows.
 
 use super::answer::Refusal;
 use super::bucket::BucketTerms;
@@ -9,81 +8,84 @@ use super::catalog::{Algorithm, Catalog, Cost, Credit, Length, Mode, OnMissing, 
 use super::fixed::FixedTerms;
 use super::ratio::Ratio;
 
-/// Attributes known of a caller.
+/// The attributes of a caller.
 pub type Subject = Vec<(String, String)>;
 
-/// The attributes and values one count belongs to.
+/// The attributes and values that identify one counter of a policy.
 pub type Key = Vec<(String, String)>;
 
-/// What a check or a peek asks.
+/// The arguments of a check or a peek.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct CheckRequest {
     /// A gate, or a policy as its own gate.
     pub gate: String,
-    /// Who asks.
+    /// The caller's attributes.
     pub subject: Subject,
-    /// What it costs, if the caller says.
+    /// The cost, if the caller gives one.
     pub cost: Option<i64>,
-    /// Name under which a credit may come later.
+    /// The `ref`, by which a later credit finds this check.
     pub reference: Option<String>,
-    /// Whether the lists are looked at.
+    /// Whether allowlist and blocklist apply.
     pub lists: bool,
 }
 
-/// One (policy, key) that judges a question.
+/// One (policy, key) that applies to a request.
 #[derive(Clone, Debug)]
-pub struct Line<'a> {
-    /// The terms it judges by.
-    pub terms: InForce<'a>,
+pub struct SelectedRow<'a> {
+    /// The terms that apply.
+    pub terms: ActiveTerms<'a>,
     /// The tier they come from.
     pub tier: Option<usize>,
-    /// Who is counted; `None` when a key attribute is missing and the policy denies that.
+    /// The key; `None` when a key attribute is missing and the policy denies that.
     pub key: Option<Key>,
     /// The attribute of an `each` policy.
     pub attribute: Option<String>,
-    /// The gate asked for, when it is part of the key.
+    /// The requested gate, if it is part of the key.
     pub gate: Option<String>,
 }
 
 /// The terms of a policy for one subject.
 #[derive(Clone, Copy, Debug)]
-pub struct InForce<'a> {
+pub struct ActiveTerms<'a> {
     /// The policy.
     pub policy: &'a Policy,
-    /// How it counts.
+    /// The algorithm and its numbers.
     pub algorithm: &'a Algorithm,
-    /// What an excess starts.
+    /// The block that exceeding the limit starts.
     pub block: Option<&'a Length>,
-    /// The price.
+    /// The cost rule.
     pub cost: &'a Cost,
-    /// What late events give back.
+    /// The credits of late events.
     pub credits: &'a [Credit],
-    /// Whether its rows keep their verdict to themselves.
+    /// Whether its rows are in shadow: they never deny.
     pub shadow: bool,
 }
 
-/// All lines of a question, one per (policy, key), each at its first place.
-pub fn select<'a>(catalog: &'a Catalog, ask: &Ask) -> Result<Vec<Line<'a>>, Refusal> {
-    let (names, gate) = names(catalog, &ask.gate)?;
-    let mut lines: Vec<Line> = Vec::new();
+/// All rows of a request, one per (policy, key), in the order of their first occurrence.
+pub fn select<'a>(
+    catalog: &'a Catalog,
+    request: &CheckRequest,
+) -> Result<Vec<SelectedRow<'a>>, Refusal> {
+    let (names, gate) = names(catalog, &request.gate)?;
+    let mut selected: Vec<SelectedRow> = Vec::new();
     for name in names {
         let policy = catalog.policy(name).ok_or(Refusal::UnknownPolicy)?;
-        for line in resolve(catalog, policy, &ask.subject, gate)? {
-            if !lines.iter().any(|other| same(other, &line)) {
-                lines.push(line);
+        for row in resolve(catalog, policy, &request.subject, gate)? {
+            if !selected.iter().any(|other| same(other, &row)) {
+                selected.push(row);
             }
         }
     }
-    Ok(lines)
+    Ok(selected)
 }
 
-/// Refuses a gate that leads to no policy, before anything else is asked.
-pub fn known(catalog: &Catalog, gate: &str) -> Result<(), Refusal> {
+/// Refuses an unknown gate; this comes before the lists.
+pub fn require_gate(catalog: &Catalog, gate: &str) -> Result<(), Refusal> {
     names(catalog, gate).map(|_| ())
 }
 
-/// The policies of a gate; for an unknown gate the default, which then is keyed by the gate as
-/// well.
+/// The policies of a gate. For an unknown gate the default policy, whose key then includes the
+/// gate's name.
 fn names<'a>(
     catalog: &'a Catalog,
     gate: &'a str,
@@ -98,13 +100,13 @@ fn names<'a>(
     Ok((vec![default], Some(gate)))
 }
 
-/// The lines of one policy, or of the one that stands in for it.
+/// The rows of one policy, or of its `otherwise` policy.
 fn resolve<'a>(
     catalog: &'a Catalog,
     policy: &'a Policy,
     subject: &Subject,
     gate: Option<&str>,
-) -> Result<Vec<Line<'a>>, Refusal> {
+) -> Result<Vec<SelectedRow<'a>>, Refusal> {
     if policy.mode == Mode::Off {
         return Ok(Vec::new());
     }
@@ -112,12 +114,12 @@ fn resolve<'a>(
     let keys = keys(policy, subject, gate);
     let limited =
         policy.tiers.is_empty() || tier.is_some() || policy.terms.algorithm != Algorithm::None;
-    let line = |(attribute, key): (Option<String>, Option<Key>)| {
+    let row = |(attribute, key): (Option<String>, Option<Key>)| {
         let gate = gate.map(str::to_owned);
-        Line { terms: in_force(policy, tier), tier, key, attribute, gate }
+        SelectedRow { terms: active_terms(policy, tier), tier, key, attribute, gate }
     };
     if limited && !keys.is_empty() {
-        return Ok(keys.into_iter().map(|(name, key)| line((name, Some(key)))).collect());
+        return Ok(keys.into_iter().map(|(name, key)| row((name, Some(key)))).collect());
     }
     if let Some(other) = &policy.otherwise {
         let other = catalog.policy(other).ok_or(Refusal::UnknownPolicy)?;
@@ -126,12 +128,12 @@ fn resolve<'a>(
     match policy.on_missing {
         OnMissing::Error => Err(Refusal::MissingAttribute),
         OnMissing::Skip => Ok(Vec::new()),
-        OnMissing::Deny => Ok(vec![line((None, None))]),
+        OnMissing::Deny => Ok(vec![row((None, None))]),
     }
 }
 
-/// Keys of a policy for a subject, each with its attribute under `each`; none when an attribute is
-/// missing.
+/// The keys of a policy for a subject, each with its attribute if the policy has `each`. Empty when
+/// an attribute is missing.
 pub fn keys(policy: &Policy, subject: &Subject, gate: Option<&str>) -> Vec<(Option<String>, Key)> {
     let prefix: Key = gate.map(|gate| ("gate".to_owned(), gate.to_owned())).into_iter().collect();
     let part = |name: &String| value(subject, name).map(|found| (name.clone(), found.to_owned()));
@@ -145,17 +147,17 @@ pub fn keys(policy: &Policy, subject: &Subject, gate: Option<&str>) -> Vec<(Opti
     present.map(|found| (Some(found.0.clone()), with(vec![found]))).collect()
 }
 
-/// Number of the first tier that matches.
+/// The index of the first tier that matches.
 pub fn tier(policy: &Policy, subject: &Subject) -> Option<usize> {
     let matches = |tier: &Tier| value(subject, &tier.attribute) == Some(&tier.value);
     policy.tiers.iter().position(matches)
 }
 
-/// The terms of a policy in a tier; those of the policy itself if there is no such tier.
-pub fn in_force(policy: &Policy, tier: Option<usize>) -> InForce<'_> {
+/// The terms of a policy with the changes of a tier, if any.
+pub fn active_terms(policy: &Policy, tier: Option<usize>) -> ActiveTerms<'_> {
     let tier = tier.and_then(|number| policy.tiers.get(number));
     let base = &policy.terms;
-    InForce {
+    ActiveTerms {
         policy,
         algorithm: tier.and_then(|tier| tier.algorithm.as_ref()).unwrap_or(&base.algorithm),
         block: tier.and_then(|tier| tier.block.as_ref()).or(base.block.as_ref()),
@@ -170,19 +172,19 @@ pub fn value<'a>(subject: &'a Subject, name: &str) -> Option<&'a String> {
     subject.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-fn same(a: &Line, b: &Line) -> bool {
+fn same(a: &SelectedRow, b: &SelectedRow) -> bool {
     a.terms.policy.name == b.terms.policy.name && a.key == b.key
 }
 
-impl InForce<'_> {
-    /// Units held at check: a lease is one, and where nothing is counted nothing is held.
-    pub fn held(&self, asked: Option<i64>) -> i64 {
+impl ActiveTerms<'_> {
+    /// Units held at check: one for a lease, none where the policy counts nothing.
+    pub fn held_units(&self, requested: Option<i64>) -> i64 {
         match (self.algorithm, self.cost) {
             (Algorithm::None, _) => 0,
             (Algorithm::Inflight(_), _) => 1,
             (_, Cost::Always(units)) => *units,
-            (_, Cost::Asked) => asked.unwrap_or(1),
-            (_, Cost::Table(_) | Cost::Reported) => asked.unwrap_or(self.policy.reserve),
+            (_, Cost::Asked) => requested.unwrap_or(1),
+            (_, Cost::Table(_) | Cost::Reported) => requested.unwrap_or(self.policy.reserve),
         }
     }
 
@@ -192,8 +194,7 @@ impl InForce<'_> {
         BucketTerms { size, rate: Ratio::new(i128::from(count), i128::from(period)) }
     }
 
-    /// The lowest figure a debt may reach: where the arithmetic of a bucket ends, and nowhere for
-    /// other counts.
+    /// The lowest balance that debt may reach; only buckets have one.
     pub fn floor(&self) -> i64 {
         match *self.algorithm {
             Algorithm::Bucket { size, count, period } => self.bucket(size, count, period).floor(),
@@ -202,7 +203,7 @@ impl InForce<'_> {
     }
 
     /// The terms of a fixed window.
-    pub fn fixed(&self, limit: i64, span: i64, aligned: bool) -> FixedTerms {
+    pub fn fixed_terms(&self, limit: i64, span: i64, aligned: bool) -> FixedTerms {
         FixedTerms { limit, span, aligned }
     }
 }

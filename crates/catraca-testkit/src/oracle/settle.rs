@@ -1,73 +1,80 @@
-//! Section 5: the real price of an admitted check, and the bans its outcome earns.
+//! Section 5: the final price of an admitted check, and the bans that its outcome causes.
 //!
-//! It must price with the catalog in force and touch only rows the ticket names.
+//! Prices come from the catalog at the time of the settle; only the rows of the ticket change.
 
 use std::rc::Rc;
 
-use super::answer::{Paid, Settled};
-use super::block::{self, Act, Origin};
+use super::answer::{SettleAnswer, SettledRow};
+use super::block::{self, BlockAct, Origin};
 use super::catalog::{Algorithm, Ban, Cost, Length, Price, Watch};
-use super::cell::{Cell, Watched};
+use super::cell::{Cell, WatchedOutcome};
 use super::check::finite;
 use super::outcome::Outcome;
-use super::select::InForce;
-use super::ticket::{Held, Ticket};
-use super::{Micros, World};
+use super::select::ActiveTerms;
+use super::ticket::{HeldRow, Ticket};
+use super::{Micros, Oracle};
 
-impl World {
-    /// Turns what a ticket holds into the real price.
-    pub fn settle(&mut self, number: usize, outcome: &Outcome, now: Micros) -> Settled {
-        let Some(ticket) = self.tickets.get(number).cloned() else { return Settled::Unknown };
+impl Oracle {
+    /// Replaces the units that a ticket holds by the final price.
+    pub fn settle(&mut self, number: usize, outcome: &Outcome, now: Micros) -> SettleAnswer {
+        let Some(ticket) = self.tickets.get(number).cloned() else { return SettleAnswer::Unknown };
         if now >= ticket.expiry {
-            return Settled::Expired;
+            return SettleAnswer::Expired;
         }
         if let Some(first) = ticket.settled {
             return first;
         }
         let catalog = Rc::clone(&self.catalog);
-        let known = |held: &Held| {
+        let known = |held: &HeldRow| {
             let terms = held.terms(catalog.policy(&held.policy)?);
-            Some(InForce { shadow: terms.shadow || held.shadow, ..terms })
+            Some(ActiveTerms { shadow: terms.shadow || held.shadow, ..terms })
         };
-        let rows: Vec<(&Held, InForce)> =
+        let rows: Vec<(&HeldRow, ActiveTerms)> =
             ticket.rows.iter().filter_map(|held| Some((held, known(held)?))).collect();
         let mut charged = Vec::new();
         for (held, terms) in &rows {
             charged.push(self.settle_row(held, terms, number, outcome, now));
         }
-        for (place, (held, terms)) in rows.iter().enumerate() {
-            // Once per policy, whatever the number of its keys.
-            if !rows[..place].iter().any(|(earlier, _)| earlier.policy == held.policy) {
+        for (index, (held, terms)) in rows.iter().enumerate() {
+            // Once per policy, however many of its keys the ticket holds.
+            if !rows[..index].iter().any(|(earlier, _)| earlier.policy == held.policy) {
                 self.judge_outcome(&ticket, terms, outcome, now);
             }
         }
-        let paid = rows
+        // After all rules, because their bans may have blocked rows that were settled before.
+        let settled = rows
             .iter()
             .zip(charged)
-            .map(|((held, terms), charged)| self.paid(held, terms, charged, now));
-        let result = Settled::Applied(paid.collect());
+            .map(|((held, terms), charged)| self.settled_row(held, terms, charged, now));
+        let result = SettleAnswer::Applied(settled.collect());
         self.tickets[number].settled = Some(result.clone());
         self.tickets[number].status = outcome.status;
         result
     }
 
-    /// What a row shows when all is done.
-    fn paid(&self, held: &Held, terms: &InForce, charged: i64, now: Micros) -> Paid {
+    /// The figures of a row after the whole settle.
+    fn settled_row(
+        &self,
+        held: &HeldRow,
+        terms: &ActiveTerms,
+        charged: i64,
+        now: Micros,
+    ) -> SettledRow {
         let cell = self.cell(&held.policy, &held.key);
         let counted = !matches!(terms.algorithm, Algorithm::Inflight(_));
-        Paid {
+        SettledRow {
             policy: held.policy.clone(),
             charged,
             balance: cell.free(terms, now).filter(|_| counted),
-            blocked_until: cell.standing(terms, now).and_then(|block| finite(block.until)),
+            blocked_until: cell.active_block(terms, now).and_then(|block| finite(block.until)),
         }
     }
 
-    /// The amounts of one row; says what it paid in the end.
+    /// Applies the price to one row; returns the units charged in total.
     fn settle_row(
         &mut self,
-        held: &Held,
-        terms: &InForce,
+        held: &HeldRow,
+        terms: &ActiveTerms,
         number: usize,
         outcome: &Outcome,
         now: Micros,
@@ -89,10 +96,16 @@ impl World {
         }
     }
 
-    /// The ban rules in file order, then the watch. A ban goes to every key of the policy the
-    /// ticket holds.
-    fn judge_outcome(&mut self, ticket: &Ticket, terms: &InForce, outcome: &Outcome, now: Micros) {
-        let rows: Vec<&Held> =
+    /// Applies the ban rules in file order, then the watch. A ban blocks every key of the policy
+    /// that the ticket holds.
+    fn judge_outcome(
+        &mut self,
+        ticket: &Ticket,
+        terms: &ActiveTerms,
+        outcome: &Outcome,
+        now: Micros,
+    ) {
+        let rows: Vec<&HeldRow> =
             ticket.rows.iter().filter(|held| held.policy == terms.policy.name).collect();
         for (number, rule) in terms.policy.bans.iter().enumerate() {
             let mut bans = false;
@@ -114,15 +127,22 @@ impl World {
         }
     }
 
-    fn ban(&mut self, rows: &[&Held], terms: &InForce, length: &Length, reason: &str, now: Micros) {
+    fn ban(
+        &mut self,
+        rows: &[&HeldRow],
+        terms: &ActiveTerms,
+        length: &Length,
+        reason: &str,
+        now: Micros,
+    ) {
         for held in rows {
-            let act = Act { origin: Origin::Ban, reason, length, shadow: terms.shadow };
+            let act = BlockAct { origin: Origin::Ban, reason, length, shadow: terms.shadow };
             block::act(&mut self.cell_mut(&held.policy, &held.key).block, &act, now);
         }
     }
 }
 
-/// The price of an outcome: exact status, else class, else `default`, else 1.
+/// The price of an outcome: by its exact status, else its class, else `default`, else 1.
 fn price(cost: &Cost, held: i64, outcome: &Outcome) -> Price {
     match cost {
         Cost::Asked | Cost::Always(_) => Price::Units(held),
@@ -141,10 +161,10 @@ fn price(cost: &Cost, held: i64, outcome: &Outcome) -> Price {
     }
 }
 
-/// `delta = real - held`: a refund or an extra charge; says what the row paid.
+/// Applies `delta = real - held`, a refund or an extra charge; returns the units charged in total.
 fn settle_units(
     cell: &mut Cell,
-    terms: &InForce,
+    terms: &ActiveTerms,
     held: i64,
     real: i64,
     instant: Micros,
@@ -159,33 +179,40 @@ fn settle_units(
     let extra = delta.min(most.max(0));
     cell.charge(terms, extra, now);
     if delta > 0 && delta > free {
-        start(cell, terms, Origin::Excess, terms.block, now);
+        start_block(cell, terms, Origin::Excess, terms.block, now);
     }
     held + extra
 }
 
-/// Takes all that is free, and blocks for as long as the upstream said; says what was taken.
-fn settle_drain(cell: &mut Cell, terms: &InForce, outcome: &Outcome, now: Micros) -> i64 {
+/// Takes all free units and blocks for the upstream's `Retry-After`; returns the units taken.
+fn settle_drain(cell: &mut Cell, terms: &ActiveTerms, outcome: &Outcome, now: Micros) -> i64 {
     let taken = cell.drain(terms, now);
     if let Some(seconds) = outcome.retry_after {
-        // An upstream shuts a caller out for a day at most.
+        // An upstream may block a caller for at most a day.
         let length = Length::Fixed(seconds.min(86_400) * 1_000_000);
-        start(cell, terms, Origin::Upstream, Some(&length), now);
+        start_block(cell, terms, Origin::Upstream, Some(&length), now);
     }
     taken
 }
 
-fn start(cell: &mut Cell, terms: &InForce, origin: Origin, length: Option<&Length>, now: Micros) {
+/// Starts a block if there is a length for it.
+fn start_block(
+    cell: &mut Cell,
+    terms: &ActiveTerms,
+    origin: Origin,
+    length: Option<&Length>,
+    now: Micros,
+) {
     if let Some(length) = length {
-        let act = Act { origin, reason: "", length, shadow: terms.shadow };
+        let act = BlockAct { origin, reason: "", length, shadow: terms.shadow };
         block::act(&mut cell.block, &act, now);
     }
 }
 
-/// One offence against a rule; says whether it bans.
-fn strike(cell: &mut Cell, terms: &InForce, number: usize, rule: &Ban, now: Micros) -> bool {
+/// Counts one offence against a ban rule; returns whether it bans.
+fn strike(cell: &mut Cell, terms: &ActiveTerms, number: usize, rule: &Ban, now: Micros) -> bool {
     let Some((enough, span)) = rule.after else { return true };
-    if cell.standing(terms, now).is_some() {
+    if cell.active_block(terms, now).is_some() {
         return false;
     }
     cell.strikes.resize_with(cell.strikes.len().max(number + 1), Vec::new);
@@ -199,10 +226,10 @@ fn strike(cell: &mut Cell, terms: &InForce, number: usize, rule: &Ban, now: Micr
     bans
 }
 
-/// One outcome seen by the watch; says whether it bans.
+/// Counts one outcome in the watch; returns whether it bans.
 fn observe(
     cell: &mut Cell,
-    terms: &InForce,
+    terms: &ActiveTerms,
     watch: &Watch,
     outcome: &Outcome,
     now: Micros,
@@ -210,17 +237,17 @@ fn observe(
     let Some(status) = outcome.status.filter(|status| watch.of.contains(status)) else {
         return false;
     };
-    if cell.standing(terms, now).is_some() {
+    if cell.active_block(terms, now).is_some() {
         return false;
     }
     let length = watch.per / 24;
     let slice = now / length;
-    // Slices of another length cannot be added up with these: the count starts again.
-    cell.watched.retain(|seen| seen.length == length);
-    cell.watched.push(Watched { slice, length, part: watch.share.contains(&status) });
-    let recent = || cell.watched.iter().filter(|seen| slice - seen.slice < 24);
+    // Slices of another length cannot be added to these, so the count starts again.
+    cell.watched.retain(|outcome| outcome.length == length);
+    cell.watched.push(WatchedOutcome { slice, length, part: watch.share.contains(&status) });
+    let recent = || cell.watched.iter().filter(|outcome| slice - outcome.slice < 24);
     let whole = recent().count() as i64;
-    let part = recent().filter(|seen| seen.part).count() as i64;
+    let part = recent().filter(|outcome| outcome.part).count() as i64;
     let bans = whole >= watch.min && part * 100 > whole * watch.above;
     if bans {
         cell.watched.clear();

@@ -1,7 +1,6 @@
-//! The oracle itself, held against cases worked out by hand.
+//! Tests of the oracle itself, with figures computed by hand from `docs/semantics.md`.
 //!
-//! These must not be derived from any implementation: every expected number follows from the page
-//! and a pencil.
+//! Never copy an expected figure from the output of an implementation.
 
 mod blocks;
 mod buckets;
@@ -10,23 +9,23 @@ mod gates;
 mod outcomes;
 mod windows;
 
-use super::answer::{Decision, Settled};
+use super::answer::{Decision, SettleAnswer};
 use super::catalog::{Algorithm, Catalog, Cost, Gate, Policy, Price};
 use super::outcome::Outcome;
-use super::select::{Ask, Subject};
-use super::{Micros, World};
+use super::select::{CheckRequest, Subject};
+use super::{Micros, Oracle};
 
 const MS: Micros = 1_000;
 const S: Micros = 1_000_000;
 const MIN: Micros = 60 * S;
 const HOUR: Micros = 60 * MIN;
-/// Some instant, not aligned to anything.
+/// An instant that is not aligned to a second or minute.
 const T: Micros = 1_700_000_000_123_456;
 
-fn world(policies: Vec<Policy>) -> World {
+fn oracle(policies: Vec<Policy>) -> Oracle {
     let names = policies.iter().map(|policy| policy.name.clone()).collect();
     let gates = vec![Gate { name: "all".to_owned(), policies: names }];
-    World::new(Catalog { policies, gates, ..Catalog::default() })
+    Oracle::new(Catalog { policies, gates, ..Catalog::default() })
 }
 
 fn bucket(size: i64, count: i64, period: Micros) -> Algorithm {
@@ -42,43 +41,49 @@ fn table(prices: &[(&str, i64)]) -> Cost {
     Cost::Table(prices.iter().map(price).collect())
 }
 
-fn who(parts: &[(&str, &str)]) -> Subject {
+fn subject_of(parts: &[(&str, &str)]) -> Subject {
     parts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 fn ip() -> Subject {
-    who(&[("ip", "192.0.2.1")])
+    subject_of(&[("ip", "192.0.2.1")])
 }
 
-fn ask(cost: i64) -> Ask {
-    Ask { gate: "all".to_owned(), subject: ip(), cost: Some(cost), reference: None, lists: true }
+fn request(cost: i64) -> CheckRequest {
+    CheckRequest {
+        gate: "all".to_owned(),
+        subject: ip(),
+        cost: Some(cost),
+        reference: None,
+        lists: true,
+    }
 }
 
-fn plain() -> Ask {
-    Ask { cost: None, ..ask(1) }
+fn plain() -> CheckRequest {
+    CheckRequest { cost: None, ..request(1) }
 }
 
 fn status(code: i64) -> Outcome {
     Outcome { status: Some(code), ..Outcome::default() }
 }
 
-impl World {
-    fn go(&mut self, ask: &Ask, now: Micros) -> Decision {
-        self.check(ask, now).expect("the call is well formed")
+impl Oracle {
+    fn go(&mut self, request: &CheckRequest, now: Micros) -> Decision {
+        self.check(request, now).expect("the call is well formed")
     }
 
     fn passes(&mut self, now: Micros) -> bool {
         self.go(&plain(), now).allowed
     }
 
-    /// How many of `tries` checks of one unit pass at one instant.
+    /// How many of `tries` checks of one unit pass at `now`.
     fn admitted(&mut self, tries: usize, now: Micros) -> usize {
         (0..tries).filter(|_| self.passes(now)).count()
     }
 
     fn settle_last(&mut self, outcome: &Outcome, now: Micros) -> Vec<i64> {
         match self.settle(self.tickets.len() - 1, outcome, now) {
-            Settled::Applied(paid) => paid.into_iter().map(|row| row.charged).collect(),
+            SettleAnswer::Applied(paid) => paid.into_iter().map(|row| row.charged).collect(),
             other => panic!("not settled: {other:?}"),
         }
     }

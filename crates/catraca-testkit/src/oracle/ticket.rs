@@ -1,38 +1,38 @@
-//! What is remembered of an admitted check: its ticket, and the `ref` it may own.
+//! The ticket of an admitted check, and the `ref` that it may own.
 //!
-//! It must not hold anything that a reload could change: terms are looked up again at settle.
+//! A ticket holds no terms: a settle looks them up again in the catalog that is active then.
 
-use super::answer::Settled;
+use super::answer::SettleAnswer;
 use super::catalog::{HOLD, Policy, REMEMBER, Tier};
 use super::check::useful;
-use super::select::{Ask, InForce, Key, Line, in_force};
-use super::{Micros, World};
+use super::select::{ActiveTerms, CheckRequest, Key, SelectedRow, active_terms};
+use super::{Micros, Oracle};
 
-/// Proof of an admitted check.
+/// The ticket of an admitted check.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    /// Instant of the check.
+    /// The instant of the check.
     pub at: Micros,
-    /// First instant at which it is too late.
+    /// The first instant at which it can no longer be settled.
     pub expiry: Micros,
     /// Rows that were charged, and rows without a limit that fit.
-    pub rows: Vec<Held>,
-    /// Whether the caller was given it.
+    pub rows: Vec<HeldRow>,
+    /// Whether the caller received it: only if a settle or a credit can change something.
     pub useful: bool,
-    /// The first result.
-    pub settled: Option<Settled>,
+    /// The result of the first settle, which later ones repeat.
+    pub settled: Option<SettleAnswer>,
     /// The status it was settled with.
     pub status: Option<i64>,
 }
 
 /// One row of a ticket.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldRow {
     /// The policy.
     pub policy: String,
-    /// Attribute and value of the tier it was judged by.
+    /// The attribute and value of its tier.
     pub tier: Option<(String, String)>,
-    /// Who was counted.
+    /// The key.
     pub key: Key,
     /// The attribute of an `each` policy.
     pub attribute: Option<String>,
@@ -40,48 +40,48 @@ pub struct Held {
     pub gate: Option<String>,
     /// Units held.
     pub units: i64,
-    /// Whether it was a shadow row; what it starts later is in shadow too.
+    /// Whether it was a shadow row; a block that its settle starts is then a shadow block.
     pub shadow: bool,
 }
 
 /// The owner of a `ref`.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// Number of its ticket.
+    /// The number of its ticket.
     pub ticket: usize,
-    /// First instant at which it is forgotten.
+    /// The instant at which it expires.
     pub until: Micros,
-    /// Events that were applied.
+    /// The events that were credited.
     pub applied: Vec<String>,
 }
 
-impl World {
-    /// Writes the ticket of a check that passed, and lets it own its `ref` if nobody does.
-    /// A check of which nothing can come later owns none.
+impl Oracle {
+    /// Issues the ticket of an admitted check, which owns its `ref` if the `ref` is free. A check
+    /// that no settle or credit can change owns none.
     pub(super) fn issue(
         &mut self,
-        lines: &[Line],
-        fitting: &[&Line],
-        ask: &Ask,
+        selected: &[SelectedRow],
+        fitting: &[&SelectedRow],
+        request: &CheckRequest,
         now: Micros,
     ) -> usize {
-        let useful = lines.iter().any(useful);
-        // Of all rows of the check: what a shadow row finds must not change how long a ticket
-        // lives.
-        let keyed = lines.iter().filter(|line| line.key.is_some());
-        let hold = keyed.map(|line| line.terms.policy.hold).max().unwrap_or(HOLD);
+        let useful = selected.iter().any(useful);
+        // The longest of all rows, fitting or not: whether a shadow row fits must not change the
+        // lifetime of the ticket.
+        let keyed = selected.iter().filter(|row| row.key.is_some());
+        let hold = keyed.map(|row| row.terms.policy.hold).max().unwrap_or(HOLD);
         let remember =
-            lines.iter().map(|line| line.terms.policy.remember).max().unwrap_or(REMEMBER);
+            selected.iter().map(|row| row.terms.policy.remember).max().unwrap_or(REMEMBER);
         let number = self.tickets.len();
         self.tickets.push(Ticket {
             at: now,
             expiry: now + hold,
-            rows: fitting.iter().filter_map(|line| held(line, ask.cost)).collect(),
+            rows: fitting.iter().filter_map(|row| held_row(row, request.cost)).collect(),
             useful,
             settled: None,
             status: None,
         });
-        if let Some(name) = ask.reference.as_ref().filter(|_| useful) {
+        if let Some(name) = request.reference.as_ref().filter(|_| useful) {
             self.own(name, number, now, now + remember);
         }
         number
@@ -95,28 +95,28 @@ impl World {
     }
 }
 
-impl Held {
-    /// The terms of its tier under another catalog, wherever the tier stands there.
-    pub fn terms<'p>(&self, policy: &'p Policy) -> InForce<'p> {
+impl HeldRow {
+    /// The terms of its tier in the given policy; a reload may have moved the tier.
+    pub fn terms<'p>(&self, policy: &'p Policy) -> ActiveTerms<'p> {
         let is_it = |tier: &Tier| {
             self.tier
                 .as_ref()
                 .is_some_and(|(name, value)| *name == tier.attribute && *value == tier.value)
         };
-        in_force(policy, policy.tiers.iter().position(is_it))
+        active_terms(policy, policy.tiers.iter().position(is_it))
     }
 }
 
-fn held(line: &Line, asked: Option<i64>) -> Option<Held> {
-    let policy = line.terms.policy;
-    let tier = line.tier.map(|number| &policy.tiers[number]);
-    Some(Held {
+fn held_row(row: &SelectedRow, requested: Option<i64>) -> Option<HeldRow> {
+    let policy = row.terms.policy;
+    let tier = row.tier.map(|number| &policy.tiers[number]);
+    Some(HeldRow {
         policy: policy.name.clone(),
         tier: tier.map(|tier| (tier.attribute.clone(), tier.value.clone())),
-        key: line.key.clone()?,
-        attribute: line.attribute.clone(),
-        gate: line.gate.clone(),
-        units: line.terms.held(asked),
-        shadow: line.terms.shadow,
+        key: row.key.clone()?,
+        attribute: row.attribute.clone(),
+        gate: row.gate.clone(),
+        units: row.terms.held_units(requested),
+        shadow: row.terms.shadow,
     })
 }

@@ -1,11 +1,10 @@
-//! The sliding window of section 1: a list of what was charged and when.
+//! The sliding window of section 1: a list of charges and their instants.
 //!
-//! It must forget only what section 8 says, at the instants it says: that shows when a span
-//! changes.
+//! Entries expire exactly as section 8 says, because a changed span makes the expiry visible.
 
 use super::{Micros, whole_second};
 
-/// One list of entries per listed window of the policy.
+/// One list of entries per window of the policy.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     lists: Vec<Vec<Entry>>,
@@ -20,11 +19,11 @@ struct Entry {
 }
 
 impl Window {
-    /// What any touch does first: forgets what section 8 says.
+    /// Drops expired entries (section 8); every call does this first.
     pub fn touch(&mut self, windows: &[(i64, Micros)], now: Micros) {
         let newest = self.lists.iter().flatten().map(|entry| entry.at).max();
-        let over = newest.is_some_and(|at| now >= whole_second(at + self.span));
-        if over || self.lists.len() != windows.len() {
+        let expired = newest.is_some_and(|at| now >= whole_second(at + self.span));
+        if expired || self.lists.len() != windows.len() {
             self.lists = vec![Vec::new(); windows.len()];
         }
         for (list, &(_, span)) in self.lists.iter_mut().zip(windows) {
@@ -35,7 +34,11 @@ impl Window {
     /// `(limit, free)` of each window.
     pub fn free(&self, windows: &[(i64, Micros)], now: Micros) -> Vec<(i64, i64)> {
         let free = |(index, &(limit, span)): (usize, &(i64, Micros))| {
-            (limit, limit - self.counting(index, span, now).map(|entry| entry.units).sum::<i64>())
+            (
+                limit,
+                limit
+                    - self.counted_entries(index, span, now).map(|entry| entry.units).sum::<i64>(),
+            )
         };
         windows.iter().enumerate().map(free).collect()
     }
@@ -43,7 +46,7 @@ impl Window {
     /// The first instant at which every window has `need` units free.
     pub fn ready_at(&self, windows: &[(i64, Micros)], need: i64, now: Micros) -> Micros {
         let one = |(index, (limit, free)): (usize, (i64, i64))| {
-            debug_assert!(need <= limit, "too costly is judged before");
+            debug_assert!(need <= limit, "a request above the limit was denied before");
             self.one_ready_at(index, windows[index].1, need - free, now)
         };
         self.free(windows, now).into_iter().enumerate().map(one).max().unwrap_or(now)
@@ -51,8 +54,9 @@ impl Window {
 
     /// The instant at which `missing` more units have left one window, oldest first.
     fn one_ready_at(&self, index: usize, span: Micros, missing: i64, now: Micros) -> Micros {
-        let (mut missing, mut ready) = (missing, now);
-        for entry in self.counting(index, span, now) {
+        let mut missing = missing;
+        let mut ready = now;
+        for entry in self.counted_entries(index, span, now) {
             if missing <= 0 {
                 break;
             }
@@ -62,27 +66,27 @@ impl Window {
         ready
     }
 
-    /// The first instant at which no entry counts.
+    /// The first instant at which no entry counts any more.
     pub fn full_at(&self, windows: &[(i64, Micros)], now: Micros) -> Micros {
         let mut full = now;
         for (index, &(_, span)) in windows.iter().enumerate() {
-            for entry in self.counting(index, span, now) {
+            for entry in self.counted_entries(index, span, now) {
                 full = full.max(entry.at + span);
             }
         }
         full
     }
 
-    /// An entry of `units` in each window; none for 0.
+    /// Adds an entry of `units` to each window; none for 0.
     pub fn charge(&mut self, windows: &[(i64, Micros)], units: i64, now: Micros) {
         if units > 0 {
-            self.wrote(windows);
+            self.record_span(windows);
             self.lists.iter_mut().for_each(|list| list.push(Entry { at: now, units }));
         }
     }
 
-    /// Takes up to `units` from the entry of `instant` where it still counts; says how many, at
-    /// most, were taken.
+    /// Removes up to `units` from the entry of `instant` in each window where it still counts;
+    /// returns the largest number removed from one window.
     pub fn refund(
         &mut self,
         windows: &[(i64, Micros)],
@@ -97,7 +101,7 @@ impl Window {
             list.retain(|entry| entry.units > 0);
         }
         if most > 0 {
-            self.wrote(windows);
+            self.record_span(windows);
         }
         most
     }
@@ -112,18 +116,23 @@ impl Window {
         }
     }
 
-    fn wrote(&mut self, windows: &[(i64, Micros)]) {
+    fn record_span(&mut self, windows: &[(i64, Micros)]) {
         self.span = windows.iter().map(|window| window.1).max().unwrap_or(0);
     }
 
-    /// Entries of one window that count, oldest first.
-    fn counting(&self, index: usize, span: Micros, now: Micros) -> impl Iterator<Item = &Entry> {
+    /// The entries of one window that still count, oldest first.
+    fn counted_entries(
+        &self,
+        index: usize,
+        span: Micros,
+        now: Micros,
+    ) -> impl Iterator<Item = &Entry> {
         let list = self.lists.get(index).map_or(&[][..], |list| &list[..]);
         list.iter().filter(move |entry| now - entry.at < span)
     }
 }
 
-/// Takes up to `units` from the entries in turn; says how many.
+/// Removes up to `units` from the entries in turn; returns how many.
 fn take<'a>(entries: impl Iterator<Item = &'a mut Entry>, units: i64) -> i64 {
     let mut left = units.max(0);
     for entry in entries {

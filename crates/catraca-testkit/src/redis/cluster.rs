@@ -1,51 +1,49 @@
-//! A cluster of three primaries and three replicas.
-//!
-//! Must not be left before it calls itself whole.
+//! A Redis Cluster of three primaries and three replicas.
 
 use super::server::RedisServer;
 use super::wait::until;
-use crate::resp::Value;
+use crate::resp::RespValue;
 
-/// How many slots a cluster has.
+/// The number of hash slots of a cluster.
 const SLOTS: u32 = 16_384;
 const PRIMARIES: usize = 3;
 
-/// Servers that end with this.
+/// A cluster whose servers are killed on drop.
 #[derive(Debug)]
 pub struct RedisCluster {
-    /// Those that begin as primaries, then a replica of each.
+    /// The initial primaries, then a replica of each.
     pub servers: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts all of them; none where there is no Redis.
+    /// Starts the cluster and waits until it is complete; `None` if Redis is not installed.
     pub fn start() -> Option<Self> {
         let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
         let more = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
-        // Who lost nothing goes on.
+        // A primary serves its slots even if others are lost.
         let partial = ["--cluster-require-full-coverage", "no"];
         let settings: Vec<&str> = settings.into_iter().chain(more).chain(partial).collect();
         let start = |_| RedisServer::start_with(&settings);
         let servers = (0..2 * PRIMARIES).map(start).collect::<Option<Vec<_>>>()?;
         let cluster = Self { servers };
-        cluster.share_slots();
-        cluster.introduce();
-        cluster.give_replicas();
-        until("the cluster is whole", || cluster.is_whole());
+        cluster.assign_slots();
+        cluster.meet();
+        cluster.assign_replicas();
+        until("the cluster is complete", || cluster.is_complete());
         Some(cluster)
     }
 
-    /// The URL of the whole.
+    /// The URL of the cluster, with all servers.
     pub fn url(&self) -> String {
         let hosts: Vec<String> =
             self.servers.iter().map(|one| format!("127.0.0.1:{}", one.port())).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
 
-    /// The id by which the cluster knows a server.
+    /// The node id of a server.
     pub fn id(&self, server: usize) -> String {
         match self.servers[server].command(&["CLUSTER", "MYID"]) {
-            Value::Bytes(id) => String::from_utf8_lossy(&id).into_owned(),
+            RespValue::Bytes(id) => String::from_utf8_lossy(&id).into_owned(),
             other => panic!("not an id: {other:?}"),
         }
     }
@@ -55,36 +53,36 @@ impl RedisCluster {
         self.servers[server].field(&["INFO", "replication"], "role").as_deref() == Some("master")
     }
 
-    /// Begins to move a slot: from now on its keys may be in either place.
+    /// Begins to move a slot: from now on its keys may be on either server.
     pub fn begin_move(&self, slot: &str, from: usize, to: usize) {
-        let told = |server: usize, what: &str, other: usize| {
+        let set_slot = |server: usize, state: &str, other: usize| {
             let id = self.id(other);
-            self.servers[server].command(&["CLUSTER", "SETSLOT", slot, what, &id])
+            self.servers[server].command(&["CLUSTER", "SETSLOT", slot, state, &id])
         };
-        assert_eq!(told(to, "IMPORTING", from), Value::Bytes(b"OK".to_vec()));
-        assert_eq!(told(from, "MIGRATING", to), Value::Bytes(b"OK".to_vec()));
+        assert_eq!(set_slot(to, "IMPORTING", from), RespValue::Bytes(b"OK".to_vec()));
+        assert_eq!(set_slot(from, "MIGRATING", to), RespValue::Bytes(b"OK".to_vec()));
     }
 
-    /// Moves the keys that a slot has now.
+    /// Moves the present keys of a slot.
     ///
     /// # Panics
     ///
-    /// When one of them cannot be moved.
+    /// If a key cannot be moved.
     pub fn move_keys(&self, slot: &str, from: usize, to: usize) {
-        let told = self.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", slot, "1000"]);
-        let Value::Array(keys) = told else { panic!("no keys: {told:?}") };
+        let reply = self.servers[from].command(&["CLUSTER", "GETKEYSINSLOT", slot, "1000"]);
+        let RespValue::Array(keys) = reply else { panic!("no keys: {reply:?}") };
         let port = self.servers[to].port().to_string();
         let mut client = self.servers[from].connect();
         for key in keys {
-            let Value::Bytes(key) = key else { panic!("not a key") };
+            let RespValue::Bytes(key) = key else { panic!("not a key") };
             let parts: [&[u8]; 6] =
                 [b"MIGRATE", b"127.0.0.1", port.as_bytes(), &key, b"0", b"5000"];
             let moved = client.call(&parts);
-            assert!(matches!(moved, Ok(Value::Bytes(_))), "{moved:?}");
+            assert!(matches!(moved, Ok(RespValue::Bytes(_))), "{moved:?}");
         }
     }
 
-    /// Tells every primary where the slot is now.
+    /// Ends the move: assigns the slot to its new server on every primary, the new one first.
     pub fn end_move(&self, slot: &str, to: usize) {
         let id = self.id(to);
         let others =
@@ -94,17 +92,17 @@ impl RedisCluster {
         }
     }
 
-    fn share_slots(&self) {
+    fn assign_slots(&self) {
         for (number, server) in self.servers[..PRIMARIES].iter().enumerate() {
-            let edge = |number: usize| number as u32 * SLOTS / PRIMARIES as u32;
-            let (first, last) = (edge(number), edge(number + 1) - 1);
-            let range = [first.to_string(), last.to_string()];
-            let added = server.command(&["CLUSTER", "ADDSLOTSRANGE", &range[0], &range[1]]);
-            assert_eq!(added, Value::Bytes(b"OK".to_vec()));
+            let start = |number: usize| number as u32 * SLOTS / PRIMARIES as u32;
+            let first = start(number).to_string();
+            let last = (start(number + 1) - 1).to_string();
+            let added = server.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]);
+            assert_eq!(added, RespValue::Bytes(b"OK".to_vec()));
         }
     }
 
-    fn introduce(&self) {
+    fn meet(&self) {
         for (number, server) in self.servers.iter().enumerate() {
             let epoch = (number + 1).to_string();
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
@@ -118,24 +116,24 @@ impl RedisCluster {
         });
     }
 
-    fn give_replicas(&self) {
+    fn assign_replicas(&self) {
         for number in 0..PRIMARIES {
             let id = self.id(number);
-            until("a replica takes its primary", || {
-                let asked = ["CLUSTER", "REPLICATE", &id];
-                let told = self.servers[PRIMARIES + number].command(&asked);
-                told == Value::Bytes(b"OK".to_vec())
+            until("a replica accepts its primary", || {
+                let reply =
+                    self.servers[PRIMARIES + number].command(&["CLUSTER", "REPLICATE", &id]);
+                reply == RespValue::Bytes(b"OK".to_vec())
             });
         }
     }
 
-    fn is_whole(&self) -> bool {
-        let fine = |one: &RedisServer| {
+    fn is_complete(&self) -> bool {
+        let ok = |one: &RedisServer| {
             one.field(&["CLUSTER", "INFO"], "cluster_state").as_deref() == Some("ok")
         };
-        let followed = |one: &RedisServer| {
+        let has_replica = |one: &RedisServer| {
             one.field(&["INFO", "replication"], "connected_slaves").as_deref() == Some("1")
         };
-        self.servers.iter().all(fine) && self.servers[..PRIMARIES].iter().all(followed)
+        self.servers.iter().all(ok) && self.servers[..PRIMARIES].iter().all(has_replica)
     }
 }

@@ -1,21 +1,21 @@
-//! Waiting for servers to agree. Must not pass in silence: what does not come about is a panic.
+//! Waits for a condition of servers, such as the end of an election.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any election takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any election takes in a test.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until something holds; returns how long that took.
+/// Waits until a condition holds; returns how long that took.
 ///
 /// # Panics
 ///
-/// When it does not come about.
+/// If it does not hold within a minute.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(5));
     }
-    begun.elapsed()
+    start.elapsed()
 }

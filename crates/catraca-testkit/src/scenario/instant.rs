@@ -1,19 +1,20 @@
-//! Instants of steps: an offset from the start of the scenario, or RFC 3339.
+//! Parses the instants of steps: an offset from the start of the scenario, or RFC 3339.
 //!
-//! Offsets may have a fraction, unlike durations in a catalog: `59.999s` is how people speak of an
-//! edge. Must not round: what is finer than a microsecond is refused.
+//! Unlike a duration in a catalog, an offset may have a fraction, such as `59.999s`. A fraction
+//! finer than a microsecond is an error: rounding it would move the instant.
 
 use catraca_core::time::{Span, Time, parse_span};
 
-/// The instant that a text names.
+/// Parses an instant.
 pub(super) fn instant(start: Time, text: &str) -> Result<Time, String> {
+    // The year of RFC 3339 has four digits; no offset has a dash.
     if text.as_bytes().get(4) == Some(&b'-') {
         return Time::parse_rfc3339(text).map_err(|error| error.to_string());
     }
     offset(text).map(|offset| start.after(offset))
 }
 
-/// The length of time that a text names.
+/// Parses a length of time with an optional fraction.
 pub(super) fn offset(text: &str) -> Result<Span, String> {
     let text = text.trim();
     let Some((whole, rest)) = text.split_once('.') else {
@@ -21,9 +22,9 @@ pub(super) fn offset(text: &str) -> Result<Span, String> {
     };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (fraction, unit) = rest.split_at(digits);
-    let larger = parse_span(&format!("{whole}{unit}")).map_err(|_| malformed(text))?;
-    let of_unit = parse_span(&format!("1{unit}")).map_err(|_| malformed(text))?;
-    let smaller = part(fraction, of_unit).ok_or_else(|| malformed(text))?;
+    let larger = parse_span(&format!("{whole}{unit}")).map_err(|_| invalid_instant(text))?;
+    let of_unit = parse_span(&format!("1{unit}")).map_err(|_| invalid_instant(text))?;
+    let smaller = part(fraction, of_unit).ok_or_else(|| invalid_instant(text))?;
     Ok(larger.plus(smaller))
 }
 
@@ -38,10 +39,10 @@ fn part(fraction: &str, unit: Span) -> Option<Span> {
     i64::try_from(micros / scale).ok().map(Span::from_micros)
 }
 
-fn malformed(text: &str) -> String {
+fn invalid_instant(text: &str) -> String {
     format!(
         "`{text}` is not an instant: write an offset such as 0s, 59.999s, 1h30m, 15m or 1us, \
-         at the finest of a microsecond, or RFC 3339"
+         no finer than a microsecond, or RFC 3339"
     )
 }
 

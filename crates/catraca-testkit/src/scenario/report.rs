@@ -1,72 +1,72 @@
-//! What a run of scenarios came to, for people and for programs.
+//! Results of a scenario run, as data and as text.
 //!
-//! Must not decide an exit code nor print: whoever runs the suite does.
+//! The caller prints them and chooses the exit code.
 
 use std::fmt;
 
 use catraca_core::time::Time;
 use serde_json::Value;
 
-/// The scenarios of one file, run.
+/// The results of one scenario file.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// One per scenario, in order.
-    pub scenarios: Vec<Played>,
+    pub scenarios: Vec<ScenarioResult>,
 }
 
-/// A scenario, run.
+/// The result of one scenario.
 #[derive(Clone, Debug)]
-pub struct Played {
-    /// Its name.
+pub struct ScenarioResult {
+    /// The scenario's name.
     pub name: String,
     /// Whether every answer was as expected.
     pub passed: bool,
-    /// How many calls were made, repetitions included.
+    /// The number of calls made, repetitions included.
     pub steps: usize,
-    /// The first answer that was not as expected; the run ends there.
-    pub mismatch: Option<Mismatch>,
+    /// The first answer that differs from its expectation; the run ends there.
+    pub mismatch: Option<StepMismatch>,
 }
 
-/// An answer that was not as expected.
+/// An answer that differs from its expectation.
 #[derive(Clone, Debug)]
-pub struct Mismatch {
-    /// Which step, counted from one.
+pub struct StepMismatch {
+    /// The number of the step, from one.
     pub step: usize,
-    /// Which repetition of how many, counted from one.
+    /// The number of the repetition, from one, and the number of repetitions.
     pub repetition: (usize, usize),
-    /// The instant.
+    /// The instant of the call.
     pub at: Time,
     /// The line of the step's verb.
     pub line: usize,
-    /// What was expected.
+    /// The expected fields.
     pub expected: Value,
     /// The whole answer.
     pub got: Value,
-    /// Only what differs.
+    /// The fields that differ.
     pub diff: Vec<Difference>,
 }
 
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which, such as `policies[0].reason`.
+    /// The path of the field, such as `policies[0].reason`.
     pub path: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
-    /// What came.
+    /// The actual value.
     pub got: String,
 }
 
 impl Report {
     /// Whether every scenario passed.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.scenarios.iter().all(|scenario| scenario.passed)
     }
 }
 
-/// One line per scenario, with what differs below, and a last line that counts.
+/// One line per scenario, with its differences below, and a last line with the totals.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for scenario in &self.scenarios {
@@ -84,7 +84,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for StepMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: step {} at {}", self.line, self.step, self.at)?;
         if self.repetition.1 > 1 {

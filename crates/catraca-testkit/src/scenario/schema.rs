@@ -1,17 +1,16 @@
-//! The fields that each verb's answer has, so that a misspelt expectation is an error and not a
-//! test that cannot fail.
+//! The fields of each verb's answer. A misspelt field in an expectation is therefore an error, not
+//! a test that cannot fail.
 //!
-//! The answers themselves are rendered elsewhere; a test keeps these names equal to theirs.
-//! Must not know values.
+//! A test compares these names with those of real answers.
 
-/// What may be expected in one place of an answer.
+/// The type of a field of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
-    /// A plain value.
+pub(super) enum FieldType {
+    /// A number, text or boolean.
     Plain,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A table whose names are anybody's, with plain values.
+    /// A table with any names, and plain values.
     Open,
     /// A table with these fields.
     Table(&'static [Field]),
@@ -19,13 +18,13 @@ pub(super) enum Shape {
     Tables(&'static [Field]),
 }
 
-/// A field's name and what it holds.
-pub(super) type Field = (&'static str, Shape);
+/// A field's name and type.
+pub(super) type Field = (&'static str, FieldType);
 
-use Shape::{Open, Plain, Table, Tables, Word};
+use FieldType::{Open, Plain, Table, Tables, Word};
 
-/// Why a decision is what it is.
-const REASONS: Shape = Word(&[
+/// The reasons of a decision or of one of its rows.
+const REASONS: FieldType = Word(&[
     "ok",
     "over_limit",
     "blocked",
@@ -35,10 +34,10 @@ const REASONS: Shape = Word(&[
     "missing",
     "unavailable",
 ]);
-const MODES: Shape = Word(&["enforce", "shadow", "off"]);
-const ORIGINS: Shape = Word(&["excess", "ban", "operator", "upstream"]);
-const STATES: Shape = Word(&["settled", "again", "expired"]);
-const NOT_CREDITED: Shape =
+const MODES: FieldType = Word(&["enforce", "shadow", "off"]);
+const ORIGINS: FieldType = Word(&["excess", "ban", "operator", "upstream"]);
+const STATES: FieldType = Word(&["settled", "again", "expired"]);
+const NOT_CREDITED: FieldType =
     Word(&["unknown", "other_subject", "duplicate", "not_settled", "not_creditable"]);
 
 /// check and peek.
@@ -130,5 +129,5 @@ const DRIFT: &[Field] = &[("policy", Plain), ("before", Plain), ("after", Plain)
 /// facts.
 pub(super) const FACTS: &[Field] = &[("were_known", Plain)];
 
-/// Verbs that answer nothing.
+/// Verbs whose answer has no fields.
 pub(super) const NOTHING: &[Field] = &[];

@@ -1,58 +1,56 @@
-//! A step: one verb at an instant, how often, and what it must answer.
-//!
-//! Must not know what a verb does.
+//! Parses a step: a verb, its instant and repetitions, and the expected answers.
 
 use catraca_core::time::{Span, Time};
 use serde_json::Value;
 
-use super::expect;
+use super::expectation;
 use super::instant;
-use super::node::{Fields, Node, Place};
-use super::read::Reader;
-use super::verb::{self, VERBS, Verb};
+use super::located::{Fields, Node, SourcePosition};
+use super::parse::Reader;
+use super::verb::{self, StepVerb, VERBS};
 
 const FIELDS: [&str; 8] =
     ["at", "every", "times", "as", "expect", "expect_last", "error", "covers"];
 
-/// The most repetitions of one step: a slip of the finger must not run all day.
+/// Maximum repetitions of one step, so that a typing error does not run for hours.
 const TIMES_MAX: i64 = 1_000_000;
 
-/// One verb at an instant.
+/// A verb at an instant.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     /// The line of its verb.
     pub line: usize,
-    /// The instant; inside a cycle the cycle's own.
+    /// The instant of the first repetition; a step of a cycle runs at the cycle's instant.
     pub at: Time,
-    /// How often it is done.
+    /// The number of repetitions.
     pub times: usize,
-    /// How far apart.
+    /// The time between repetitions.
     pub every: Span,
-    /// What is done.
-    pub verb: Verb,
-    /// The name under which the ticket is kept.
+    /// The call to make.
+    pub verb: StepVerb,
+    /// The name under which the ticket is saved.
     pub keep: Option<String>,
-    /// What must come of it.
-    pub want: Want,
+    /// The expected answers.
+    pub want: Expectation,
 }
 
-/// What must come of a step.
+/// The expected answers of a step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Want {
-    /// Part of every answer, but of the last if that has its own.
+pub(super) struct Expectation {
+    /// Fields of every answer; the last answer is exempt if `last` is given.
     pub each: Option<Value>,
-    /// Part of the last answer.
+    /// Fields of the last answer.
     pub last: Option<Value>,
-    /// The code of the refusal.
+    /// The code of the expected refusal.
     pub error: Option<String>,
 }
 
 impl Step {
-    /// Whether it, or a step of its cycle, expects anything.
+    /// Whether the step, or a step of its cycle, has an expectation.
     pub fn expects(&self) -> bool {
-        let Want { each, last, error } = &self.want;
+        let Expectation { each, last, error } = &self.want;
         let inside = match &self.verb {
-            Verb::Cycle(steps) => steps.iter().any(Step::expects),
+            StepVerb::Cycle(steps) => steps.iter().any(Step::expects),
             _ => false,
         };
         inside || each.is_some() || last.is_some() || error.is_some()
@@ -67,28 +65,30 @@ pub(super) fn read(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
         None => reader.latest,
     };
     if at < reader.latest {
-        let place = fields.get("at").map_or(item.place, |node| node.place);
-        let message = format!("{at} lies before the step above, at {}", reader.latest);
+        let position = fields.get("at").map_or(item.position, |node| node.position);
+        let message = format!("{at} is before the previous step, at {}", reader.latest);
         let fix = "write steps in the order of time".to_owned();
-        reader.desk.error("time-reversed", place, message, fix);
+        reader.diagnostics.error("time-reversed", position, message, fix);
     }
     let times = times(reader, &fields);
     let every = every(reader, &fields);
     let mut step = step(reader, &fields)?;
-    (step.at, step.times, step.every) = (at, times?, every?);
+    step.at = at;
+    step.times = times?;
+    step.every = every?;
     reader.latest = at.after(step.every.times(step.times as i64 - 1));
     repeats(reader, &fields, &step);
     Some(step)
 }
 
-/// Reads a step of a cycle, which has no time of its own.
+/// Reads a step of a cycle; only the cycle has an instant and repetitions.
 pub(super) fn inner(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
     let fields = fields(reader, item)?;
     for name in ["at", "every", "times", "expect_last", "cycle"] {
         if let Some(node) = fields.get(name) {
             let message = format!("`{name}` inside a cycle");
-            let fix = "give it to the step that has the cycle".to_owned();
-            reader.desk.error("misplaced-field", node.place, message, fix);
+            let fix = "move it to the step that has the cycle".to_owned();
+            reader.diagnostics.error("misplaced-field", node.position, message, fix);
         }
     }
     step(reader, &fields)
@@ -96,50 +96,62 @@ pub(super) fn inner(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
 
 fn fields<'t>(reader: &mut Reader<'_>, item: Node<'t>) -> Option<Fields<'t>> {
     let known = [&FIELDS[..], &VERBS[..]].concat();
-    Fields::read(&mut reader.desk, item, "step", &known)
+    Fields::read(&mut reader.diagnostics, item, "step", &known)
 }
 
 fn step(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Step> {
-    let (place, name, node) = one_verb(reader, fields)?;
+    let (position, name, node) = one_verb(reader, fields)?;
     let verb = verb::read(reader, name, node);
     let want = want(reader, fields, verb::answer(name, node));
-    let keep = fields.text_or(&mut reader.desk, "as");
+    let keep = fields.text_or(&mut reader.diagnostics, "as");
     if let (Some(node), false) = (fields.get("as"), name == "check") {
-        let message = format!("`as` keeps a ticket, and `{name}` has none");
-        reader.desk.error("misplaced-field", node.place, message, "remove `as`".to_owned());
+        let message = format!("`as` saves a ticket, and `{name}` has none");
+        reader.diagnostics.error(
+            "misplaced-field",
+            node.position,
+            message,
+            "remove `as`".to_owned(),
+        );
     }
-    reader.kept.extend(keep.clone().flatten());
-    let line = reader.desk.line(place);
-    let (at, every) = (reader.latest, Span::ZERO);
-    Some(Step { line, at, times: 1, every, verb: verb?, keep: keep?, want: want? })
+    reader.saved_tickets.extend(keep.clone().flatten());
+    let line = reader.diagnostics.line(position);
+    Some(Step {
+        line,
+        at: reader.latest,
+        times: 1,
+        every: Span::ZERO,
+        verb: verb?,
+        keep: keep?,
+        want: want?,
+    })
 }
 
 fn one_verb<'t>(
     reader: &mut Reader<'_>,
     fields: &Fields<'t>,
-) -> Option<(Place, &'t str, Node<'t>)> {
+) -> Option<(SourcePosition, &'t str, Node<'t>)> {
     let mut verbs = fields.entries.iter().filter(|(_, name, _)| VERBS.contains(name));
     let first = verbs.next().copied();
     if first.is_none() {
-        let message = "the step does nothing".to_owned();
+        let message = "the step has no verb".to_owned();
         let fix = format!("add one of: {}", VERBS.join(", "));
-        reader.desk.error("no-verb", fields.place, message, fix);
+        reader.diagnostics.error("no-verb", fields.position, message, fix);
     }
-    for (place, name, _) in verbs {
+    for (position, name, _) in verbs {
         let message = format!("`{name}` is a second verb");
-        let fix = "write one step for each".to_owned();
-        reader.desk.error("two-verbs", *place, message, fix);
+        let fix = "write one step for each verb".to_owned();
+        reader.diagnostics.error("two-verbs", *position, message, fix);
     }
     first
 }
 
 fn times(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<usize> {
     let Some(node) = fields.get("times") else { return Some(1) };
-    let times = node.integer(&mut reader.desk, 1)?;
+    let times = node.integer(&mut reader.diagnostics, 1)?;
     if times > TIMES_MAX {
         let message = format!("{times} repetitions are too many");
         let fix = format!("write at most {TIMES_MAX}");
-        reader.desk.error("too-many-times", node.place, message, fix);
+        reader.diagnostics.error("too-many-times", node.position, message, fix);
         return None;
     }
     usize::try_from(times).ok()
@@ -147,23 +159,23 @@ fn times(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<usize> {
 
 fn every(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Span> {
     let Some(node) = fields.get("every") else { return Some(Span::ZERO) };
-    let text = node.text(&mut reader.desk, "a length of time such as \"100ms\"")?;
+    let text = node.text(&mut reader.diagnostics, "a length of time such as \"100ms\"")?;
     let read = instant::offset(text);
-    read.map_err(|why| reader.refuse("bad-duration", node.place, &why)).ok()
+    read.map_err(|why| reader.refuse("bad-duration", node.position, &why)).ok()
 }
 
-/// Refuses repetition where it means nothing.
+/// Reports repetition of verbs that do not repeat, and `expect_last` without repetition.
 fn repeats(reader: &mut Reader<'_>, fields: &Fields<'_>, step: &Step) {
     let once = ["block", "unblock", "reset", "buckets", "reconcile", "facts", "mode", "reload"];
     let verb = once.into_iter().find(|name| fields.get(name).is_some());
     if let (Some(verb), Some(node)) = (verb, fields.get("times").or(fields.get("every"))) {
-        let message = format!("`{verb}` is done once");
-        reader.desk.error("misplaced-field", node.place, message, "remove it".to_owned());
+        let message = format!("`{verb}` cannot be repeated");
+        reader.diagnostics.error("misplaced-field", node.position, message, "remove it".to_owned());
     }
     if let (Some(node), true) = (fields.get("expect_last"), step.times < 2) {
-        let message = "`expect_last` speaks of the last of several".to_owned();
+        let message = "`expect_last` needs several repetitions".to_owned();
         let fix = "add `times`, or write `expect`".to_owned();
-        reader.desk.error("misplaced-field", node.place, message, fix);
+        reader.diagnostics.error("misplaced-field", node.position, message, fix);
     }
 }
 
@@ -171,18 +183,21 @@ fn want(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     answer: &[super::schema::Field],
-) -> Option<Want> {
+) -> Option<Expectation> {
     let mut read = |name| match fields.get(name) {
-        Some(node) => expect::expected(&mut reader.desk, node, answer).map(Some),
+        Some(node) => {
+            expectation::read_expectation(&mut reader.diagnostics, node, answer).map(Some)
+        }
         None => Some(None),
     };
-    let (each, last) = (read("expect"), read("expect_last"));
-    let error = fields.text_or(&mut reader.desk, "error");
-    let both = fields.get("expect").or(fields.get("expect_last"));
-    if let (Some(node), true) = (both, fields.get("error").is_some()) {
+    let each = read("expect");
+    let last = read("expect_last");
+    let error = fields.text_or(&mut reader.diagnostics, "error");
+    let expected = fields.get("expect").or(fields.get("expect_last"));
+    if let (Some(node), true) = (expected, fields.get("error").is_some()) {
         let message = "a call that is refused has no answer to expect".to_owned();
         let fix = "keep `error` or `expect`".to_owned();
-        reader.desk.error("misplaced-field", node.place, message, fix);
+        reader.diagnostics.error("misplaced-field", node.position, message, fix);
     }
-    Some(Want { each: each?, last: last?, error: error? })
+    Some(Expectation { each: each?, last: last?, error: error? })
 }

@@ -1,8 +1,8 @@
-//! The reader's mistakes are found and located; the runner notices what differs.
+//! Tests of the scenario parser and runner.
 
 use std::path::Path;
 
-use super::{Played, ScenarioError, Suite, parse};
+use super::{ScenarioError, ScenarioResult, Suite, parse};
 
 const CATALOG: &str = r#"
 catalog_text = '''
@@ -24,73 +24,77 @@ fn read(scenario: &str) -> Result<Suite, ScenarioError> {
     parse("a.scenario.toml", &format!("{CATALOG}{scenario}"), Path::new("."))
 }
 
-fn play(steps: &str) -> Played {
+fn run(steps: &str) -> ScenarioResult {
     let suite = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
     let suite = suite.unwrap_or_else(|error| panic!("{error}"));
     suite.run().scenarios.remove(0)
 }
 
-/// The codes of what is wrong, each with the text of its line.
-fn wrong(steps: &str) -> Vec<(&'static str, String)> {
+/// The codes of the errors, each with the text of its line.
+fn errors(steps: &str) -> Vec<(&'static str, String)> {
     let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
-    let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
-    found.all.into_iter().map(|fault| (fault.code, fault.line_text.trim().to_owned())).collect()
+    let Err(ScenarioError::Invalid(found)) = read else { panic!("nothing is wrong") };
+    found
+        .all
+        .into_iter()
+        .map(|diagnostic| (diagnostic.code, diagnostic.line_text.trim().to_owned()))
+        .collect()
 }
 
 fn codes(steps: &str) -> Vec<&'static str> {
-    wrong(steps).into_iter().map(|(code, _)| code).collect()
+    errors(steps).into_iter().map(|(code, _)| code).collect()
 }
 
 const CHECK: &str = "check = { gate = \"login\", subject = { ip = \"198.51.100.7\" } }";
 
 #[test]
 fn a_scenario_that_holds_passes() {
-    let played = play(&format!(
+    let result = run(&format!(
         "[[scenario.step]]\n{CHECK}\ntimes = 3\nexpect = {{ allowed = true }}\n\
          expect_last = {{ allowed = false, reason = \"over_limit\", retry_after_ms = 900000 }}\n\
          [[scenario.step]]\nat = \"14m59.999999s\"\n{CHECK}\nexpect = {{ reason = \"blocked\" }}\n\
          [[scenario.step]]\nat = \"15m\"\n{CHECK}\nexpect = {{ allowed = true, remaining = 1 }}\n"
     ));
-    assert!(played.passed, "{:?}", played.mismatch);
-    assert_eq!(played.steps, 5);
+    assert!(result.passed, "{:?}", result.mismatch);
+    assert_eq!(result.steps, 5);
 }
 
 #[test]
 fn the_first_difference_ends_the_run_and_says_where() {
-    let played = play(&format!(
+    let result = run(&format!(
         "[[scenario.step]]\n{CHECK}\n\
          [[scenario.step]]\nat = \"1s\"\n{CHECK}\ntimes = 3\n\
          expect = {{ allowed = true, policies = [{{ charged = 1, reason = \"ok\" }}] }}\n\
          [[scenario.step]]\n{CHECK}\nexpect = {{ allowed = true }}\n"
     ));
-    let mismatch = played.mismatch.unwrap();
+    let mismatch = result.mismatch.unwrap();
     assert_eq!((mismatch.step, mismatch.repetition), (2, (2, 3)));
     assert_eq!(mismatch.at.to_string(), "2026-01-01T00:00:01Z");
     let paths: Vec<_> = mismatch.diff.iter().map(|found| &*found.path).collect();
     assert_eq!(paths, ["allowed", "policies[0].charged", "policies[0].reason"]);
-    let told = mismatch.to_string();
-    assert!(told.contains("step 2 at 2026-01-01T00:00:01Z, time 2 of 3"), "{told}");
-    assert!(told.contains("allowed: expected true, got false"), "{told}");
-    assert_eq!(played.steps, 3);
+    let text = mismatch.to_string();
+    assert!(text.contains("step 2 at 2026-01-01T00:00:01Z, time 2 of 3"), "{text}");
+    assert!(text.contains("allowed: expected true, got false"), "{text}");
+    assert_eq!(result.steps, 3);
 }
 
 #[test]
 fn a_refusal_must_be_expected_by_its_code() {
     let missing = "check = { gate = \"login\", subject = {} }";
     let step = format!("[[scenario.step]]\n{missing}\n");
-    assert!(play(&format!("{step}error = \"missing-attribute\"\n")).passed);
-    let other = play(&format!("{step}error = \"bad-cost\"\n")).mismatch.unwrap();
+    assert!(run(&format!("{step}error = \"missing-attribute\"\n")).passed);
+    let other = run(&format!("{step}error = \"bad-cost\"\n")).mismatch.unwrap();
     assert!(other.diff[0].got.starts_with("missing-attribute: "), "{other}");
-    let none = play(&format!("{step}expect = {{ allowed = true }}\n")).mismatch.unwrap();
+    let none = run(&format!("{step}expect = {{ allowed = true }}\n")).mismatch.unwrap();
     assert_eq!(none.diff[0].expected, "no refusal");
-    let answered = play(&format!("[[scenario.step]]\n{CHECK}\nerror = \"bad-cost\"\n"));
+    let answered = run(&format!("[[scenario.step]]\n{CHECK}\nerror = \"bad-cost\"\n"));
     assert_eq!(answered.mismatch.unwrap().diff[0].got, "an answer");
 }
 
 #[test]
 fn tickets_references_and_outcomes_reach_the_engine() {
     let subject = "subject = { payer = \"a\" }";
-    let played = play(&format!(
+    let result = run(&format!(
         "[[scenario.step]]\ncheck = {{ gate = \"lookup\", {subject}, ref = \"E1\" }}\nas = \"t\"\n\
          expect = {{ ticket = \"any\" }}\n\
          [[scenario.step]]\nat = \"1s\"\n\
@@ -101,7 +105,7 @@ fn tickets_references_and_outcomes_reach_the_engine() {
          [[scenario.step]]\ncredit = {{ ref = \"E1\", event = \"payment\", {subject} }}\n\
          expect = {{ applied = true, policies = [{{ policy = \"lookup\", amount = 1 }}] }}\n"
     ));
-    assert!(played.passed, "{:?}", played.mismatch);
+    assert!(result.passed, "{:?}", result.mismatch);
 }
 
 #[test]
@@ -112,15 +116,15 @@ fn a_cycle_numbers_its_repetitions() {
                        outcome = {{ status = 200 }} }}"
     );
     let credit = format!("credit = {{ ref = \"E{{n}}\", event = \"payment\", {subject} }}");
-    let played = play(&format!(
+    let result = run(&format!(
         "[[scenario.step]]\ntimes = 100\nevery = \"1ms\"\ncycle = [\n\
          {{ {ask}, expect = {{ allowed = true, settled = {{ state = \"settled\" }} }} }},\n\
          {{ {credit}, expect = {{ applied = true }} }},\n]\n\
          [[scenario.step]]\nat = \"99ms\"\n{}\nexpect = {{ reason = \"duplicate\" }}\n",
         credit.replace("{n}", "100"),
     ));
-    assert!(played.passed, "{:?}", played.mismatch);
-    assert_eq!(played.steps, 201);
+    assert!(result.passed, "{:?}", result.mismatch);
+    assert_eq!(result.steps, 201);
 }
 
 #[test]
@@ -130,13 +134,14 @@ fn unknown_names_are_located_and_corrected() {
          expect = {{ retry_after = 1, policies = [{{ wait = 1 }}] }}\n"
     );
     let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
-    let Err(ScenarioError::Wrong(found)) = read else { panic!("nothing is wrong") };
-    let lines: Vec<_> = found.all.iter().map(|fault| (fault.line, fault.column)).collect();
+    let Err(ScenarioError::Invalid(found)) = read else { panic!("nothing is wrong") };
+    let lines: Vec<_> =
+        found.all.iter().map(|diagnostic| (diagnostic.line, diagnostic.column)).collect();
     assert_eq!(lines, [(18, 1), (20, 12), (20, 43)]);
-    let told = found.to_string();
-    assert!(told.contains("did you mean `check`?"), "{told}");
-    assert!(told.contains("did you mean `retry_after_ms`?"), "{told}");
-    assert!(told.contains("a.scenario.toml:20:12: error[unknown-field]"), "{told}");
+    let error = found.to_string();
+    assert!(error.contains("did you mean `check`?"), "{error}");
+    assert!(error.contains("did you mean `retry_after_ms`?"), "{error}");
+    assert!(error.contains("a.scenario.toml:20:12: error[unknown-field]"), "{error}");
 }
 
 #[test]
@@ -179,7 +184,9 @@ fn a_word_that_no_answer_says_is_located_and_corrected() {
     ] {
         let steps = format!("[[scenario.step]]\n{CHECK}\nexpect = {{ {expected} }}\n");
         let read = read(&format!("[[scenario]]\nname = \"a\"\n{steps}"));
-        let Err(ScenarioError::Wrong(found)) = read else { panic!("{expected}: nothing is wrong") };
+        let Err(ScenarioError::Invalid(found)) = read else {
+            panic!("{expected}: nothing is wrong")
+        };
         assert_eq!((found.all[0].code, found.all[0].line), ("unknown-word", 19), "{found}");
         assert!(found.to_string().contains(proposal), "{found}");
     }
@@ -188,36 +195,37 @@ fn a_word_that_no_answer_says_is_located_and_corrected() {
 /// The fix said `add scenario = [[scenario]]`, which is not TOML.
 #[test]
 fn a_missing_list_is_opened_by_its_header() {
-    let told = parse("a", "", Path::new(".")).unwrap_err().to_string();
-    assert!(told.contains("fix: add [[scenario]] with"), "{told}");
-    let told = read("[[scenario]]\nname = \"a\"\n").unwrap_err().to_string();
-    assert!(told.contains("fix: add [[scenario.step]] with"), "{told}");
+    let error = parse("a", "", Path::new(".")).unwrap_err().to_string();
+    assert!(error.contains("fix: add [[scenario]] with"), "{error}");
+    let error = read("[[scenario]]\nname = \"a\"\n").unwrap_err().to_string();
+    assert!(error.contains("fix: add [[scenario.step]] with"), "{error}");
 }
 
 #[test]
 fn what_is_said_of_a_long_value_is_short() {
     let long = "x".repeat(1_000_000);
-    let told = parse("a", &format!("{long} = 1\n"), Path::new(".")).unwrap_err();
-    let ScenarioError::Wrong(found) = told else { panic!("{told}") };
+    let error = parse("a", &format!("{long} = 1\n"), Path::new(".")).unwrap_err();
+    let ScenarioError::Invalid(found) = error else { panic!("{error}") };
     assert!(found.to_string().len() < 4_000 && found.all[0].line_text.len() < 1_000);
 }
 
 #[test]
 fn a_catalogs_mistakes_are_found_at_their_lines_in_the_scenario() {
     let text = "catalog_text = '''\n[policy.login]\nby = [\"ip\"]\nwindow = \"ten per 1m\"\n'''\n";
-    let Err(ScenarioError::Wrong(found)) = parse("a", text, Path::new(".")) else {
+    let Err(ScenarioError::Invalid(found)) = parse("a", text, Path::new(".")) else {
         panic!("nothing is wrong")
     };
-    let faults: Vec<_> = found.all.iter().map(|fault| (fault.line, fault.code)).collect();
-    assert_eq!(faults, [(1, "missing-field"), (4, "bad-rate")]);
+    let positions: Vec<_> =
+        found.all.iter().map(|diagnostic| (diagnostic.line, diagnostic.code)).collect();
+    assert_eq!(positions, [(1, "missing-field"), (4, "bad-rate")]);
 }
 
 #[test]
 fn a_missing_file_says_which() {
-    let told = parse("a", "catalog = \"none.toml\"\nscenario = []", Path::new(".")).unwrap_err();
-    assert!(told.to_string().contains("none.toml"), "{told}");
-    let told = super::load(Path::new("none.scenario.toml")).unwrap_err();
-    assert!(told.to_string().starts_with("cannot read none.scenario.toml"), "{told}");
+    let error = parse("a", "catalog = \"none.toml\"\nscenario = []", Path::new(".")).unwrap_err();
+    assert!(error.to_string().contains("none.toml"), "{error}");
+    let error = super::load(Path::new("none.scenario.toml")).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read none.scenario.toml"), "{error}");
 }
 
 /// Expectations are checked by name, so the names must be those of real answers.
@@ -235,24 +243,24 @@ fn every_field_of_a_real_answer_may_be_expected() {
         (format!("credit = {{ ref = \"x\", event = \"payment\", {subject} }}"), schema::CREDIT),
     ];
     for (verb, fields) in answers {
-        let played = play(&format!("[[scenario.step]]\n{verb}\nerror = \"none\"\n"));
-        let answer = played.mismatch.unwrap().got;
-        known(&answer, schema::Shape::Table(fields), &verb);
+        let result = run(&format!("[[scenario.step]]\n{verb}\nerror = \"none\"\n"));
+        let answer = result.mismatch.unwrap().got;
+        assert_known(&answer, schema::FieldType::Table(fields), &verb);
     }
 }
 
-fn known(answer: &serde_json::Value, shape: super::schema::Shape, verb: &str) {
-    use super::schema::Shape;
+fn assert_known(answer: &serde_json::Value, shape: super::schema::FieldType, verb: &str) {
+    use super::schema::FieldType;
     match (answer, shape) {
-        (serde_json::Value::Object(map), Shape::Table(fields) | Shape::Tables(fields)) => {
+        (serde_json::Value::Object(map), FieldType::Table(fields) | FieldType::Tables(fields)) => {
             for (name, value) in map {
                 let field = fields.iter().find(|(known, _)| known == name);
                 let (_, shape) = field.unwrap_or_else(|| panic!("{verb}: `{name}` is unknown"));
-                known(value, *shape, verb);
+                assert_known(value, *shape, verb);
             }
         }
-        (serde_json::Value::Array(items), Shape::Tables(_)) => {
-            items.iter().for_each(|item| known(item, shape, verb));
+        (serde_json::Value::Array(items), FieldType::Tables(_)) => {
+            items.iter().for_each(|item| assert_known(item, shape, verb));
         }
         _ => {}
     }

@@ -1,21 +1,19 @@
-//! The verbs of steps: what they carry, and how they are written.
-//!
-//! Must not do them.
+//! The verbs of steps and their arguments; the submodules parse them.
 
-mod ask;
-mod order;
+mod decisions;
+mod operator;
 
 use std::sync::Arc;
 
 use catraca::{Catalog, Outcome, Span, Time};
 use catraca_core::policy::Mode;
 
-use super::node::Node;
-use super::read::Reader;
+use super::located::Node;
+use super::parse::Reader;
 use super::schema::{self, Field};
 use super::step::Step;
 
-/// Every verb, as it is written.
+/// The names of all verbs.
 pub(super) const VERBS: [&str; 13] = [
     "check",
     "peek",
@@ -32,69 +30,69 @@ pub(super) const VERBS: [&str; 13] = [
     "cycle",
 ];
 
-/// Attributes as written; `{n}` in a value becomes the number of the repetition.
+/// Attributes and values; `{n}` in a value stands for the number of the repetition.
 pub(super) type Pairs = Vec<(String, String)>;
 
-/// What a step does.
+/// A verb with its arguments.
 #[derive(Clone, Debug)]
-pub(super) enum Verb {
-    Check(Ask),
-    Peek(Ask),
-    Settle(Settling),
-    Credit(Crediting),
-    Block(Blocking),
-    Unblock(Target),
-    Reset(Target),
-    Buckets(Looking),
-    Reconcile(Reconciling),
-    Facts(Stating),
+pub(super) enum StepVerb {
+    Check(CheckStep),
+    Peek(CheckStep),
+    Settle(SettleStep),
+    Credit(CreditStep),
+    Block(BlockStep),
+    Unblock(KeyStep),
+    Reset(KeyStep),
+    Buckets(BucketsStep),
+    Reconcile(ReconcileStep),
+    Facts(FactStep),
     Mode(String, Option<Mode>),
     Reload(Arc<Catalog>),
     Cycle(Vec<Step>),
 }
 
-/// A check or a peek.
+/// The arguments of a check or a peek.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct CheckStep {
     pub namespace: String,
     pub gate: String,
     pub subject: Pairs,
     pub cost: Option<i64>,
     pub reference: Option<String>,
     pub lists: bool,
-    /// Settles an admitted check at once.
+    /// If given, an admitted check is settled at once with this outcome.
     pub outcome: Option<Outcome>,
 }
 
-/// A settle.
+/// The arguments of a settle.
 #[derive(Clone, Debug)]
-pub(super) struct Settling {
+pub(super) struct SettleStep {
     pub namespace: String,
-    pub stub: Stub,
+    pub check: CheckReference,
     pub outcome: Outcome,
 }
 
 /// How a settle names its check.
 #[derive(Clone, Debug)]
-pub(super) enum Stub {
-    /// By the name that `as` gave its ticket.
-    Kept(String),
+pub(super) enum CheckReference {
+    /// By the name under which `as` saved its ticket.
+    SavedTicket(String),
     /// By its reference and subject.
     Reference(String, Pairs),
 }
 
-/// A credit.
+/// The arguments of a credit.
 #[derive(Clone, Debug)]
-pub(super) struct Crediting {
+pub(super) struct CreditStep {
     pub namespace: String,
     pub reference: String,
     pub event: String,
     pub subject: Pairs,
 }
 
-/// A policy and whom.
+/// The policy and subject whose keys a verb changes.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct KeyStep {
     pub namespace: String,
     pub policy: String,
     pub subject: Pairs,
@@ -102,15 +100,15 @@ pub(super) struct Target {
 
 /// An operator's block.
 #[derive(Clone, Debug)]
-pub(super) struct Blocking {
-    pub target: Target,
+pub(super) struct BlockStep {
+    pub target: KeyStep,
     pub span: Span,
     pub reason: Option<String>,
 }
 
-/// Bucket states: of one policy, or of all.
+/// Whose bucket states to read: of one policy, or of all.
 #[derive(Clone, Debug)]
-pub(super) struct Looking {
+pub(super) struct BucketsStep {
     pub namespace: String,
     pub policy: Option<String>,
     pub subject: Pairs,
@@ -118,37 +116,37 @@ pub(super) struct Looking {
 
 /// An upstream's view of buckets.
 #[derive(Clone, Debug)]
-pub(super) struct Reconciling {
+pub(super) struct ReconcileStep {
     pub namespace: String,
     pub subject: Pairs,
     pub observed_at: Time,
     pub states: Vec<(String, i64)>,
 }
 
-/// Facts about a value; none means that what was stated is forgotten.
+/// Facts about an attribute's value; `None` deletes the stored ones.
 #[derive(Clone, Debug)]
-pub(super) struct Stating {
+pub(super) struct FactStep {
     pub attribute: String,
     pub value: String,
     pub facts: Option<Pairs>,
 }
 
-/// Reads the verb of this name.
-pub(super) fn read(reader: &mut Reader<'_>, name: &str, node: Node<'_>) -> Option<Verb> {
+/// Reads the arguments of the verb with this name.
+pub(super) fn read(reader: &mut Reader<'_>, name: &str, node: Node<'_>) -> Option<StepVerb> {
     Some(match name {
-        "check" => Verb::Check(ask::ask(reader, node, true)?),
-        "peek" => Verb::Peek(ask::ask(reader, node, false)?),
-        "settle" => Verb::Settle(ask::settle(reader, node)?),
-        "credit" => Verb::Credit(ask::credit(reader, node)?),
-        "block" => Verb::Block(order::block(reader, node)?),
-        "unblock" => Verb::Unblock(order::target(reader, node, "unblock")?),
-        "reset" => Verb::Reset(order::target(reader, node, "reset")?),
-        "buckets" => Verb::Buckets(order::buckets(reader, node)?),
-        "reconcile" => Verb::Reconcile(order::reconcile(reader, node)?),
-        "facts" => Verb::Facts(order::facts(reader, node)?),
-        "mode" => order::mode(reader, node)?,
-        "reload" => Verb::Reload(order::reload(reader, node)?),
-        _ => Verb::Cycle(order::cycle(reader, node)?),
+        "check" => StepVerb::Check(decisions::check(reader, node, true)?),
+        "peek" => StepVerb::Peek(decisions::check(reader, node, false)?),
+        "settle" => StepVerb::Settle(decisions::settle(reader, node)?),
+        "credit" => StepVerb::Credit(decisions::credit(reader, node)?),
+        "block" => StepVerb::Block(operator::block(reader, node)?),
+        "unblock" => StepVerb::Unblock(operator::target(reader, node, "unblock")?),
+        "reset" => StepVerb::Reset(operator::target(reader, node, "reset")?),
+        "buckets" => StepVerb::Buckets(operator::buckets(reader, node)?),
+        "reconcile" => StepVerb::Reconcile(operator::reconcile(reader, node)?),
+        "facts" => StepVerb::Facts(operator::facts(reader, node)?),
+        "mode" => operator::mode(reader, node)?,
+        "reload" => StepVerb::Reload(operator::reload(reader, node)?),
+        _ => StepVerb::Cycle(operator::cycle(reader, node)?),
     })
 }
 

@@ -7,13 +7,13 @@ mod settles;
 mod terms;
 
 use catraca_core::batch::{
-    Batch, BlockRow, Check, CheckRow, Credit, CreditRow, Past, ReconcileRow, Remember, Reply,
-    SettleReply,
+    Batch, BlockRow, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, PriorOffences,
+    ReconcileRow, Reply, SettleReply,
 };
 use catraca_core::digest::Key;
 use catraca_core::limit::{Limit, Penalty};
 use catraca_core::time::{Span, Time};
-use catraca_testkit::generate::Dice;
+use catraca_testkit::generate::Rng;
 
 use settles::Tickets;
 use terms::{NAMES, key};
@@ -35,7 +35,7 @@ const EVENTS: [&str; 3] = ["payment", "payment returned", "devolução"];
 
 /// A source of batches.
 pub struct Random {
-    dice: Dice,
+    rng: Rng,
     now: i64,
     latest: i64,
     told: [usize; KINDS],
@@ -50,7 +50,7 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         let now = if seed % 3 == 2 { LAST_SECONDS } else { START };
         Self {
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             now,
             latest: now,
             told: [0; KINDS],
@@ -73,11 +73,11 @@ impl Random {
             self.turn();
         }
         self.advance();
-        let kind = match self.dice.within(0, 99) {
+        let kind = match self.rng.within(0, 99) {
             0..65 => self.favourite,
             65..90 => 0,
             90..97 => 1,
-            _ => self.dice.within(0, KINDS as i64 - 1) as usize,
+            _ => self.rng.within(0, KINDS as i64 - 1) as usize,
         };
         let batch = self.batch(kind);
         self.told[kind_of(&batch)] += 1;
@@ -85,8 +85,8 @@ impl Random {
     }
 
     fn turn(&mut self) {
-        self.pace = self.dice.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
-        self.first_key = self.dice.within(0, i64::from(NAMES) - HOT) as u8;
+        self.pace = self.rng.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
+        self.first_key = self.rng.within(0, i64::from(NAMES) - HOT) as u8;
         let least = self.told.iter().min().copied();
         self.favourite = self.told.iter().position(|told| Some(*told) == least).unwrap_or(0);
     }
@@ -95,7 +95,7 @@ impl Random {
         let now = Time::from_micros(self.now);
         match kind {
             0 => Batch::Check(self.check()),
-            1 => match self.tickets.settle(self.pace, now, &mut self.dice) {
+            1 => match self.tickets.settle(self.pace, now, &mut self.rng) {
                 Some(settle) => Batch::Settle(settle),
                 None => Batch::Check(self.check()),
             },
@@ -112,7 +112,7 @@ impl Random {
     pub fn heard(&mut self, batch: &Batch, reply: &Reply) {
         match (batch, reply) {
             (Batch::Check(check), Reply::Check(reply)) => {
-                self.tickets.heard(check, reply, &mut self.dice);
+                self.tickets.heard(check, reply, &mut self.rng);
                 for row in &reply.rows {
                     let until = row.block.as_ref().map(|block| block.until);
                     row.fits_at
@@ -138,35 +138,35 @@ impl Random {
     }
 
     fn advance(&mut self) {
-        let edge = self.dice.pick(&[0, 0, -1, 1]);
+        let edge = self.rng.pick(&[0, 0, -1, 1]);
         let near = self.now + 20 * self.pace.max(1_000);
         let reachable: Vec<i64> =
             self.edges.iter().copied().filter(|edge| (self.now + 2..near).contains(edge)).collect();
-        self.now = match self.dice.within(0, 99) {
+        self.now = match self.rng.within(0, 99) {
             0..25 => self.now,
-            25..28 => (self.now - self.dice.within(1, BACK)).max(self.latest - BACK),
-            28..45 if !reachable.is_empty() => self.dice.pick(&reachable) + edge,
-            45 => self.now + self.dice.within(1, 100 * self.pace),
-            _ => self.now + self.dice.within(1, self.pace),
+            25..28 => (self.now - self.rng.within(1, BACK)).max(self.latest - BACK),
+            28..45 if !reachable.is_empty() => self.rng.pick(&reachable) + edge,
+            45 => self.now + self.rng.within(1, 100 * self.pace),
+            _ => self.now + self.rng.within(1, self.pace),
         };
         self.latest = self.latest.max(self.now);
     }
 
     fn hot_name(&mut self) -> u8 {
-        self.first_key + self.dice.within(0, HOT - 1) as u8
+        self.first_key + self.rng.within(0, HOT - 1) as u8
     }
 
     fn any_name(&mut self) -> u8 {
-        if self.dice.chance(20) {
+        if self.rng.chance(20) {
             self.hot_name()
         } else {
-            self.dice.within(0, i64::from(NAMES) - 1) as u8
+            self.rng.within(0, i64::from(NAMES) - 1) as u8
         }
     }
 
     /// Some names, each once, in order.
     fn names(&mut self) -> Vec<u8> {
-        let count = self.dice.pick(&[1, 1, 2, 3, 4]);
+        let count = self.rng.pick(&[1, 1, 2, 3, 4]);
         let mut names: Vec<u8> = (0..count).map(|_| self.hot_name()).collect();
         names.sort_unstable();
         names.dedup();
@@ -180,69 +180,69 @@ impl Random {
     }
 
     fn reference(&mut self) -> Key {
-        Key::from_bytes([200 + self.dice.within(0, REFERENCES - 1) as u8; 16])
+        Key::from_bytes([200 + self.rng.within(0, REFERENCES - 1) as u8; 16])
     }
 
-    fn check(&mut self) -> Check {
-        Check {
+    fn check(&mut self) -> CheckBatch {
+        CheckBatch {
             rows: self.names().into_iter().map(|name| self.row(name)).collect(),
-            peek: self.dice.chance(12),
-            veto: self.dice.chance(3),
-            remember: self.dice.chance(25).then(|| Box::new(self.remember())),
+            peek: self.rng.chance(12),
+            already_denied: self.rng.chance(3),
+            remember: self.rng.chance(25).then(|| Box::new(self.remember())),
         }
     }
 
-    fn remember(&mut self) -> Remember {
-        let span = self.dice.pick(&[1_200, 20 * self.pace, 60 * self.pace, 86_400_000_000]);
-        let ticket = (0..self.dice.within(0, 40)).map(|byte| byte as u8 ^ 0xa5).collect();
-        let owner = Key::from_bytes([self.dice.within(220, 239) as u8; 16]);
-        Remember { key: self.reference(), owner, ticket, span: Span::from_micros(span) }
+    fn remember(&mut self) -> NewReference {
+        let span = self.rng.pick(&[1_200, 20 * self.pace, 60 * self.pace, 86_400_000_000]);
+        let ticket = (0..self.rng.within(0, 40)).map(|byte| byte as u8 ^ 0xa5).collect();
+        let owner = Key::from_bytes([self.rng.within(220, 239) as u8; 16]);
+        NewReference { key: self.reference(), owner, ticket, span: Span::from_micros(span) }
     }
 
     fn row(&mut self, name: u8) -> CheckRow {
-        let changed = self.dice.chance(6);
+        let changed = self.rng.chance(6);
         // Rarely another algorithm altogether: its cells are others.
-        let terms_of = if self.dice.chance(1) { self.any_name() } else { name };
-        let limit = terms::limit(terms_of, changed, &mut self.dice);
+        let terms_of = if self.rng.chance(1) { self.any_name() } else { name };
+        let limit = terms::limit(terms_of, changed, &mut self.rng);
         // Most keys never block, so that their counters fill.
         let blocks = name % 5 < 2;
         CheckRow {
             key: key(name),
             family: u64::from(name / 3),
-            held: terms::amount(limit.capacity().unwrap_or(1), &mut self.dice),
+            held: terms::amount(limit.capacity().unwrap_or(1), &mut self.rng),
             lease: self.lease(&limit),
             limit,
-            penalty: blocks.then(|| terms::penalty(&mut self.dice)),
-            shadow: self.dice.chance(15),
-            count_denied: self.dice.chance(35),
+            penalty: blocks.then(|| terms::penalty(&mut self.rng)),
+            shadow: self.rng.chance(15),
+            count_denied: self.rng.chance(35),
         }
     }
 
     fn lease(&mut self, limit: &Limit) -> u64 {
         match limit {
-            Limit::Inflight(_) if self.dice.chance(10) => self.dice.pick(&[0, 1, u64::MAX]),
-            Limit::Inflight(_) => self.dice.roll(),
+            Limit::Inflight(_) if self.rng.chance(10) => self.rng.pick(&[0, 1, u64::MAX]),
+            Limit::Inflight(_) => self.rng.next_u64(),
             _ => 0,
         }
     }
 
-    fn credit(&mut self) -> Credit {
+    fn credit(&mut self) -> CreditBatch {
         let rows = self.buckets().into_iter().map(|name| CreditRow {
             key: key(name),
-            terms: terms::bucket_terms(name, self.dice.chance(6), &mut self.dice),
-            amount: self.dice.pick(&[0, 1, 2, 3, 50, i64::MAX]),
+            terms: terms::bucket_terms(name, self.rng.chance(6), &mut self.rng),
+            amount: self.rng.pick(&[0, 1, 2, 3, 50, i64::MAX]),
         });
         let rows = rows.collect();
-        Credit { reference: self.reference(), event: self.dice.pick(&EVENTS).into(), rows }
+        CreditBatch { reference: self.reference(), event: self.rng.pick(&EVENTS).into(), rows }
     }
 
     fn block(&mut self, name: u8) -> BlockRow {
-        let mut act = terms::act(40 * self.pace, &mut self.dice);
-        let past = self.dice.maybe(20, |dice| Past {
-            level: dice.within(0, 5) as u32,
-            forget: Span::from_micros(dice.within(0, 2 * terms::FORGET)),
+        let mut act = terms::act(40 * self.pace, &mut self.rng);
+        let past = self.rng.maybe(20, |rng| PriorOffences {
+            level: rng.within(0, 5) as u32,
+            forget: Span::from_micros(rng.within(0, 2 * terms::FORGET)),
         });
-        if past.is_some() && self.dice.chance(40) {
+        if past.is_some() && self.rng.chance(40) {
             // It is over, and only remembered.
             act.penalty = Penalty::fixed(Span::ZERO);
         }
@@ -250,13 +250,13 @@ impl Random {
     }
 
     fn reconcile(&mut self, name: u8) -> ReconcileRow {
-        let terms = terms::bucket_terms(name, self.dice.chance(6), &mut self.dice);
-        let available = match self.dice.within(0, 9) {
-            0 => self.dice.pick(&[i64::MIN, i64::MAX, terms.size, terms.floor()]),
-            1..4 => -self.dice.within(0, 20),
-            _ => terms.size - terms::amount(terms.size, &mut self.dice),
+        let terms = terms::bucket_terms(name, self.rng.chance(6), &mut self.rng);
+        let available = match self.rng.within(0, 9) {
+            0 => self.rng.pick(&[i64::MIN, i64::MAX, terms.size, terms.floor()]),
+            1..4 => -self.rng.within(0, 20),
+            _ => terms.size - terms::amount(terms.size, &mut self.rng),
         };
-        let observed = self.now - self.dice.within(-2, 20 * self.pace);
+        let observed = self.now - self.rng.within(-2, 20 * self.pace);
         ReconcileRow { key: key(name), terms, available, observed_at: Time::from_micros(observed) }
     }
 }

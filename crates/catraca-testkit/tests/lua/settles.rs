@@ -1,15 +1,16 @@
 //! Random settles: of checks that passed, once or again, in time or late, with every rule.
 
 use catraca_core::batch::{
-    BanRow, Check, CheckReply, CheckRow, RowReply, Settle, SettleRow, Told, Verdict, WatchRow,
+    BanRow, CheckBatch, CheckReply, CheckRow, ReferenceUpdate, RowReply, RowVerdict, SettleBatch,
+    SettleRow, WatchRow,
 };
-use catraca_core::cell::block::{Act, Origin};
+use catraca_core::cell::block::{BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{EXACT_MAX, Penalty};
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
-use catraca_testkit::generate::Dice;
+use catraca_testkit::generate::Rng;
 
 use super::terms;
 
@@ -34,15 +35,15 @@ pub struct Tickets {
 
 impl Tickets {
     /// Keeps what a check that passed can be settled with.
-    pub fn heard(&mut self, check: &Check, reply: &CheckReply, dice: &mut Dice) {
+    pub fn heard(&mut self, check: &CheckBatch, reply: &CheckReply, rng: &mut Rng) {
         if check.peek || !reply.passed {
             return;
         }
-        let charged = |reply: &RowReply| reply.verdict == Verdict::Fits;
+        let charged = |reply: &RowReply| reply.verdict == RowVerdict::Fits;
         let pairs = check.rows.iter().zip(&reply.rows).filter(|(_, reply)| charged(reply));
         let ticket = Ticket {
             mark: self.fresh_mark(),
-            expires: reply.now.after(Span::from_micros(dice.pick(&[2_000, 400_000, 60_000_000]))),
+            expires: reply.now.after(Span::from_micros(rng.pick(&[2_000, 400_000, 60_000_000]))),
             rows: pairs.map(|(row, reply)| (row.clone(), reply.at)).collect(),
             reference: check.remember.as_ref().map(|remember| (remember.key, remember.owner)),
         };
@@ -60,91 +61,91 @@ impl Tickets {
     }
 
     /// A settle; none before the first check that passed.
-    pub fn settle(&mut self, pace: i64, now: Time, dice: &mut Dice) -> Option<Settle> {
+    pub fn settle(&mut self, pace: i64, now: Time, rng: &mut Rng) -> Option<SettleBatch> {
         let newest = self.known.len().checked_sub(1)?;
-        let back = if dice.chance(60) { dice.within(0, 3) } else { dice.within(0, 47) } as usize;
+        let back = if rng.chance(60) { rng.within(0, 3) } else { rng.within(0, 47) } as usize;
         let mut ticket = self.known[newest.saturating_sub(back)].clone();
-        if dice.chance(65) {
-            let wait = dice.within(0, 50 * pace);
-            ticket.expires = now.after(Span::from_micros(dice.pick(&[0, 1, wait, wait, wait])));
+        if rng.chance(65) {
+            let wait = rng.within(0, 50 * pace);
+            ticket.expires = now.after(Span::from_micros(rng.pick(&[0, 1, wait, wait, wait])));
             // An old mark with a new end is no real ticket, but a store must look at its own end.
-            ticket.mark = if dice.chance(90) { self.fresh_mark() } else { ticket.mark };
+            ticket.mark = if rng.chance(90) { self.fresh_mark() } else { ticket.mark };
         }
         let rows = ticket.rows.iter().enumerate();
-        let rows = rows.map(|(place, (row, at))| settle_row(place, row, *at, pace, dice)).collect();
-        let reference = ticket.reference.map(|(key, owner)| Box::new(told(key, owner, dice)));
-        Some(Settle { mark: ticket.mark, expires: ticket.expires, rows, reference })
+        let rows = rows.map(|(place, (row, at))| settle_row(place, row, *at, pace, rng)).collect();
+        let reference = ticket.reference.map(|(key, owner)| Box::new(told(key, owner, rng)));
+        Some(SettleBatch { mark: ticket.mark, expires: ticket.expires, rows, reference })
     }
 }
 
-fn told(key: Key, owner: Key, dice: &mut Dice) -> Told {
-    Told { key, owner, status: dice.maybe(80, |dice| dice.within(100, 599) as u16) }
+fn told(key: Key, owner: Key, rng: &mut Rng) -> ReferenceUpdate {
+    ReferenceUpdate { key, owner, status: rng.maybe(80, |rng| rng.within(100, 599) as u16) }
 }
 
-fn settle_row(place: usize, row: &CheckRow, at: Time, pace: i64, dice: &mut Dice) -> SettleRow {
-    let limit = if dice.chance(6) {
-        terms::limit(row.key.to_bytes()[0] - b'A', true, dice)
+fn settle_row(place: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) -> SettleRow {
+    let limit = if rng.chance(6) {
+        terms::limit(row.key.to_bytes()[0] - b'A', true, rng)
     } else {
         row.limit.clone()
     };
-    let at = if dice.chance(5) { at.after(Span::from_micros(1)) } else { at };
+    let at = if rng.chance(5) { at.after(Span::from_micros(1)) } else { at };
     SettleRow {
         place: place as u8,
         key: row.key,
         family: row.family,
-        price: price(row.held, limit.capacity().unwrap_or(1), dice),
+        price: price(row.held, limit.capacity().unwrap_or(1), rng),
         limit,
         held: row.held,
         at,
-        debt: dice.chance(40),
+        debt: rng.chance(40),
         penalty: row.penalty,
-        upstream: dice.maybe(4, |dice| Span::from_micros(dice.within(0, 30 * pace))),
-        shadow: if dice.chance(5) { !row.shadow } else { row.shadow },
+        upstream: rng.maybe(4, |rng| Span::from_micros(rng.within(0, 30 * pace))),
+        shadow: if rng.chance(5) { !row.shadow } else { row.shadow },
         lease: row.lease,
-        bans: (0..dice.pick(&[0, 0, 0, 0, 1, 2])).map(|_| ban(pace, dice)).collect(),
-        watch: dice.maybe(25, |dice| Box::new(watch(row.key, pace, dice))),
+        bans: (0..rng.pick(&[0, 0, 0, 0, 1, 2])).map(|_| ban(pace, rng)).collect(),
+        watch: rng.maybe(25, |rng| Box::new(watch(row.key, pace, rng))),
     }
 }
 
-fn price(held: i64, capacity: i64, dice: &mut Dice) -> Price {
-    match dice.within(0, 99) {
+fn price(held: i64, capacity: i64, rng: &mut Rng) -> Price {
+    match rng.within(0, 99) {
         0..4 => Price::Drain,
-        4..40 => Price::Units(dice.within(0, held)),
+        4..40 => Price::Units(rng.within(0, held)),
         40..50 => Price::Units(held),
-        50..95 => Price::Units(held.saturating_add(terms::amount(capacity, dice)).min(EXACT_MAX)),
-        _ => Price::Units(dice.pick(&[0, EXACT_MAX - 1])),
+        50..95 => Price::Units(held.saturating_add(terms::amount(capacity, rng)).min(EXACT_MAX)),
+        _ => Price::Units(rng.pick(&[0, EXACT_MAX - 1])),
     }
 }
 
-fn ban(pace: i64, dice: &mut Dice) -> BanRow {
+fn ban(pace: i64, rng: &mut Rng) -> BanRow {
     let spans = [1_500, 40 * pace, 3_600_000_000];
-    let after = |dice: &mut Dice| Rate {
-        amount: dice.pick(&[1, 2, 3, 4]),
-        per: Span::from_micros(dice.pick(&spans)),
+    let after = |rng: &mut Rng| Rate {
+        amount: rng.pick(&[1, 2, 3, 4]),
+        per: Span::from_micros(rng.pick(&spans)),
     };
     BanRow {
-        rule: dice.within(0, 15).min(2) as u8,
-        after: dice.maybe(70, after),
-        act: by_rule(pace, dice),
+        rule: rng.within(0, 15).min(2) as u8,
+        after: rng.maybe(70, after),
+        act: by_rule(pace, rng),
     }
 }
 
 /// A key is watched over one time, as a rule: another one starts its counts again.
-fn watch(key: Key, pace: i64, dice: &mut Dice) -> WatchRow {
+fn watch(key: Key, pace: i64, rng: &mut Rng) -> WatchRow {
     let spans = [240, 24_000, 2_400_000, 86_400_000_000];
     let own = spans[usize::from(key.to_bytes()[0]) % spans.len()];
     WatchRow {
-        in_part: dice.chance(45),
-        per: Span::from_micros(dice.pick(&[own, own, own, own, own, own, own, 20, 240 * pace])),
-        above: Percent::from_hundredths(dice.pick(&[0, 3_333, 5_000, 6_000])),
-        min: dice.within(1, 20),
-        act: by_rule(pace, dice),
+        in_part: rng.chance(45),
+        per: Span::from_micros(rng.pick(&[own, own, own, own, own, own, own, 20, 240 * pace])),
+        above: Percent::from_hundredths(rng.pick(&[0, 3_333, 5_000, 6_000])),
+        min: rng.within(1, 20),
+        act: by_rule(pace, rng),
     }
 }
 
-fn by_rule(pace: i64, dice: &mut Dice) -> Act {
-    let act = terms::act(20 * pace, dice);
-    let short = Penalty::fixed(Span::from_micros(dice.within(1, 3 * pace)));
-    let penalty = if dice.chance(70) { short } else { act.penalty };
-    Act { penalty, origin: Origin::Ban, ..act }
+fn by_rule(pace: i64, rng: &mut Rng) -> BlockProposal {
+    let act = terms::act(20 * pace, rng);
+    let short = Penalty::fixed(Span::from_micros(rng.within(1, 3 * pace)));
+    let penalty = if rng.chance(70) { short } else { act.penalty };
+    BlockProposal { penalty, origin: Origin::Ban, ..act }
 }

@@ -8,7 +8,7 @@ use catraca::redis::SCRIPT;
 use catraca::store::{Store, StoreError, When};
 use catraca_core::batch::{Batch, Reply};
 use catraca_testkit::contract::{admitted_at_once, run_all};
-use catraca_testkit::resp::Client;
+use catraca_testkit::resp::RespClient;
 
 use super::trace;
 use catraca_testkit::redis::RedisServer as Server;
@@ -17,7 +17,7 @@ use catraca_testkit::redis::RedisServer as Server;
 struct Remote {
     server: Server,
     sha: Vec<u8>,
-    idle: Mutex<Vec<Client>>,
+    idle: Mutex<Vec<RespClient>>,
 }
 
 impl Remote {

@@ -1,12 +1,12 @@
 //! The terms of random rows: one algorithm per name, with numbers on both ends of what is legal.
 
-use catraca_core::cell::block::{Act, Note, Origin};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{
     BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
 };
 use catraca_core::time::Span;
-use catraca_testkit::generate::Dice;
+use catraca_testkit::generate::Rng;
 
 /// Names of keys, six classes of five.
 pub const NAMES: u8 = 30;
@@ -50,10 +50,10 @@ pub fn is_bucket(name: u8) -> bool {
 }
 
 /// The terms of a name, or with `changed` others of the same algorithm.
-pub fn limit(name: u8, changed: bool, dice: &mut Dice) -> Limit {
+pub fn limit(name: u8, changed: bool, rng: &mut Rng) -> Limit {
     let (class, own) = (name % 6, usize::from(name / 6));
     let mut pick = |count: usize| {
-        if changed { dice.within(0, count as i64 - 1) as usize } else { (own + 2) % count }
+        if changed { rng.within(0, count as i64 - 1) as usize } else { (own + 2) % count }
     };
     match class {
         0 | 3 => Limit::Bucket(bucket(class, own, pick(BUCKETS.len()))),
@@ -66,8 +66,8 @@ pub fn limit(name: u8, changed: bool, dice: &mut Dice) -> Limit {
 }
 
 /// The bucket of a name.
-pub fn bucket_terms(name: u8, changed: bool, dice: &mut Dice) -> BucketTerms {
-    match limit(name, changed, dice) {
+pub fn bucket_terms(name: u8, changed: bool, rng: &mut Rng) -> BucketTerms {
+    match limit(name, changed, rng) {
         Limit::Bucket(terms) => terms,
         _ => bucket(0, 0, 0),
     }
@@ -94,20 +94,20 @@ fn inflight((limit, hold): (i64, i64)) -> Limit {
 }
 
 /// An amount that a capacity may or may not take.
-pub fn amount(capacity: i64, dice: &mut Dice) -> i64 {
-    match dice.within(0, 99) {
+pub fn amount(capacity: i64, rng: &mut Rng) -> i64 {
+    match rng.within(0, 99) {
         0..10 => 0,
         10..65 => 1,
-        65..80 => dice.within(1, 4),
+        65..80 => rng.within(1, 4),
         80..96 => {
-            let most = dice.within(1, capacity.max(1));
-            dice.within(1, most)
+            let most = rng.within(1, capacity.max(1));
+            rng.within(1, most)
         }
-        _ => (capacity + dice.within(0, 2)).min(EXACT_MAX - 1),
+        _ => (capacity + rng.within(0, 2)).min(EXACT_MAX - 1),
     }
 }
 
-pub fn penalty(dice: &mut Dice) -> Penalty {
+pub fn penalty(rng: &mut Rng) -> Penalty {
     let span = Span::from_micros;
     let escalating = |first, factor, max, forget| Penalty {
         first: span(first),
@@ -115,8 +115,8 @@ pub fn penalty(dice: &mut Dice) -> Penalty {
         max: span(max),
         forget: span(forget),
     };
-    match dice.within(0, 9) {
-        0 => Penalty::fixed(span(dice.within(0, 5_000_000))),
+    match rng.within(0, 9) {
+        0 => Penalty::fixed(span(rng.within(0, 5_000_000))),
         1..6 => escalating(700, 3, 2_000_000, FORGET),
         6 => escalating(DAY, 1_000_000, Span::FOREVER.micros(), 30 * DAY),
         7 => escalating(5_000, 1, 1_000, 1),
@@ -124,21 +124,26 @@ pub fn penalty(dice: &mut Dice) -> Penalty {
     }
 }
 
-pub fn act(longest: i64, dice: &mut Dice) -> Act {
-    let penalty = match dice.within(0, 99) {
+pub fn act(longest: i64, rng: &mut Rng) -> BlockProposal {
+    let penalty = match rng.within(0, 99) {
         0..3 => Penalty::fixed(Span::FOREVER),
-        3..40 => penalty(dice),
-        _ => Penalty::fixed(Span::from_micros(dice.within(0, longest))),
+        3..40 => penalty(rng),
+        _ => Penalty::fixed(Span::from_micros(rng.within(0, longest))),
     };
     let origins = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
-    Act { penalty, origin: dice.pick(&origins), shadow: dice.chance(20), note: note(dice) }
+    BlockProposal {
+        penalty,
+        origin: rng.pick(&origins),
+        shadow: rng.chance(20),
+        note: note(rng),
+    }
 }
 
-fn note(dice: &mut Dice) -> Note {
-    let text = |dice: &mut Dice| format!("texto nº {}", dice.within(1, 9)).into();
-    Note {
-        reason: dice.maybe(50, text),
-        status: dice.maybe(30, |dice| dice.within(200, 599) as u16),
-        message: dice.maybe(30, text),
+fn note(rng: &mut Rng) -> BlockNote {
+    let text = |rng: &mut Rng| format!("texto nº {}", rng.within(1, 9)).into();
+    BlockNote {
+        reason: rng.maybe(50, text),
+        status: rng.maybe(30, |rng| rng.within(200, 599) as u16),
+        message: rng.maybe(30, text),
     }
 }

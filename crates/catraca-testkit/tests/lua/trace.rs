@@ -3,12 +3,12 @@
 //! Core runs ahead by as many batches as go out together; a trace does not depend on the server's
 //! answers. Must not forgive: the first figure that differs ends the trace.
 
-use catraca::redis::{Call, read};
+use catraca::redis::{ScriptArgs, decode_reply};
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::run::run;
 use catraca_core::time::Time;
-use catraca_testkit::plain::PlainCells;
-use catraca_testkit::resp::{Client, Value};
+use catraca_testkit::reference_cells::ReferenceCells;
+use catraca_testkit::resp::{RespClient, RespValue};
 
 use super::random::Random;
 use super::seen::Seen;
@@ -29,11 +29,11 @@ struct Pending {
 }
 
 /// Runs at least so many batches of each kind; the error tells the first difference.
-pub fn compare(client: &mut Client, script: &str, seed: u64, each: usize) -> Result<Seen, String> {
+pub fn compare(client: &mut RespClient, script: &str, seed: u64, each: usize) -> Result<Seen, String> {
     command(client, &[b"FLUSHALL"])?;
     let sha = load(client, script)?;
     let (mut random, mut cells, mut seen) =
-        (Random::new(seed), PlainCells::default(), Seen::default());
+        (Random::new(seed), ReferenceCells::default(), Seen::default());
     let mut pending = Vec::new();
     while random.told().iter().any(|told| *told < each) {
         for _ in 0..DEPTH {
@@ -52,7 +52,7 @@ pub fn compare(client: &mut Client, script: &str, seed: u64, each: usize) -> Res
     Ok(seen)
 }
 
-fn answer(client: &mut Client, sent: &Pending) -> Result<(), String> {
+fn answer(client: &mut RespClient, sent: &Pending) -> Result<(), String> {
     let theirs = receive(client, &sent.batch);
     if theirs.as_ref() == Ok(&sent.ours) {
         return Ok(());
@@ -63,22 +63,22 @@ fn answer(client: &mut Client, sent: &Pending) -> Result<(), String> {
 }
 
 /// Loads a script; returns its digest.
-pub fn load(client: &mut Client, script: &str) -> Result<Vec<u8>, String> {
+pub fn load(client: &mut RespClient, script: &str) -> Result<Vec<u8>, String> {
     match command(client, &[b"SCRIPT", b"LOAD", script.as_bytes()])? {
-        Value::Bytes(sha) => Ok(sha),
+        RespValue::Bytes(sha) => Ok(sha),
         other => Err(format!("not a digest: {other:?}")),
     }
 }
 
 /// One command; a refusal is an error.
-pub fn command(client: &mut Client, parts: &[&[u8]]) -> Result<Value, String> {
+pub fn command(client: &mut RespClient, parts: &[&[u8]]) -> Result<RespValue, String> {
     client.queue(parts);
     value(client)
 }
 
 /// One batch by the script, at an instant or at the server's own.
 pub fn apply(
-    client: &mut Client,
+    client: &mut RespClient,
     sha: &[u8],
     batch: &Batch,
     now: Option<Time>,
@@ -87,8 +87,8 @@ pub fn apply(
     receive(client, batch)
 }
 
-fn queue(client: &mut Client, sha: &[u8], batch: &Batch, now: Option<Time>) {
-    let call = Call::new(TAG, batch);
+fn queue(client: &mut RespClient, sha: &[u8], batch: &Batch, now: Option<Time>) {
+    let call = ScriptArgs::new(TAG, batch);
     let (count, now) = (call.keys().len().to_string(), now.map(|now| now.micros().to_string()));
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", sha, count.as_bytes()];
     parts.extend(call.keys());
@@ -97,18 +97,18 @@ fn queue(client: &mut Client, sha: &[u8], batch: &Batch, now: Option<Time>) {
     client.queue(&parts);
 }
 
-fn receive(client: &mut Client, batch: &Batch) -> Result<Reply, String> {
+fn receive(client: &mut RespClient, batch: &Batch) -> Result<Reply, String> {
     match value(client)? {
-        Value::Bytes(bytes) => read(batch, &bytes).map_err(|error| error.to_string()),
+        RespValue::Bytes(bytes) => decode_reply(batch, &bytes).map_err(|error| error.to_string()),
         other => Err(format!("no reply: {other:?}")),
     }
 }
 
 /// A server that does not answer ends the test: it will not answer the next batch either.
-fn value(client: &mut Client) -> Result<Value, String> {
+fn value(client: &mut RespClient) -> Result<RespValue, String> {
     let value = client.receive();
     match value.unwrap_or_else(|error| panic!("the server gave no answer: {error}")) {
-        Value::Error(error) => Err(error),
+        RespValue::Error(error) => Err(error),
         value => Ok(value),
     }
 }

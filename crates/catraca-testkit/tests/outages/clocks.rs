@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
-use catraca_testkit::wrong_clock::WrongClock;
+use catraca_testkit::fake_clock::FakeClockLibrary;
 
-use crate::kit::{Node, RECOVERS, pause};
+use crate::helpers::{Node, RECOVERS, pause};
 
 const HOUR: i64 = 3_600;
 const LIMIT: usize = 5;
@@ -22,7 +22,8 @@ fn admitted(node: &Node, gate: &str, ip: &str) -> usize {
 /// How far the store's clock is said to be ahead, once that is noticed.
 fn until_ahead(node: &Node, seconds: i64) {
     let begun = Instant::now();
-    let apart = || node.engine.stats().ahead.map(|micros| (micros / 1_000_000 - seconds).abs());
+    let apart =
+        || node.engine.stats().clock_offset.map(|micros| (micros / 1_000_000 - seconds).abs());
     while apart().is_none_or(|seconds| seconds > 1) {
         assert!(begun.elapsed() < RECOVERS, "not noticed: {:?}", node.engine.stats());
         pause(Duration::from_millis(10));
@@ -33,8 +34,8 @@ fn until_ahead(node: &Node, seconds: i64) {
 /// Backward: nothing more, for anybody.
 #[test]
 fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
-    let clock = WrongClock::build();
-    let Some(server) = RedisServer::start_believing(&clock) else { return };
+    let clock = FakeClockLibrary::build();
+    let Some(server) = RedisServer::start_with_clock(&clock) else { return };
     let node = Node::over(&server.url(), 1);
     let both = ["slow", "login"];
     both.iter().for_each(|gate| assert_eq!(admitted(&node, gate, "192.0.2.1"), LIMIT));
@@ -59,8 +60,8 @@ fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
 /// Small steps, as a clock that is corrected makes them, while callers go on.
 #[test]
 fn f14_a_store_clock_that_wavers_admits_no_more_than_its_steps_refill() {
-    let clock = WrongClock::build();
-    let Some(server) = RedisServer::start_believing(&clock) else { return };
+    let clock = FakeClockLibrary::build();
+    let Some(server) = RedisServer::start_with_clock(&clock) else { return };
     let node = Node::over(&server.url(), 1);
     let (begun, mut passed) = (Instant::now(), 0);
     for step in [0, 2, 0, 2, -2, 2, 0] {

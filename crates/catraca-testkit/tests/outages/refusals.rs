@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use catraca::Check;
 use catraca::redis::RedisOptions;
 use catraca_testkit::redis::RedisServer;
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 
-use crate::kit::{DEADLINE, NOISE, Node, RECOVERS, pause};
+use crate::helpers::{DEADLINE, NOISE, Node, RECOVERS, pause};
 
 #[test]
 fn f6_a_full_server_degrades_and_says_why() {
@@ -20,11 +20,11 @@ fn f6_a_full_server_degrades_and_says_why() {
     let seen = node.check("local", "192.0.2.1");
     assert!(seen.allowed && seen.degraded);
     assert_eq!(node.check("closed", "192.0.2.1").reason.as_str(), "unavailable");
-    let trouble = node.engine.stats().trouble.unwrap_or_default();
+    let trouble = node.engine.stats().error.unwrap_or_default();
     assert!(trouble.contains("room") || trouble.contains("OOM"), "{trouble}");
     done(&server, &["CONFIG", "SET", "maxmemory", "0"]);
     back(&node, Instant::now());
-    assert_eq!(node.engine.stats().trouble, None);
+    assert_eq!(node.engine.stats().error, None);
 }
 
 /// Whoever lets a server evict while it is used is told, and what helps; nobody is refused.
@@ -33,7 +33,7 @@ fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
     let Some(server) = RedisServer::start() else { return };
     let node = Node::over(&server.url(), 1);
     done(&server, &["CONFIG", "SET", "maxmemory", "200mb"]);
-    assert_eq!(node.engine.stats().danger, None);
+    assert_eq!(node.engine.stats().config_warning, None);
     for policy in ["allkeys-lru", "volatile-ttl"] {
         done(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
         let told = |danger: &str| danger.contains(policy) && danger.contains("noeviction");
@@ -46,7 +46,7 @@ fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
 
 fn noticed(node: &Node, is: impl Fn(Option<&str>) -> bool) {
     let begun = Instant::now();
-    while !is(node.engine.stats().danger.as_deref()) {
+    while !is(node.engine.stats().config_warning.as_deref()) {
         assert!(begun.elapsed() < RECOVERS, "{:?}", node.engine.stats());
         pause(Duration::from_millis(10));
     }
@@ -82,7 +82,7 @@ fn f7_refusals_are_named_and_pass() {
     assert!(!node.check("local", "192.0.2.1").degraded);
     done(&server, &["ACL", "SETUSER", "node", "-evalsha", "-eval"]);
     (0..5).for_each(|_| assert!(node.check("local", "192.0.2.1").degraded));
-    let trouble = node.engine.stats().trouble.unwrap_or_default();
+    let trouble = node.engine.stats().error.unwrap_or_default();
     assert!(trouble.contains("NOPERM") && !trouble.contains("pw@"), "{trouble}");
     done(&server, &["ACL", "SETUSER", "node", "+evalsha", "+eval"]);
     back(&node, Instant::now());
@@ -101,7 +101,7 @@ fn f7_a_server_busy_with_somebody_elses_script_is_left_alone() {
             });
         },
         || {
-            let killed = || matches!(server.command(&["SCRIPT", "KILL"]), Value::Error(_));
+            let killed = || matches!(server.command(&["SCRIPT", "KILL"]), RespValue::Error(_));
             while killed() {
                 pause(Duration::from_millis(10));
             }
@@ -118,7 +118,7 @@ fn f8_callers_beyond_the_bound_are_answered_at_once() {
     let mut client = server.connect();
     let sleeping = std::thread::spawn(move || {
         let slept = client.call(&[b"DEBUG", b"SLEEP", b"1"]);
-        assert!(matches!(slept, Ok(Value::Bytes(_))), "{slept:?}");
+        assert!(matches!(slept, Ok(RespValue::Bytes(_))), "{slept:?}");
     });
     let begun = Instant::now();
     let callers: Vec<_> = (0..512)
@@ -149,5 +149,5 @@ fn back(node: &Node, mended: Instant) {
 
 fn done(server: &RedisServer, command: &[&str]) {
     let answer = server.command(command);
-    assert!(!matches!(answer, Value::Error(_)), "{command:?}: {answer:?}");
+    assert!(!matches!(answer, RespValue::Error(_)), "{command:?}: {answer:?}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catraca_core::time::Time;
 
-use crate::kit::{Database, HOUR, check, gate, patient, row, runtime, window};
+use crate::helpers::{Database, HOUR, check, gate, patient, row, runtime, window};
 
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;";
 

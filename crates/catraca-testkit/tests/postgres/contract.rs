@@ -4,17 +4,17 @@ use std::sync::Mutex;
 
 use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::store::Store;
-use catraca_testkit::blocking::Blocking;
+use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::contract::{Case, admitted_at_once, run_all};
 
-use crate::kit::{Database, patient};
+use crate::helpers::{Database, patient};
 
 /// Every case on an empty table.
 pub fn judge(database: &Database, url: &str, options: PostgresOptions) {
     let made = Mutex::new(());
     let open = || {
         let _one = made.lock();
-        let store = Blocking::start(async || PostgresStore::open(url, options).await).unwrap();
+        let store = BlockingStore::start(async || PostgresStore::open(url, options).await).unwrap();
         database.ask("TRUNCATE catraca_store.cells");
         Box::new(store) as Box<dyn Store>
     };
@@ -47,7 +47,7 @@ fn the_store_keeps_the_contract_where_others_want_to_be_serialized() {
 fn two_hundred_callers_get_exactly_ten_every_time() {
     let database = Database::new();
     let store = database.blocking(patient());
-    let rounds = crate::kit::setting("CATRACA_POSTGRES_ROUNDS", 20) as usize;
+    let rounds = crate::helpers::setting("CATRACA_POSTGRES_ROUNDS", 20) as usize;
     let admitted = admitted_at_once(&store, 200, rounds, 10).unwrap();
     assert_eq!(admitted, vec![10; rounds]);
 }

@@ -8,7 +8,7 @@ use catraca::postgres::PostgresStore;
 use catraca_testkit::certificates;
 
 use crate::contract::judge;
-use crate::kit::{Database, patient, runtime};
+use crate::helpers::{Database, patient, runtime};
 use crate::server::{PASSWORD, Server};
 
 /// A server that speaks TLS with a certificate for `localhost`; none without openssl.

@@ -10,7 +10,7 @@ use catraca::store::{SharedStore, StoreError, When};
 use catraca_core::batch::Reply;
 use catraca_core::time::Time;
 
-use crate::kit::{Database, bucket, check, gate, peek, row, runtime, settle, settled};
+use crate::helpers::{Database, bucket, check, gate, peek, row, runtime, settle, settled};
 use crate::server::{Server, kill};
 
 const AT: Time = Time::from_micros(1_784_000_000_000_000);
@@ -47,7 +47,7 @@ async fn until_back(store: &PostgresStore) -> Duration {
     while in_a_row < 40 {
         assert!(begun.elapsed() < Duration::from_secs(30), "the store stays away");
         in_a_row += 1;
-        if store.pulse().await.is_err() {
+        if store.status().await.is_err() {
             in_a_row = 0;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -82,14 +82,14 @@ fn a_server_that_dies_under_load_applies_nothing_twice_and_loses_nothing() {
     let callers: Vec<_> = (0..CALLERS)
         .map(|caller| runtime.spawn(load(Arc::clone(&store), caller, Arc::clone(&ends))))
         .collect();
-    let mut lives = vec![runtime.block_on(store.pulse()).unwrap().life];
+    let mut lives = vec![runtime.block_on(store.status()).unwrap().incarnation];
     for how in ["QUIT", "a backend", "INT", "KILL", "a backend"] {
         runtime.block_on(async { tokio::time::sleep(Duration::from_millis(300)).await });
         crash(&database.server, how);
         let took = runtime.block_on(until_back(&store));
         println!("{how}: back after {took:?}");
         assert!(took < BACK, "{how}: {took:?}");
-        lives.push(runtime.block_on(store.pulse()).unwrap().life);
+        lives.push(runtime.block_on(store.status()).unwrap().incarnation);
     }
     ends.store(1, Ordering::Relaxed);
     let told: Told =

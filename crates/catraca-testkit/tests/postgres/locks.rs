@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catraca::locks::{Freed, LockStore};
+use catraca::locks::{FreedNotice, LockStore};
 use catraca::postgres::PostgresStore;
 use catraca::store::When;
-use catraca_core::lock::op::{Acquire, Hold, Move, Proof, Range, Wanted};
-use catraca_core::lock::reply::{Acquired, Ended, View};
+use catraca_core::lock::reply::{AcquireReply, Lease, ReleaseReply};
+use catraca_core::lock::requests::{Acquire, Hold, LeaseRequest, Move, Proof, TimeRange};
 use catraca_core::lock::{
-    Book, LeaseId, LeaseKey, LockName, LockOp, LockReply, LockTold, VersionPolicy,
+    LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable, VersionPolicy,
 };
 use catraca_core::time::{Span, Time};
-use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::story::{Teller, story_on};
+use catraca_testkit::generate::Rng;
+use catraca_testkit::locks::trace::{LockDriver, run_trace_on};
 use tokio::runtime::Runtime;
 
-use crate::kit::{Database, patient, runtime, setting};
+use crate::helpers::{Database, patient, runtime, setting};
 use crate::server::{Server, other_user};
 
 const LENGTH: usize = 200;
@@ -42,13 +42,13 @@ impl Asked {
         self.threads.block_on(self.store.ask(namespace, op, when)).unwrap()
     }
 
-    fn told(&self, op: &LockOp) -> LockTold {
-        self.ask("n", op, When::Store).told
+    fn told(&self, op: &LockOp) -> LockOutcome {
+        self.ask("n", op, When::Store).outcome
     }
 
-    fn take(&self, name: &str, lease: u64) -> View {
+    fn take(&self, name: &str, lease: u64) -> Lease {
         match self.told(&acquire(name, lease)) {
-            LockTold::Acquired(Acquired::Granted(view)) => *view,
+            LockOutcome::Acquired(AcquireReply::Granted(view)) => *view,
             other => panic!("not granted: {other:?}"),
         }
     }
@@ -60,8 +60,8 @@ fn key(number: u64) -> LeaseKey {
     LeaseId::from_bytes(bytes).key()
 }
 
-fn wanted(lease: u64) -> Wanted {
-    Wanted::new(key(lease), Span::from_secs(60), Span::from_secs(3_600))
+fn wanted(lease: u64) -> LeaseRequest {
+    LeaseRequest::new(key(lease), Span::from_secs(60), Span::from_secs(3_600))
 }
 
 fn acquire(name: &str, lease: u64) -> LockOp {
@@ -78,15 +78,15 @@ fn release(lease: u64) -> LockOp {
 struct Both<'t> {
     asked: &'t Asked,
     namespace: String,
-    book: Book,
+    book: LockTable,
 }
 
-impl Teller for Both<'_> {
-    fn ask(&mut self, op: &LockOp, now: Time) -> LockReply {
+impl LockDriver for Both<'_> {
+    fn execute(&mut self, op: &LockOp, now: Time) -> LockReply {
         // Rows are put away by sweeps alone and not by every operation, so both sweep to the end.
         while matches!(op, LockOp::Sweep)
-            && self.asked.ask(&self.namespace, op, When::At(now)).told
-                == (LockTold::Swept { more: true })
+            && self.asked.ask(&self.namespace, op, When::At(now)).outcome
+                == (LockOutcome::Swept { more: true })
         {}
         while matches!(op, LockOp::Sweep) && self.book.sweep(now) {}
         let ours = self.book.apply(op, now);
@@ -98,11 +98,11 @@ impl Teller for Both<'_> {
 
 pub fn tell(asked: &Asked, stories: u64) {
     let seed = setting("CATRACA_POSTGRES_SEED", 20_261_116);
-    let (begun, mut dice) = (Instant::now(), Dice::new(seed));
+    let (begun, mut rng) = (Instant::now(), Rng::new(seed));
     for number in 0..stories {
         let namespace = format!("story {number}");
-        let mut both = Both { asked, namespace, book: Book::default() };
-        if let Err(difference) = story_on(&mut both, 1_000_000, dice.roll(), LENGTH) {
+        let mut both = Both { asked, namespace, book: LockTable::default() };
+        if let Err(difference) = run_trace_on(&mut both, 1_000_000, rng.next_u64(), LENGTH) {
             panic!("{difference}");
         }
     }
@@ -123,13 +123,13 @@ fn memory_and_postgres_answer_alike_about_locks() {
 pub fn wakes(asked: &Asked, by_name: bool) {
     let mut freed = asked.threads.block_on(async { asked.store.freed() });
     let mark = LockName { tenant: None, kind: "k".into(), key: "p".into() }.mark("n");
-    let wanted = |freed: Freed| match freed {
-        Freed::Name(name) => name == mark,
-        Freed::Any => !by_name,
+    let wanted = |freed: FreedNotice| match freed {
+        FreedNotice::Name(name) => name == mark,
+        FreedNotice::Any => !by_name,
     };
     for lease in 1_000..1_100 {
         asked.take("p", lease);
-        assert_eq!(asked.told(&release(lease)), LockTold::Ended(Ended::Released));
+        assert_eq!(asked.told(&release(lease)), LockOutcome::Ended(ReleaseReply::Released));
         let until = Instant::now() + Duration::from_millis(300);
         while Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
@@ -159,8 +159,8 @@ fn of_many_nodes_at_once_one_gets_each_name_and_each_moment() {
         .map(|caller| {
             let node = Arc::clone(&nodes[caller as usize % 3]);
             thread::spawn(move || {
-                let mut dice = Dice::new(caller);
-                (0..60).map(|round| one(&node, &mut dice, caller * 1_000 + round)).sum::<u64>()
+                let mut rng = Rng::new(caller);
+                (0..60).map(|round| one(&node, &mut rng, caller * 1_000 + round)).sum::<u64>()
             })
         })
         .collect();
@@ -180,20 +180,20 @@ fn of_many_nodes_at_once_one_gets_each_name_and_each_moment() {
 }
 
 /// Takes a name or a range; whether it was granted.
-fn one(node: &Asked, dice: &mut Dice, lease: u64) -> u64 {
-    let op = if dice.chance(30) {
-        acquire(dice.pick(&["a", "b", "c"]), lease)
+fn one(node: &Asked, rng: &mut Rng, lease: u64) -> u64 {
+    let op = if rng.chance(30) {
+        acquire(rng.pick(&["a", "b", "c"]), lease)
     } else {
-        let start = dice.within(0, 400);
-        let range = Range::of(
+        let start = rng.within(0, 400);
+        let range = TimeRange::of(
             Time::from_micros(1_900_000_000_000_000 + start),
-            Time::from_micros(1_900_000_000_000_000 + start + dice.within(1, 20)),
+            Time::from_micros(1_900_000_000_000_000 + start + rng.within(1, 20)),
         );
         let (kind, calendars) = ("slot".into(), vec!["ana".into()]);
         LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease: wanted(lease) })
     };
     let told = node.told(&op);
-    u64::from(matches!(told, LockTold::Acquired(Acquired::Granted(_))))
+    u64::from(matches!(told, LockOutcome::Acquired(AcquireReply::Granted(_))))
 }
 
 /// Whoever else writes into the tables.
@@ -202,11 +202,11 @@ fn one(node: &Asked, dice: &mut Dice, lease: u64) -> u64 {
 fn the_table_itself_refuses_an_overlap() {
     let database = Database::new();
     let asked = Asked::of(&database.url());
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     let mut lease = 0;
     while database.ask("SELECT count(*) FROM catraca_store.slots") == "0" {
         lease += 1;
-        one(&asked, &mut dice, lease);
+        one(&asked, &mut rng, lease);
     }
     let twice = "DO $$ BEGIN
             INSERT INTO catraca_store.slots (calendar, during, namespace, lease)
@@ -228,8 +228,8 @@ fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
     let after = Asked::of(&database.url());
     assert!(after.store.is_durable());
     let taken = after.told(&acquire("p", 2));
-    assert!(matches!(taken, LockTold::Acquired(Acquired::Conflict(_))), "{taken:?}");
-    assert_eq!(after.told(&release(1)), LockTold::Ended(Ended::Released));
+    assert!(matches!(taken, LockOutcome::Acquired(AcquireReply::Conflict(_))), "{taken:?}");
+    assert_eq!(after.told(&release(1)), LockOutcome::Ended(ReleaseReply::Released));
     assert!(after.take("p", 3).fence > before.fence);
 }
 
@@ -240,8 +240,8 @@ fn hour(number: i64) -> (Time, Time) {
 
 fn hold(lease: u64, number: i64, ttl: Span) -> LockOp {
     let (start, end) = hour(number);
-    let lease = Wanted { ttl, ..wanted(lease) };
-    let (kind, calendars, range) = ("k".into(), vec!["bia".into()], Range::of(start, end));
+    let lease = LeaseRequest { ttl, ..wanted(lease) };
+    let (kind, calendars, range) = ("k".into(), vec!["bia".into()], TimeRange::of(start, end));
     LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease })
 }
 
@@ -270,8 +270,8 @@ fn another_history_is_waited_out_by_kinds_that_want_it() {
     asked.take("p", 1);
     let granted = |asked: &Asked, op: &LockOp| {
         let reply = asked.threads.block_on(asked.store.ask("n", op, When::Store));
-        let granted = |told| matches!(told, LockTold::Acquired(Acquired::Granted(_)));
-        reply.map(|reply| granted(reply.told)).map_err(|error| error.to_string())
+        let granted = |told| matches!(told, LockOutcome::Acquired(AcquireReply::Granted(_)));
+        reply.map(|reply| granted(reply.outcome)).map_err(|error| error.to_string())
     };
     assert_eq!(granted(&asked, &grace("q", 2, 3_600)), Ok(true), "nothing was lost yet");
     for (lease, hour, ttl) in [(30, 1, Span::from_secs(3_600)), (31, 2, Span::from_micros(1))] {

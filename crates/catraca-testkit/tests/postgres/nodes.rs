@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use catraca::postgres::{PostgresOptions, PostgresStore};
 
-use crate::kit::{
+use crate::helpers::{
     Database, HOUR, all, bucket, check, gate, patient, row, runtime, setting, window,
 };
 use crate::server::kill;

@@ -2,7 +2,7 @@
 
 use catraca::postgres::{PostgresError, PostgresStore};
 
-use crate::kit::{Database, patient, runtime};
+use crate::helpers::{Database, patient, runtime};
 use crate::locks::{Asked, tell};
 use crate::server::PASSWORD;
 
@@ -30,7 +30,7 @@ fn what_cannot_be_opened_is_told_without_the_password() {
     }
     let store = runtime().block_on(PostgresStore::open(&at("catraca", PASSWORD), patient()));
     let store = store.unwrap();
-    assert!(!format!("{store:?} {}", store.shown()).contains(PASSWORD));
+    assert!(!format!("{store:?} {}", store.redacted_url()).contains(PASSWORD));
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn a_role_that_may_not_make_the_schema_is_told_how() {
     ));
     let runtime = runtime();
     let store = runtime.block_on(PostgresStore::open(&url, patient())).unwrap();
-    let batch = crate::kit::gate([crate::kit::row(1, crate::kit::bucket(5))]);
-    assert!(runtime.block_on(crate::kit::check(&store, &batch)).unwrap().passed);
+    let batch = crate::helpers::gate([crate::helpers::row(1, crate::helpers::bucket(5))]);
+    assert!(runtime.block_on(crate::helpers::check(&store, &batch)).unwrap().passed);
     tell(&Asked::of(&url), 1);
 }
 
@@ -81,10 +81,10 @@ fn a_store_of_the_first_schema_is_brought_up_to_date_and_keeps_its_cells() {
         "CREATE SCHEMA catraca_store; {FIRST};
          INSERT INTO catraca_store.migrations (version) VALUES (1)"
     ));
-    let batch = crate::kit::gate([crate::kit::row(1, crate::kit::bucket(1))]);
+    let batch = crate::helpers::gate([crate::helpers::row(1, crate::helpers::bucket(1))]);
     let passes = || {
         let store = runtime.block_on(database.open(patient()));
-        runtime.block_on(crate::kit::check(&store, &batch)).unwrap().passed
+        runtime.block_on(crate::helpers::check(&store, &batch)).unwrap().passed
     };
     assert!(passes());
     // As an older program left it, with a cell.
@@ -106,7 +106,7 @@ fn nodes_that_start_together_make_one_schema() {
         let url = database.url();
         async move { PostgresStore::open(&url, patient()).await.map(drop) }
     };
-    let opened = runtime.block_on(crate::kit::all((0..8).map(open)));
+    let opened = runtime.block_on(crate::helpers::all((0..8).map(open)));
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
     assert_eq!(database.ask("SELECT count(*) FROM catraca_store.migrations"), "2");
 }

@@ -3,7 +3,7 @@
 use catraca::store::{SharedStore, StoreError, When};
 use catraca_core::batch::{Batch, Reply};
 
-use crate::kit::{Database, HOUR, bucket, check, gate, patient, peek, row, runtime, window};
+use crate::helpers::{Database, HOUR, bucket, check, gate, patient, peek, row, runtime, window};
 
 const COUNT: &str = "SELECT count(*) FROM catraca_store.cells";
 
@@ -48,7 +48,7 @@ fn what_leaves_nothing_behind_leaves_no_row() {
     assert_eq!(database.ask(COUNT), "0");
     runtime.block_on(check(&store, &gate([row(3, limit())]))).unwrap();
     assert_eq!(database.ask(COUNT), "1");
-    let reset = Batch::Reset(vec![crate::kit::key(3), crate::kit::key(4)]);
+    let reset = Batch::Reset(vec![crate::helpers::key(3), crate::helpers::key(4)]);
     assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
     assert_eq!(database.ask(COUNT), "0");
 }
@@ -77,7 +77,7 @@ fn a_row_that_was_tampered_with_is_named_and_hurts_nobody_else() {
     let both = gate([row(1, window(5, HOUR)), row(2, window(5, HOUR))]);
     assert!(runtime.block_on(check(&store, &both)).is_err(), "all or nothing");
     assert_eq!(database.ask(COUNT), "2", "what cannot be read is not dropped either");
-    let reset = Batch::Reset(vec![crate::kit::key(1), crate::kit::key(2)]);
+    let reset = Batch::Reset(vec![crate::helpers::key(1), crate::helpers::key(2)]);
     assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
     let after = runtime.block_on(check(&store, &both)).unwrap();
     assert!(after.rows.iter().all(|row| row.free == 4), "an operator's reset helps: {after:?}");

@@ -8,7 +8,7 @@ use catraca::redis::RedisOptions;
 use catraca::store::SharedStore;
 use catraca_testkit::contract::run_all;
 use catraca_testkit::redis::RedisServer;
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 
 use super::desk::{CALM, connect_with};
 
@@ -24,7 +24,7 @@ pub fn server() -> Option<RedisServer> {
     let mut command = vec!["ACL", "SETUSER"];
     command.extend(rule.split_whitespace().skip(1));
     command.push(&password);
-    assert_eq!(server.command(&command), Value::Bytes(b"OK".to_vec()), "{rule}");
+    assert_eq!(server.command(&command), RespValue::Bytes(b"OK".to_vec()), "{rule}");
     Some(server)
 }
 
@@ -48,9 +48,9 @@ fn the_store_keeps_its_contract_as_a_user_with_few_rights() {
     assert!(failed.is_empty(), "{failed:#?}");
     let store = connect_with(&url, RedisOptions { deadline: CALM, ..Default::default() }).unwrap();
     let (handle, store) = (store.handle(), store.store());
-    handle.block_on(store.pulse()).unwrap();
-    handle.block_on(store.stir()).unwrap();
-    assert_eq!(handle.block_on(store.claim("a")).unwrap(), "a");
+    handle.block_on(store.status()).unwrap();
+    handle.block_on(store.publish_change()).unwrap();
+    assert_eq!(handle.block_on(store.bind_records("a")).unwrap(), "a");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_user_can_do_nothing_else() {
     let Some(server) = server() else { return };
     let mut client = server.connect();
     let auth: [&[u8]; 3] = [b"AUTH", b"catraca", PASSWORD.as_bytes()];
-    assert_eq!(client.call(&auth).unwrap(), Value::Bytes(b"OK".to_vec()));
+    assert_eq!(client.call(&auth).unwrap(), RespValue::Bytes(b"OK".to_vec()));
     let refused: [&[&[u8]]; 11] = [
         &[b"GET", b"other:key"],
         &[b"SET", b"other:key", b"x"],
@@ -76,7 +76,7 @@ fn the_user_can_do_nothing_else() {
         let told = client.call(command).unwrap();
         let words = command.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>();
         let is_refusal = |error: &str| error.contains("NOPERM") || error.contains("can't access");
-        let noperm = matches!(&told, Value::Error(error) if is_refusal(error));
+        let noperm = matches!(&told, RespValue::Error(error) if is_refusal(error));
         assert!(noperm, "{words:?}: {told:?}");
     }
 }

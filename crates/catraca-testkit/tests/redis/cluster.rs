@@ -6,9 +6,9 @@ use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{SharedStore, Store, StoreError, When};
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::digest::Key;
-use catraca_testkit::blocking::Blocking;
+use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisCluster, until};
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 
 use super::desk::{CALM, check, connect, connect_with};
 
@@ -26,9 +26,9 @@ fn left(store: &impl Store, group: u16) -> Result<i64, StoreError> {
     }
 }
 
-fn number(value: Value) -> usize {
+fn number(value: RespValue) -> usize {
     match value {
-        Value::Int(number) => number as usize,
+        RespValue::Int(number) => number as usize,
         other => panic!("not a number: {other:?}"),
     }
 }
@@ -52,7 +52,7 @@ fn owner(cluster: &RedisCluster, group: u16) -> usize {
 fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
     let Some(cluster) = RedisCluster::start() else { return };
     let store = connect(&cluster.url());
-    assert!(store.store().spreads());
+    assert!(store.store().is_sharded());
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 998));
     let sizes = (0..PRIMARIES).map(|server| number(cluster.servers[server].command(&["DBSIZE"])));
@@ -67,12 +67,12 @@ fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
         Reply::Unblock(vec![false; 60])
     );
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
-    let pulse = || store.handle().block_on(store.store().pulse()).unwrap();
+    let pulse = || store.handle().block_on(store.store().status()).unwrap();
     let before = pulse();
-    assert_eq!(pulse().life, before.life);
+    assert_eq!(pulse().incarnation, before.incarnation);
     cluster.servers[1].command(&["FLUSHALL"]);
-    assert_ne!(pulse().life, before.life, "a part was lost");
-    store.handle().block_on(store.store().stir()).unwrap();
+    assert_ne!(pulse().incarnation, before.incarnation, "a part was lost");
+    store.handle().block_on(store.store().publish_change()).unwrap();
     assert_eq!(pulse().changes, before.changes + 1);
 }
 
@@ -99,13 +99,13 @@ fn moved_keys_are_followed_without_an_error() {
 #[test]
 fn a_primary_less_disturbs_no_other_and_its_replica_takes_over() {
     let Some(mut cluster) = RedisCluster::start() else { return };
-    let store: Blocking<RedisStore> =
+    let store: BlockingStore<RedisStore> =
         connect_with(&cluster.url(), RedisOptions::default()).unwrap();
     let spread = |server| {
         (0..200).find(|group| left(&store, *group).is_ok() && owner(&cluster, *group) == server)
     };
     let (lost, kept) = (spread(0).expect("a group of it"), spread(1).expect("a group of it"));
-    let wait = Value::Int(1);
+    let wait = RespValue::Int(1);
     until("the replica has it all", || cluster.servers[0].command(&["WAIT", "1", "1000"]) == wait);
     cluster.servers[0].kill();
     let (mut others, mut asked) = (0, 0);

@@ -37,7 +37,7 @@ fn users_passwords_and_databases_are_taken_from_the_url_and_never_shown() {
     assert!(refused(&format!("redis://who:{SECRET}@127.0.0.1:{port}")).contains("WRONGPASS"));
     let store = connect(&format!("redis://default:{SECRET}@127.0.0.1:{port}/3"));
     assert!(passes(&store, 1).unwrap());
-    assert_eq!(store.store().shown(), format!("redis://127.0.0.1:{port}/3"));
+    assert_eq!(store.store().redacted_url(), format!("redis://127.0.0.1:{port}/3"));
     assert!(!format!("{store:?}").contains(SECRET));
     let socket = server.socket();
     let store = connect(&format!("unix://{}?db=3&pass={SECRET}", socket.display()));

@@ -3,19 +3,21 @@
 
 use std::time::{Duration, Instant};
 
-use catraca::locks::{Freed, LockStore};
+use catraca::locks::{FreedNotice, LockStore};
 use catraca::redis::{RedisLocks, RedisOptions};
 use catraca::store::{StoreError, When};
-use catraca_core::lock::op::{Acquire, Hold, Move, Proof, Range, Wanted};
-use catraca_core::lock::reply::{Acquired, Confirmed, Ended, Moved, Renewed, View};
+use catraca_core::lock::reply::{
+    AcquireReply, ConfirmReply, Lease, MoveReply, ReleaseReply, RenewReply,
+};
+use catraca_core::lock::requests::{Acquire, Hold, LeaseRequest, Move, Proof, TimeRange};
 use catraca_core::lock::{
-    Book, LeaseId, LeaseKey, LockName, LockOp, LockReply, LockTold, VersionPolicy,
+    LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable, VersionPolicy,
 };
 use catraca_core::time::{Span, Time};
-use catraca_testkit::generate::Dice;
-use catraca_testkit::locks::story::{Teller, story_on};
+use catraca_testkit::generate::Rng;
+use catraca_testkit::locks::trace::{LockDriver, run_trace_on};
 use catraca_testkit::redis::{RedisCluster, RedisServer, until};
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 use tokio::runtime::Runtime;
 
 use super::acl;
@@ -41,14 +43,14 @@ impl Asked {
         self.threads.block_on(self.redis.ask(namespace, op, when)).unwrap()
     }
 
-    fn told(&self, op: &LockOp) -> LockTold {
-        self.ask("n", op, When::Store).told
+    fn told(&self, op: &LockOp) -> LockOutcome {
+        self.ask("n", op, When::Store).outcome
     }
 
     /// Takes a name, which must be free.
-    fn take(&self, name: &str, lease: u64, ttl: Span) -> View {
+    fn take(&self, name: &str, lease: u64, ttl: Span) -> Lease {
         match self.told(&acquire(name, lease, ttl)) {
-            LockTold::Acquired(Acquired::Granted(view)) => *view,
+            LockOutcome::Acquired(AcquireReply::Granted(view)) => *view,
             other => panic!("not granted: {other:?}"),
         }
     }
@@ -61,7 +63,7 @@ fn key(number: u64) -> LeaseKey {
 }
 
 pub fn acquire(name: &str, lease: u64, ttl: Span) -> LockOp {
-    let lease = Wanted::new(key(lease), ttl, Span::from_secs(3_600));
+    let lease = LeaseRequest::new(key(lease), ttl, Span::from_secs(3_600));
     let (kind, keys, policy) = ("k".into(), vec![name.into()], VersionPolicy::Opaque);
     LockOp::Acquire { asked: Acquire { tenant: None, kind, keys, lease, policy }, counts: true }
 }
@@ -78,11 +80,11 @@ fn release(lease: u64) -> LockOp {
 struct Both<'t> {
     asked: &'t Asked,
     namespace: String,
-    book: Book,
+    book: LockTable,
 }
 
-impl Teller for Both<'_> {
-    fn ask(&mut self, op: &LockOp, now: Time) -> LockReply {
+impl LockDriver for Both<'_> {
+    fn execute(&mut self, op: &LockOp, now: Time) -> LockReply {
         let ours = self.book.apply(op, now);
         let theirs = self.asked.ask(&self.namespace, op, When::At(now));
         assert_eq!(ours, theirs, "{} at {}: {op:?}", self.namespace, now.micros());
@@ -92,11 +94,11 @@ impl Teller for Both<'_> {
 
 fn tell(asked: &Asked, stories: u64) {
     let seed = setting("CATRACA_REDIS_SEED", 20_261_116);
-    let (begun, mut dice) = (Instant::now(), Dice::new(seed));
+    let (begun, mut rng) = (Instant::now(), Rng::new(seed));
     for number in 0..stories {
         let namespace = format!("story {number}");
-        let mut both = Both { asked, namespace, book: Book::default() };
-        if let Err(difference) = story_on(&mut both, 1_000_000, dice.roll(), LENGTH) {
+        let mut both = Both { asked, namespace, book: LockTable::default() };
+        if let Err(difference) = run_trace_on(&mut both, 1_000_000, rng.next_u64(), LENGTH) {
             panic!("{difference}");
         }
     }
@@ -118,7 +120,7 @@ fn locks_are_the_same_on_a_cluster_and_wake_whoever_waits_anywhere() {
     let Some(cluster) = RedisCluster::start() else { return };
     let asked = Asked::of(&cluster.url());
     tell(&asked, 12);
-    let empty = |server: usize| cluster.servers[server].command(&["DBSIZE"]) == Value::Int(0);
+    let empty = |server: usize| cluster.servers[server].command(&["DBSIZE"]) == RespValue::Int(0);
     assert!((0..3).all(|server| !empty(server)), "namespaces spread over the primaries");
     wakes(&asked);
 }
@@ -144,7 +146,7 @@ fn wakes(asked: &Asked) {
             asked.redis.ask("n", &op, When::Store).await.unwrap();
             asked.redis.ask("n", &release(lease), When::Store).await.unwrap();
             let heard = tokio::time::timeout(Duration::from_millis(200), freed.recv()).await;
-            if matches!(heard, Ok(Ok(Freed::Name(mark))) if mark == name.mark("n")) {
+            if matches!(heard, Ok(Ok(FreedNotice::Name(mark))) if mark == name.mark("n")) {
                 return;
             }
             assert!(lease < 1_100, "nobody was told");
@@ -158,7 +160,7 @@ fn a_forgotten_script_of_locks_is_no_fault() {
     let asked = Asked::of(&server.url());
     asked.take("p", 1, Span::from_secs(60));
     server.command(&["SCRIPT", "FLUSH"]);
-    assert_eq!(asked.told(&release(1)), LockTold::Ended(Ended::Released));
+    assert_eq!(asked.told(&release(1)), LockOutcome::Ended(ReleaseReply::Released));
 }
 
 /// A store that was told an instant never goes behind it, and its numbers never fall.
@@ -169,13 +171,17 @@ fn a_clock_that_is_set_back_ends_nothing_early_and_numbers_still_rise() {
     let asked = Asked::of(&server.url());
     let (late, early) = (Time::from_micros(9_000_000), Time::from_micros(1_000_000));
     let first = asked.ask("n", &acquire("p", 1, Span::from_secs(5)), When::At(late));
-    let LockTold::Acquired(Acquired::Granted(first)) = first.told else { panic!("not granted") };
+    let LockOutcome::Acquired(AcquireReply::Granted(first)) = first.outcome else {
+        panic!("not granted")
+    };
     let second = asked.ask("n", &acquire("q", 2, Span::from_secs(5)), When::At(early));
     assert_eq!(second.now, late);
-    let LockTold::Acquired(Acquired::Granted(second)) = second.told else { panic!("not granted") };
+    let LockOutcome::Acquired(AcquireReply::Granted(second)) = second.outcome else {
+        panic!("not granted")
+    };
     assert!(second.fence > first.fence);
     let taken = asked.ask("n", &acquire("p", 3, Span::from_secs(5)), When::At(early));
-    assert!(matches!(taken.told, LockTold::Acquired(Acquired::Conflict(_))), "{taken:?}");
+    assert!(matches!(taken.outcome, LockOutcome::Acquired(AcquireReply::Conflict(_))), "{taken:?}");
 }
 
 /// L22. The replica never heard of the last grant, so its name is given again, with a higher
@@ -210,7 +216,7 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let again = after.take("p", 3, Span::from_secs(60));
     assert!(again.fence > lost.fence, "{} after {}", again.fence, lost.fence);
     let taken = after.told(&acquire("known", 4, Span::from_secs(60)));
-    assert!(matches!(taken, LockTold::Acquired(Acquired::Conflict(_))), "{taken:?}");
+    assert!(matches!(taken, LockOutcome::Acquired(AcquireReply::Conflict(_))), "{taken:?}");
     // Whoever would rather wait is told for how long; who holds something may go on.
     let refused = careful(&after, "q", 11, 2).unwrap_err().to_string();
     assert!(refused.contains("run out within 30 s"), "{refused}");
@@ -219,16 +225,19 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
         let refused = after.threads.block_on(after.redis.ask("careful", &op, at(31))).unwrap_err();
         assert!(refused.to_string().contains("run out within 1 s"), "{refused}");
     }
-    let kept = after.ask("careful", &anew(20), at(31)).told;
-    assert!(matches!(kept, LockTold::Confirmed(Confirmed::Done(_))), "it takes nothing: {kept:?}");
+    let kept = after.ask("careful", &anew(20), at(31)).outcome;
+    assert!(
+        matches!(kept, LockOutcome::Confirmed(ConfirmReply::Done(_))),
+        "it takes nothing: {kept:?}"
+    );
     let renewal = LockOp::Renew { proof: proof(10), ttl: Span::from_secs(60) };
-    let renewed = after.ask("careful", &renewal, at(31)).told;
-    assert!(matches!(renewed, LockTold::Renewed(Renewed::Extended(_))), "{renewed:?}");
+    let renewed = after.ask("careful", &renewal, at(31)).outcome;
+    assert!(matches!(renewed, LockOutcome::Renewed(RenewReply::Extended(_))), "{renewed:?}");
     assert!(careful(&after, "q", 13, 32).is_ok());
-    let done = after.ask("careful", &moved(20, 30), at(32)).told;
-    assert!(matches!(done, LockTold::Moved(Moved::Done(_))), "{done:?}");
-    let done = after.ask("careful", &anew(21), at(32)).told;
-    assert!(matches!(done, LockTold::Confirmed(Confirmed::Done(_))), "{done:?}");
+    let done = after.ask("careful", &moved(20, 30), at(32)).outcome;
+    assert!(matches!(done, LockOutcome::Moved(MoveReply::Done(_))), "{done:?}");
+    let done = after.ask("careful", &anew(21), at(32)).outcome;
+    assert!(matches!(done, LockOutcome::Confirmed(ConfirmReply::Done(_))), "{done:?}");
     // A server that forgot everything cannot know that it did; the node does.
     replica.command(&["FLUSHALL"]);
     let refused = careful(&after, "q", 14, 40).unwrap_err().to_string();
@@ -249,9 +258,9 @@ fn minutes(minute: i64) -> (Time, Time) {
 }
 
 fn hold(lease: u64, minute: i64, ttl: i64) -> LockOp {
-    let lease = Wanted::new(key(lease), Span::from_secs(ttl), Span::from_secs(3_600));
+    let lease = LeaseRequest::new(key(lease), Span::from_secs(ttl), Span::from_secs(3_600));
     let (start, end) = minutes(minute);
-    let (kind, calendars, range) = ("k".into(), vec!["ana".into()], Range::of(start, end));
+    let (kind, calendars, range) = ("k".into(), vec!["ana".into()], TimeRange::of(start, end));
     LockOp::Hold(Hold { tenant: None, kind, calendars, range, lease })
 }
 
@@ -277,7 +286,7 @@ fn a_grant_that_no_replica_has_heard_of_is_taken_back() {
     let threads = Runtime::new().unwrap();
     let options = RedisOptions { deadline: Duration::from_secs(1), ..RedisOptions::default() };
     let url = primary.url();
-    let connecting = RedisLocks::replicated(&url, options, 1);
+    let connecting = RedisLocks::connect_replicated(&url, options, 1);
     let asked = Asked { redis: threads.block_on(connecting).unwrap(), threads };
     let granted = |lease| {
         let op = acquire("p", lease, Span::from_secs(60));
@@ -288,13 +297,13 @@ fn a_grant_that_no_replica_has_heard_of_is_taken_back() {
         lease += 1;
         granted(lease).is_ok()
     });
-    assert_eq!(asked.told(&release(lease)), LockTold::Ended(Ended::Released));
+    assert_eq!(asked.told(&release(lease)), LockOutcome::Ended(ReleaseReply::Released));
     replica.signal("STOP");
     let refused = granted(lease + 1).unwrap_err().to_string();
     assert!(refused.contains("0 of 1 replicas"), "{refused}");
     let alone = Asked::of(&primary.url());
     alone.take("p", lease + 2, Span::from_secs(60));
-    let LockTold::Tallied(rows) = alone.told(&LockOp::Tally) else { panic!("not counted") };
+    let LockOutcome::Tallied(rows) = alone.told(&LockOp::Tally) else { panic!("not counted") };
     assert_eq!(rows[0].1.success, 2, "{rows:?}");
     replica.signal("CONT");
 }
@@ -307,12 +316,12 @@ fn abandoned_leases_leave_nothing_behind() {
     let Some(server) = RedisServer::start() else { return };
     let asked = Asked::of(&server.url());
     asked.take("p", 0, Span::from_secs(5));
-    let Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("keys") };
+    let RespValue::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("keys") };
     let mut client = server.connect();
     let mut lasting = 0;
     for key in keys {
-        let Value::Bytes(key) = key else { panic!("a key") };
-        let Value::Int(ttl) = client.call(&[b"TTL", &key]).unwrap() else { panic!("a TTL") };
+        let RespValue::Bytes(key) = key else { panic!("a key") };
+        let RespValue::Int(ttl) = client.call(&[b"TTL", &key]).unwrap() else { panic!("a TTL") };
         lasting += usize::from(ttl == -1);
         assert!(ttl == -1 || ttl >= 7_200, "garbage is collected late: {ttl}");
     }
@@ -322,17 +331,17 @@ fn abandoned_leases_leave_nothing_behind() {
         asked.ask("other", &op, at(1_000));
     }
     let mut rounds = 0;
-    let more = LockTold::Swept { more: true };
-    while asked.ask("other", &LockOp::Sweep, at(1_066)).told == more {
+    let more = LockOutcome::Swept { more: true };
+    while asked.ask("other", &LockOp::Sweep, at(1_066)).outcome == more {
         rounds += 1;
     }
     assert_eq!(rounds, 2 * LEASES / 128, "each ends, and each is forgotten");
-    let LockTold::Tallied(rows) = asked.ask("other", &LockOp::Tally, at(1_066)).told else {
+    let LockOutcome::Tallied(rows) = asked.ask("other", &LockOp::Tally, at(1_066)).outcome else {
         panic!("not counted")
     };
     let counts = rows[0].1;
     assert_eq!((counts.success, counts.expired, counts.active), (LEASES, LEASES, 0));
     // What is left: the first namespace's keys, and two of the other.
-    let Value::Int(left) = server.command(&["DBSIZE"]) else { panic!("a size") };
+    let RespValue::Int(left) = server.command(&["DBSIZE"]) else { panic!("a size") };
     assert!(left <= 2 + 7, "{left} keys");
 }

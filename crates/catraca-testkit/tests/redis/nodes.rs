@@ -1,8 +1,8 @@
 //! An engine over a cluster: every verb finds all of its keys on one server.
 
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::settlement::Settled;
-use catraca::{Catalog, Check, Engine, Outcome, Secret, Settle, SharedOptions, Stub};
+use catraca::settlement::SettleState;
+use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Secret, Settle, SharedOptions};
 use catraca_testkit::redis::RedisCluster;
 
 use super::desk::CALM;
@@ -43,9 +43,9 @@ fn every_verb_works_in_every_namespace_of_a_cluster() {
             let decision = engine.check(&check).await.unwrap();
             assert!(decision.allowed && !decision.degraded, "{namespace}: {decision:?}");
             let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
-            let stub = Stub::Ticket(&ticket);
-            let settle = Settle { namespace: &namespace, stub, outcome: &outcome };
-            assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Applied);
+            let stub = CheckRef::Ticket(&ticket);
+            let settle = Settle { namespace: &namespace, check: stub, outcome: &outcome };
+            assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
             let subject = &check.subject;
             let credited = engine.credit(&namespace, "E1", "payment", subject).await.unwrap();
             assert_eq!(credited, Ok(vec![("lookup".into(), 1)]), "{namespace}");

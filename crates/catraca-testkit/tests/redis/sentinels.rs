@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::SharedStore;
-use catraca_testkit::blocking::Blocking;
+use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisSentinels, until};
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 
 use super::desk::{connect_with, passes};
 
@@ -14,16 +14,16 @@ const SLACK: Duration = Duration::from_millis(250);
 /// How soon the store must be at the new primary after the Sentinels are.
 const FOLLOWED: Duration = Duration::from_secs(2);
 
-fn usual(url: &str) -> Blocking<RedisStore> {
+fn usual(url: &str) -> BlockingStore<RedisStore> {
     connect_with(url, RedisOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn life(store: &Blocking<RedisStore>) -> Option<u64> {
-    store.handle().block_on(store.store().pulse()).ok().map(|pulse| pulse.life)
+fn life(store: &BlockingStore<RedisStore>) -> Option<u64> {
+    store.handle().block_on(store.store().status()).ok().map(|pulse| pulse.incarnation)
 }
 
 /// Calls go on until the Sentinels name another primary; returns its port.
-fn until_named(group: &RedisSentinels, store: &Blocking<RedisStore>, old: u16) -> u16 {
+fn until_named(group: &RedisSentinels, store: &BlockingStore<RedisStore>, old: u16) -> u16 {
     until("another primary is named", || {
         let call = Instant::now();
         let _ = passes(store, 1);
@@ -37,7 +37,7 @@ fn until_named(group: &RedisSentinels, store: &Blocking<RedisStore>, old: u16) -
 fn keys(group: &RedisSentinels, port: u16) -> i64 {
     let server = group.servers.iter().find(|one| one.port() == port).expect("one of ours");
     match server.command(&["DBSIZE"]) {
-        Value::Int(keys) => keys,
+        RespValue::Int(keys) => keys,
         other => panic!("not a number: {other:?}"),
     }
 }
@@ -63,7 +63,7 @@ fn a_primary_that_was_replaced_while_it_lived_is_left() {
     let Some(group) = RedisSentinels::start() else { return };
     let store = usual(&group.url());
     assert!(passes(&store, 1).unwrap());
-    assert_eq!(group.fail_over(), Value::Bytes(b"OK".to_vec()));
+    assert_eq!(group.fail_over(), RespValue::Bytes(b"OK".to_vec()));
     let new = until_named(&group, &store, group.servers[0].port());
     let before = keys(&group, new);
     assert!(before > 0, "what was counted is still counted");
@@ -101,12 +101,12 @@ fn sentinels_and_servers_with_passwords_are_reached_and_followed_with_both() {
     let wrong = told(&with(server, "?sentinel_password=w0rd"));
     assert!(wrong.contains("WRONGPASS") && wrong.contains("sentinel_password"), "{wrong}");
     let other = told(&with("w0rd", &format!("?sentinel_password={own}")));
-    assert!(other.contains("WRONGPASS") && !other.contains("Sentinel wants"), "{other}");
+    assert!(other.contains("WRONGPASS") && !other.contains("Sentinel requires"), "{other}");
     let store = usual(&with(server, &format!("?sentinel_password={own}")));
     assert!(passes(&store, 1).unwrap());
-    assert!(!store.store().shown().contains("w0rd"), "{}", store.store().shown());
+    assert!(!store.store().redacted_url().contains("w0rd"), "{}", store.store().redacted_url());
     let old = group.servers[0].port();
-    assert_eq!(group.fail_over(), Value::Bytes(b"OK".to_vec()));
+    assert_eq!(group.fail_over(), RespValue::Bytes(b"OK".to_vec()));
     let new = until_named(&group, &store, old);
     let took =
         until("calls reach the new primary", || passes(&store, 2).is_ok() && keys(&group, new) > 0);

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::settlement::Settled;
+use catraca::settlement::SettleState;
 use catraca::{
-    BlockOrder, Catalog, Check, Engine, Outcome, Secret, Settle, SharedEngine, SharedOptions, Stub,
+    BlockOrder, Catalog, Check, CheckRef, Engine, Outcome, Secret, Settle, SharedEngine,
+    SharedOptions,
 };
-use catraca_core::spread::Spread;
+use catraca_core::sharding::Sharding;
 use catraca_core::subject::Subject;
 use catraca_core::time::Span;
 use catraca_testkit::redis::RedisCluster;
-use catraca_testkit::resp::Value;
+use catraca_testkit::resp::RespValue;
 use tokio::task::JoinSet;
 
 use super::desk::{CALM, setting};
@@ -47,7 +48,7 @@ async fn engine(cluster: &RedisCluster) -> Shared {
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
     let engine = builder.share(store, SharedOptions::default()).unwrap();
-    assert_eq!(*engine.engine().spread(), Spread::Attribute("bank".into()));
+    assert_eq!(*engine.engine().sharding(), Sharding::Attribute("bank".into()));
     engine
 }
 
@@ -66,7 +67,7 @@ fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
         assert!(refused.to_string().contains("`bank`"), "{refused}");
     });
     let size = |server: usize| match cluster.servers[server].command(&["DBSIZE"]) {
-        Value::Int(size) => size,
+        RespValue::Int(size) => size,
         other => panic!("not a number: {other:?}"),
     };
     let sizes: Vec<i64> = (0..PRIMARIES).map(size).collect();
@@ -82,11 +83,12 @@ async fn every_verb(engine: &Shared, bank: &str) {
     let decision = engine.check(&check).await.unwrap();
     assert!(decision.allowed && !decision.degraded, "{bank}: {decision:?}");
     let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
-    let by_reference = Stub::Reference("E1", subject());
-    let settle = Settle { namespace: "default", stub: by_reference, outcome: &outcome };
-    assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Applied);
-    let settle = Settle { namespace: "default", stub: Stub::Ticket(&ticket), outcome: &outcome };
-    assert_eq!(engine.settle(&settle).await.unwrap().state, Settled::Again);
+    let by_reference = CheckRef::Reference("E1", subject());
+    let settle = Settle { namespace: "default", check: by_reference, outcome: &outcome };
+    assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
+    let settle =
+        Settle { namespace: "default", check: CheckRef::Ticket(&ticket), outcome: &outcome };
+    assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Again);
     let credited = engine.credit("default", "E1", "payment", &subject()).await.unwrap();
     assert_eq!(credited, Ok(vec![("payer".into(), 1)]), "{bank}");
     let states = engine.buckets("default", &subject()).await.unwrap();

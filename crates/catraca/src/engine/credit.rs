@@ -1,22 +1,22 @@
-//! Crediting: a late event gives back to the buckets of the check it speaks of.
+//! Credit: a later event gives units back to the buckets of an earlier check.
 
-use catraca_core::batch::{Batch, CreditReply, Recalled, Reply};
-use catraca_core::credit::{CreditPlan, NotCredited, credit};
+use catraca_core::batch::{Batch, CreditReply, Reply, StoredReference};
+use catraca_core::credit_plan::{CreditPlan, CreditRejection, credit};
 use catraca_core::digest::Key;
 use catraca_core::policy::PolicyId;
 use catraca_core::refusal::Refusal;
-use catraca_core::request::name_in_bounds;
+use catraca_core::request::validate_name;
 use catraca_core::subject::Subject;
 
 use super::Engine;
-use super::settle::recalled;
+use super::settle::recall_reply;
 use crate::error::Error;
 use crate::event::Event;
-use crate::settlement::Credited;
+use crate::rule_set::RuleSet;
+use crate::settlement::CreditResult;
 use crate::store::{Store, StoreError, When};
-use crate::world::World;
 
-/// A late event, of which check and for whom.
+/// The arguments of a credit.
 pub(crate) struct CreditCall<'a, 's> {
     pub namespace: &'a str,
     pub reference: &'a str,
@@ -25,30 +25,30 @@ pub(crate) struct CreditCall<'a, 's> {
 }
 
 impl<S: Store> Engine<S> {
-    /// Gives back for a late event, once per reference and event.
+    /// Gives units back for a later event, once per reference and event.
     pub fn credit(
         &self,
         namespace: &str,
         reference: &str,
         event: &str,
         subject: &Subject<'_>,
-    ) -> Result<Credited, Error> {
-        let world = self.world.load();
+    ) -> Result<CreditResult, Error> {
+        let rules = self.rules.load();
         let call = CreditCall { namespace, reference, event, subject };
-        let key = self.credit_key(&world, &call)?;
-        let credited = match self.plan_credit(&world, &call, (key, self.recall(key)?.as_ref()))? {
+        let key = self.credit_key(&rules, &call)?;
+        let credited = match self.plan_credit(&rules, &call, key, self.recall(key)?.as_ref())? {
             Ok(plan) => {
                 let reply = self.store.apply(&Batch::Credit(plan.batch), When::Store)?;
-                given(&world, &plan.policies, reply)?
+                credit_result(&rules, &plan.policies, reply)?
             }
             Err(reason) => Err(reason),
         };
-        self.record_credit(event, &credited);
+        self.emit_credit(event, &credited);
         Ok(credited)
     }
 
-    /// Refuses what [`Engine::credit`] would refuse, and changes nothing.
-    pub fn peek_credit(
+    /// Returns the refusal that [`Engine::credit`] would return. Changes nothing.
+    pub fn validate_credit(
         &self,
         namespace: &str,
         reference: &str,
@@ -56,56 +56,62 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<(), Error> {
         let call = CreditCall { namespace, reference, event, subject };
-        let world = self.world.load();
-        let key = self.credit_key(&world, &call)?;
-        self.plan_credit(&world, &call, (key, self.recall(key)?.as_ref())).map(drop)
+        let rules = self.rules.load();
+        let key = self.credit_key(&rules, &call)?;
+        self.plan_credit(&rules, &call, key, self.recall(key)?.as_ref()).map(drop)
     }
 
-    fn recall(&self, key: Key) -> Result<Option<Recalled>, Error> {
-        recalled(self.store.apply(&Batch::Recall(key), When::Store)?)
+    fn recall(&self, key: Key) -> Result<Option<StoredReference>, Error> {
+        recall_reply(self.store.apply(&Batch::Recall(key), When::Store)?)
     }
 }
 
 impl<S> Engine<S> {
-    /// The reference to ask the store for.
+    /// The key of the reference in the store.
     pub(crate) fn credit_key(
         &self,
-        world: &World,
+        rules: &RuleSet,
         call: &CreditCall<'_, '_>,
     ) -> Result<Key, Refusal> {
-        name_in_bounds("the reference", call.reference)?;
-        name_in_bounds("the event", call.event)?;
-        let scope = self.scope(world, call.namespace);
-        scope.find_reference(&world.catalog, call.reference, call.subject)
+        validate_name("the reference", call.reference)?;
+        validate_name("the event", call.event)?;
+        let scope = self.scope(rules, call.namespace);
+        scope.reference_key_of(&rules.catalog, call.reference, call.subject)
     }
 
-    /// What to give to whom, or why nothing.
+    /// The batch of a credit, or why nothing is credited. The outer error is an invalid call, the
+    /// inner one a valid call whose credit is rejected.
     pub(crate) fn plan_credit(
         &self,
-        world: &World,
+        rules: &RuleSet,
         call: &CreditCall<'_, '_>,
-        (key, recalled): (Key, Option<&Recalled>),
-    ) -> Result<Result<CreditPlan, NotCredited>, Error> {
-        let Some(recalled) = recalled else { return Ok(Err(NotCredited::Unknown)) };
-        let scope = self.scope(world, call.namespace);
-        Ok(credit(&world.selector(), &scope, key, call.event, call.subject, recalled)?)
+        key: Key,
+        recalled: Option<&StoredReference>,
+    ) -> Result<Result<CreditPlan, CreditRejection>, Error> {
+        let Some(recalled) = recalled else { return Ok(Err(CreditRejection::Unknown)) };
+        let scope = self.scope(rules, call.namespace);
+        Ok(credit(&rules.selector(), &scope, key, call.event, call.subject, recalled)?)
     }
 
-    pub(crate) fn record_credit(&self, event: &str, credited: &Credited) {
+    pub(crate) fn emit_credit(&self, event: &str, credited: &CreditResult) {
         let refused = credited.as_ref().err().copied();
-        self.record(&Event::Credited { event, refused });
+        self.emit(&Event::Credited { event, refused });
     }
 }
 
-/// What each bucket took, or why none did.
-pub(crate) fn given(world: &World, policies: &[PolicyId], reply: Reply) -> Result<Credited, Error> {
+/// The tokens that each bucket received, or why nothing was credited.
+pub(crate) fn credit_result(
+    rules: &RuleSet,
+    policies: &[PolicyId],
+    reply: Reply,
+) -> Result<CreditResult, Error> {
     match reply {
         Reply::Credit(CreditReply::Applied(given)) => {
-            let names = policies.iter().map(|id| world.catalog.policy(*id).name.clone());
+            let names = policies.iter().map(|id| rules.catalog.policy(*id).name.clone());
             Ok(Ok(names.zip(given).collect()))
         }
-        Reply::Credit(CreditReply::Duplicate) => Ok(Err(NotCredited::Duplicate)),
-        Reply::Credit(CreditReply::Unknown) => Ok(Err(NotCredited::Unknown)),
-        _ => Err(StoreError::odd_reply().into()),
+        Reply::Credit(CreditReply::Duplicate) => Ok(Err(CreditRejection::Duplicate)),
+        Reply::Credit(CreditReply::Unknown) => Ok(Err(CreditRejection::Unknown)),
+        _ => Err(StoreError::mismatched_reply().into()),
     }
 }

@@ -1,190 +1,201 @@
-//! Resuming: what the records say is in force again before the first answer.
+//! Resume: applies the blocks, lists, facts, modes, debts and epochs of the records before the
+//! first decision.
 //!
-//! Everything goes through the store's own language, so that any store can be resumed, and what a
-//! snapshot knows beyond the records stays. Must not shorten a block but by a release that was
-//! recorded.
+//! Everything is applied as ordinary batches, so that any store can be resumed; state that only the
+//! snapshot has is kept. A block is shortened only by a recorded release.
 
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, BlockRow, Past, ReconcileRow, Reply};
-use catraca_core::cell::block::Act;
+use catraca_core::batch::{Batch, BlockRow, PriorOffences, ReconcileRow, Reply};
+use catraca_core::cell::block::BlockProposal;
 use catraca_core::digest::Key;
 use catraca_core::facts::Facts;
 use catraca_core::limit::Penalty;
-use catraca_core::lists::Entry;
+use catraca_core::lists::AccessListEntry;
 use catraca_core::policy::Mode;
+use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
-use catraca_core::resets::Resets;
 use catraca_core::select::normalise;
 use catraca_core::time::{Span, Time};
 
 use super::Engine;
 use crate::error::Error;
 use crate::records::{
-    About, ListName, Records, RecordsError, Standing, StandingBlock, StandingDebt, known_as,
+    AttributeValue, ListName, Records, RecordsError, RestoredBlock, RestoredDebt, RestoredItem,
+    stored_values_of,
 };
+use crate::rule_set::RuleSet;
 use crate::store::{Store, When};
-use crate::world::World;
 
-/// Keys in one batch: one lock per shard for many of them.
+/// Keys in one batch, so that each shard is locked once for many of them.
 const BATCH: usize = 256;
 
-/// What was put in force.
+/// What was applied from the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resumed {
-    /// Blocks.
+pub struct ResumeSummary {
+    /// Active blocks.
     pub blocks: u64,
-    /// Blocks that the store has no room for: worth an alarm.
+    /// Blocks for which the store had no room: worth an alarm.
     pub blocks_left_out: u64,
-    /// When the last of those would have ended.
+    /// The latest end of those.
     pub left_out_until: Time,
-    /// Keys that an operator had freed.
+    /// Keys whose block an operator had released.
     pub freed: u64,
     /// Keys that an operator had reset.
     pub forgotten: u64,
-    /// Entries of both lists.
+    /// Entries of the allowlist and the blocklist.
     pub lists: u64,
     /// Facts.
     pub facts: u64,
-    /// Facts that the catalog no longer has a place for.
+    /// Facts that were ignored, because the catalog uses their name otherwise.
     pub facts_left_out: u64,
-    /// Overridden modes.
+    /// Modes set by operators.
     pub modes: u64,
-    /// Debts.
+    /// Buckets in debt.
     pub debts: u64,
-    /// Policies that were reset for everybody.
+    /// Policies that were reset for all keys.
     pub resets: u64,
 }
 
-/// Why the records were not put in force. The engine must not answer then.
+/// Why the records could not be applied. The engine must not decide then, or blocked callers would
+/// pass.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The store did not take them.
+    /// The store did not apply them.
     #[error(transparent)]
     Store(#[from] Error),
-    /// The store is in use with other records.
+    /// The store is bound to other records.
     #[error(
-        "the store belongs to the records {theirs}, and these are {ours}: nodes that share a store \
-         must share records in PostgreSQL; to give the store to these records, see \
+        "the store is bound to the records {theirs}, not to {ours}: nodes that share a store \
+         must share records in PostgreSQL; to bind the store to these records, see \
          \"Other records\" in docs/guide/shared.md"
     )]
     OtherRecords {
         /// The records given.
         ours: String,
-        /// The records of the store.
+        /// The records that the store is bound to.
         theirs: String,
     },
 }
 
 impl<S: Store> Engine<S> {
-    /// Puts in force what the records say; call it before the first check. `snapshot` is when the
-    /// snapshot that the store was restored from was begun, if there was one.
+    /// Applies what the records contain; call it before the first check. `snapshot` is the instant
+    /// at which the snapshot was begun from which the store was restored, if any.
     pub fn resume(
         &self,
         records: &Records,
         snapshot: Option<Time>,
-    ) -> Result<Resumed, ResumeError> {
-        records.tie(&self.keys_id())?;
-        let (now, since) = (self.clock.now(), snapshot.unwrap_or(Time::ZERO));
-        let mut resuming = Resuming::new(now, since);
-        let mut failed = None;
-        // At the instant that the records are asked about, so that every end is exact.
-        let apply = |resuming: &mut Resuming, batch: Batch| {
+    ) -> Result<ResumeSummary, ResumeError> {
+        records.bind_secret(&self.keys_id())?;
+        let now = self.clock.now();
+        let since = snapshot.unwrap_or(Time::ZERO);
+        let mut batches = ResumeBatches::new(now, since);
+        let mut error = None;
+        // At the instant for which the records were read, so that every block ends exactly when it
+        // was recorded to end.
+        let apply = |batches: &mut ResumeBatches, batch: Batch| {
             let reply = self.store.apply(&batch, When::At(now))?;
-            resuming.took(&batch, &reply);
+            batches.count_left_out(&batch, &reply);
             Ok::<_, Error>(())
         };
-        records.standing(now, since, |standing| {
-            for batch in resuming.take(standing) {
-                failed = failed.take().or_else(|| apply(&mut resuming, batch).err());
+        // The visitor cannot return an error: the first one is kept until all records are read.
+        records.restore(now, since, |item| {
+            for batch in batches.add(item) {
+                error = error.take().or_else(|| apply(&mut batches, batch).err());
             }
         })?;
-        failed.map_or(Ok(()), Err)?;
-        for batch in resuming.rest() {
-            apply(&mut resuming, batch)?;
+        error.map_or(Ok(()), Err)?;
+        for batch in batches.finish() {
+            apply(&mut batches, batch)?;
         }
-        Ok(self.resumed(resuming))
+        Ok(self.conclude_resume(batches))
     }
 }
 
 impl<S> Engine<S> {
-    /// Puts these run-time lists in force in place of the ones before. Values of private attributes
-    /// are given as pseudonyms, which is how the records keep them.
-    pub fn set_lists(&self, allow: Vec<Entry>, block: Vec<Entry>) {
-        let changed = self.change(|world| Ok::<_, Refusal>(world.with_lists(allow, block)));
-        debug_assert!(changed.is_ok(), "nothing in it can be refused");
+    /// Replaces the run-time lists. Values of private attributes are given as pseudonyms, as the
+    /// records store them.
+    pub fn set_lists(&self, allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) {
+        let changed = self.update_rules(|rules| Ok::<_, Refusal>(rules.with_lists(allow, block)));
+        debug_assert!(changed.is_ok(), "this change is never refused");
     }
 
-    /// The names under which the records know a real value: ask for these, and a private value is
-    /// found without ever being kept.
-    pub fn known_as(&self, attribute: &str, raw: &str) -> Result<Vec<About>, Refusal> {
-        known_as(&self.world().catalog, self.digester(), attribute, raw)
+    /// The values under which the records may store a real value: itself, or its pseudonyms. With
+    /// these a private value is found without being stored.
+    pub fn stored_names(&self, attribute: &str, raw: &str) -> Result<Vec<AttributeValue>, Refusal> {
+        stored_values_of(&self.rules().catalog, self.digester(), attribute, raw)
     }
 
-    /// The name under which a real value may be written down, private or not.
+    /// The pseudonym of a real value, whether or not its attribute is private.
     pub fn pseudonym(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
-        let clear = normalise(&self.world().catalog, attribute, raw)?;
+        let clear = normalise(&self.rules().catalog, attribute, raw)?;
         Ok(self.digester().pseudonym(attribute, &clear))
     }
 
-    /// Puts in force what needs no store; says what was found in all.
-    pub(crate) fn resumed(&self, mut resuming: Resuming) -> Resumed {
-        let lists = resuming.allow.len() + resuming.block.len();
-        resuming.done.lists = lists as u64;
-        self.set_lists(resuming.allow, resuming.block);
-        self.note_resets(&resuming.resets);
-        if resuming.done.facts > 0 {
-            resuming.facts.know_pseudonyms(&self.digester);
+    /// Applies what is not in the store: lists, epochs, facts and modes. Returns the totals.
+    pub(crate) fn conclude_resume(&self, mut batches: ResumeBatches) -> ResumeSummary {
+        let lists = batches.allow.len() + batches.block.len();
+        batches.summary.lists = lists as u64;
+        self.set_lists(batches.allow, batches.block);
+        self.merge_epochs(&batches.epochs);
+        if batches.summary.facts > 0 {
+            batches.facts.enable_pseudonym_lookup(&self.digester);
         }
-        let left_out = self.restate(resuming.facts, resuming.modes);
-        resuming.done.facts_left_out += left_out;
-        resuming.done
+        let left_out = self.replace_facts_and_modes(batches.facts, batches.modes);
+        batches.summary.facts_left_out += left_out;
+        batches.summary
     }
 
-    /// What this node did meanwhile stays: an epoch never goes back.
-    fn note_resets(&self, resets: &Resets) {
-        let changed = self.change(|world| Ok::<_, Refusal>(world.with_resets(resets)));
-        debug_assert!(changed.is_ok(), "nothing in it can be refused");
+    /// Merges the epochs with those that this node set in the meantime; an epoch never goes back.
+    fn merge_epochs(&self, epochs: &PolicyEpochs) {
+        let changed = self.update_rules(|rules| Ok::<_, Refusal>(rules.with_epochs(epochs)));
+        debug_assert!(changed.is_ok(), "this change is never refused");
     }
 
-    /// Puts facts and modes in force; says how many facts the catalog has no place for.
-    fn restate(&self, stated: Facts, modes: Vec<(String, Mode)>) -> u64 {
+    /// Replaces facts and modes. Returns how many facts the catalog does not allow.
+    fn replace_facts_and_modes(&self, stated: Facts, modes: Vec<(String, Mode)>) -> u64 {
         let mut left_out = 0;
-        let changed = self.change(|world| {
-            let bare = World { stated, overrides: Vec::new(), ..world.clone() };
-            let (mut next, waiting) = bare.over(Arc::clone(&world.catalog));
-            left_out = waiting;
+        let changed = self.update_rules(|rules| {
+            let bare = RuleSet { stated, overrides: Vec::new(), ..rules.clone() };
+            let (mut next, ignored) = bare.with_catalog_counting(Arc::clone(&rules.catalog));
+            left_out = ignored;
             for (policy, mode) in modes {
                 next = next.with_mode(&policy, Some(mode));
             }
             Ok::<_, Refusal>(next)
         });
-        debug_assert!(changed.is_ok(), "nothing in it can be refused");
+        debug_assert!(changed.is_ok(), "this change is never refused");
         left_out
     }
 }
 
-/// What was read of the records so far: batches come out, and what needs no store is kept.
-pub(crate) struct Resuming {
+/// Turns the items of the records into batches, and collects what is not in the store.
+pub(crate) struct ResumeBatches {
     now: Time,
     since: Time,
+    /// Blocks of the next batch.
     blocks: Vec<BlockRow>,
+    /// Released keys of the next batch.
     freed: Vec<Key>,
+    /// Reset keys of the next batch.
     forgotten: Vec<Key>,
-    allow: Vec<Entry>,
-    block: Vec<Entry>,
+    /// The run-time allowlist.
+    allow: Vec<AccessListEntry>,
+    /// The run-time blocklist.
+    block: Vec<AccessListEntry>,
     facts: Facts,
     modes: Vec<(String, Mode)>,
-    resets: Resets,
-    done: Resumed,
+    epochs: PolicyEpochs,
+    summary: ResumeSummary,
 }
 
-impl Resuming {
-    /// `now` is by the clock that the ends of blocks were made with.
+impl ResumeBatches {
+    /// `now` must be by the clock with which the ends of blocks were made. Debts from before
+    /// `since` are skipped.
     pub fn new(now: Time, since: Time) -> Self {
         Self {
             now,
@@ -196,86 +207,92 @@ impl Resuming {
             block: Vec::new(),
             facts: Facts::default(),
             modes: Vec::new(),
-            resets: Resets::default(),
-            done: Resumed::default(),
+            epochs: PolicyEpochs::default(),
+            summary: ResumeSummary::default(),
         }
     }
 
-    /// Takes one thing that is in force; gives the batches that are due.
-    pub fn take(&mut self, standing: Standing) -> Vec<Batch> {
-        match standing {
-            Standing::Block(block) => return self.block(block),
-            Standing::Free(key) => return self.free(key),
-            Standing::Forgotten(key) => return self.forget(key),
-            Standing::Debt(debt) => return self.debt(&debt),
-            Standing::List(ListName::Allow, entry) => self.allow.push(entry),
-            Standing::List(ListName::Block, entry) => self.block.push(entry),
-            Standing::Fact(about, name, fact) => self.fact(&about, &name, &fact),
-            Standing::Mode(policy, mode) => {
+    /// Adds one item; returns the batches to apply now.
+    pub fn add(&mut self, item: RestoredItem) -> Vec<Batch> {
+        match item {
+            RestoredItem::Block(block) => return self.add_block(block),
+            RestoredItem::Released(key) => return self.add_release(key),
+            RestoredItem::ResetKey(key) => return self.add_reset(key),
+            RestoredItem::Debt(debt) => return self.add_debt(&debt),
+            RestoredItem::List(ListName::Allow, entry) => self.allow.push(entry),
+            RestoredItem::List(ListName::Block, entry) => self.block.push(entry),
+            RestoredItem::Fact(about, name, fact) => self.add_fact(&about, &name, &fact),
+            RestoredItem::Mode(policy, mode) => {
                 self.modes.push((policy, mode));
-                self.done.modes += 1;
+                self.summary.modes += 1;
             }
-            Standing::Reset(reset) => {
-                self.resets.note(&reset.policy, reset.epoch);
-                self.done.resets += 1;
+            RestoredItem::ResetPolicy(reset) => {
+                self.epochs.note(&reset.policy, reset.epoch);
+                self.summary.resets += 1;
             }
         }
         Vec::new()
     }
 
-    /// The batches that are not full, in order.
-    pub fn rest(&mut self) -> Vec<Batch> {
-        self.all_freed().into_iter().chain(self.all_blocks()).collect()
+    /// The remaining, partly filled batches, in order.
+    pub fn finish(&mut self) -> Vec<Batch> {
+        self.take_released().into_iter().chain(self.take_blocks()).collect()
     }
 
-    /// Counts what the store had no room for.
-    pub fn took(&mut self, batch: &Batch, reply: &Reply) {
-        let (Batch::Block(rows), Reply::Block(standing)) = (batch, reply) else { return };
+    /// Counts the blocks for which the store had no room.
+    pub fn count_left_out(&mut self, batch: &Batch, reply: &Reply) {
+        let (Batch::Block(rows), Reply::Block(stored)) = (batch, reply) else { return };
         let wanted = rows.iter().map(|row| self.now.after(row.act.penalty.length(0)));
-        for (_, wanted) in standing.iter().zip(wanted).filter(|(is, wanted)| is.until < *wanted) {
-            self.done.blocks_left_out += 1;
-            self.done.left_out_until = self.done.left_out_until.max(wanted);
+        // The later end wins in a store, so an earlier end means that the block was not stored.
+        let stored_and_wanted = stored.iter().zip(wanted);
+        for (_, wanted) in stored_and_wanted.filter(|(stored, wanted)| stored.until < *wanted) {
+            self.summary.blocks_left_out += 1;
+            self.summary.left_out_until = self.summary.left_out_until.max(wanted);
         }
     }
 
-    /// Freed keys come first: one that was blocked again must stay so.
-    fn block(&mut self, block: StandingBlock) -> Vec<Batch> {
-        let mut due = self.all_freed();
-        self.done.blocks += u64::from(block.until > self.now);
-        self.blocks.push(self.told_again(block));
+    /// Released keys are applied first: a key that was blocked again after its release must stay
+    /// blocked.
+    fn add_block(&mut self, block: RestoredBlock) -> Vec<Batch> {
+        let mut ready = self.take_released();
+        self.summary.blocks += u64::from(block.until > self.now);
+        self.blocks.push(self.block_row(block));
         if self.blocks.len() >= BATCH {
-            due.extend(self.all_blocks());
+            ready.extend(self.take_blocks());
         }
-        due
+        ready
     }
 
-    fn told_again(&self, block: StandingBlock) -> BlockRow {
+    fn block_row(&self, block: RestoredBlock) -> BlockRow {
         let penalty = Penalty::fixed(block.until.since(self.now));
-        let over = self.now.since(block.until).micros();
-        let forget = Span::from_micros(block.forget.micros() - over);
-        let past = (block.level > 0).then_some(Past { level: block.level, forget });
-        let act = Act { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
+        // A block that has ended is remembered for its level: `forget` counts from its end, so the
+        // time since then is subtracted.
+        let since_end = self.now.since(block.until).micros();
+        let forget = Span::from_micros(block.forget.micros() - since_end);
+        let past = (block.level > 0).then_some(PriorOffences { level: block.level, forget });
+        let act =
+            BlockProposal { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
         BlockRow { key: block.key, act, past }
     }
 
-    fn free(&mut self, key: Key) -> Vec<Batch> {
+    fn add_release(&mut self, key: Key) -> Vec<Batch> {
         self.freed.push(key);
-        self.done.freed += 1;
-        self.enough_freed()
+        self.summary.freed += 1;
+        self.released_if_full()
     }
 
-    fn forget(&mut self, key: Key) -> Vec<Batch> {
+    fn add_reset(&mut self, key: Key) -> Vec<Batch> {
         self.forgotten.push(key);
-        self.done.forgotten += 1;
-        self.enough_freed()
+        self.summary.forgotten += 1;
+        self.released_if_full()
     }
 
-    fn enough_freed(&mut self) -> Vec<Batch> {
+    fn released_if_full(&mut self) -> Vec<Batch> {
         let enough = self.freed.len().max(self.forgotten.len()) >= BATCH;
-        if enough { self.all_freed() } else { Vec::new() }
+        if enough { self.take_released() } else { Vec::new() }
     }
 
-    fn all_freed(&mut self) -> Vec<Batch> {
+    fn take_released(&mut self) -> Vec<Batch> {
         let freed = Batch::Unblock(std::mem::take(&mut self.freed));
         let forgotten = Batch::Reset(std::mem::take(&mut self.forgotten));
         let has_keys = |batch: &Batch| match batch {
@@ -285,28 +302,33 @@ impl Resuming {
         [freed, forgotten].into_iter().filter(has_keys).collect()
     }
 
-    fn all_blocks(&mut self) -> Option<Batch> {
+    fn take_blocks(&mut self) -> Option<Batch> {
         let rows = std::mem::take(&mut self.blocks);
         (!rows.is_empty()).then_some(Batch::Block(rows))
     }
 
-    /// What was kept is normalised, or a pseudonym: neither may be normalised again.
-    fn fact(&mut self, about: &About, name: &str, fact: &str) {
-        match self.facts.state((&about.attribute, &about.value), name, fact) {
-            Ok(()) => self.done.facts += 1,
-            Err(_) => self.done.facts_left_out += 1,
+    /// A recorded value is normalised already, or a pseudonym: it must not be normalised again.
+    fn add_fact(&mut self, about: &AttributeValue, name: &str, fact: &str) {
+        match self.facts.insert_fact((&about.attribute, &about.value), name, fact) {
+            Ok(()) => self.summary.facts += 1,
+            Err(_) => self.summary.facts_left_out += 1,
         }
     }
 
-    /// What the snapshot knows is newer than a debt from before it; what was reset since is not.
-    fn debt(&mut self, debt: &StandingDebt) -> Vec<Batch> {
-        let mut due = self.all_freed();
+    /// A debt from before the snapshot is already in it, and may have been repaid there. Pending
+    /// resets go first: applied after the debt, they would clear it.
+    fn add_debt(&mut self, debt: &RestoredDebt) -> Vec<Batch> {
+        let mut ready = self.take_released();
         if debt.at >= self.since {
-            let (available, observed_at) = (debt.balance, debt.at);
-            let row = ReconcileRow { key: debt.key, terms: debt.terms, available, observed_at };
-            self.done.debts += 1;
-            due.push(Batch::Reconcile(vec![row]));
+            let row = ReconcileRow {
+                key: debt.key,
+                terms: debt.terms,
+                available: debt.balance,
+                observed_at: debt.at,
+            };
+            self.summary.debts += 1;
+            ready.push(Batch::Reconcile(vec![row]));
         }
-        due
+        ready
     }
 }

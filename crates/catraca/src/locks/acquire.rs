@@ -1,179 +1,192 @@
-//! Taking names, renewing them and giving them back.
+//! Acquires, renews and releases names.
 //!
-//! Must not count an attempt before it is over.
+//! An attempt is counted when it has ended, so that one that waits is not counted twice.
 
 use std::sync::atomic::Ordering;
 
-use catraca_core::lock::kept::LockDeed;
-use catraca_core::lock::op::{Acquire, Proof};
-use catraca_core::lock::reply::{Acquired, Ended, Renewed};
+use catraca_core::lock::persistence::LockWrite;
+use catraca_core::lock::reply::{AcquireReply, ReleaseReply, RenewReply};
+use catraca_core::lock::requests::{Acquire, Proof};
 use catraca_core::lock::terms::WAIT_MAX;
 use catraca_core::lock::{Durability, LeaseKey};
-use catraca_core::museum::{Bug, planted};
+use catraca_core::planted_bugs::{Bug, planted};
 use catraca_core::time::Span;
 
 use super::Locks;
-use super::error::LockError;
-use super::room::Room;
-use super::wait::Waiting;
+use super::lock_error::LockError;
+use super::namespace::NamespaceLocks;
+use super::wait::LockWait;
 
-/// What became of an attempt.
+/// The result of an attempt to acquire names or hold a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Granted, or not.
-    pub acquired: Acquired,
-    /// How many wait for what is in the way.
+pub struct LockAttempt {
+    /// Whether it was granted.
+    pub acquired: AcquireReply,
+    /// Callers that wait for the name in conflict.
     pub waiters: usize,
 }
 
 impl Locks {
-    /// Takes some names, all or none, and waits for them as long as is asked.
+    /// Acquires all of some names or none, waiting up to `wait` for them.
     pub async fn acquire(
         &self,
         namespace: &str,
-        asked: &Acquire,
+        request: &Acquire,
         wait: Span,
         durability: Durability,
-    ) -> Result<Answer, LockError> {
-        let room = self.room(namespace)?;
+    ) -> Result<LockAttempt, LockError> {
+        let ns = self.namespace(namespace)?;
         if planted(Bug::LockCheckThenTake) {
-            return self.check_then_take(&room, asked).await;
+            return self.check_then_take(&ns, request).await;
         }
-        let waiting = match self.first(&room, asked, wait)? {
-            First::Over(acquired) => return self.over(&room, asked, acquired, durability).await,
-            First::Waits(waiting) => waiting,
+        let waiting = match self.first_attempt(&ns, request, wait)? {
+            FirstAttempt::Ended(acquired) => {
+                return self.finish_attempt(&ns, request, acquired, durability).await;
+            }
+            FirstAttempt::Waiting(waiting) => waiting,
         };
-        let asked_at = self.clock.now();
+        let started = self.clock.now();
         let acquired = waiting.answer().await;
-        self.times.waited.note(self.clock.now().since(asked_at));
-        self.over(&room, asked, acquired?, durability).await
+        self.times.waited.observe(self.clock.now().since(started));
+        self.finish_attempt(&ns, request, acquired?, durability).await
     }
 
-    fn first<'r>(
+    fn first_attempt<'r>(
         &'r self,
-        room: &'r Room,
-        asked: &'r Acquire,
+        ns: &'r NamespaceLocks,
+        request: &'r Acquire,
         wait: Span,
-    ) -> Result<First<'r>, LockError> {
+    ) -> Result<FirstAttempt<'r>, LockError> {
         let now = self.clock.now();
-        let mut inner = room.inner.lock();
-        inner.open(now)?;
-        // Whoever waited before comes first, also when nobody has noticed yet that it is free.
-        inner.poke(asked, now);
-        match inner.book.acquire(asked, now) {
-            Acquired::Conflict(_) if wait > Span::ZERO && self.leaving.load(Ordering::SeqCst) => {
+        let mut state = ns.state.lock();
+        state.check_open(now)?;
+        // Expired leases may not have been removed yet: their names go to earlier waiters first.
+        state.expire_and_serve(request, now);
+        match state.table.acquire(request, now) {
+            AcquireReply::Conflict(_)
+                if wait > Span::ZERO && self.refusing_waiters.load(Ordering::SeqCst) =>
+            {
                 Err(LockError::Stopping)
             }
-            Acquired::Conflict(conflict) if wait > Span::ZERO => {
-                let (clock, deadline) = (&*self.clock, now.after(wait.min(WAIT_MAX)));
-                Waiting::join(room, &mut inner, asked, clock, deadline, conflict).map(First::Waits)
+            AcquireReply::Conflict(conflict) if wait > Span::ZERO => {
+                let clock = &*self.clock;
+                let deadline = now.after(wait.min(WAIT_MAX));
+                LockWait::join(ns, &mut state, request, clock, deadline, conflict)
+                    .map(FirstAttempt::Waiting)
             }
-            acquired => Ok(First::Over(acquired)),
+            acquired => Ok(FirstAttempt::Ended(acquired)),
         }
     }
 
-    /// An attempt is over: it is counted, and kept if it has to be.
-    async fn over(
+    /// Ends an attempt: persists a grant if necessary, and counts a conflict.
+    async fn finish_attempt(
         &self,
-        room: &Room,
-        asked: &Acquire,
-        acquired: Acquired,
+        ns: &NamespaceLocks,
+        request: &Acquire,
+        acquired: AcquireReply,
         durability: Durability,
-    ) -> Result<Answer, LockError> {
+    ) -> Result<LockAttempt, LockError> {
         let mut waiters = 0;
         match &acquired {
-            Acquired::Granted(view) => {
-                let due = room.due_first(view, durability);
-                if let Err(error) = self.write(room, due).await {
-                    self.undo(room, view.key);
+            AcquireReply::Granted(lease) => {
+                let write = ns.prepare_grant_write(lease, durability);
+                if let Err(error) = self.write(ns, write).await {
+                    self.revert_grant(ns, lease.key);
                     return Err(error);
                 }
             }
-            Acquired::Conflict(conflict) => {
-                let mut inner = room.inner.lock();
-                waiters = inner.waiters(asked, &conflict.taken);
-                inner.book.missed(asked.tenant.as_deref(), &asked.kind);
+            AcquireReply::Conflict(conflict) => {
+                let mut state = ns.state.lock();
+                waiters = state.waiter_count(request, &conflict.taken);
+                state.table.count_conflict(request.tenant.as_deref(), &request.kind);
             }
-            Acquired::Stale { .. } => {
-                room.inner.lock().book.missed(asked.tenant.as_deref(), &asked.kind);
+            AcquireReply::Stale { .. } => {
+                ns.state.lock().table.count_conflict(request.tenant.as_deref(), &request.kind);
             }
-            Acquired::Again(_) => {}
-            Acquired::Refused(refusal) => return Err(refusal.clone().into()),
+            AcquireReply::Again(_) => {}
+            AcquireReply::Refused(refusal) => return Err(refusal.clone().into()),
         }
-        self.tidy(room);
-        Ok(Answer { acquired, waiters })
+        self.process_ends(ns);
+        Ok(LockAttempt { acquired, waiters })
     }
 
-    /// Makes a lease last longer.
+    /// Extends a lease.
     pub async fn renew(
         &self,
         namespace: &str,
         proof: &Proof,
         ttl: Span,
         durability: Durability,
-    ) -> Result<Renewed, LockError> {
-        let room = self.room(namespace)?;
-        let renewed = room.inner.lock().book.renew(proof, ttl, self.clock.now());
-        if let Renewed::Extended(view) = &renewed {
-            let due = room.due(view, ttl, durability);
-            self.write(&room, due).await?;
+    ) -> Result<RenewReply, LockError> {
+        let ns = self.namespace(namespace)?;
+        let renewed = ns.state.lock().table.renew(proof, ttl, self.clock.now());
+        if let RenewReply::Extended(lease) = &renewed {
+            let write = ns.prepare_write(lease, ttl, durability);
+            self.write(&ns, write).await?;
         }
-        self.tidy(&room);
+        self.process_ends(&ns);
         Ok(renewed)
     }
 
-    /// Gives names back.
-    pub fn release(&self, namespace: &str, proof: &Proof) -> Result<Ended, LockError> {
-        let room = self.room(namespace)?;
-        let ended = room.inner.lock().book.release(proof, self.clock.now());
-        self.tidy(&room);
+    /// Releases a lease.
+    pub fn release(&self, namespace: &str, proof: &Proof) -> Result<ReleaseReply, LockError> {
+        let ns = self.namespace(namespace)?;
+        let ended = ns.state.lock().table.release(proof, self.clock.now());
+        self.process_ends(&ns);
         Ok(ended)
     }
 
-    /// The lease of a proof, if its holder may see it.
+    /// The kind of the lease with this id, if this tenant may see it.
     pub fn kind_of(&self, namespace: &str, proof: &Proof) -> Option<Box<str>> {
-        let room = self.room(namespace).ok()?;
-        room.inner.lock().book.kind_of(proof)
+        let ns = self.namespace(namespace).ok()?;
+        ns.state.lock().table.kind_of(proof)
     }
 
-    /// Takes a grant back that could not be kept; a disk that takes it later takes this too.
-    pub(super) fn undo(&self, room: &Room, key: LeaseKey) {
-        let mut inner = room.inner.lock();
-        let namespace = &room.namespace;
-        let lowered = inner.book.lowered(key).into_iter().map(Box::new);
-        let lowered = lowered.map(|kept| LockDeed::Version(namespace.clone(), kept));
-        let mut deeds: Vec<LockDeed> = lowered.collect();
-        if inner.logged {
-            deeds.push(LockDeed::Drop(namespace.clone(), key));
+    /// Reverts a grant that could not be written. The journal gets the reversal too, because a
+    /// failed write may still succeed later.
+    pub(super) fn revert_grant(&self, ns: &NamespaceLocks, key: LeaseKey) {
+        let mut state = ns.state.lock();
+        let namespace = &ns.namespace;
+        let lowered = state.table.lowered_versions(key).into_iter().map(Box::new);
+        let lowered = lowered.map(|version| LockWrite::Version(namespace.clone(), version));
+        let mut writes: Vec<LockWrite> = lowered.collect();
+        if state.leases_on_disk {
+            writes.push(LockWrite::Drop(namespace.clone(), key));
         }
-        inner.book.undo(key);
-        // While the room is locked: what comes later is written later.
-        self.note(deeds);
-        inner.hand_off(self.clock.now());
+        state.table.undo(key);
+        // Under the mutex, so that later changes come later in the journal.
+        self.write_nowait(writes);
+        state.grant_freed_names(self.clock.now());
     }
 
-    /// Serves whoever waits for what became free, and tells the disk what is gone.
-    pub(super) fn tidy(&self, room: &Room) {
-        let mut inner = room.inner.lock();
-        inner.hand_off(self.clock.now());
-        let deeds = room.gone(&mut inner);
-        // Before anybody who was served can write: an end comes before what follows it.
-        self.note(deeds);
+    /// Grants freed names to waiting callers and writes ended leases to the journal.
+    pub(super) fn process_ends(&self, ns: &NamespaceLocks) {
+        let mut state = ns.state.lock();
+        state.grant_freed_names(self.clock.now());
+        let writes = ns.take_ended_writes(&mut state);
+        // Before the mutex is released: the end of a lease comes before the next grant of its
+        // names.
+        self.write_nowait(writes);
     }
 
-    /// The mistake of asking first and taking later.
-    async fn check_then_take(&self, room: &Room, asked: &Acquire) -> Result<Answer, LockError> {
-        let met = room.inner.lock().book.met(asked, self.clock.now());
+    /// Planted bug: checks and grants under separate locks.
+    async fn check_then_take(
+        &self,
+        ns: &NamespaceLocks,
+        request: &Acquire,
+    ) -> Result<LockAttempt, LockError> {
+        let conflict = ns.state.lock().table.conflict_of(request, self.clock.now());
         tokio::task::yield_now().await;
-        let acquired = match met {
-            Some(conflict) => Acquired::Conflict(conflict),
-            None => room.inner.lock().book.seize(asked, self.clock.now()),
+        let acquired = match conflict {
+            Some(conflict) => AcquireReply::Conflict(conflict),
+            None => ns.state.lock().table.grant_unchecked(request, self.clock.now()),
         };
-        Ok(Answer { acquired, waiters: 0 })
+        Ok(LockAttempt { acquired, waiters: 0 })
     }
 }
 
-enum First<'r> {
-    Over(Acquired),
-    Waits(Waiting<'r>),
+/// The outcome of the attempt before any wait.
+enum FirstAttempt<'r> {
+    Ended(AcquireReply),
+    Waiting(LockWait<'r>),
 }

@@ -1,172 +1,185 @@
-//! Taking ranges of time: hold, confirm, cancel, move, and a look at a calendar.
+//! Holds, confirms, cancels and moves time slots, and shows availability.
 //!
-//! Must not answer that a slot is confirmed before it is on disk.
+//! A slot is only answered as confirmed when it is on disk.
 
-use catraca_core::lock::kept::LockDeed;
-use catraca_core::lock::op::{Hold, Look, Move, Proof};
-use catraca_core::lock::reply::{Acquired, Availability, Confirmed, Ended, Moved, State, View};
+use catraca_core::lock::persistence::LockWrite;
+use catraca_core::lock::reply::{
+    AcquireReply, Availability, ConfirmReply, Lease, LeaseState, MoveReply, ReleaseReply,
+};
+use catraca_core::lock::requests::{AvailabilityQuery, Hold, Move, Proof};
 use catraca_core::lock::{Durability, LeaseKey};
 
 use super::Locks;
-use super::acquire::Answer;
-use super::change::Change;
-use super::error::LockError;
-use super::room::Room;
+use super::acquire::LockAttempt;
+use super::lock_error::LockError;
+use super::namespace::NamespaceLocks;
+use super::pending_change::PendingSlotChange;
 
 impl Locks {
-    /// Takes a range of time in some calendars, all or none.
+    /// Holds a time range in all of some calendars, or none.
     pub async fn hold(
         &self,
         namespace: &str,
-        asked: &Hold,
+        request: &Hold,
         durability: Durability,
-    ) -> Result<Answer, LockError> {
-        let room = self.room(namespace)?;
+    ) -> Result<LockAttempt, LockError> {
+        let ns = self.namespace(namespace)?;
         let acquired = {
-            let mut inner = room.inner.lock();
-            inner.open(self.clock.now())?;
-            let acquired = inner.book.hold(asked, self.clock.now());
-            if let Acquired::Conflict(_) = &acquired {
-                inner.book.missed(asked.tenant.as_deref(), &asked.kind);
+            let mut state = ns.state.lock();
+            state.check_open(self.clock.now())?;
+            let acquired = state.table.hold(request, self.clock.now());
+            if let AcquireReply::Conflict(_) = &acquired {
+                state.table.count_conflict(request.tenant.as_deref(), &request.kind);
             }
             acquired
         };
         match &acquired {
-            Acquired::Granted(view) => {
-                let due = room.due(view, view.ttl, durability);
-                if let Err(error) = self.write(&room, due).await {
-                    self.undo(&room, view.key);
+            AcquireReply::Granted(lease) => {
+                let write = ns.prepare_write(lease, lease.ttl, durability);
+                if let Err(error) = self.write(&ns, write).await {
+                    self.revert_grant(&ns, lease.key);
                     return Err(error);
                 }
             }
-            Acquired::Refused(refusal) => return Err(refusal.clone().into()),
+            AcquireReply::Refused(refusal) => return Err(refusal.clone().into()),
             _ => {}
         }
-        self.tidy(&room);
-        Ok(Answer { acquired, waiters: 0 })
+        self.process_ends(&ns);
+        Ok(LockAttempt { acquired, waiters: 0 })
     }
 
-    /// Takes what is held for good; with `again`, also what was held and is still free. Says
+    /// Confirms a held slot; with `again`, also one that has expired and is still free. Returns
     /// whether it is on disk.
     pub async fn confirm(
         &self,
         namespace: &str,
         proof: &Proof,
         again: bool,
-    ) -> Result<(Confirmed, bool), LockError> {
-        let room = self.room(namespace)?;
+    ) -> Result<(ConfirmReply, bool), LockError> {
+        let ns = self.namespace(namespace)?;
         let (confirmed, change) = {
-            let (now, mut inner) = (self.clock.now(), room.inner.lock());
-            let (open, before) = (inner.open(now), inner.book.snapshot(proof.key, now));
-            let confirmed = inner.book.confirm(proof, again && open.is_ok(), now);
-            let over =
-                matches!(&confirmed, Confirmed::Over { state: State::Expired, still_free: true });
-            if again && over {
+            let now = self.clock.now();
+            let mut state = ns.state.lock();
+            let open = state.check_open(now);
+            let before = state.table.snapshot(proof.key, now);
+            let confirmed = state.table.confirm(proof, again && open.is_ok(), now);
+            let could_retake = matches!(
+                &confirmed,
+                ConfirmReply::Over { state: LeaseState::Expired, still_free: true }
+            );
+            // Only the wait after a crash prevents it: return that error.
+            if again && could_retake {
                 open?;
             }
             let change = match (&confirmed, before) {
-                (Confirmed::Done(view), Some(before)) => {
-                    Some(Change::begin(&room, &mut inner, before, view))
+                (ConfirmReply::Done(lease), Some(before)) => {
+                    Some(PendingSlotChange::begin(&ns, &mut state, before, lease))
                 }
                 _ => None,
             };
             (confirmed, change)
         };
-        if let (Confirmed::Done(view), Some(change)) = (&confirmed, change) {
-            let written = self.keep(&room, view).await;
-            self.settled(&change, written)?;
+        if let (ConfirmReply::Done(lease), Some(change)) = (&confirmed, change) {
+            let written = self.persist_slot(&ns, lease).await;
+            self.finish_change(&change, written)?;
         } else {
-            self.tidy(&room);
+            self.process_ends(&ns);
             return Ok((confirmed, false));
         }
-        self.tidy(&room);
+        self.process_ends(&ns);
         Ok((confirmed, self.journal.is_some()))
     }
 
-    /// Gives a slot back, confirmed or not.
-    pub async fn cancel(&self, namespace: &str, proof: &Proof) -> Result<Ended, LockError> {
-        let room = self.room(namespace)?;
-        let (ended, mut deeds) = {
-            let mut inner = room.inner.lock();
-            let ended = inner.book.cancel(proof, self.clock.now());
-            (ended, room.gone(&mut inner))
+    /// Cancels a slot, held or confirmed.
+    pub async fn cancel(&self, namespace: &str, proof: &Proof) -> Result<ReleaseReply, LockError> {
+        let ns = self.namespace(namespace)?;
+        let (ended, writes) = {
+            let mut state = ns.state.lock();
+            let ended = state.table.cancel(proof, self.clock.now());
+            (ended, ns.take_ended_writes(&mut state))
         };
-        let own = |deed: &LockDeed| matches!(deed, LockDeed::Drop(_, key) if *key == proof.key);
-        let waits = deeds.iter().any(own);
-        if !waits {
-            self.note(std::mem::take(&mut deeds));
+        // The caller waits only if its own slot was on disk.
+        let is_own =
+            |write: &LockWrite| matches!(write, LockWrite::Drop(_, key) if *key == proof.key);
+        if !writes.iter().any(is_own) {
+            self.write_nowait(writes);
             return Ok(ended);
         }
-        self.written(deeds).await?;
+        self.write_and_wait(writes).await?;
         Ok(ended)
     }
 
-    /// Puts a slot somewhere else, or leaves it where it is.
+    /// Moves a slot to another time or other calendars; on a conflict it stays where it is.
     pub async fn relocate(
         &self,
         namespace: &str,
-        asked: &Move,
+        request: &Move,
         durability: Durability,
-    ) -> Result<Moved, LockError> {
-        let room = self.room(namespace)?;
-        let (moved, change) = self.moved(&room, asked)?;
-        if let (Moved::Done(view), Some(change)) = (&moved, change) {
-            let written = if view.state == State::Confirmed {
-                self.keep(&room, view).await
+    ) -> Result<MoveReply, LockError> {
+        let ns = self.namespace(namespace)?;
+        let (moved, change) = self.move_in_memory(&ns, request)?;
+        if let (MoveReply::Done(lease), Some(change)) = (&moved, change) {
+            let written = if lease.state == LeaseState::Confirmed {
+                self.persist_slot(&ns, lease).await
             } else {
-                let due = room.due(view, view.ttl, durability);
-                self.write(&room, due).await
+                let write = ns.prepare_write(lease, lease.ttl, durability);
+                self.write(&ns, write).await
             };
-            self.settled(&change, written)?;
+            self.finish_change(&change, written)?;
         }
-        self.tidy(&room);
+        self.process_ends(&ns);
         Ok(moved)
     }
 
-    /// Moves a slot, unless lost leases may be in force: then it is where it was.
-    fn moved<'r>(
+    /// Moves a slot in memory. While leases of the previous process may still be valid, the move is
+    /// reverted and refused.
+    fn move_in_memory<'r>(
         &self,
-        room: &'r Room,
-        asked: &Move,
-    ) -> Result<(Moved, Option<Change<'r>>), LockError> {
-        let (now, mut inner) = (self.clock.now(), room.inner.lock());
-        let before = inner.book.snapshot(asked.proof.key, now);
-        let moved = inner.book.relocate(asked, now);
-        let (Moved::Done(view), Some(before)) = (&moved, before) else {
+        ns: &'r NamespaceLocks,
+        request: &Move,
+    ) -> Result<(MoveReply, Option<PendingSlotChange<'r>>), LockError> {
+        let now = self.clock.now();
+        let mut state = ns.state.lock();
+        let before = state.table.snapshot(request.proof.key, now);
+        let moved = state.table.relocate(request, now);
+        let (MoveReply::Done(lease), Some(before)) = (&moved, before) else {
             return Ok((moved, None));
         };
-        if let Err(starting) = inner.open(now) {
-            inner.book.put_back(&before, view);
+        if let Err(starting) = state.check_open(now) {
+            state.table.put_back(&before, lease);
             return Err(starting);
         }
-        let change = Change::begin(room, &mut inner, before, view);
+        let change = PendingSlotChange::begin(ns, &mut state, before, lease);
         Ok((moved, Some(change)))
     }
 
-    /// What is taken and what is free.
-    pub fn look(&self, namespace: &str, asked: &Look) -> Result<Availability, LockError> {
-        let room = self.room(namespace)?;
-        let seen = room.inner.lock().book.look(asked, self.clock.now());
-        Ok(seen)
+    /// Busy and free times of calendars.
+    pub fn look(
+        &self,
+        namespace: &str,
+        request: &AvailabilityQuery,
+    ) -> Result<Availability, LockError> {
+        let ns = self.namespace(namespace)?;
+        let availability = ns.state.lock().table.look(request, self.clock.now());
+        Ok(availability)
     }
 
-    /// Puts a slot on disk, with the number that it was given.
-    async fn keep(&self, room: &Room, view: &View) -> Result<(), LockError> {
-        let mut due = room.due(view, catraca_core::time::Span::ZERO, Durability::Memory);
-        let kept = self.kept(room, view.key);
-        due.deeds.extend(kept);
-        due.wait = true;
-        self.write(room, due).await
+    /// Writes a slot and its fence to the journal.
+    async fn persist_slot(&self, ns: &NamespaceLocks, lease: &Lease) -> Result<(), LockError> {
+        let mut write = ns.prepare_write(lease, catraca_core::time::Span::ZERO, Durability::Memory);
+        write.writes.extend(Self::slot_write(ns, lease.key));
+        write.wait = true;
+        self.write(ns, write).await
     }
 
-    fn kept(&self, room: &Room, key: LeaseKey) -> Option<LockDeed> {
-        let lease = room.inner.lock().book.keep(key)?;
-        Some(LockDeed::Keep(room.namespace.clone(), Box::new(lease)))
+    fn slot_write(ns: &NamespaceLocks, key: LeaseKey) -> Option<LockWrite> {
+        let lease = ns.state.lock().table.to_persisted(key)?;
+        Some(LockWrite::Keep(ns.namespace.clone(), Box::new(lease)))
     }
 
-    async fn written(&self, deeds: Vec<LockDeed>) -> Result<(), LockError> {
+    async fn write_and_wait(&self, writes: Vec<LockWrite>) -> Result<(), LockError> {
         match &self.journal {
-            Some(journal) => journal.write(deeds).await.map_err(|why| self.unkept(why)),
+            Some(journal) => journal.write(writes).await.map_err(|why| self.write_failed(why)),
             None => Ok(()),
         }
     }

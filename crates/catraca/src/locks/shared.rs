@@ -1,63 +1,66 @@
-//! Locks and slots that several nodes share: the store decides, this node asks, waits and tells.
+//! Locks and slots in a store that several nodes share. The store decides; this node sends
+//! operations and queues its waiting callers.
 //!
-//! `wait` keeps this node's queues, `undo` takes back what nobody was told of, `verbs` are the
-//! calls of holders and operators. Locks fail closed: what the store does not answer in time is not
-//! granted. Must not decide who gets what, nor send an operation twice.
+//! `wait` waits for names, `wait_queues` has this node's queues, `undo` reverts grants that no
+//! caller was answered with, `operations` has the calls of holders and operators. Locks fail
+//! closed: without an answer in time nothing is granted. No operation is sent twice.
 
-mod queue;
+mod operations;
 mod undo;
-mod verbs;
 mod wait;
+mod wait_queues;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catraca_core::digest::Secret;
-use catraca_core::lock::op::{Acquire, Hold};
-use catraca_core::lock::reply::Acquired;
-use catraca_core::lock::{Durability, LeaseId, LockOp, LockReply, LockTold};
+use catraca_core::lock::reply::AcquireReply;
+use catraca_core::lock::requests::{Acquire, Hold};
+use catraca_core::lock::{Durability, LeaseId, LockOp, LockOutcome, LockReply};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::NAMESPACES_MAX;
-use super::acquire::Answer;
-use super::error::LockError;
+use super::acquire::LockAttempt;
 use super::id::lease_id;
+use super::lock_error::LockError;
+use super::metrics::DurationHistogram;
 use super::store::LockStore;
-use super::times::Durations;
 use crate::store::{StoreError, When};
-use queue::Queues;
 use undo::Undoer;
+use wait_queues::WaitQueues;
 
-/// Sweeps of one namespace before others get their turn.
+/// The most sweeps of one namespace in a row.
 const SWEEPS_MAX: usize = 64;
 
-/// Locks and slots of every namespace, in a store that nodes share.
+/// Locks and slots of all namespaces, in a store that nodes share.
 pub struct SharedLocks {
     store: Arc<dyn LockStore>,
     secret: [u8; 32],
-    queues: Arc<Queues>,
+    queues: Arc<WaitQueues>,
     undoer: Undoer,
-    /// Namespaces that this node has asked about.
+    /// Namespaces that this node has used.
     namespaces: Mutex<BTreeSet<Box<str>>>,
     closed: AtomicBool,
-    waited: Durations,
-    away: AtomicU64,
-    hearing: AbortHandle,
+    waited: DurationHistogram,
+    unanswered: AtomicU64,
+    /// The task that forwards freed notices to the queues.
+    freed_listener: AbortHandle,
 }
 
-/// An answer, and when it was true by the store's clock.
-pub type At<T> = (T, Time);
+/// An answer with its time by the store's clock.
+pub type StoreTimed<T> = (T, Time);
 
 impl SharedLocks {
-    /// Locks in a store, on the runtime that this is called on. Nodes that share it must share
-    /// the secret, or a request could not be repeated through another.
+    /// Locks in a store. Must be called on an async runtime. Nodes that share a store must share
+    /// the secret, so that a request can be repeated through another node.
     pub fn new(store: Arc<dyn LockStore>, secret: &Secret) -> Self {
-        let queues = Arc::new(Queues::default());
-        let hearing = tokio::spawn(Arc::clone(&queues).hear(store.freed())).abort_handle();
+        let queues = Arc::new(WaitQueues::default());
+        let freed_listener =
+            tokio::spawn(Arc::clone(&queues).forward_freed(store.freed())).abort_handle();
         Self {
             undoer: Undoer::new(Arc::clone(&store)),
             store,
@@ -65,14 +68,15 @@ impl SharedLocks {
             queues,
             namespaces: Mutex::default(),
             closed: AtomicBool::new(false),
-            waited: Durations::default(),
-            away: AtomicU64::new(0),
-            hearing,
+            waited: DurationHistogram::default(),
+            unanswered: AtomicU64::new(0),
+            freed_listener,
         }
     }
 
-    /// The proof of a new lease. A request with a name of its own gets the same one when it is
-    /// repeated, through whichever node, and nobody without the secret can work it out.
+    /// A new lease id, which proves ownership of the lease. With a request id it is derived from
+    /// the secret, so that a request that is repeated, through any node, gets the same one and
+    /// others cannot guess it.
     pub fn lease_id(
         &self,
         namespace: &str,
@@ -82,57 +86,65 @@ impl SharedLocks {
         lease_id(&self.secret, namespace, tenant, request)
     }
 
-    /// How safely the store keeps a grant.
+    /// The durability of grants in the store.
     pub fn durability(&self) -> Durability {
         if self.store.is_durable() { Durability::Fsync } else { Durability::Memory }
     }
 
-    /// Takes some names, all or none, and waits for them as long as is asked.
+    /// Acquires all of some names or none, waiting up to `wait` for them.
     pub async fn acquire(
         &self,
         namespace: &str,
-        asked: &Acquire,
+        request: &Acquire,
         wait: Span,
-    ) -> Result<At<Answer>, LockError> {
+    ) -> Result<StoreTimed<LockAttempt>, LockError> {
         let (acquired, now) = match wait {
-            Span::ZERO => self.attempt(namespace, asked, true).await?,
+            Span::ZERO => self.attempt(namespace, request, true).await?,
             wait => {
                 let since = Instant::now();
-                let answer = self.patiently(namespace, asked, wait).await?;
-                self.waited.note(span(since.elapsed()));
+                let answer = self.acquire_waiting(namespace, request, wait).await?;
+                self.waited.observe(span(since.elapsed()));
                 answer
             }
         };
         let waiters = match &acquired {
-            Acquired::Conflict(conflict) => {
-                self.queues.len(wait::mark(namespace, asked, &conflict.taken))
+            AcquireReply::Conflict(conflict) => {
+                self.queues.len(wait::name_digest(namespace, request, &conflict.taken))
             }
-            Acquired::Refused(refusal) => return Err(refusal.clone().into()),
+            AcquireReply::Refused(refusal) => return Err(refusal.clone().into()),
             _ => 0,
         };
-        Ok((Answer { acquired, waiters }, now))
+        Ok((LockAttempt { acquired, waiters }, now))
     }
 
-    /// Takes a range of time in some calendars, all or none.
-    pub async fn hold(&self, namespace: &str, asked: &Hold) -> Result<At<Answer>, LockError> {
-        let unsure = self.undoer.watch(namespace, &asked.lease);
-        let reply = self.ask(namespace, &LockOp::Hold(asked.clone())).await?;
-        unsure.answered();
-        match reply.told {
-            LockTold::Acquired(Acquired::Refused(refusal)) => Err(refusal.into()),
-            LockTold::Acquired(acquired) => Ok((Answer { acquired, waiters: 0 }, reply.now)),
-            _ => Err(odd()),
+    /// Holds a time range in all of some calendars, or none.
+    pub async fn hold(
+        &self,
+        namespace: &str,
+        request: &Hold,
+    ) -> Result<StoreTimed<LockAttempt>, LockError> {
+        let undo_guard = self.undoer.guard(namespace, &request.lease);
+        let reply = self.ask(namespace, &LockOp::Hold(request.clone())).await?;
+        undo_guard.disarm();
+        match reply.outcome {
+            LockOutcome::Acquired(AcquireReply::Refused(refusal)) => Err(refusal.into()),
+            LockOutcome::Acquired(acquired) => {
+                Ok((LockAttempt { acquired, waiters: 0 }, reply.now))
+            }
+            _ => Err(unexpected_reply()),
         }
     }
 
-    /// Puts away what is over in the namespaces that this node has asked about. Call it now and
-    /// then: what nobody asks about any more would stay.
-    pub async fn tend(&self) {
+    /// Removes expired leases in the namespaces that this node has used. Call it periodically:
+    /// leases of names that are not used again would stay.
+    pub async fn maintain(&self) {
         let namespaces: Vec<Box<str>> = self.namespaces.lock().iter().cloned().collect();
         for namespace in namespaces {
+            // Bounded, so that a large namespace does not keep the others waiting.
             for _ in 0..SWEEPS_MAX {
                 let swept = self.ask(&namespace, &LockOp::Sweep).await;
-                let more = swept.is_ok_and(|reply| reply.told == LockTold::Swept { more: true });
+                let more =
+                    swept.is_ok_and(|reply| reply.outcome == LockOutcome::Swept { more: true });
                 if !more {
                     break;
                 }
@@ -140,46 +152,46 @@ impl SharedLocks {
         }
     }
 
-    /// Grants nothing any more. Leases stay with the store.
+    /// Refuses all further calls. Leases stay in the store.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Nobody waits any more: whoever does is told at once that the process ends, and so is
-    /// whoever would have to. All else goes on.
-    pub fn dismiss(&self) {
-        self.queues.dismiss();
+    /// Answers all waiting callers with [`LockError::Stopping`], and from now on every call that
+    /// would have to wait. Other calls continue.
+    pub fn refuse_waiters(&self) {
+        self.queues.refuse_waiters();
     }
 
-    /// How many wait through this node right now.
+    /// Callers that wait on this node now.
     pub fn waiters(&self) -> usize {
         self.queues.waiting()
     }
 
-    /// How long callers of this node waited that were ready to.
-    pub fn waited(&self) -> &Durations {
+    /// Wait times of callers of this node.
+    pub fn waited(&self) -> &DurationHistogram {
         &self.waited
     }
 
     /// Calls of this node that the store did not answer.
     pub fn unanswered(&self) -> u64 {
-        self.away.load(Ordering::Relaxed)
+        self.unanswered.load(Ordering::Relaxed)
     }
 
-    /// One attempt to take some names. One that was cut off is taken back.
+    /// One attempt to acquire names. If it gets no answer, a possible grant is reverted.
     async fn attempt(
         &self,
         namespace: &str,
-        asked: &Acquire,
+        request: &Acquire,
         counts: bool,
-    ) -> Result<At<Acquired>, LockError> {
-        let unsure = self.undoer.watch(namespace, &asked.lease);
-        let op = LockOp::Acquire { asked: asked.clone(), counts };
+    ) -> Result<StoreTimed<AcquireReply>, LockError> {
+        let undo_guard = self.undoer.guard(namespace, &request.lease);
+        let op = LockOp::Acquire { asked: request.clone(), counts };
         let reply = self.ask(namespace, &op).await?;
-        unsure.answered();
-        match reply.told {
-            LockTold::Acquired(acquired) => Ok((acquired, reply.now)),
-            _ => Err(odd()),
+        undo_guard.disarm();
+        match reply.outcome {
+            LockOutcome::Acquired(acquired) => Ok((acquired, reply.now)),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -187,15 +199,15 @@ impl SharedLocks {
         if self.closed.load(Ordering::SeqCst) {
             return Err(LockError::Stopping);
         }
-        self.known(namespace)?;
+        self.register_namespace(namespace)?;
         let reply = self.store.ask(namespace, op, When::Store).await;
         if reply.is_err() {
-            self.away.fetch_add(1, Ordering::Relaxed);
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
         }
-        reply.map_err(away)
+        reply.map_err(to_lock_error)
     }
 
-    fn known(&self, namespace: &str) -> Result<(), LockError> {
+    fn register_namespace(&self, namespace: &str) -> Result<(), LockError> {
         let mut namespaces = self.namespaces.lock();
         if namespaces.contains(namespace) {
             return Ok(());
@@ -212,8 +224,8 @@ fn span(duration: std::time::Duration) -> Span {
     Span::from_micros(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
 }
 
-fn away(error: StoreError) -> LockError {
-    LockError::Away {
+fn to_lock_error(error: StoreError) -> LockError {
+    LockError::StoreUnavailable {
         why: match error {
             StoreError::Unavailable { reason } => reason,
             other => other.to_string(),
@@ -221,14 +233,14 @@ fn away(error: StoreError) -> LockError {
     }
 }
 
-/// The store answered another question.
-fn odd() -> LockError {
-    away(StoreError::odd_reply())
+/// The error for a reply that does not match its operation.
+fn unexpected_reply() -> LockError {
+    to_lock_error(StoreError::mismatched_reply())
 }
 
 impl Drop for SharedLocks {
     fn drop(&mut self) {
-        self.hearing.abort();
+        self.freed_listener.abort();
     }
 }
 

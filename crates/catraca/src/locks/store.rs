@@ -1,43 +1,44 @@
-//! The port of locks: a place that several nodes share, and that applies operations to it.
+//! The trait of a lock store that several nodes share.
 //!
-//! What each operation means is what core's `Book::apply` does; `docs/locks-store.md` says what a
-//! store must promise. Must not wait for a name: queues are each node's own.
+//! Core's `LockTable::apply` defines what each operation does; `docs/locks-store.md` lists what a
+//! store must guarantee. A store never waits for a name: each node has its own queues.
 
 use std::pin::Pin;
 
-use catraca_core::lock::{LockOp, LockReply, Mark};
+use catraca_core::lock::{LockOp, LockReply, NameDigest};
 use tokio::sync::broadcast;
 
 use crate::store::{StoreError, When};
 
-/// What a store will answer.
-pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<LockReply, StoreError>> + Send + 'a>>;
+/// The reply of a store.
+pub type LockStoreFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<LockReply, StoreError>> + Send + 'a>>;
 
-/// A place that keeps the leases of every namespace, which several nodes share.
+/// A store of the leases of all namespaces, shared by several nodes.
 pub trait LockStore: Send + Sync + 'static {
-    /// Applies an operation to a namespace, whole or not at all, at one instant.
+    /// Applies an operation to a namespace atomically, at one point in time.
     ///
-    /// It ends within the store's own deadline. One that was cut off may have been applied, so it
-    /// is never sent again here: whoever asked knows whether it may be.
-    fn ask<'a>(&'a self, namespace: &'a str, op: &'a LockOp, when: When) -> Asking<'a>;
+    /// It ends within the timeout of the store. An operation that timed out may have been applied,
+    /// so the store never sends it again: only the caller knows whether it is safe to repeat.
+    fn ask<'a>(&'a self, namespace: &'a str, op: &'a LockOp, when: When) -> LockStoreFuture<'a>;
 
-    /// What becomes free from now on, on whichever node. Messages may be lost, or come twice, or
-    /// for nothing: who waits looks again, and sleeps no longer than until the holder's time is
-    /// over. A listener that is too slow is told so by its receiver, and must look at everything.
-    fn freed(&self) -> broadcast::Receiver<Freed>;
+    /// Notices of names that become free, on any node. Notices may be lost, duplicated or wrong: a
+    /// waiter checks again, and sleeps at most until the lease of the holder expires. After the
+    /// receiver reports a lag, all names must be checked.
+    fn freed(&self) -> broadcast::Receiver<FreedNotice>;
 
-    /// Whether what it has answered survives a crash of its server.
+    /// Whether an answered operation survives a crash of its server.
     fn is_durable(&self) -> bool {
         false
     }
 }
 
-/// Something became free.
+/// A notice that a name may be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freed {
+pub enum FreedNotice {
     /// This name.
-    Name(Mark),
-    /// Nobody knows what: the store could not be listened to for a while.
+    Name(NameDigest),
+    /// Any name: notices may have been lost.
     Any,
 }
 
@@ -45,6 +46,6 @@ pub enum Freed {
 mod tests {
     use super::*;
 
-    /// A node holds locks of any store behind one pointer.
+    /// The trait must be usable as `dyn LockStore`.
     fn _is_object_safe(_: &dyn LockStore) {}
 }

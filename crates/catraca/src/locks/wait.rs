@@ -1,128 +1,129 @@
-//! Waiting for a name: in order of arrival, until a deadline, and only while somebody listens.
+//! Waiting callers of one process: first come, first served, until a deadline.
 //!
-//! A waiter sleeps until it is handed the name, the present holder's time is over, or its own is.
-//! So no message can be lost: the instants alone would wake it. Must not leave anything behind when
-//! it is dropped.
+//! A waiter sleeps until it is granted the name, the present holder's lease expires, or its own
+//! deadline. The timers alone would wake it, so a lost notification delays it at most until then.
+//! Dropping a waiter removes it from its queue and releases a grant that it did not take.
 
 use std::time::Duration;
 
-use catraca_core::lock::op::{Acquire, Proof};
-use catraca_core::lock::reply::{Acquired, Conflict};
+use catraca_core::lock::reply::{AcquireReply, Conflict};
+use catraca_core::lock::requests::{Acquire, Proof};
 use catraca_core::time::Time;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::error::LockError;
-use super::room::{Inner, Room};
+use super::lock_error::LockError;
+use super::namespace::{NamespaceLocks, NamespaceState};
 use crate::clock::Clock;
 
-/// The most who wait for one name.
+/// The most callers that wait for one name.
 pub const WAITERS_MAX: usize = 1_000;
 
-/// What a waiter is told.
-type Told = Result<Acquired, LockError>;
+/// The answer to a waiter.
+type WaitResult = Result<AcquireReply, LockError>;
 
-/// Somebody in a queue.
+/// A queued caller.
 pub(super) struct Waiter {
     pub id: u64,
-    pub asked: Acquire,
+    pub request: Acquire,
     pub deadline: Time,
-    pub tell: oneshot::Sender<Told>,
+    pub reply: oneshot::Sender<WaitResult>,
 }
 
-/// The other end: leaves the queue when it is dropped.
-pub(super) struct Waiting<'r> {
-    room: &'r Room,
-    asked: &'r Acquire,
+/// The waiting side of a [`Waiter`]; leaves the queue when it is dropped.
+pub(super) struct LockWait<'r> {
+    ns: &'r NamespaceLocks,
+    request: &'r Acquire,
     clock: &'r dyn Clock,
     id: u64,
     deadline: Time,
-    told: oneshot::Receiver<Told>,
-    /// Who was in the way when it was last looked.
+    reply: oneshot::Receiver<WaitResult>,
+    /// The latest conflict.
     conflict: Box<Conflict>,
-    done: bool,
+    answered: bool,
 }
 
-impl<'r> Waiting<'r> {
-    /// Joins the queue of whatever is in the way.
+impl<'r> LockWait<'r> {
+    /// Joins the queue of the name in conflict.
     pub fn join(
-        room: &'r Room,
-        inner: &mut Inner,
-        asked: &'r Acquire,
+        ns: &'r NamespaceLocks,
+        state: &mut NamespaceState,
+        request: &'r Acquire,
         clock: &'r dyn Clock,
         deadline: Time,
         conflict: Box<Conflict>,
     ) -> Result<Self, LockError> {
-        if inner.waiters(asked, &conflict.taken) >= WAITERS_MAX {
+        if state.waiter_count(request, &conflict.taken) >= WAITERS_MAX {
             return Err(LockError::TooManyWaiters);
         }
-        let (tell, told) = oneshot::channel();
-        let id = inner.next_waiter;
-        inner.next_waiter += 1;
-        let waiter = Waiter { id, asked: asked.clone(), deadline, tell };
-        inner.push(waiter, &conflict.taken, false);
-        Ok(Self { room, asked, clock, id, deadline, told, conflict, done: false })
+        let (sender, reply) = oneshot::channel();
+        let id = state.next_waiter;
+        state.next_waiter += 1;
+        let waiter = Waiter { id, request: request.clone(), deadline, reply: sender };
+        state.queue_waiter(waiter, &conflict.taken, false);
+        Ok(Self { ns, request, clock, id, deadline, reply, conflict, answered: false })
     }
 
-    /// Waits; the answer is a conflict once the deadline has passed, and that the process
-    /// ends once it does.
-    pub async fn answer(mut self) -> Told {
+    /// Waits for the answer: a grant, a conflict once the deadline has passed, or
+    /// [`LockError::Stopping`].
+    pub async fn answer(mut self) -> WaitResult {
         loop {
             let until = self.conflict.free_at.min(self.deadline);
             let pause = until.since(self.clock.now()).micros().max(0);
             let pause = tokio::time::sleep(Duration::from_micros(pause.unsigned_abs()));
             tokio::select! {
+                // An answer wins over a timer that is due at the same time.
                 biased;
-                told = &mut self.told => {
-                    self.done = true;
-                    return told.unwrap_or_else(|_| Ok(self.missed()));
+                reply = &mut self.reply => {
+                    self.answered = true;
+                    return reply.unwrap_or_else(|_| Ok(self.conflict_reply()));
                 }
                 () = pause => {}
             }
-            if let Some(answer) = self.look() {
-                self.done = true;
+            if let Some(answer) = self.check_again() {
+                self.answered = true;
                 return answer;
             }
         }
     }
 
-    /// Somebody's time is over: the holder's, or ours.
-    fn look(&mut self) -> Option<Told> {
+    /// Checks again after a timer: the holder's lease has expired, or the deadline has passed.
+    fn check_again(&mut self) -> Option<WaitResult> {
         let now = self.clock.now();
-        let mut inner = self.room.inner.lock();
-        inner.poke(self.asked, now);
-        match self.told.try_recv() {
+        let mut state = self.ns.state.lock();
+        state.expire_and_serve(self.request, now);
+        match self.reply.try_recv() {
             Ok(answer) => return Some(answer),
-            Err(TryRecvError::Closed) => return Some(Ok(self.missed())),
+            Err(TryRecvError::Closed) => return Some(Ok(self.conflict_reply())),
             Err(TryRecvError::Empty) => {}
         }
-        if let Some(conflict) = inner.book.met(self.asked, now) {
+        if let Some(conflict) = state.table.conflict_of(self.request, now) {
             self.conflict = conflict;
         }
         if now < self.deadline {
             return None;
         }
-        inner.leave(self.asked, self.id);
-        Some(Ok(self.missed()))
+        state.remove_waiter(self.request, self.id);
+        Some(Ok(self.conflict_reply()))
     }
 
-    fn missed(&self) -> Acquired {
-        Acquired::Conflict(self.conflict.clone())
+    fn conflict_reply(&self) -> AcquireReply {
+        AcquireReply::Conflict(self.conflict.clone())
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for LockWait<'_> {
     fn drop(&mut self) {
-        if self.done {
+        if self.answered {
             return;
         }
         let now = self.clock.now();
-        let mut inner = self.room.inner.lock();
-        inner.leave(self.asked, self.id);
-        // Whoever asked is gone, so what was handed over in this very moment is given back.
-        if let Ok(Ok(Acquired::Granted(view))) = self.told.try_recv() {
-            let proof = Proof { key: view.key, tenant: None };
-            inner.book.release(&proof, now);
-            inner.hand_off(now);
+        let mut state = self.ns.state.lock();
+        state.remove_waiter(self.request, self.id);
+        // The caller has gone: a grant that it did not take is released.
+        if let Ok(Ok(AcquireReply::Granted(lease))) = self.reply.try_recv() {
+            let proof = Proof { key: lease.key, tenant: None };
+            state.table.release(&proof, now);
+            state.grant_freed_names(now);
         }
     }
 }

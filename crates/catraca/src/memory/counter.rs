@@ -1,106 +1,123 @@
-//! Counters: the cells that a check charges, at their own key or shared when memory is full.
+//! Counters: the cells that a check charges, under their own key or in an overflow cell.
 //!
-//! Must not lose a charge: a counter that was promised a place gets one, whatever it costs.
+//! A charge must not be lost: a counter for which a slot was reserved is always inserted, even
+//! beyond the budget.
 
-use catraca_core::cell::{Bucket, Fixed, Leases, Log, Pool, Watch};
+use catraca_core::cell::{Bucket, CellTable, FixedWindow, InFlight, RatioWatch, SlidingWindow};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::kept::Kept;
-use super::overflow::is_shared;
+use super::overflow::is_overflow_key;
 use super::shard::Shard;
+use super::slot::WeighedCell;
 use super::table::Table;
 
-/// The kinds of counters that newcomers may have to share.
+/// The kinds of counters that have overflow cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CounterKind {
     Bucket,
-    Log,
-    Fixed,
-    Leases,
+    SlidingWindow,
+    FixedWindow,
+    InFlight,
 }
 
 /// A cell that a check charges.
-pub(super) trait Counter: Kept {
+pub(super) trait CounterCell: WeighedCell {
     const KIND: CounterKind;
-    /// Whether it has all its bytes in its slot.
-    const WEIGHTLESS: bool;
+    /// Whether the cell needs no heap memory.
+    const IS_INLINE: bool;
 
-    /// Where each key has its own.
+    /// The table of counters with a key of their own.
     fn table(shard: &mut Shard) -> &mut Table<Self>;
-    /// Where newcomers share one.
+    /// The table of overflow cells.
     fn overflow(shard: &mut Shard) -> &mut Table<Self>;
 }
 
-impl<C: Counter> Pool<C> for Shard {
+impl<C: CounterCell> CellTable<C> for Shard {
     #[inline]
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
-        self.sought = C::KIND;
-        self.home(key).get(key, now)
+        // For `counter_slot`, which does not get the kind of the counter.
+        self.last_kind = C::KIND;
+        self.table_of(key).get(key, now)
     }
 
     #[inline]
     fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
-        self.home(key).edit(key, now, change)
+        self.table_of(key).edit(key, now, change)
     }
 
     #[inline]
     fn put(&mut self, key: Key, cell: C, now: Time) -> bool {
-        match self.home(key).replace(key, cell) {
+        match self.table_of(key).replace(key, cell) {
             Ok(()) => true,
             Err(cell) => self.add(key, cell, now),
         }
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
-        let removed: Option<C> = self.home(key).remove(key);
-        removed.is_some_and(|cell| now < cell.forgotten_at())
+        let removed: Option<C> = self.table_of(key).remove(key);
+        removed.is_some_and(|cell| now < cell.expires_at())
     }
 }
 
 impl Shard {
+    /// The table that contains a key. The flag is tested first, because most shards never overflow.
     #[inline]
-    fn home<C: Counter>(&mut self, key: Key) -> &mut Table<C> {
-        if self.overflowing && is_shared(key) { C::overflow(self) } else { C::table(self) }
+    fn table_of<C: CounterCell>(&mut self, key: Key) -> &mut Table<C> {
+        if self.overflowing && is_overflow_key(key) { C::overflow(self) } else { C::table(self) }
     }
 
-    /// Adds a counter for a new key. One without a promise, such as a strike, needs free bytes.
-    fn add<C: Counter>(&mut self, key: Key, cell: C, now: Time) -> bool {
-        let shared = self.overflowing && is_shared(key);
-        if !shared && !self.redeem() && !self.reserve::<C>(1, self.rest.limits.counters, now) {
-            self.rest.alarms.refused_counters.add(now);
+    /// Inserts a counter for a new key. One without a reservation, such as a strike, needs free
+    /// bytes.
+    fn add<C: CounterCell>(&mut self, key: Key, cell: C, now: Time) -> bool {
+        let is_overflow = self.overflowing && is_overflow_key(key);
+        // An overflow cell is always inserted: there is at most one per family and kind. A reserved
+        // slot was accounted when it was reserved.
+        if !is_overflow
+            && !self.take_reservation()
+            && !self.reserve::<C>(1, self.cold.limits.counters, now)
+        {
+            self.cold.pressure.refused_counters.add(now);
             return false;
         }
-        let table = self.home(key);
-        table.step(now, |_| ());
+        let table = self.table_of(key);
+        table.sweep_if_due(now, |_| ());
         table.insert(key, cell);
         true
     }
 
-    fn redeem(&mut self) -> bool {
-        let promised = self.promised > 0;
-        self.promised = self.promised.saturating_sub(1);
-        promised
+    /// Uses up one reservation of this batch, if there is one.
+    fn take_reservation(&mut self) -> bool {
+        let reserved = self.reserved > 0;
+        self.reserved = self.reserved.saturating_sub(1);
+        reserved
     }
 }
 
-/// A watched ratio: counted like the others, but never shared.
-impl Pool<Watch> for Shard {
-    fn get(&mut self, key: Key, now: Time) -> Option<&mut Watch> {
-        self.rest.watches.get(key, now)
+/// Watched ratios use the budget of counters, but have no overflow cells.
+impl CellTable<RatioWatch> for Shard {
+    fn get(&mut self, key: Key, now: Time) -> Option<&mut RatioWatch> {
+        self.cold.watches.get(key, now)
     }
 
-    fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut Watch) -> R) -> Option<R> {
-        self.rest.watches.edit(key, now, change)
+    fn edit<R>(
+        &mut self,
+        key: Key,
+        now: Time,
+        change: impl FnOnce(&mut RatioWatch) -> R,
+    ) -> Option<R> {
+        self.cold.watches.edit(key, now, change)
     }
 
-    fn put(&mut self, key: Key, cell: Watch, now: Time) -> bool {
-        let Err(cell) = self.rest.watches.replace(key, cell) else { return true };
-        let free = self.rest.limits.counters.saturating_sub(self.spent());
-        let watches = &mut self.rest.watches;
-        watches.step(now, |_| ());
-        if free < cell.weight() || !watches.grow(1, free - cell.weight(), watches.slack()) {
-            self.rest.alarms.refused_counters.add(now);
+    fn put(&mut self, key: Key, cell: RatioWatch, now: Time) -> bool {
+        let Err(cell) = self.cold.watches.replace(key, cell) else { return true };
+        let free = self.cold.limits.counters.saturating_sub(self.counter_bytes());
+        let watches = &mut self.cold.watches;
+        watches.sweep_if_due(now, |_| ());
+        if free < cell.weight()
+            || !watches.make_room(1, free - cell.weight(), watches.rebuild_threshold())
+        {
+            self.cold.pressure.refused_counters.add(now);
             return false;
         }
         watches.insert(key, cell);
@@ -108,14 +125,14 @@ impl Pool<Watch> for Shard {
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
-        let removed = self.rest.watches.remove(key);
-        removed.is_some_and(|cell| now < catraca_core::cell::Cell::forgotten_at(&cell))
+        let removed = self.cold.watches.remove(key);
+        removed.is_some_and(|cell| now < catraca_core::cell::Cell::expires_at(&cell))
     }
 }
 
-impl Counter for Bucket {
+impl CounterCell for Bucket {
     const KIND: CounterKind = CounterKind::Bucket;
-    const WEIGHTLESS: bool = true;
+    const IS_INLINE: bool = true;
 
     #[inline]
     fn table(shard: &mut Shard) -> &mut Table<Self> {
@@ -123,13 +140,13 @@ impl Counter for Bucket {
     }
 
     fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.rest.overflow.buckets
+        &mut shard.cold.overflow.buckets
     }
 }
 
-impl Counter for Log {
-    const KIND: CounterKind = CounterKind::Log;
-    const WEIGHTLESS: bool = false;
+impl CounterCell for SlidingWindow {
+    const KIND: CounterKind = CounterKind::SlidingWindow;
+    const IS_INLINE: bool = false;
 
     #[inline]
     fn table(shard: &mut Shard) -> &mut Table<Self> {
@@ -137,13 +154,13 @@ impl Counter for Log {
     }
 
     fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.rest.overflow.logs
+        &mut shard.cold.overflow.logs
     }
 }
 
-impl Counter for Fixed {
-    const KIND: CounterKind = CounterKind::Fixed;
-    const WEIGHTLESS: bool = true;
+impl CounterCell for FixedWindow {
+    const KIND: CounterKind = CounterKind::FixedWindow;
+    const IS_INLINE: bool = true;
 
     #[inline]
     fn table(shard: &mut Shard) -> &mut Table<Self> {
@@ -151,20 +168,20 @@ impl Counter for Fixed {
     }
 
     fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.rest.overflow.fixed
+        &mut shard.cold.overflow.fixed
     }
 }
 
-impl Counter for Leases {
-    const KIND: CounterKind = CounterKind::Leases;
-    const WEIGHTLESS: bool = false;
+impl CounterCell for InFlight {
+    const KIND: CounterKind = CounterKind::InFlight;
+    const IS_INLINE: bool = false;
 
     #[inline]
     fn table(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.rest.leases
+        &mut shard.cold.leases
     }
 
     fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.rest.overflow.leases
+        &mut shard.cold.overflow.leases
     }
 }

@@ -1,16 +1,15 @@
-//! The bounds of the memory store, and what they come to in each shard.
-//!
-//! Must not leave a shard so little that it holds nothing.
+//! The limits of the memory store, and the share of each shard.
 
 use catraca_core::cell::Block;
 
 use super::overflow::SHARD_BITS_MAX;
-use super::room::most_cells;
+use super::table_growth::max_cells;
 
-/// No pool of a shard is smaller; where bytes are few, there are fewer shards instead.
+/// The least bytes of each pool of a shard, so that it can hold some cells. With small limits there
+/// are fewer shards instead.
 const SHARD_BYTES_MIN: usize = 8 << 10;
 
-/// How much the memory store may hold.
+/// How many bytes the memory store may use.
 ///
 /// ```
 /// use catraca::memory::MemoryOptions;
@@ -20,18 +19,20 @@ const SHARD_BYTES_MIN: usize = 8 << 10;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// For counters: buckets, windows, leases, strikes and watched ratios. From seven eighths on,
-    /// new keys share cells of their policy. The windows of keys that are already there may go on
-    /// to grow to their limits, some four bytes a unit: exact windows cannot be had for less.
+    /// For counters: buckets, windows, requests in flight, strikes and watched ratios. From seven
+    /// eighths on, new keys share overflow cells of their policy. Windows of existing keys may
+    /// still grow to their limits, at about four bytes per unit, because an exact window needs
+    /// them.
     pub budget_bytes: usize,
-    /// For blocks, which are never dropped. When it is full, no automatic block is started; the
-    /// last tenth is kept for operators.
+    /// For blocks, which are never dropped. When it is full, no automatic block starts; the last
+    /// tenth is reserved for operators.
     pub block_bytes: usize,
-    /// For references; the oldest are dropped.
+    /// For references. When it is full, the oldest are dropped.
     pub reference_bytes: usize,
-    /// For settled-markers. When it is full, nothing is settled.
+    /// For settled-markers. When it is full, settles are refused.
     pub mark_bytes: usize,
-    /// Parts that are locked apart: a power of two, rounded up, and fewer where bytes are few.
+    /// The number of shards, each with its own lock: rounded up to a power of two, and fewer if the
+    /// limits are small.
     pub shards: usize,
 }
 
@@ -48,54 +49,56 @@ impl Default for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// How many bits of a key choose its shard.
+    /// How many leading bits of a key choose its shard.
     pub(super) fn bits(&self) -> u32 {
         let pools = [self.budget_bytes, self.block_bytes, self.reference_bytes, self.mark_bytes];
         let smallest = pools.into_iter().min().unwrap_or(0);
-        let most = (smallest / SHARD_BYTES_MIN).max(1).ilog2();
-        let wanted = self.shards.clamp(1, 1 << SHARD_BITS_MAX).next_power_of_two().ilog2();
-        wanted.min(most)
+        // At most so many shards that each pool of a shard has `SHARD_BYTES_MIN`.
+        let max_bits = (smallest / SHARD_BYTES_MIN).max(1).ilog2();
+        let wanted_bits = self.shards.clamp(1, 1 << SHARD_BITS_MAX).next_power_of_two().ilog2();
+        wanted_bits.min(max_bits)
     }
 
-    pub(super) fn limits(&self) -> Limits {
-        let each = |bytes: usize| (bytes >> self.bits()).max(SHARD_BYTES_MIN);
-        let blocks = each(self.block_bytes);
-        let operator = Share { bytes: blocks, cells: most_cells::<Block>(blocks) };
-        Limits {
-            counters: each(self.budget_bytes),
-            newcomers: each(self.budget_bytes) / 8 * 7,
+    pub(super) fn limits(&self) -> ShardLimits {
+        let per_shard = |bytes: usize| (bytes >> self.bits()).max(SHARD_BYTES_MIN);
+        let blocks = per_shard(self.block_bytes);
+        let operator = BlockQuota { bytes: blocks, cells: max_cells::<Block>(blocks) };
+        ShardLimits {
+            counters: per_shard(self.budget_bytes),
+            new_keys: per_shard(self.budget_bytes) / 8 * 7,
             operator,
-            automatic: Share { bytes: blocks / 10 * 9, cells: operator.cells / 10 * 9 },
-            references: each(self.reference_bytes),
-            marks: each(self.mark_bytes),
+            automatic: BlockQuota { bytes: blocks / 10 * 9, cells: operator.cells / 10 * 9 },
+            references: per_shard(self.reference_bytes),
+            marks: per_shard(self.mark_bytes),
         }
     }
 }
 
-/// What one shard may hold.
+/// The limits of one shard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Bytes for everything that is counted.
+pub(super) struct ShardLimits {
+    /// Bytes for all counters.
     pub counters: usize,
-    /// Bytes up to which new keys get counters of their own; the rest is for windows that grow,
+    /// Bytes up to which new keys get their own counters. The rest is for windows that grow,
     /// strikes and watched ratios.
-    pub newcomers: usize,
-    /// For blocks by operators.
-    pub operator: Share,
-    /// For all other blocks.
-    pub automatic: Share,
+    pub new_keys: usize,
+    /// For blocks by operators: the whole pool.
+    pub operator: BlockQuota,
+    /// For all other blocks: nine tenths of the pool.
+    pub automatic: BlockQuota,
     /// Bytes for references.
     pub references: usize,
     /// Bytes for settled-markers.
     pub marks: usize,
 }
 
-/// A part of a pool.
+/// A limit on blocks, in bytes and in cells.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    /// Bytes.
+pub(super) struct BlockQuota {
+    /// Bytes of slots and texts.
     pub bytes: usize,
-    /// Cells, since a table only grows in powers of two.
+    /// A limit on cells too: a table doubles its slots, so bytes alone would not reserve any free
+    /// slot for operators.
     pub cells: usize,
 }
 

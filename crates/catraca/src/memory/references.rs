@@ -1,6 +1,5 @@
-//! References, oldest first: when their bytes are used up, the oldest makes room for the newest.
-//!
-//! Must not drop a younger one before an older one, nor forget to count.
+//! References, with the order in which they were written: when the pool is full, the oldest are
+//! dropped.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +7,32 @@ use catraca_core::cell::{Cell, Reference};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::kept::{Kept, allocated};
 use super::shard::RECLAIM_SLOTS;
+use super::slot::{WeighedCell, allocation_bytes};
 use super::table::Table;
 
-/// What one entry of the order takes, with its share of a node.
+/// The estimated bytes of an entry of `order`, including its share of a tree node.
 const ORDER_BYTES: usize = 48;
 
-/// The references of a shard.
+/// The references of one shard.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    table: Table<Aged>,
-    /// By the turn in which each came.
+    table: Table<AgedReference>,
+    /// Keys by sequence number, so the first is the oldest.
     order: BTreeMap<u64, Key>,
-    next: u64,
+    next_sequence: u64,
 }
 
-/// A reference and when it came.
+/// A reference and its sequence number.
 #[derive(Debug)]
-struct Aged {
+struct AgedReference {
     reference: Reference,
-    turn: u64,
+    sequence: u64,
 }
 
-impl Cell for Aged {
-    fn forgotten_at(&self) -> Time {
-        self.reference.forgotten_at()
+impl Cell for AgedReference {
+    fn expires_at(&self) -> Time {
+        self.reference.expires_at()
     }
 
     fn heap_bytes(&self) -> usize {
@@ -41,13 +40,14 @@ impl Cell for Aged {
     }
 }
 
-impl Kept for Aged {
-    type Booked = ();
+impl WeighedCell for AgedReference {
+    type Accounted = ();
 
-    /// The ticket, the instants, the list of events and each of them are allocations of their own.
+    /// The ticket and the instants are two allocations, the list of credited events is a third, and
+    /// each event is one more.
     fn weight(&self) -> usize {
         let events = self.reference.credited.len();
-        self.heap_bytes() + (2 + usize::from(events > 0) + events) * allocated(1)
+        self.heap_bytes() + (2 + usize::from(events > 0) + events) * allocation_bytes(1)
     }
 }
 
@@ -65,44 +65,46 @@ impl References {
         self.table.edit(key, now, |aged| change(&mut aged.reference))
     }
 
-    /// Writes a reference as the youngest; `false` if it alone is too large.
+    /// Inserts a reference as the newest. Returns `false` if it alone exceeds the limit.
     pub fn put(
         &mut self,
         key: Key,
         reference: Reference,
         limit: usize,
         now: Time,
-        dropped: impl Fn(),
+        on_dropped: impl Fn(),
     ) -> bool {
+        // An existing reference is replaced and becomes the newest.
         self.remove(key);
-        self.step(now);
-        let aged = Aged { reference, turn: self.next };
+        self.sweep_if_due(now);
+        let aged = AgedReference { reference, sequence: self.next_sequence };
+        // Ends at the latest when the pool is empty: then the reference alone is too large.
         while !self.fits(aged.weight() + ORDER_BYTES, limit, now) {
             if !self.drop_oldest() {
                 return false;
             }
-            dropped();
+            on_dropped();
         }
-        self.order.insert(self.next, key);
+        self.order.insert(self.next_sequence, key);
         self.table.insert(key, aged);
-        self.next += 1;
+        self.next_sequence += 1;
         true
     }
 
     pub fn remove(&mut self, key: Key) -> Option<Reference> {
         let aged = self.table.remove(key)?;
-        self.order.remove(&aged.turn);
+        self.order.remove(&aged.sequence);
         Some(aged.reference)
     }
 
     pub fn sweep(&mut self, visits: usize, now: Time) {
         self.table.sweep(visits, now, |aged| {
-            self.order.remove(&aged.turn);
+            self.order.remove(&aged.sequence);
         });
     }
 
-    /// Calls `visit` with every reference that is not forgotten, oldest first.
-    pub fn each(&mut self, now: Time, mut visit: impl FnMut(Key, &Reference)) {
+    /// Calls `visit` with every unexpired reference, oldest first.
+    pub fn for_each_live(&mut self, now: Time, mut visit: impl FnMut(Key, &Reference)) {
         for key in self.order.values() {
             if let Some(aged) = self.table.get(*key, now) {
                 visit(*key, &aged.reference);
@@ -118,18 +120,18 @@ impl References {
         self.table.bytes() + self.order.len() * ORDER_BYTES
     }
 
-    fn step(&mut self, now: Time) {
-        self.table.step(now, |aged| {
-            self.order.remove(&aged.turn);
+    fn sweep_if_due(&mut self, now: Time) {
+        self.table.sweep_if_due(now, |aged| {
+            self.order.remove(&aged.sequence);
         });
     }
 
     fn fits(&mut self, weight: usize, limit: usize, now: Time) -> bool {
-        if self.table.spare() == 0 || self.bytes() + weight > limit {
+        if self.table.free_slots() == 0 || self.bytes() + weight > limit {
             self.sweep(RECLAIM_SLOTS, now);
         }
         let bytes = self.bytes() + weight;
-        bytes <= limit && self.table.grow(1, limit - bytes, self.table.slack())
+        bytes <= limit && self.table.make_room(1, limit - bytes, self.table.rebuild_threshold())
     }
 
     fn drop_oldest(&mut self) -> bool {

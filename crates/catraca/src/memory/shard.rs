@@ -1,169 +1,179 @@
-//! A shard: all the state of the keys that fall into it, behind one lock.
+//! A shard: all tables of the keys that belong to it, behind one lock.
 //!
-//! What a decision touches comes first, so that it shares cache lines with the lock; the rest is
-//! one pointer away. Must not take another shard's lock, nor read a clock.
+//! What most decisions use comes first (`repr(C)`), so that it shares cache lines with the lock;
+//! the rest is behind one pointer. A shard locks no other shard and reads no clock.
 
 use std::sync::Arc;
 
-use catraca_core::cell::{Block, Bucket, Cells, Fixed, Leases, Log, Mark, Place, Reference, Watch};
+use catraca_core::cell::{
+    Block, Bucket, CellStore, CounterSlot, FixedWindow, InFlight, RatioWatch, Reference,
+    SettledMarker, SlidingWindow,
+};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::alarms::Alarms;
-use super::counter::{Counter, CounterKind};
-use super::options::Limits;
-use super::overflow::shared_key;
+use super::counter::{CounterCell, CounterKind};
+use super::options::ShardLimits;
+use super::overflow::overflow_key;
+use super::pressure::PressureCounters;
 use super::references::References;
 use super::table::Table;
 
-/// How many slots of a table are visited in search of room.
+/// Slots of each table that are searched for expired cells when there is no room.
 pub(super) const RECLAIM_SLOTS: usize = 32;
 
-/// The state of some keys.
+/// The tables of one shard.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Shard {
     pub buckets: Table<Bucket>,
     pub blocks: Table<Block>,
-    /// New counters that this batch was promised room for.
-    pub promised: u32,
-    /// Which kind of counter was looked up last: the one that a new place is asked for.
-    pub sought: CounterKind,
-    /// Whether there may be shared cells.
+    /// New counters for which this batch has reserved a slot.
+    pub reserved: u32,
+    /// The kind of counter that was looked up last. [`CellStore::counter_slot`] is called right
+    /// after a failed lookup and does not name the kind.
+    pub last_kind: CounterKind,
+    /// Whether there may be overflow cells.
     pub overflowing: bool,
-    pub logs: Table<Log>,
-    pub fixed: Table<Fixed>,
-    pub rest: Box<Rest>,
+    pub logs: Table<SlidingWindow>,
+    pub fixed: Table<FixedWindow>,
+    pub cold: Box<ColdTables>,
 }
 
-/// What is touched less often.
+/// Tables and limits that most decisions do not use.
 #[derive(Debug)]
-pub(super) struct Rest {
-    pub leases: Table<Leases>,
-    pub watches: Table<Watch>,
-    pub marks: Table<Mark>,
+pub(super) struct ColdTables {
+    pub leases: Table<InFlight>,
+    pub watches: Table<RatioWatch>,
+    pub marks: Table<SettledMarker>,
     pub references: References,
-    pub overflow: Overflow,
-    pub limits: Limits,
+    pub overflow: OverflowTables,
+    pub limits: ShardLimits,
     pub bits: u32,
-    pub alarms: Arc<Alarms>,
+    pub pressure: Arc<PressureCounters>,
 }
 
-/// Cells that newcomers share while the shard is full; at most one per family and kind.
+/// The overflow cells of a shard: at most one per family and kind.
 #[derive(Debug, Default)]
-pub(super) struct Overflow {
+pub(super) struct OverflowTables {
     pub buckets: Table<Bucket>,
-    pub logs: Table<Log>,
-    pub fixed: Table<Fixed>,
-    pub leases: Table<Leases>,
+    pub logs: Table<SlidingWindow>,
+    pub fixed: Table<FixedWindow>,
+    pub leases: Table<InFlight>,
 }
 
 impl Shard {
-    pub fn new(limits: Limits, bits: u32, alarms: Arc<Alarms>) -> Self {
-        let rest = Rest {
+    pub fn new(limits: ShardLimits, bits: u32, pressure: Arc<PressureCounters>) -> Self {
+        let cold = ColdTables {
             leases: Table::default(),
             watches: Table::default(),
             marks: Table::default(),
             references: References::default(),
-            overflow: Overflow::default(),
+            overflow: OverflowTables::default(),
             limits,
             bits,
-            alarms,
+            pressure,
         };
         Self {
             buckets: Table::default(),
             blocks: Table::default(),
             logs: Table::default(),
             fixed: Table::default(),
-            rest: Box::new(rest),
-            promised: 0,
-            sought: CounterKind::Bucket,
+            cold: Box::new(cold),
+            reserved: 0,
+            last_kind: CounterKind::Bucket,
             overflowing: false,
         }
     }
 
-    /// Forgets the promises of the batch before.
+    /// Drops unused reservations of the previous batch. Called when a batch has locked the shard.
     #[inline]
-    pub fn begin(&mut self) {
-        self.promised = 0;
+    pub fn begin_batch(&mut self) {
+        self.reserved = 0;
     }
 
-    /// Bytes of everything that is counted.
-    pub fn spent(&self) -> usize {
+    /// Bytes of all counters.
+    pub fn counter_bytes(&self) -> usize {
         self.buckets.bytes()
             + self.logs.bytes()
             + self.fixed.bytes()
-            + self.rest.leases.bytes()
-            + self.rest.watches.bytes()
+            + self.cold.leases.bytes()
+            + self.cold.watches.bytes()
     }
 
-    /// Drops forgotten cells of every kind, visiting so many slots of each table.
-    pub fn tend(&mut self, visits: usize, now: Time) {
-        self.reclaim(visits, now);
+    /// Removes expired cells of every kind, visiting `visits` slots of each table.
+    pub fn reclaim_all(&mut self, visits: usize, now: Time) {
+        self.reclaim_counters(visits, now);
         self.blocks.sweep(visits, now, |_| ());
-        self.rest.marks.sweep(visits, now, |_| ());
-        self.rest.references.sweep(visits, now);
-        let overflow = &mut self.rest.overflow;
+        self.cold.marks.sweep(visits, now, |_| ());
+        self.cold.references.sweep(visits, now);
+        let overflow = &mut self.cold.overflow;
         overflow.buckets.sweep(visits, now, |_| ());
         overflow.logs.sweep(visits, now, |_| ());
         overflow.fixed.sweep(visits, now, |_| ());
         overflow.leases.sweep(visits, now, |_| ());
     }
 
-    /// Drops forgotten counters of every kind: bytes are bytes, whoever frees them.
-    pub fn reclaim(&mut self, visits: usize, now: Time) {
+    /// Removes expired counters of every kind: they share one budget, so bytes freed in any table
+    /// help.
+    pub fn reclaim_counters(&mut self, visits: usize, now: Time) {
         self.buckets.sweep(visits, now, |_| ());
         self.logs.sweep(visits, now, |_| ());
         self.fixed.sweep(visits, now, |_| ());
-        self.rest.leases.sweep(visits, now, |_| ());
-        self.rest.watches.sweep(visits, now, |_| ());
+        self.cold.leases.sweep(visits, now, |_| ());
+        self.cold.watches.sweep(visits, now, |_| ());
     }
 
-    /// Makes room for `more` new counters of a kind below so many bytes; says whether there is.
-    pub fn reserve<C: Counter>(&mut self, more: usize, limit: usize, now: Time) -> bool {
-        // A spare slot costs nothing new, unless the cell weighs more than its slot.
-        let spare = |shard: &mut Self| C::table(shard).spare() >= more;
-        if spare(self) && (C::WEIGHTLESS || self.spent() < limit) {
+    /// Makes room for `more` new counters of a kind, within `limit` bytes of all counters. Returns
+    /// whether there is room.
+    pub fn reserve<C: CounterCell>(&mut self, more: usize, limit: usize, now: Time) -> bool {
+        // A free slot needs no new bytes, unless the cell needs heap memory.
+        let has_free_slots = |shard: &mut Self| C::table(shard).free_slots() >= more;
+        if has_free_slots(self) && (C::IS_INLINE || self.counter_bytes() < limit) {
             return true;
         }
-        self.reclaim(RECLAIM_SLOTS, now);
-        let free = limit.saturating_sub(self.spent());
-        if spare(self) {
-            return C::WEIGHTLESS || free > 0;
+        self.reclaim_counters(RECLAIM_SLOTS, now);
+        let free = limit.saturating_sub(self.counter_bytes());
+        // The search may have freed a slot.
+        if has_free_slots(self) {
+            return C::IS_INLINE || free > 0;
         }
         let table = C::table(self);
-        table.grow(more, free, table.slack())
+        table.make_room(more, free, table.rebuild_threshold())
     }
 
-    /// Promises a new counter a place of its own, if there is room for all that were promised.
-    fn promise<C: Counter>(&mut self, now: Time) -> bool {
-        let promised = self.promised + 1;
-        let limit = self.rest.limits.newcomers;
-        let kept = self.reserve::<C>(promised as usize, limit, now);
-        self.promised = if kept { promised } else { self.promised };
-        kept
+    /// Reserves a slot for a new counter, if there is room for all reservations of this batch.
+    fn reserve_slot<C: CounterCell>(&mut self, now: Time) -> bool {
+        // This counts all kinds of counters, so it may ask for more slots of one kind than the
+        // batch needs, but never for fewer.
+        let reserved = self.reserved + 1;
+        let limit = self.cold.limits.new_keys;
+        let has_room = self.reserve::<C>(reserved as usize, limit, now);
+        self.reserved = if has_room { reserved } else { self.reserved };
+        has_room
     }
 }
 
-impl Cells for Shard {
-    fn place(&mut self, key: Key, family: u64, now: Time) -> Place {
-        let own = match self.sought {
-            CounterKind::Bucket => self.promise::<Bucket>(now),
-            CounterKind::Log => self.promise::<Log>(now),
-            CounterKind::Fixed => self.promise::<Fixed>(now),
-            CounterKind::Leases => self.promise::<Leases>(now),
+impl CellStore for Shard {
+    fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
+        let own = match self.last_kind {
+            CounterKind::Bucket => self.reserve_slot::<Bucket>(now),
+            CounterKind::SlidingWindow => self.reserve_slot::<SlidingWindow>(now),
+            CounterKind::FixedWindow => self.reserve_slot::<FixedWindow>(now),
+            CounterKind::InFlight => self.reserve_slot::<InFlight>(now),
         };
         if own {
-            return Place::Own;
+            return CounterSlot::Own;
         }
+        // Never cleared: overflow cells may outlive the shortage of memory.
         self.overflowing = true;
-        self.rest.alarms.shared.add(now);
-        Place::Shared(shared_key(key, family, self.rest.bits))
+        self.cold.pressure.overflowed.add(now);
+        CounterSlot::Shared(overflow_key(key, family, self.cold.bits))
     }
 }
 
-/// Every pool there is; a kind that is missing here does not compile.
+/// Does not compile if a kind of cell has no table in the shard.
 const _: fn() = || {
-    fn is_whole<S: Cells + catraca_core::cell::Pool<Reference>>() {}
-    is_whole::<Shard>();
+    fn has_every_kind<S: CellStore + catraca_core::cell::CellTable<Reference>>() {}
+    has_every_kind::<Shard>();
 };

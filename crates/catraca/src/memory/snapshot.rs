@@ -1,11 +1,15 @@
-//! Snapshots: the whole store in one file, so that a restart forgets at most what came since.
+//! Snapshots: all cells in one file, so that a restart loses only what came after the last one.
 //!
-//! A file is written beside its place and moved there when it is safe on disk; one shard is copied
-//! after the other, so a batch over two shards may be half in it, as it may be half in what came
-//! since. Must not take a damaged file for an empty one: that would free everybody.
+//! The file is written under a temporary name and renamed when it is on disk. Shards are copied one
+//! after the other, so a batch over two shards may be in it by half; that is no worse than losing
+//! the changes after a snapshot. A damaged file must never count as an empty store: that would end
+//! every block.
+//!
+//! Layout: [`MAGIC`], [`FORMAT`] (`u32`), the instant (`i64`), the records, [`END`], the number of
+//! records (`u64`), and the BLAKE3 checksum of all bytes before. Integers are little-endian.
 
+mod cell_record;
 mod read;
-mod record;
 mod write;
 
 use std::io;
@@ -21,48 +25,48 @@ use crate::clock::Clock;
 const MAGIC: [u8; 8] = *b"CATRACA\n";
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
-/// In the place of a kind: no more records.
+/// Instead of a cell kind: the end of the records. No kind has the number 0.
 const END: u8 = 0;
 
-/// What a snapshot was made of.
+/// Statistics of a written snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Snapshotted {
-    /// When it was begun.
+pub struct SnapshotSummary {
+    /// When the snapshot was begun.
     pub created_at: Time,
-    /// How many cells are in it.
+    /// The number of cells.
     pub cells: u64,
-    /// How large the file is.
+    /// The size of the file.
     pub bytes: u64,
 }
 
-/// What a start found.
+/// What was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// No file: the store starts empty.
     Missing,
-    /// A whole file.
+    /// A complete, undamaged file.
     Read {
-        /// When it was begun.
+        /// When the snapshot was begun.
         created_at: Time,
-        /// Cells that are in the store again.
+        /// Cells that were restored.
         kept: u64,
-        /// Cells whose time had come.
+        /// Cells that have expired since.
         forgotten: u64,
-        /// Cells that found no room, because the store was given less.
+        /// Cells for which the store has no room, because its limits were lowered.
         left_out: u64,
     },
 }
 
-/// Why a snapshot was not written or not read.
+/// Why a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The file could not be written; an older one is untouched.
+    /// The file could not be written. An older file is unchanged.
     #[error("cannot write the snapshot {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The file could not be read.
@@ -70,12 +74,12 @@ pub enum SnapshotError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The file is not what was written.
+    /// The file is damaged, or is not a snapshot.
     #[error(
-        "the snapshot {} is damaged: {reason}; bring an older copy, or move it away to start empty",
+        "the snapshot {} is damaged: {reason}; restore an older copy, or rename it to start empty",
         path.display()
     )]
     Corrupt {
@@ -84,47 +88,47 @@ pub enum SnapshotError {
         /// What is wrong.
         reason: String,
     },
-    /// Nobody said under which secret its keys were made.
+    /// The builder has no secret, so the keys of the snapshot would not match.
     #[error(
-        "the keys of the snapshot {} were made with a secret: give the same one to the builder \
-         first, or nothing would be found again",
+        "the snapshot {} can only be read with the secret that it was made with: set that secret \
+         on the builder first",
         path.display()
     )]
     NoSecret {
         /// The file.
         path: PathBuf,
     },
-    /// A later program wrote it.
+    /// A newer version of the program wrote the file.
     #[error(
         "the snapshot {} has format {found}, and this program reads formats up to {known}: \
-         start the newer program, or move the file away to start empty",
+         start the newer version, or rename the file to start empty",
         path.display()
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         found: u32,
-        /// The newest format that is read here.
+        /// The newest format that this program reads.
         known: u32,
     },
 }
 
 impl Memory {
-    /// Writes every cell that is not forgotten into a file, which appears whole or not at all.
-    pub fn snapshot(&self, path: &Path) -> Result<Snapshotted, SnapshotError> {
+    /// Writes all unexpired cells into a file, which is replaced as a whole or not at all.
+    pub fn snapshot(&self, path: &Path) -> Result<SnapshotSummary, SnapshotError> {
         let _one_at_a_time = self.snapshot.lock();
         let failed = |source| SnapshotError::Write { path: path.to_owned(), source };
         write::write(self, path).map_err(failed)
     }
 
-    /// A store with the cells of a snapshot, and what was found of it. A missing file is a first
-    /// start; any other trouble is an error that names the file.
+    /// Builds a store with the cells of a snapshot, and reports what was read. A missing file is a
+    /// first start; any other problem is an error that names the file.
     pub fn restore(
         path: &Path,
         options: MemoryOptions,
         clock: Arc<dyn Clock>,
-    ) -> Result<(Self, Restored), SnapshotError> {
+    ) -> Result<(Self, RestoreOutcome), SnapshotError> {
         let mut memory = Self::new(options, clock);
         let restored = read::read(&mut memory, path)?;
         Ok((memory, restored))

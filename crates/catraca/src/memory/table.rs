@@ -1,155 +1,162 @@
-//! A table of cells of one kind, by key; forgotten cells count as absent and leave bit by bit.
+//! A hash table of cells of one kind. Expired cells count as absent and are removed a few at a
+//! time.
 //!
-//! Keys are digests, so their second word is the hash: nothing is hashed here. Must not stall:
-//! every call visits a bounded number of slots.
+//! A key is a digest, so its second word is the hash and nothing is hashed here. Every call visits
+//! a bounded number of slots, so that no request waits for a full sweep.
 
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use hashbrown::HashTable;
 
-use super::kept::{Booked, Kept, Slot};
+use super::slot::{AccountedWeight, Slot, WeighedCell};
 
-/// How many new cells come between two sweeps.
+/// Insertions between two sweeps.
 const SWEEP_EVERY: u32 = 8;
-/// How many slots such a sweep visits: four for every new cell, side by side in memory.
+/// Slots that such a sweep visits: four per insertion, adjacent in memory.
 const SWEEP_SLOTS: usize = 32;
 
 /// Cells of one kind.
 #[derive(Debug)]
-pub(super) struct Table<C: Kept> {
+pub(super) struct Table<C: WeighedCell> {
     pub(super) slots: HashTable<Slot<C>>,
-    /// Bytes that the cells have outside their slots.
+    /// Total heap bytes of the cells.
     heap: usize,
-    /// Where the next sweep goes on.
+    /// The index of the slot at which the next sweep continues.
     cursor: u32,
-    /// New cells since the last sweep.
-    fresh: u32,
+    /// Insertions since the last sweep.
+    inserted: u32,
 }
 
-impl<C: Kept> Default for Table<C> {
+impl<C: WeighedCell> Default for Table<C> {
     fn default() -> Self {
-        Self { slots: HashTable::new(), heap: 0, cursor: 0, fresh: 0 }
+        Self { slots: HashTable::new(), heap: 0, cursor: 0, inserted: 0 }
     }
 }
 
-impl<C: Kept> Table<C> {
-    /// The cell, unless it is forgotten.
+impl<C: WeighedCell> Table<C> {
+    /// The cell, unless it has expired.
     #[inline]
     pub fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
-        self.live(key, now).map(|slot| &mut slot.cell)
+        self.find_live(key, now).map(|slot| &mut slot.cell)
     }
 
-    /// Edits the cell and books its new weight.
+    /// Edits the cell and accounts for its new weight.
     #[inline]
     pub fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
-        let slot = self.live(key, now)?;
-        let before = slot.booked();
+        let slot = self.find_live(key, now)?;
+        // Taken before the change: a cell without a remembered weight reports its current one.
+        let before = slot.accounted_weight();
         let result = change(&mut slot.cell);
         let after = slot.cell.weight();
-        slot.booked = C::Booked::of(after);
-        self.rebook(before, after);
+        slot.accounted = C::Accounted::of(after);
+        self.account(before, after);
         Some(result)
     }
 
-    /// Writes over the cell of a key, forgotten or not; gives the new one back if there is none.
+    /// Overwrites the cell of a key, expired or not. Returns the new cell if the key is absent.
     #[inline]
     pub fn replace(&mut self, key: Key, cell: C) -> Result<(), C> {
         let Some(slot) = self.slots.find_mut(hash(key), |slot| slot.key == key) else {
             return Err(cell);
         };
-        let before = slot.booked();
+        let before = slot.accounted_weight();
         let after = cell.weight();
         slot.cell = cell;
-        slot.booked = C::Booked::of(after);
-        self.rebook(before, after);
+        slot.accounted = C::Accounted::of(after);
+        self.account(before, after);
         Ok(())
     }
 
-    /// Adds the cell of a new key. Who cares about bytes makes room first.
+    /// Inserts the cell of a new key. Does not check any limit: the caller makes room first.
     pub fn insert(&mut self, key: Key, cell: C) {
         let slot = Slot::new(key, cell);
-        self.rebook(0, slot.booked());
+        self.account(0, slot.accounted_weight());
         self.slots.insert_unique(hash(key), slot, |slot| hash(slot.key));
     }
 
-    /// Takes the cell of a key out, forgotten or not.
+    /// Removes the cell of a key, expired or not.
     pub fn remove(&mut self, key: Key) -> Option<C> {
         let found = self.slots.find_entry(hash(key), |slot| slot.key == key).ok()?;
         let (slot, _) = found.remove();
-        self.rebook(slot.booked(), 0);
+        self.account(slot.accounted_weight(), 0);
         Some(slot.cell)
     }
 
-    /// Sweeps a little if it is time to: called once for every new cell.
+    /// Called once per insertion; every eighth call sweeps some slots.
     #[inline]
-    pub fn step(&mut self, now: Time, gone: impl FnMut(&C)) {
-        self.fresh += 1;
-        if self.fresh >= SWEEP_EVERY {
-            self.fresh = 0;
-            self.sweep(SWEEP_SLOTS, now, gone);
+    pub fn sweep_if_due(&mut self, now: Time, on_removed: impl FnMut(&C)) {
+        self.inserted += 1;
+        if self.inserted >= SWEEP_EVERY {
+            self.inserted = 0;
+            self.sweep(SWEEP_SLOTS, now, on_removed);
         }
     }
 
-    /// Visits some slots, goes on where the last sweep ended, and drops the forgotten.
-    pub fn sweep(&mut self, visits: usize, now: Time, mut gone: impl FnMut(&C)) {
+    /// Visits the next `visits` slots, wrapping around, and removes expired cells. Calls
+    /// `on_removed` with each.
+    pub fn sweep(&mut self, visits: usize, now: Time, mut on_removed: impl FnMut(&C)) {
         let slots = self.slots.num_buckets();
         let before = self.slots.len();
+        // Visits no slot twice, even if `visits` is larger than the table.
         for _ in 0..visits.min(slots) {
-            // A power of two.
-            let place = self.cursor as usize & (slots - 1);
-            self.cursor = (place + 1) as u32;
-            self.drop_forgotten(place, now, &mut gone);
+            // The number of slots is a power of two.
+            let index = self.cursor as usize & (slots - 1);
+            self.cursor = (index + 1) as u32;
+            self.remove_if_expired(index, now, &mut on_removed);
         }
         if self.slots.len() < before {
             self.shrink();
         }
     }
 
-    fn drop_forgotten(&mut self, place: usize, now: Time, gone: &mut impl FnMut(&C)) {
-        let slot = self.slots.get_bucket(place);
-        if slot.is_none_or(|slot| now < slot.cell.forgotten_at()) {
+    fn remove_if_expired(&mut self, index: usize, now: Time, on_removed: &mut impl FnMut(&C)) {
+        let slot = self.slots.get_bucket(index);
+        // An empty slot, or a cell that is still live.
+        if slot.is_none_or(|slot| now < slot.cell.expires_at()) {
             return;
         }
-        if let Ok(found) = self.slots.get_bucket_entry(place) {
+        if let Ok(found) = self.slots.get_bucket_entry(index) {
             let (slot, _) = found.remove();
-            self.rebook(slot.booked(), 0);
-            gone(&slot.cell);
+            self.account(slot.accounted_weight(), 0);
+            on_removed(&slot.cell);
         }
     }
 
-    /// Calls `visit` with every cell that is not forgotten.
-    pub fn each(&self, now: Time, mut visit: impl FnMut(Key, &C)) {
-        let live = self.slots.iter().filter(|slot| now < slot.cell.forgotten_at());
+    /// Calls `visit` with every unexpired cell.
+    pub fn for_each_live(&self, now: Time, mut visit: impl FnMut(Key, &C)) {
+        let live = self.slots.iter().filter(|slot| now < slot.cell.expires_at());
         live.for_each(|slot| visit(slot.key, &slot.cell));
     }
 
-    /// How many cells are here, the forgotten that have not left yet included.
+    /// The number of cells, including expired ones that were not removed yet.
     #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Bytes of the slots and of what the cells have outside.
+    /// Bytes of the slots and of the cells' heap allocations.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.slots.allocation_size() + self.heap
     }
 
-    /// A cell that weighed `before` weighs `after` now.
+    /// Replaces the weight `before` of a cell by `after` in the total.
     #[inline]
-    fn rebook(&mut self, before: usize, after: usize) {
-        debug_assert!(self.heap >= before, "what leaves the books was in them");
+    fn account(&mut self, before: usize, after: usize) {
+        debug_assert!(self.heap >= before, "removed more than was accounted");
+        // Saturating: in a release build a wrong total must not wrap to a huge one.
         self.heap = (self.heap + after).saturating_sub(before);
     }
 
     #[inline]
-    fn live(&mut self, key: Key, now: Time) -> Option<&mut Slot<C>> {
+    fn find_live(&mut self, key: Key, now: Time) -> Option<&mut Slot<C>> {
         let slot = self.slots.find_mut(hash(key), |slot| slot.key == key)?;
-        (now < slot.cell.forgotten_at()).then_some(slot)
+        (now < slot.cell.expires_at()).then_some(slot)
     }
 }
 
-/// The shard took the first word's bits; the second has as many of its own.
+/// The shard uses bits of the first word, so the second is independent of it. All keys of a shard
+/// share the leading bits of the first.
 #[inline]
 pub(super) fn hash(key: Key) -> u64 {
     key.words()[1]

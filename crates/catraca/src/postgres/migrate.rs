@@ -1,79 +1,95 @@
-//! Migrations: forward only, one file each, all of them in one transaction.
+//! Schema migrations: forward only, one SQL file each, all of them in one transaction.
 //!
-//! Nodes that start together wait for each other. Must not touch a schema that a later program, or
-//! another one, made.
+//! Nodes that start at the same time wait for each other. A schema of a newer version, or of
+//! another program, is refused.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
-use super::error::PostgresError;
-use super::link::Link;
-use super::place::Place;
-use super::trouble::Trouble;
+use super::connection::PostgresConnection;
+use super::database_url::DatabaseUrl;
+use super::failure::PostgresFailure;
+use super::open_error::PostgresError;
 
-/// Every version's step, in order. A step that was released never changes; a new one is added.
+/// One migration per schema version. A migration that was released never changes; changes need a
+/// new one.
 const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
-/// `CATRACA` and a number: who holds this advisory lock migrates, on whichever node.
+/// The advisory lock under which a node migrates: `CATRACA` in ASCII and a number.
 const LOCK: i64 = 0x4341_5452_4143_4102;
-/// The longest that it may take, other nodes' turns included.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// The deadline of the migration, including the time that other nodes need for theirs.
+const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Schemas of our name, tables in them, and whether ours are among them.
-const FOUND: &str = "SELECT
+/// Three counts: schemas named `catraca_store`, tables in it, tables named `migrations` in it.
+const EXISTING: &str = "SELECT
     (SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'catraca_store'),
     (SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'catraca_store'),
     (SELECT count(*) FROM pg_catalog.pg_tables
      WHERE schemaname = 'catraca_store' AND tablename = 'migrations')";
 
-/// Brings the schema up to date, or refuses.
-pub(super) async fn migrate(link: &Link, place: &Place) -> Result<(), PostgresError> {
-    let until = Instant::now() + PATIENCE;
-    let failed = |trouble: Trouble| PostgresError::of(&place.shown, &trouble);
+/// Migrates the schema to the newest version.
+pub(super) async fn migrate(
+    connection: &PostgresConnection,
+    url: &DatabaseUrl,
+) -> Result<(), PostgresError> {
+    let until = Instant::now() + DEADLINE;
+    let failed = |failure: PostgresFailure| PostgresError::of(&url.redacted, &failure);
     let begin = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 0; \
          SET LOCAL statement_timeout = {}; SELECT pg_advisory_xact_lock({LOCK})",
-        PATIENCE.as_millis()
+        DEADLINE.as_millis()
     );
-    link.batch(until, &begin).await.map_err(failed)?;
-    let migrated = steps(link, place, until).await;
+    connection.batch(until, &begin).await.map_err(failed)?;
+    let migrated = run_steps(connection, url, until).await;
     let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    link.batch(until, end).await.map_err(failed)?;
+    connection.batch(until, end).await.map_err(failed)?;
     migrated
 }
 
-async fn steps(link: &Link, place: &Place, until: Instant) -> Result<(), PostgresError> {
-    let failed = |trouble: Trouble| PostgresError::of(&place.shown, &trouble);
-    let (found, known) = (version(link, place, until).await?, STEPS.len() as i64);
+/// Runs the migrations that are missing.
+async fn run_steps(
+    connection: &PostgresConnection,
+    url: &DatabaseUrl,
+    until: Instant,
+) -> Result<(), PostgresError> {
+    let failed = |failure: PostgresFailure| PostgresError::of(&url.redacted, &failure);
+    let found = schema_version(connection, url, until).await?;
+    let known = STEPS.len() as i64;
     if found > known {
-        return Err(PostgresError::Newer { place: place.shown.clone(), found, known });
+        return Err(PostgresError::Newer { database: url.redacted.clone(), found, known });
     }
     for (step, number) in STEPS.iter().zip(1_i64..).skip(found.max(0) as usize) {
-        link.batch(until, step).await.map_err(failed)?;
+        connection.batch(until, step).await.map_err(failed)?;
         let sql = "INSERT INTO catraca_store.migrations (version) VALUES ($1)";
-        link.rows(until, sql, &[(&number, Type::INT8)]).await.map_err(failed)?;
+        connection.rows(until, sql, &[(&number, Type::INT8)]).await.map_err(failed)?;
     }
     Ok(())
 }
 
-/// The version that is there; none yet is zero, and has a schema to be filled.
-async fn version(link: &Link, place: &Place, until: Instant) -> Result<i64, PostgresError> {
-    let failed = |trouble: Trouble| PostgresError::of(&place.shown, &trouble);
-    let found = link.rows(until, FOUND, &[]).await.map_err(failed)?;
+/// The present version of the schema. Creates an empty schema, version 0, if there is none.
+async fn schema_version(
+    connection: &PostgresConnection,
+    url: &DatabaseUrl,
+    until: Instant,
+) -> Result<i64, PostgresError> {
+    let failed = |failure: PostgresFailure| PostgresError::of(&url.redacted, &failure);
+    let found = connection.rows(until, EXISTING, &[]).await.map_err(failed)?;
     let count = |column: usize| -> i64 {
         found.first().and_then(|row| row.try_get(column).ok()).unwrap_or_default()
     };
     if count(0) == 0 {
-        link.batch(until, "CREATE SCHEMA catraca_store").await.map_err(failed)?;
+        connection.batch(until, "CREATE SCHEMA catraca_store").await.map_err(failed)?;
         return Ok(0);
     }
     match (count(1), count(2)) {
+        // An empty schema, which the owner of the database may have created for us.
         (0, _) => Ok(0),
-        (_, 0) => Err(PostgresError::Taken { place: place.shown.clone() }),
+        // Tables, but none of ours.
+        (_, 0) => Err(PostgresError::Taken { database: url.redacted.clone() }),
         _ => {
             let sql = "SELECT coalesce(max(version), 0) FROM catraca_store.migrations";
-            let rows = link.rows(until, sql, &[]).await.map_err(failed)?;
+            let rows = connection.rows(until, sql, &[]).await.map_err(failed)?;
             Ok(rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default())
         }
     }

@@ -1,13 +1,11 @@
-//! The bounds of the PostgreSQL store.
-//!
-//! Must not let anything wait or grow without an end.
+//! Options of the PostgreSQL store: timeouts and limits.
 
 use std::time::Duration;
 
-/// No store has more connections than this.
+/// The most connections of a store.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long calls may take, and how much is open or waits at a time.
+/// Timeouts and limits of a PostgreSQL store.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,16 +17,16 @@ const CONNECTIONS_MAX: usize = 64;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// The longest that a call may take; then it is unavailable.
+    /// How long a call may take; after it the store counts as unavailable.
     pub deadline: Duration,
-    /// Connections, from 1 to 64. Calls that come while all of them are busy share the next
-    /// transaction, so a few are enough.
+    /// The number of connections, from 1 to 64. Calls that arrive while all of them are busy share
+    /// the next transaction, so a few are enough.
     pub connections: usize,
-    /// The longest that making a connection may take.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// Calls that may wait at a time; more are unavailable at once.
+    /// How many calls may wait for a connection; further calls fail at once.
     pub waiting_max: usize,
-    /// How often rows whose time is over are dropped; absent if another node does it.
+    /// How often forgotten rows are deleted; absent if another node does it.
     pub sweep_every: Option<Duration>,
 }
 
@@ -45,8 +43,8 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// With every number in its range.
-    pub(super) fn sound(self) -> Self {
+    /// A copy with every value inside its bounds.
+    pub(super) fn clamp_to_bounds(self) -> Self {
         Self {
             deadline: self.deadline.max(Duration::from_millis(1)),
             connections: self.connections.clamp(1, CONNECTIONS_MAX),

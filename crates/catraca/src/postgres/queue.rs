@@ -1,6 +1,6 @@
-//! Calls that wait for a connection. Whatever came while all of them were busy goes together.
+//! The queue of calls that wait for a connection. Batches that have queued up share a transaction.
 //!
-//! Must not grow beyond its bound, nor hand out a call that nobody waits for any more.
+//! The queue is bounded, and calls whose caller has gone or whose deadline has passed are dropped.
 
 use std::collections::VecDeque;
 
@@ -10,173 +10,180 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-use super::locks::LockAsk;
+use super::lock_store::QueuedLockOp;
 use crate::store::{StoreError, When};
 
-/// Batches of one transaction.
-const ASKS_MAX: usize = 64;
-/// Keys after which a transaction takes no further batch.
+/// The most batches of one transaction.
+const BATCHES_MAX: usize = 64;
+/// A transaction with this many keys takes no further batch.
 const KEYS_MAX: usize = 512;
 
-/// Where the answer goes.
-pub(super) type Reached<T> = oneshot::Sender<Result<T, StoreError>>;
+/// Sends the reply to the caller that waits for it.
+pub(super) type CallReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// A batch to apply.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct QueuedBatch {
     pub batch: Batch,
     pub when: When,
     pub until: Instant,
-    pub reply: Reached<Reply>,
-    /// Whether a connection was lost before anything was written.
-    pub again: bool,
+    pub reply: CallReplySender<Reply>,
+    /// Whether it was queued again because a connection was lost before anything was written.
+    pub is_retry: bool,
 }
 
-/// A question of one statement, with one text or none.
+/// A single statement, with one text as parameter or none.
 #[derive(Debug)]
-pub(super) struct Errand {
+pub(super) struct QueuedQuery {
     pub sql: &'static str,
     pub text: Option<String>,
     pub until: Instant,
-    pub reply: Reached<Row>,
+    pub reply: CallReplySender<Row>,
 }
 
-/// What waits.
+/// A call in the queue.
 #[derive(Debug)]
-pub(super) enum Job {
-    Ask(Ask),
-    Errand(Errand),
-    Lock(Box<LockAsk>),
+pub(super) enum QueuedCall {
+    Batch(QueuedBatch),
+    Query(QueuedQuery),
+    Lock(Box<QueuedLockOp>),
 }
 
-/// What one transaction does.
+/// The content of one transaction.
 #[derive(Debug)]
-pub(super) enum Work {
-    Group(Vec<Ask>),
-    Errand(Errand),
-    Lock(Box<LockAsk>),
+pub(super) enum TransactionWork {
+    Batches(Vec<QueuedBatch>),
+    Query(QueuedQuery),
+    Lock(Box<QueuedLockOp>),
 }
 
-/// Calls in the order of their arrival.
+/// Calls in the order of their arrival, at most `max`.
 #[derive(Debug)]
-pub(super) struct Queue {
-    jobs: Mutex<VecDeque<Job>>,
-    bell: Notify,
-    most: usize,
+pub(super) struct CallQueue {
+    waiting: Mutex<VecDeque<QueuedCall>>,
+    /// Wakes a worker; every worker that leaves calls behind wakes the next one.
+    added: Notify,
+    max: usize,
 }
 
-impl Queue {
-    pub(super) fn new(most: usize) -> Self {
-        Self { jobs: Mutex::default(), bell: Notify::new(), most }
+impl CallQueue {
+    pub(super) fn new(max: usize) -> Self {
+        Self { waiting: Mutex::default(), added: Notify::new(), max }
     }
 
-    /// Adds a call; `false` if too many wait.
-    pub(super) fn push(&self, job: Job) -> bool {
-        let mut jobs = self.jobs.lock();
-        if jobs.len() >= self.most {
+    /// Adds a call; `false` if the queue is full.
+    pub(super) fn push(&self, call: QueuedCall) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= self.max {
             return false;
         }
-        jobs.push_back(job);
-        drop(jobs);
-        self.bell.notify_one();
+        waiting.push_back(call);
+        drop(waiting);
+        self.added.notify_one();
         true
     }
 
-    /// Puts calls of which nothing was done back to the front.
-    pub(super) fn put_back(&self, asks: Vec<Ask>) {
-        let mut jobs = self.jobs.lock();
-        asks.into_iter().rev().for_each(|ask| jobs.push_front(Job::Ask(ask)));
-        drop(jobs);
-        self.bell.notify_one();
+    /// Puts batches of which nothing was applied back to the front.
+    pub(super) fn put_back(&self, calls: Vec<QueuedBatch>) {
+        let mut waiting = self.waiting.lock();
+        calls.into_iter().rev().for_each(|call| waiting.push_front(QueuedCall::Batch(call)));
+        drop(waiting);
+        self.added.notify_one();
     }
 
-    /// Waits for the next work. Nothing is lost if it is not waited for to the end.
-    pub(super) async fn next(&self) -> Work {
+    /// Waits for the next work. Cancel-safe: nothing is taken unless it is returned.
+    pub(super) async fn next(&self) -> TransactionWork {
         loop {
             if let Some(work) = self.take() {
                 return work;
             }
-            self.bell.notified().await;
+            self.added.notified().await;
         }
     }
 
-    /// Everything that waits.
-    pub(super) fn drain(&self) -> Vec<Job> {
-        self.jobs.lock().drain(..).collect()
+    /// Takes all calls out of the queue.
+    pub(super) fn drain(&self) -> Vec<QueuedCall> {
+        self.waiting.lock().drain(..).collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.jobs.lock().len()
+        self.waiting.lock().len()
     }
 
-    fn take(&self) -> Option<Work> {
-        let mut jobs = self.jobs.lock();
+    fn take(&self) -> Option<TransactionWork> {
+        let mut waiting = self.waiting.lock();
         let now = Instant::now();
-        while jobs.front().is_some_and(|job| !job.is_awaited(now)) {
-            jobs.pop_front();
+        while waiting.front().is_some_and(|call| !call.is_awaited(now)) {
+            waiting.pop_front();
         }
-        let work = match jobs.pop_front()? {
-            Job::Errand(errand) => Work::Errand(errand),
-            Job::Lock(ask) => Work::Lock(ask),
-            Job::Ask(ask) => Work::Group(group(ask, &mut jobs, now)),
+        let work = match waiting.pop_front()? {
+            QueuedCall::Query(query) => TransactionWork::Query(query),
+            QueuedCall::Lock(call) => TransactionWork::Lock(call),
+            QueuedCall::Batch(call) => {
+                TransactionWork::Batches(take_batches(call, &mut waiting, now))
+            }
         };
-        if !jobs.is_empty() {
-            self.bell.notify_one();
+        if !waiting.is_empty() {
+            self.added.notify_one();
         }
         Some(work)
     }
 }
 
-/// The first batch, and those behind it as far as there is room.
-fn group(first: Ask, jobs: &mut VecDeque<Job>, now: Instant) -> Vec<Ask> {
-    let mut keys = first.keys();
-    let mut asks = vec![first];
-    while asks.len() < ASKS_MAX && keys < KEYS_MAX {
-        match jobs.pop_front() {
-            Some(Job::Ask(ask)) if ask.is_awaited(now) => {
-                keys += ask.keys();
-                asks.push(ask);
+/// The first batch and the batches behind it, up to the limits or to a call of another kind.
+fn take_batches(
+    first: QueuedBatch,
+    waiting: &mut VecDeque<QueuedCall>,
+    now: Instant,
+) -> Vec<QueuedBatch> {
+    let mut keys = first.key_count();
+    let mut calls = vec![first];
+    while calls.len() < BATCHES_MAX && keys < KEYS_MAX {
+        match waiting.pop_front() {
+            Some(QueuedCall::Batch(call)) if call.is_awaited(now) => {
+                keys += call.key_count();
+                calls.push(call);
             }
-            Some(Job::Ask(_)) => {}
-            Some(errand) => {
-                jobs.push_front(errand);
+            Some(QueuedCall::Batch(_)) => {}
+            Some(other) => {
+                waiting.push_front(other);
                 break;
             }
             None => break,
         }
     }
-    asks
+    calls
 }
 
-impl Job {
+impl QueuedCall {
     fn is_awaited(&self, now: Instant) -> bool {
         match self {
-            Self::Ask(ask) => ask.is_awaited(now),
-            Self::Errand(errand) => now < errand.until && !errand.reply.is_closed(),
-            Self::Lock(ask) => now < ask.until && !ask.reply.is_closed(),
+            Self::Batch(call) => call.is_awaited(now),
+            Self::Query(query) => now < query.until && !query.reply.is_closed(),
+            Self::Lock(call) => now < call.until && !call.reply.is_closed(),
         }
     }
 
-    /// Answers that nothing was done.
+    /// Replies that the store is unavailable; nothing was applied.
     pub(super) fn refuse(self, why: &str) {
         let error = StoreError::unavailable(why);
         match self {
-            Self::Ask(ask) => drop(ask.reply.send(Err(error))),
-            Self::Errand(errand) => drop(errand.reply.send(Err(error))),
-            Self::Lock(ask) => drop(ask.reply.send(Err(error))),
+            Self::Batch(call) => drop(call.reply.send(Err(error))),
+            Self::Query(query) => drop(query.reply.send(Err(error))),
+            Self::Lock(call) => drop(call.reply.send(Err(error))),
         }
     }
 }
 
-impl Ask {
+impl QueuedBatch {
     fn is_awaited(&self, now: Instant) -> bool {
         now < self.until && !self.reply.is_closed()
     }
 
-    fn keys(&self) -> usize {
-        let mut keys = 0;
-        self.batch.each_key(|_| keys += 1);
-        keys
+    fn key_count(&self) -> usize {
+        let mut count = 0;
+        self.batch.each_key(|_| count += 1);
+        count
     }
 }
 
@@ -186,50 +193,60 @@ mod tests {
 
     use super::*;
 
-    fn ask(until: Instant) -> (Job, oneshot::Receiver<Result<Reply, StoreError>>) {
+    fn queued_batch(until: Instant) -> (QueuedCall, oneshot::Receiver<Result<Reply, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         let batch = Batch::Unblock(vec![catraca_core::digest::Key::from_bytes([1; 16])]);
-        (Job::Ask(Ask { batch, when: When::Store, until, reply, again: false }), answer)
+        (
+            QueuedCall::Batch(QueuedBatch {
+                batch,
+                when: When::Store,
+                until,
+                reply,
+                is_retry: false,
+            }),
+            answer,
+        )
     }
 
-    fn errand(until: Instant) -> (Job, oneshot::Receiver<Result<Row, StoreError>>) {
+    fn queued_query(until: Instant) -> (QueuedCall, oneshot::Receiver<Result<Row, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        (Job::Errand(Errand { sql: "SELECT 1", text: None, until, reply }), answer)
+        (QueuedCall::Query(QueuedQuery { sql: "SELECT 1", text: None, until, reply }), answer)
     }
 
-    fn size(work: Option<Work>) -> usize {
+    fn size(work: Option<TransactionWork>) -> usize {
         match work {
-            Some(Work::Group(asks)) => asks.len(),
-            Some(Work::Errand(_) | Work::Lock(_)) => 1_000,
+            Some(TransactionWork::Batches(calls)) => calls.len(),
+            Some(TransactionWork::Query(_) | TransactionWork::Lock(_)) => 1_000,
             None => 0,
         }
     }
 
     #[test]
-    fn what_waits_goes_together_in_order_and_up_to_a_bound() {
-        let (queue, later) = (Queue::new(1_000), Instant::now() + Duration::from_secs(60));
-        let answers: Vec<_> = (0..ASKS_MAX + 6)
+    fn queued_batches_are_taken_together_in_order_and_up_to_a_limit() {
+        let queue = CallQueue::new(1_000);
+        let later = Instant::now() + Duration::from_secs(60);
+        let answers: Vec<_> = (0..BATCHES_MAX + 6)
             .map(|_| {
-                let (job, answer) = ask(later);
-                assert!(queue.push(job));
+                let (call, answer) = queued_batch(later);
+                assert!(queue.push(call));
                 answer
             })
             .collect();
-        let (job, errand) = errand(later);
-        assert!(queue.push(job));
-        assert_eq!([(); 4].map(|()| size(queue.take())), [ASKS_MAX, 6, 1_000, 0]);
-        drop((answers, errand));
+        let (call, query_answer) = queued_query(later);
+        assert!(queue.push(call));
+        assert_eq!([(); 4].map(|()| size(queue.take())), [BATCHES_MAX, 6, 1_000, 0]);
+        drop((answers, query_answer));
     }
 
     #[test]
-    fn who_is_gone_or_late_is_passed_over_and_a_full_queue_refuses() {
+    fn abandoned_and_late_calls_are_dropped_and_a_full_queue_refuses() {
         let now = Instant::now();
-        let queue = Queue::new(3);
-        let (late, waits) = ask(now);
-        let (gone, _) = ask(now + Duration::from_secs(60));
-        let (good, answer) = ask(now + Duration::from_secs(60));
+        let queue = CallQueue::new(3);
+        let (late, waits) = queued_batch(now);
+        let (gone, _) = queued_batch(now + Duration::from_secs(60));
+        let (good, answer) = queued_batch(now + Duration::from_secs(60));
         assert!(queue.push(late) && queue.push(gone) && queue.push(good));
-        assert!(!queue.push(ask(now).0));
+        assert!(!queue.push(queued_batch(now).0));
         assert_eq!(size(queue.take()), 1);
         assert_eq!(size(queue.take()), 0);
         drop((waits, answer));

@@ -1,9 +1,9 @@
-//! TLS to PostgreSQL: what `sslmode` and `sslrootcert` of a URL ask for, in libpq's words.
+//! TLS to PostgreSQL: the URL parameters `sslmode` and `sslrootcert`, with libpq's meaning.
 //!
-//! Must not weaken what was asked: only `prefer` goes on in clear, and only `prefer` and `require`
-//! trust whoever answers.
+//! Only `prefer` falls back to an unencrypted connection, and only `prefer` and `require` accept
+//! any server.
 
-mod trust;
+mod verifier;
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -16,132 +16,134 @@ use tokio_postgres::Error;
 use tokio_postgres::config::{Config, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The parameters that are read here and not by the driver.
+/// The URL parameters that are parsed here, because the driver does not know all their values.
 const MODE: &str = "sslmode";
 const ROOTS: &str = "sslrootcert";
-/// In the place of a file: whom the system trusts.
+/// The value of `sslrootcert` that means the certificate authorities of the system.
 const SYSTEM: &str = "system";
 
-/// How connections are encrypted.
+/// The TLS settings of a URL, and the connector that implements them.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(super) connector: MakeRustlsConnect,
-    asked: Asked,
+    settings: TlsSettings,
 }
 
-/// What a URL asks for.
+/// The TLS parameters of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
-    mode: Mode,
-    roots: Option<Roots>,
+struct TlsSettings {
+    mode: TlsMode,
+    roots: Option<TrustedRoots>,
 }
 
+/// The values of `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    /// In clear.
+enum TlsMode {
+    /// Not encrypted.
     Disable,
-    /// Encrypted if the server can; whoever it is.
+    /// Encrypted if the server supports it; any server is accepted.
     Prefer,
-    /// Encrypted; whoever it is, unless authorities are named.
+    /// Encrypted; any server is accepted, unless `sslrootcert` is given.
     Require,
-    /// With a certificate of an authority that is trusted, for whatever name.
+    /// The certificate must be signed by a trusted authority, for any host name.
     VerifyCa,
-    /// The same, for the very host.
+    /// As `VerifyCa`, and the certificate must be for the host of the URL.
     VerifyFull,
 }
 
-/// Who may vouch for a server.
+/// The certificate authorities that are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Roots {
-    /// Whom the system trusts.
+enum TrustedRoots {
+    /// Those of the system.
     System,
-    /// The authorities in a file.
+    /// Those in a file.
     File(PathBuf),
 }
 
-const MODES: [(&str, Mode); 5] = [
-    ("disable", Mode::Disable),
-    ("prefer", Mode::Prefer),
-    ("require", Mode::Require),
-    ("verify-ca", Mode::VerifyCa),
-    ("verify-full", Mode::VerifyFull),
+const MODES: [(&str, TlsMode); 5] = [
+    ("disable", TlsMode::Disable),
+    ("prefer", TlsMode::Prefer),
+    ("require", TlsMode::Require),
+    ("verify-ca", TlsMode::VerifyCa),
+    ("verify-full", TlsMode::VerifyFull),
 ];
 
 impl Tls {
-    /// What a URL asks for, and the URL without it, which the driver can read.
+    /// The TLS settings of a URL, and the URL without them, which the driver can parse.
     pub(super) fn read(url: &str) -> Result<(Self, String), String> {
-        let (rest, given) = split(url);
-        let asked = Asked::read(&given)?;
-        let connector = MakeRustlsConnect::new(trust::config(&asked)?);
-        Ok((Self { connector, asked }, rest))
+        let (rest, parameters) = split(url);
+        let settings = TlsSettings::parse(&parameters)?;
+        let connector = MakeRustlsConnect::new(verifier::client_config(&settings)?);
+        Ok((Self { connector, settings }, rest))
     }
 
-    /// Tells the driver.
+    /// Sets the driver's mode.
     pub(super) fn apply(&self, config: &mut Config) {
-        config.ssl_mode(match self.asked.mode {
-            Mode::Disable => SslMode::Disable,
-            Mode::Prefer => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        config.ssl_mode(match self.settings.mode {
+            TlsMode::Disable => SslMode::Disable,
+            TlsMode::Prefer => SslMode::Prefer,
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         });
     }
 
-    /// Why no encrypted connection was made, and what to do; nothing for any other trouble.
+    /// Why TLS failed, and the remedy; nothing if the error has another cause.
     pub(super) fn explain(&self, error: &Error) -> Option<String> {
         let cause = error.source()?;
-        let mode = self.asked.mode;
+        let mode = self.settings.mode;
         if cause.to_string() == "server does not support TLS" {
             return Some(format!(
                 "the server speaks no TLS, and {MODE}={mode} asks for it: set `ssl = on` there, or \
-                 write {MODE}=disable where the network is your own"
+                 write {MODE}=disable if you trust the network"
             ));
         }
         let cause = cause.downcast_ref::<io::Error>()?.get_ref()?;
         match cause.downcast_ref::<rustls::Error>()? {
-            rustls::Error::InvalidCertificate(wrong) => Some(self.untrusted(wrong)),
+            rustls::Error::InvalidCertificate(error) => Some(self.explain_certificate(error)),
             other => Some(format!("TLS with the server failed: {other}")),
         }
     }
 
-    fn untrusted(&self, wrong: &CertificateError) -> String {
-        let fix = match wrong {
+    fn explain_certificate(&self, error: &CertificateError) -> String {
+        let remedy = match error {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 format!(
-                    "name the host as the certificate does, or write {MODE}=verify-ca if any of \
-                     its names will do"
+                    "use the host name of the certificate, or write {MODE}=verify-ca to accept \
+                     any host name"
                 )
             }
             CertificateError::UnknownIssuer => {
-                format!("name the file of the authority that signed it in {ROOTS}")
+                format!("write the file of the authority that signed it in {ROOTS}")
             }
-            _ => "give the server another one".to_owned(),
+            _ => "replace the certificate of the server".to_owned(),
         };
-        let roots = self.asked.roots.as_ref().unwrap_or(&Roots::System);
-        format!("the server's certificate is refused ({wrong}) by {ROOTS}={roots}: {fix}")
+        let roots = self.settings.roots.as_ref().unwrap_or(&TrustedRoots::System);
+        format!("the server's certificate is refused ({error}) by {ROOTS}={roots}: {remedy}")
     }
 }
 
-impl Asked {
-    fn read(given: &[(&str, String)]) -> Result<Self, String> {
-        let last = |wanted: &str| given.iter().rev().find(|(name, _)| *name == wanted);
+impl TlsSettings {
+    fn parse(parameters: &[(&str, String)]) -> Result<Self, String> {
+        // Of a repeated parameter the last one counts.
+        let last = |wanted: &str| parameters.iter().rev().find(|(name, _)| *name == wanted);
         let mode = match last(MODE) {
-            None => Mode::Prefer,
+            None => TlsMode::Prefer,
             Some((_, word)) => {
-                let found = MODES.iter().find(|(known, _)| known == word);
-                let words = MODES.map(|(known, _)| known).join(", ");
-                found.map(|(_, mode)| *mode).ok_or(format!("{MODE} is one of {words}"))?
+                let found = MODES.iter().find(|(name, _)| name == word);
+                let names = MODES.map(|(name, _)| name).join(", ");
+                found.map(|(_, mode)| *mode).ok_or(format!("{MODE} is one of {names}"))?
             }
         };
         let roots = last(ROOTS).map(|(_, value)| match value.as_str() {
-            SYSTEM => Roots::System,
-            file => Roots::File(PathBuf::from(file)),
+            SYSTEM => TrustedRoots::System,
+            file => TrustedRoots::File(PathBuf::from(file)),
         });
         match &roots {
-            Some(_) if matches!(mode, Mode::Disable | Mode::Prefer) => Err(format!(
-                "{ROOTS} says whom to trust, and {MODE}={mode} asks nobody who they are: write \
-                 {MODE}=verify-full"
+            Some(_) if matches!(mode, TlsMode::Disable | TlsMode::Prefer) => Err(format!(
+                "{ROOTS} has no effect with {MODE}={mode}, which does not check certificates: \
+                 write {MODE}=verify-full"
             )),
-            Some(Roots::File(file)) if !file.is_absolute() => Err(format!(
-                "{ROOTS}={}: write the whole path, or `{SYSTEM}` for whom the system trusts",
+            Some(TrustedRoots::File(file)) if !file.is_absolute() => Err(format!(
+                "{ROOTS}={}: write the whole path, or `{SYSTEM}` for the authorities of the system",
                 file.display()
             )),
             _ => Ok(Self { mode, roots }),
@@ -149,14 +151,14 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for TlsMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = MODES.iter().find(|(_, mode)| mode == self);
         f.write_str(found.map_or("prefer", |(word, _)| word))
     }
 }
 
-impl fmt::Display for Roots {
+impl fmt::Display for TrustedRoots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => f.write_str(SYSTEM),
@@ -165,41 +167,42 @@ impl fmt::Display for Roots {
     }
 }
 
-/// A URL without what is read here, and that.
+/// Splits a URL into the URL without the TLS parameters, and these parameters.
 fn split(url: &str) -> (String, Vec<(&'static str, String)>) {
-    // As the driver reads it: a password may hold a question mark, and the query an @.
+    // As the driver does it: a password may contain a question mark, and the query an @.
     let host = url.find('@').map_or(0, |at| at + 1);
     let Some(query) = url[host..].find('?').map(|at| host + at) else {
         return (url.to_owned(), Vec::new());
     };
-    let (mut kept, mut given) = (Vec::new(), Vec::new());
+    let mut others = Vec::new();
+    let mut parameters = Vec::new();
     for pair in url[query + 1..].split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match [MODE, ROOTS].into_iter().find(|own| *own == name) {
             Some(own) => {
-                given.push((own, percent_decode_str(value).decode_utf8_lossy().into_owned()));
+                parameters.push((own, percent_decode_str(value).decode_utf8_lossy().into_owned()));
             }
-            None => kept.push(pair),
+            None => others.push(pair),
         }
     }
-    let rest = if kept.is_empty() {
+    let rest = if others.is_empty() {
         Cow::Borrowed(&url[..query])
     } else {
-        Cow::Owned(format!("{}?{}", &url[..query], kept.join("&")))
+        Cow::Owned(format!("{}?{}", &url[..query], others.join("&")))
     };
-    (rest.into_owned(), given)
+    (rest.into_owned(), parameters)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(url: &str) -> Result<Asked, String> {
-        Asked::read(&split(url).1)
+    fn settings(url: &str) -> Result<TlsSettings, String> {
+        TlsSettings::parse(&split(url).1)
     }
 
     #[test]
-    fn what_the_driver_does_not_know_is_taken_out_of_the_url() {
+    fn tls_parameters_are_removed_from_the_url() {
         for (url, rest, given) in [
             ("postgres://a:p?w@h/d", "postgres://a:p?w@h/d", 0),
             ("postgres://a@h/d?sslmode=require", "postgres://a@h/d", 1),
@@ -218,20 +221,20 @@ mod tests {
 
     #[test]
     fn modes_are_libpqs_and_mistakes_are_named() {
-        for (query, mode) in [("", Mode::Prefer), ("sslmode=disable", Mode::Disable)] {
-            assert_eq!(asked(&format!("postgres://a@h/d?{query}")).unwrap().mode, mode);
+        for (query, mode) in [("", TlsMode::Prefer), ("sslmode=disable", TlsMode::Disable)] {
+            assert_eq!(settings(&format!("postgres://a@h/d?{query}")).unwrap().mode, mode);
         }
-        let full = asked("postgres://a@h/d?sslmode=verify-full&sslrootcert=/ca.pem").unwrap();
-        assert_eq!(full.mode, Mode::VerifyFull);
+        let full = settings("postgres://a@h/d?sslmode=verify-full&sslrootcert=/ca.pem").unwrap();
+        assert_eq!(full.mode, TlsMode::VerifyFull);
         assert_eq!(full.roots.unwrap().to_string(), "/ca.pem");
         for (query, why) in [
             ("sslmode=yes", "one of disable, prefer, require, verify-ca, verify-full"),
             ("sslrootcert=/ca.pem", "write sslmode=verify-full"),
-            ("sslmode=disable&sslrootcert=/ca.pem", "asks nobody"),
+            ("sslmode=disable&sslrootcert=/ca.pem", "does not check certificates"),
             ("sslmode=require&sslrootcert=ca.pem", "write the whole path"),
         ] {
-            let said = asked(&format!("postgres://a@h/d?{query}")).unwrap_err();
-            assert!(said.contains(why), "{query}: {said}");
+            let error = settings(&format!("postgres://a@h/d?{query}")).unwrap_err();
+            assert!(error.contains(why), "{query}: {error}");
         }
     }
 }

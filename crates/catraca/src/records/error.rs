@@ -1,6 +1,6 @@
-//! What can go wrong with records, in the words of whoever has to fix it.
+//! Errors of the records.
 //!
-//! Must not show a private value: errors are logged.
+//! Errors are logged, so they contain no private value and no password.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,39 +9,41 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL names no database that is known here.
+    /// The URL has an unknown scheme or no path.
     #[error(
-        "`{url}` are no records: write sqlite:FILE, such as sqlite:catraca.db, or \
+        "`{url}` is not a URL of records: write sqlite:FILE, such as sqlite:catraca.db, or \
          postgres://USER@HOST/DATABASE"
     )]
     Url {
-        /// What was written, without a password.
+        /// The URL without its password.
         url: String,
     },
-    /// The URL of a PostgreSQL database is not sound.
-    #[error("`{url}` names no database: {reason}; write postgres://USER@HOST/DATABASE")]
+    /// The URL of a PostgreSQL database is invalid.
+    #[error("`{url}` is not a database URL: {reason}; write postgres://USER@HOST/DATABASE")]
     Postgres {
-        /// What was written, without a password.
+        /// The URL without its password.
         url: String,
-        /// What is wrong with it.
+        /// The invalid part of the URL.
         reason: String,
     },
-    /// This program was built without the dialect.
-    #[error("`{url}` needs a program built with the feature `postgres`: write sqlite:FILE")]
+    /// This build has no PostgreSQL support.
+    #[error(
+        "`{url}` needs a build with the feature `postgres`: use such a build, or write sqlite:FILE"
+    )]
     NotBuilt {
-        /// What was written, without a password.
+        /// The URL without its password.
         url: String,
     },
-    /// Another program's tables are where ours would be.
+    /// The schema `catraca` exists and was created by another program.
     #[error(
-        "{place} has a schema `catraca` that another program made: name another database in \
+        "{place} has a schema `catraca` that another program created: name another database in \
          `[records]`"
     )]
     Taken {
-        /// The database.
+        /// The URL without its password.
         place: String,
     },
-    /// Another process has them open.
+    /// Another process has the file open.
     #[error(
         "the records {} are in use by {holder}: stop it, or name another file in `[records]`; \
          several nodes need a shared store and postgres: records",
@@ -50,24 +52,24 @@ pub enum OpenError {
     InUse {
         /// The file.
         path: PathBuf,
-        /// Who has it, as far as is known.
+        /// The process that has it open, if known.
         holder: String,
     },
-    /// A later program wrote them.
+    /// A newer version of this program has migrated the schema.
     #[error(
-        "the records {} have schema {found}, and this program knows schemas up to {known}: \
-         start the newer program, or bring a backup made before the upgrade",
+        "the records {} have schema {found}, and this program supports schemas up to {known}: \
+         start the newer program, or restore a backup made before the upgrade",
         path.display()
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// Its schema version.
         found: i64,
-        /// The newest schema that is known here.
+        /// The newest schema version that this program supports.
         known: i64,
     },
-    /// A database of something else.
+    /// The file is a SQLite database of another program.
     #[error(
         "{} is the database of another program: name another file in `[records]`",
         path.display()
@@ -76,25 +78,25 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not what was written.
+    /// The file is damaged.
     #[error(
-        "the records {} are damaged: {reason}; bring a backup, or move the file and the \
-         snapshot away to start without blocks, lists and history",
+        "the records {} are damaged: {reason}; restore a backup, or move the file and the \
+         snapshot elsewhere to start without blocks, lists and history",
         path.display()
     )]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The first fault found.
         reason: String,
     },
-    /// There is a file where a backup was to be put back.
-    #[error("{} exists already: move it away, so that nothing is overwritten", path.display())]
+    /// The target of a backup or of a restore exists.
+    #[error("{} exists already: move it first, nothing is overwritten", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The file or the database could not be opened.
     #[error("cannot open the records {}: {reason}", path.display())]
     Failed {
         /// The file.
@@ -110,18 +112,18 @@ impl OpenError {
     }
 }
 
-/// Why the records did not answer.
+/// Why a query or a task failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the records did not answer: {0}")]
+#[error("records failed: {0}")]
 pub struct RecordsError(pub(super) String);
 
-/// Why nothing was written.
+/// Why a transaction was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WriteError {
-    /// The disk is full or fails: the same will be written later.
+    /// The database is unavailable, or its disk is full or fails: the transaction is tried again.
     #[error("{0}")]
     Down(String),
-    /// The record itself cannot be written, now or ever.
+    /// The record itself is invalid for the database: trying again would not help.
     #[error("{0}")]
     Bad(String),
 }

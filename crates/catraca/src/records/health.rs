@@ -1,49 +1,49 @@
-//! How the records fare: counters for metrics and alarms.
-//!
-//! Must not be waited for.
+//! Health of the records: counters for metrics and alerts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the records fare. Everything but `waiting` and `down` counts from the start.
+/// Health of the records. All fields but `waiting` and `down` count since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Records on disk.
+    /// Records that were committed.
     pub written: u64,
-    /// Transactions, each with one wait for the disk.
+    /// Transactions, each with one sync of the disk.
     pub commits: u64,
-    /// Records that wait to be written.
+    /// Records in the queue.
     pub waiting: u64,
-    /// Why nothing can be written, if so. Decisions go on; this is worth an alarm.
+    /// Why the database is unavailable, if it is. Decisions continue; this deserves an alert.
     pub down: Option<Arc<str>>,
-    /// Commits that failed. What they held was kept, and tried again.
+    /// Commits that failed. Their records stay queued and are written again.
     pub failures: u64,
-    /// Acts that were answered `durable: false`.
+    /// Operator actions that were answered with `durable: false`.
     pub refused: u64,
-    /// Records that found the queue full; only the newest step of their key is written, later.
+    /// Records that found the queue full. Only the newest record of each key is written later.
     pub postponed: u64,
-    /// Records that were given up because nothing had room for them. Worth an alarm.
+    /// Records that were dropped because the queue was full and they could not be postponed.
+    /// Deserves an alert.
     pub lost: u64,
-    /// Records that the database will never take. Worth an alarm.
+    /// Records that the database rejects for good, such as a text that is too long. Deserves an
+    /// alert.
     pub rejected: u64,
-    /// Housekeeping that failed and will be tried again.
-    pub untended: u64,
+    /// Checkpoints, purges and sweeps that failed; they are tried again.
+    pub maintenance_failures: u64,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) written: Counter,
-    pub(super) commits: Counter,
-    pub(super) failures: Counter,
-    pub(super) refused: Counter,
-    pub(super) postponed: Counter,
-    pub(super) lost: Counter,
-    pub(super) rejected: Counter,
-    pub(super) untended: Counter,
+pub(super) struct RecordsCounters {
+    pub(super) written: RecordsCounter,
+    pub(super) commits: RecordsCounter,
+    pub(super) failures: RecordsCounter,
+    pub(super) refused: RecordsCounter,
+    pub(super) postponed: RecordsCounter,
+    pub(super) lost: RecordsCounter,
+    pub(super) rejected: RecordsCounter,
+    pub(super) maintenance_failures: RecordsCounter,
 }
 
-impl Counters {
-    pub(super) fn health(&self, (waiting, down): (u64, Option<Arc<str>>)) -> Health {
+impl RecordsCounters {
+    pub(super) fn health(&self, waiting: u64, down: Option<Arc<str>>) -> Health {
         Health {
             written: self.written.get(),
             commits: self.commits.get(),
@@ -54,15 +54,15 @@ impl Counters {
             postponed: self.postponed.get(),
             lost: self.lost.get(),
             rejected: self.rejected.get(),
-            untended: self.untended.get(),
+            maintenance_failures: self.maintenance_failures.get(),
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
+pub(super) struct RecordsCounter(AtomicU64);
 
-impl Counter {
+impl RecordsCounter {
     pub(super) fn add(&self, number: u64) {
         self.0.fetch_add(number, Ordering::Relaxed);
     }

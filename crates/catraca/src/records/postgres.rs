@@ -1,12 +1,11 @@
-//! Records in PostgreSQL, which several nodes may share: opening, and what its errors mean.
+//! Records in PostgreSQL, which several nodes may share: opening, and the meaning of errors.
 //!
-//! All SQL of this dialect is in this folder. Everything lives in a schema of its own, named in
-//! every statement, so that nothing depends on what a connection was told before. Must not print a
-//! password.
+//! All SQL of this dialect is in this folder. All tables are in the schema `catraca`, which every
+//! statement names, so that nothing depends on the state of a connection.
 
 mod erase;
 mod lists;
-mod locks;
+mod lock_tables;
 mod migrate;
 mod purge;
 mod read;
@@ -23,39 +22,39 @@ use parking_lot::Mutex;
 use tokio_postgres::error::{Error, SqlState};
 
 use super::error::{OpenError, RecordsError, WriteError};
-use crate::postgres::place::{NotAPlace, Place};
-use crate::postgres::trouble::Trouble;
-use session::{READING, Session, WRITING};
+use crate::postgres::database_url::{DatabaseUrl, InvalidDatabaseUrl};
+use crate::postgres::failure::PostgresFailure;
+use session::{READ_TIMEOUT, Session, WRITE_TIMEOUT};
 
-/// Everything that is kept is in this schema.
+/// The schema of all tables.
 const SCHEMA: &str = "catraca";
-/// `CATRACA` and a number: who holds this advisory lock writes, on whichever node.
-const LOCK: i64 = 0x4341_5452_4143_4101;
+/// The advisory lock that a node holds while it writes: `CATRACA` in ASCII and a number.
+const WRITE_LOCK: i64 = 0x4341_5452_4143_4101;
 
-/// The connection that writes.
+/// The connection of the writer thread.
 pub(super) struct PostgresWriter {
     session: Session,
-    /// Tells this writer's batches from those of others.
+    /// A random id that marks the batches of this writer.
     id: String,
-    /// The batch that is next.
+    /// The number of the next batch.
     batch: i64,
-    /// Whether nobody knows what became of the last attempt.
+    /// Whether the last commit got no response, so that it may have happened.
     uncertain: bool,
 }
 
-/// The connection that reads.
+/// The connection of queries.
 pub(super) struct PostgresReader {
     session: Mutex<Session>,
 }
 
-/// Connects, brings the schema up to date, and opens the connection for reading.
+/// Connects, migrates the schema, and opens the connection for queries.
 pub(super) fn open(url: &str) -> Result<(PostgresWriter, PostgresReader), OpenError> {
-    let place = Place::read(url)?;
-    let failed = |trouble: Trouble| place.failed(&trouble.to_string());
-    let mut session = Session::new(&place, WRITING).map_err(failed)?;
-    migrate::migrate(&mut session, &place)?;
-    let reader = Session::new(&place, READING).map_err(failed)?;
-    let id = random_id().map_err(|error| place.failed(&error.to_string()))?;
+    let url = DatabaseUrl::read(url)?;
+    let failed = |failure: PostgresFailure| url.open_failed(&failure.to_string());
+    let mut session = Session::new(&url, WRITE_TIMEOUT).map_err(failed)?;
+    migrate::migrate(&mut session, &url)?;
+    let reader = Session::new(&url, READ_TIMEOUT).map_err(failed)?;
+    let id = random_id().map_err(|error| url.open_failed(&error.to_string()))?;
     let writer = PostgresWriter { session, id, batch: 1, uncertain: false };
     Ok((writer, PostgresReader { session: Mutex::new(reader) }))
 }
@@ -64,41 +63,41 @@ fn random_id() -> Result<String, getrandom::Error> {
     Ok(format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?))
 }
 
-impl Place {
-    fn failed(&self, reason: &str) -> OpenError {
-        OpenError::Failed { path: self.path(), reason: reason.to_owned() }
+impl DatabaseUrl {
+    fn open_failed(&self, reason: &str) -> OpenError {
+        OpenError::Failed { path: self.redacted_path(), reason: reason.to_owned() }
     }
 
-    fn path(&self) -> PathBuf {
-        PathBuf::from(&self.shown)
-    }
-}
-
-impl From<NotAPlace> for OpenError {
-    fn from(wrong: NotAPlace) -> Self {
-        Self::Postgres { url: wrong.url, reason: wrong.reason }
+    fn redacted_path(&self) -> PathBuf {
+        PathBuf::from(&self.redacted)
     }
 }
 
-impl From<Trouble> for RecordsError {
-    fn from(trouble: Trouble) -> Self {
-        Self(trouble.to_string())
+impl From<InvalidDatabaseUrl> for OpenError {
+    fn from(invalid: InvalidDatabaseUrl) -> Self {
+        Self::Postgres { url: invalid.url, reason: invalid.reason }
     }
 }
 
-/// What the record itself causes never gets better; everything else may.
-impl From<Trouble> for WriteError {
-    fn from(trouble: Trouble) -> Self {
-        let why = trouble.to_string();
-        match &trouble {
-            Trouble::Said(error) if is_the_records_fault(error) => Self::Bad(why),
+impl From<PostgresFailure> for RecordsError {
+    fn from(failure: PostgresFailure) -> Self {
+        Self(failure.to_string())
+    }
+}
+
+/// Errors that the record itself causes would recur; all others may be temporary.
+impl From<PostgresFailure> for WriteError {
+    fn from(failure: PostgresFailure) -> Self {
+        let why = failure.to_string();
+        match &failure {
+            PostgresFailure::Server(error) if is_invalid_record(error) => Self::Bad(why),
             _ => Self::Down(why),
         }
     }
 }
 
-/// Data that no column takes, constraints that it breaks, and bounds of the server.
-fn is_the_records_fault(error: &Error) -> bool {
+/// SQLSTATE classes of data exceptions, constraint violations and exceeded limits.
+fn is_invalid_record(error: &Error) -> bool {
     let class = |state: &SqlState| state.code().get(..2).map(str::to_owned);
     matches!(error.code().and_then(class).as_deref(), Some("22" | "23" | "54"))
 }

@@ -1,64 +1,64 @@
-//! Export and erasure by identifier, and the names under which values are kept.
+//! Export and erasure of the data about one subject, and the values it is stored under.
 //!
-//! Must not keep or return a private value: what goes in is a real value, what comes out are
-//! pseudonyms.
+//! Real values go in; only stored values, which may be pseudonyms, come out.
 
 use catraca_core::address::Address;
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
 use catraca_core::refusal::Refusal;
-use catraca_core::request::storable;
+use catraca_core::request::validate_storable;
 use catraca_core::select::normalise;
 
-use super::record::About;
+use super::record::AttributeValue;
 use super::row::{AuditRow, BlockRow, HistoryRow};
 
-/// The names under which a real value may be found: as the catalog has it now first, then as it
-/// would have been under an older secret, or had the attribute been private, or not.
-pub fn known_as(
+/// The values under which a real value may be stored: first the one that the catalog uses now, then
+/// those under older secrets, and the one used if the attribute was private, or was not.
+pub fn stored_values_of(
     catalog: &Catalog,
     digester: &Digester,
     attribute: &str,
     raw: &str,
-) -> Result<Vec<About>, Refusal> {
-    storable("the attribute's name", attribute)?;
+) -> Result<Vec<AttributeValue>, Refusal> {
+    validate_storable("the attribute's name", attribute)?;
     let clear = normalise(catalog, attribute, raw)?.to_string();
     let mut values: Vec<String> = digester.pseudonyms(attribute, &clear).collect();
-    let place = if catalog.is_private(attribute) { values.len() } else { 0 };
-    values.insert(place, clear);
-    // A network's address is what is counted; a list may have the caller's own.
+    // The form that the catalog uses now goes first: the newest pseudonym or the value itself.
+    let index = if catalog.is_private(attribute) { values.len() } else { 0 };
+    values.insert(index, clear);
+    // IPv6 addresses are counted by network, but a list may have the client's own address.
     let own = Address::parse(raw).ok().filter(|_| attribute == "ip").map(|own| own.to_string());
     values.extend(own.filter(|own| !values.contains(own)));
-    let about = |value| About { attribute: attribute.to_owned(), value };
+    let about = |value| AttributeValue { attribute: attribute.to_owned(), value };
     Ok(values.into_iter().map(about).collect())
 }
 
-/// All that is known of a subject.
+/// All data about a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Its blocks, standing or ended, each with its history.
+pub struct SubjectExport {
+    /// Its blocks, active or ended, each with its history.
     pub blocks: Vec<(BlockRow, Vec<HistoryRow>)>,
-    /// Its entries in lists: the list, the reason, the end in microseconds.
+    /// Its list entries: the list, the reason, and the end in microseconds.
     pub lists: Vec<(String, Option<String>, Option<i64>)>,
-    /// What was stated about it.
+    /// Facts about it: name and value.
     pub facts: Vec<(String, String)>,
-    /// What operators did about it.
+    /// Audited actions about it.
     pub audit: Vec<AuditRow>,
 }
 
-/// What an erasure did.
+/// Rows that an erasure deleted or retained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Erased {
-    /// Ended blocks that are gone with their history.
+pub struct ErasureCounts {
+    /// Ended blocks that were deleted with their history.
     pub blocks: u64,
-    /// Facts that are gone; the engine must forget them too.
+    /// Facts that were deleted; the caller must remove them from the engine too.
     pub facts: u64,
-    /// Audited acts whose target is no longer named.
+    /// Audited actions whose target was erased.
     pub audit: u64,
-    /// Blocks that still stand, and are kept until they end.
+    /// Active blocks; they are retained until they end.
     pub retained_blocks: u64,
-    /// Entries of lists that still stand, and are kept until they are removed.
+    /// Active list entries; they are retained until they are removed.
     pub retained_lists: u64,
-    /// Debts that are not paid back, and are kept until they are.
+    /// Debts; they are retained until they are paid back.
     pub retained_debts: u64,
 }

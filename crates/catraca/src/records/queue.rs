@@ -1,8 +1,8 @@
-//! The queue between decisions and the writer: bounded, and never waited for.
+//! The bounded queue between decisions and the writer thread. Submitting never waits.
 //!
-//! When it is full, the newest step of each key is kept apart and written later, so that the
-//! records end with the truth although they miss steps of the way; that, too, is bounded, and
-//! what does not even fit there is counted. Must not make a submitter wait.
+//! When the queue is full, only the newest record of each key is set aside and written later: the
+//! final state in the database is right, but the history lacks steps. The number of such keys is
+//! bounded too; records beyond it are dropped and counted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,179 +11,198 @@ use std::time::Duration;
 use catraca_core::digest::Key;
 use parking_lot::{Condvar, Mutex};
 
-use super::health::Counters;
-use super::port::Writes;
-use super::receipt::{Ack, Acker};
+use super::ack::{Ack, AckSender};
+use super::database::DatabaseWriter;
+use super::health::{Health, RecordsCounters};
 use super::record::Record;
 
-/// Records that wait, of the engine's own.
+/// Queued records that no caller waits for.
 pub(super) const QUEUE_MAX: usize = 65_536;
-/// Operators may still be heard when the engine's own fill the queue.
-const OPERATORS_SHARE: usize = QUEUE_MAX / 10;
-/// Keys whose newest step is kept when the queue is full.
-pub(super) const LATE_MAX: usize = 262_144;
-/// Records in one transaction: what is written well within 20 ms.
+/// Extra room for records with a receipt, so that operators can act when automatic records fill the
+/// queue.
+const OPERATOR_EXTRA: usize = QUEUE_MAX / 10;
+/// Keys whose newest record is set aside when the queue is full.
+pub(super) const POSTPONED_MAX: usize = 262_144;
+/// Records in one transaction: they are written well within 20 ms.
 pub(super) const BATCH_MAX: usize = 256;
 
-/// Work that waits for the writer.
+/// Work for the writer thread.
 #[derive(Default)]
-pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(super) struct RecordQueue {
+    state: Mutex<RecordQueueState>,
     wake: Condvar,
-    pub(super) counters: Counters,
+    pub(super) counters: RecordsCounters,
 }
 
 #[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct RecordQueueState {
+    jobs: VecDeque<WriteJob>,
+    /// Records in all jobs.
     records: usize,
-    late: HashMap<Key, Record>,
+    /// The newest record of each key that found the queue full.
+    postponed: HashMap<Key, Record>,
+    /// Why the database is unavailable, if it is.
     down: Option<Arc<str>>,
     closing: bool,
 }
 
-/// Records that are written together or not at all.
-pub(super) struct Job {
+/// Records of one transaction, or a task.
+pub(super) struct WriteJob {
     pub(super) records: Vec<Record>,
-    pub(super) acker: Option<Acker>,
-    /// Something else to do on the writer's thread; then there are no records.
-    pub(super) errand: Option<Errand>,
+    pub(super) ack_sender: Option<AckSender>,
+    /// A task to run on the writer thread; then there are no records.
+    pub(super) task: Option<WriterTask>,
 }
 
-pub(super) type Errand = Box<dyn FnOnce(&mut dyn Writes) + Send>;
+pub(super) type WriterTask = Box<dyn FnOnce(&mut dyn DatabaseWriter) + Send>;
 
-/// What the writer does next.
-pub(super) enum Next {
-    Write(Vec<Job>),
-    Run(Errand),
-    /// Nothing came.
+/// What the writer thread does next.
+pub(super) enum WriterWork {
+    Write(Vec<WriteJob>),
+    Run(WriterTask),
+    /// The wait timed out.
     Idle,
-    /// Nothing will come.
+    /// The queue is closed and empty.
     Closed,
 }
 
-impl Queue {
-    /// Takes records. Those with an acker are an operator's, and may use the last tenth.
-    pub(super) fn submit(&self, records: Vec<Record>, acker: Option<Acker>) {
-        let mut waiting = self.waiting.lock();
-        let bound = if acker.is_some() { QUEUE_MAX + OPERATORS_SHARE } else { QUEUE_MAX };
-        if waiting.records + records.len() > bound || waiting.is_late(&records) {
-            waiting.postpone(records, &self.counters);
-            drop(waiting);
-            self.refuse(acker, &"the queue of the records is full".into());
+impl RecordQueue {
+    /// Queues records. Those with an ack sender come from operators and may use the queue's extra
+    /// tenth.
+    pub(super) fn submit(&self, records: Vec<Record>, ack_sender: Option<AckSender>) {
+        let mut state = self.state.lock();
+        let bound = if ack_sender.is_some() { QUEUE_MAX + OPERATOR_EXTRA } else { QUEUE_MAX };
+        if state.records + records.len() > bound || state.has_postponed(&records) {
+            state.postpone(records, &self.counters);
+            drop(state);
+            self.refuse(ack_sender, &"the queue of records is full".into());
             return;
         }
-        // Nobody is kept waiting for a disk that is known to be down.
-        let acker = match waiting.down.clone() {
+        // Answers at once while the database is known to be unavailable; the records are queued
+        // anyway.
+        let ack_sender = match state.down.clone() {
             Some(why) => {
-                self.refuse(acker, &why);
+                self.refuse(ack_sender, &why);
                 None
             }
-            None => acker,
+            None => ack_sender,
         };
-        waiting.records += records.len();
-        waiting.jobs.push_back(Job { records, acker, errand: None });
-        drop(waiting);
+        state.records += records.len();
+        state.jobs.push_back(WriteJob { records, ack_sender, task: None });
+        drop(state);
         self.wake.notify_one();
     }
 
-    /// Takes something else to do on the writer's thread.
-    pub(super) fn send(&self, errand: Errand) {
-        let job = Job { records: Vec::new(), acker: None, errand: Some(errand) };
-        let mut waiting = self.waiting.lock();
-        if waiting.closing {
-            // Dropped, which tells whoever waits for it: nobody may be there to run it.
+    /// Queues a task for the writer thread.
+    pub(super) fn send(&self, task: WriterTask) {
+        let job = WriteJob { records: Vec::new(), ack_sender: None, task: Some(task) };
+        let mut state = self.state.lock();
+        if state.closing {
+            // The writer may have ended. Dropping the task closes its channel, which the caller
+            // sees.
             return;
         }
-        waiting.jobs.push_back(job);
-        drop(waiting);
+        state.jobs.push_back(job);
+        drop(state);
         self.wake.notify_one();
     }
 
-    /// What to do next, waiting for it at most so long.
-    pub(super) fn next(&self, patience: Duration) -> Next {
-        let mut waiting = self.waiting.lock();
-        if waiting.is_idle() {
-            self.wake.wait_for(&mut waiting, patience);
+    /// Returns the next work, waiting up to `timeout` for it.
+    pub(super) fn next(&self, timeout: Duration) -> WriterWork {
+        let mut state = self.state.lock();
+        if state.is_idle() {
+            self.wake.wait_for(&mut state, timeout);
         }
-        waiting.next()
+        state.next()
     }
 
-    /// Waits before another attempt; says whether one is worth it, which it is not when closing.
-    pub(super) fn rest(&self, pause: Duration) -> bool {
-        let mut waiting = self.waiting.lock();
-        let end = std::time::Instant::now() + pause;
-        while !waiting.closing && !self.wake.wait_until(&mut waiting, end).timed_out() {}
-        !waiting.closing
+    /// Pauses between two attempts. Returns false when the queue is closing: then no further
+    /// attempt is made.
+    pub(super) fn pause(&self, duration: Duration) -> bool {
+        let mut state = self.state.lock();
+        let end = std::time::Instant::now() + duration;
+        while !state.closing && !self.wake.wait_until(&mut state, end).timed_out() {}
+        !state.closing
     }
 
-    /// Says that nothing can be written, to everybody who waits and to all who come.
-    pub(super) fn down(&self, why: &Arc<str>) {
-        let mut waiting = self.waiting.lock();
-        waiting.down = Some(Arc::clone(why));
-        for job in &mut waiting.jobs {
-            self.refuse(job.acker.take(), why);
+    /// Marks the database as unavailable: answers all waiting receipts, and later ones at once.
+    pub(super) fn mark_unavailable(&self, why: &Arc<str>) {
+        let mut state = self.state.lock();
+        state.down = Some(Arc::clone(why));
+        for job in &mut state.jobs {
+            self.refuse(job.ack_sender.take(), why);
         }
     }
 
-    /// Says that writing works.
-    pub(super) fn up(&self) {
-        self.waiting.lock().down = None;
+    /// Marks the database as available.
+    pub(super) fn mark_available(&self) {
+        self.state.lock().down = None;
     }
 
     pub(super) fn close(&self) {
-        self.waiting.lock().closing = true;
+        self.state.lock().closing = true;
         self.wake.notify_all();
     }
 
-    pub(super) fn refuse(&self, acker: Option<Acker>, why: &Arc<str>) {
-        if let Some(acker) = acker {
+    pub(super) fn refuse(&self, ack_sender: Option<AckSender>, why: &Arc<str>) {
+        if let Some(ack_sender) = ack_sender {
             self.counters.refused.add(1);
-            // Whoever asked may have stopped listening.
-            let _ = acker.send(Ack::NotYet(Arc::clone(why)));
+            // The caller may have dropped its receipt.
+            let _ = ack_sender.send(Ack::NotYet(Arc::clone(why)));
         }
     }
 
-    /// How many records wait, and why nothing is written, if so.
-    pub(super) fn state(&self) -> (u64, Option<Arc<str>>) {
-        let waiting = self.waiting.lock();
-        ((waiting.records + waiting.late.len()) as u64, waiting.down.clone())
+    /// Counters and present state.
+    pub(super) fn health(&self) -> Health {
+        let (waiting, down) = self.status();
+        self.counters.health(waiting, down)
+    }
+
+    /// The number of queued records, and why the database is unavailable, if it is.
+    pub(super) fn status(&self) -> (u64, Option<Arc<str>>) {
+        let state = self.state.lock();
+        ((state.records + state.postponed.len()) as u64, state.down.clone())
     }
 }
 
-impl Waiting {
+impl RecordQueueState {
     fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.late.is_empty() && !self.closing
+        self.jobs.is_empty() && self.postponed.is_empty() && !self.closing
     }
 
-    /// A later step must not overtake an earlier one of the same key.
-    fn is_late(&self, records: &[Record]) -> bool {
-        !self.late.is_empty()
-            && records.iter().filter_map(Record::key).any(|key| self.late.contains_key(&key))
+    /// Whether an older record of one of the keys is postponed; a newer one must not be written
+    /// before it.
+    fn has_postponed(&self, records: &[Record]) -> bool {
+        !self.postponed.is_empty()
+            && records.iter().filter_map(Record::key).any(|key| self.postponed.contains_key(&key))
     }
 
-    fn postpone(&mut self, records: Vec<Record>, counters: &Counters) {
+    fn postpone(&mut self, records: Vec<Record>, counters: &RecordsCounters) {
         for record in records {
             match record.key() {
-                Some(key) if self.late.len() < LATE_MAX || self.late.contains_key(&key) => {
+                Some(key)
+                    if self.postponed.len() < POSTPONED_MAX
+                        || self.postponed.contains_key(&key) =>
+                {
                     counters.postponed.add(1);
-                    self.late.insert(key, record);
+                    self.postponed.insert(key, record);
                 }
                 _ => counters.lost.add(1),
             }
         }
     }
 
-    fn next(&mut self) -> Next {
-        if let Some(errand) = self.jobs.front_mut().and_then(|job| job.errand.take()) {
+    fn next(&mut self) -> WriterWork {
+        if let Some(task) = self.jobs.front_mut().and_then(|job| job.task.take()) {
             self.jobs.pop_front();
-            return Next::Run(errand);
+            return WriterWork::Run(task);
         }
         let mut batch = Vec::new();
         let mut size = 0;
         while let Some(job) = self.jobs.front() {
+            // A job larger than a batch is written alone.
             let fits = batch.is_empty() || size + job.records.len() <= BATCH_MAX;
-            if job.errand.is_some() || !fits {
+            if job.task.is_some() || !fits {
                 break;
             }
             size += job.records.len();
@@ -191,19 +210,19 @@ impl Waiting {
         }
         self.records -= size;
         if batch.is_empty() {
-            batch = self.take_late();
+            batch = self.take_postponed();
         }
         match batch.is_empty() {
-            false => Next::Write(batch),
-            true if self.closing => Next::Closed,
-            true => Next::Idle,
+            false => WriterWork::Write(batch),
+            true if self.closing => WriterWork::Closed,
+            true => WriterWork::Idle,
         }
     }
 
-    fn take_late(&mut self) -> Vec<Job> {
-        let keys: Vec<Key> = self.late.keys().take(BATCH_MAX).copied().collect();
-        let records = keys.iter().filter_map(|key| self.late.remove(key)).collect::<Vec<_>>();
-        let job = Job { records, acker: None, errand: None };
+    fn take_postponed(&mut self) -> Vec<WriteJob> {
+        let keys: Vec<Key> = self.postponed.keys().take(BATCH_MAX).copied().collect();
+        let records = keys.iter().filter_map(|key| self.postponed.remove(key)).collect::<Vec<_>>();
+        let job = WriteJob { records, ack_sender: None, task: None };
         if job.records.is_empty() { Vec::new() } else { vec![job] }
     }
 }

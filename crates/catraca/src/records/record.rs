@@ -1,124 +1,123 @@
-//! What can be recorded: plain data, in the words of the vocabulary.
+//! The records: plain data for what happened, when, by whom and why.
 //!
-//! Names are given as they may be shown: private values come here as pseudonyms already. Must not
-//! know any database.
+//! Values are given as they may be shown: private values are pseudonyms already.
 
-use catraca_core::cell::block::{Note, Origin};
+use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::{Entry, What};
-use catraca_core::lock::kept::LockDeed;
+use catraca_core::lists::{AccessListEntry, ListTarget};
+use catraca_core::lock::persistence::LockWrite;
 use catraca_core::policy::Mode;
 use catraca_core::time::{Span, Time};
 
-/// One thing that happened, with who did it and why.
+/// One event to store.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// When, by the engine's clock.
+    /// The time by the engine's clock.
     pub at: Time,
-    /// The operator; absent for what the engine did by itself. Present means audited.
+    /// The operator; absent for automatic records. Records with an operator are audited.
     pub by: Option<String>,
-    /// The operator's motive.
+    /// Why the operator acted.
     pub why: Option<String>,
     /// What happened.
-    pub deed: Deed,
+    pub kind: RecordKind,
 }
 
-/// What happened.
+/// The kinds of records.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Deed {
-    /// A block was started or lengthened.
-    Block(Box<Blocking>),
-    /// A block was ended by an operator.
-    Release(Who),
-    /// Everything about a key was forgotten: its block and its debt too.
-    Reset(Who),
-    /// A policy began anew for everybody; what is about it from before is to be swept.
+pub enum RecordKind {
+    /// A block was started or extended.
+    Block(Box<BlockRecord>),
+    /// An operator ended a block.
+    Release(SubjectKey),
+    /// A key was reset: its counters, its block and its debt.
+    Reset(SubjectKey),
+    /// A policy was reset for all keys. Its older blocks and debts are removed later, by a sweep.
     ResetPolicy(PolicyReset),
-    /// A settle left a debt, or paid one back.
-    Owe(Box<Debt>),
-    /// An entry of a list was made or changed; its reason stays with it, the motive goes to the
-    /// audit.
-    List(ListName, Entry),
-    /// An entry of a list was removed.
-    Unlist(ListName, What),
-    /// Facts were stated about an attribute's value.
-    State(About, Vec<(String, String)>),
-    /// Facts about an attribute's value were forgotten.
-    Forget(About),
-    /// A policy's mode was overridden, or given back to the catalog.
+    /// A settle left a debt or paid it back.
+    Debt(Box<Debt>),
+    /// A list entry was added or changed. The entry has a reason of its own; the operator's goes to
+    /// the audit.
+    List(ListName, AccessListEntry),
+    /// A list entry was removed.
+    Unlist(ListName, ListTarget),
+    /// Facts about an attribute's value were set.
+    SetFacts(AttributeValue, Vec<(String, String)>),
+    /// All facts about an attribute's value were removed.
+    ForgetFacts(AttributeValue),
+    /// A policy's mode was overridden, or set back to the catalog's.
     Mode(String, Option<Mode>),
-    /// Another catalog came in force.
-    Revise(Revision),
-    /// From now on callers need a key, or none does. Audited only if that is a change.
+    /// Another catalog was loaded.
+    Catalog(Revision),
+    /// Whether callers need an API key from now on. Audited only when it changes.
     RequireKeys(bool),
-    /// Decisions were counted.
-    Count(Vec<Count>),
-    /// Something about locks or slots.
-    Lock(Box<LockDeed>),
-    /// Something else that an operator did; only audited.
-    Note(Noted),
+    /// Decisions per minute.
+    Count(Vec<MinuteCount>),
+    /// A change of locks or slots.
+    Lock(Box<LockWrite>),
+    /// Any other action of an operator; only audited.
+    Note(AuditNote),
 }
 
-/// Whom a block or a debt is about.
+/// The key of a block or a debt, with the values it was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
-    /// The key of (namespace, policy, parts).
+pub struct SubjectKey {
+    /// The digest of namespace, policy and parts.
     pub key: Key,
     /// The namespace.
     pub namespace: String,
     /// The policy.
     pub policy: String,
-    /// Each attribute with its value as it may be shown.
+    /// The attributes of the key with their values as they may be shown.
     pub parts: Vec<(String, String)>,
 }
 
-/// A policy that began anew for everybody, in every namespace.
+/// A policy that was reset for all keys in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyReset {
     /// The policy.
     pub policy: String,
-    /// Since when it counts.
+    /// Counters, blocks and debts from before this time no longer count.
     pub epoch: Time,
 }
 
-/// A block that was started or lengthened.
+/// A block that was started or extended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocking {
-    /// Whom.
-    pub who: Who,
-    /// Since when the policy counted, as the decision knew it: a block from before a whole reset
-    /// that is written after it does not stand. Zero if since ever.
+pub struct BlockRecord {
+    /// The blocked key.
+    pub subject: SubjectKey,
+    /// The last policy reset that the decision knew of; zero if there was none. A block that was
+    /// decided before a reset and is written after it is not active.
     pub epoch: Time,
-    /// The first free instant.
+    /// The end of the block, exclusive.
     pub until: Time,
     /// What started it.
     pub origin: Origin,
-    /// What operators and callers are told.
-    pub note: Note,
-    /// Whether only shadow rows see it.
+    /// The texts and the status that callers and operators see.
+    pub note: BlockNote,
+    /// Whether it only affects policies in shadow mode.
     pub shadow: bool,
-    /// How long after its end the offence is remembered; zero if it does not escalate.
+    /// How long after its end the offence counts for escalation; zero if it does not escalate.
     pub forget: Span,
 }
 
-/// What a bucket held after a settle.
+/// The balance of a bucket after a settle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debt {
-    /// Whose.
-    pub who: Who,
-    /// Since when the policy counted, as the settle knew it; zero if since ever.
+    /// The key of the bucket.
+    pub subject: SubjectKey,
+    /// The last policy reset that the settle knew of; zero if there was none.
     pub epoch: Time,
-    /// Whole tokens; a debt is negative, anything else clears it.
+    /// Whole tokens. A negative balance is stored as a debt, any other removes the debt.
     pub balance: i64,
-    /// The bucket's terms at that time.
+    /// Size and refill rate of the bucket at that time.
     pub terms: BucketTerms,
 }
 
-/// An attribute's value as it may be shown.
+/// An attribute with a value as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct About {
+pub struct AttributeValue {
     /// The attribute.
     pub attribute: String,
     /// The value.
@@ -128,72 +127,73 @@ pub struct About {
 /// One of the two lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListName {
-    /// Entries that pass.
+    /// The allowlist.
     Allow,
-    /// Entries that are refused.
+    /// The blocklist.
     Block,
 }
 
-/// A catalog that came in force.
+/// A catalog that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// Its revision.
+    /// Its revision string.
     pub revision: String,
-    /// How many policies it has, where known.
+    /// The number of its policies, if known.
     pub policies: Option<u32>,
 }
 
-/// Decisions of one minute.
+/// The decisions of one minute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
-    /// Minutes since the epoch.
+pub struct MinuteCount {
+    /// Minutes since the Unix epoch.
     pub minute: i64,
     /// The namespace.
     pub namespace: String,
-    /// The gate that was asked.
+    /// The gate.
     pub action: String,
-    /// The policy whose rows these are; empty for the gate as a whole.
+    /// The policy; empty for whole decisions of the gate.
     pub policy: String,
-    /// How many had room.
+    /// Decisions that allowed.
     pub allowed: u64,
-    /// How many had none.
+    /// Decisions that denied because of a limit.
     pub denied: u64,
-    /// How many met a block or a blocklist.
+    /// Decisions that denied because of a block or the blocklist.
     pub blocked: u64,
 }
 
-/// An operator's act that leaves no other trace.
+/// An operator action that changes nothing else in the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noted {
-    /// What was done, in one word.
+pub struct AuditNote {
+    /// The action in one word.
     pub act: String,
-    /// To what, as it may be shown.
+    /// Its target, as it may be shown.
     pub target: String,
 }
 
 impl Record {
-    /// Something that the engine did by itself.
-    pub fn automatic(at: Time, deed: Deed) -> Self {
-        Self { at, by: None, why: None, deed }
+    /// A record without an operator.
+    pub fn automatic(at: Time, kind: RecordKind) -> Self {
+        Self { at, by: None, why: None, kind }
     }
 
-    /// Something that a person did.
-    pub fn operator(at: Time, by: &str, why: Option<&str>, deed: Deed) -> Self {
-        Self { at, by: Some(by.to_owned()), why: why.map(str::to_owned), deed }
+    /// A record of an operator.
+    pub fn operator(at: Time, by: &str, why: Option<&str>, kind: RecordKind) -> Self {
+        Self { at, by: Some(by.to_owned()), why: why.map(str::to_owned), kind }
     }
 
-    /// The key whose newest state alone matters when there is no room for every step.
+    /// The key of a block record. When the queue is full, only the newest record of each key is
+    /// stored.
     pub(super) fn key(&self) -> Option<Key> {
-        match &self.deed {
-            Deed::Block(block) => Some(block.who.key),
-            Deed::Release(who) | Deed::Reset(who) => Some(who.key),
+        match &self.kind {
+            RecordKind::Block(block) => Some(block.subject.key),
+            RecordKind::Release(subject) | RecordKind::Reset(subject) => Some(subject.key),
             _ => None,
         }
     }
 }
 
 impl ListName {
-    /// The word used on every interface.
+    /// The name in the API, the CLI and the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allowlist",
@@ -202,8 +202,8 @@ impl ListName {
     }
 }
 
-/// The word for an origin, as the records keep it.
-pub(super) const fn origin_word(origin: Origin) -> &'static str {
+/// The name of an origin in the database.
+pub(super) const fn origin_name(origin: Origin) -> &'static str {
     match origin {
         Origin::Excess => "excess",
         Origin::Ban => "ban",
@@ -212,13 +212,13 @@ pub(super) const fn origin_word(origin: Origin) -> &'static str {
     }
 }
 
-/// The origin of a word.
-pub(super) fn origin_of(word: &str) -> Option<Origin> {
+/// The origin with this name.
+pub(super) fn parse_origin(word: &str) -> Option<Origin> {
     let all = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
-    all.into_iter().find(|origin| origin_word(*origin) == word)
+    all.into_iter().find(|origin| origin_name(*origin) == word)
 }
 
-/// The mode of a word.
-pub(super) fn mode_of(word: &str) -> Option<Mode> {
+/// The mode with this name.
+pub(super) fn parse_mode(word: &str) -> Option<Mode> {
     [Mode::Enforce, Mode::Shadow, Mode::Off].into_iter().find(|mode| mode.as_str() == word)
 }

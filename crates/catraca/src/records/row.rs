@@ -1,132 +1,129 @@
-//! What is read back: one type per kind of row, pages, and what to ask for.
-//!
-//! Must not know any database.
+//! Rows that are read from the records, pages of them, and queries.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use catraca_core::cell::block::{Note, Origin};
+use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::{Entry, What};
+use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::Mode;
 use catraca_core::time::{Span, Time};
 
-use super::record::{About, ListName, PolicyReset};
+use super::record::{AttributeValue, ListName, PolicyReset};
 
-/// How much of what is in force is asked for.
+/// What to restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// All of it, for a start.
+pub enum RestoreScope {
+    /// Everything, at start.
     Everything,
-    /// Lists, facts, modes and whole resets, and which keys were freed: what other nodes' operators
-    /// change.
+    /// Lists, facts, modes, policy resets and freed keys: what operators of other nodes change.
     Changes,
 }
 
-/// Something that was in force when the records were last written, for a start.
+/// Something that was active when the records were last written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Standing {
-    /// A block, or one that ended whose level is remembered.
-    Block(StandingBlock),
-    /// A key that an operator released: an older snapshot may still hold its block.
-    Free(Key),
-    /// A key that an operator reset: an older snapshot may still hold its block and its counters.
-    Forgotten(Key),
-    /// An entry of a list.
-    List(ListName, Entry),
+pub enum RestoredItem {
+    /// An active block, or an ended one whose level still counts for escalation.
+    Block(RestoredBlock),
+    /// A key that an operator released: an older snapshot may still have its block.
+    Released(Key),
+    /// A key that an operator reset: an older snapshot may still have its block and counters.
+    ResetKey(Key),
+    /// A list entry.
+    List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
-    Fact(About, String, String),
+    Fact(AttributeValue, String, String),
     /// An overridden mode.
     Mode(String, Mode),
     /// A debt.
-    Debt(StandingDebt),
-    /// A policy that began anew for everybody.
-    Reset(PolicyReset),
+    Debt(RestoredDebt),
+    /// A policy that was reset for all keys.
+    ResetPolicy(PolicyReset),
 }
 
-/// A block that stands, or that ended and is remembered.
+/// An active block, or an ended one that counts for escalation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingBlock {
+pub struct RestoredBlock {
     /// The key.
     pub key: Key,
-    /// The first free instant.
+    /// The end of the block, exclusive.
     pub until: Time,
-    /// What started it.
+    /// What started the block.
     pub origin: Origin,
-    /// Whether only shadow rows see it.
+    /// Whether it only affects policies in shadow mode.
     pub shadow: bool,
-    /// What operators and callers are told; equal texts are shared.
-    pub note: Note,
-    /// How many offences are remembered.
+    /// The texts and the status that callers and operators see; equal texts are shared in memory.
+    pub note: BlockNote,
+    /// The number of offences that count for escalation.
     pub level: u32,
-    /// How long after the end.
+    /// How long after the end they count.
     pub forget: Span,
 }
 
-/// A debt as it was left.
+/// A debt as it was last recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingDebt {
+pub struct RestoredDebt {
     /// The key.
     pub key: Key,
     /// When.
     pub at: Time,
-    /// Whole tokens, below zero.
+    /// Whole tokens, negative.
     pub balance: i64,
-    /// The bucket's terms at that time.
+    /// Size and refill rate of the bucket at that time.
     pub terms: BucketTerms,
 }
 
-/// A block as operators see it.
+/// A block for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
-    /// Its id, the same for as long as the subject is known.
+    /// Its id, stable until the subject is purged.
     pub id: i64,
-    /// The key, to act on it.
+    /// The key, for actions on the block.
     pub key: Key,
     /// The namespace.
     pub namespace: String,
     /// The policy.
     pub policy: String,
-    /// Who, as may be shown.
+    /// The attributes of the key with their values as they may be shown.
     pub parts: Vec<(String, String)>,
-    /// When it was started.
+    /// When the block was started.
     pub since: Time,
-    /// The first free instant.
+    /// The end of the block, exclusive.
     pub until: Time,
     /// What started it.
     pub origin: Origin,
     /// Why.
     pub reason: Option<String>,
-    /// Which operator, if one.
+    /// The operator, if one did it.
     pub by: Option<String>,
 }
 
-/// One act in the history of a block.
+/// One step in the history of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRow {
-    /// Its id: later acts have larger ones.
+    /// Its id; ids increase with time.
     pub id: i64,
     /// When.
     pub at: Time,
     /// `started`, `extended`, `released` or `reset`.
     pub act: String,
-    /// What did it.
+    /// What caused the step.
     pub origin: Origin,
     /// Why.
     pub reason: Option<String>,
-    /// The end of the block after the act.
+    /// The end of the block after the step.
     pub until: Time,
-    /// Which operator, if one.
+    /// The operator, if one did it.
     pub by: Option<String>,
 }
 
-/// One audited act.
+/// One audited action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Its id: later acts have larger ones.
+    /// Its id; ids increase with time.
     pub id: i64,
     /// When.
     pub at: Time,
@@ -134,102 +131,102 @@ pub struct AuditRow {
     pub by: String,
     /// What.
     pub act: String,
-    /// To what, as may be shown.
+    /// The target, as it may be shown.
     pub target: String,
     /// Why.
     pub why: Option<String>,
-    /// What was there before, as JSON.
+    /// The state before, as JSON.
     pub before: Option<String>,
-    /// What is there after, as JSON.
+    /// The state after, as JSON.
     pub after: Option<String>,
 }
 
-/// An entry of a list as operators see it.
+/// A list entry for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRow {
-    /// Its id: later entries have larger ones.
+    /// Its id; ids increase with time.
     pub id: i64,
-    /// Whom it is about; a private value as its pseudonym.
-    pub what: What,
-    /// When it was made or last changed.
+    /// The range or value; a private value as its pseudonym.
+    pub what: ListTarget,
+    /// When it was added or last changed.
     pub at: Time,
-    /// When it ends; without an end it stands until it is removed.
+    /// When it expires; without an end it is active until it is removed.
     pub until: Option<Time>,
     /// Why.
     pub reason: Option<String>,
-    /// Which operator, if one.
+    /// The operator, if one did it.
     pub by: Option<String>,
 }
 
-/// A fact that was stated, as operators see it.
+/// A fact for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactRow {
-    /// Of what; a private value as its pseudonym.
-    pub about: About,
+    /// The attribute and its value; a private value as its pseudonym.
+    pub about: AttributeValue,
     /// Its name.
     pub name: String,
-    /// What is true.
+    /// The value of the fact.
     pub fact: String,
-    /// When it was stated last.
+    /// When it was last set.
     pub at: Time,
-    /// By which operator, if one.
+    /// The operator, if one did it.
     pub by: Option<String>,
 }
 
-/// A place in the list of facts: attribute, value and name of the last one shown.
-pub type FactPlace = (String, String, String);
+/// A position in the list of facts: attribute, value and name of the last fact of a page.
+pub type FactCursor = (String, String, String);
 
 impl FactRow {
-    pub(super) fn place(&self) -> FactPlace {
-        let About { attribute, value } = &self.about;
+    pub(super) fn cursor(&self) -> FactCursor {
+        let AttributeValue { attribute, value } = &self.about;
         (attribute.clone(), value.clone(), self.name.clone())
     }
 }
 
-/// A catalog that was in force.
+/// A catalog that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionRow {
-    /// When it came.
+    /// When it was loaded.
     pub at: Time,
     /// Its revision.
     pub revision: String,
-    /// How many policies it has, where known.
+    /// The number of its policies, if known.
     pub policies: Option<u32>,
-    /// Who brought it, if known.
+    /// The operator who loaded it, if known.
     pub by: Option<String>,
 }
 
-/// Decisions of one policy or action; `total` is the sum of the others.
+/// Decisions of one policy or action; `total` is the sum of the other three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// The policy or the action.
     pub name: String,
-    /// All of them.
+    /// All decisions.
     pub total: u64,
-    /// How many had room.
+    /// Decisions that allowed.
     pub allowed: u64,
-    /// How many had none.
+    /// Decisions that denied because of a limit.
     pub denied: u64,
-    /// How many met a block or a blocklist.
+    /// Decisions that denied because of a block or the blocklist.
     pub blocked: u64,
 }
 
-/// How often one subject was blocked.
+/// The number of blocks of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopBlocked {
     /// The namespace.
     pub namespace: String,
     /// The policy.
     pub policy: String,
-    /// Who, as may be shown.
+    /// The attributes of the key with their values as they may be shown.
     pub parts: Vec<(String, String)>,
-    /// How many blocks were started.
+    /// Blocks that were started or extended.
     pub blocks: u64,
-    /// The end of the last.
+    /// The latest end of a block.
     pub last_until: Time,
 }
 
-/// Which blocks to list. The default is all that stand, fifty at a time.
+/// Which blocks to list. The default is all active blocks, fifty per page.
 #[derive(Clone, Debug)]
 pub struct BlockQuery {
     /// Only this namespace.
@@ -237,45 +234,45 @@ pub struct BlockQuery {
     /// Only this policy.
     pub policy: Option<String>,
     /// Only subjects with one of these values, as they may be shown.
-    pub about: Vec<About>,
+    pub about: Vec<AttributeValue>,
     /// Only this origin.
     pub origin: Option<Origin>,
-    /// Only what comes after this place.
+    /// Only blocks after this position.
     pub after: Option<Cursor>,
-    /// How many at most; up to [`PAGE_MAX`].
+    /// The page size, up to [`PAGE_MAX`].
     pub limit: u32,
 }
 
-/// Which audited acts to list, newest first.
+/// Which audited actions to list, newest first.
 #[derive(Clone, Debug)]
 pub struct AuditQuery {
     /// Only this operator.
     pub by: Option<String>,
-    /// Only this act.
+    /// Only this action.
     pub act: Option<String>,
-    /// Only acts older than the one of this id.
+    /// Only actions with ids below this.
     pub before: Option<i64>,
-    /// How many at most; up to [`PAGE_MAX`].
+    /// The page size, up to [`PAGE_MAX`].
     pub limit: u32,
 }
 
-/// The most rows of one page.
+/// The largest page size.
 pub const PAGE_MAX: u32 = 1_000;
 const PAGE_DEFAULT: u32 = 50;
 
-/// Some rows, and where the next ones begin.
+/// One page of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T, C = Cursor> {
     /// The rows.
     pub rows: Vec<T>,
-    /// Where to go on; absent at the end.
+    /// The position of the next page; absent on the last page.
     pub next: Option<C>,
 }
 
-/// A place in the list of blocks, newest first.
+/// A position in the list of blocks, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// When the last block shown was started.
+    /// The start of the last block of the page.
     pub since: Time,
     /// Its id.
     pub id: i64,
@@ -283,7 +280,10 @@ pub struct Cursor {
 
 impl Default for BlockQuery {
     fn default() -> Self {
-        let (namespace, policy, origin, after) = (None, None, None, None);
+        let namespace = None;
+        let policy = None;
+        let origin = None;
+        let after = None;
         Self { namespace, policy, about: Vec::new(), origin, after, limit: PAGE_DEFAULT }
     }
 }
@@ -301,30 +301,30 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = NotACursor;
+    type Err = CursorParseError;
 
-    fn from_str(text: &str) -> Result<Self, NotACursor> {
-        let (since, id) = text.split_once('.').ok_or(NotACursor)?;
-        let since = since.parse().map_err(|_| NotACursor)?;
-        Ok(Self { since: Time::from_micros(since), id: id.parse().map_err(|_| NotACursor)? })
+    fn from_str(text: &str) -> Result<Self, CursorParseError> {
+        let (since, id) = text.split_once('.').ok_or(CursorParseError)?;
+        let since = since.parse().map_err(|_| CursorParseError)?;
+        Ok(Self { since: Time::from_micros(since), id: id.parse().map_err(|_| CursorParseError)? })
     }
 }
 
-/// A text that is no place in a list.
+/// A text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor: pass the `next` of the page before, unchanged")]
-pub struct NotACursor;
+#[error("invalid cursor: pass the `next` of the previous page, unchanged")]
+pub struct CursorParseError;
 
-/// Texts that many rows share, kept once.
+/// Texts that many rows share, stored once.
 #[derive(Debug, Default)]
-pub(super) struct Shared(std::collections::HashMap<Box<str>, Arc<str>>);
+pub(super) struct TextInterner(std::collections::HashMap<Box<str>, Arc<str>>);
 
-impl Shared {
-    /// The shared copy of a text. Only so many are kept: reasons that name everybody are not
-    /// worth it.
+impl TextInterner {
+    /// The shared copy of a text. At most [`SHARED_MAX`] texts are shared: reasons that differ for
+    /// every block would only fill the map.
     pub(super) fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
+        if let Some(shared) = self.0.get(text) {
+            return Arc::clone(shared);
         }
         let new: Arc<str> = text.into();
         if self.0.len() < SHARED_MAX {

@@ -1,18 +1,18 @@
-//! Records in one SQLite file: opening, first start, and putting a backup back.
+//! Records in one SQLite file: opening, first start, and errors.
 //!
-//! All SQL of this dialect is in this folder. Must not create a file where one is missing that
-//! should be there, nor go on with a damaged one.
+//! All SQL of this dialect is in this folder. A file that should exist is never created anew, and a
+//! damaged one is refused.
 
 mod backup;
-mod carry;
 mod erase;
-mod faults;
+mod integrity;
 mod lists;
-mod locks;
+mod lock_tables;
 mod migrate;
 mod purge;
 mod read;
 mod restore;
+mod restore_locks;
 mod stats;
 mod sweep;
 mod write;
@@ -27,60 +27,60 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{OpenError, RecordsError, WriteError};
 
-pub use backup::{PutBack, back_up, put_back, put_back_over};
+pub use backup::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 
-/// Files up to this size are compared with their own indexes at every start; of larger ones only
-/// the pages and rows are looked at, and the rest on request.
-const COMPARED_AT_START: u64 = 64 << 20;
-/// Statements kept ready.
-const STATEMENTS: usize = 64;
+/// Files up to this size get the full integrity check at every start. For larger ones only pages
+/// and rows are checked, and the rest on request (`verify`).
+const FULL_CHECK_MAX: u64 = 64 << 20;
+/// Size of the prepared statement cache.
+const STATEMENT_CACHE: usize = 64;
 
-/// The connection that writes.
+/// The connection of the writer thread.
 pub(super) struct SqliteWriter {
     connection: Connection,
-    /// Records since the log was last folded into the file.
-    since_fold: usize,
+    /// Records since the last checkpoint of the write-ahead log.
+    since_checkpoint: usize,
 }
 
-/// The connection that reads.
+/// The connection of queries.
 pub(super) struct SqliteReader {
     connection: Mutex<Connection>,
 }
 
-/// Opens both connections; the caller holds the lock.
+/// Opens both connections. The caller holds the file lock.
 pub(super) fn open(path: &Path) -> Result<(SqliteWriter, SqliteReader), OpenError> {
     if !exists(path)? {
         create(path)?;
     }
-    let mut connection = connect(path).map_err(|error| opening(path, error))?;
+    let mut connection = connect(path).map_err(|error| to_open_error(path, error))?;
     migrate::migrate(&mut connection, path)?;
     check(&connection, path)?;
-    // What an earlier process left in the log is read back and put into the file, so that nothing
-    // later is built on bytes that only the system's cache may hold.
-    let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    folded.map_err(|error| opening(path, error))?;
-    let reader = connect(path).map_err(|error| opening(path, error))?;
-    reader.pragma_update(None, "query_only", true).map_err(|error| opening(path, error))?;
-    let writer = SqliteWriter { connection, since_fold: 0 };
+    // Checkpoints what an earlier process left in the write-ahead log: pages that only the system's
+    // cache may hold are synced before anything is built on them.
+    let checkpointed = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    checkpointed.map_err(|error| to_open_error(path, error))?;
+    let reader = connect(path).map_err(|error| to_open_error(path, error))?;
+    reader.pragma_update(None, "query_only", true).map_err(|error| to_open_error(path, error))?;
+    let writer = SqliteWriter { connection, since_checkpoint: 0 };
     Ok((writer, SqliteReader { connection: Mutex::new(reader) }))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags())?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Every commit waits for the disk: this is what an acknowledgement means.
+    // Every commit waits for the disk; an acknowledgement relies on it.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What is deleted must be gone from the file.
+    // Deleted data is overwritten with zeros.
     connection.pragma_update(None, "secure_delete", true)?;
-    // The writer folds the log itself, after it has answered those who wait.
+    // The writer runs checkpoints, after it has answered waiting callers.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 
-/// An existing file only: a missing one is made elsewhere and moved here whole.
+/// Without `CREATE`: a missing file is created under another name and moved into place complete.
 fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
@@ -96,9 +96,10 @@ fn exists(path: &Path) -> Result<bool, OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let log = beside(path, "-wal");
             match fs::metadata(&log) {
-                Ok(left) if left.len() > 0 => {
-                    Err(corrupt(format!("it is missing, but its log {} is there", log.display())))
-                }
+                Ok(left) if left.len() > 0 => Err(corrupt(format!(
+                    "it is missing, but its write-ahead log {} exists",
+                    log.display()
+                ))),
                 _ => Ok(false),
             }
         }
@@ -106,31 +107,31 @@ fn exists(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// A first start: the file appears with its whole schema, or not at all.
+/// Creates the file on the first start. It appears with its complete schema or not at all.
 fn create(path: &Path) -> Result<(), OpenError> {
-    let new = beside(path, ".new");
-    new_file(&new).map_err(|error| OpenError::io(path, &error))?;
-    let mut connection =
-        Connection::open_with_flags(&new, flags()).map_err(|error| opening(path, error))?;
-    migrate::begin(&connection).map_err(|error| opening(path, error))?;
+    let temporary = beside(path, ".new");
+    recreate_private_file(&temporary).map_err(|error| OpenError::io(path, &error))?;
+    let mut connection = Connection::open_with_flags(&temporary, flags())
+        .map_err(|error| to_open_error(path, error))?;
+    migrate::set_application_id(&connection).map_err(|error| to_open_error(path, error))?;
     migrate::migrate(&mut connection, path)?;
     drop(connection);
-    move_into_place(&new, path).map_err(|error| OpenError::io(path, &error))
+    move_into_place(&temporary, path).map_err(|error| OpenError::io(path, &error))
 }
 
-/// An empty file that only its owner may read.
-fn new_file(new: &Path) -> io::Result<File> {
+/// Creates an empty file that only its owner may read; replaces the rest of an earlier attempt.
+fn recreate_private_file(new: &Path) -> io::Result<File> {
     for ending in ["", "-journal"] {
         match fs::remove_file(beside(new, ending)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    own_file(new)
+    create_private_file(new)
 }
 
-/// The same where nothing may be yet.
-fn own_file(new: &Path) -> io::Result<File> {
+/// Like [`recreate_private_file`], but fails if the file exists.
+fn create_private_file(new: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -144,7 +145,7 @@ fn move_into_place(new: &Path, path: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// A name is only safe once its folder is on disk.
+/// Syncs the folder: only then does a renamed file survive a crash.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
@@ -152,26 +153,27 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let bytes = fs::metadata(path).map_or(0, |found| found.len());
-    let found = if bytes <= COMPARED_AT_START {
-        faults::all(connection)
+    let found = if bytes <= FULL_CHECK_MAX {
+        integrity::check_all(connection)
     } else {
-        faults::of_pages(connection)
+        integrity::check_pages(connection)
     };
-    match found.map_err(|error| opening(path, error))?.into_iter().next() {
+    match found.map_err(|error| to_open_error(path, error))?.into_iter().next() {
         Some(reason) => Err(OpenError::Corrupt { path: path.to_owned(), reason }),
         None => Ok(()),
     }
 }
 
-/// A file's neighbour: its name with something appended.
+/// The path with `ending` appended to the file name.
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     PathBuf::from(name)
 }
 
-fn opening(path: &Path, error: rusqlite::Error) -> OpenError {
-    let (path, reason) = (path.to_owned(), error.to_string());
+fn to_open_error(path: &Path, error: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    let reason = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             OpenError::Corrupt { path, reason }
@@ -186,7 +188,7 @@ impl From<rusqlite::Error> for RecordsError {
     }
 }
 
-/// What the record itself causes never gets better; everything else may.
+/// Errors that the record itself causes would recur; all others may be temporary.
 impl From<rusqlite::Error> for WriteError {
     fn from(error: rusqlite::Error) -> Self {
         let why = error.to_string();

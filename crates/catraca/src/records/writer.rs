@@ -1,63 +1,64 @@
-//! The writer: one thread that turns what waits into transactions, and says what is on disk.
+//! The writer thread: commits queued records in transactions and acknowledges them.
 //!
-//! Whatever came while one transaction was on its way is the next one, so that many acts share one
-//! wait for the disk and a lone act waits for nobody. A batch that failed is written whole again,
-//! through the same handle: asking the disk a second time about the first write could be answered
-//! with a yes that means nothing. Must not acknowledge before the commit has returned.
+//! Records that arrive during one transaction form the next one, so that many actions share one
+//! sync of the disk and a single action waits for no timer. A failed batch is written again as a
+//! whole, through the same handle: after a failed sync the operating system may have marked the
+//! pages clean, and a second sync could succeed without writing anything (see ADR 0009). Nothing is
+//! acknowledged before its commit has returned.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catraca_core::time::Time;
 
+use super::ack::Ack;
+use super::database::DatabaseWriter;
 use super::error::WriteError;
-use super::port::Writes;
-use super::queue::{Job, Next, Queue};
-use super::receipt::Ack;
-use super::record::{Deed, Record};
-use super::tally::Tally;
+use super::minute_counts::MinuteCounts;
+use super::queue::{RecordQueue, WriteJob, WriterWork};
+use super::record::{Record, RecordKind};
 
-/// How often the tally is written.
-const TALLY_EVERY: Duration = Duration::from_secs(1);
-/// Pauses between attempts while nothing can be written.
+/// How often the minute counts are written.
+const COUNTS_EVERY: Duration = Duration::from_secs(1);
+/// The pause between attempts while the database is unavailable; it doubles up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) struct Writer {
-    pub(super) database: Box<dyn Writes>,
-    pub(super) queue: Arc<Queue>,
-    pub(super) tally: Arc<Tally>,
+pub(super) struct WriterThread {
+    pub(super) database: Box<dyn DatabaseWriter>,
+    pub(super) queue: Arc<RecordQueue>,
+    pub(super) minute_counts: Arc<MinuteCounts>,
 }
 
-impl Writer {
-    /// Works until the queue is closed; a writer that falls must not leave people waiting.
+impl WriterThread {
+    /// Runs until the queue is closed. If the thread panics, callers that wait are answered.
     pub(super) fn start(self) -> u64 {
-        let _fallen = Fallen(Arc::clone(&self.queue));
+        let _panic_guard = PanicGuard(Arc::clone(&self.queue));
         self.run()
     }
 
-    /// Works until the queue is closed and empty; says how many records could not be written.
+    /// Runs until the queue is closed and empty. Returns how many records could not be written.
     fn run(mut self) -> u64 {
-        let mut counted = Instant::now();
+        let mut counts_written = Instant::now();
         let mut unwritten = 0;
         loop {
-            match self.queue.next(TALLY_EVERY) {
-                Next::Write(jobs) => unwritten += self.write(jobs),
-                Next::Run(errand) => errand(&mut *self.database),
-                Next::Idle => self.tend(),
-                Next::Closed => break,
+            match self.queue.next(COUNTS_EVERY) {
+                WriterWork::Write(jobs) => unwritten += self.write(jobs),
+                WriterWork::Run(task) => task(&mut *self.database),
+                WriterWork::Idle => self.maintain(),
+                WriterWork::Closed => break,
             }
-            if counted.elapsed() >= TALLY_EVERY {
-                counted = Instant::now();
-                unwritten += self.write_tally();
+            if counts_written.elapsed() >= COUNTS_EVERY {
+                counts_written = Instant::now();
+                unwritten += self.write_counts();
             }
         }
-        unwritten += self.write_tally();
-        self.tend();
+        unwritten += self.write_counts();
+        self.maintain();
         unwritten
     }
 
-    fn write(&mut self, mut jobs: Vec<Job>) -> u64 {
+    fn write(&mut self, mut jobs: Vec<WriteJob>) -> u64 {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.attempt(&jobs) {
@@ -65,20 +66,21 @@ impl Writer {
                     self.acknowledge(jobs);
                     return 0;
                 }
+                // One of the jobs is invalid: write each alone, to find and reject only that one.
                 Err(WriteError::Bad(_)) if jobs.len() > 1 => {
                     return jobs.into_iter().map(|job| self.write(vec![job])).sum();
                 }
                 Err(WriteError::Bad(why)) => return self.reject(jobs, why.into()),
-                Err(WriteError::Down(why)) => self.put_off(&mut jobs, why.into()),
+                Err(WriteError::Down(why)) => self.refuse_waiting(&mut jobs, why.into()),
             }
-            if !self.queue.rest(pause) {
+            if !self.queue.pause(pause) {
                 return self.last_attempt(&jobs);
             }
             pause = (pause * 2).min(LAST_PAUSE);
         }
     }
 
-    fn attempt(&mut self, jobs: &[Job]) -> Result<(), WriteError> {
+    fn attempt(&mut self, jobs: &[WriteJob]) -> Result<(), WriteError> {
         let records: Vec<&Record> = jobs.iter().flat_map(|job| &job.records).collect();
         self.database.write(&records)?;
         self.queue.counters.commits.add(1);
@@ -86,59 +88,61 @@ impl Writer {
         Ok(())
     }
 
-    fn acknowledge(&self, jobs: Vec<Job>) {
-        self.queue.up();
-        for acker in jobs.into_iter().filter_map(|job| job.acker) {
-            // Whoever asked may have stopped listening.
-            let _ = acker.send(Ack::Durable);
+    fn acknowledge(&self, jobs: Vec<WriteJob>) {
+        self.queue.mark_available();
+        for ack_sender in jobs.into_iter().filter_map(|job| job.ack_sender) {
+            // The caller may have dropped its receipt.
+            let _ = ack_sender.send(Ack::Durable);
         }
     }
 
-    fn reject(&self, jobs: Vec<Job>, why: Arc<str>) -> u64 {
+    fn reject(&self, jobs: Vec<WriteJob>, why: Arc<str>) -> u64 {
         let count = jobs.iter().map(|job| job.records.len() as u64).sum();
         self.queue.counters.rejected.add(count);
-        jobs.into_iter().for_each(|job| self.queue.refuse(job.acker, &why));
+        jobs.into_iter().for_each(|job| self.queue.refuse(job.ack_sender, &why));
         count
     }
 
-    fn put_off(&self, jobs: &mut [Job], why: Arc<str>) {
+    /// Answers the waiting callers; their records stay in `jobs` and are tried again.
+    fn refuse_waiting(&self, jobs: &mut [WriteJob], why: Arc<str>) {
         self.queue.counters.failures.add(1);
-        self.queue.down(&why);
-        jobs.iter_mut().for_each(|job| self.queue.refuse(job.acker.take(), &why));
+        self.queue.mark_unavailable(&why);
+        jobs.iter_mut().for_each(|job| self.queue.refuse(job.ack_sender.take(), &why));
     }
 
-    /// The process ends: what cannot be written now will not be.
-    fn last_attempt(&mut self, jobs: &[Job]) -> u64 {
+    /// The queue is closing: records that fail now are lost.
+    fn last_attempt(&mut self, jobs: &[WriteJob]) -> u64 {
         match self.attempt(jobs) {
             Ok(()) => 0,
             Err(_) => jobs.iter().map(|job| job.records.len() as u64).sum(),
         }
     }
 
-    fn write_tally(&mut self) -> u64 {
-        let counts = self.tally.take();
+    fn write_counts(&mut self) -> u64 {
+        let counts = self.minute_counts.take();
         if counts.is_empty() {
             return 0;
         }
-        // Each count carries its own minute.
-        let records = vec![Record::automatic(Time::ZERO, Deed::Count(counts))];
-        self.write(vec![Job { records, acker: None, errand: None }])
+        // The time of the record is unused: each count has its own minute.
+        let records = vec![Record::automatic(Time::ZERO, RecordKind::Count(counts))];
+        self.write(vec![WriteJob { records, ack_sender: None, task: None }])
     }
 
-    fn tend(&mut self) {
-        if self.database.tend().is_err() {
-            self.queue.counters.untended.add(1);
+    fn maintain(&mut self) {
+        if self.database.maintain().is_err() {
+            self.queue.counters.maintenance_failures.add(1);
         }
     }
 }
 
-/// Tells everybody, should the thread ever panic.
-struct Fallen(Arc<Queue>);
+/// Marks the database as unavailable if the writer thread panics.
+struct PanicGuard(Arc<RecordQueue>);
 
-impl Drop for Fallen {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.down(&"the thread that writes has failed: start again".into());
+            let why = "the writer thread of the records panicked: restart the process";
+            self.0.mark_unavailable(&why.into());
         }
     }
 }

@@ -1,13 +1,18 @@
--- Blocks: the timed denial of one (policy, key), and the level of repeated offences.
--- A cell is `<ddI4BB`: end, forget, level, origin, shadow; then the note, opaque bytes.
--- An end never moves earlier here. It must not know why: origin and note are carried, not judged.
+-- Blocks: the timed denial of one key of a policy, and the level of repeated offences.
+--
+-- A cell is `<ddI4BB`, 22 bytes: end (microseconds), forget (a span: how long after its end the
+-- level is remembered), level, origin, shadow (1 or 0); then the bytes of the note, which the
+-- script only copies. Nothing here moves an end earlier; only unblock_all in block_ops.lua does.
 
+-- Origins; 2, an operator, is only copied.
 local EXCESS, BAN, UPSTREAM = 0, 1, 3
 local LEVEL_MAX = 4294967295
+-- Bytes of a cell without its note.
 local BLOCK = 22
 
--- Who acts finds nothing where a cell is too short to be a block, and may write over it: a block
--- that cannot be told would keep a node from asking at all.
+-- The block of a key, or nil. With `acts` (block and unblock), a cell that is too short to be a
+-- block counts as absent and may be overwritten. Otherwise nodes, which write their blocks again
+-- before they use the store, could not use it at all. For checks and settles it is a damaged cell.
 local function load_block(key, acts)
   local cell = read_cell('GET', key)
   if not cell or (acts and #cell < BLOCK) then
@@ -20,6 +25,7 @@ local function load_block(key, acts)
   }
 end
 
+-- Whether a block is in force for a row. Shadow rows see shadow blocks, enforcing rows do not.
 local function stands(block, now, shadow)
   return block and now < block.ends and (shadow or not block.shadow)
 end
@@ -36,9 +42,14 @@ local function read_penalty()
   return { first = first, factor = factor, max = longest, forget = forget }
 end
 
--- Gives `act(row, act, now)`: changes the row's block; returns whether its end or mode moved. Also
--- `remember(row, act, level, forget, now)`, for offences that were counted before.
+-- Creates two functions:
+--   change(row, act, now)   applies an act to the row's block; returns whether its end or its mode
+--                           (shadow or enforcing) changed
+--   remember(row, act, level, forget, now)   sets the level of earlier offences, when a block is
+--                           written again from the records
 local function make_act()
+  -- first * factor^level, at most max. Multiplied step by step, because the power would exceed
+  -- 2^53.
   local function length(penalty, level)
     local span = min(penalty.first, penalty.max)
     for _ = 1, level do
@@ -50,6 +61,7 @@ local function make_act()
     return span
   end
 
+  -- The block that an act starts where there is none.
   local function started(act, now)
     local penalty = act.penalty
     return {
@@ -59,7 +71,8 @@ local function make_act()
     }
   end
 
-  -- The later end wins and brings its origin and note; only an escalating act moves the level.
+  -- An act on a live block. The later end wins, with its origin, mode and note. Only an escalating
+  -- act (forget > 0) raises the level.
   local function merged(block, act, now)
     local ends, forget = after(now, length(act.penalty, block.level)), act.penalty.forget
     local later, escalates = ends > block.ends, forget > 0
@@ -72,6 +85,8 @@ local function make_act()
     }
   end
 
+  -- The block after an act, or nil if the act changes nothing: a shadow act during an enforcing
+  -- block, or an excess during a block that an excess started.
   local function next_block(block, act, now)
     if not block then
       return started(act, now)
@@ -85,7 +100,7 @@ local function make_act()
     return merged(block, act, now)
   end
 
-  -- What is forgotten is no block at all.
+  -- The block, unless it is forgotten: `forget` after its end.
   local function live(block, now)
     return block and now < after(block.ends, block.forget) and block or nil
   end

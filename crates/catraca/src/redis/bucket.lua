@@ -1,13 +1,17 @@
--- The token bucket: exact refill without rounding, debt as a negative balance.
--- A cell is `<dddI4I4`: at, tokens, rem, tag, forget. It must not know prices or blocks.
+-- The token bucket: exact refill without rounding; debt is a negative balance.
+--
+-- A cell is `<dddI4I4`, 32 bytes: instant of the last write (microseconds), whole tokens, remainder
+-- (the fraction of a token, in 1/period), tag of the refill terms, forget (second).
+-- `row.gain` is the number of tokens per `row.period` microseconds.
 
 local function make_bucket()
-  -- The lowest balance whose way back to the size is still exact arithmetic.
+  -- The lowest balance from which the refill up to the size is exact: (size - tokens) * period must
+  -- not exceed 2^53.
   local function lowest(row)
     return row.size - floor(EXACT_MAX / row.period)
   end
 
-  -- When `tokens` are there, if nobody takes any.
+  -- When the balance reaches `tokens` if no more are taken.
   local function reaches(row, tokens)
     if row.free >= tokens then
       return row.now
@@ -16,12 +20,13 @@ local function make_bucket()
     return after(row.now, ceil_div(missing, row.gain))
   end
 
+  -- Tokens and remainder after `elapsed` microseconds.
   local function refill(row, tokens, rem, elapsed)
     if tokens >= row.size then
       return row.size, 0
     end
     local missing = (row.size - tokens) * row.period - rem
-    -- Compared by division first: an idle century must not leave the exact range.
+    -- Compared by division first: after a long idle time `elapsed * gain` would exceed 2^53.
     if elapsed >= ceil_div(missing, row.gain) then
       return row.size, 0
     end
@@ -30,13 +35,13 @@ local function make_bucket()
     return tokens + whole, gained - whole * row.period
   end
 
-  -- Reads the terms; the row is a full bucket until its cell is loaded.
+  -- Reads the terms from the batch. Until `load` finds a cell, the bucket is full.
   local function read(row)
     row.size, row.gain, row.period, row.tag, place = unpack('<dddI4', batch, place)
     row.limit, row.capacity, row.free, row.rem = row.size, row.size, row.size, 0
   end
 
-  -- Brings the cell to `now`; returns when it was written, if there is one.
+  -- Loads the cell and refills it up to `now`; returns the instant of its last write, or nil.
   local function load(row, now)
     local cell = read_cell('GET', row.key)
     if not cell then
@@ -46,8 +51,10 @@ local function make_bucket()
     if is_forgotten(forget, now) then
       return nil
     end
+    -- Time never goes backwards for a counter.
     row.now = max(now, at)
     tokens = max(tokens, lowest(row))
+    -- The remainder is only valid under the terms that produced it.
     row.free, row.rem = refill(row, tokens, tag == row.tag and rem or 0, row.now - at)
     return at
   end
@@ -57,7 +64,8 @@ local function make_bucket()
     save(row.key, pack('<dddI4I4', row.now, row.free, row.rem, row.tag, forget), forget)
   end
 
-  -- Takes units, never above the size nor below the lowest; returns what was taken.
+  -- Takes units (a negative number gives tokens back); the balance stays between `lowest` and the
+  -- size. Returns what was really taken.
   local function charge(row, units)
     local left = min(max(row.free - units, lowest(row)), row.size)
     local taken = row.free - left
@@ -75,6 +83,7 @@ local function make_bucket()
     read = read,
     load = load,
     charge = charge,
+    -- When the row's need fits (forever if it exceeds the size), and when the bucket is full.
     figures = function(row)
       local fits_at = row.need <= row.size and reaches(row, row.need) or FOREVER
       return fits_at, reaches(row, row.size)
@@ -82,8 +91,10 @@ local function make_bucket()
     refund = function(row, _, units)
       return -charge(row, -units)
     end,
-    -- Per row `dddI4dd`: terms, tokens an upstream saw, when; answers `dd`: tokens before, after.
-    -- A lower view wins, a higher one only if nothing was written since.
+    -- Operation 8, called once per row. Batch: `dddI4dd` terms, tokens that an upstream reported,
+    -- when it observed them. Key: the bucket. Reply: `dd` tokens before and after.
+    -- The report replaces the balance if it is lower, or if it is higher and the bucket was not
+    -- written after the observation: later charges are not in the report.
     reconcile = function(now)
       local row, available, observed = { key = next_key(), now = now }, nil, nil
       read(row)

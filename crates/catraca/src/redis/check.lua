@@ -1,15 +1,18 @@
--- The check: judge every row, then charge all or none, then start the blocks that are due.
--- It must not charge anything when an enforcing row does not fit.
+-- Operation 1, the check: judges every row, then charges all rows or none, then starts the blocks
+-- of the rows that are over their limit.
 --
--- Batch: B  flags: 1 = peek, 2 = veto, 4 = remember; then, if flagged, `dc16I4`: the reference's
---        span, its owner, bytes of the ticket; then the ticket. Key: the reference. Then per row
+-- Batch: B  flags: 1 = peek (charge nothing), 2 = veto (the check is denied already), 4 = remember
+--        a reference. With flag 4: `dc16I4` how long the reference lasts, its owner, length of the
+--        ticket; then the ticket. Key: the reference. Then per row
 --          B  algorithm
---          B  flags: 1 = shadow, 2 = count_denied, 4 = a penalty follows
---          d  held units; the penalty; the limit. Keys: the counter, the block
+--          B  flags: 1 = shadow, 2 = count denied units, 4 = a penalty follows
+--          d  units to charge; the penalty; the terms of the limit. Keys: the counter, the block
 -- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BdddddddBBI4`:
---   verdict (0 fits, 1 blocked, 2 too costly, 3 over limit; 4 is quick.lua's), at, charged, limit (-1: none), free,
---   fits_at (-1: fits now), full_at, end of the block that stands (-1: none), its origin,
---   started (1 or 0), bytes of its note; then the note.
+--   verdict: 0 fits, 1 blocked, 2 too costly (never fits), 3 over limit; 4 is the short form of
+--     "fits" in fast_path.lua
+--   the row's instant, charged units, limit (-1: none), free units, fits_at (-1: fits now),
+--   full_at, end of the block in force (-1: none), its origin, 1 if this check started it, length
+--   of its note; then the note.
 
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
@@ -30,6 +33,7 @@ local function read_row(now)
   return row
 end
 
+-- Loads counter and block of a row; returns the verdict. Writes nothing but expired entries.
 local function judge(row, now)
   if row.meter then
     row.meter.load(row, now)
@@ -45,6 +49,7 @@ local function judge(row, now)
   return row.free < row.need and OVER_LIMIT or FITS
 end
 
+-- A row over its limit: counts the denied units and starts the penalty, if the policy says so.
 local function exceed(row)
   if row.count_denied and row.meter.count_denied and row.held > 0 then
     row.meter.count_denied(row)
@@ -55,6 +60,7 @@ local function exceed(row)
   end
 end
 
+-- The row's part of the reply. The figures are computed after all writes of the check.
 local function answer(row)
   local fits_at, full_at = row.now, row.now
   if row.meter then
@@ -72,6 +78,8 @@ local function answer(row)
     max(full_at, ends), ends, origin, row.started, #note) .. note
 end
 
+-- What a check that is not a peek does to a row. Only in-flight rows are charged for 0 units: the
+-- request itself takes a place.
 local function act_on(row, passed)
   if row.verdict == OVER_LIMIT then
     exceed(row)
@@ -89,6 +97,8 @@ local function check(now)
     remember = make_remember()
   end
   local peek, passed, rows = flags % 2 == 1, flags % 4 < 2, {}
+  -- All rows are judged before any row is charged: the check passes only if every enforcing row
+  -- fits.
   while place <= #batch do
     local row = read_row(now)
     row.verdict = judge(row, now)
@@ -106,7 +116,8 @@ local function check(now)
   return reply
 end
 
--- Most batches are checks: what follows is not even made for them.
+-- Most batches are checks. They return here, before the functions of the other operations are
+-- created.
 local operation = byte(batch)
 if operation == 1 then
   return check(now)

@@ -1,8 +1,8 @@
-//! The primaries of a cluster: a line to each, and which of them has which slots.
+//! Connections to all primaries of a Redis Cluster, and the map of their slots.
 //!
-//! A call goes to who has its slot. A server that no longer has it says so without running the
-//! script, so the call follows that word, once. Must not split a batch: all of its keys are in one
-//! slot.
+//! All keys of a call are in one slot, and the call goes to the primary of that slot. A server that
+//! does not have the slot any more redirects the call without running the script; the redirect is
+//! followed once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,152 +13,162 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::error::ConnectError;
-use super::failure::Failed;
-use super::greet::Manners;
-use super::link::{Fixed, Line, Link};
-use super::locks::Whereabouts;
-use super::slots::{Map, ask_slots};
-use super::url::Server;
+use super::connect_error::ConnectError;
+use super::connection::{FixedServer, LiveConnection, RedisConnection};
+use super::failure::RoundTripError;
+use super::handshake::ConnectSettings;
+use super::lock_store::ServerLookup;
+use super::slots::{SlotMap, query_slots};
+use super::url::RedisAddress;
 use crate::store::StoreError;
 
-/// How often the cluster is asked who has what: seldom while all is well.
-const CALM: Duration = Duration::from_secs(2);
-const TROUBLED: Duration = Duration::from_millis(100);
+/// How often the slot map is read again while all connections are up.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// The same while a connection is down: a failover changes the map.
+const REFRESH_INTERVAL_DOWN: Duration = Duration::from_millis(100);
 
-/// Lines to all primaries, kept until this is dropped.
-pub(super) struct Cluster {
-    core: Arc<Core>,
+/// Connections to all primaries, closed when this value is dropped.
+pub(super) struct ClusterConnections {
+    state: Arc<ClusterState>,
     task: AbortHandle,
 }
 
-struct Core {
-    manners: Manners,
-    patience: Duration,
-    /// The servers of the URL: asked when no other answers.
-    seeds: Vec<Server>,
-    map: ArcSwap<Map>,
-    /// Somebody noticed that the map is old.
+struct ClusterState {
+    settings: ConnectSettings,
+    connect_timeout: Duration,
+    /// The servers of the URL: asked for the slot map when no known primary answers.
+    seeds: Vec<RedisAddress>,
+    map: ArcSwap<SlotMap>,
+    /// A call noticed that the map is out of date.
     stale: Notify,
 }
 
-impl Drop for Cluster {
+impl Drop for ClusterConnections {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Cluster {
-    /// Connects to all primaries; one that is not to be trusted with blocks is refused.
+impl ClusterConnections {
+    /// Connects to all primaries; fails if one of them is refused by the handshake.
     pub async fn connect(
-        manners: Manners,
-        seeds: Vec<Server>,
-        patience: Duration,
+        settings: ConnectSettings,
+        seeds: Vec<RedisAddress>,
+        connect_timeout: Duration,
     ) -> Result<Self, ConnectError> {
-        let (map, stale) = (ArcSwap::default(), Notify::new());
-        let core = Arc::new(Core { manners, patience, seeds, map, stale });
-        core.refresh().await?;
-        for link in core.map.load().links() {
-            link.arrived().await?;
+        let map = ArcSwap::default();
+        let stale = Notify::new();
+        let state = Arc::new(ClusterState { settings, connect_timeout, seeds, map, stale });
+        state.refresh().await?;
+        for connection in state.map.load().connections() {
+            connection.wait_until_up().await?;
         }
-        let task = tokio::spawn(core.clone().keep()).abort_handle();
-        Ok(Self { core, task })
+        let task = tokio::spawn(state.clone().run()).abort_handle();
+        Ok(Self { state, task })
     }
 
-    /// Why some keys cannot be reached now, if any.
-    pub fn trouble(&self) -> Option<String> {
-        let map = self.core.map.load();
-        map.links().find_map(|link| link.trouble())
+    /// Why some keys cannot be reached now, if so.
+    pub fn down_reason(&self) -> Option<String> {
+        let map = self.state.map.load();
+        map.connections().find_map(|connection| connection.down_reason())
     }
 
-    /// One of the primaries that answer now, the same for as long as it does.
-    pub fn whereabouts(&self) -> Whereabouts {
-        let core = self.core.clone();
-        Arc::new(move || core.map.load().links().find_map(|link| link.server()))
+    /// Finds one of the connected primaries, the same one as long as it is connected.
+    pub fn server_lookup(&self) -> ServerLookup {
+        let state = self.state.clone();
+        Arc::new(move || state.map.load().connections().find_map(|connection| connection.server()))
     }
 
-    /// The map as it is now.
-    pub fn map(&self) -> Arc<Map> {
-        self.core.map.load_full()
+    /// The present slot map.
+    pub fn map(&self) -> Arc<SlotMap> {
+        self.state.map.load_full()
     }
 
-    /// One call to who has the slot, given up at an instant. `go` is told whether it must first say
-    /// that it was sent here by another server.
-    pub async fn trip<T, F: Future<Output = RedisResult<T>>>(
+    /// Makes one call to the primary of a slot, which is abandoned at `until`. The flag given to
+    /// `call` says that another server redirected it and that `ASKING` must be sent first.
+    pub async fn round_trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
         slot: u16,
         until: Instant,
-        go: impl Fn(Line, bool) -> F,
-    ) -> Result<T, Failed> {
-        let left = || until.saturating_duration_since(Instant::now());
-        let whole = left();
-        let Some(link) = self.core.map.load().link(slot) else {
-            self.core.stale.notify_one();
+        call: impl Fn(LiveConnection, bool) -> F,
+    ) -> Result<T, RoundTripError> {
+        let time_left = || until.saturating_duration_since(Instant::now());
+        let deadline = time_left();
+        let Some(connection) = self.state.map.load().connection(slot) else {
+            self.state.stale.notify_one();
             let reason = "no server of the cluster has these keys";
-            return Err(Failed::Silent(StoreError::unavailable(reason)));
+            return Err(RoundTripError::NoReply(StoreError::unavailable(reason)));
         };
-        let failed = match link.trip(until, |line| go(line, false)).await {
-            Err(Failed::Told(error)) => error,
+        let error = match connection.round_trip(until, |live| call(live, false)).await {
+            Err(RoundTripError::Redis(error)) => error,
             other => return other,
         };
-        let Some((server, asking)) = self.sent_on(&failed, &link) else {
-            return Err(Failed::Told(failed));
+        let Some((server, asking)) = self.redirect_target(&error, &connection) else {
+            return Err(RoundTripError::Redis(error));
         };
-        let link = self.core.link_to(server);
-        // Nobody may have been there before: the connection is made in what is left of the time.
-        let arrived = matches!(timeout(left(), link.arrived()).await, Ok(Ok(())));
-        // With less than half of the time left, a line that is only slow would be taken for lost.
-        if !arrived || left() < whole / 2 {
-            return Err(Failed::Told(failed));
+        let connection = self.state.connection_to(server);
+        // The server may be new to this node: then the connection is made in the time that is left.
+        let is_up = matches!(timeout(time_left(), connection.wait_until_up()).await, Ok(Ok(())));
+        // With less than half of the time left the call would probably miss its deadline, which
+        // marks a healthy connection as down.
+        if !is_up || time_left() < deadline / 2 {
+            return Err(RoundTripError::Redis(error));
         }
-        link.trip(until, |line| go(line, asking)).await
+        connection.round_trip(until, |live| call(live, asking)).await
     }
 
-    /// To whom a refusal sends the call on, and whether only for once.
-    fn sent_on(&self, error: &RedisError, link: &Link) -> Option<(Server, bool)> {
+    /// The server that a MOVED or ASK error redirects to, and whether `ASKING` must be sent first.
+    fn redirect_target(
+        &self,
+        error: &RedisError,
+        connection: &RedisConnection,
+    ) -> Option<(RedisAddress, bool)> {
         let ErrorKind::Server(kind) = error.kind() else { return None };
         if kind == ServerErrorKind::Moved || kind == ServerErrorKind::ClusterDown {
-            self.core.stale.notify_one();
+            self.state.stale.notify_one();
         }
         let (address, _) = error.redirect_node()?;
         let (host, port) = address.rsplit_once(':')?;
-        // A server that does not know its own name leaves it out: it means the one we asked.
-        let host = match (host, link.server()) {
-            ("" | "?", Some(Server::Tcp(host, _))) => host,
+        // An empty host means the host of the server that was asked.
+        let host = match (host, connection.server()) {
+            ("" | "?", Some(RedisAddress::Tcp(host, _))) => host,
             (host, _) => host.trim_matches(['[', ']']).to_owned(),
         };
-        Some((Server::Tcp(host, port.parse().ok()?), kind == ServerErrorKind::Ask))
+        Some((RedisAddress::Tcp(host, port.parse().ok()?), kind == ServerErrorKind::Ask))
     }
 }
 
-impl Core {
-    async fn keep(self: Arc<Self>) {
+impl ClusterState {
+    /// Reads the slot map again and again.
+    async fn run(self: Arc<Self>) {
         loop {
-            let troubled = self.map.load().links().any(|link| link.trouble().is_some());
-            let pause = if troubled { TROUBLED } else { CALM };
-            // Whichever comes first: the time, or somebody who noticed.
+            let is_down =
+                self.map.load().connections().any(|connection| connection.down_reason().is_some());
+            let pause = if is_down { REFRESH_INTERVAL_DOWN } else { REFRESH_INTERVAL };
+            // A call that notices an outdated map ends the pause.
             let _ = timeout(pause, self.stale.notified()).await;
-            // What cannot be asked stays as it was.
+            // If no server answers, the present map stays.
             let _ = self.refresh().await;
         }
     }
 
-    /// Asks who has what, of those who answer.
+    /// Reads the slot map from the first server that answers.
     async fn refresh(&self) -> Result<(), ConnectError> {
         let map = self.map.load_full();
-        let known = map.links().filter_map(|link| link.server());
-        let mut failed = ConnectError::Url("no server is named".to_owned());
+        let known = map.connections().filter_map(|connection| connection.server());
+        let mut failed = ConnectError::Url("it names no server".to_owned());
         for server in known.chain(self.seeds.iter().cloned()) {
-            let asked = timeout(self.patience, ask_slots(&self.manners, &server)).await;
+            let asked = timeout(self.connect_timeout, query_slots(&self.settings, &server)).await;
             match asked {
                 Ok(Ok(ranges)) => {
-                    let make = |server: &Server| self.start(server.clone());
-                    self.map.store(Arc::new(map.renewed(ranges, make)));
+                    let make = |server: &RedisAddress| self.start(server.clone());
+                    self.map.store(Arc::new(map.with_ranges(ranges, make)));
                     return Ok(());
                 }
                 Ok(Err(error)) => failed = error,
                 Err(_) => {
-                    let reason = format!("no answer within {} ms", self.patience.as_millis());
+                    let reason =
+                        format!("no answer within {} ms", self.connect_timeout.as_millis());
                     failed = ConnectError::Unreachable { server: server.to_string(), reason };
                 }
             }
@@ -166,18 +176,18 @@ impl Core {
         Err(failed)
     }
 
-    fn start(&self, server: Server) -> Arc<Link> {
-        let fixed = Fixed { manners: self.manners.clone(), server };
-        Arc::new(Link::start(fixed, self.patience))
+    fn start(&self, server: RedisAddress) -> Arc<RedisConnection> {
+        let fixed = FixedServer { settings: self.settings.clone(), server };
+        Arc::new(RedisConnection::start(fixed, self.connect_timeout))
     }
 
-    /// The line to a server, made if there is none.
-    fn link_to(&self, server: Server) -> Arc<Link> {
-        if let Some(link) = self.map.load().link_to(&server) {
-            return link;
+    /// The connection to a server, started if there is none.
+    fn connection_to(&self, server: RedisAddress) -> Arc<RedisConnection> {
+        if let Some(connection) = self.map.load().connection_to(&server) {
+            return connection;
         }
-        let link = self.start(server.clone());
-        self.map.rcu(|map| map.with(server.clone(), link.clone()));
-        link
+        let connection = self.start(server.clone());
+        self.map.rcu(|map| map.with_connection(server.clone(), connection.clone()));
+        connection
     }
 }

@@ -1,7 +1,9 @@
--- What comes after the check of a reference: its settle is told, it is recalled, events give back.
--- It must not lift a block, nor give twice for one event.
+-- Operations on references: the settle stores its status, operation 3 (recall) reads a reference,
+-- operation 4 (credit) gives tokens back for an event. Each event is credited once. Blocks are not
+-- touched.
 
--- Tells the reference of a settle, unless it was forgotten and taken by another check.
+-- Stores the status of a settle in the reference, unless the reference expired meanwhile and
+-- belongs to another check now. Bytes 13 to 28 are the owner; the status is at offset 8.
 local function tell_reference(key, owner, status, now)
   local cell = load_reference(key, now)
   if cell and sub(cell, 13, 12 + OWNER) == owner then
@@ -9,15 +11,19 @@ local function tell_reference(key, owner, status, now)
   end
 end
 
--- Key: the reference. Reply: nothing if there is none, else its cell without expiry and owner.
+-- Operation 3. Key: the reference. Reply: empty if there is none, else its cell without `expires`
+-- and owner.
 local function recall(now)
   local cell = load_reference(next_key(), now)
   return cell and sub(cell, 9, 12) .. sub(cell, 13 + OWNER) or ''
 end
 
--- Batch: `I2` and the event, then per row `dddI4d`: terms, amount. Keys: the reference, a bucket
--- per row. Reply: B  0 applied, 1 duplicate, 2 unknown; if applied `d` per row, what it took.
+-- Operation 4. Batch: `I2` and the event, then per row `dddI4d`: terms of the bucket, tokens to
+-- give back. Keys: the reference, one bucket per row. Reply: B  0 applied, 1 duplicate (the event
+-- was credited before), 2 unknown reference; if applied `d` per row, the tokens that the bucket
+-- took.
 local function credit(now)
+  -- Whether the reference lists the event: it skips head, instants and ticket, then reads events.
   local function was_credited(cell, event)
     local rows, place = unpack('<I2', cell, 13 + OWNER)
     local length
@@ -47,7 +53,7 @@ local function credit(now)
     local row, amount = { key = next_key(), now = now }, nil
     meter.read(row)
     amount, place = unpack('<d', batch, place)
-    -- A bucket that was forgotten is full: there is nothing to give back to.
+    -- A bucket without a live cell is full and takes nothing.
     reply = reply .. pack('<d', meter.load(row, now) and -meter.charge(row, -amount) or 0)
   end
   return reply

@@ -1,36 +1,35 @@
-//! The names of cells in Redis: what all names of a batch begin with, a letter for the kind, the
-//! 16 bytes of the key.
+//! The names of keys in Redis: the prefix of the store, a letter for the kind of cell, the 16 bytes
+//! of the key's digest.
 //!
-//! In a cluster they begin with a `{tag}`. Only the first braces of a name count, so the bytes of a
-//! digest cannot move it to another slot.
-//! Must not contain anything a caller sent.
+//! In a cluster the prefix ends with a `{hash tag}`. Redis uses only the first braces of a name, so
+//! the bytes of a digest cannot move a key to another slot. No name contains text of a caller.
 
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
 
-/// What a name stands for.
+/// The kind of cell that a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RedisKeyKind {
     /// A token bucket.
     Bucket,
-    /// The units of sliding windows, and strikes.
+    /// The entries of sliding windows, or the strikes of a ban rule.
     Log,
     /// A fixed window.
     Fixed,
-    /// Leases in flight.
+    /// The requests in flight.
     Leases,
     /// A block.
     Block,
     /// A watched ratio.
     Watch,
-    /// A settled-marker.
+    /// The mark of a settled ticket.
     Mark,
-    /// A remembered reference.
+    /// A reference to a check.
     Reference,
 }
 
-impl Kind {
-    /// The kind of a limit's counter, if it counts.
+impl RedisKeyKind {
+    /// The kind of a limit's counter; none for an unlimited one.
     pub fn of(limit: &Limit) -> Option<Self> {
         match limit {
             Limit::Bucket(_) => Some(Self::Bucket),
@@ -41,6 +40,7 @@ impl Kind {
         }
     }
 
+    /// The letter in the name. Stored keys depend on it.
     const fn letter(self) -> u8 {
         match self {
             Self::Bucket => b'b',
@@ -55,21 +55,21 @@ impl Kind {
     }
 }
 
-/// Names that begin alike, one after the other, all of one length.
+/// The names of a call's keys, in one buffer: all have the same length.
 #[derive(Clone, Debug)]
-pub struct Keys<'a> {
+pub struct RedisKeys<'a> {
     prefix: &'a [u8],
     bytes: Vec<u8>,
 }
 
-impl<'a> Keys<'a> {
-    /// No names yet. What they begin with is ours, never a caller's text.
+impl<'a> RedisKeys<'a> {
+    /// An empty list. The prefix must not contain text of a caller.
     pub fn new(prefix: &'a [u8]) -> Self {
         Self { prefix, bytes: Vec::new() }
     }
 
-    /// Adds one name.
-    pub fn push(&mut self, kind: Kind, key: Key) {
+    /// Adds a key.
+    pub fn push(&mut self, kind: RedisKeyKind, key: Key) {
         self.bytes.extend_from_slice(self.prefix);
         self.bytes.push(kind.letter());
         self.bytes.extend_from_slice(&key.to_bytes());
@@ -87,9 +87,10 @@ mod tests {
 
     #[test]
     fn names_begin_alike_and_differ_by_kind() {
-        let (mut keys, key) = (Keys::new(b"c{n1}"), Key::from_bytes([b'}'; 16]));
-        keys.push(Kind::Bucket, key);
-        keys.push(Kind::Block, key);
+        let mut keys = RedisKeys::new(b"c{n1}");
+        let key = Key::from_bytes([b'}'; 16]);
+        keys.push(RedisKeyKind::Bucket, key);
+        keys.push(RedisKeyKind::Block, key);
         let names: Vec<&[u8]> = keys.iter().collect();
         assert_eq!(names, [b"c{n1}b}}}}}}}}}}}}}}}}", b"c{n1}x}}}}}}}}}}}}}}}}"]);
     }

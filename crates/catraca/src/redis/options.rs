@@ -1,21 +1,21 @@
-//! How a Redis store behaves. Must not hold what the URL says: servers and credentials.
+//! Options of the Redis store that are not in the URL.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a Redis store behaves.
+/// Timeouts, prefix and limits of a Redis store.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    /// The longest that any call waits for an answer.
+    /// How long a call may take; after it the store counts as unavailable.
     pub deadline: Duration,
-    /// The longest that making a connection may take.
+    /// How long connecting may take, with the handshake.
     pub connect_timeout: Duration,
-    /// What every key begins with. Stores of one server that have nothing to do with each other
-    /// need other prefixes, or other databases.
+    /// The beginning of every key. Independent stores on one server need different prefixes or
+    /// different databases.
     pub prefix: String,
-    /// Certificates to trust with `rediss://`, in PEM; without it those of the system.
+    /// Trusted certificates for `rediss://`, in PEM; by default those of the system.
     pub ca_file: Option<PathBuf>,
-    /// Calls on their way at one time; one more is refused at once.
+    /// How many calls may be in flight; further calls fail at once.
     pub in_flight_max: usize,
 }
 

@@ -1,16 +1,22 @@
--- References: which check a later event speaks of.
--- A cell is `<dI4c16I2`: expires, the settled status plus one (0: not settled), owner, rows; then
--- `d` per row, the instant of its charge (-1: none); `I4` and the ticket; `I2` and the text of each
--- event that was applied. It must not be an idempotency key for checks: the first one owns it.
+-- References: a caller's own name for a check, by which later events (credits) find it.
+--
+-- A cell is `<dI4c16I2`, 30 bytes: expires (microseconds), status of the settle plus one (0: not
+-- settled), owner (16 bytes that identify the check), number of rows; then `d` per row: the instant
+-- of its charge (-1: none); `I4` and the ticket; then `I2` and the text of every event that was
+-- credited. A reference belongs to the first check that used it: it does not make checks
+-- idempotent.
 
+-- Bytes of the owner.
 local OWNER = 16
 
+-- The cell of a reference, or false if there is none or it has expired.
 local function load_reference(key, now)
   local cell = read_cell('GET', key)
   return cell and now < unpack('<d', cell) and cell
 end
 
--- Reads what to remember; gives the function that keeps it, unless another check owns it.
+-- Reads the reference's part of the batch (see check.lua). Returns a function that writes the
+-- reference and returns true, or returns false if another check owns it.
 local function make_remember()
   local span, length
   span, place = unpack('<d', batch, place)

@@ -1,8 +1,8 @@
-//! Who is primary, as Sentinels know it, and hearing at once when that changes.
+//! Finds the primary through Sentinels, and reconnects as soon as they announce another one.
 //!
-//! A line is made to whom a Sentinel names. A line that breaks, or whose server has become a
-//! replica, is made anew after asking again; a primary that was replaced while it still answers is
-//! left when a Sentinel says so. Must not believe a Sentinel about a server that says otherwise.
+//! When the connection breaks, or its server has become a replica, the Sentinels are asked again. A
+//! primary that was replaced but still answers is left when a Sentinel announces the new one. The
+//! handshake checks the role of the server: what a Sentinel reports may be out of date.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,31 +12,32 @@ use redis::{RedisError, RedisResult, Value};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{sleep, timeout};
 
-use super::error::ConnectError;
-use super::failure::code;
-use super::greet::{Greeted, Manners, refusal};
-use super::link::{Handle, Source};
-use super::url::Server;
+use super::connect_error::ConnectError;
+use super::connection::{ConnectionHandle, ServerConnector};
+use super::failure::error_code;
+use super::handshake::{ConnectSettings, ReadyConnection, to_connect_error};
+use super::url::RedisAddress;
 
-/// What one Sentinel, or the server that it names, may take to answer.
-const ANSWER: Duration = Duration::from_millis(300);
-const SWITCH: &str = "+switch-master";
-/// Until another Sentinel is asked to tell of changes.
+/// How long one Sentinel, or the server that it reports, may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
+/// The channel on which a Sentinel announces a new primary.
+const SWITCH_CHANNEL: &str = "+switch-master";
+/// The pause before subscribing to the next Sentinel.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The Sentinels of one primary.
 pub(super) struct Sentinels {
-    pub manners: Manners,
-    pub servers: Vec<Server>,
+    pub settings: ConnectSettings,
+    pub servers: Vec<RedisAddress>,
     pub name: String,
 }
 
-impl Source for Arc<Sentinels> {
-    async fn connect(&self) -> Result<Greeted, ConnectError> {
-        let mut failed = ConnectError::Url("no Sentinel is named".to_owned());
+impl ServerConnector for Arc<Sentinels> {
+    async fn connect(&self) -> Result<ReadyConnection, ConnectError> {
+        let mut failed = ConnectError::Url("it names no Sentinel".to_owned());
         for sentinel in &self.servers {
-            match self.follow(sentinel).await {
-                Ok(greeted) => return Ok(greeted),
+            match self.connect_via(sentinel).await {
+                Ok(connected) => return Ok(connected),
                 Err(error) => failed = error,
             }
         }
@@ -45,19 +46,20 @@ impl Source for Arc<Sentinels> {
 }
 
 impl Sentinels {
-    async fn follow(&self, sentinel: &Server) -> Result<Greeted, ConnectError> {
-        let primary = in_time(sentinel, self.ask(sentinel)).await?;
-        in_time(&primary, self.manners.greet(&primary)).await
+    /// Connects to the primary that one Sentinel reports.
+    async fn connect_via(&self, sentinel: &RedisAddress) -> Result<ReadyConnection, ConnectError> {
+        let primary = with_timeout(sentinel, self.query_primary(sentinel)).await?;
+        with_timeout(&primary, self.settings.connect_checked(&primary)).await
     }
 
-    /// Whom this Sentinel takes for the primary.
-    async fn ask(&self, sentinel: &Server) -> Result<Server, ConnectError> {
+    /// The primary's address, as one Sentinel reports it.
+    async fn query_primary(&self, sentinel: &RedisAddress) -> Result<RedisAddress, ConnectError> {
         let opened = self.open(sentinel, AsyncConnectionConfig::new()).await;
-        let mut connection = opened.map_err(|error| refused(sentinel, &error))?;
+        let mut connection = opened.map_err(|error| to_sentinel_error(sentinel, &error))?;
         let ask = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name).to_owned();
-        let told = ask.query_async::<Option<(String, u16)>>(&mut connection).await;
-        match told.map_err(|error| refused(sentinel, &error))? {
-            Some((host, port)) => Ok(Server::Tcp(host, port)),
+        let answer = ask.query_async::<Option<(String, u16)>>(&mut connection).await;
+        match answer.map_err(|error| to_sentinel_error(sentinel, &error))? {
+            Some((host, port)) => Ok(RedisAddress::Tcp(host, port)),
             None => Err(ConnectError::Refused {
                 server: sentinel.to_string(),
                 reason: format!("this Sentinel watches no primary named {:?}", self.name),
@@ -67,18 +69,18 @@ impl Sentinels {
 
     async fn open(
         &self,
-        sentinel: &Server,
+        sentinel: &RedisAddress,
         config: AsyncConnectionConfig,
     ) -> RedisResult<redis::aio::MultiplexedConnection> {
-        self.manners.to_sentinels().open(sentinel, config, ProtocolVersion::RESP3).await
+        self.settings.for_sentinels().open(sentinel, config, ProtocolVersion::RESP3).await
     }
 
-    /// Listens to one Sentinel after the other, for as long as each answers.
-    pub async fn listen(self: Arc<Self>, handle: Handle) {
+    /// Subscribes to one Sentinel after the other, each until its connection breaks.
+    pub async fn listen(self: Arc<Self>, handle: ConnectionHandle) {
         for sentinel in self.servers.iter().cycle() {
             if let Ok((_connection, pushes)) = self.subscribe(sentinel).await {
-                self.compare(sentinel, &handle).await;
-                self.hear(pushes, &handle).await;
+                self.compare_primary(sentinel, &handle).await;
+                self.receive(pushes, &handle).await;
             }
             sleep(PAUSE).await;
         }
@@ -86,65 +88,68 @@ impl Sentinels {
 
     async fn subscribe(
         &self,
-        sentinel: &Server,
+        sentinel: &RedisAddress,
     ) -> RedisResult<(redis::aio::MultiplexedConnection, UnboundedReceiver<PushInfo>)> {
         let (sender, pushes) = mpsc::unbounded_channel();
         let config = AsyncConnectionConfig::new().set_push_sender(sender);
         let mut connection = self.open(sentinel, config).await?;
-        connection.subscribe(SWITCH).await?;
+        connection.subscribe(SWITCH_CHANNEL).await?;
         Ok((connection, pushes))
     }
 
-    /// A change may have been missed while nobody listened.
-    async fn compare(&self, sentinel: &Server, handle: &Handle) {
-        if let Ok(primary) = in_time(sentinel, self.ask(sentinel)).await
+    /// Reconnects if the Sentinel reports another primary: an announcement may have been missed
+    /// before the subscription.
+    async fn compare_primary(&self, sentinel: &RedisAddress, handle: &ConnectionHandle) {
+        if let Ok(primary) = with_timeout(sentinel, self.query_primary(sentinel)).await
             && handle.server().is_some_and(|server| server != primary)
         {
-            handle.renew("Sentinel names another primary");
+            handle.reconnect("Sentinel reports another primary");
         }
     }
 
-    /// Returns when the Sentinel has gone.
-    async fn hear(&self, mut pushes: UnboundedReceiver<PushInfo>, handle: &Handle) {
+    /// Handles announcements until the connection to the Sentinel breaks.
+    async fn receive(&self, mut pushes: UnboundedReceiver<PushInfo>, handle: &ConnectionHandle) {
         while let Some(push) = pushes.recv().await {
             if push.kind == PushKind::Disconnection {
                 return;
             }
-            if push.kind == PushKind::Message && self.is_ours(&push.data) {
-                handle.renew("Sentinel has named another primary");
+            if push.kind == PushKind::Message && self.is_about_our_primary(&push.data) {
+                handle.reconnect("Sentinel announced another primary");
             }
         }
     }
 
-    /// A message is the channel and `name old-host old-port new-host new-port`.
-    fn is_ours(&self, data: &[Value]) -> bool {
+    /// Whether an announcement is about our primary. Its second part is `name old-host old-port
+    /// new-host new-port`; a Sentinel may watch several primaries.
+    fn is_about_our_primary(&self, data: &[Value]) -> bool {
         let Some(Value::BulkString(text)) = data.get(1) else { return false };
         let text = String::from_utf8_lossy(text);
         text.split_whitespace().next() == Some(&self.name)
     }
 }
 
-/// Whose password is wrong must be said: the URL has one for the servers and one for Sentinels.
-fn refused(sentinel: &Server, error: &RedisError) -> ConnectError {
-    match code(error) {
+/// An authentication error says that the Sentinel's password is meant: the URL has one for the
+/// servers and one for the Sentinels.
+fn to_sentinel_error(sentinel: &RedisAddress, error: &RedisError) -> ConnectError {
+    match error_code(error) {
         Some(code @ ("NOAUTH" | "WRONGPASS" | "NOPERM")) => ConnectError::Refused {
             server: sentinel.to_string(),
             reason: format!(
-                "{code}, this Sentinel wants a user and password of its own; write them as \
+                "{code}, this Sentinel requires its own user and password; write them as \
                  sentinel_user and sentinel_password behind the ? of the URL, or in \
                  sentinel_password_file"
             ),
         },
-        _ => refusal(sentinel, error),
+        _ => to_connect_error(sentinel, error),
     }
 }
 
-async fn in_time<T>(
-    server: &Server,
-    asked: impl Future<Output = Result<T, ConnectError>>,
+async fn with_timeout<T>(
+    server: &RedisAddress,
+    call: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
-    timeout(ANSWER, asked).await.unwrap_or_else(|_| {
-        let reason = format!("no answer within {} ms", ANSWER.as_millis());
+    timeout(ANSWER_TIMEOUT, call).await.unwrap_or_else(|_| {
+        let reason = format!("no answer within {} ms", ANSWER_TIMEOUT.as_millis());
         Err(ConnectError::Unreachable { server: server.to_string(), reason })
     })
 }

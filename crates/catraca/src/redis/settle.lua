@@ -1,25 +1,32 @@
--- The settle: a reservation becomes its real cost, once; then bans and watched ratios are judged.
--- It must not apply anything twice, nor anything after the ticket's time.
+-- Operation 2, the settle: the units that a check reserved become the real price, once; then bans
+-- and watched ratios are judged.
 --
--- Batch: `dB` expires, flags (1 = a reference follows); then, if flagged, `I4c16`: status (0: none)
---        and owner. Keys: the mark, the reference if flagged. Then per row
+-- Batch: `dB` expires (of the ticket), flags (1 = a reference follows). With flag 1: `I4c16` status
+--        (0: none) and owner. Keys: the mark, the reference if flagged. Then per row
 --          B  algorithm
---          B  flags: 1 = shadow, 2 = debt, 4 = a penalty follows, 8 = the upstream's block follows,
---             16 = of the same policy as the row before, 32 = a watched ratio follows, 64 = drain
---          Bddd  place in the ticket, held, instant of the check, price
---          the penalty; `d` span of the upstream's block; the limit; B bans, and for each `BB`
---          rule, flags (1 = after) and `dd` strikes and their span if flagged; then its act. The
---          watched ratio: `Bddd` whether in the part, per, above, min; then its act. Only the first
---          row of a policy brings acts and ratio: what one key earns, all of them get.
---        Keys: the counter, the block, the strikes of each ban with `after`, the watched ratio of
---        each row whose policy has one.
--- Reply: `dB` now, 0 settled, 1 settled before, 2 expired; then per row `BBdddBB`: place, whether
---   free is known, charged, free, end of the block that stands (-1: none), origin and rule of the
---   last act (255: none).
--- A mark is `<d` expires, then the rows of the first reply.
+--          B  flags: 1 = shadow, 2 = debt (may charge more than is free), 4 = a penalty follows,
+--             8 = a block that the upstream asked for follows, 16 = same policy as the row before,
+--             32 = a watched ratio follows, 64 = drain (charge all that is free)
+--          Bddd  index in the ticket, units held by the check, instant of the check, price in units
+--          the penalty; `d` span of the upstream's block; the terms of the limit;
+--          B  number of bans, and for each: `BB` rule, flags (1 = only after some strikes); with
+--             flag 1 `dd` number of strikes and their span; then the act of the ban
+--          the watched ratio: `Bddd` 1 if the outcome is in the part, span, threshold in hundredths
+--             of a percent, least number of outcomes; then its act
+--          Acts and ratio are only in the first row of a policy: if one key of a policy earns a
+--          ban, all of them get it.
+--        Keys per row: the counter, the block, the strikes of each ban with flag 1, the watched
+--        ratio if the policy has one.
+-- Reply: `dB` now, state (0 settled, 1 settled before, 2 expired); then per row `BBdddBB`: index in
+--   the ticket, 1 if free is known, charged units, free units, end of the block in force (-1:
+--   none), origin and ban rule of the last act that moved the end (255: none).
+-- A mark says that a ticket was settled: `<d` expires, then the rows of the reply. A repeated
+-- settle gets the same rows and changes nothing.
 
+-- No origin, no rule.
 local UNTOLD = 255
 
+-- Reads an act (see prelude.lua).
 local function read_act()
   local origin, shadow, length
   origin, shadow, place = unpack('<BB', batch, place)
@@ -33,6 +40,7 @@ end
 local function make_settle()
   local act, watches = make_act(), nil
 
+  -- Reads the bans of a row; only the first row of a policy contains their acts.
   local function read_bans(row)
     local count
     count, place = unpack('<B', batch, place)
@@ -48,7 +56,7 @@ local function make_settle()
     end
   end
 
-  -- Reads one row; `last` is the one before.
+  -- Reads one row; `last` is the row before, whose watched ratio it shares within a policy.
   local function read_row(now, last)
     local kind, flags, ticket, held, at, price
     kind, flags, ticket, held, at, price, place = unpack('<BBBddd', batch, place)
@@ -78,13 +86,14 @@ local function make_settle()
     return row
   end
 
+  -- Stores the last act that moved the end of the row's block, for the reply.
   local function note(row, moved, origin, rule)
     if moved then
       row.started, row.rule = origin, rule
     end
   end
 
-  -- A settle that takes more than was free is an excess like any other.
+  -- A price that exceeds what is free starts the penalty, as a check over the limit does.
   local function cross(row, extra)
     if extra > 0 and extra > row.free and row.penalty then
       local excess = { penalty = row.penalty, origin = EXCESS, shadow = row.shadow, note = '' }
@@ -96,7 +105,8 @@ local function make_settle()
     return units > 0 and row.meter.charge(row, units) or 0
   end
 
-  -- Charges or refunds the difference; returns what was charged beyond the held amount.
+  -- Charges or refunds the difference between price and held units; returns what was charged on top
+  -- of the held units (negative for a refund).
   local function difference(row)
     if not row.meter then
       return 0
@@ -113,6 +123,7 @@ local function make_settle()
     return charge(row, row.debt and extra or min(extra, row.free))
   end
 
+  -- Everything that a row does at its own instant: the price, then the upstream's block.
   local function pay(row, now)
     row.block = load_block(row.block_key)
     if row.meter then
@@ -127,7 +138,8 @@ local function make_settle()
     end
   end
 
-  -- Counts a strike against one key; returns whether it bans.
+  -- Counts a strike against one key; returns whether it starts the ban. While a block is in force
+  -- strikes are not counted.
   local function strikes_out(row, ban, now)
     if not ban.after then
       return true
@@ -137,6 +149,8 @@ local function make_settle()
     return meter_of(2).strike(ban.key, ban.after, ban.per, now)
   end
 
+  -- Counts the outcome in the row's watched ratio, unless a block is in force; returns whether the
+  -- ratio is too high.
   local function exceeds(row, watch, now)
     if stands(row.block, now, row.shadow) then
       return false
@@ -145,6 +159,7 @@ local function make_settle()
     return watches(row.watch_key, watch, now)
   end
 
+  -- Applies a ban to all rows of a policy. Shadow bans are not reported.
   local function ban_all(rows, from, to, ban, rule, now)
     for index = from, to do
       local moved = act(rows[index], ban, now)
@@ -152,7 +167,8 @@ local function make_settle()
     end
   end
 
-  -- Judges the outcome for the rows of one policy.
+  -- Judges the outcome for the rows of one policy, `from` to `to`. Every row counts its strike,
+  -- even if an earlier one has started the ban.
   local function judge_policy(rows, from, to, now)
     for number, ban in ipairs(rows[from].bans) do
       local out = false
@@ -183,6 +199,7 @@ local function make_settle()
     end
   end
 
+  -- The row's part of the reply, after all writes.
   local function show(row, now)
     if row.meter and row.meter.finish then
       row.meter.finish(row)

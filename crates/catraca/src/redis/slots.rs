@@ -1,32 +1,30 @@
-//! Which server of a cluster has which slots, and in which slot the keys of a group are.
-//!
-//! Must not ask anybody but the cluster: what it says is taken as it is.
+//! The slots of a Redis Cluster: which primary has which slots, and the slot of a group of keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use redis::{AsyncConnectionConfig, ProtocolVersion, RedisResult, Value};
 
-use super::error::ConnectError;
-use super::greet::{Manners, refusal};
-use super::link::Link;
-use super::url::Server;
+use super::connect_error::ConnectError;
+use super::connection::RedisConnection;
+use super::handshake::{ConnectSettings, to_connect_error};
+use super::url::RedisAddress;
 
 const SLOTS: u16 = 16_384;
 
-/// What the keys of a group have in braces.
-pub(super) fn tag(group: u16) -> String {
+/// The hash tag in the keys of a group: Redis computes the slot from the text between the braces.
+pub(super) fn hash_tag(group: u16) -> String {
     format!("{{{group:04x}}}")
 }
 
 /// The slot of a group's keys.
-pub(super) fn slot(group: u16) -> u16 {
-    let tag = tag(group);
+pub(super) fn slot_of_group(group: u16) -> u16 {
+    let tag = hash_tag(group);
     let bytes = tag.as_bytes();
     crc16(&bytes[1..bytes.len() - 1]) % SLOTS
 }
 
-/// The CRC that Redis Cluster uses: XMODEM.
+/// CRC-16/XMODEM, which Redis Cluster uses for slots.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
@@ -35,79 +33,87 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Slots of one server: the first and the last.
+/// A range of slots of one primary; `last` is included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct SlotRange {
     pub first: u16,
     pub last: u16,
-    pub server: Server,
+    pub server: RedisAddress,
 }
 
-/// Who has what.
+/// The primaries of a cluster, with their slots and the connections to them.
 #[derive(Default)]
-pub(super) struct Map {
-    ranges: Vec<Range>,
-    links: BTreeMap<Server, Arc<Link>>,
+pub(super) struct SlotMap {
+    ranges: Vec<SlotRange>,
+    connections: BTreeMap<RedisAddress, Arc<RedisConnection>>,
 }
 
-impl Map {
-    pub fn link(&self, slot: u16) -> Option<Arc<Link>> {
-        self.links.get(self.owner(slot)?).cloned()
+impl SlotMap {
+    pub fn connection(&self, slot: u16) -> Option<Arc<RedisConnection>> {
+        self.connections.get(self.owner(slot)?).cloned()
     }
 
-    pub fn link_to(&self, server: &Server) -> Option<Arc<Link>> {
-        self.links.get(server).cloned()
+    pub fn connection_to(&self, server: &RedisAddress) -> Option<Arc<RedisConnection>> {
+        self.connections.get(server).cloned()
     }
 
-    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.links.values()
+    pub fn connections(&self) -> impl Iterator<Item = &Arc<RedisConnection>> {
+        self.connections.values()
     }
 
-    /// Each primary with a group whose keys it has.
-    pub fn homes(&self) -> Vec<(Arc<Link>, u16)> {
-        let home = |link: &Arc<Link>, server: &Server| {
-            let has = |group: &u16| self.owner(slot(*group)) == Some(server);
-            Some((link.clone(), (0..=u16::MAX).find(has)?))
+    /// The connection to each primary, and a group whose keys that primary has.
+    pub fn primaries(&self) -> Vec<(Arc<RedisConnection>, u16)> {
+        let with_group = |connection: &Arc<RedisConnection>, server: &RedisAddress| {
+            let has = |group: &u16| self.owner(slot_of_group(*group)) == Some(server);
+            Some((connection.clone(), (0..=u16::MAX).find(has)?))
         };
-        self.links.iter().filter_map(|(server, link)| home(link, server)).collect()
+        self.connections
+            .iter()
+            .filter_map(|(server, connection)| with_group(connection, server))
+            .collect()
     }
 
-    fn owner(&self, slot: u16) -> Option<&Server> {
-        let has = |range: &&Range| (range.first..=range.last).contains(&slot);
+    fn owner(&self, slot: u16) -> Option<&RedisAddress> {
+        let has = |range: &&SlotRange| (range.first..=range.last).contains(&slot);
         self.ranges.iter().find(has).map(|range| &range.server)
     }
 
-    /// The same with one line more.
-    pub fn with(&self, server: Server, link: Arc<Link>) -> Self {
-        let mut links = self.links.clone();
-        links.entry(server).or_insert(link);
-        Self { ranges: self.ranges.clone(), links }
+    /// A copy with one more connection.
+    pub fn with_connection(&self, server: RedisAddress, connection: Arc<RedisConnection>) -> Self {
+        let mut connections = self.connections.clone();
+        connections.entry(server).or_insert(connection);
+        Self { ranges: self.ranges.clone(), connections }
     }
 
-    /// What the cluster says now. Lines that are still of use are kept, others end.
-    pub fn renewed(&self, ranges: Vec<Range>, make: impl Fn(&Server) -> Arc<Link>) -> Self {
-        let mut links = BTreeMap::new();
-        for Range { server, .. } in &ranges {
-            let link = || self.link_to(server).unwrap_or_else(|| make(server));
-            links.entry(server.clone()).or_insert_with(link);
+    /// A map of new ranges. Connections to servers that are still in it are reused; dropping the
+    /// old map closes the others.
+    pub fn with_ranges(
+        &self,
+        ranges: Vec<SlotRange>,
+        connect: impl Fn(&RedisAddress) -> Arc<RedisConnection>,
+    ) -> Self {
+        let mut connections = BTreeMap::new();
+        for SlotRange { server, .. } in &ranges {
+            let connection = || self.connection_to(server).unwrap_or_else(|| connect(server));
+            connections.entry(server.clone()).or_insert_with(connection);
         }
-        Self { ranges, links }
+        Self { ranges, connections }
     }
 }
 
-/// Asks a server of a cluster who has what.
-pub(super) async fn ask_slots(
-    manners: &Manners,
-    server: &Server,
-) -> Result<Vec<Range>, ConnectError> {
-    let refused = |error| refusal(server, &error);
+/// Asks a server of a cluster for the slot map.
+pub(super) async fn query_slots(
+    settings: &ConnectSettings,
+    server: &RedisAddress,
+) -> Result<Vec<SlotRange>, ConnectError> {
+    let refused = |error| to_connect_error(server, &error);
     let config = AsyncConnectionConfig::new();
-    let opened = manners.open(server, config, ProtocolVersion::RESP2).await;
+    let opened = settings.open(server, config, ProtocolVersion::RESP2).await;
     let mut connection = opened.map_err(refused)?;
     let ask = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
-    let told: RedisResult<Vec<Vec<Value>>> = ask.query_async(&mut connection).await;
-    let ranges: Vec<Range> =
-        told.map_err(refused)?.iter().filter_map(|entry| range(entry, server)).collect();
+    let answer: RedisResult<Vec<Vec<Value>>> = ask.query_async(&mut connection).await;
+    let ranges: Vec<SlotRange> =
+        answer.map_err(refused)?.iter().filter_map(|entry| range(entry, server)).collect();
     if ranges.is_empty() {
         let reason = "its cluster has no slots yet".to_owned();
         return Err(ConnectError::Refused { server: server.to_string(), reason });
@@ -115,20 +121,20 @@ pub(super) async fn ask_slots(
     Ok(ranges)
 }
 
-/// An entry is the first slot, the last one, the primary, its replicas; a server is its host, its
-/// port and more.
-fn range(entry: &[Value], asked: &Server) -> Option<Range> {
+/// Reads an entry of `CLUSTER SLOTS`: first slot, last slot, the primary, its replicas. A server is
+/// its host, its port and more. An empty host means the host of the server that was asked.
+fn range(entry: &[Value], asked: &RedisAddress) -> Option<SlotRange> {
     let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = entry else {
         return None;
     };
     let [host, Value::Int(port), ..] = &primary[..] else { return None };
     let host = match (host, asked) {
         (Value::BulkString(host), _) if !host.is_empty() => String::from_utf8(host.clone()).ok()?,
-        (_, Server::Tcp(host, _)) => host.clone(),
+        (_, RedisAddress::Tcp(host, _)) => host.clone(),
         _ => return None,
     };
-    let server = Server::Tcp(host, u16::try_from(*port).ok()?);
-    Some(Range { first: u16::try_from(*first).ok()?, last: u16::try_from(*last).ok()?, server })
+    let server = RedisAddress::Tcp(host, u16::try_from(*port).ok()?);
+    Some(SlotRange { first: u16::try_from(*first).ok()?, last: u16::try_from(*last).ok()?, server })
 }
 
 #[cfg(test)]
@@ -137,17 +143,17 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // As `CLUSTER KEYSLOT` gives them.
+        // The expected slots are those of `CLUSTER KEYSLOT`.
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b"foo") % SLOTS, 12_182);
-        assert_eq!(slot(0), crc16(b"0000") % SLOTS);
-        assert_eq!(tag(0xab), "{00ab}");
+        assert_eq!(slot_of_group(0), crc16(b"0000") % SLOTS);
+        assert_eq!(hash_tag(0xab), "{00ab}");
     }
 
     #[test]
     fn groups_spread_over_all_slots() {
         let mut thirds = [0; 3];
-        (0..=u16::MAX).for_each(|group| thirds[usize::from(slot(group) / 5462)] += 1);
+        (0..=u16::MAX).for_each(|group| thirds[usize::from(slot_of_group(group) / 5462)] += 1);
         assert!(thirds.iter().all(|count| *count > 21_000), "{thirds:?}");
     }
 }

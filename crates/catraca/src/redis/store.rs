@@ -1,8 +1,8 @@
-//! The store itself: a batch becomes one call, its answer one reply.
+//! The Redis store: every batch is one call of the script.
 //!
-//! Must not send a batch again: one that was cut off may have been applied. Only where the server
-//! does not know the script, does not have the keys, or says that the batch came too late, it has
-//! not run and is sent once more.
+//! A batch whose call was interrupted may have been applied, so it is not sent again. It is sent a
+//! second time only if the server says that it did not run: the script is not loaded, the keys are
+//! on another server, or the call came after its deadline.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,223 +15,241 @@ use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
-use super::call::Call;
-use super::cluster::Cluster;
-use super::error::ConnectError;
-use super::greet::Manners;
-use super::link::{Fixed, Line, Link};
-use super::locks::Whereabouts;
+use super::by_group::{batch_group, merge, split};
+use super::cluster::ClusterConnections;
+use super::connect_error::ConnectError;
+use super::connection::{FixedServer, LiveConnection, RedisConnection};
+use super::decode::decode_reply;
+use super::handshake::ConnectSettings;
+use super::lock_store::ServerLookup;
 use super::options::RedisOptions;
-use super::reply::read;
-use super::script::SCRIPT;
-use super::send::run;
+use super::script::{SCRIPT, run_script};
+use super::script_args::ScriptArgs;
 use super::sentinel::Sentinels;
 use super::slots;
-use super::split::{group, merge, split};
-use super::url::{Kind, Place};
-use crate::store::{Pulse, Returning, SharedStore, StoreError, When};
+use super::url::{RedisUrl, ServerDiscovery};
+use crate::store::{Reconnection, SharedStore, StoreError, StoreStatus, When};
 
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
-    shown: String,
-    manners: Manners,
-    pub(super) lines: Lines,
+    redacted_url: String,
+    settings: ConnectSettings,
+    pub(super) topology: RedisTopology,
     prefix: Vec<u8>,
     pub(super) deadline: Duration,
-    /// What the last pulse found.
-    pub(super) danger: ArcSwapOption<String>,
-    room: Semaphore,
+    /// A setting of a server that may lose blocks, as the last status call found it.
+    pub(super) config_warning: ArcSwapOption<String>,
+    /// Limits the calls in flight.
+    calls: Semaphore,
 }
 
 /// How the servers are reached.
-pub(super) enum Lines {
-    /// One server, or the primary that Sentinels name.
-    One(Link),
-    Cluster(Cluster),
+pub(super) enum RedisTopology {
+    /// One server, or the primary that Sentinels report.
+    Single(RedisConnection),
+    Cluster(ClusterConnections),
 }
 
 impl RedisStore {
-    /// Connects, and refuses a server that is not to be trusted with blocks. From then on the
-    /// connection is kept up in the background, whatever happens to the server.
+    /// Connects. Fails if the server cannot be reached, is a replica or evicts keys. Afterwards a
+    /// lost connection is made again in the background.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, ConnectError> {
         Self::connect_with(url, options, SCRIPT).await
     }
 
-    /// The same with another script.
+    /// Connects as [`Self::connect`] does, but loads another script.
     pub(super) async fn connect_with(
         url: &str,
         options: RedisOptions,
         script: &'static str,
     ) -> Result<Self, ConnectError> {
-        let place = Place::parse(url)?;
-        prefix_fits(&options.prefix)?;
-        let manners = Manners::new(&place, &options, script)?;
-        let shown = place.to_string();
+        let url = RedisUrl::parse(url)?;
+        check_prefix(&options.prefix)?;
+        let settings = ConnectSettings::new(&url, &options, script)?;
+        let redacted_url = url.to_string();
         Ok(Self {
-            lines: reach(place, manners.clone(), options.connect_timeout).await?,
-            manners,
-            shown,
+            topology: connect_topology(url, settings.clone(), options.connect_timeout).await?,
+            settings,
+            redacted_url,
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
-            danger: ArcSwapOption::empty(),
-            room: Semaphore::new(options.in_flight_max),
+            config_warning: ArcSwapOption::empty(),
+            calls: Semaphore::new(options.in_flight_max),
         })
     }
 
-    /// Where the state is, without user and password.
-    pub fn shown(&self) -> &str {
-        &self.shown
+    /// The URL without user and password.
+    pub fn redacted_url(&self) -> &str {
+        &self.redacted_url
     }
 
-    /// Why there is no connection now, if there is none.
-    pub fn trouble(&self) -> Option<String> {
-        match &self.lines {
-            Lines::One(link) => link.trouble(),
-            Lines::Cluster(cluster) => cluster.trouble(),
+    /// Why the store cannot be used now, if so.
+    pub fn unavailable_reason(&self) -> Option<String> {
+        match &self.topology {
+            RedisTopology::Single(connection) => connection.down_reason(),
+            RedisTopology::Cluster(cluster) => cluster.down_reason(),
         }
     }
 
-    pub(super) fn manners(&self) -> &Manners {
-        &self.manners
+    pub(super) fn connect_settings(&self) -> &ConnectSettings {
+        &self.settings
     }
 
-    /// Who has the line now; in a cluster one of its primaries.
-    pub(super) fn whereabouts(&self) -> Whereabouts {
-        match &self.lines {
-            Lines::One(link) => {
-                let handle = link.handle();
+    /// Finds the server that is connected now; in a cluster one of its primaries.
+    pub(super) fn server_lookup(&self) -> ServerLookup {
+        match &self.topology {
+            RedisTopology::Single(connection) => {
+                let handle = connection.handle();
                 Arc::new(move || handle.server())
             }
-            Lines::Cluster(cluster) => cluster.whereabouts(),
+            RedisTopology::Cluster(cluster) => cluster.server_lookup(),
         }
     }
 
-    /// What the keys of a group begin with.
+    /// The prefix of all keys of a group; in a cluster with the hash tag that decides their slot.
     pub(super) fn prefix(&self, group: u16) -> Cow<'_, [u8]> {
-        match &self.lines {
-            Lines::One(_) => Cow::Borrowed(&self.prefix),
-            Lines::Cluster(_) => [&self.prefix, slots::tag(group).as_bytes()].concat().into(),
+        match &self.topology {
+            RedisTopology::Single(_) => Cow::Borrowed(&self.prefix),
+            RedisTopology::Cluster(_) => {
+                [&self.prefix, slots::hash_tag(group).as_bytes()].concat().into()
+            }
         }
     }
 
-    /// One trip within the deadline, if not too many are on their way. `go` is told whether it must
-    /// say first that another server sent it.
-    pub(super) async fn trip<T, F: Future<Output = RedisResult<T>>>(
+    /// Makes one call within the store's deadline. The flag given to `call` says that a server of
+    /// the cluster redirected it and that `ASKING` must be sent first.
+    pub(super) async fn round_trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
         group: u16,
-        go: impl Fn(Line, bool) -> F,
+        call: impl Fn(LiveConnection, bool) -> F,
     ) -> Result<T, StoreError> {
-        self.trip_until(Instant::now() + self.deadline, group, go).await
+        self.round_trip_until(Instant::now() + self.deadline, group, call).await
     }
 
-    async fn trip_until<T, F: Future<Output = RedisResult<T>>>(
+    async fn round_trip_until<T, F: Future<Output = RedisResult<T>>>(
         &self,
         until: Instant,
         group: u16,
-        go: impl Fn(Line, bool) -> F,
+        call: impl Fn(LiveConnection, bool) -> F,
     ) -> Result<T, StoreError> {
-        let _permit = self.enter()?;
-        let answer = match &self.lines {
-            Lines::One(link) => link.trip(until, |line| go(line, false)).await,
-            Lines::Cluster(cluster) => cluster.trip(slots::slot(group), until, go).await,
+        let _permit = self.try_begin_call()?;
+        let answer = match &self.topology {
+            RedisTopology::Single(connection) => {
+                connection.round_trip(until, |live| call(live, false)).await
+            }
+            RedisTopology::Cluster(cluster) => {
+                cluster.round_trip(slots::slot_of_group(group), until, call).await
+            }
         };
         answer.map_err(StoreError::from)
     }
 
-    /// A batch whose keys are of one group.
+    /// Applies a batch whose keys are all in one group.
     async fn apply_one(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let group = group(batch);
+        let group = batch_group(batch);
         let prefix = self.prefix(group);
-        let (call, until) = (Call::new(&prefix, batch), Instant::now() + self.deadline);
-        let go = |line, sent_on| run(line, sent_on, &call, when);
-        let answer = self.trip_until(until, group, go).await;
-        if matches!(answer, Err(StoreError::Unavailable { .. })) && acts(batch) {
-            // It may be on its way still, though its line is gone, and be done until then.
+        let args = ScriptArgs::new(&prefix, batch);
+        let until = Instant::now() + self.deadline;
+        let call = |live, asking| run_script(live, asking, &args, when);
+        let answer = self.round_trip_until(until, group, call).await;
+        if matches!(answer, Err(StoreError::Unavailable { .. })) && is_operator_act(batch) {
+            // Although the connection is lost, the call may still reach the server, which applies
+            // it until its deadline. Wait for that, so that the caller does not get an error about
+            // an act that happens afterwards.
             sleep_until(until).await;
         }
-        read(batch, &answer?)
+        decode_reply(batch, &answer?)
     }
 
-    fn enter(&self) -> Result<SemaphorePermit<'_>, StoreError> {
-        let full = |_| StoreError::unavailable("too many calls to Redis are on their way");
-        self.room.try_acquire().map_err(full)
+    fn try_begin_call(&self) -> Result<SemaphorePermit<'_>, StoreError> {
+        let full = |_| StoreError::unavailable("too many calls to Redis are in flight");
+        self.calls.try_acquire().map_err(full)
     }
 }
 
 impl SharedStore for RedisStore {
     async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let parts = if self.spreads() { split(batch) } else { None };
+        let parts = if self.is_sharded() { split(batch) } else { None };
         let Some(parts) = parts else { return self.apply_one(batch, when).await };
         let mut replies = Vec::with_capacity(parts.len());
-        for (places, part) in parts {
-            replies.push((places, self.apply_one(&part, when).await?));
+        for (rows, part) in parts {
+            replies.push((rows, self.apply_one(&part, when).await?));
         }
-        merge(replies).ok_or_else(StoreError::odd_reply)
+        merge(replies).ok_or_else(StoreError::mismatched_reply)
     }
 
-    fn spreads(&self) -> bool {
-        matches!(self.lines, Lines::Cluster(_))
+    fn is_sharded(&self) -> bool {
+        matches!(self.topology, RedisTopology::Cluster(_))
     }
 
-    fn danger(&self) -> Option<String> {
-        self.danger.load().as_deref().cloned()
+    fn config_warning(&self) -> Option<String> {
+        self.config_warning.load().as_deref().cloned()
     }
 
-    fn returns(&self) -> Returning {
-        match &self.lines {
-            Lines::One(link) => Box::pin(link.handle().returns()),
-            Lines::Cluster(_) => Box::pin(std::future::pending()),
+    fn reconnected(&self) -> Reconnection {
+        match &self.topology {
+            RedisTopology::Single(connection) => Box::pin(connection.handle().wait_for_reconnect()),
+            // Several connections: one that is back says nothing about the others.
+            RedisTopology::Cluster(_) => Box::pin(std::future::pending()),
         }
     }
 
-    async fn pulse(&self) -> Result<Pulse, StoreError> {
-        self.feel_pulse().await
+    async fn status(&self) -> Result<StoreStatus, StoreError> {
+        self.query_status().await
     }
 
-    async fn stir(&self) -> Result<(), StoreError> {
-        self.count_change().await
+    async fn publish_change(&self) -> Result<(), StoreError> {
+        self.increment_changes().await
     }
 
-    async fn claim(&self, records: &str) -> Result<String, StoreError> {
-        self.claim_for(records).await
+    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
+        self.claim_records(records).await
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("shown", &self.shown).finish_non_exhaustive()
+        f.debug_struct("RedisStore").field("url", &self.redacted_url).finish_non_exhaustive()
     }
 }
 
-async fn reach(place: Place, manners: Manners, patience: Duration) -> Result<Lines, ConnectError> {
-    let mut servers = place.servers;
-    match place.kind {
-        Kind::One => {
+async fn connect_topology(
+    url: RedisUrl,
+    settings: ConnectSettings,
+    connect_timeout: Duration,
+) -> Result<RedisTopology, ConnectError> {
+    let mut servers = url.servers;
+    match url.discovery {
+        ServerDiscovery::Single => {
             let none = || ConnectError::Url("it names no server".to_owned());
             let server = servers.pop().ok_or_else(none)?;
-            Ok(Lines::One(Link::connect(Fixed { manners, server }, patience).await?))
+            Ok(RedisTopology::Single(
+                RedisConnection::connect(FixedServer { settings, server }, connect_timeout).await?,
+            ))
         }
-        Kind::Sentinel(name) => {
-            let sentinels = Arc::new(Sentinels { manners, servers, name });
-            let link = Link::connect(sentinels.clone(), patience).await?;
-            let listening = tokio::spawn(sentinels.listen(link.handle()));
-            Ok(Lines::One(link.with(listening.abort_handle())))
+        ServerDiscovery::SentinelPrimary(name) => {
+            let sentinels = Arc::new(Sentinels { settings, servers, name });
+            let connection = RedisConnection::connect(sentinels.clone(), connect_timeout).await?;
+            let listening = tokio::spawn(sentinels.listen(connection.handle()));
+            Ok(RedisTopology::Single(connection.with_task(listening.abort_handle())))
         }
-        Kind::Cluster => Ok(Lines::Cluster(Cluster::connect(manners, servers, patience).await?)),
+        ServerDiscovery::Cluster => Ok(RedisTopology::Cluster(
+            ClusterConnections::connect(settings, servers, connect_timeout).await?,
+        )),
     }
 }
 
-/// Whether it is an act of somebody, who is told whether it was done.
-fn acts(batch: &Batch) -> bool {
+/// Whether an operator gave the order and expects to learn whether it was carried out.
+fn is_operator_act(batch: &Batch) -> bool {
     matches!(batch, Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_))
 }
 
-/// A prefix with braces would decide the slots of all keys.
-fn prefix_fits(prefix: &str) -> Result<(), ConnectError> {
+/// Refuses a prefix with `{`: Redis Cluster would take it for the hash tag of all keys.
+fn check_prefix(prefix: &str) -> Result<(), ConnectError> {
     if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
         return Ok(());
     }
     Err(ConnectError::Url(format!(
-        "the prefix {prefix:?} is not made of at most 64 visible ASCII characters without {{"
+        "the prefix {prefix:?} must be at most 64 visible ASCII characters without {{"
     )))
 }

@@ -1,15 +1,15 @@
-//! A Redis URL as what it says: which servers, in what way, as whom.
+//! Parses Redis URLs: servers, how the primary is found, credentials, TLS, database.
 //!
-//! `redis://`, `rediss://` (encrypted) and `unix://` name one server; `redis+sentinel://` names
-//! Sentinels and a primary, `redis+cluster://` some servers of a cluster; with `rediss` both are
-//! encrypted. Must not show what it read: there may be a password in it.
+//! `redis://`, `rediss://` (TLS) and `unix://` name one server; `redis+sentinel://` names Sentinels
+//! and a primary, `redis+cluster://` some servers of a cluster; `rediss+...` is the same with TLS.
+//! Errors and `Display` never contain the URL as it was given: it may contain a password.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use super::error::ConnectError;
+use super::connect_error::ConnectError;
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
@@ -17,44 +17,44 @@ const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, unix:///
                      redis+sentinel://host:port,host:port/name?sentinel_password=… or \
                      redis+cluster://host:port,host:port";
 
-/// What a URL says.
+/// A parsed URL.
 #[derive(Clone)]
-pub(super) struct Place {
-    pub kind: Kind,
-    pub servers: Vec<Server>,
+pub(super) struct RedisUrl {
+    pub discovery: ServerDiscovery,
+    pub servers: Vec<RedisAddress>,
     pub tls: bool,
-    pub login: Login,
-    /// What the Sentinels themselves want to know.
-    pub sentinel: Login,
+    pub login: RedisCredentials,
+    /// Credentials for the Sentinels, which are separate from those of the servers.
+    pub sentinel: RedisCredentials,
     pub db: i64,
 }
 
-/// As whom.
+/// User and password of a login.
 #[derive(Clone, Default)]
-pub(super) struct Login {
+pub(super) struct RedisCredentials {
     pub user: Option<String>,
     pub password: Option<String>,
 }
 
-/// How the servers are found.
+/// How the server to use is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The one that is named.
-    One,
-    /// The primary of this name, as Sentinels know it.
-    Sentinel(String),
-    /// The primaries that the cluster names.
+pub(super) enum ServerDiscovery {
+    /// It is the server in the URL.
+    Single,
+    /// Sentinels report the address of the primary of this name.
+    SentinelPrimary(String),
+    /// The servers in the URL report all primaries of the cluster.
     Cluster,
 }
 
-/// Where one server listens.
+/// The address of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Server {
+pub(super) enum RedisAddress {
     Tcp(String, u16),
     Unix(PathBuf),
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
@@ -64,37 +64,38 @@ impl fmt::Display for Server {
     }
 }
 
-/// The URL again, without user and password.
-impl fmt::Display for Place {
+/// The URL without user and password.
+impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
-        let (servers, scheme) = (servers.join(","), if self.tls { "rediss" } else { "redis" });
-        match &self.kind {
-            Kind::One if matches!(self.servers[..], [Server::Unix(_)]) => {
+        let servers: Vec<String> = self.servers.iter().map(RedisAddress::to_string).collect();
+        let servers = servers.join(",");
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        match &self.discovery {
+            ServerDiscovery::Single if matches!(self.servers[..], [RedisAddress::Unix(_)]) => {
                 write!(f, "unix://{servers}?db={}", self.db)
             }
-            Kind::One => write!(f, "{scheme}://{servers}/{}", self.db),
-            Kind::Sentinel(name) => {
+            ServerDiscovery::Single => write!(f, "{scheme}://{servers}/{}", self.db),
+            ServerDiscovery::SentinelPrimary(name) => {
                 write!(f, "{scheme}+sentinel://{servers}/{name}?db={}", self.db)
             }
-            Kind::Cluster => write!(f, "{scheme}+cluster://{servers}"),
+            ServerDiscovery::Cluster => write!(f, "{scheme}+cluster://{servers}"),
         }
     }
 }
 
-impl Place {
+impl RedisUrl {
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        read(url).map_err(|reason| ConnectError::Url(format!("{reason}; {FORMS}")))
+        parse(url).map_err(|reason| ConnectError::Url(format!("{reason}; {FORMS}")))
     }
 }
 
-/// Whether a URL is for this store, however wrong the rest of it may be.
+/// Whether the scheme of a URL is one of this store, even if the rest of the URL is invalid.
 pub fn is_redis(url: &str) -> bool {
-    url.split_once("://").is_some_and(|(scheme, _)| known(scheme).is_some())
+    url.split_once("://").is_some_and(|(scheme, _)| parse_scheme(scheme).is_some())
 }
 
-/// Whether a scheme is encrypted, and what it connects to.
-fn known(scheme: &str) -> Option<(bool, &str)> {
+/// Whether a scheme means TLS, and its part behind the `+`.
+fn parse_scheme(scheme: &str) -> Option<(bool, &str)> {
     match scheme.split_once('+').unwrap_or((scheme, "")) {
         ("unix", "") | ("redis", "unix") => Some((false, "unix")),
         ("redis" | "valkey", kind @ ("" | "sentinel" | "cluster")) => Some((false, kind)),
@@ -103,62 +104,63 @@ fn known(scheme: &str) -> Option<(bool, &str)> {
     }
 }
 
-fn read(url: &str) -> Result<Place, String> {
+fn parse(url: &str) -> Result<RedisUrl, String> {
     let (scheme, rest) = url.split_once("://").ok_or("it has no scheme")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password may hold a slash or an at sign only if it is written as %2F or %40.
+    // A slash or an at sign in a password must be written as %2F or %40.
     let start = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(start);
     let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let unknown = || format!("nothing is known of its scheme {scheme:?}");
-    let (tls, kind) = known(scheme).ok_or_else(unknown)?;
-    let mut place = Place {
-        kind: Kind::One,
+    let unknown = || format!("unknown scheme {scheme:?}");
+    let (tls, kind) = parse_scheme(scheme).ok_or_else(unknown)?;
+    let mut parsed = RedisUrl {
+        discovery: ServerDiscovery::Single,
         servers: Vec::new(),
         tls,
-        login: Login { user: some(user)?, password: some(password)? },
-        sentinel: Login::default(),
+        login: RedisCredentials { user: decode(user)?, password: decode(password)? },
+        sentinel: RedisCredentials::default(),
         db: 0,
     };
-    let path_db = place.take_hosts(kind, hosts, path)?;
-    place.take_query(query)?;
+    let path_db = parsed.parse_hosts(kind, hosts, path)?;
+    parsed.parse_query(query)?;
+    // The database in the path wins over `?db=`.
     if let Some(db) = path_db {
-        place.db = database(&db)?;
+        parsed.db = database(&db)?;
     }
-    if place.kind == Kind::Cluster && place.db != 0 {
+    if parsed.discovery == ServerDiscovery::Cluster && parsed.db != 0 {
         return Err("a cluster has only database 0".to_owned());
     }
-    Ok(place)
+    Ok(parsed)
 }
 
-impl Place {
-    /// Reads servers and path; returns the database that the path names.
-    fn take_hosts(
+impl RedisUrl {
+    /// Parses servers and path; returns the database in the path.
+    fn parse_hosts(
         &mut self,
         kind: &str,
         hosts: &str,
         path: &str,
     ) -> Result<Option<String>, String> {
         if kind == "unix" {
-            let path = some(path)?.filter(|_| hosts.is_empty());
-            let path = path.ok_or("a socket is an absolute path, after three slashes")?;
-            self.servers.push(Server::Unix(path.into()));
+            let path = decode(path)?.filter(|_| hosts.is_empty());
+            let path = path.ok_or("a socket must be an absolute path, after three slashes")?;
+            self.servers.push(RedisAddress::Unix(path.into()));
             return Ok(None);
         }
         let port = if kind == "sentinel" { SENTINEL_PORT } else { PORT };
         for host in hosts.split(',') {
             self.servers.push(server(host, port)?);
         }
-        let path = some(path.trim_start_matches('/'))?;
+        let path = decode(path.trim_start_matches('/'))?;
         match kind {
             "sentinel" => {
-                let name = path.ok_or("the name of the primary is missing after the Sentinels")?;
-                self.kind = Kind::Sentinel(name);
+                let name = path.ok_or("the name of the primary is missing behind the Sentinels")?;
+                self.discovery = ServerDiscovery::SentinelPrimary(name);
                 Ok(None)
             }
             "cluster" => {
-                self.kind = Kind::Cluster;
+                self.discovery = ServerDiscovery::Cluster;
                 Ok(path)
             }
             _ if self.servers.len() > 1 => Err("it names several servers".to_owned()),
@@ -166,15 +168,15 @@ impl Place {
         }
     }
 
-    fn take_query(&mut self, query: &str) -> Result<(), String> {
+    fn parse_query(&mut self, query: &str) -> Result<(), String> {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
                 "db" => self.db = database(value)?,
-                "user" => self.login.user = some(value)?,
-                "pass" | "password" => self.login.password = some(value)?,
-                "sentinel_user" => self.sentinel.user = some(value)?,
-                "sentinel_password" => self.sentinel.password = some(value)?,
+                "user" => self.login.user = decode(value)?,
+                "pass" | "password" => self.login.password = decode(value)?,
+                "sentinel_user" => self.sentinel.user = decode(value)?,
+                "sentinel_password" => self.sentinel.password = decode(value)?,
                 _ => {
                     return Err(format!(
                         "its parameter {name:?} is none of db, user, password, sentinel_user, \
@@ -183,9 +185,9 @@ impl Place {
                 }
             }
         }
-        let told = self.sentinel.user.is_some() || self.sentinel.password.is_some();
-        if told && !matches!(self.kind, Kind::Sentinel(_)) {
-            return Err("it tells Sentinels who we are, and names none".to_owned());
+        let has_login = self.sentinel.user.is_some() || self.sentinel.password.is_some();
+        if has_login && !matches!(self.discovery, ServerDiscovery::SentinelPrimary(_)) {
+            return Err("it has credentials for Sentinels, and names none".to_owned());
         }
         Ok(())
     }
@@ -196,7 +198,7 @@ fn database(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("{text:?} is no number of a database"))
 }
 
-fn server(text: &str, port: u16) -> Result<Server, String> {
+fn server(text: &str, port: u16) -> Result<RedisAddress, String> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(text) => text.split_once(']').ok_or("an IPv6 address lacks its closing bracket")?,
         None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -206,12 +208,12 @@ fn server(text: &str, port: u16) -> Result<Server, String> {
         None if rest.is_empty() => Some(port),
         None => None,
     };
-    let host = some(host)?.ok_or("a server has no name")?;
-    Ok(Server::Tcp(host, named.ok_or("a port is a number from 1 to 65535")?))
+    let host = decode(host)?.ok_or("a server has no name")?;
+    Ok(RedisAddress::Tcp(host, named.ok_or("a port is a number from 1 to 65535")?))
 }
 
-/// The text that is meant, if there is one.
-fn some(text: &str) -> Result<Option<String>, String> {
+/// Decodes percent-encoding; an empty text is none.
+fn decode(text: &str) -> Result<Option<String>, String> {
     let decoded = percent_decode_str(text).decode_utf8().map_err(|_| "it is not UTF-8")?;
     Ok(Some(decoded.into_owned()).filter(|text| !text.is_empty()))
 }
@@ -220,15 +222,15 @@ fn some(text: &str) -> Result<Option<String>, String> {
 mod tests {
     use super::*;
 
-    fn shown(url: &str) -> String {
-        match Place::parse(url) {
-            Ok(place) => place.to_string(),
+    fn redacted(url: &str) -> String {
+        match RedisUrl::parse(url) {
+            Ok(url) => url.to_string(),
             Err(error) => error.to_string(),
         }
     }
 
     #[test]
-    fn every_form_is_read_and_shown_without_its_password() {
+    fn every_form_is_parsed_and_displayed_without_its_password() {
         for (url, expected) in [
             ("redis://h", "redis://h:6379/0"),
             ("rediss://me:s%40crt@h:1/3", "rediss://h:1/3"),
@@ -238,21 +240,21 @@ mod tests {
             ("redis+sentinel://a,b:1/main?db=4", "redis+sentinel://a:26379,b:1/main?db=4"),
             ("rediss+cluster://a:1,b:2", "rediss+cluster://a:1,b:2"),
         ] {
-            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(redacted(url), expected, "{url}");
         }
-        let place = Place::parse("redis://me:s%40crt@h").unwrap();
-        let login = (place.login.user.as_deref(), place.login.password.as_deref());
+        let url = RedisUrl::parse("redis://me:s%40crt@h").unwrap();
+        let login = (url.login.user.as_deref(), url.login.password.as_deref());
         assert_eq!(login, (Some("me"), Some("s@crt")));
         let url = "redis+sentinel://:p@a/main?sentinel_user=w&sentinel_password=s%26crt";
-        let place = Place::parse(url).unwrap();
-        assert_eq!(place.login.password.as_deref(), Some("p"));
-        let login = (place.sentinel.user.as_deref(), place.sentinel.password.as_deref());
+        let url = RedisUrl::parse(url).unwrap();
+        assert_eq!(url.login.password.as_deref(), Some("p"));
+        let login = (url.sentinel.user.as_deref(), url.sentinel.password.as_deref());
         assert_eq!(login, (Some("w"), Some("s&crt")));
-        assert_eq!(place.to_string(), "redis+sentinel://a:26379/main?db=0");
+        assert_eq!(url.to_string(), "redis+sentinel://a:26379/main?db=0");
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_without_the_password() {
+    fn invalid_urls_are_refused_without_showing_the_password() {
         for (url, words) in [
             ("localhost:6379", "no scheme"),
             ("http://secret@h", "scheme \"http\""),
@@ -267,7 +269,7 @@ mod tests {
             ("redis://:secret@h?timeout=1", "\"timeout\" is none of"),
             ("redis://h?sentinel_password=secret", "and names none"),
         ] {
-            let message = shown(url);
+            let message = redacted(url);
             assert!(message.contains(words), "{url}: {message}");
             assert!(!message.contains("secret"), "{message}");
             assert!(message.contains("write redis://host:port/db"), "{message}");

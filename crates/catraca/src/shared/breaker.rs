@@ -1,86 +1,93 @@
-//! The breaker: after a few failures in a row the store is left alone until a beat finds it well.
+//! The circuit breaker: after three failures in a row the store is not called until a heartbeat
+//! succeeds.
 //!
-//! Must not try by itself: only beats do, so that no caller pays for a try.
+//! Only heartbeats try the store again, so that no request pays for a trial.
 
 use parking_lot::Mutex;
 
 use crate::store::StoreError;
 
-/// Failures in a row after which the store counts as away.
+/// Failures in a row that open the breaker.
 const FAILURES_MAX: u32 = 3;
 
-/// Whether the store may be asked.
+/// Whether the store may be called.
 #[derive(Debug, Default)]
-pub(super) struct Breaker(Mutex<State>);
+pub(super) struct Breaker(Mutex<BreakerState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     open: bool,
-    in_a_row: u32,
+    consecutive_failures: u32,
     opened: u64,
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 impl Breaker {
-    /// Nothing while the store may be asked, else why not.
+    /// An error while the breaker is open.
     pub fn permit(&self) -> Result<(), StoreError> {
         let state = self.0.lock();
         if !state.open {
             return Ok(());
         }
-        Err(StoreError::unavailable(state.trouble.as_deref().unwrap_or("it has failed").to_owned()))
+        Err(StoreError::unavailable(state.last_error.as_deref().unwrap_or("no reply").to_owned()))
     }
 
-    /// The store did not answer.
-    pub fn failed(&self, why: &str) {
+    /// Counts a failure: the store did not reply.
+    pub fn on_failure(&self, why: &str) {
         let mut state = self.0.lock();
-        state.in_a_row += 1;
-        if state.trouble.as_deref() != Some(why) {
-            state.trouble = Some(why.to_owned());
+        state.consecutive_failures += 1;
+        if state.last_error.as_deref() != Some(why) {
+            state.last_error = Some(why.to_owned());
         }
-        if state.in_a_row >= FAILURES_MAX && !state.open {
+        if state.consecutive_failures >= FAILURES_MAX && !state.open {
             state.open = true;
             state.opened += 1;
         }
     }
 
-    /// The store is there and must not be asked until a beat is through with it.
-    pub fn hold(&self, why: &str) {
+    /// Opens the breaker of a reachable store, until the next heartbeat has brought it up to date.
+    pub fn open_for_sync(&self, why: &str) {
         let mut state = self.0.lock();
         if !state.open {
-            (state.open, state.trouble) = (true, Some(why.to_owned()));
+            state.open = true;
+            state.last_error = Some(why.to_owned());
             state.opened += 1;
         }
     }
 
-    /// The store answered that it cannot: it is there, and somebody should look at it.
-    pub fn refused(&self, why: &str) {
+    /// The store replied with an error: it is reachable, so the breaker stays closed, but the error
+    /// is shown to operators.
+    pub fn on_error_reply(&self, why: &str) {
         let mut state = self.0.lock();
         if !state.open {
-            (state.in_a_row, state.trouble) = (0, Some(why.to_owned()));
+            state.consecutive_failures = 0;
+            state.last_error = Some(why.to_owned());
         }
     }
 
-    /// The store answered. One that was away is well only when a beat says so.
-    pub fn succeeded(&self) {
+    /// The store replied. An open breaker stays open: only a heartbeat closes it.
+    pub fn on_success(&self) {
         let mut state = self.0.lock();
         if !state.open {
-            (state.in_a_row, state.trouble) = (0, None);
+            state.consecutive_failures = 0;
+            state.last_error = None;
         }
     }
 
-    /// A beat found the store, and it knows again what it must.
+    /// A heartbeat succeeded, and the store has all blocks.
     pub fn close(&self) {
         let mut state = self.0.lock();
-        if state.open || state.in_a_row > 0 {
-            (state.open, state.in_a_row, state.trouble) = (false, 0, None);
+        if state.open || state.consecutive_failures > 0 {
+            state.open = false;
+            state.consecutive_failures = 0;
+            state.last_error = None;
         }
     }
 
-    /// Whether the store is asked, how often it has not been, and why.
+    /// Whether the breaker is closed, how often it has opened, and the last error.
     pub fn state(&self) -> (bool, u64, Option<String>) {
         let state = self.0.lock();
-        (!state.open, state.opened, state.trouble.clone())
+        (!state.open, state.opened, state.last_error.clone())
     }
 }
 
@@ -92,25 +99,25 @@ mod tests {
     fn it_opens_after_failures_in_a_row_and_closes_by_a_beat_alone() {
         let breaker = Breaker::default();
         for _ in 1..FAILURES_MAX {
-            breaker.failed("no route");
+            breaker.on_failure("no route");
         }
-        breaker.succeeded();
-        breaker.failed("no route");
+        breaker.on_success();
+        breaker.on_failure("no route");
         assert!(breaker.permit().is_ok(), "not in a row");
         for _ in 0..FAILURES_MAX {
-            breaker.failed("no route");
+            breaker.on_failure("no route");
         }
-        breaker.succeeded();
-        let refused = breaker.permit().expect_err("a late answer does not close it");
+        breaker.on_success();
+        let refused = breaker.permit().expect_err("a late reply does not close it");
         assert_eq!(refused.to_string(), "the store is unavailable: no route");
-        breaker.failed("no route");
+        breaker.on_failure("no route");
         assert_eq!(breaker.state(), (false, 1, Some("no route".to_owned())));
         breaker.close();
         assert_eq!(breaker.state(), (true, 1, None));
         assert!(breaker.permit().is_ok());
-        breaker.hold("it is being told");
-        breaker.succeeded();
-        assert_eq!(breaker.state(), (false, 2, Some("it is being told".to_owned())));
+        breaker.open_for_sync("blocks are being written");
+        breaker.on_success();
+        assert_eq!(breaker.state(), (false, 2, Some("blocks are being written".to_owned())));
         breaker.close();
         assert!(breaker.permit().is_ok());
     }

@@ -1,4 +1,4 @@
-//! Checking with other nodes: what this node knows, else one trip, else alone.
+//! Check over a shared store: from the block cache, else by one call, else by the local fallback.
 
 use std::sync::atomic::Ordering;
 
@@ -7,132 +7,160 @@ use catraca_core::decision::Decision;
 use catraca_core::request::Check;
 
 use super::SharedEngine;
-use super::alone;
-use super::owing::Owed;
-use crate::engine::{Planned, Prepared, checked};
+use super::local_fallback;
+use super::unsynced_blocks::UnsyncedBlock;
+use crate::engine::{PlannedCheck, PreparedCheck, check_reply};
 use crate::error::Error;
 use crate::event::Event;
+use crate::rule_set::RuleSet;
 use crate::store::SharedStore;
-use crate::world::World;
 
 impl<S: SharedStore> SharedEngine<S> {
-    /// May this caller pass now? Charges every policy of the gate, or none.
+    /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
     pub async fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
-        let world = self.engine.world_now();
-        let decision = self.decide(&world, check, false).await?;
-        let (namespace, gate) = (check.namespace, check.gate);
-        self.engine.record(&Event::Decided { namespace, gate, decision: &decision });
+        let rules = self.engine.rules_snapshot();
+        let decision = self.decide(&rules, check, false).await?;
+        self.engine.emit(&Event::Decided {
+            namespace: check.namespace,
+            gate: check.gate,
+            decision: &decision,
+        });
         Ok(decision)
     }
 
-    /// What a check would answer; charges nothing and starts nothing.
+    /// Returns the decision that a check would return. Charges nothing and starts no block.
     pub async fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
-        let world = self.engine.world_now();
-        self.decide(&world, check, true).await
+        let rules = self.engine.rules_snapshot();
+        self.decide(&rules, check, true).await
     }
 
     async fn decide(
         &self,
-        world: &World,
+        rules: &RuleSet,
         check: &Check<'_>,
         peek: bool,
     ) -> Result<Decision, Error> {
-        let planned = match self.engine.plan_check(world, check, peek)? {
-            Prepared::Listed(decision) => return Ok(*decision),
-            Prepared::Planned(planned) => planned,
+        let planned = match self.engine.plan_check(rules, check, peek)? {
+            PreparedCheck::ByList(decision) => return Ok(*decision),
+            PreparedCheck::ByStore(planned) => planned,
         };
-        if let Some((place, reply)) = self.known_block(&planned.plan.batch) {
-            return Ok(self.deny_known(world, check, alone::only_row(planned, place), &reply));
+        if let Some((index, reply)) = self.find_cached_block(&planned.plan.batch) {
+            return Ok(self.deny_cached(
+                rules,
+                check,
+                local_fallback::only_row(planned, index),
+                &reply,
+            ));
         }
-        match self.ask(&planned.plan.batch).await.map_err(Error::from).and_then(checked) {
+        match self.call_store(&planned.plan.batch).await.map_err(Error::from).and_then(check_reply)
+        {
             Ok(reply) => {
-                self.learn(world, &planned, &reply);
-                Ok(self.engine.conclude_check(world, check, planned, &reply))
+                self.update_from_reply(rules, &planned, &reply);
+                Ok(self.engine.conclude_check(rules, check, planned, &reply))
             }
-            // Whatever failed was not the caller's doing: the input was judged before.
-            Err(_) => self.decide_alone(world, check, planned),
+            // Invalid input was refused above, so any error here is the store's.
+            Err(_) => self.decide_locally(rules, check, planned),
         }
     }
 
-    /// The first row whose block was seen a moment ago, and what is to be said of it.
-    fn known_block(&self, batch: &Batch) -> Option<(usize, CheckReply)> {
-        let Batch::Check(asked) = batch else { return None };
-        if !self.options.deny_cache || asked.peek {
+    /// The index of the first row with a fresh cached block, and the reply for it.
+    fn find_cached_block(&self, batch: &Batch) -> Option<(usize, CheckReply)> {
+        let Batch::Check(check_batch) = batch else { return None };
+        if !self.options.deny_cache || check_batch.peek {
             return None;
         }
         let here = self.engine.now();
-        let (place, (row, now)) = asked
+        let (index, (row, now)) = check_batch
             .rows
             .iter()
             .enumerate()
-            .find_map(|(place, row)| Some((place, self.known.fresh(row, here)?)))?;
+            .find_map(|(index, row)| Some((index, self.block_cache.get_fresh(row, here)?)))?;
         let rows = [row].into_iter().collect();
-        Some((place, CheckReply { now, passed: false, remembered: false, rows }))
+        Some((index, CheckReply { now, passed: false, remembered: false, rows }))
     }
 
-    /// A known block denies by itself; nothing else is looked at.
-    fn deny_known(
+    /// Denies because of a cached block; the other rows are not evaluated.
+    fn deny_cached(
         &self,
-        world: &World,
+        rules: &RuleSet,
         check: &Check<'_>,
-        only: Planned<'_, '_>,
+        only: PlannedCheck<'_, '_>,
         reply: &CheckReply,
     ) -> Decision {
-        self.cached.fetch_add(1, Ordering::Relaxed);
-        let decision = self.engine.conclude_check(world, check, only, reply);
+        self.cached_denials.fetch_add(1, Ordering::Relaxed);
+        let decision = self.engine.conclude_check(rules, check, only, reply);
         Decision { cached: true, ..decision }
     }
 
-    /// What a reply teaches: who is blocked, who no longer is, and what this node let through.
-    fn learn(&self, world: &World, planned: &Planned<'_, '_>, reply: &CheckReply) {
-        let Batch::Check(asked) = &planned.plan.batch else { return };
-        if asked.peek {
+    /// Updates the block cache, the fallback's blocks and its counters from a reply of the store.
+    fn update_from_reply(
+        &self,
+        rules: &RuleSet,
+        planned: &PlannedCheck<'_, '_>,
+        reply: &CheckReply,
+    ) {
+        let Batch::Check(check_batch) = &planned.plan.batch else { return };
+        if check_batch.peek {
             return;
         }
         let here = self.engine.now();
-        for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(row, _)| !row.shadow) {
-            match &answer.block {
+        for (row, row_reply) in
+            check_batch.rows.iter().zip(&reply.rows).filter(|(row, _)| !row.shadow)
+        {
+            match &row_reply.block {
                 Some(block) => {
-                    if self.known.learn(row, answer, (here, reply.now)) {
-                        let until = self.here(block.until, reply.now);
-                        self.note_block(Owed::shown(row.key, block, until, false));
+                    if self.block_cache.insert(row, row_reply, here, reply.now) {
+                        let until = self.to_local_time(block.until, reply.now);
+                        self.store_block_locally(UnsyncedBlock::from_reply(
+                            row.key, block, until, false,
+                        ));
                     }
                 }
-                None => self.note_free(row.key),
+                None => self.remove_block_locally(row.key),
             }
         }
-        // This node's own part is charged too, so that it has not everything to give when it is
-        // alone.
+        // Admissions are charged to the fallback too, so that it does not start with full limits.
         if let Some(charge) =
-            alone::warming(&world.catalog, &planned.plan, self.nodes()).filter(|_| reply.passed)
+            local_fallback::local_charge(&rules.catalog, &planned.plan, self.nodes())
+                .filter(|_| reply.passed)
         {
             self.mirror(&Batch::Check(charge));
         }
     }
 
-    /// Decides by this node's own part of each limit, by each policy's `on_failure`.
-    fn decide_alone(
+    /// Decides with the local fallback: this node's share of each limit, by each policy's
+    /// `on_failure`.
+    fn decide_locally(
         &self,
-        world: &World,
+        rules: &RuleSet,
         check: &Check<'_>,
-        mut planned: Planned<'_, '_>,
+        mut planned: PlannedCheck<'_, '_>,
     ) -> Result<Decision, Error> {
-        let hows = alone::hows(&world.catalog, &planned.plan);
-        alone::stand_in(&mut planned.plan, &hows, self.nodes());
-        let mut reply = checked(self.apply_alone(&planned.plan.batch)?)?;
-        alone::close(&mut reply, &hows);
-        self.owe(&planned.plan.batch, &reply);
-        let mut decision = self.engine.conclude_check(world, check, planned, &reply);
+        let failure_modes = local_fallback::failure_modes(&rules.catalog, &planned.plan);
+        local_fallback::to_local_plan(&mut planned.plan, &failure_modes, self.nodes());
+        let mut reply = check_reply(self.apply_locally(&planned.plan.batch)?)?;
+        local_fallback::mark_unavailable(&mut reply, &failure_modes);
+        self.note_unsynced(&planned.plan.batch, &reply);
+        let mut decision = self.engine.conclude_check(rules, check, planned, &reply);
         decision.degraded = true;
         Ok(decision)
     }
 
-    fn owe(&self, batch: &Batch, reply: &CheckReply) {
-        let Batch::Check(asked) = batch else { return };
-        for (row, answer) in asked.rows.iter().zip(&reply.rows).filter(|(_, a)| a.started) {
-            if let Some(block) = &answer.block {
-                self.owing.add(Owed::shown(row.key, block, block.until, row.shadow));
-                self.breaker.hold("it has to be told of a block that it missed");
+    fn note_unsynced(&self, batch: &Batch, reply: &CheckReply) {
+        let Batch::Check(check_batch) = batch else { return };
+        for (row, row_reply) in
+            check_batch.rows.iter().zip(&reply.rows).filter(|(_, row_reply)| row_reply.started)
+        {
+            if let Some(block) = &row_reply.block {
+                self.unsynced.add(UnsyncedBlock::from_reply(
+                    row.key,
+                    block,
+                    block.until,
+                    row.shadow,
+                ));
+                self.breaker.open_for_sync(
+                    "a block was started without the store and is written to it first",
+                );
             }
         }
     }
@@ -141,8 +169,9 @@ impl<S: SharedStore> SharedEngine<S> {
         i64::from(self.options.nodes.max(1))
     }
 
-    /// Does on this node what the store has done. What finds no room here is in the store.
+    /// Applies a batch to the fallback that the store has applied. An error is ignored: the store
+    /// has the state.
     pub(super) fn mirror(&self, batch: &Batch) {
-        let _ = self.apply_alone(batch);
+        let _ = self.apply_locally(batch);
     }
 }

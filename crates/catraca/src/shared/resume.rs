@@ -1,7 +1,7 @@
-//! Records that nodes share: everything in force at a start, and what others changed since.
+//! Shared records: applies all of them at start, and the changes of other nodes afterwards.
 //!
-//! The records are read on a thread of their own and the store is told batch by batch. Must not
-//! lift a block on a store that has not lost anything: there the store knows better.
+//! The records are read on a blocking thread and applied batch by batch. A block is released on the
+//! store only if the store may have lost data: otherwise its own state is newer.
 
 use std::sync::Arc;
 
@@ -11,96 +11,104 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::SharedEngine;
-use crate::engine::{ResumeError, Resumed, Resuming};
+use crate::engine::{ResumeBatches, ResumeError, ResumeSummary};
 use crate::error::Error;
-use crate::records::{Extent, Records, RecordsError, Standing};
-use crate::store::{Pulse, SharedStore, StoreError, When};
+use crate::records::{Records, RecordsError, RestoreScope, RestoredItem};
+use crate::store::{SharedStore, StoreError, StoreStatus, When};
 
-/// How far back a store that lost something may have lost a release.
+/// How old a release may be that a store has lost, for example by a failover.
 const LOST_MAX: Span = Span::from_secs(3_600);
-/// Rows that travel together from the records.
-const ROWS: usize = 1_024;
+/// Items per message from the reading thread.
+const ITEMS_PER_MESSAGE: usize = 1_024;
 
-/// The records, and since when changes are to be read.
-pub(super) struct Kept {
+/// The records, and the instant from which changes must be read.
+pub(super) struct RecordsFollower {
     records: Arc<Records>,
     since: Mutex<Time>,
 }
 
-/// What comes from the records.
-type Rows = Result<Vec<Standing>, RecordsError>;
+/// A message from the reading thread.
+type ItemsMessage = Result<Vec<RestoredItem>, RecordsError>;
 
 impl<S: SharedStore> SharedEngine<S> {
-    /// Puts in force what the records say, on the store and here, and keeps up with them; call it
-    /// before the first check.
-    pub async fn resume(&self, records: Arc<Records>) -> Result<Resumed, ResumeError> {
-        records.tie(&self.engine.keys_id())?;
-        self.claim(records.identity()?).await?;
-        let pulse = self.store.pulse().await.map_err(Error::from)?;
+    /// Applies the records to the store and to this node, and follows their changes from then on;
+    /// call it before the first check.
+    pub async fn resume(&self, records: Arc<Records>) -> Result<ResumeSummary, ResumeError> {
+        records.bind_secret(&self.engine.keys_id())?;
+        self.bind_records(records.identity()?).await?;
+        let status = self.store.status().await.map_err(Error::from)?;
         let here = self.engine.now();
-        let kept = Kept { records: Arc::clone(&records), since: Mutex::new(here) };
-        let resumed = self.read(&records, Extent::Everything, (pulse.now, Time::FOREVER)).await?;
-        *self.heard.lock() = Some((pulse, pulse.now.micros() - here.micros()));
-        // A second call would be a second start: the first records stay.
-        let _ = self.records.set(kept);
+        let follower = RecordsFollower { records: Arc::clone(&records), since: Mutex::new(here) };
+        // Since forever: no release and no debt is applied, because the store's own state is newer.
+        let resumed = self
+            .apply_records(&records, RestoreScope::Everything, status.now, Time::FOREVER)
+            .await?;
+        *self.last_status.lock() = Some((status, status.now.micros() - here.micros()));
+        // On a second call the first records stay.
+        let _ = self.records.set(follower);
         Ok(resumed)
     }
 
-    /// Nodes that share counters must share blocks and lists.
-    async fn claim(&self, ours: String) -> Result<(), ResumeError> {
-        let theirs = self.store.claim(&ours).await.map_err(Error::from)?;
+    /// Binds the store to the records: nodes that share counters must share blocks and lists.
+    async fn bind_records(&self, ours: String) -> Result<(), ResumeError> {
+        let theirs = self.store.bind_records(&ours).await.map_err(Error::from)?;
         if theirs == ours {
             return Ok(());
         }
         Err(ResumeError::OtherRecords { ours, theirs })
     }
 
-    /// After a store has lost something, everything; after a change, the changes.
+    /// Reads all records after the store has lost data, and only the changes after a change.
     pub(super) async fn catch_up(
         &self,
-        pulse: &Pulse,
-        reborn: bool,
+        status: &StoreStatus,
+        restarted: bool,
         changed: bool,
     ) -> Result<(), String> {
-        let Some(kept) = self.records.get().filter(|_| reborn || changed) else { return Ok(()) };
-        let (here, since) = (self.engine.now(), *kept.since.lock());
-        let (extent, since) = match reborn {
-            true => (Extent::Everything, here.before(LOST_MAX)),
-            false => (Extent::Changes, since),
+        let Some(follower) = self.records.get().filter(|_| restarted || changed) else {
+            return Ok(());
         };
-        let read = self.read(&kept.records, extent, (pulse.now, since)).await;
+        let here = self.engine.now();
+        let last_read = *follower.since.lock();
+        let (scope, since) = match restarted {
+            true => (RestoreScope::Everything, here.before(LOST_MAX)),
+            false => (RestoreScope::Changes, last_read),
+        };
+        let read = self.apply_records(&follower.records, scope, status.now, since).await;
         read.map_err(|error| error.to_string())?;
-        // A write that was under way is read twice rather than never.
-        *kept.since.lock() = here.before(Span::from_secs(60));
+        // An overlap of a minute: a write that was not committed yet is read twice rather than
+        // never.
+        *follower.since.lock() = here.before(Span::from_secs(60));
         Ok(())
     }
 
-    async fn read(
+    async fn apply_records(
         &self,
         records: &Arc<Records>,
-        extent: Extent,
-        (now, since): (Time, Time),
-    ) -> Result<Resumed, ResumeError> {
-        let mut resuming = Resuming::new(now, since);
-        let mut rows = reading(Arc::clone(records), extent, (now, since));
-        while let Some(some) = rows.recv().await {
-            for standing in some? {
-                for batch in resuming.take(standing) {
-                    self.put(&mut resuming, extent, batch).await?;
+        scope: RestoreScope,
+        now: Time,
+        since: Time,
+    ) -> Result<ResumeSummary, ResumeError> {
+        let mut batches = ResumeBatches::new(now, since);
+        let mut messages = spawn_reader(Arc::clone(records), scope, now, since);
+        while let Some(items) = messages.recv().await {
+            for item in items? {
+                for batch in batches.add(item) {
+                    self.apply_batch(&mut batches, scope, batch).await?;
                 }
             }
         }
-        for batch in resuming.rest() {
-            self.put(&mut resuming, extent, batch).await?;
+        for batch in batches.finish() {
+            self.apply_batch(&mut batches, scope, batch).await?;
         }
-        Ok(self.engine.resumed(resuming))
+        Ok(self.engine.conclude_resume(batches))
     }
 
-    /// Puts a batch in force here, and on the store unless it is what the store has told already.
-    async fn put(
+    /// Applies a batch to this node, and to the store unless the store has it already.
+    async fn apply_batch(
         &self,
-        resuming: &mut Resuming,
-        extent: Extent,
+        batches: &mut ResumeBatches,
+        scope: RestoreScope,
         batch: Batch,
     ) -> Result<(), Error> {
         self.mirror(&batch);
@@ -109,37 +117,42 @@ impl<S: SharedStore> SharedEngine<S> {
             _ => &[],
         };
         for key in freed {
-            self.known.forget(*key);
+            self.block_cache.forget(*key);
         }
-        // The store has counted since the reset, and knows better than to forget that.
+        // Since the reset the store has counted again; a second reset would clear that.
         let batch = if let Batch::Reset(keys) = batch { Batch::Unblock(keys) } else { batch };
-        if extent == Extent::Everything {
+        if scope == RestoreScope::Everything {
             let reply = self.store.apply(&batch, When::Store).await?;
-            resuming.took(&batch, &reply);
+            batches.count_left_out(&batch, &reply);
         }
         Ok(())
     }
 }
 
-/// Reads the records on a thread that may wait for them.
-fn reading(records: Arc<Records>, extent: Extent, (now, since): (Time, Time)) -> Receiver<Rows> {
-    let (send, rows) = mpsc::channel(4);
+/// Reads the records on a blocking thread.
+fn spawn_reader(
+    records: Arc<Records>,
+    scope: RestoreScope,
+    now: Time,
+    since: Time,
+) -> Receiver<ItemsMessage> {
+    let (send, messages) = mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
-        let mut some = Vec::with_capacity(ROWS);
-        let mut visit = |standing| {
-            some.push(standing);
-            if some.len() == ROWS {
-                // Nobody listens any more: the rest is read in vain, and harms nobody.
-                let _ = send.blocking_send(Ok(std::mem::take(&mut some)));
+        let mut items = Vec::with_capacity(ITEMS_PER_MESSAGE);
+        let mut visit = |item| {
+            items.push(item);
+            if items.len() == ITEMS_PER_MESSAGE {
+                // If the receiver is gone, the rest is read for nothing, which is harmless.
+                let _ = send.blocking_send(Ok(std::mem::take(&mut items)));
             }
         };
-        let read = match extent {
-            Extent::Everything => records.standing(now, since, &mut visit),
-            Extent::Changes => records.changes(now, since, &mut visit),
+        let read = match scope {
+            RestoreScope::Everything => records.restore(now, since, &mut visit),
+            RestoreScope::Changes => records.restore_changes(now, since, &mut visit),
         };
-        let _ = send.blocking_send(read.map(|()| some));
+        let _ = send.blocking_send(read.map(|()| items));
     });
-    rows
+    messages
 }
 
 impl From<StoreError> for ResumeError {

@@ -1,123 +1,133 @@
-//! Settling and crediting with other nodes; what was decided alone is settled alone.
+//! Settle and credit over a shared store. A check of the local fallback is settled on this node.
 //!
-//! Must not guess: while the store is away its tickets are refused, and may be settled later.
+//! While the store is unavailable, settles of its tickets are refused and can be repeated later.
 
-use catraca_core::batch::{Batch, Recalled, RowSettled, SettleReply, SettleRow};
+use catraca_core::batch::{Batch, RowSettlement, SettleReply, SettleRow, StoredReference};
 use catraca_core::digest::Key;
-use catraca_core::settle::SettlePlan;
+use catraca_core::settle_plan::SettlePlan;
 use catraca_core::subject::Subject;
 use catraca_core::ticket::Ticket;
 use catraca_core::time::Time;
 
 use super::SharedEngine;
-use super::owing::Owed;
-use crate::engine::{CreditCall, Opened, Settle, given, note_of, recalled, settled};
+use super::unsynced_blocks::UnsyncedBlock;
+use crate::engine::{
+    CreditCall, Settle, SettleTarget, ban_note, credit_result, recall_reply, settle_reply,
+};
 use crate::error::Error;
-use crate::settlement::{Credited, Settlement};
+use crate::settlement::{CreditResult, Settlement};
 use crate::store::{SharedStore, StoreError};
 
-/// Where a reference was found.
+/// Which store has a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ReferenceSource {
     Shared,
-    Alone,
+    Local,
 }
 
 impl<S: SharedStore> SharedEngine<S> {
-    /// Applies the outcome of an admitted check, once.
+    /// Applies the outcome of an admitted check, once. A second settle returns the first result.
     pub async fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
-        let world = self.engine.world_now();
-        let ticket = match self.engine.opened(&world, call)? {
-            Opened::Ticket(ticket) => *ticket,
-            Opened::Reference(key) => {
+        let rules = self.engine.rules_snapshot();
+        let ticket = match self.engine.resolve_settle_target(&rules, call)? {
+            SettleTarget::Ticket(ticket) => *ticket,
+            SettleTarget::Reference(key) => {
                 let (found, _) = self.recall(key).await?;
-                self.engine.owned_ticket(&world, call, found)?
+                self.engine.owned_ticket(&rules, call, found)?
             }
         };
-        let plan = self.engine.plan_settle(&world, call, &ticket)?;
-        let reply = self.settled(&ticket, &plan).await?;
-        self.learn_settle(&ticket, &plan, &reply);
-        Ok(self.engine.conclude_settle(&world, call, (&ticket, &plan), &reply))
+        let plan = self.engine.plan_settle(&rules, call, &ticket)?;
+        let reply = self.apply_settle(&ticket, &plan).await?;
+        self.update_from_settle(&ticket, &plan, &reply);
+        Ok(self.engine.conclude_settle(&rules, call, &ticket, &plan, &reply))
     }
 
-    /// Gives back for a late event, once per reference and event.
+    /// Gives units back for a later event, once per reference and event.
     pub async fn credit(
         &self,
         namespace: &str,
         reference: &str,
         event: &str,
         subject: &Subject<'_>,
-    ) -> Result<Credited, Error> {
-        let world = self.engine.world_now();
+    ) -> Result<CreditResult, Error> {
+        let rules = self.engine.rules_snapshot();
         let call = CreditCall { namespace, reference, event, subject };
-        let key = self.engine.credit_key(&world, &call)?;
-        let (found, place) = self.recall(key).await?;
-        let credited = match self.engine.plan_credit(&world, &call, (key, found.as_ref()))? {
+        let key = self.engine.credit_key(&rules, &call)?;
+        let (found, source) = self.recall(key).await?;
+        let credited = match self.engine.plan_credit(&rules, &call, key, found.as_ref())? {
             Ok(plan) => {
                 let batch = Batch::Credit(plan.batch);
-                let reply = match place {
-                    Place::Shared => self.ask(&batch).await?,
-                    Place::Alone => self.apply_alone(&batch)?,
+                let reply = match source {
+                    ReferenceSource::Shared => self.call_store(&batch).await?,
+                    ReferenceSource::Local => self.apply_locally(&batch)?,
                 };
-                given(&world, &plan.policies, reply)?
+                credit_result(&rules, &plan.policies, reply)?
             }
             Err(reason) => Err(reason),
         };
-        self.engine.record_credit(event, &credited);
+        self.engine.emit_credit(event, &credited);
         Ok(credited)
     }
 
-    async fn settled(&self, ticket: &Ticket, plan: &SettlePlan) -> Result<SettleReply, Error> {
+    async fn apply_settle(&self, ticket: &Ticket, plan: &SettlePlan) -> Result<SettleReply, Error> {
         if !ticket.body.local {
-            return settled(self.ask(&Batch::Settle(plan.batch.clone())).await?);
+            return settle_reply(self.call_store(&Batch::Settle(plan.batch.clone())).await?);
         }
         let mut batch = plan.batch.clone();
         batch.rows.iter_mut().for_each(|row| row.limit = row.limit.share(self.nodes()));
-        settled(self.apply_alone(&Batch::Settle(batch))?)
+        settle_reply(self.apply_locally(&Batch::Settle(batch))?)
     }
 
-    /// What the store remembers; what this node remembers when it was alone.
-    async fn recall(&self, key: Key) -> Result<(Option<Recalled>, Place), Error> {
+    /// Reads a reference from the shared store, or from this node if a local fallback wrote it.
+    async fn recall(&self, key: Key) -> Result<(Option<StoredReference>, ReferenceSource), Error> {
         let batch = Batch::Recall(key);
-        let asked = self.ask(&batch).await;
-        if let Ok(reply) = asked {
-            if let Some(found) = recalled(reply)? {
-                return Ok((Some(found), Place::Shared));
+        let shared_reply = self.call_store(&batch).await;
+        if let Ok(reply) = shared_reply {
+            if let Some(found) = recall_reply(reply)? {
+                return Ok((Some(found), ReferenceSource::Shared));
             }
-            return Ok((recalled(self.apply_alone(&batch)?)?, Place::Alone));
+            return Ok((recall_reply(self.apply_locally(&batch)?)?, ReferenceSource::Local));
         }
-        match recalled(self.apply_alone(&batch)?)? {
-            Some(found) => Ok((Some(found), Place::Alone)),
-            None => Err(asked.err().unwrap_or_else(StoreError::odd_reply).into()),
+        match recall_reply(self.apply_locally(&batch)?)? {
+            Some(found) => Ok((Some(found), ReferenceSource::Local)),
+            None => Err(shared_reply.err().unwrap_or_else(StoreError::mismatched_reply).into()),
         }
     }
 
-    fn learn_settle(&self, ticket: &Ticket, plan: &SettlePlan, reply: &SettleReply) {
+    fn update_from_settle(&self, ticket: &Ticket, plan: &SettlePlan, reply: &SettleReply) {
         let SettleReply::Settled { now, rows, again: false } = reply else { return };
         if !ticket.body.local {
-            self.warm_settle(plan);
+            self.charge_locally(plan);
         }
-        for (asked, done) in plan.batch.rows.iter().zip(rows).filter(|(row, _)| !row.shadow) {
-            self.learn_ban(ticket, asked, done, *now);
+        for (planned, result) in plan.batch.rows.iter().zip(rows).filter(|(row, _)| !row.shadow) {
+            self.store_ban(ticket, planned, result, *now);
         }
     }
 
-    fn learn_ban(&self, ticket: &Ticket, asked: &SettleRow, done: &RowSettled, now: Time) {
-        let Some((origin, until)) = done.started.zip(done.blocked_until) else { return };
-        let (note, until) = (note_of(asked, done), self.here(until, now));
-        let ban = Owed { key: asked.key, until, origin, shadow: false, note };
+    fn store_ban(&self, ticket: &Ticket, planned: &SettleRow, result: &RowSettlement, now: Time) {
+        let Some((origin, until)) = result.started.zip(result.blocked_until) else { return };
+        let ban = UnsyncedBlock {
+            key: planned.key,
+            until: self.to_local_time(until, now),
+            origin,
+            shadow: false,
+            note: ban_note(planned, result),
+        };
         match ticket.body.local {
-            true => self.owing.add(ban),
-            false => self.note_block(ban),
+            true => self.unsynced.add(ban),
+            false => self.store_block_locally(ban),
         }
     }
 
-    /// The real cost is taken from this node's part too; only the store bans.
-    fn warm_settle(&self, plan: &SettlePlan) {
+    /// Charges the real cost to this node's share too. Bans and other blocks come from the shared
+    /// store only.
+    fn charge_locally(&self, plan: &SettlePlan) {
         let mut batch = plan.batch.clone();
         for row in &mut batch.rows {
             row.limit = row.limit.share(self.nodes());
-            (row.penalty, row.upstream, row.watch) = (None, None, None);
+            row.penalty = None;
+            row.upstream = None;
+            row.watch = None;
             row.bans.clear();
         }
         batch.reference = None;

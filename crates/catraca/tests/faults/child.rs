@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use catraca::records::{Ack, Deed, Record, Records};
+use catraca::records::{Ack, Record, RecordKind, Records};
 use catraca::{Catalog, Check, Engine};
 
 use crate::engine;
-use crate::kit::{NOW, block, deeds, open, who};
+use crate::helpers::{NOW, block, deeds, open, who};
 
 const THREADS: usize = 3;
 
@@ -38,7 +38,8 @@ fn act(folder: &Path) {
             (0..1_000_000).for_each(|_| assert!(engine.store().snapshot(&path).is_ok()));
         });
         for thread in 0..THREADS {
-            let (records, round) = (&records, &round);
+            let records = &records;
+            let round = &round;
             scope.spawn(move || {
                 // More than any process lives to do.
                 (0..1_000_000).for_each(|n| one_act(records, &format!("{round}.{thread}.{n}")))
@@ -52,7 +53,7 @@ fn one_act(records: &Records, mark: &str) {
         println!("did {mark}");
     }
     let freed = format!("{mark}.freed");
-    let both = [block(&freed), Deed::Release(who(&freed))];
+    let both = [block(&freed), RecordKind::Release(who(&freed))];
     let both = both.map(|deed| Record::operator(NOW, "ana", None, deed));
     let receipts = both.map(|record| records.record(vec![record]));
     if receipts.map(|receipt| receipt.wait().is_durable()) == [true, true] {
@@ -74,7 +75,7 @@ fn fill(folder: &Path) {
     let heard = std::sync::Arc::clone(&records);
     let catalog = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1m\"\nblock = \"15m\"";
     let engine = Engine::builder(Catalog::parse(catalog).unwrap())
-        .listener(move |event| heard.hear(event))
+        .listener(move |event| heard.on_event(event))
         .build();
     std::fs::write(folder.join("ballast"), vec![1; 2 << 20]).unwrap();
     let mut refused = 0;
@@ -108,7 +109,7 @@ fn fill(folder: &Path) {
 
 /// Acts under a disk whose n-th sync fails.
 fn sync(folder: &Path) {
-    let opened = Records::open(&crate::kit::url(folder), Default::default());
+    let opened = Records::open(&crate::helpers::url(folder), Default::default());
     let records = match opened {
         Ok(records) => records,
         Err(error) => return println!("closed {error}"),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catraca::memory::Restored;
+use catraca::memory::RestoreOutcome;
 use catraca::records::Records;
 use catraca::{Catalog, Check, Engine, Secret, Span, Subject};
 
@@ -23,11 +23,11 @@ pub fn start(folder: &Path, records: &Arc<Records>) -> Engine {
     let heard = Arc::clone(records);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
-    let builder = builder.listener(move |event| heard.hear(event));
+    let builder = builder.listener(move |event| heard.on_event(event));
     let (engine, restored) = builder.restore(&snapshot(folder)).unwrap();
     let since = match restored {
-        Restored::Read { created_at, .. } => Some(created_at),
-        Restored::Missing => None,
+        RestoreOutcome::Read { created_at, .. } => Some(created_at),
+        RestoreOutcome::Missing => None,
     };
     engine.resume(records, since).unwrap();
     engine
@@ -44,7 +44,7 @@ pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
     engine.check(&check(&name)).unwrap();
     offend(engine, &name);
     let (done, receipt) = records
-        .acknowledged(Some("ana"), None, || engine.reset("default", "login", &subject(&name)));
+        .run_recorded(Some("ana"), None, || engine.reset("default", "login", &subject(&name)));
     done.unwrap();
     if receipt.wait().is_durable() {
         println!("reset {name}");
@@ -52,7 +52,7 @@ pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
     let name = format!("{mark}.offends");
     engine.check(&check(&name)).unwrap();
     for offence in 1..=number % OFFENCES_MAX {
-        let (_, receipt) = records.acknowledged(None, None, || offend(engine, &name));
+        let (_, receipt) = records.run_recorded(None, None, || offend(engine, &name));
         if receipt.wait().is_durable() {
             println!("offended {name} {offence}");
         }

@@ -6,18 +6,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::kit::{Folder, Running, found, open, role};
+use crate::helpers::{Folder, Running, found, open, role};
 
 /// covers: B-03
 pub fn a_full_disk_is_admitted() {
-    let (folder, copy) = (Folder::new("full"), Folder::new("copy"));
+    let folder = Folder::new("full");
+    let copy = Folder::new("copy");
     let (lines, passed) = Running::start(&mut on_a_small_disk(&folder.0, &copy.0)).finish();
     assert!(passed, "the child failed: {:?}", lines.last());
     let marks = |word: &str| -> BTreeSet<String> {
         let lines = lines.iter().filter_map(|line| line.strip_prefix(word));
         lines.map(|mark| mark.trim_start().to_owned()).collect()
     };
-    let (did, later) = (marks("did "), marks("later "));
+    let did = marks("did ");
+    let later = marks("later ");
     assert!(did.len() > 20 && later.len() == 20, "{} {}", did.len(), later.len());
     println!("{} acts acknowledged, {} refused and written later", did.len(), later.len());
     let all: BTreeSet<String> = did.union(&later).cloned().collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine;
-use crate::kit::{Folder, Running, found, open, role, who};
+use crate::helpers::{Folder, Running, found, open, role, who};
 
 /// Rounds on one file, so that most starts find what an earlier process left.
 const ROUNDS_PER_FILE: u64 = 10;
@@ -15,7 +15,8 @@ pub fn what_was_acknowledged_survives() {
     let kills = number("CATRACA_KILLS", 200);
     let mut dice = number("CATRACA_SEED", 20_261_116);
     println!("{kills} kills; repeat with CATRACA_SEED={dice}");
-    let (begun, mut acts) = (Instant::now(), 0);
+    let begun = Instant::now();
+    let mut acts = 0;
     for first in (0..kills).step_by(ROUNDS_PER_FILE as usize) {
         let folder = Folder::new(&format!("kill{first}"));
         for round in first..kills.min(first + ROUNDS_PER_FILE) {
@@ -45,7 +46,8 @@ fn killed(folder: &Folder, round: u64, after: Duration) -> u64 {
     let records = Arc::new(open(&folder.0));
     let found = found(&records);
     let engine = engine::start(&folder.0, &records);
-    let (mut acknowledged, mut offended) = (0, BTreeMap::new());
+    let mut acknowledged = 0;
+    let mut offended = BTreeMap::new();
     for line in &lines {
         // The last line may be cut off in the middle of its mark.
         let Some((word, mark)) = line.split_once(' ') else { continue };

@@ -2,7 +2,7 @@
 
 use catraca::records::{OpenError, Options, Records};
 
-use crate::kit::{Folder, Running, open, role, url};
+use crate::helpers::{Folder, Running, open, role, url};
 
 pub fn a_second_process_is_refused() {
     let folder = Folder::new("second");

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::kit::{Folder, Running, found, open, role};
+use crate::helpers::{Folder, Running, found, open, role};
 
 /// Fails the n-th sync of the process, whatever the file.
 const LIBRARY: &str = r#"
@@ -41,7 +41,9 @@ const PLACES: u64 = 24;
 pub fn a_failed_sync_is_never_acknowledged() {
     let library = Folder::new("library");
     let library_file = build(&library.0);
-    let (mut closed, mut refused, mut untouched) = (0, 0, 0);
+    let mut closed = 0;
+    let mut refused = 0;
+    let mut untouched = 0;
     for place in 1..=PLACES {
         let folder = Folder::new(&format!("sync{place}"));
         let mut command = role("sync", &folder.0);
@@ -72,7 +74,8 @@ pub fn a_failed_sync_is_never_acknowledged() {
 }
 
 fn build(folder: &Path) -> PathBuf {
-    let (source, library) = (folder.join("fail.c"), folder.join("fail.so"));
+    let source = folder.join("fail.c");
+    let library = folder.join("fail.so");
     std::fs::write(&source, LIBRARY).unwrap();
     let mut cc = Command::new("cc");
     let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();

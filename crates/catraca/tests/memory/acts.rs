@@ -1,6 +1,6 @@
 //! What operators order, and what is refused before it is kept.
 
-use catraca::{BlockOrder, Catalog, Check, Engine, MemoryOptions, Observed, Span, Time};
+use catraca::{BlockOrder, BucketObservation, Catalog, Check, Engine, MemoryOptions, Span, Time};
 use catraca_core::request::REASON_MAX;
 
 /// A reason of any length was kept for as long as the block.
@@ -21,7 +21,7 @@ fn a_reason_has_a_bound() {
     assert!(engine.block(&order(&long)).is_ok());
     let longer = "é".repeat(REASON_MAX + 1);
     let refused = engine.block(&order(&longer)).expect_err("too long");
-    assert_eq!(refused.to_string(), "the reason has 1001 characters and takes at most 1000");
+    assert_eq!(refused.to_string(), "the reason has 1001 characters: send at most 1000");
 }
 
 /// Such a block was acknowledged and did not stand.
@@ -56,7 +56,7 @@ fn an_absurd_view_of_a_bucket_is_refused() {
     let text = "[policy.read]\nby = [\"user\"]\nbucket = { size = 5, refill = \"1 per 1m\" }\n";
     let engine = Engine::new(Catalog::parse(text).expect("a catalog"));
     for available in [i64::MIN, i64::MIN + 1, i64::MAX] {
-        let state = Observed { policy: "read", available };
+        let state = BucketObservation { policy: "read", available };
         let subject = [("user", "u")].into();
         assert!(engine.reconcile("default", &subject, Time::ZERO, &[state]).is_err());
     }

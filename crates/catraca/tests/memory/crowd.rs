@@ -10,7 +10,7 @@ use catraca::memory::{Memory, MemoryOptions};
 use catraca_core::limit::Limit;
 use catraca_core::time::{Span, Time};
 
-use crate::kit::{
+use crate::helpers::{
     Dice, START, answer, bucket, check, checked, fixed, inflight, key, passes, peek, row, store,
     strict, window,
 };
@@ -107,7 +107,8 @@ fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
     let call = |thread: usize, round: usize| {
         let mut dice = Dice((thread * 1_000 + round) as u64 * 1_000);
         for _ in 0..20 {
-            let (first, step) = (dice.roll(KEYS), 1 + 2 * dice.roll(KEYS / 2));
+            let first = dice.roll(KEYS);
+            let step = 1 + 2 * dice.roll(KEYS / 2);
             let numbers: Vec<u64> =
                 (0..1 + dice.roll(6)).map(|n| (first + n * step) % KEYS).collect();
             let rows = numbers.iter().map(|number| row(key(*number), bucket(9_000, HOUR)));

@@ -1,18 +1,18 @@
 //! What is forgotten leaves memory, by traffic or by tending, and a key costs what it should.
 
-use catraca::memory::{Memory, MemoryOptions, Stats};
+use catraca::memory::{Memory, MemoryOptions, MemoryStats};
 use catraca_core::batch::CheckRow;
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::{Limit, WindowTerms};
 use catraca_core::time::Span;
 
-use crate::kit::{answer, apply, block, bucket, fixed, inflight, key, passes, row, store, window};
+use crate::helpers::{answer, apply, block, bucket, fixed, inflight, key, passes, row, store, window};
 
 const MINUTE: Span = Span::from_secs(60);
 /// Enough to come around in every table of these tests.
 const TURNS: usize = 64;
 
-fn cells(stats: &Stats) -> usize {
+fn cells(stats: &MemoryStats) -> usize {
     let counters = [stats.buckets, stats.logs, stats.fixed, stats.leases, stats.watches];
     let others = [stats.blocks, stats.marks, stats.references, stats.overflow];
     counters.iter().chain(&others).map(|usage| usage.cells).sum()
@@ -40,7 +40,7 @@ fn a_quiet_store_gives_everything_back() {
     let full = memory.stats();
     assert_eq!(cells(&full), 45_000);
     clock.advance(MINUTE);
-    (0..TURNS).for_each(|_| memory.tend());
+    (0..TURNS).for_each(|_| memory.reclaim());
     assert_eq!(memory.stats(), empty);
 }
 
@@ -60,7 +60,7 @@ fn a_log_that_starts_again_is_accounted_for() {
     }
     // Cells are forgotten at whole seconds.
     clock.advance(MINUTE.plus(Span::from_secs(1)));
-    (0..TURNS).for_each(|_| memory.tend());
+    (0..TURNS).for_each(|_| memory.reclaim());
     assert_eq!(memory.stats(), empty);
 }
 
@@ -71,7 +71,7 @@ fn an_ended_block_is_not_listed_though_nothing_swept() {
     apply(&memory, &block([key(1)], Origin::Operator, MINUTE));
     let listed = || {
         let mut listed = Vec::new();
-        memory.each_block(|key, block| listed.push((key, block.until)));
+        memory.for_each_block(|key, block| listed.push((key, block.until)));
         listed
     };
     assert_eq!(listed(), [(key(1), clock_end(&clock))]);
@@ -106,7 +106,7 @@ fn the_living_are_never_swept() {
     let limits = [bucket(5, MINUTE), window(5, MINUTE), fixed(5, MINUTE)].map(spent);
     limits.iter().for_each(|row| assert!(passes(&memory, row.clone())));
     clock.advance(Span::from_micros(MINUTE.micros() - 1));
-    (0..TURNS).for_each(|_| memory.tend());
+    (0..TURNS).for_each(|_| memory.reclaim());
     limits.iter().for_each(|row| assert!(!passes(&memory, row.clone()), "{:?}", row.limit));
 }
 

@@ -1,12 +1,12 @@
 //! A flood of keys: memory stays within its budget, nobody who was denied gets free.
 
 use catraca::memory::{Memory, MemoryOptions};
-use catraca_core::batch::{CheckRow, Verdict};
+use catraca_core::batch::{CheckRow, RowVerdict};
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::Limit;
 use catraca_core::time::Span;
 
-use crate::kit::{
+use crate::helpers::{
     answer, apply, block, blocked, bucket, fixed, inflight, key, passes, row, store, window,
 };
 
@@ -67,7 +67,7 @@ fn two_million_keys_neither_pass_the_budget_nor_free_anybody() {
     assert_eq!(blocked(&memory, planted()), BLOCKS as usize);
     let stats = memory.stats();
     assert_eq!(stats.blocks.cells, BLOCKS as usize);
-    assert!(stats.shared > FLOOD / 2, "{stats:?}");
+    assert!(stats.overflowed > FLOOD / 2, "{stats:?}");
     // One cell for each of four policies in each shard at most.
     assert!(stats.overflow.cells <= 4 * 512, "{stats:?}");
 }
@@ -82,7 +82,7 @@ fn every_kind_of_counter_keeps_to_the_budget_alone() {
         }
         assert_within_budget(&memory);
         let stats = memory.stats();
-        assert!(stats.shared > 0, "kind {kind} never filled the store: {stats:?}");
+        assert!(stats.overflowed > 0, "kind {kind} never filled the store: {stats:?}");
         assert!(stats.counter_bytes() > BUDGET / 3, "kind {kind} wastes: {stats:?}");
     }
 }
@@ -101,9 +101,9 @@ fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
     };
     let replies: Vec<_> = (1..=20).map(|number| newcomer(number, 1)).collect();
     assert!(replies.iter().all(|reply| reply.shared));
-    let passed = replies.iter().filter(|reply| reply.verdict == Verdict::Fits).count();
+    let passed = replies.iter().filter(|reply| reply.verdict == RowVerdict::Fits).count();
     assert_eq!(passed, 5, "one family, one quota");
-    assert_eq!(newcomer(30, 2).verdict, Verdict::Fits, "another family has its own");
+    assert_eq!(newcomer(30, 2).verdict, RowVerdict::Fits, "another family has its own");
     assert!(!answer(&memory, early).shared, "who was there keeps its own cell");
 }
 

@@ -3,16 +3,17 @@
 
 use catraca::memory::{Memory, MemoryOptions, MemoryPool};
 use catraca_core::batch::{
-    BanRow, Batch, CheckRow, Reply, RowSettled, Settle, SettleReply, SettleRow, Verdict, WatchRow,
+    BanRow, Batch, CheckRow, Reply, RowSettlement, RowVerdict, SettleBatch, SettleReply, SettleRow,
+    WatchRow,
 };
-use catraca_core::cell::block::{Act, Note, Origin};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::limit::{Limit, Penalty};
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::Span;
 use smallvec::{SmallVec, smallvec};
 
-use crate::kit::{
+use crate::helpers::{
     START, answer, apply, block, blocked, bucket, fixed, inflight, key, row, store, strict, window,
 };
 
@@ -36,7 +37,7 @@ fn fill(memory: &Memory, limit: &Limit) {
     (0..5_000).for_each(|number| {
         answer(memory, row(key(number), limit.clone()));
     });
-    assert!(memory.stats().shared > 0, "the store never filled");
+    assert!(memory.stats().overflowed > 0, "the store never filled");
 }
 
 /// Each of a hundred new callers was blocked for an hour at its first request.
@@ -50,23 +51,28 @@ fn a_shared_cell_denies_and_starts_no_block() {
         for number in 0..100 {
             let reply = answer(&memory, strict(number));
             assert!(reply.shared && !reply.started && reply.block.is_none(), "{limit:?}");
-            assert_eq!(reply.verdict, Verdict::OverLimit, "{limit:?}");
+            assert_eq!(reply.verdict, RowVerdict::OverLimit, "{limit:?}");
             assert!(!answer(&memory, count_denied(number)).started);
         }
         assert_eq!(blocked(&memory, (NEW..NEW + 100).map(key)), 0, "{limit:?}");
         let mut kept = 0;
-        memory.each_block(|_, _| kept += 1);
+        memory.for_each_block(|_, _| kept += 1);
         assert_eq!(kept, 0, "no level is remembered either");
         // Once there is room again, the caller's own excess blocks the caller.
         clock.advance(Span::from_secs(7_200));
-        memory.tend();
+        memory.reclaim();
         let own: Vec<bool> = (0..2).map(|_| answer(&memory, strict(7)).started).collect();
         assert_eq!(own, [false, true], "{limit:?}");
     }
 }
 
-fn act(origin: Origin) -> Act {
-    Act { penalty: Penalty::fixed(HOUR), origin, shadow: false, note: Note::default() }
+fn act(origin: Origin) -> BlockProposal {
+    BlockProposal {
+        penalty: Penalty::fixed(HOUR),
+        origin,
+        shadow: false,
+        note: BlockNote::default(),
+    }
 }
 
 fn settled_row(number: u64, limit: Limit) -> SettleRow {
@@ -88,9 +94,10 @@ fn settled_row(number: u64, limit: Limit) -> SettleRow {
     }
 }
 
-fn settle(memory: &Memory, number: u64, row: SettleRow) -> RowSettled {
-    let (mark, expires) = (key(MARKS + number), START.after(HOUR));
-    let settle = Settle { mark, expires, rows: vec![row], reference: None };
+fn settle(memory: &Memory, number: u64, row: SettleRow) -> RowSettlement {
+    let mark = key(MARKS + number);
+    let expires = START.after(HOUR);
+    let settle = SettleBatch { mark, expires, rows: vec![row], reference: None };
     match apply(memory, &Batch::Settle(settle)) {
         Reply::Settle(SettleReply::Settled { rows, .. }) => rows[0].clone(),
         other => panic!("{other:?} is no settled ticket"),

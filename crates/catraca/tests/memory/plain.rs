@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use catraca_core::cell::{
-    Block, Bucket, Cell, Cells, Fixed, Leases, Log, Mark, Place, Pool, Reference, Watch,
+    Block, Bucket, Cell, CellStore, CellTable, CounterSlot, FixedWindow, InFlight, RatioWatch,
+    Reference, SettledMarker, SlidingWindow,
 };
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -11,20 +12,20 @@ use catraca_core::time::Time;
 #[derive(Default)]
 pub struct Plain {
     buckets: BTreeMap<Key, Bucket>,
-    logs: BTreeMap<Key, Log>,
-    fixed: BTreeMap<Key, Fixed>,
-    leases: BTreeMap<Key, Leases>,
+    logs: BTreeMap<Key, SlidingWindow>,
+    fixed: BTreeMap<Key, FixedWindow>,
+    leases: BTreeMap<Key, InFlight>,
     blocks: BTreeMap<Key, Block>,
-    watches: BTreeMap<Key, Watch>,
-    marks: BTreeMap<Key, Mark>,
+    watches: BTreeMap<Key, RatioWatch>,
+    marks: BTreeMap<Key, SettledMarker>,
     references: BTreeMap<Key, Reference>,
 }
 
 macro_rules! pool {
     ($cell:ty, $map:ident) => {
-        impl Pool<$cell> for Plain {
+        impl CellTable<$cell> for Plain {
             fn get(&mut self, key: Key, now: Time) -> Option<&mut $cell> {
-                self.$map.get_mut(&key).filter(|cell| now < cell.forgotten_at())
+                self.$map.get_mut(&key).filter(|cell| now < cell.expires_at())
             }
 
             fn edit<R>(
@@ -42,23 +43,23 @@ macro_rules! pool {
             }
 
             fn remove(&mut self, key: Key, now: Time) -> bool {
-                self.$map.remove(&key).is_some_and(|cell| now < cell.forgotten_at())
+                self.$map.remove(&key).is_some_and(|cell| now < cell.expires_at())
             }
         }
     };
 }
 
 pool!(Bucket, buckets);
-pool!(Log, logs);
-pool!(Fixed, fixed);
-pool!(Leases, leases);
+pool!(SlidingWindow, logs);
+pool!(FixedWindow, fixed);
+pool!(InFlight, leases);
 pool!(Block, blocks);
-pool!(Watch, watches);
-pool!(Mark, marks);
+pool!(RatioWatch, watches);
+pool!(SettledMarker, marks);
 pool!(Reference, references);
 
-impl Cells for Plain {
-    fn place(&mut self, _: Key, _: u64, _: Time) -> Place {
-        Place::Own
+impl CellStore for Plain {
+    fn counter_slot(&mut self, _: Key, _: u64, _: Time) -> CounterSlot {
+        CounterSlot::Own
     }
 }

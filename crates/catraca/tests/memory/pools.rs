@@ -2,7 +2,7 @@
 
 use catraca::memory::{Memory, MemoryOptions, MemoryPool};
 use catraca_core::batch::{
-    Batch, Check, CheckRow, Remember, Reply, Settle, SettleReply, SettleRow,
+    Batch, CheckBatch, CheckRow, NewReference, Reply, SettleBatch, SettleReply, SettleRow,
 };
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::Key;
@@ -11,7 +11,7 @@ use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 use smallvec::SmallVec;
 
-use crate::kit::{
+use crate::helpers::{
     START, answer, apply, block, blocked, bucket, check, checked, key, row, store, strict,
 };
 
@@ -62,7 +62,7 @@ fn blocks_that_ended_make_room_for_new_ones() {
     let second = exceed(&memory, (10_000..12_000).map(key));
     assert!(second >= first * 9 / 10, "{second} after {first}");
     let mut listed = 0;
-    memory.each_block(|_, block| {
+    memory.for_each_block(|_, block| {
         assert_eq!(block.origin, Origin::Excess);
         listed += 1;
     });
@@ -75,21 +75,21 @@ fn counters_never_take_the_bytes_of_blocks() {
     (0..20_000).for_each(|number| {
         answer(&memory, row(key(number), bucket(2, HOUR)));
     });
-    assert!(memory.stats().shared > 0);
+    assert!(memory.stats().overflowed > 0);
     let banned = (OTHERS..OTHERS + 100).map(key);
     apply(&memory, &block(banned.clone(), Origin::Ban, HOUR));
     assert_eq!(blocked(&memory, banned), 100);
 }
 
 fn remember(memory: &Memory, number: u64, size: usize) -> bool {
-    let remember = Remember {
+    let remember = NewReference {
         key: key(OTHERS + number),
         owner: key(number),
         ticket: vec![1; size].into(),
         span: 24.hours(),
     };
     let rows: SmallVec<[CheckRow; 1]> = [row(key(0), Limit::Unlimited)].into_iter().collect();
-    let batch = Check { rows, remember: Some(Box::new(remember)), ..Check::default() };
+    let batch = CheckBatch { rows, remember: Some(Box::new(remember)), ..CheckBatch::default() };
     checked(memory, &Batch::Check(batch)).remembered
 }
 
@@ -158,8 +158,9 @@ fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
         bans: SmallVec::new(),
         watch: None,
     };
-    let (mark, rows) = (key(OTHERS + number), vec![row]);
-    match apply(memory, &Batch::Settle(Settle { mark, expires, rows, reference: None })) {
+    let mark = key(OTHERS + number);
+    let rows = vec![row];
+    match apply(memory, &Batch::Settle(SettleBatch { mark, expires, rows, reference: None })) {
         Reply::Settle(reply) => reply,
         other => panic!("{other:?} is no answer to a settle"),
     }
@@ -196,7 +197,7 @@ fn strikes_and_ratios_find_room_when_newcomers_do_not() {
         answer(&memory, row(key(number), bucket(2, HOUR)));
     });
     let before = memory.stats();
-    assert!(before.shared > 0);
+    assert!(before.overflowed > 0);
     // A bucket that is new to an upstream's view is such a cell too: nothing promised it a place.
     let terms = match bucket(10, HOUR) {
         Limit::Bucket(terms) => terms,

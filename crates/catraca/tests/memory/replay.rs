@@ -4,7 +4,7 @@ use catraca::memory::{Memory, MemoryOptions};
 use catraca::store::{Store, When};
 use catraca_core::run::run;
 
-use crate::kit::store;
+use crate::helpers::store;
 use crate::plain::Plain;
 use crate::story::Story;
 
@@ -37,7 +37,7 @@ fn tending_is_never_noticed() {
     for step in 0..5_000 {
         let batch = story.next_batch();
         clock.set(story.now);
-        memory.tend();
+        memory.reclaim();
         let expected = run(&batch, &mut plain, story.now);
         assert_eq!(memory.apply(&batch, When::Store).ok(), Some(expected), "step {step}");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catraca::clock::ManualClock;
-use catraca::memory::{Memory, MemoryOptions, Restored, SnapshotError};
+use catraca::memory::{Memory, MemoryOptions, RestoreOutcome, SnapshotError};
 use catraca::store::{Store, When};
 use catraca::{Catalog, Check, Engine, Secret};
 use catraca_core::batch::CheckRow;
@@ -15,7 +15,7 @@ use catraca_core::limit::Limit;
 use catraca_core::time::Span;
 use proptest::prelude::*;
 
-use crate::kit::{START, answer, apply, block, blocked, bucket, key, passes, row, store, window};
+use crate::helpers::{START, answer, apply, block, blocked, bucket, key, passes, row, store, window};
 use crate::story::Story;
 
 const HOUR: Span = Span::from_secs(3_600);
@@ -48,7 +48,7 @@ fn few_shards(shards: usize) -> MemoryOptions {
     MemoryOptions { shards, ..MemoryOptions::default() }
 }
 
-fn restore(path: &Path, options: MemoryOptions) -> Result<(Memory, Restored), SnapshotError> {
+fn restore(path: &Path, options: MemoryOptions) -> Result<(Memory, RestoreOutcome), SnapshotError> {
     Memory::restore(path, options, Arc::new(ManualClock::at(START)))
 }
 
@@ -78,8 +78,9 @@ proptest! {
         let written = memory.snapshot(&folder.file()).expect("written");
         let (again, found) =
             Memory::restore(&folder.file(), few_shards(shards), Arc::new(clock)).expect("read");
-        let (created_at, kept) = (written.created_at, written.cells);
-        let expected = Restored::Read { created_at, kept, forgotten: 0, left_out: 0 };
+        let created_at = written.created_at;
+        let kept = written.cells;
+        let expected = RestoreOutcome::Read { created_at, kept, forgotten: 0, left_out: 0 };
         prop_assert_eq!(found, expected);
         prop_assert_eq!(fs::metadata(folder.file()).expect("there").len(), written.bytes);
         for _ in 0..400 {
@@ -133,7 +134,7 @@ fn a_cut_file_is_found_at_every_length() {
         assert!(matches!(error, SnapshotError::Corrupt { .. }), "{length} bytes: {error}");
     }
     let longer = [whole.as_slice(), &[0]].concat();
-    assert!(refused(&longer).to_string().contains("goes on after its end"));
+    assert!(refused(&longer).to_string().contains("unexpected bytes after the end"));
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn a_newer_format_is_refused_by_name() {
 #[test]
 fn another_file_is_not_taken_for_a_snapshot() {
     let error = refused(b"SQLite format 3\0 and so on, for a while");
-    assert!(error.to_string().contains("no snapshot"), "{error}");
+    assert!(error.to_string().contains("not a snapshot"), "{error}");
     // A folder in its place is trouble too, not an empty start.
     let folder = Folder::new();
     assert!(matches!(restore(&folder.0, few_shards(1)), Err(SnapshotError::Read { .. })));
@@ -158,7 +159,7 @@ fn another_file_is_not_taken_for_a_snapshot() {
 fn a_missing_file_is_an_empty_start_and_says_so() {
     let folder = Folder::new();
     let (memory, found) = restore(&folder.file(), few_shards(1)).expect("a first start");
-    assert_eq!(found, Restored::Missing);
+    assert_eq!(found, RestoreOutcome::Missing);
     assert_eq!(memory.stats(), store(few_shards(1)).0.stats());
 }
 
@@ -174,7 +175,8 @@ fn a_restart_in_the_middle_of_a_block_still_denies_and_forgets_what_ended() {
     let clock = Arc::new(clock);
     let (again, found) =
         Memory::restore(&folder.file(), few_shards(4), clock).expect("a whole file");
-    let expected = Restored::Read { created_at: START, kept: 100, forgotten: 50, left_out: 0 };
+    let expected =
+        RestoreOutcome::Read { created_at: START, kept: 100, forgotten: 50, left_out: 0 };
     assert_eq!(found, expected);
     assert_eq!(blocked(&again, (0..150).map(key)), 100);
 }
@@ -190,7 +192,7 @@ fn a_smaller_store_says_what_it_left_out_and_keeps_every_block_it_can() {
     memory.snapshot(&folder.file()).expect("written");
     let small = MemoryOptions { shards: 1, budget_bytes: 128 << 10, ..MemoryOptions::default() };
     let (again, found) = restore(&folder.file(), small).expect("a whole file");
-    let Restored::Read { kept, left_out, .. } = found else { panic!("{found:?}") };
+    let RestoreOutcome::Read { kept, left_out, .. } = found else { panic!("{found:?}") };
     assert_eq!(kept + left_out, 20_300);
     assert!(left_out > 10_000, "{found:?}");
     assert_eq!(blocked(&again, (0..300).map(key)), 300);
@@ -264,7 +266,7 @@ fn traffic_goes_on_while_a_snapshot_is_written() {
         }
     });
     let (again, found) = restore(&folder.file(), MemoryOptions::default()).expect("a whole file");
-    assert!(matches!(found, Restored::Read { kept: 50_000, left_out: 0, .. }), "{found:?}");
+    assert!(matches!(found, RestoreOutcome::Read { kept: 50_000, left_out: 0, .. }), "{found:?}");
     assert_eq!(again.stats().logs.cells, 50_000);
 }
 
@@ -286,14 +288,14 @@ fn an_engine_goes_on_from_a_snapshot() {
 
     let (second, found) =
         builder().secret(secret.clone()).restore(&folder.file()).expect("a start");
-    assert!(matches!(found, Restored::Read { kept: 2, left_out: 0, .. }), "{found:?}");
+    assert!(matches!(found, RestoreOutcome::Read { kept: 2, left_out: 0, .. }), "{found:?}");
     let denied = second.check(&check).expect("a decision");
     assert_eq!((denied.allowed, denied.reason.as_str()), (false, "blocked"));
     clock.advance(Span::from_secs(2 * 3_600));
     assert!(second.check(&check).expect("a decision").allowed, "the clock is the builder's");
 
     let missing = builder().secret(secret).restore(&folder.0.join("none")).expect("a first start");
-    assert_eq!(missing.1, Restored::Missing);
+    assert_eq!(missing.1, RestoreOutcome::Missing);
     let refused = builder().restore(&folder.file()).expect_err("no secret");
     assert!(matches!(refused, SnapshotError::NoSecret { .. }), "{refused}");
 }

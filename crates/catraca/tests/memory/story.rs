@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use catraca_core::batch::{
-    BanRow, Batch, BlockRow, Check, CheckRow, Credit, CreditRow, ReconcileRow, Remember, Settle,
-    SettleRow, Told, WatchRow,
+    BanRow, Batch, BlockRow, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference,
+    ReconcileRow, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
 };
-use catraca_core::cell::block::{Act, Note, Origin};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
 use catraca_core::price::Price;
@@ -14,7 +14,7 @@ use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
 use smallvec::smallvec;
 
-use crate::kit::{Dice, START, bucket, fixed, inflight, key, row, window};
+use crate::helpers::{Dice, START, bucket, fixed, inflight, key, row, window};
 
 /// Keys of rows, references and markers, apart from each other.
 const KEYS: u64 = 18;
@@ -49,10 +49,10 @@ impl Story {
 
     fn check(&mut self) -> Batch {
         let keys = self.keys(4);
-        Batch::Check(Check {
+        Batch::Check(CheckBatch {
             rows: keys.into_iter().map(|key| self.row(key)).collect(),
             peek: self.dice.one_in(8),
-            veto: self.dice.one_in(20),
+            already_denied: self.dice.one_in(20),
             remember: self.dice.one_in(3).then(|| Box::new(self.remember())),
         })
     }
@@ -70,15 +70,15 @@ impl Story {
         }
     }
 
-    fn remember(&mut self) -> Remember {
+    fn remember(&mut self) -> NewReference {
         let ticket = vec![7; self.dice.roll(40) as usize].into();
         let owner = key(MARKS + self.dice.roll(3));
-        Remember { key: self.reference(), owner, ticket, span: self.span(20_000) }
+        NewReference { key: self.reference(), owner, ticket, span: self.span(20_000) }
     }
 
     fn settle(&mut self) -> Batch {
         let keys = self.keys(3);
-        Batch::Settle(Settle {
+        Batch::Settle(SettleBatch {
             mark: key(MARKS + self.dice.roll(40)),
             expires: self.now.after(self.span(6_000)),
             rows: keys.into_iter().map(|key| self.settle_row(key)).collect(),
@@ -86,9 +86,9 @@ impl Story {
         })
     }
 
-    fn told(&mut self) -> Box<Told> {
+    fn told(&mut self) -> Box<ReferenceUpdate> {
         let owner = key(MARKS + self.dice.roll(3));
-        Box::new(Told { key: self.reference(), owner, status: Some(200) })
+        Box::new(ReferenceUpdate { key: self.reference(), owner, status: Some(200) })
     }
 
     fn settle_row(&mut self, key: Key) -> SettleRow {
@@ -136,7 +136,7 @@ impl Story {
         });
         let rows = rows.collect();
         let event = if self.dice.one_in(2) { "payment" } else { "return" };
-        Batch::Credit(Credit { reference: self.reference(), event: Arc::from(event), rows })
+        Batch::Credit(CreditBatch { reference: self.reference(), event: Arc::from(event), rows })
     }
 
     fn block(&mut self) -> Batch {
@@ -156,10 +156,10 @@ impl Story {
         Batch::Reconcile(vec![row(&mut self.dice, self.now)])
     }
 
-    fn act(&mut self, origin: Origin) -> Act {
+    fn act(&mut self, origin: Origin) -> BlockProposal {
         let reason = self.dice.one_in(2).then(|| "too much".into());
-        let note = Note { reason, status: Some(429), message: None };
-        Act { penalty: self.penalty(), origin, shadow: self.dice.one_in(6), note }
+        let note = BlockNote { reason, status: Some(429), message: None };
+        BlockProposal { penalty: self.penalty(), origin, shadow: self.dice.one_in(6), note }
     }
 
     fn penalty(&mut self) -> Penalty {

@@ -1,16 +1,16 @@
 //! Acts: each leaves a row in the history, and operators' acts a line in the audit.
 
 use catraca::Time;
-use catraca::core::address::Range;
+use catraca::core::address::AddressRange;
 use catraca::core::cell::block::Origin;
-use catraca::core::lists::{Entry, What};
+use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
 use catraca::records::{
-    About, AuditQuery, AuditRow, BlockQuery, Deed, HistoryRow, ListName, Noted, Record, Records,
-    Revision, Standing,
+    AttributeValue, AuditNote, AuditQuery, AuditRow, BlockQuery, HistoryRow, ListName, Record,
+    RecordKind, Records, RestoredItem, Revision,
 };
 
-use crate::kit::{Folder, at, blocking, excess, who, write};
+use crate::helpers::{Folder, at, blocking, excess, who, write};
 
 fn acts(history: &[HistoryRow]) -> Vec<(&str, Origin, Time)> {
     history.iter().map(|row| (row.act.as_str(), row.origin, row.until)).collect()
@@ -69,7 +69,7 @@ fn a_release_ends_the_block_and_names_who_and_why() {
     let records = folder.open();
     write(&records, vec![excess("login", "198.51.100.7", at(0), at(1800))]);
     let id = only_id(&records, at(1));
-    let release = Deed::Release(who("login", "198.51.100.7"));
+    let release = RecordKind::Release(who("login", "198.51.100.7"));
     write(&records, vec![Record::operator(at(60), "ana", Some("wrong person"), release)]);
     assert!(records.blocks(&BlockQuery::default(), at(60)).unwrap().rows.is_empty());
     let history = records.history(id).unwrap();
@@ -90,7 +90,7 @@ fn a_release_ends_the_block_and_names_who_and_why() {
 fn an_older_step_never_undoes_a_newer_one() {
     let folder = Folder::new();
     let records = folder.open();
-    let release = Deed::Release(who("login", "198.51.100.7"));
+    let release = RecordKind::Release(who("login", "198.51.100.7"));
     write(&records, vec![Record::operator(at(60), "ana", None, release)]);
     write(&records, vec![excess("login", "198.51.100.7", at(0), at(1800))]);
     assert!(records.blocks(&BlockQuery::default(), at(61)).unwrap().rows.is_empty());
@@ -106,22 +106,23 @@ fn audited(records: &Records, act: &str) -> Vec<AuditRow> {
 fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     let folder = Folder::new();
     let records = folder.open();
-    let what = What::Range(Range::parse("203.0.113.0/24").unwrap());
+    let what = ListTarget::Range(AddressRange::parse("203.0.113.0/24").unwrap());
     let list = |until, reason: &str| {
-        let entry = Entry { what: what.clone(), reason: Some(reason.to_owned()), until };
-        Record::operator(at(0), "ana", Some("case 9"), Deed::List(ListName::Block, entry))
+        let entry =
+            AccessListEntry { target: what.clone(), reason: Some(reason.to_owned()), until };
+        Record::operator(at(0), "ana", Some("case 9"), RecordKind::List(ListName::Block, entry))
     };
     write(&records, vec![list(Some(at(60)), "scan")]);
     write(&records, vec![list(None, "again")]);
     let mut found = Vec::new();
-    records.standing(at(1_000_000), Time::ZERO, |row| found.push(row)).unwrap();
-    let [Standing::List(ListName::Block, entry)] = &found[..] else { panic!("{found:?}") };
+    records.restore(at(1_000_000), Time::ZERO, |row| found.push(row)).unwrap();
+    let [RestoredItem::List(ListName::Block, entry)] = &found[..] else { panic!("{found:?}") };
     assert_eq!((entry.until, entry.reason.as_deref()), (None, Some("again")));
     let audit = audited(&records, "list");
     assert_eq!(audit.len(), 2);
     assert!(audit[0].before.as_ref().unwrap().contains("scan"), "{audit:?}");
     assert_eq!(audit[0].why.as_deref(), Some("case 9"));
-    let unlist = Deed::Unlist(ListName::Block, what);
+    let unlist = RecordKind::Unlist(ListName::Block, what);
     write(&records, vec![Record::operator(at(9), "ana", None, unlist)]);
     assert_eq!(audited(&records, "unlist").len(), 1);
 }
@@ -130,18 +131,22 @@ fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
 fn facts_and_modes_stand_until_they_are_taken_back() {
     let folder = Folder::new();
     let records = folder.open();
-    let about = About { attribute: "participant".to_owned(), value: "12345678".to_owned() };
+    let about =
+        AttributeValue { attribute: "participant".to_owned(), value: "12345678".to_owned() };
     let facts = vec![("category".to_owned(), "A".to_owned())];
     let by = |deed| Record::operator(at(0), "ana", None, deed);
-    write(&records, vec![by(Deed::State(about.clone(), facts))]);
-    write(&records, vec![by(Deed::Mode("login".to_owned(), Some(Mode::Off)))]);
+    write(&records, vec![by(RecordKind::SetFacts(about.clone(), facts))]);
+    write(&records, vec![by(RecordKind::Mode("login".to_owned(), Some(Mode::Off)))]);
     let standing = |records: &Records| {
         let mut found = Vec::new();
-        records.standing(at(0), Time::ZERO, |row| found.push(format!("{row:?}"))).unwrap();
+        records.restore(at(0), Time::ZERO, |row| found.push(format!("{row:?}"))).unwrap();
         found
     };
     assert_eq!(standing(&records).len(), 2, "{:?}", standing(&records));
-    write(&records, vec![by(Deed::Forget(about)), by(Deed::Mode("login".to_owned(), None))]);
+    write(
+        &records,
+        vec![by(RecordKind::ForgetFacts(about)), by(RecordKind::Mode("login".to_owned(), None))],
+    );
     assert_eq!(standing(&records), Vec::<String>::new());
     assert_eq!(audited(&records, "mode")[0].before.as_deref(), Some("\"off\""));
     assert_eq!(audited(&records, "forget")[0].before.as_deref(), Some("{\"category\":\"A\"}"));
@@ -152,13 +157,14 @@ fn facts_are_listed_in_order_and_in_pages() {
     let folder = Folder::new();
     let records = folder.open();
     let state = |attribute: &str, value: &str, name: &str| {
-        let about = About { attribute: attribute.to_owned(), value: value.to_owned() };
-        let deed = Deed::State(about, vec![(name.to_owned(), "x".to_owned())]);
+        let about = AttributeValue { attribute: attribute.to_owned(), value: value.to_owned() };
+        let deed = RecordKind::SetFacts(about, vec![(name.to_owned(), "x".to_owned())]);
         Record::operator(at(7), "ana", None, deed)
     };
     let all = [("b", "1", "n"), ("a", "2", "m"), ("a", "2", "l"), ("a", "10", "z")];
     write(&records, all.map(|(attribute, value, name)| state(attribute, value, name)).to_vec());
-    let (mut after, mut seen) = (None, Vec::new());
+    let mut after = None;
+    let mut seen = Vec::new();
     loop {
         let page = records.facts(after, 3).unwrap();
         assert!(page.rows.iter().all(|row| row.at == at(7) && row.by.as_deref() == Some("ana")));
@@ -182,7 +188,7 @@ fn every_catalog_is_a_revision_with_its_count_and_the_same_one_is_not() {
     let records = folder.open();
     let revise = |revision: &str, policies| {
         let revision = Revision { revision: revision.to_owned(), policies: Some(policies) };
-        Record::operator(at(0), "ana", Some("tuning"), Deed::Revise(revision))
+        Record::operator(at(0), "ana", Some("tuning"), RecordKind::Catalog(revision))
     };
     write(&records, vec![revise("aa", 22), revise("aa", 22), revise("bb", 24)]);
     let revisions = records.revisions(10).unwrap();
@@ -195,7 +201,7 @@ fn every_catalog_is_a_revision_with_its_count_and_the_same_one_is_not() {
 fn records_remember_whether_keys_were_required_and_audit_every_change() {
     let folder = Folder::new();
     let records = folder.open();
-    let require = |required| Record::automatic(at(0), Deed::RequireKeys(required));
+    let require = |required| Record::automatic(at(0), RecordKind::RequireKeys(required));
     assert!(!records.keys_required().unwrap());
     write(&records, vec![require(false)]);
     assert!(!records.keys_required().unwrap());
@@ -213,7 +219,7 @@ fn records_remember_whether_keys_were_required_and_audit_every_change() {
 fn other_acts_of_operators_are_only_audited() {
     let folder = Folder::new();
     let records = folder.open();
-    let noted = Noted { act: "backup".to_owned(), target: "nightly".to_owned() };
-    write(&records, vec![Record::operator(at(0), "ana", None, Deed::Note(noted))]);
+    let noted = AuditNote { act: "backup".to_owned(), target: "nightly".to_owned() };
+    write(&records, vec![Record::operator(at(0), "ana", None, RecordKind::Note(noted))]);
     assert_eq!(audited(&records, "backup")[0].target, "nightly");
 }

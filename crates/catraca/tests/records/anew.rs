@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catraca::memory::Restored;
+use catraca::memory::RestoreOutcome;
 use catraca::records::Records;
 use catraca::{Catalog, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::kit::{Folder, SECRET, engine, passes, secs};
+use crate::helpers::{Folder, SECRET, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -46,8 +46,8 @@ impl Snapshot {
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
         let builder = builder.clock(clock.clone()).secret(SECRET);
         let (engine, restored) =
-            builder.listener(move |event| heard.hear(event)).restore(&self.0).unwrap();
-        let Restored::Read { created_at, .. } = restored else { panic!("{restored:?}") };
+            builder.listener(move |event| heard.on_event(event)).restore(&self.0).unwrap();
+        let RestoreOutcome::Read { created_at, .. } = restored else { panic!("{restored:?}") };
         engine.resume(&records, Some(created_at)).unwrap();
         (engine, records)
     }
@@ -61,7 +61,7 @@ impl Drop for Snapshot {
 
 fn reset(engine: &Engine, records: &Records, policy: &str) {
     let (done, receipt) = records
-        .acknowledged(Some("ana"), None, || engine.reset("default", policy, &Subject::from(HERE)));
+        .run_recorded(Some("ana"), None, || engine.reset("default", policy, &Subject::from(HERE)));
     done.unwrap();
     assert!(receipt.wait().is_durable());
 }

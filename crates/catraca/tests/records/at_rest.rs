@@ -14,13 +14,14 @@ fn no_planted_identifier_is_in_the_servers_files() {
     folder.rows("CHECKPOINT");
     let id = folder.rows("SELECT oid FROM pg_database WHERE datname = current_database()");
     let data = folder.server.data();
-    let (tables, log) = (data.join("base").join(&id[0][0]), data.join("pg_wal"));
+    let tables = data.join("base").join(&id[0][0]);
+    let log = data.join("pg_wal");
     for planted in PLANTED {
         assert!(!holds(&tables, planted.as_bytes()), "{planted} is in the tables");
         assert!(!holds(&log, planted.as_bytes()), "{planted} is in the log");
     }
     // The search itself must be able to find something.
-    let name = engine.known_as("customer", PLANTED[0]).unwrap().swap_remove(0).value;
+    let name = engine.stored_names("customer", PLANTED[0]).unwrap().swap_remove(0).value;
     assert!(holds(&tables, name.as_bytes()) && holds(&log, name.as_bytes()));
 }
 

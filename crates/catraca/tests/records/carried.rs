@@ -3,28 +3,30 @@
 
 use std::fs;
 
-use catraca::records::{Deed, KeptLock, Record, Records, back_up, put_back, put_back_over};
+use catraca::records::{
+    Record, RecordKind, RecordedLock, Records, back_up, restore_backup, restore_backup_over,
+};
 use catraca::{Clock, Span, SystemClock, Time};
 use catraca_core::lock::LeaseKey;
-use catraca_core::lock::kept::{KeptFence, KeptLease, LockDeed};
-use catraca_core::lock::reply::State;
+use catraca_core::lock::persistence::{LockWrite, PersistedFence, PersistedLease};
+use catraca_core::lock::reply::LeaseState;
 
-use crate::kit::{Folder, secs, write};
+use crate::helpers::{Folder, secs, write};
 use crate::place::ask;
 
 const AHEAD: Span = Span::from_secs(600);
 
-fn deed(deed: LockDeed) -> Record {
-    Record::automatic(Time::ZERO, Deed::Lock(Box::new(deed)))
+fn deed(deed: LockWrite) -> Record {
+    Record::automatic(Time::ZERO, RecordKind::Lock(Box::new(deed)))
 }
 
 fn fence(namespace: &str, ceiling: i64, longest: i64) -> Record {
-    let kept = KeptFence { ceiling, longest: secs(longest), left: None };
-    deed(LockDeed::Fence(namespace.into(), kept))
+    let kept = PersistedFence { ceiling, longest: secs(longest), left: None };
+    deed(LockWrite::Fence(namespace.into(), kept))
 }
 
-fn lease(number: u8, state: State, ttl: i64) -> Record {
-    let kept = KeptLease {
+fn lease(number: u8, state: LeaseState, ttl: i64) -> Record {
+    let kept = PersistedLease {
         key: LeaseKey::from_bytes([number; 16]),
         tenant: None,
         kind: "payment".into(),
@@ -41,7 +43,7 @@ fn lease(number: u8, state: State, ttl: i64) -> Record {
         state,
         request: None,
     };
-    deed(LockDeed::Keep("a".into(), Box::new(kept)))
+    deed(LockWrite::Keep("a".into(), Box::new(kept)))
 }
 
 fn now() -> i64 {
@@ -49,12 +51,13 @@ fn now() -> i64 {
 }
 
 /// What a start would read: fences, and the numbers of leases.
-fn read(records: &Records) -> (Vec<(String, KeptFence)>, Vec<i64>) {
-    let (mut fences, mut leases) = (Vec::new(), Vec::new());
+fn read(records: &Records) -> (Vec<(String, PersistedFence)>, Vec<i64>) {
+    let mut fences = Vec::new();
+    let mut leases = Vec::new();
     let visit = |kept| match kept {
-        KeptLock::Fence(namespace, kept) => fences.push((namespace, kept)),
-        KeptLock::Lease(_, lease) => leases.push(lease.fence),
-        KeptLock::Version(..) => {}
+        RecordedLock::Fence(namespace, kept) => fences.push((namespace, kept)),
+        RecordedLock::Lease(_, lease) => leases.push(lease.fence),
+        RecordedLock::Version(..) => {}
     };
     records.locks(visit).unwrap();
     fences.sort_by(|one, other| one.0.cmp(&other.0));
@@ -68,15 +71,15 @@ fn killed(ahead: i64) -> Folder {
     let records = folder.open();
     let first = vec![
         fence("a", 5, 30),
-        lease(1, State::Held, 40),
-        lease(2, State::Held, 40),
-        lease(3, State::Confirmed, 0),
+        lease(1, LeaseState::Held, 40),
+        lease(2, LeaseState::Held, 40),
+        lease(3, LeaseState::Confirmed, 0),
     ];
     write(&records, first);
     back_up(&folder.database(), &folder.file("b1.db")).unwrap();
-    let ended = LockDeed::Drop("a".into(), LeaseKey::from_bytes([1; 16]));
+    let ended = LockWrite::Drop("a".into(), LeaseKey::from_bytes([1; 16]));
     let later =
-        vec![fence("a", ahead, 10), fence("b", 7, 60), deed(ended), lease(4, State::Held, 90)];
+        vec![fence("a", ahead, 10), fence("b", 7, 60), deed(ended), lease(4, LeaseState::Held, 90)];
     write(&records, later);
     let log = fs::read(folder.file("catraca.db-wal")).unwrap();
     records.close();
@@ -90,7 +93,7 @@ fn numbers_and_waits_are_the_highest_of_both() {
     let folder = killed(ahead);
     let log = fs::read(folder.file("catraca.db-wal")).unwrap();
     let before = now();
-    let done = put_back_over(&folder.file("b1.db"), &folder.database()).unwrap();
+    let done = restore_backup_over(&folder.file("b1.db"), &folder.database()).unwrap();
     assert_eq!(done.locks_wait, secs(90), "a lease that only the replaced ones knew");
     let old = done.old.unwrap();
     assert_eq!(fs::read(folder.file("catraca.db.old-wal")).unwrap(), log, "they are as they were");
@@ -98,7 +101,7 @@ fn numbers_and_waits_are_the_highest_of_both() {
     let (fences, leases) = read(&folder.open());
     let [(a, first), (b, second)] = &fences[..] else { panic!("{fences:?}") };
     assert_eq!((a.as_str(), b.as_str()), ("a", "b"));
-    assert_eq!(*first, KeptFence { ceiling: ahead, longest: secs(90), left: None });
+    assert_eq!(*first, PersistedFence { ceiling: ahead, longest: secs(90), left: None });
     assert_eq!((second.longest, second.left), (secs(60), None));
     assert!(second.ceiling >= before + AHEAD.micros(), "{second:?}");
     // One that has ended since does not come back; one that was made since is waited for.
@@ -110,7 +113,7 @@ fn without_records_to_replace_numbers_go_on_above_what_a_crash_may_have_given_ou
     let folder = killed(9);
     let other = Folder::new();
     let before = now();
-    let done = put_back(&folder.file("b1.db"), &other.database()).unwrap();
+    let done = restore_backup(&folder.file("b1.db"), &other.database()).unwrap();
     assert_eq!((done.old, done.locks_wait), (None, secs(40)));
     let (fences, leases) = read(&other.open());
     let (_, kept) = &fences[0];
@@ -126,7 +129,7 @@ fn records_that_cannot_be_read_are_replaced_all_the_same() {
     fs::remove_file(folder.file("catraca.db-wal")).unwrap();
     let noise = b"not a database ".repeat(1_000);
     fs::write(folder.database(), &noise).unwrap();
-    let done = put_back_over(&folder.file("b1.db"), &folder.database()).unwrap();
+    let done = restore_backup_over(&folder.file("b1.db"), &folder.database()).unwrap();
     assert_eq!(done.locks_wait, secs(40));
     assert_eq!(fs::read(done.old.unwrap()).unwrap(), noise);
     assert_eq!(read(&folder.open()).1, [1, 2, 3]);
@@ -138,14 +141,14 @@ fn where_there_never_were_locks_nobody_waits() {
     folder.open().close();
     let copy = folder.file("b1.db");
     back_up(&folder.database(), &copy).unwrap();
-    let done = put_back_over(&copy, &folder.database()).unwrap();
+    let done = restore_backup_over(&copy, &folder.database()).unwrap();
     assert_eq!(done.locks_wait, Span::ZERO);
 }
 
 /// A backup from before the first key must not turn authentication off.
 #[test]
 fn keys_stay_required_when_either_of_both_records_says_so() {
-    let require = |required| vec![Record::automatic(Time::ZERO, Deed::RequireKeys(required))];
+    let require = |required| vec![Record::automatic(Time::ZERO, RecordKind::RequireKeys(required))];
     for [backed_up, replaced] in [[false, true], [true, false], [false, false]] {
         let folder = Folder::new();
         let records = folder.open();
@@ -153,7 +156,7 @@ fn keys_stay_required_when_either_of_both_records_says_so() {
         back_up(&folder.database(), &folder.file("b1.db")).unwrap();
         write(&records, require(replaced));
         records.close();
-        put_back_over(&folder.file("b1.db"), &folder.database()).unwrap();
+        restore_backup_over(&folder.file("b1.db"), &folder.database()).unwrap();
         let required = folder.open().keys_required().unwrap();
         assert_eq!(required, backed_up || replaced, "{backed_up} {replaced}");
     }

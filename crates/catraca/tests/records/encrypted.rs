@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use catraca::records::{Options, Records};
 
-use crate::kit::{Folder, at, excess, write};
+use crate::helpers::{Folder, at, excess, write};
 use crate::server::{PASSWORD, Server};
 
 fn openssl(folder: &Path, args: &[&str]) {
@@ -21,7 +21,8 @@ const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", 
 
 /// An authority with this name, in a file of this name.
 fn authority(folder: &Path, name: &str) -> PathBuf {
-    let (key, cert) = (format!("{name}.key"), format!("{name}.pem"));
+    let key = format!("{name}.key");
+    let cert = format!("{name}.pem");
     let subject = format!("/CN={name}");
     let mut args = vec!["req", "-x509", "-days", "2", "-subj", &subject, "-keyout", &key];
     args.extend(["-out", &cert, "-addext", "keyUsage=critical,keyCertSign"]);
@@ -33,7 +34,8 @@ fn authority(folder: &Path, name: &str) -> PathBuf {
 /// A server that speaks TLS with a certificate for `localhost` alone, and who signed it.
 fn encrypted() -> (Folder, PathBuf) {
     let server = Server::start();
-    let (place, data) = (server.directory.clone(), server.data());
+    let place = server.directory.clone();
+    let data = server.data();
     let signer = authority(&place, "signer");
     let mut request = vec!["req", "-subj", "/CN=localhost", "-keyout", "server.key"];
     request.extend(["-out", "server.csr", "-addext", "subjectAltName=DNS:localhost"]);
@@ -56,7 +58,8 @@ fn encrypted() -> (Folder, PathBuf) {
 }
 
 fn url(folder: &Folder, host: &str, query: &str) -> String {
-    let (port, name) = (folder.server.port, &folder.name);
+    let port = folder.server.port;
+    let name = &folder.name;
     format!("postgres://catraca:{PASSWORD}@{host}:{port}/{name}?connect_timeout=3{query}")
 }
 
@@ -116,11 +119,11 @@ fn a_server_that_nobody_vouches_for_is_refused_by_name() {
         ("127.0.0.1", trusting("verify-ca", &stranger), named.as_str()),
         ("127.0.0.1", trusting("require", &stranger), "UnknownIssuer"),
         ("localhost", "&sslmode=verify-full".to_owned(), "sslrootcert=system"),
-        ("127.0.0.1", trusting("verify-full", &signer), "name the host as the certificate does"),
+        ("127.0.0.1", trusting("verify-full", &signer), "use the host name of the certificate"),
         ("localhost", trusting("verify-full", &empty), "no `BEGIN CERTIFICATE`"),
         ("localhost", trusting("verify-full", &pipe), "not a regular file"),
         ("localhost", trusting("verify-full", &gone), "cannot be read"),
-        ("localhost", trusting("prefer", &signer), "asks nobody who they are"),
+        ("localhost", trusting("prefer", &signer), "does not check certificates"),
         ("localhost", "&sslmode=maybe".to_owned(), "sslmode is one of disable, prefer"),
     ] {
         let said = opened(&url(&folder, host, &query)).map(drop).unwrap_err();

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use catraca::core::address::Range;
-use catraca::core::lists::{Entry, What};
+use catraca::core::address::AddressRange;
+use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
-use catraca::records::{BlockQuery, Deed, ListName, Record, Records};
+use catraca::records::{BlockQuery, ListName, Record, RecordKind, Records};
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time};
 
-use crate::kit::{Folder, START, at, engine, engine_at, passes, secs};
+use crate::helpers::{Folder, START, at, engine, engine_at, passes, secs};
 
 const LOGIN: &str = r#"
     [policy.login]
@@ -56,12 +56,12 @@ fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
     let records = Arc::new(folder.open());
     let (before, clock) = engine(LOGIN, &records);
     let subject = || Subject::from([("ip", "198.51.100.7")]);
-    let (blocked, receipt) = records.acknowledged(Some("ana"), Some("case 7"), || {
+    let (blocked, receipt) = records.run_recorded(Some("ana"), Some("case 7"), || {
         before.block(&order("login", subject(), secs(600)))
     });
     assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
     let (released, receipt) =
-        records.acknowledged(Some("rui"), None, || before.unblock("default", "login", &subject()));
+        records.run_recorded(Some("rui"), None, || before.unblock("default", "login", &subject()));
     assert!(released.unwrap() && receipt.wait().is_durable());
     let audit = records.audit(&Default::default()).unwrap().rows;
     let acts: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act)).collect();
@@ -83,7 +83,7 @@ fn nothing_to_write_is_durable_at_once() {
     let (engine, _) = engine(LOGIN, &records);
     let subject = Subject::from([("ip", "198.51.100.7")]);
     let (released, receipt) =
-        records.acknowledged(Some("ana"), None, || engine.unblock("default", "login", &subject));
+        records.run_recorded(Some("ana"), None, || engine.unblock("default", "login", &subject));
     assert!(!released.unwrap() && receipt.wait().is_durable());
     assert_eq!(records.health().written, 0);
 }
@@ -136,7 +136,7 @@ fn a_debt_is_still_owed_after_a_restart() {
     let not_found = Outcome { status: Some(404), ..Outcome::default() };
     let mut settled = 0;
     while let Some(ticket) = before.check(&check).unwrap().ticket {
-        let (done, receipt) = records.acknowledged(None, None, || {
+        let (done, receipt) = records.run_recorded(None, None, || {
             before.settle(&Settle::ticket(&ticket, &not_found)).unwrap()
         });
         assert!(receipt.wait().is_durable());
@@ -166,9 +166,9 @@ fn a_fact_about_a_private_value_is_kept_as_a_pseudonym_and_still_found() {
     let folder = Folder::new();
     let records = Arc::new(folder.open());
     let (before, clock) = engine(TIERS, &records);
-    let about = before.known_as("token", "secret-token").unwrap().swap_remove(0);
+    let about = before.stored_names("token", "secret-token").unwrap().swap_remove(0);
     let facts = vec![("plan".to_owned(), "gold".to_owned())];
-    let state = Deed::State(about, facts);
+    let state = RecordKind::SetFacts(about, facts);
     assert!(records.record(vec![Record::operator(at(0), "ana", None, state)]).wait().is_durable());
     drop((before, records));
     let (after, _records) = again(&folder, TIERS, &clock);
@@ -185,17 +185,17 @@ fn lists_made_at_run_time_stand_after_a_restart() {
     let folder = Folder::new();
     let records = Arc::new(folder.open());
     let (before, clock) = engine(TIERS, &records);
-    let hidden = before.known_as("token", "secret-token").unwrap().swap_remove(0);
-    let range = What::Range(Range::parse("203.0.113.0/24").unwrap());
-    let token = What::Value { attribute: hidden.attribute, value: hidden.value };
+    let hidden = before.stored_names("token", "secret-token").unwrap().swap_remove(0);
+    let range = ListTarget::Range(AddressRange::parse("203.0.113.0/24").unwrap());
+    let token = ListTarget::Value { attribute: hidden.attribute, value: hidden.value };
     let list = |name, what, until| {
-        let entry = Entry { what, reason: Some("case 7".to_owned()), until };
-        Record::operator(at(0), "ana", None, Deed::List(name, entry))
+        let entry = AccessListEntry { target: what, reason: Some("case 7".to_owned()), until };
+        Record::operator(at(0), "ana", None, RecordKind::List(name, entry))
     };
     let all = vec![
         list(ListName::Block, range, Some(at(60))),
         list(ListName::Block, token, None),
-        list(ListName::Allow, What::Range(Range::parse("203.0.113.9").unwrap()), None),
+        list(ListName::Allow, ListTarget::Range(AddressRange::parse("203.0.113.9").unwrap()), None),
     ];
     assert!(records.record(all).wait().is_durable());
     drop((before, records));
@@ -222,7 +222,7 @@ fn an_overridden_mode_stands_after_a_restart() {
     let folder = Folder::new();
     let records = Arc::new(folder.open());
     let (before, clock) = engine(LOGIN, &records);
-    let off = Deed::Mode("login".to_owned(), Some(Mode::Off));
+    let off = RecordKind::Mode("login".to_owned(), Some(Mode::Off));
     assert!(records.record(vec![Record::operator(at(0), "ana", None, off)]).wait().is_durable());
     drop((before, records));
     let (after, _records) = again(&folder, LOGIN, &clock);

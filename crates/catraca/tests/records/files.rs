@@ -4,9 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use catraca::records::{BlockQuery, OpenError, Options, Records, back_up, put_back, put_back_over};
+use catraca::records::{
+    BlockQuery, OpenError, Options, Records, back_up, restore_backup, restore_backup_over,
+};
 
-use crate::kit::{Folder, at, excess, write};
+use crate::helpers::{Folder, at, excess, write};
 use crate::place::ask;
 
 fn refused(folder: &Folder) -> OpenError {
@@ -164,10 +166,10 @@ fn a_backup_made_while_work_goes_on_can_be_put_back() {
     assert!(again.to_string().contains("exists already"), "{again}");
     assert!(records.verify().unwrap().is_empty());
     records.close();
-    let taken = put_back(&copy, &folder.database()).expect_err("must not overwrite");
+    let taken = restore_backup(&copy, &folder.database()).expect_err("must not overwrite");
     assert!(matches!(taken, OpenError::Exists { .. }), "{taken}");
     let other = Folder::new();
-    put_back(&copy, &other.database()).unwrap();
+    restore_backup(&copy, &other.database()).unwrap();
     let blocks = other.open().blocks(&BlockQuery::default(), at(1)).unwrap();
     assert_eq!(blocks.rows.len(), 1);
 }
@@ -183,7 +185,7 @@ fn records_in_use_are_backed_up_by_their_file_and_replaced_only_when_free() {
     let again = back_up(&folder.database(), &copy).expect_err("must not overwrite");
     assert!(matches!(again, OpenError::Exists { .. }), "{again}");
     write(&records, vec![excess("login", "198.51.100.8", at(0), at(600))]);
-    let busy = put_back_over(&copy, &folder.database()).expect_err("must not pull the rug");
+    let busy = restore_backup_over(&copy, &folder.database()).expect_err("must not pull the rug");
     assert!(matches!(busy, OpenError::InUse { .. }), "{busy}");
     let count =
         |records: &Records| records.blocks(&BlockQuery::default(), at(1)).unwrap().rows.len();
@@ -192,12 +194,12 @@ fn records_in_use_are_backed_up_by_their_file_and_replaced_only_when_free() {
     let log = fs::read(folder.file("catraca.db-wal")).unwrap();
     records.close();
     fs::write(folder.file("catraca.db-wal"), log).unwrap();
-    let old = put_back_over(&copy, &folder.database()).unwrap().old.unwrap();
+    let old = restore_backup_over(&copy, &folder.database()).unwrap().old.unwrap();
     assert_eq!(old, folder.file("catraca.db.old"));
     assert_eq!(count(&folder.open()), 1);
-    let old = put_back_over(&copy, &folder.database()).unwrap().old.unwrap();
+    let old = restore_backup_over(&copy, &folder.database()).unwrap().old.unwrap();
     assert_eq!(old, folder.file("catraca.db.old-2"));
-    assert_eq!(put_back_over(&copy, &Folder::new().database()).unwrap().old, None);
+    assert_eq!(restore_backup_over(&copy, &Folder::new().database()).unwrap().old, None);
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn a_damaged_backup_is_not_put_back() {
     bytes[8192..12288].fill(0xa5);
     fs::write(&copy, bytes).unwrap();
     let other = Folder::new();
-    let error = put_back(&copy, &other.database()).expect_err("must not be put back");
+    let error = restore_backup(&copy, &other.database()).expect_err("must not be put back");
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     assert!(!other.database().exists() && !other.file("catraca.db.new").exists());
 }
@@ -217,7 +219,8 @@ fn a_damaged_backup_is_not_put_back() {
 fn a_second_name_of_the_records_opens_no_second_door() {
     let folder = written();
     let records = folder.open();
-    let (other, file) = (Folder::new(), folder.database());
+    let other = Folder::new();
+    let file = folder.database();
     std::os::unix::fs::symlink(&file, other.database()).unwrap();
     let error = refused(&other);
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");

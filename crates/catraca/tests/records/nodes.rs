@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use catraca::Time;
-use catraca::records::{AuditQuery, BlockQuery, Count, Deed, Noted, Record, Records};
+use catraca::records::{
+    AuditNote, AuditQuery, BlockQuery, MinuteCount, Record, RecordKind, Records,
+};
 
-use crate::kit::{Folder, at, excess, write};
+use crate::helpers::{Folder, at, excess, write};
 
 const ACTS: i64 = 200;
 
 fn act(records: &Records, node: i64, number: i64) {
     let address = format!("198.51.{node}.{number}");
-    let noted = Noted { act: "note".to_owned(), target: format!("{node}.{number}") };
-    let count = Count {
+    let noted = AuditNote { act: "note".to_owned(), target: format!("{node}.{number}") };
+    let count = MinuteCount {
         minute: 1,
         namespace: "default".to_owned(),
         action: "login".to_owned(),
@@ -27,8 +29,8 @@ fn act(records: &Records, node: i64, number: i64) {
             // Everybody blocks the first, and somebody of their own.
             excess("login", "198.51.100.1", at(number), at(1_000 + number)),
             excess("login", &address, at(0), at(1_000)),
-            Record::operator(at(0), "ana", None, Deed::Note(noted)),
-            Record::automatic(Time::ZERO, Deed::Count(vec![count])),
+            Record::operator(at(0), "ana", None, RecordKind::Note(noted)),
+            Record::automatic(Time::ZERO, RecordKind::Count(vec![count])),
         ],
     );
 }

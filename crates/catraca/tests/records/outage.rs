@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use catraca::records::{Ack, AuditQuery, BlockQuery, Deed, Noted, Record, Records};
+use catraca::records::{Ack, AuditNote, AuditQuery, BlockQuery, Record, RecordKind, Records};
 
-use crate::kit::{Folder, at, engine, excess, passes, write};
+use crate::helpers::{Folder, at, engine, excess, passes, write};
 use crate::server::{Server, kill, shared};
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1m\"\nblock = \"15m\"";
@@ -16,8 +16,8 @@ const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1m\"\nblock
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn note(mark: &str) -> Vec<Record> {
-    let noted = Noted { act: "note".to_owned(), target: mark.to_owned() };
-    vec![Record::operator(at(0), "ana", None, Deed::Note(noted))]
+    let noted = AuditNote { act: "note".to_owned(), target: mark.to_owned() };
+    vec![Record::operator(at(0), "ana", None, RecordKind::Note(noted))]
 }
 
 /// Every mark that was written, in order.
@@ -67,9 +67,9 @@ fn a_block_that_has_ended_is_over_even_if_nobody_can_clean_it_away() {
     records.flush().unwrap();
     folder.server.stop("INT");
     clock.set(at(900));
-    let failed = records.health().untended;
+    let failed = records.health().maintenance_failures;
     assert!(records.purge(at(900 + 400 * 86_400)).is_err());
-    assert_eq!(records.health().untended, failed + 1);
+    assert_eq!(records.health().maintenance_failures, failed + 1);
     assert!(passes(&engine, "login", &ip), "and the caller is free");
     folder.server.run();
     records.flush().unwrap();
@@ -100,7 +100,8 @@ fn an_act_whose_answer_was_lost_is_written_once() {
         drop(tell);
     });
     records.flush().unwrap();
-    let (marks, health) = (marks(&folder), records.health());
+    let marks = marks(&folder);
+    let health = records.health();
     println!("{} acknowledged, {health:?}", acknowledged.len());
     assert_eq!(marks.len(), 400, "each act once");
     assert!(marks.iter().enumerate().all(|(number, mark)| *mark == number.to_string()), "in order");

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use catraca::core::address::Range;
-use catraca::core::lists::{Entry, What};
+use catraca::core::address::AddressRange;
+use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::{
-    About, AuditQuery, BlockQuery, Deed, ListName, Options, Purged, Record, Records, Retention,
-    Revision,
+    AttributeValue, AuditQuery, BlockQuery, ListName, Options, PurgeCounts, Record, RecordKind,
+    Records, Retention, Revision,
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::kit::{Folder, START, at, engine, passes, secs};
+use crate::helpers::{Folder, START, at, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.pay]
@@ -58,11 +58,11 @@ fn act_on_planted(engine: &Engine, records: &Records) {
         span: secs(3600),
         reason: Some("fraud"),
     };
-    let (_, receipt) = records.acknowledged(Some("ana"), None, || engine.block(&order).unwrap());
+    let (_, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order).unwrap());
     assert!(receipt.wait().is_durable());
     for (attribute, value) in identities {
-        let about = engine.known_as(attribute, value).unwrap().swap_remove(0);
-        let facts = Deed::State(about, vec![("plan".to_owned(), "gold".to_owned())]);
+        let about = engine.stored_names(attribute, value).unwrap().swap_remove(0);
+        let facts = RecordKind::SetFacts(about, vec![("plan".to_owned(), "gold".to_owned())]);
         let receipt = records.record(vec![Record::operator(START, "ana", None, facts)]);
         assert!(receipt.wait().is_durable());
     }
@@ -81,7 +81,7 @@ pub fn set_up(options: Options) -> (Folder, Arc<Records>, Engine, ManualClock) {
 #[test]
 fn no_planted_identifier_is_in_any_file() {
     let (folder, records, engine, _) = set_up(Options::default());
-    let named = engine.known_as("customer", PLANTED[0]).unwrap();
+    let named = engine.stored_names("customer", PLANTED[0]).unwrap();
     let looked_for = |when: &str| {
         for planted in PLANTED {
             assert!(!folder.holds(planted), "{planted} {when}");
@@ -109,9 +109,9 @@ fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
             span: Span::FOREVER,
             reason: Some("fraud"),
         };
-        let (_, receipt) = records.acknowledged(Some("ana"), None, || engine.block(&order));
+        let (_, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order));
         assert!(receipt.wait().is_durable());
-        let name = engine.known_as(attribute, value).unwrap().swap_remove(0).value;
+        let name = engine.stored_names(attribute, value).unwrap().swap_remove(0).value;
         assert!(name.starts_with('~') && name != value);
         let sql = format!("SELECT unblockTime FROM rate_limit_tracking WHERE blockedID = '{name}'");
         assert_eq!(folder.rows(&sql), [["9999-12-31T23:59:59.999Z"]]);
@@ -163,14 +163,14 @@ fn what_is_over_its_time_is_gone_from_the_disk() {
     let (folder, records, engine, _) = set_up(Options { retention });
     let revision = |number: u32| Revision { revision: format!("r{number}"), policies: None };
     for number in 0..2 {
-        let deed = Deed::Revise(revision(number));
+        let deed = RecordKind::Catalog(revision(number));
         assert!(records.record(vec![Record::automatic(START, deed)]).wait().is_durable());
     }
-    let name = engine.known_as("token", PLANTED[3]).unwrap().swap_remove(0).value;
+    let name = engine.stored_names("token", PLANTED[3]).unwrap().swap_remove(0).value;
     assert!(folder.holds(&name));
     assert!(records.purge(START.after(days(1))).unwrap().is_empty());
     let first = records.purge(START.after(days(11))).unwrap();
-    assert!(first.counts > 0 && Purged { counts: 0, ..first }.is_empty(), "{first:?}");
+    assert!(first.counts > 0 && PurgeCounts { counts: 0, ..first }.is_empty(), "{first:?}");
     let second = records.purge(START.after(days(31))).unwrap();
     assert!(second.blocks == 4 && second.history == 6 && second.subjects == 4, "{second:?}");
     assert!(!folder.holds(&name));
@@ -183,7 +183,7 @@ fn what_is_over_its_time_is_gone_from_the_disk() {
 #[test]
 fn erasure_removes_what_has_ended_and_reports_what_stands() {
     let (folder, records, engine, _) = set_up(Options::default());
-    let about = engine.known_as("customer", PLANTED[0]).unwrap();
+    let about = engine.stored_names("customer", PLANTED[0]).unwrap();
     let name = about[0].value.clone();
     let before = records.export(&about).unwrap();
     assert_eq!((before.blocks.len(), before.blocks[0].1.len(), before.facts.len()), (1, 2, 1));
@@ -196,7 +196,7 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     let after = records.export(&about).unwrap();
     assert!(after.blocks.is_empty() && after.facts.is_empty() && after.audit.is_empty());
     assert!(!folder.holds(&name));
-    let other = engine.known_as("session", PLANTED[1]).unwrap();
+    let other = engine.stored_names("session", PLANTED[1]).unwrap();
     assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "nobody else's is touched");
 }
 
@@ -205,10 +205,13 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
 fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
     let (folder, records, engine, _) = set_up(Options::default());
     for (value, until) in [("over-991", Some(at(60))), ("stands-992", None)] {
-        let about = engine.known_as("plan", value).unwrap();
-        let About { attribute, value: name } = about[0].clone();
-        let what = What::Value { attribute, value: name };
-        let deed = Deed::List(ListName::Block, Entry { what, reason: None, until });
+        let about = engine.stored_names("plan", value).unwrap();
+        let AttributeValue { attribute, value: name } = about[0].clone();
+        let what = ListTarget::Value { attribute, value: name };
+        let deed = RecordKind::List(
+            ListName::Block,
+            AccessListEntry { target: what, reason: None, until },
+        );
         let listed = Record::operator(at(0), "ana", None, deed);
         assert!(records.record(vec![listed]).wait().is_durable());
         let erased = records.erase(&about, at(61)).unwrap();
@@ -231,8 +234,8 @@ fn told(records: &Records, needle: &str) -> Vec<String> {
 #[test]
 fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
     let (folder, records, engine, _) = set_up(Options::default());
-    let plan = What::Value { attribute: "plan".to_owned(), value: "gone-993".to_owned() };
-    let range = |text: &str| What::Range(Range::parse(text).unwrap());
+    let plan = ListTarget::Value { attribute: "plan".to_owned(), value: "gone-993".to_owned() };
+    let range = |text: &str| ListTarget::Range(AddressRange::parse(text).unwrap());
     let cases = [
         ("plan", "gone-993", plan),
         ("ip", "198.51.100.93", range("198.51.100.93")),
@@ -242,15 +245,18 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
         let reason = Some(format!("{value} is a nuisance"));
         let by = |deed| Record::operator(at(0), "ana", Some(&format!("case {value}")), deed);
         let on = |list, until| {
-            Deed::List(list, Entry { what: what.clone(), reason: reason.clone(), until })
+            RecordKind::List(
+                list,
+                AccessListEntry { target: what.clone(), reason: reason.clone(), until },
+            )
         };
         let acts = vec![
             by(on(ListName::Block, None)),
-            by(Deed::Unlist(ListName::Block, what.clone())),
+            by(RecordKind::Unlist(ListName::Block, what.clone())),
             by(on(ListName::Allow, Some(at(60)))),
         ];
         assert!(records.record(acts).wait().is_durable());
-        let about = engine.known_as(attribute, value).unwrap();
+        let about = engine.stored_names(attribute, value).unwrap();
         assert_eq!(records.export(&about).unwrap().audit.len(), 3);
         // The entry of the allowlist stands, and so does its line; those of the other list go.
         let early = records.erase(&about, at(59)).unwrap();
@@ -270,14 +276,14 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
     assert_eq!(left(["\"ana\"", "\"list\"", "\"allowlist (erased)\""]), 3, "{kinds:?}");
 }
 
-fn page(about: &[About]) -> BlockQuery {
+fn page(about: &[AttributeValue]) -> BlockQuery {
     BlockQuery { about: about.to_vec(), ..BlockQuery::default() }
 }
 
 #[test]
 fn a_debt_that_stands_keeps_its_subject() {
     let (_folder, records, engine, _) = set_up(Options::default());
-    let about = engine.known_as("payer", PLANTED[2]).unwrap();
+    let about = engine.stored_names("payer", PLANTED[2]).unwrap();
     let erased = records.erase(&about, at(86_400)).unwrap();
     assert_eq!((erased.retained_debts, erased.blocks), (1, 0));
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use catraca::core::cell::block::Origin;
-use catraca::records::{About, AuditQuery, BlockQuery, Cursor, Deed, Noted, Record};
+use catraca::records::{
+    AttributeValue, AuditNote, AuditQuery, BlockQuery, Cursor, Record, RecordKind,
+};
 use catraca::{Check, Time};
 
-use crate::kit::{Folder, at, blocking, engine, excess, passes, secs, who, write};
+use crate::helpers::{Folder, at, blocking, engine, excess, passes, secs, who, write};
 
 fn address(number: i64) -> String {
     format!("198.51.100.{number}")
@@ -19,7 +21,8 @@ fn pages_go_from_new_to_old_without_a_gap_or_a_repeat() {
     // Pairs start at the same instant, so that only the id tells them apart.
     let all = (0..25).map(|n| excess("login", &address(n), at(n / 2), at(1_000))).collect();
     write(&records, all);
-    let (mut seen, mut after) = (Vec::new(), None);
+    let mut seen = Vec::new();
+    let mut after = None;
     loop {
         let page = records.blocks(&BlockQuery { after, limit: 4, ..Default::default() }, at(100));
         let page = page.unwrap();
@@ -50,7 +53,7 @@ fn filters_narrow_by_policy_origin_and_attribute() {
     let by_policy = |policy: &str| BlockQuery { policy: Some(policy.into()), ..Default::default() };
     assert_eq!((count(by_policy("login")), count(by_policy("pay"))), (2, 1));
     assert_eq!(count(BlockQuery { origin: Some(Origin::Ban), ..Default::default() }), 1);
-    let about = vec![About { attribute: "ip".to_owned(), value: address(1) }];
+    let about = vec![AttributeValue { attribute: "ip".to_owned(), value: address(1) }];
     assert_eq!(count(BlockQuery { about, ..Default::default() }), 2);
 }
 
@@ -65,11 +68,11 @@ fn a_private_value_is_found_by_its_real_one() {
         assert!(!passes(&engine, "api", &[("token", token)]));
     }
     records.flush().unwrap();
-    let about = engine.known_as("token", "second-token").unwrap();
+    let about = engine.stored_names("token", "second-token").unwrap();
     let found = records.blocks(&BlockQuery { about, ..Default::default() }, at(1)).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
     assert!(row.parts[0].1.starts_with('~'), "{row:?}");
-    let about = engine.known_as("token", "third-token").unwrap();
+    let about = engine.stored_names("token", "third-token").unwrap();
     let none = records.blocks(&BlockQuery { about, ..Default::default() }, at(1)).unwrap();
     assert!(none.rows.is_empty());
 }
@@ -80,8 +83,8 @@ fn the_audit_is_paged_and_filtered() {
     let records = folder.open();
     let note = |number: i64| {
         let by = if number % 2 == 0 { "ana" } else { "rui" };
-        let noted = Noted { act: "backup".to_owned(), target: number.to_string() };
-        Record::operator(at(number), by, None, Deed::Note(noted))
+        let noted = AuditNote { act: "backup".to_owned(), target: number.to_string() };
+        Record::operator(at(number), by, None, RecordKind::Note(noted))
     };
     write(&records, (0..9).map(note).collect());
     let query = AuditQuery { by: Some("ana".to_owned()), limit: 3, ..Default::default() };

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use catraca::records::{BlockQuery, Deed, Noted, OpenError, Options, Record, Records};
+use catraca::records::{AuditNote, BlockQuery, OpenError, Options, Record, RecordKind, Records};
 
-use crate::kit::{Folder, at, excess, write};
+use crate::helpers::{Folder, at, excess, write};
 use crate::server::PASSWORD;
 
 fn refused(url: &str) -> OpenError {
@@ -74,7 +74,7 @@ fn nobody_escapes_the_records_by_a_name() {
         write(&records, vec![excess("login", name, at(0), at(60))]);
     }
     assert_eq!(records.blocks(&BlockQuery::default(), at(1)).unwrap().rows.len(), 5);
-    let noted = Noted { act: "note".to_owned(), target: "\0".to_owned() };
-    write(&records, vec![Record::operator(at(0), "ana", None, Deed::Note(noted))]);
+    let noted = AuditNote { act: "note".to_owned(), target: "\0".to_owned() };
+    write(&records, vec![Record::operator(at(0), "ana", None, RecordKind::Note(noted))]);
     assert_eq!(records.health().rejected, 0);
 }

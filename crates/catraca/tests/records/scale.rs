@@ -10,7 +10,7 @@ use catraca::records::{BlockQuery, Record};
 use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
 use catraca_core::cell::block::Origin;
 
-use crate::kit::{Folder, SECRET, START, at, blocking, engine, excess, passes, who, write};
+use crate::helpers::{Folder, SECRET, START, at, blocking, engine, excess, passes, who, write};
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"2 per 1m\"\nblock = \"15m\"";
 
@@ -31,7 +31,8 @@ fn roomy() -> Engine {
 
 #[test]
 fn every_live_block_is_in_force_before_the_first_answer() {
-    let (folder, many) = (Folder::new(), count());
+    let folder = Folder::new();
+    let many = count();
     let records = folder.open();
     let begun = Instant::now();
     for first in (0..many).step_by(1_000) {
@@ -88,7 +89,8 @@ fn acts_that_come_together_share_their_wait() {
     let acts = (1_000..5_000).map(|n| Record::operator(at(0), "ana", None, block(n)));
     let receipts: Vec<_> = acts.map(|act| records.record(vec![act])).collect();
     assert!(receipts.into_iter().all(|receipt| receipt.wait().is_durable()));
-    let (spent, after) = (begun.elapsed(), records.health());
+    let spent = begun.elapsed();
+    let after = records.health();
     alone.sort();
     println!("alone: median {:?}, p99 {:?}", alone[100], alone[198]);
     println!("4000 acts together: {spent:?}, {} commits", after.commits - before.commits);

@@ -53,7 +53,9 @@ impl Server {
         }
         // Whoever takes the port in between makes the start fail, loudly.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (programs, running, told) = (programs(), Mutex::default(), Mutex::default());
+        let programs = programs();
+        let running = Mutex::default();
+        let told = Mutex::default();
         let server = Self { programs, directory, port, running, told };
         let made = server
             .program("initdb")

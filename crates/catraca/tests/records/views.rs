@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use catraca::core::address::Range;
+use catraca::core::address::AddressRange;
 use catraca::core::cell::block::Origin;
-use catraca::core::lists::{Entry, What};
-use catraca::records::{Count, Deed, ListName, Record, Records};
+use catraca::core::lists::{AccessListEntry, ListTarget};
+use catraca::records::{ListName, MinuteCount, Record, RecordKind, Records};
 use catraca::{Span, Time};
 
-use crate::kit::{Folder, at, blocking, engine, excess, passes, who, write};
+use crate::helpers::{Folder, at, blocking, engine, excess, passes, who, write};
 use crate::place::FENCES;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/records.md");
@@ -89,12 +89,15 @@ fn ip_blocklist_has_one_row_per_range() {
     let folder = Folder::new();
     let records = folder.open();
     let list = |text: &str, until, reason: Option<&str>| {
-        let what = What::Range(Range::parse(text).unwrap());
-        let entry = Entry { what, reason: reason.map(str::to_owned), until };
-        Record::operator(year(2020), "ana", None, Deed::List(ListName::Block, entry))
+        let what = ListTarget::Range(AddressRange::parse(text).unwrap());
+        let entry = AccessListEntry { target: what, reason: reason.map(str::to_owned), until };
+        Record::operator(year(2020), "ana", None, RecordKind::List(ListName::Block, entry))
     };
-    let value = What::Value { attribute: "tenant".to_owned(), value: "t1".to_owned() };
-    let tenant = Deed::List(ListName::Block, Entry { what: value, reason: None, until: None });
+    let value = ListTarget::Value { attribute: "tenant".to_owned(), value: "t1".to_owned() };
+    let tenant = RecordKind::List(
+        ListName::Block,
+        AccessListEntry { target: value, reason: None, until: None },
+    );
     let tenant = Record::operator(year(2020), "ana", None, tenant);
     write(
         &records,
@@ -116,7 +119,7 @@ fn attempts_by_action_counts_attempts_of_the_last_day() {
     let records = folder.open();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let minute = now.as_secs() as i64 / 60;
-    let count = |minute, action: &str, policy: &str, allowed, denied, blocked| Count {
+    let count = |minute, action: &str, policy: &str, allowed, denied, blocked| MinuteCount {
         minute,
         namespace: "default".to_owned(),
         action: action.to_owned(),
@@ -132,7 +135,7 @@ fn attempts_by_action_counts_attempts_of_the_last_day() {
         count(minute - 3 * 1440, "login", "", 1_000, 0, 0),
         count(minute, "pay", "", 1, 0, 0),
     ];
-    write(&records, vec![Record::automatic(at(0), Deed::Count(counts))]);
+    write(&records, vec![Record::automatic(at(0), RecordKind::Count(counts))]);
     let seen = folder.rows(query("### Attempts by action"));
     assert_eq!(seen, [["login", "19", "3"], ["pay", "1", "0"]]);
 }

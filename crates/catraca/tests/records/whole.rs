@@ -5,12 +5,12 @@ use std::sync::Arc;
 use catraca::core::cell::block::Origin;
 use catraca::core::limit::BucketTerms;
 use catraca::records::{
-    AuditQuery, BlockQuery, Blocking, Debt, Deed, PolicyReset, Record, Records,
+    AuditQuery, BlockQuery, BlockRecord, Debt, PolicyReset, Record, RecordKind, Records,
 };
 use catraca::{BlockOrder, Catalog, Check, Engine, Outcome, Settle, Subject, Time};
 
-use crate::kit::{Folder, SECRET, START, at, blocking, engine, engine_at, excess, passes, secs};
-use crate::kit::{who, write};
+use crate::helpers::{Folder, SECRET, START, at, blocking, engine, engine_at, excess, passes, secs};
+use crate::helpers::{who, write};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -44,7 +44,7 @@ fn standing(records: &Records, now: Time) -> Vec<(String, String)> {
 /// Resets a policy as an operator, on disk, and sweeps up; says how many blocks ended.
 fn reset(engine: &Engine, records: &Records, policy: &str, why: &str) -> usize {
     let (done, receipt) =
-        records.acknowledged(Some("ana"), Some(why), || engine.reset_policy(policy));
+        records.run_recorded(Some("ana"), Some(why), || engine.reset_policy(policy));
     done.unwrap();
     assert!(receipt.wait().is_durable());
     sweep(records, engine.now())
@@ -103,7 +103,7 @@ fn it_stays_so_after_a_restart_from_an_older_snapshot() {
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap())
         .clock(clock.clone())
         .secret(SECRET)
-        .listener(move |event| heard.hear(event));
+        .listener(move |event| heard.on_event(event));
     let (after, _) = builder.restore(&snapshot).unwrap();
     std::fs::remove_file(&snapshot).unwrap();
     assert_eq!(after.resume(&records, Some(begun)).unwrap().resets, 1);
@@ -142,16 +142,16 @@ fn the_history_and_the_audit_tell_who_and_why() {
 fn what_was_decided_before_and_is_written_after_does_not_stand() {
     let folder = Folder::new();
     let records = folder.open();
-    let reset = Deed::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
+    let reset = RecordKind::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
     let terms = BucketTerms { size: 10, tokens: 1, period: 1_000_000 };
-    let owing = |epoch| Debt { who: who("login", "192.0.2.1"), epoch, balance: -3, terms };
+    let owing = |epoch| Debt { subject: who("login", "192.0.2.1"), epoch, balance: -3, terms };
     let late = |epoch| match blocking(who("login", "192.0.2.2"), at(900), Origin::Ban, None) {
-        Deed::Block(block) => Deed::Block(Box::new(Blocking { epoch, ..*block })),
+        RecordKind::Block(block) => RecordKind::Block(Box::new(BlockRecord { epoch, ..*block })),
         other => other,
     };
     let write_at = |epoch| {
-        let deeds = [late(epoch), Deed::Owe(Box::new(owing(epoch)))];
+        let deeds = [late(epoch), RecordKind::Debt(Box::new(owing(epoch)))];
         write(&records, deeds.map(|deed| Record::automatic(at(6), deed)).into());
     };
     let debts = || folder.rows("SELECT balance FROM debts");
@@ -172,7 +172,7 @@ fn sweeping_is_bounded_and_leaves_nothing() {
     };
     let all = (0..2_500).map(|number| block("login", number));
     write(&records, all.chain((0..3).map(|number| block("search", number))).collect());
-    let reset = Deed::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
+    let reset = RecordKind::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
     let first = records.sweep(at(6)).unwrap();
     assert_eq!((first.blocks.len(), first.more), (1_000, true));
@@ -187,7 +187,7 @@ fn a_purge_sweeps_too() {
     let folder = Folder::new();
     let records = folder.open();
     write(&records, vec![excess("login", "192.0.2.1", at(0), at(900))]);
-    let reset = Deed::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
+    let reset = RecordKind::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
     assert_eq!(standing(&records, at(6)).len(), 1);
     records.purge(at(6)).unwrap();
@@ -243,7 +243,7 @@ fn an_operators_block_made_after_it_stands() {
         span: secs(600),
         reason: None,
     };
-    let (blocked, receipt) = records.acknowledged(Some("ana"), None, || before.block(&order));
+    let (blocked, receipt) = records.run_recorded(Some("ana"), None, || before.block(&order));
     assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
     assert!(!passes(&before, "login", &HERE));
     drop((before, records));

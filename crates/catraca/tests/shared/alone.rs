@@ -2,7 +2,7 @@
 
 use catraca::{Check, Error, Outcome, Refusal, Settle, SharedEngine, Span, Subject};
 
-use crate::kit::{Remote, beat, check, now, pair, secs};
+use crate::helpers::{Remote, beat, check, now, pair, secs};
 
 const CATALOG: &str = r#"
 [policy.local]
@@ -113,7 +113,7 @@ fn a_wrong_call_is_refused_and_opens_nothing() {
     let (engine, store, _) = pair(CATALOG, 1);
     store.fail(true);
     let nobody = now(engine.check(&Check::new("open", Subject::new())));
-    assert!(matches!(nobody, Err(Error::Refused(Refusal::Missing { .. }))), "{nobody:?}");
+    assert!(matches!(nobody, Err(Error::Refused(Refusal::MissingAttribute { .. }))), "{nobody:?}");
     let nowhere = now(engine.check(&Check::new("nowhere", [("ip", IP)])));
     assert!(matches!(nowhere, Err(Error::Refused(Refusal::UnknownGate(_)))));
     let odd = now(engine.check(&Check::new("open", [("ip", "not an address")])));

@@ -1,9 +1,9 @@
 //! The store goes and comes back: nobody waits for it, and no block is lost on the way.
 
-use catraca::shared::Beat;
+use catraca::shared::HeartbeatReport;
 use catraca::{BlockOrder, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::kit::{Remote, START, beat, check, node, now, pair, secs};
+use crate::helpers::{Remote, START, beat, check, node, now, pair, secs};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -24,13 +24,13 @@ fn after_three_failures_the_store_is_left_alone_until_a_beat_finds_it() {
     (0..10).for_each(|_| drop(check(&engine, "login", IP)));
     assert_eq!(store.trips(), 3);
     let stats = engine.stats();
-    assert_eq!((stats.up, stats.opened), (false, 1));
-    assert_eq!(stats.trouble.as_deref(), Some("no route to the store"));
+    assert_eq!((stats.up, stats.breaker_opened), (false, 1));
+    assert_eq!(stats.error.as_deref(), Some("no route to the store"));
     assert!(!beat(&engine).up);
     store.fail(false);
     assert!(check(&engine, "login", IP).degraded, "only a beat may try");
     let found = beat(&engine);
-    assert_eq!((found.up, found.back, found.reborn), (true, true, false));
+    assert_eq!((found.up, found.recovered, found.restarted), (true, true, false));
     assert!(!check(&engine, "login", "192.0.2.2").degraded);
 }
 
@@ -54,11 +54,11 @@ fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
     let ticket = check(&engine, "pay", IP).ticket.unwrap();
     let outcome = Outcome { status: Some(403), ..Outcome::default() };
     now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
-    assert_eq!(engine.stats().owing, 2);
+    assert_eq!(engine.stats().unsynced_blocks, 2);
     store.fail(false);
     clock.advance(secs(20));
-    assert!(beat(&engine).back);
-    assert_eq!(engine.stats().owing, 0);
+    assert!(beat(&engine).recovered);
+    assert_eq!(engine.stats().unsynced_blocks, 0);
     let login = check(&other, "login", IP);
     assert_eq!((login.reason.as_str(), login.retry_after), ("blocked", Some(secs(280))));
     let pay = check(&other, "pay", IP);
@@ -75,7 +75,7 @@ fn a_block_that_was_started_alone_denies_also_when_the_store_is_there_again_at_o
     assert_eq!(check(&engine, "login", IP).reason.as_str(), "over_limit");
     store.fail(false);
     assert_eq!(check(&engine, "login", IP).reason.as_str(), "blocked", "this node knows it");
-    assert!(beat(&engine).back);
+    assert!(beat(&engine).recovered);
     let told = check(&engine, "login", IP);
     assert_eq!((told.reason.as_str(), told.degraded), ("blocked", false));
 }
@@ -101,7 +101,7 @@ fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
     now(engine.unblock("default", "login", &old)).unwrap_err();
     assert!(!beat(&engine).up, "it must not be asked before it was put right");
     store.lose_answers(false);
-    assert!(beat(&engine).back);
+    assert!(beat(&engine).recovered);
     assert!(check(&other, "login", IP).allowed, "the block was refused");
     assert_eq!(check(&other, "login", "192.0.2.9").reason.as_str(), "blocked");
 }
@@ -127,7 +127,7 @@ fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
     store.fail(false);
     clock.advance(secs(100));
     assert!(!check(&engine, "login", IP).allowed, "alone, it knows");
-    assert!(beat(&engine).reborn);
+    assert!(beat(&engine).restarted);
     let other = node(CATALOG, &store, &clock, 1);
     assert_eq!(check(&other, "login", IP).retry_after, Some(secs(500)));
     assert_eq!(check(&other, "login", "192.0.2.7").reason.as_str(), "blocked");
@@ -136,12 +136,13 @@ fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
 
 #[test]
 fn a_clock_two_seconds_away_is_told_and_changes_no_answer() {
-    let (here, there) = (ManualClock::at(START), ManualClock::at(START.after(secs(5))));
+    let here = ManualClock::at(START);
+    let there = ManualClock::at(START.after(secs(5)));
     let store = Remote::new(&there);
     let engine = node(CATALOG, &store, &here, 1);
     let found = beat(&engine);
-    assert!(found.skewed);
-    assert_eq!(engine.stats().ahead, Some(5_000_000));
+    assert!(found.clock_skewed);
+    assert_eq!(engine.stats().clock_offset, Some(5_000_000));
     (0..3).for_each(|_| drop(check(&engine, "login", IP)));
     let cached = check(&engine, "login", IP);
     assert_eq!((cached.cached, cached.retry_after), (true, Some(secs(300))));
@@ -150,5 +151,8 @@ fn a_clock_two_seconds_away_is_told_and_changes_no_answer() {
     assert_eq!(check(&engine, "login", IP).retry_after, Some(secs(298)), "alone as well");
     there.set(START);
     store.fail(false);
-    assert_eq!(beat(&engine), Beat { up: true, skewed: true, ..Beat::default() });
+    assert_eq!(
+        beat(&engine),
+        HeartbeatReport { up: true, clock_skewed: true, ..HeartbeatReport::default() }
+    );
 }

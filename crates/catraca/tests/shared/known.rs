@@ -3,7 +3,7 @@
 
 use catraca::{Span, Subject};
 
-use crate::kit::{check, node, now, pair, secs};
+use crate::helpers::{check, node, now, pair, secs};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -34,7 +34,7 @@ fn a_known_block_denies_without_a_trip_and_says_so() {
     clock.advance(Span::from_millis(100));
     assert!(!check(&engine, "login", IP).cached, "a second is over");
     assert_eq!(store.trips(), before + 1);
-    assert_eq!(engine.stats().cached, 1);
+    assert_eq!(engine.stats().cached_denials, 1);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use catraca::core::address::Range;
-use catraca::core::lists::{Entry, What};
+use catraca::core::address::AddressRange;
+use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
-use catraca::records::{Ack, Deed, ListName, Options, Record, Records};
+use catraca::records::{Ack, ListName, Options, Record, RecordKind, Records};
 use catraca::{Catalog, Engine, ManualClock, SharedEngine, SharedOptions, Subject};
 
-use crate::kit::{Remote, SECRET, START, secs};
+use crate::helpers::{Remote, SECRET, START, secs};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -27,20 +27,21 @@ struct Nodes {
 }
 
 impl Nodes {
-    async fn keep(&self, deed: Deed) {
+    async fn keep(&self, deed: RecordKind) {
         let receipt = self.records.record(vec![Record::automatic(START, deed)]);
         assert_eq!(receipt.await, Ack::Durable);
     }
 
     /// Everything that was heard of until now is on disk.
     async fn written(&self) {
-        self.keep(Deed::Mode("login".to_owned(), None)).await;
+        self.keep(RecordKind::Mode("login".to_owned(), None)).await;
     }
 }
 
 async fn nodes() -> Nodes {
     let clock = ManualClock::at(START);
-    let (store, records) = (Remote::new(&clock), records());
+    let store = Remote::new(&clock);
+    let records = records();
     let here = node(&store, &records, &clock).await;
     let there = node(&store, &records, &clock).await;
     Nodes { here, there, store, records, clock }
@@ -48,7 +49,8 @@ async fn nodes() -> Nodes {
 
 fn records() -> Arc<Records> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (process, next) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let process = std::process::id();
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
     let file = format!("catraca-shared-{process}-{next}.db");
     let file = std::env::temp_dir().join(file);
     let _ = std::fs::remove_file(&file);
@@ -60,31 +62,35 @@ async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> Sh
     let heard = Arc::clone(records);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.clock(clock.clone()).secret(SECRET);
-    let builder = builder.listener(move |event| heard.hear(event));
+    let builder = builder.listener(move |event| heard.on_event(event));
     let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
     engine.resume(Arc::clone(records)).await.unwrap();
     engine
 }
 
-fn range(text: &str) -> Entry {
-    Entry { what: What::Range(Range::parse(text).unwrap()), reason: None, until: None }
+fn range(text: &str) -> AccessListEntry {
+    AccessListEntry {
+        target: ListTarget::Range(AddressRange::parse(text).unwrap()),
+        reason: None,
+        until: None,
+    }
 }
 
 #[tokio::test]
 async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat() {
     let nodes = nodes().await;
     let entry = range("192.0.2.0/24");
-    nodes.here.engine().list(ListName::Block, vec![entry.clone()]);
-    let deed = Deed::List(ListName::Block, entry.clone());
+    nodes.here.engine().add_to_list(ListName::Block, vec![entry.clone()]);
+    let deed = RecordKind::List(ListName::Block, entry.clone());
     nodes.keep(deed).await;
-    nodes.here.stir().await;
+    nodes.here.publish_change().await;
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
-    assert!(nodes.there.beat().await.changed);
+    assert!(nodes.there.heartbeat().await.changed);
     assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
-    let deed = Deed::Unlist(ListName::Block, entry.what);
+    let deed = RecordKind::Unlist(ListName::Block, entry.target);
     nodes.keep(deed).await;
-    nodes.here.stir().await;
-    nodes.there.beat().await;
+    nodes.here.publish_change().await;
+    nodes.there.heartbeat().await;
     assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
 }
 
@@ -92,11 +98,11 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
 async fn a_mode_changed_on_one_node_is_changed_and_given_back_on_the_other() {
     let nodes = nodes().await;
     for mode in [Some(Mode::Off), None] {
-        let deed = Deed::Mode("login".to_owned(), mode);
+        let deed = RecordKind::Mode("login".to_owned(), mode);
         nodes.keep(deed).await;
-        nodes.here.stir().await;
-        nodes.there.beat().await;
-        assert_eq!(nodes.there.engine().overridden("login"), mode);
+        nodes.here.publish_change().await;
+        nodes.there.heartbeat().await;
+        assert_eq!(nodes.there.engine().mode_override("login"), mode);
     }
 }
 
@@ -110,7 +116,7 @@ async fn a_release_on_one_node_counts_on_the_other_when_it_is_alone() {
     let subject = Subject::from_iter([("ip", "192.0.2.1")]);
     assert!(nodes.here.unblock("default", "login", &subject).await.unwrap());
     nodes.written().await;
-    nodes.there.beat().await;
+    nodes.there.heartbeat().await;
     nodes.store.fail(true);
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
 }
@@ -125,13 +131,14 @@ async fn a_reset_for_everybody_on_one_node_counts_on_the_other_after_a_beat() {
     nodes.clock.advance(secs(1));
     nodes.here.engine().reset_policy("login").unwrap();
     nodes.written().await;
-    let (records, now) = (Arc::clone(&nodes.records), nodes.here.engine().now());
+    let records = Arc::clone(&nodes.records);
+    let now = nodes.here.engine().now();
     let swept = tokio::task::spawn_blocking(move || records.sweep(now)).await.unwrap().unwrap();
     assert_eq!(swept.blocks.len(), 2);
     nodes.here.sweep(&swept.blocks).await.unwrap();
-    nodes.here.stir().await;
+    nodes.here.publish_change().await;
     assert!(check_on(&nodes.here, "192.0.2.1").await.allowed);
-    assert!(nodes.there.beat().await.changed);
+    assert!(nodes.there.heartbeat().await.changed);
     assert!(!check_on(&nodes.there, "192.0.2.1").await.allowed, "counted by the other node");
     assert!(check_on(&nodes.there, "192.0.2.2").await.allowed);
     // Alone, it does not bring back what it knew before.
@@ -147,9 +154,9 @@ async fn a_store_that_lost_everything_is_told_what_the_records_say() {
         check_on(&nodes.here, "192.0.2.1").await;
     }
     nodes.written().await;
-    nodes.there.beat().await;
+    nodes.there.heartbeat().await;
     nodes.store.lose_everything();
-    assert!(nodes.there.beat().await.reborn);
+    assert!(nodes.there.heartbeat().await.restarted);
     let denied = check_on(&nodes.there, "192.0.2.1").await;
     assert_eq!((denied.reason.as_str(), denied.retry_after), ("blocked", Some(secs(300))));
 }
@@ -173,7 +180,8 @@ async fn check_on(engine: &SharedEngine<Remote>, ip: &str) -> catraca::Decision 
 #[tokio::test]
 async fn records_of_a_store_that_spread_in_another_way_are_refused() {
     let clock = ManualClock::at(START);
-    let (records, store) = (records(), Remote::new(&clock));
+    let records = records();
+    let store = Remote::new(&clock);
     let resumed = async |text: &str| {
         let builder = Engine::builder(Catalog::parse(text).unwrap()).secret(SECRET);
         let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();

@@ -1,8 +1,10 @@
 //! While the store is well, an engine that shares says what an engine alone says.
 
-use catraca::{BlockOrder, Catalog, Check, Engine, ManualClock, Outcome, Settle, Stub, Subject};
+use catraca::{
+    BlockOrder, Catalog, Check, CheckRef, Engine, ManualClock, Outcome, Settle, Subject,
+};
 
-use crate::kit::{Remote, SECRET, START, node, now, pair, secs};
+use crate::helpers::{Remote, SECRET, START, node, now, pair, secs};
 
 const CATALOG: &str = r#"
 [policy.read]
@@ -29,8 +31,8 @@ fn every_verb_answers_as_in_process() {
     for (step, reference) in references.iter().enumerate() {
         let subject = Subject::from_iter([("ip", "192.0.2.1")]);
         let asked = Check { reference: Some(reference), ..Check::new("both", subject.clone()) };
-        let (mut one, mut other) =
-            (now(shared.check(&asked)).unwrap(), alone.check(&asked).unwrap());
+        let mut one = now(shared.check(&asked)).unwrap();
+        let mut other = alone.check(&asked).unwrap();
         let (ticket, twin_ticket) = (one.ticket.take(), other.ticket.take());
         let cached = std::mem::take(&mut one.cached);
         assert!(cached || one == other, "step {step}: {one:#?} {other:#?}");
@@ -40,8 +42,8 @@ fn every_verb_answers_as_in_process() {
         let outcome = Outcome { status: Some(status), ..Outcome::default() };
         assert_eq!(ticket.is_some(), twin_ticket.is_some());
         if let Some(twin_ticket) = twin_ticket {
-            let by_name = Stub::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
-            let settle = Settle { namespace: "default", stub: by_name, outcome: &outcome };
+            let by_name = CheckRef::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
+            let settle = Settle { namespace: "default", check: by_name, outcome: &outcome };
             let settled = now(shared.settle(&settle)).unwrap();
             assert_eq!(settled, alone.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
             let credit = now(shared.credit("default", reference, "payment", &subject)).unwrap();
@@ -60,7 +62,7 @@ fn nodes_share_every_limit_and_every_block() {
     let (one, store, clock) = pair(CATALOG, 2);
     let other = node(CATALOG, &store, &clock, 2);
     let allowed = |engine: &catraca::SharedEngine<Remote>| {
-        crate::kit::check(engine, "login", "192.0.2.1").allowed
+        crate::helpers::check(engine, "login", "192.0.2.1").allowed
     };
     let seen = [&one, &other, &one, &other, &one].map(allowed);
     assert_eq!(seen, [true, true, true, false, false]);
@@ -73,9 +75,9 @@ fn nodes_share_every_limit_and_every_block() {
         reason: Some("seen elsewhere"),
     };
     assert_eq!(now(one.block(&order)).unwrap().len(), 1);
-    assert!(!crate::kit::check(&other, "login", "192.0.2.9").allowed, "at once");
+    assert!(!crate::helpers::check(&other, "login", "192.0.2.9").allowed, "at once");
     assert!(now(other.unblock("default", "login", &subject)).unwrap());
-    assert!(crate::kit::check(&other, "login", "192.0.2.9").allowed);
+    assert!(crate::helpers::check(&other, "login", "192.0.2.9").allowed);
     now(one.reset("default", "login", &Subject::from_iter([("ip", "192.0.2.1")]))).unwrap();
     assert!(allowed(&one), "a reset frees here at once");
 }
@@ -110,12 +112,12 @@ ban    = [ { when = "body.reject_id == 5", for = "10m", reason = "rejected" } ]
     ];
     for (number, (status, body, charged, banned)) in table.into_iter().enumerate() {
         let (engine, _, _) = pair(catalog, 1);
-        let decision = crate::kit::check(&engine, "read", "192.0.2.1");
+        let decision = crate::helpers::check(&engine, "read", "192.0.2.1");
         let outcome = Outcome { status: Some(status), body: body.into(), ..Outcome::default() };
         let ticket = decision.ticket.unwrap();
         let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
         assert_eq!(settled.rows[0].charged, charged, "row {number}");
-        let after = crate::kit::check(&engine, "read", "192.0.2.1");
+        let after = crate::helpers::check(&engine, "read", "192.0.2.1");
         assert_eq!(!after.allowed, banned, "row {number}");
         assert_eq!(after.remaining, Some(if banned { 0 } else { 99 - charged }), "row {number}");
     }

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
-use super::load::Talk;
+use super::load::HttpConnection;
 
 const SERIES: &str = "catraca_call_seconds_bucket{le=\"";
 
 /// Calls so far that took no longer than each bound, in microseconds.
-pub(super) struct Inside(BTreeMap<u64, u64>);
+pub(super) struct HolderCounts(BTreeMap<u64, u64>);
 
-impl Inside {
-    pub(super) fn of(talk: &mut Talk) -> Result<Self> {
+impl HolderCounts {
+    pub(super) fn of(talk: &mut HttpConnection) -> Result<Self> {
         let (status, text) = talk.get("/metrics")?;
         ensure!(status == 200, "/metrics: {status}");
         let rows = text.lines().filter_map(|line| line.strip_prefix(SERIES));

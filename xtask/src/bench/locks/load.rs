@@ -13,13 +13,13 @@ use anyhow::{Context, Result, ensure};
 const CONNECTIONS: usize = 8;
 
 /// How long each call took, with the second in which it was due.
-pub(super) type Took = Vec<(u64, Duration)>;
+pub(super) type Latencies = Vec<(u64, Duration)>;
 
 /// What the calls of a run took: the first ones, and what followed each.
 #[derive(Default)]
 pub(super) struct Run {
-    pub(super) first: Took,
-    pub(super) second: Took,
+    pub(super) first: Latencies,
+    pub(super) second: Latencies,
 }
 
 /// A call, and perhaps one that gives back what it took.
@@ -56,7 +56,8 @@ pub(super) fn paced(
         let part = |first: usize| {
             let call = &call;
             scope.spawn(move || {
-                let (mut talk, mut run) = (Talk::to(address)?, Run::default());
+                let mut talk = HttpConnection::to(address)?;
+                let mut run = Run::default();
                 for number in (first..calls).step_by(CONNECTIONS) {
                     let due = begun + gap * u32::try_from(number)?;
                     thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -78,7 +79,12 @@ pub(super) fn paced(
     Ok(run)
 }
 
-fn one(talk: &mut Talk, call: &Call, (due, second): (Instant, u64), run: &mut Run) -> Result<()> {
+fn one(
+    talk: &mut HttpConnection,
+    call: &Call,
+    (due, second): (Instant, u64),
+    run: &mut Run,
+) -> Result<()> {
     let (status, body) = talk.post(call.path, &call.body)?;
     run.first.push((second, due.elapsed()));
     ensure!(status == call.status, "{}: {status} {body}", call.path);
@@ -93,9 +99,9 @@ fn one(talk: &mut Talk, call: &Call, (due, second): (Instant, u64), run: &mut Ru
 }
 
 /// One connection.
-pub(super) struct Talk(BufReader<TcpStream>);
+pub(super) struct HttpConnection(BufReader<TcpStream>);
 
-impl Talk {
+impl HttpConnection {
     pub(super) fn to(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::super::Room;
+use super::super::TestContext;
 use crate::packages;
 
 const HOME: &str = "target/schemathesis";
@@ -14,17 +14,18 @@ const HOME: &str = "target/schemathesis";
 const PACKAGE: &str = "schemathesis==4.32.5";
 
 /// The path of the tool; installed if it is missing and the machine can.
-pub(crate) fn need(room: &Room) -> Result<PathBuf> {
-    let tool = room.repo.path(HOME).join("bin/schemathesis");
+pub(crate) fn need(context: &TestContext) -> Result<PathBuf> {
+    let tool = context.repo.path(HOME).join("bin/schemathesis");
     if tool.is_file() {
         return Ok(tool);
     }
-    let python = packages::need(room, "python3", "python3-venv")?;
+    let python = packages::need(context, "python3", "python3-venv")?;
     let help = || format!("install {PACKAGE} into {HOME} by hand and run this again");
-    let mut make = room.repo.command(&python.display().to_string());
-    room.leash.run(make.args(["-m", "venv", HOME])).with_context(help)?;
-    let mut pip = room.repo.command(&room.repo.path(HOME).join("bin/pip").display().to_string());
+    let mut make = context.repo.command(&python.display().to_string());
+    context.processes.run(make.args(["-m", "venv", HOME])).with_context(help)?;
+    let mut pip =
+        context.repo.command(&context.repo.path(HOME).join("bin/pip").display().to_string());
     pip.args(["install", "--quiet", "--disable-pip-version-check", PACKAGE]);
-    room.leash.run(&mut pip).with_context(help)?;
+    context.processes.run(&mut pip).with_context(help)?;
     Ok(tool)
 }

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::super::Room;
+use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::packages;
 
-pub(crate) fn caddy(room: &Room) -> Result<Gateway> {
-    let program = packages::need(room, "caddy", "caddy")?;
+pub(crate) fn caddy(context: &TestContext) -> Result<Gateway> {
+    let program = packages::need(context, "caddy", "caddy")?;
     Ok(Gateway { name: "caddy", program, file: "Caddyfile", config, command, has_body: true })
 }
 

@@ -19,7 +19,7 @@ pub(crate) const BYSTANDER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 10);
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends requests to the application, through whatever guards it.
+/// Sends requests to the application through the gateway under test.
 pub(crate) trait Route {
     /// One request of a client, and its answer.
     fn send(&self, from: Ipv4Addr, request: &Request) -> Result<Response>;

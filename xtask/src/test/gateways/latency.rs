@@ -19,7 +19,8 @@ pub(crate) struct Medians {
 impl fmt::Display for Medians {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let added = self.guarded.saturating_sub(self.plain).as_micros();
-        let (plain, guarded) = (self.plain.as_micros(), self.guarded.as_micros());
+        let plain = self.plain.as_micros();
+        let guarded = self.guarded.as_micros();
         write!(out, "p50 {plain} us without Catraca, {guarded} us with it, {added} us added")
     }
 }

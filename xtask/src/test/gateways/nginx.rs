@@ -7,14 +7,14 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::super::Room;
+use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::packages;
 
 /// With `auth_request`, and with the whole answer.
-pub(crate) fn both(room: &Room) -> Result<[Gateway; 2]> {
-    let program = packages::need(room, "nginx", "nginx")?;
+pub(crate) fn both(context: &TestContext) -> Result<[Gateway; 2]> {
+    let program = packages::need(context, "nginx", "nginx")?;
     let gateway = |name, body: fn(&Guide, Variant) -> Result<String>, has_body| Gateway {
         name,
         program: program.clone(),

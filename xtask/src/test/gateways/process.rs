@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::super::Room;
+use super::super::TestContext;
 
 /// How long a program may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program and waits until it accepts connections on a port.
     pub(crate) fn start(
-        room: &Room,
+        context: &TestContext,
         command: &mut Command,
         folder: &Path,
         port: u16,
@@ -34,7 +34,7 @@ impl Process {
         let log = folder.join("log");
         let output = File::create(&log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        let mut process = Self { child: room.leash.spawn(command)?, log };
+        let mut process = Self { child: context.processes.spawn(command)?, log };
         process.wait_for(port)?;
         Ok(process)
     }

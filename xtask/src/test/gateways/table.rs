@@ -4,7 +4,7 @@ use super::attacks::Attack;
 
 /// How an attack ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum AttackOutcome {
     /// Answered with this status, and the application saw nothing; 0 is a closed connection.
     Refused(u16),
     /// Passed as a request that no application takes for a guarded one.
@@ -15,18 +15,18 @@ pub(crate) enum Outcome {
     Failed(u16),
 }
 
-impl Outcome {
+impl AttackOutcome {
     pub(crate) fn is_good(self) -> bool {
-        matches!(self, Outcome::Refused(_) | Outcome::Harmless)
+        matches!(self, AttackOutcome::Refused(_) | AttackOutcome::Harmless)
     }
 
     fn cell(self) -> String {
         match self {
-            Outcome::Refused(0) => "closed".to_owned(),
-            Outcome::Refused(status) => status.to_string(),
-            Outcome::Harmless => "other".to_owned(),
-            Outcome::Passed => "PASSED".to_owned(),
-            Outcome::Failed(status) => format!("FAILED {status}"),
+            AttackOutcome::Refused(0) => "closed".to_owned(),
+            AttackOutcome::Refused(status) => status.to_string(),
+            AttackOutcome::Harmless => "other".to_owned(),
+            AttackOutcome::Passed => "PASSED".to_owned(),
+            AttackOutcome::Failed(status) => format!("FAILED {status}"),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Outcome {
 /// The outcomes of one gateway, in the order of the attacks.
 pub(crate) struct Column {
     pub(crate) name: String,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<AttackOutcome>,
 }
 
 const LEGEND: &str = "

@@ -1,4 +1,5 @@
-//! A browser without a window: opens one page, takes its picture, and tells what it heard and saw.
+//! A headless browser: opens one page, takes a screenshot, and reports console messages and
+//! requests.
 //!
 //! Must not reach the network: no name is resolved but that of this machine.
 
@@ -8,13 +9,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::super::Room;
+use super::super::TestContext;
 use crate::scratch::Scratch;
 
 /// A browser to run.
 pub(crate) struct Browser<'a> {
     pub(crate) path: PathBuf,
-    pub(crate) room: &'a Room<'a>,
+    pub(crate) context: &'a TestContext<'a>,
 }
 
 /// Which colours the reader prefers.
@@ -25,7 +26,7 @@ pub(crate) enum Scheme {
 }
 
 /// What a page did.
-pub(crate) struct Seen {
+pub(crate) struct PageView {
     /// Lines on its console.
     pub(crate) console: Vec<String>,
     /// What it asked the network for.
@@ -40,11 +41,12 @@ impl Browser<'_> {
         scheme: Scheme,
         (width, height): (u32, u32),
         picture: &Path,
-    ) -> Result<Seen> {
+    ) -> Result<PageView> {
         let profile = Scratch::new("browser")?;
-        let (net, log) = (profile.path().join("net.json"), profile.path().join("log"));
+        let net = profile.path().join("net.json");
+        let log = profile.path().join("log");
         let shown = |path: &Path| path.display().to_string();
-        let mut browser = self.room.repo.command(&shown(&self.path));
+        let mut browser = self.context.repo.command(&shown(&self.path));
         browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
         browser.args(["--no-first-run", "--disable-background-networking", "--disable-sync"]);
         browser.args(["--disable-component-update", "--disable-dev-shm-usage"]);
@@ -56,11 +58,11 @@ impl Browser<'_> {
         browser.arg(format!("--window-size={width},{height}"));
         browser.arg(format!("--screenshot={}", shown(picture)));
         browser.arg(format!("file://{}", shown(page)));
-        let status = self.room.leash.status(&mut browser)?;
+        let status = self.context.processes.status(&mut browser)?;
         ensure!(status.success() && picture.is_file(), "the browser drew nothing: {status}");
         let log = fs::read_to_string(&log)?;
         let net = fs::read_to_string(&net).context("the browser wrote no network log")?;
-        Ok(Seen { console: console(&log), requests: requests(&net)? })
+        Ok(PageView { console: console(&log), requests: requests(&net)? })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The walk against forged, broken and unusual headers.
+//! Tests of finding the client with forged, broken and unusual headers.
 
 use proptest::prelude::*;
 
@@ -6,18 +6,18 @@ use super::*;
 
 const PEER: &str = "10.0.0.1";
 
-fn find(peer: &str, lines: &[&str], source: Source) -> (String, Why) {
-    let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| Range::parse(text).unwrap());
-    let found = client(peer.parse().unwrap(), lines, &source, &trusted);
+fn find(peer: &str, lines: &[&str], source: AddressSource) -> (String, AddressReason) {
+    let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| AddressRange::parse(text).unwrap());
+    let found = find_client(peer.parse().unwrap(), lines, &source, &trusted);
     (found.address.to_string(), found.why)
 }
 
-fn xff(lines: &[&str]) -> (String, Why) {
-    find(PEER, lines, Source::XForwardedFor)
+fn xff(lines: &[&str]) -> (String, AddressReason) {
+    find(PEER, lines, AddressSource::XForwardedFor)
 }
 
-fn forwarded(lines: &[&str]) -> (String, Why) {
-    find(PEER, lines, Source::Forwarded)
+fn forwarded(lines: &[&str]) -> (String, AddressReason) {
+    find(PEER, lines, AddressSource::Forwarded)
 }
 
 /// KX1: forged leftmost, untrusted peer, two lines, ports, garbage.
@@ -25,21 +25,21 @@ fn forwarded(lines: &[&str]) -> (String, Why) {
 /// covers: X-17, 003-40
 #[test]
 fn x_forwarded_for_is_read_from_the_right() {
-    let table: [(&[&str], &str, Why); 14] = [
-        (&["6.6.6.6, 198.51.100.7"], "198.51.100.7", Why::FirstUntrusted),
-        (&["6.6.6.6, 198.51.100.7, 10.9.9.9"], "198.51.100.7", Why::FirstUntrusted),
-        (&["6.6.6.6", "198.51.100.7"], "198.51.100.7", Why::FirstUntrusted),
-        (&["198.51.100.7", "10.9.9.9"], "198.51.100.7", Why::FirstUntrusted),
-        (&["198.51.100.7:50123"], "198.51.100.7", Why::FirstUntrusted),
-        (&["[2001:db8::7]:50123"], "2001:db8::7", Why::FirstUntrusted),
-        (&["2001:db8::7%eth0,10.2.2.2"], "2001:db8::7", Why::FirstUntrusted),
-        (&["::ffff:198.51.100.7"], "198.51.100.7", Why::FirstUntrusted),
-        (&["6.6.6.6, garbage, 10.2.2.2"], "10.2.2.2", Why::Unreadable),
-        (&["6.6.6.6, , 10.2.2.2"], "10.2.2.2", Why::Unreadable),
-        (&["6.6.6.6, unknown"], PEER, Why::Unreadable),
-        (&["6.6.6.6, 198.51.100.7:99999"], PEER, Why::Unreadable),
-        (&["10.3.3.3, 10.2.2.2"], PEER, Why::AllTrusted),
-        (&["", " "], PEER, Why::NoHeader),
+    let table: [(&[&str], &str, AddressReason); 14] = [
+        (&["6.6.6.6, 198.51.100.7"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["6.6.6.6, 198.51.100.7, 10.9.9.9"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["6.6.6.6", "198.51.100.7"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["198.51.100.7", "10.9.9.9"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["198.51.100.7:50123"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["[2001:db8::7]:50123"], "2001:db8::7", AddressReason::FirstUntrusted),
+        (&["2001:db8::7%eth0,10.2.2.2"], "2001:db8::7", AddressReason::FirstUntrusted),
+        (&["::ffff:198.51.100.7"], "198.51.100.7", AddressReason::FirstUntrusted),
+        (&["6.6.6.6, garbage, 10.2.2.2"], "10.2.2.2", AddressReason::Unreadable),
+        (&["6.6.6.6, , 10.2.2.2"], "10.2.2.2", AddressReason::Unreadable),
+        (&["6.6.6.6, unknown"], PEER, AddressReason::Unreadable),
+        (&["6.6.6.6, 198.51.100.7:99999"], PEER, AddressReason::Unreadable),
+        (&["10.3.3.3, 10.2.2.2"], PEER, AddressReason::AllTrusted),
+        (&["", " "], PEER, AddressReason::NoHeader),
     ];
     for (lines, address, why) in table {
         assert_eq!(xff(lines), (address.to_owned(), why), "{lines:?}");
@@ -50,24 +50,34 @@ fn x_forwarded_for_is_read_from_the_right() {
 #[test]
 fn headers_of_an_untrusted_peer_are_not_read() {
     for lines in [&["6.6.6.6"][..], &["10.0.0.9"], &["garbage"], &[]] {
-        let untrusted = find("198.51.100.9", lines, Source::XForwardedFor);
-        assert_eq!(untrusted, ("198.51.100.9".to_owned(), Why::UntrustedPeer));
+        let untrusted = find("198.51.100.9", lines, AddressSource::XForwardedFor);
+        assert_eq!(untrusted, ("198.51.100.9".to_owned(), AddressReason::UntrustedPeer));
     }
-    let mapped = find("::ffff:10.0.0.1", &["198.51.100.7"], Source::XForwardedFor);
-    assert_eq!(mapped, ("198.51.100.7".to_owned(), Why::FirstUntrusted));
-    let nobody = client(PEER.parse().unwrap(), &["6.6.6.6"], &Source::XForwardedFor, &[]);
-    assert_eq!((nobody.address.to_string().as_str(), nobody.why), (PEER, Why::UntrustedPeer));
+    let mapped = find("::ffff:10.0.0.1", &["198.51.100.7"], AddressSource::XForwardedFor);
+    assert_eq!(mapped, ("198.51.100.7".to_owned(), AddressReason::FirstUntrusted));
+    let no_proxies =
+        find_client(PEER.parse().unwrap(), &["6.6.6.6"], &AddressSource::XForwardedFor, &[]);
+    assert_eq!(
+        (no_proxies.address.to_string().as_str(), no_proxies.why),
+        (PEER, AddressReason::UntrustedPeer)
+    );
 }
 
 /// covers: X-17
 #[test]
 fn each_listener_has_one_source() {
-    let real = Source::named("X-Real-IP");
-    assert_eq!((real.header(), Source::named("Peer")), (Some("x-real-ip"), Source::Peer));
-    assert_eq!(Source::named("x-forwarded-FOR"), Source::XForwardedFor);
-    assert_eq!(Source::named("Forwarded").header(), Some("forwarded"));
-    assert_eq!(Source::default().header(), None);
-    assert_eq!(find(PEER, &["6.6.6.6"], Source::Peer), (PEER.to_owned(), Why::Peer));
+    let real = AddressSource::from_name("X-Real-IP");
+    assert_eq!(
+        (real.header(), AddressSource::from_name("Peer")),
+        (Some("x-real-ip"), AddressSource::Peer)
+    );
+    assert_eq!(AddressSource::from_name("x-forwarded-FOR"), AddressSource::XForwardedFor);
+    assert_eq!(AddressSource::from_name("Forwarded").header(), Some("forwarded"));
+    assert_eq!(AddressSource::default().header(), None);
+    assert_eq!(
+        find(PEER, &["6.6.6.6"], AddressSource::Peer),
+        (PEER.to_owned(), AddressReason::Peer)
+    );
     assert_eq!(find(PEER, &["6.6.6.6"], real).0, "6.6.6.6");
 }
 
@@ -80,39 +90,51 @@ fn forwarded_is_read_with_its_quotes() {
         (
             r#"for=6.6.6.6, For="[2001:db8::7]:4711";proto=https"#,
             "2001:db8::7",
-            Why::FirstUntrusted,
+            AddressReason::FirstUntrusted,
         ),
         (
             r#"proto=http ; FOR="198.51.100.7:_port" ;; by=10.0.0.1;"#,
             "198.51.100.7",
-            Why::FirstUntrusted,
+            AddressReason::FirstUntrusted,
         ),
-        (r#"for=198.51.100.7:80"#, "198.51.100.7", Why::FirstUntrusted),
-        (r#"for="198\.51.100.7""#, "198.51.100.7", Why::FirstUntrusted),
+        (r#"for=198.51.100.7:80"#, "198.51.100.7", AddressReason::FirstUntrusted),
+        (r#"for="198\.51.100.7""#, "198.51.100.7", AddressReason::FirstUntrusted),
         (
             r#"for=198.51.100.7;host="a,for=6.6.6.6", for=10.2.2.2"#,
             "198.51.100.7",
-            Why::FirstUntrusted,
+            AddressReason::FirstUntrusted,
         ),
-        (r#"for=198.51.100.7;host="a\",for=6.6.6.6""#, "198.51.100.7", Why::FirstUntrusted),
-        (r#"for=198.51.100.7;host="a\\", for=10.2.2.2"#, "198.51.100.7", Why::FirstUntrusted),
-        (r#"for=198.51.100.7;host="a,b\"c", for=10.2.2.2"#, "198.51.100.7", Why::FirstUntrusted),
-        (r#"for=198.51.100.7;host="a,b\\""#, "198.51.100.7", Why::FirstUntrusted),
-        (r#"for=6.6.6.6, for="7.7.7.7"x=1"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=7.7.7.7;x=a\b"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=7.7.7.7;x=a=b"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=_hidden, for=10.2.2.2"#, "10.2.2.2", Why::Unreadable),
-        (r#"for=6.6.6.6, for=unknown"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, proto=https"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=7.7.7.7;for=8.8.8.8"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for="7.7.7.7"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=7.7.7.7""#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for="7.7.7.7"x"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for=7.7.7.7 x"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for"#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, for="#, PEER, Why::Unreadable),
-        (r#"for=6.6.6.6, 7.7.7.7"#, PEER, Why::Unreadable),
-        (r#"for="[fd00::2]", for=10.2.2.2"#, PEER, Why::AllTrusted),
+        (
+            r#"for=198.51.100.7;host="a\",for=6.6.6.6""#,
+            "198.51.100.7",
+            AddressReason::FirstUntrusted,
+        ),
+        (
+            r#"for=198.51.100.7;host="a\\", for=10.2.2.2"#,
+            "198.51.100.7",
+            AddressReason::FirstUntrusted,
+        ),
+        (
+            r#"for=198.51.100.7;host="a,b\"c", for=10.2.2.2"#,
+            "198.51.100.7",
+            AddressReason::FirstUntrusted,
+        ),
+        (r#"for=198.51.100.7;host="a,b\\""#, "198.51.100.7", AddressReason::FirstUntrusted),
+        (r#"for=6.6.6.6, for="7.7.7.7"x=1"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=7.7.7.7;x=a\b"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=7.7.7.7;x=a=b"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=_hidden, for=10.2.2.2"#, "10.2.2.2", AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=unknown"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, proto=https"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=7.7.7.7;for=8.8.8.8"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for="7.7.7.7"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=7.7.7.7""#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for="7.7.7.7"x"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for=7.7.7.7 x"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for"#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, for="#, PEER, AddressReason::Unreadable),
+        (r#"for=6.6.6.6, 7.7.7.7"#, PEER, AddressReason::Unreadable),
+        (r#"for="[fd00::2]", for=10.2.2.2"#, PEER, AddressReason::AllTrusted),
     ];
     for (line, address, why) in table {
         assert_eq!(forwarded(&[line]), (address.to_owned(), why), "{line}");
@@ -141,40 +163,46 @@ enum Hop {
 
 const KINDS: [Hop; 3] = [Hop::Trusted, Hop::Untrusted, Hop::Unreadable];
 
-/// The spelling of the hop at a place in a list, and the address in it. Addresses differ by place.
-fn spell(hop: Hop, place: usize, source: &Source) -> (String, String) {
+/// The text of the hop at an index of a list, and the address in it. Addresses differ by index.
+fn spell(hop: Hop, index: usize, source: &AddressSource) -> (String, String) {
     let v4 = if hop == Hop::Trusted { "10.7.7." } else { "198.51.100." };
     let v6 = if hop == Hop::Trusted { "fd00::7:" } else { "2001:db8::7:" };
-    let (v4, v6) = (format!("{v4}{}", place % 250), format!("{v6}{place}"));
-    let junk = ["unknown", "_hidden", "1.2.3", "[::1", ""][place % 5];
-    let (text, address) = match (hop, place % 5) {
-        (Hop::Unreadable, _) => (junk.to_owned(), String::new()),
+    let v4 = format!("{v4}{}", index % 250);
+    let v6 = format!("{v6}{index}");
+    let garbage = ["unknown", "_hidden", "1.2.3", "[::1", ""][index % 5];
+    let (text, address) = match (hop, index % 5) {
+        (Hop::Unreadable, _) => (garbage.to_owned(), String::new()),
         (_, 0) => (v4.clone(), v4),
-        (_, 1) => (format!("{v4}:8{}", place % 10), v4),
+        (_, 1) => (format!("{v4}:8{}", index % 10), v4),
         (_, 2) => (format!("[{v6}]:443"), v6),
         (_, 3) => (format!("[{v6}%eth0]"), v6),
         _ => (format!("::ffff:{v4}"), v4),
     };
-    let quoted =
-        if *source == Source::Forwarded { format!("for=\"{text}\";proto=http") } else { text };
+    let quoted = if *source == AddressSource::Forwarded {
+        format!("for=\"{text}\";proto=http")
+    } else {
+        text
+    };
     (quoted, address)
 }
 
-/// What the walk must answer, told from the kinds alone.
-fn expected(kinds: &[Hop], addresses: &[String]) -> (String, Why) {
+/// The expected result, computed from the kinds of the hops.
+fn expected(kinds: &[Hop], addresses: &[String]) -> (String, AddressReason) {
     let stop = kinds.iter().rposition(|kind| *kind != Hop::Trusted);
     match stop {
-        _ if kinds.is_empty() => (PEER.to_owned(), Why::NoHeader),
-        None => (PEER.to_owned(), Why::AllTrusted),
-        Some(at) if kinds[at] == Hop::Untrusted => (addresses[at].clone(), Why::FirstUntrusted),
+        _ if kinds.is_empty() => (PEER.to_owned(), AddressReason::NoHeader),
+        None => (PEER.to_owned(), AddressReason::AllTrusted),
+        Some(at) if kinds[at] == Hop::Untrusted => {
+            (addresses[at].clone(), AddressReason::FirstUntrusted)
+        }
         Some(at) => {
             let nearest = addresses.get(at + 1).cloned().unwrap_or_else(|| PEER.to_owned());
-            (nearest, Why::Unreadable)
+            (nearest, AddressReason::Unreadable)
         }
     }
 }
 
-/// The chain of a length with a number: each hop's kind is a digit of it.
+/// The chain of this length and number: each hop's kind is a base-3 digit of the number.
 fn kinds(length: u32, number: usize) -> Vec<Hop> {
     (0..length).map(|at| KINDS[number / 3_usize.pow(at) % 3]).collect()
 }
@@ -187,15 +215,15 @@ fn every_chain_of_up_to_five_hops() {
     let chains = (0..=5).flat_map(|length| (0..3_usize.pow(length)).map(move |n| (length, n)));
     let mut walked = 0;
     for (length, number) in chains {
-        for source in [Source::XForwardedFor, Source::Forwarded] {
+        for source in [AddressSource::XForwardedFor, AddressSource::Forwarded] {
             let kinds = kinds(length, number);
             let spelt =
                 kinds.iter().enumerate().map(|(at, kind)| spell(*kind, at + number, &source));
             let (texts, addresses): (Vec<String>, Vec<String>) = spelt.unzip();
-            // Only one blank hop: then the header says nothing at all.
+            // A single blank hop is an empty header.
             let silent = texts.iter().all(String::is_empty);
             let mut want = expected(&kinds, &addresses);
-            want.1 = if silent { Why::NoHeader } else { want.1 };
+            want.1 = if silent { AddressReason::NoHeader } else { want.1 };
             let lines: Vec<&str> = texts.iter().map(String::as_str).collect();
             let joined = texts.join(", ");
             assert_eq!(find(PEER, &lines, source.clone()), want, "{lines:?}");
@@ -222,11 +250,11 @@ proptest! {
             hops.join(", ")
         };
         for (source, honest) in [
-            (Source::XForwardedFor, chain("198.51.100.7", "")),
-            (Source::Forwarded, chain("for=\"[2001:db8::7]:1\";host=\"a,b\"", "for=")),
+            (AddressSource::XForwardedFor, chain("198.51.100.7", "")),
+            (AddressSource::Forwarded, chain("for=\"[2001:db8::7]:1\";host=\"a,b\"", "for=")),
         ] {
             let want = find(PEER, &[&honest], source.clone());
-            prop_assert_eq!(want.1, Why::FirstUntrusted);
+            prop_assert_eq!(want.1, AddressReason::FirstUntrusted);
             let mut lines: Vec<String> = forged.clone();
             match lines.last_mut() {
                 Some(last) if !own_line => { last.push(','); last.push_str(&honest); }
@@ -239,7 +267,7 @@ proptest! {
 
     #[test]
     fn reading_never_panics(line in "\\PC{0,60}", quoted in "[for=\";,\\\\ :._\\[\\]0-9é]{0,40}") {
-        for source in [Source::XForwardedFor, Source::Forwarded] {
+        for source in [AddressSource::XForwardedFor, AddressSource::Forwarded] {
             find(PEER, &[&line, &quoted], source);
         }
     }

@@ -1,17 +1,17 @@
-//! `ban` and `watch`: what an outcome may start, and the texts that callers are shown.
+//! `ban` and `watch`: rules that ban on outcomes. Also reads `message`, the text shown to callers.
 //!
-//! Must not evaluate conditions: they are compiled here and judged at settle.
+//! Conditions are compiled here and evaluated at settle.
 
-use super::attribute::Known;
+use super::attribute::AttributeTable;
 use super::block;
 use super::bounds::{BANS_MAX, CONDITION_CHAIN_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, UNITS_MAX};
-use super::node::{Fields, Node};
+use super::node::{Node, TableFields};
 use super::price;
 use super::report::Report;
 use super::scalar;
-use crate::cell::watch::SLICES;
+use crate::cell::ratio_watch::SLICES;
 use crate::condition::Condition;
-use crate::policy::{Ban, Name, Watch};
+use crate::policy::{BanRule, Name, WatchRule};
 use crate::price::StatusSet;
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
@@ -23,29 +23,34 @@ const WATCH_FIELDS: [&str; 6] = ["share", "of", "above", "min", "per", "ban"];
 const REASON: &str = "API rejection";
 
 /// Reads the `ban` list.
-pub(super) fn bans(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Vec<Ban>> {
+pub(super) fn bans(
+    report: &mut Report,
+    node: Node<'_>,
+    attributes: &AttributeTable,
+) -> Option<Vec<BanRule>> {
     let items =
         node.items(report, "a list such as [ { when = \"status == 403\", for = \"10m\" } ]")?;
     if let Some(extra) = items.get(BANS_MAX) {
         let message = format!("{} ban rules are too many", items.len());
         let fix = format!("keep at most {BANS_MAX}: join conditions with `||`");
-        report.error("too-many-bans", extra.place, message, fix);
+        report.error("too-many-bans", extra.location, message, fix);
     }
-    let bans: Vec<_> = items.into_iter().map(|item| ban(report, item, known)).collect();
+    let bans: Vec<_> = items.into_iter().map(|item| ban(report, item, attributes)).collect();
     bans.into_iter().collect()
 }
 
-fn ban(report: &mut Report, item: Node<'_>, known: &Known) -> Option<Ban> {
-    let fields = Fields::item(report, item, "ban", &BAN_FIELDS)?;
-    let when = fields.need(report, "when", "\"status == 403\"");
-    let when = when.and_then(|node| condition(report, node, known));
-    let penalty = fields.need(report, "for", "\"10m\"");
+fn ban(report: &mut Report, item: Node<'_>, attributes: &AttributeTable) -> Option<BanRule> {
+    let fields = TableFields::read_item(report, item, "ban", &BAN_FIELDS)?;
+    let when = fields.require(report, "when", "\"status == 403\"");
+    let when = when.and_then(|node| condition(report, node, attributes));
+    let penalty = fields.require(report, "for", "\"10m\"");
     let penalty = penalty.and_then(|node| block::penalty(report, node));
-    let reason = fields.given("reason", |node| scalar::prose(report, node)).or(REASON.into());
-    let after = fields.given("after", |node| after(report, node)).optional();
-    let status = fields.given("status", |node| status(report, node)).optional();
-    let message = fields.given("message", |node| message(report, node)).optional();
-    Some(Ban {
+    let reason =
+        fields.parse("reason", |node| scalar::bounded_text(report, node)).or(REASON.into());
+    let after = fields.parse("after", |node| after(report, node)).optional();
+    let status = fields.parse("status", |node| status(report, node)).optional();
+    let message = fields.parse("message", |node| message(report, node)).optional();
+    Some(BanRule {
         when: when?,
         penalty: penalty?,
         reason: reason?,
@@ -55,7 +60,11 @@ fn ban(report: &mut Report, item: Node<'_>, known: &Known) -> Option<Ban> {
     })
 }
 
-fn condition(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Condition> {
+fn condition(
+    report: &mut Report,
+    node: Node<'_>,
+    attributes: &AttributeTable,
+) -> Option<Condition> {
     let text = node.text(report, "a condition such as \"status == 403\"")?;
     let deep = depth(text) > CONDITION_DEPTH_MAX || longest_chain(text) > CONDITION_CHAIN_MAX;
     if text.chars().count() > CONDITION_MAX || deep {
@@ -64,40 +73,47 @@ fn condition(report: &mut Report, node: Node<'_>, known: &Known) -> Option<Condi
             "split it into rules of at most {CONDITION_MAX} characters, {CONDITION_DEPTH_MAX} \
              brackets inside each other and {CONDITION_CHAIN_MAX} operators in a row"
         );
-        report.error("bad-condition", node.place, message, fix);
+        report.error("bad-condition", node.location, message, fix);
         return None;
     }
     let compiled = Condition::compile(text);
     let refuse = |why: String| {
-        let message = format!("the condition does not compile: {}", located(&why));
+        let message = format!("the condition does not compile: {}", readable_position(&why));
         let fix = "write CEL over status, body, headers and subject, such as \"body.code == 5\"";
-        report.error("bad-condition", node.place, message, fix);
+        report.error("bad-condition", node.location, message, fix);
     };
     let compiled = compiled.map_err(refuse).ok()?;
-    reads_private(report, node, &compiled, known);
+    warn_of_private_values(report, node, &compiled, attributes);
     Some(compiled)
 }
 
-/// Warns of a comparison with a value that no condition ever sees.
-fn reads_private(report: &mut Report, node: Node<'_>, condition: &Condition, known: &Known) {
-    let private = |name: &&Name| known.attributes.get(&***name).is_some_and(|a| a.private);
+/// Warns of a comparison with a private attribute: conditions see only its pseudonym.
+fn warn_of_private_values(
+    report: &mut Report,
+    node: Node<'_>,
+    condition: &Condition,
+    attributes: &AttributeTable,
+) {
+    let private = |name: &&Name| attributes.by_name.get(&***name).is_some_and(|a| a.private);
     for name in condition.values().iter().filter(private) {
         let message = format!("`{name}` is private: a condition sees its pseudonym, not its value");
         let fix = format!("test it with has(subject.{name}), or give its values facts and tiers");
-        report.warn("condition-reads-private", node.place, message, fix);
+        report.warn("condition-reads-private", node.location, message, fix);
     }
 }
 
-/// The compiler's message, with the place in the condition in words.
-fn located(why: &str) -> String {
-    let place = why.strip_prefix("ERROR: <input>:1:").and_then(|rest| rest.split_once(": "));
-    place.map_or_else(|| why.to_owned(), |(at, why)| format!("at character {at}: {why}"))
+/// The CEL compiler's message, with its position written as `at character N`.
+fn readable_position(why: &str) -> String {
+    let location = why.strip_prefix("ERROR: <input>:1:").and_then(|rest| rest.split_once(": "));
+    location.map_or_else(|| why.to_owned(), |(at, why)| format!("at character {at}: {why}"))
 }
 
-/// How deeply the compiler would descend. Brackets in quoted texts count too: it is not worth
-/// knowing them apart, and knowing them wrongly would let a deep one through.
+/// How deeply the CEL compiler would recurse. Checked before compiling, because the recursion could
+/// overflow the stack. Brackets in string literals count too: a lexer that misjudges where a string
+/// ends would let a deep condition pass.
 fn depth(text: &str) -> usize {
-    let (mut open, mut deepest) = (0_usize, 0_usize);
+    let mut open = 0_usize;
+    let mut deepest = 0_usize;
     for c in text.chars() {
         match c {
             '(' | '[' | '{' => open += 1,
@@ -106,12 +122,12 @@ fn depth(text: &str) -> usize {
         }
         deepest = deepest.max(open);
     }
-    // A choice descends less than a bracket, and is never closed.
+    // A conditional `a ? b : c` recurses half as deep as a bracket, and has no closing bracket.
     deepest.max(text.matches('?').count() / 2)
 }
 
-/// The longest chain of operators that the compiler would descend along: it balances `&&` and `||`
-/// itself. Those in quoted texts count too, as brackets do.
+/// The longest chain of operators, along which the compiler recurses too. `&&` and `||` end a
+/// chain, because the compiler balances them. Operators in string literals count, as brackets do.
 fn longest_chain(text: &str) -> usize {
     let chain = |piece: &str| piece.matches(['+', '-', '*', '/', '%', '[', '.']).count();
     text.split("&&").flat_map(|piece| piece.split("||")).map(chain).max().unwrap_or(0)
@@ -120,9 +136,10 @@ fn longest_chain(text: &str) -> usize {
 fn after(report: &mut Report, node: Node<'_>) -> Option<Rate> {
     let rate = scalar::rate_above_zero(report, node)?;
     if rate.amount > UNITS_MAX {
-        let message = format!("{} strikes are above the {UNITS_MAX} kept per key", rate.amount);
+        let message =
+            format!("{} strikes are more than the {UNITS_MAX} that a key stores", rate.amount);
         let fix = format!("write at most \"{UNITS_MAX} per {}\"", rate.per);
-        report.error("window-too-large", node.place, message, fix);
+        report.error("window-too-large", node.location, message, fix);
         return None;
     }
     Some(rate)
@@ -130,57 +147,58 @@ fn after(report: &mut Report, node: Node<'_>) -> Option<Rate> {
 
 fn status(report: &mut Report, node: Node<'_>) -> Option<u16> {
     let status = node.integer(report, "a status such as 429")?;
-    let found = u16::try_from(status).ok().filter(|status| (400..600).contains(status));
-    if found.is_none() {
-        let message = format!("`{status}` does not tell a caller of a refusal");
-        report.error("bad-status", node.place, message, "write a status from 400 to 599");
+    let valid = u16::try_from(status).ok().filter(|status| (400..600).contains(status));
+    if valid.is_none() {
+        let message = format!("`{status}` is not a status of a denial");
+        report.error("bad-status", node.location, message, "write a status from 400 to 599");
     }
-    found
+    valid
 }
 
-/// Reads a text for callers, in which only the wait may be filled in.
+/// Reads a text shown to callers. Its only placeholders are for the time to wait.
 pub(super) fn message(report: &mut Report, node: Node<'_>) -> Option<Name> {
-    let text = scalar::prose(report, node)?;
-    let mut fine = true;
+    let text = scalar::bounded_text(report, node)?;
+    let mut is_valid = true;
     for after in text.split('{').skip(1) {
         let name = after.split_once('}').map(|(name, _)| name);
         if !matches!(name, Some("retry_after" | "retry_after_s")) {
             let shown = name.unwrap_or(after);
-            let message = format!("nothing fills in `{{{}}}`", shown.escape_debug());
-            let fix = "use {retry_after} for words or {retry_after_s} for seconds";
-            report.error("unknown-placeholder", node.place, message, fix);
-            fine = false;
+            let message = format!("unknown placeholder `{{{}}}`", shown.escape_debug());
+            let fix = "use {retry_after} for a duration in words or {retry_after_s} for seconds";
+            report.error("unknown-placeholder", node.location, message, fix);
+            is_valid = false;
         }
     }
-    fine.then_some(text)
+    is_valid.then_some(text)
 }
 
 /// Reads `watch`.
-pub(super) fn watch(report: &mut Report, node: Node<'_>) -> Option<Watch> {
-    let fields = Fields::item(report, node, "watch", &WATCH_FIELDS)?;
-    let share = fields.need(report, "share", "\"404\"");
+pub(super) fn watch(report: &mut Report, node: Node<'_>) -> Option<WatchRule> {
+    let fields = TableFields::read_item(report, node, "watch", &WATCH_FIELDS)?;
+    let share = fields.require(report, "share", "\"404\"");
     let share = share.and_then(|node| price::statuses(report, node));
-    let of = fields.need(report, "of", "[\"200\", \"404\"]");
+    let of = fields.require(report, "of", "[\"200\", \"404\"]");
     let of = of.and_then(|node| price::statuses(report, node));
-    let above = fields.need(report, "above", "\"20%\"").and_then(|node| above(report, node));
-    let min = fields.need(report, "min", "100").and_then(|node| scalar::whole(report, node, 1));
-    let per = fields.need(report, "per", "\"24h\"").and_then(|node| per(report, node));
-    let ban = fields.need(report, "ban", "\"1h\"").and_then(|node| block::penalty(report, node));
-    let (share, of) = (share?, of?);
+    let above = fields.require(report, "above", "\"20%\"").and_then(|node| above(report, node));
+    let min =
+        fields.require(report, "min", "100").and_then(|node| scalar::whole_number(report, node, 1));
+    let per = fields.require(report, "per", "\"24h\"").and_then(|node| per(report, node));
+    let ban = fields.require(report, "ban", "\"1h\"").and_then(|node| block::penalty(report, node));
+    let share = share?;
+    let of = of?;
     if !is_within(&share, &of) {
-        let message =
-            "`share` has statuses that are not in `of`, so the part could outgrow the whole";
-        let place = fields.key("share").unwrap_or(fields.place);
-        report.error("bad-share", place, message, "add them to `of`");
+        let message = "`share` has statuses that are not in `of`, so the ratio could exceed 100%";
+        let location = fields.key("share").unwrap_or(fields.location);
+        report.error("bad-share", location, message, "add them to `of`");
     }
-    Some(Watch { share, of, above: above?, min: min?, per: per?, ban: ban? })
+    Some(WatchRule { share, of, above: above?, min: min?, per: per?, ban: ban? })
 }
 
 fn above(report: &mut Report, node: Node<'_>) -> Option<Percent> {
     let share = scalar::percent(report, node)?;
     if share == Percent::from_hundredths(10_000) {
         let message = "no share is ever above 100%";
-        report.error("bad-percent", node.place, message, "write less than \"100%\"");
+        report.error("bad-percent", node.location, message, "write less than \"100%\"");
         return None;
     }
     Some(share)
@@ -188,9 +206,10 @@ fn above(report: &mut Report, node: Node<'_>) -> Option<Percent> {
 
 fn per(report: &mut Report, node: Node<'_>) -> Option<Span> {
     let per = scalar::duration(report, node)?;
+    // Each slice has at least one microsecond.
     if per.micros() < SLICES as i64 {
         let message = format!("`{per}` cannot be counted in {SLICES} slices");
-        report.error("bad-duration", node.place, message, "write a duration such as \"24h\"");
+        report.error("bad-duration", node.location, message, "write a duration such as \"24h\"");
         return None;
     }
     Some(per)

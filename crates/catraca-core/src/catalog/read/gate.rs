@@ -1,28 +1,32 @@
-//! `[gate.…]` and `default`: which policies are passed together.
+//! `[gate.…]` and `default`: the policies of each gate; and the check of `[store] shard_by`.
 //!
-//! Every policy is also a gate of its own name. Must not read policies.
+//! Every policy is also a gate of its own name.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::bounds::GATE_POLICIES_MAX;
-use super::chain::{self, Ids};
-use super::node::{Fields, Key, Node};
-use super::report::Report;
+use super::node::{LocatedKey, Node, TableFields};
+use super::otherwise_chain::{self, PolicyIds};
+use super::policy::PolicyDraft;
+use super::report::{Report, SourceLocation};
 use super::section::Sections;
-use crate::catalog::Gate;
-use crate::condition::Cost;
+use crate::catalog::{Gate, ProcessSettings};
+use crate::condition::ConditionCost;
 use crate::policy::{Name, Policy, PolicyId};
+use crate::sharding::Sharding;
 
-/// All gates, and the names of those that were declared, in order.
+/// The gates of a catalog.
 pub(super) struct Gates {
+    /// The declared gates, and one gate for each policy.
     pub all: HashMap<Name, Gate>,
+    /// The names of the declared gates, in the order of the text.
     pub declared: Vec<Name>,
-    /// All names in order, for whoever looks for one.
+    /// The names of all gates, sorted, for suggestions.
     pub names: BTreeSet<Name>,
 }
 
 /// Reads the declared gates and adds one for each policy.
-pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) -> Gates {
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &PolicyIds<'_>) -> Gates {
     let single = |(name, id): (&&str, &PolicyId)| {
         let name: Name = (*name).into();
         (name.clone(), Gate { name, policies: vec![*id] })
@@ -30,72 +34,75 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>, ids: &Ids<'_>) 
     let names = ids.keys().map(|name| Name::from(*name)).collect();
     let all = ids.iter().map(single).collect();
     let mut gates = Gates { all, declared: Vec::new(), names };
-    for (key, node) in sections.named(report, "gate") {
-        let policies = policies(report, ids, (key, node));
+    for (key, node) in sections.named_tables(report, "gate") {
+        let policies = policies(report, ids, key, node);
         let name: Name = key.text.into();
         gates.declared.push(name.clone());
         gates.names.insert(name.clone());
-        // A gate may put others beside the policy of its name, but not let them stand in for it.
+        // A gate may add policies to the one of its own name, but not replace it: a caller who
+        // names the policy would silently get other limits.
         let shadows = |own| policies.as_ref().is_some_and(|read| !read.contains(own));
         if ids.get(key.text).is_some_and(shadows) {
             let message = format!("`{name}` is also a policy, which this gate would leave out");
             let fix = format!("rename the gate, or add \"{name}\" to its policies");
-            report.error("gate-shadows-policy", key.place, message, fix);
+            report.error("gate-shadows-policy", key.location, message, fix);
         }
         gates.all.insert(name.clone(), Gate { name, policies: policies.unwrap_or_default() });
     }
     gates
 }
 
-/// The cost of the ban rules of a gate, for the costliest one.
-pub(super) fn rule_cost(gates: &Gates, policies: &[Policy]) -> Cost {
+/// The cost of evaluating all ban rules of a gate, of the gate where it is highest.
+pub(super) fn rule_cost(gates: &Gates, policies: &[Policy]) -> ConditionCost {
     let rules = |id: &PolicyId| policies.get(usize::from(id.0)).into_iter().flat_map(|p| &p.bans);
-    let of_gate = |gate: &Gate| Cost::of(gate.policies.iter().flat_map(rules).map(|ban| &ban.when));
+    let of_gate =
+        |gate: &Gate| ConditionCost::of(gate.policies.iter().flat_map(rules).map(|ban| &ban.when));
     let all = gates.names.iter().filter_map(|name| gates.all.get(name));
-    all.map(of_gate).fold(Cost::default(), Cost::max)
+    all.map(of_gate).fold(ConditionCost::default(), ConditionCost::max)
 }
 
 fn policies(
     report: &mut Report,
-    ids: &Ids<'_>,
-    (key, node): (Key<'_>, Node<'_>),
+    ids: &PolicyIds<'_>,
+    key: LocatedKey<'_>,
+    node: Node<'_>,
 ) -> Option<Vec<PolicyId>> {
-    let fields = Fields::read(report, (key.place, node), "gate", &["policies"])?;
+    let fields = TableFields::read(report, key.location, node, "gate", &["policies"])?;
     let Some(list) = fields.get("policies") else {
-        return empty(report, key.place);
+        return report_empty(report, key.location);
     };
     let items = list.items(report, "a list of policies such as [\"global\", \"login\"]")?;
     if items.is_empty() {
-        return empty(report, list.place);
+        return report_empty(report, list.location);
     }
     if let Some(extra) = items.get(GATE_POLICIES_MAX) {
         let message = format!("{} policies are too many for one decision", items.len());
         let fix = format!("keep at most {GATE_POLICIES_MAX}");
-        report.error("too-many-policies", extra.place, message, fix);
+        report.error("too-many-policies", extra.location, message, fix);
     }
     let mut policies = Vec::new();
     for item in items.into_iter().take(GATE_POLICIES_MAX) {
-        let Some(id) = policy(report, ids, item) else { continue };
+        let Some(id) = policy_id(report, ids, item) else { continue };
         if policies.contains(&id) {
             let message = "the policy is in the gate already";
-            report.error("policy-repeated", item.place, message, "name each policy once");
+            report.error("policy-repeated", item.location, message, "name each policy once");
         }
         policies.push(id);
     }
     Some(policies)
 }
 
-fn empty<T>(report: &mut Report, place: super::report::Place) -> Option<T> {
-    let message = "a gate without policies lets everything pass";
-    report.error("empty-gate", place, message, "add policies = [\"…\"], or remove the gate");
+fn report_empty<T>(report: &mut Report, location: SourceLocation) -> Option<T> {
+    let message = "a gate without policies would admit all requests";
+    report.error("empty-gate", location, message, "add policies = [\"…\"], or remove the gate");
     None
 }
 
-fn policy(report: &mut Report, ids: &Ids<'_>, item: Node<'_>) -> Option<PolicyId> {
+fn policy_id(report: &mut Report, ids: &PolicyIds<'_>, item: Node<'_>) -> Option<PolicyId> {
     let name = item.text(report, "the name of a policy")?;
     let id = ids.get(name).copied();
     if id.is_none() {
-        chain::unknown(report, item.place, name, ids);
+        otherwise_chain::report_unknown_policy(report, item.location, name, ids);
     }
     id
 }
@@ -104,8 +111,52 @@ fn policy(report: &mut Report, ids: &Ids<'_>, item: Node<'_>) -> Option<PolicyId
 pub(super) fn default(
     report: &mut Report,
     sections: &Sections<'_>,
-    ids: &Ids<'_>,
+    ids: &PolicyIds<'_>,
 ) -> Option<PolicyId> {
     let (_, node) = sections.single(report, "default")?;
-    policy(report, ids, node)
+    policy_id(report, ids, node)
+}
+
+/// Reports every policy whose key does not always contain the attribute of `[store] shard_by`.
+///
+/// A gate is decided in one step on one server, so all its keys must be on that server. A key
+/// without the attribute could be on another one. Policies without a declared gate are checked too,
+/// because every policy is a gate.
+pub(super) fn report_unsharded(
+    report: &mut Report,
+    drafts: &[PolicyDraft<'_>],
+    gates: &Gates,
+    settings: &ProcessSettings,
+) {
+    let store = settings.sections.get("store");
+    let Some(attribute) = store.and_then(|store| store.get("shard_by")?.as_str()) else { return };
+    let sharding = Sharding::Attribute(attribute.into());
+    for (id, draft) in (0_u16..).map(PolicyId).zip(drafts) {
+        let Some(policy) = draft.policy.as_ref().filter(|policy| !sharding.covers_policy(policy))
+        else {
+            continue;
+        };
+        let gate = shared_gate(gates, id).map(|gate| format!(" in the gate `{gate}`"));
+        let message = format!(
+            "the key of `{}` does not always contain `{attribute}`, the attribute of [store] \
+             shard_by: it could be on another server than the keys of other policies{}",
+            policy.name,
+            gate.unwrap_or_default()
+        );
+        let fix = format!(
+            "add \"{attribute}\" to its `by`, alone and without `|`, or remove shard_by: a \
+             cluster then distributes keys by namespace"
+        );
+        report.error("not-sharded", draft.key.location, message, fix);
+    }
+}
+
+/// The first declared gate in which the policy is together with others.
+fn shared_gate(gates: &Gates, id: PolicyId) -> Option<&Name> {
+    gates.declared.iter().find(|name| {
+        gates
+            .all
+            .get(*name)
+            .is_some_and(|gate| gate.policies.len() > 1 && gate.policies.contains(&id))
+    })
 }

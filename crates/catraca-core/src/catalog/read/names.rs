@@ -1,60 +1,70 @@
-//! Names: which are allowed, and which was probably meant.
-//!
-//! Must not know what is named.
+//! Names: which characters they may have, and suggestions for mistyped ones.
 
 use super::bounds::NAME_MAX;
-use super::node::Key;
-use super::report::{Place, Report};
+use super::node::LocatedKey;
+use super::report::{Report, SourceLocation};
 
-/// Whether a name is allowed; reports it if not.
-pub(super) fn check(report: &mut Report, key: Key<'_>, what: &str) -> bool {
-    check_at(report, key.place, key.text, what)
+/// Whether a key is a valid name; reports it if not. `what` is the kind of thing it names.
+pub(super) fn check_key(report: &mut Report, key: LocatedKey<'_>, what: &str) -> bool {
+    check_name(report, key.location, key.text, what)
 }
 
-/// Whether a name at a place is allowed; reports it if not.
-pub(super) fn check_at(report: &mut Report, place: Place, name: &str, what: &str) -> bool {
+/// Whether a name is valid; reports it at `location` if not.
+pub(super) fn check_name(
+    report: &mut Report,
+    location: SourceLocation,
+    name: &str,
+    what: &str,
+) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let fine = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
-    if !fine {
+    let valid = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
+    if !valid {
         let shown =
             if name.is_empty() { "nothing".into() } else { format!("`{}`", name.escape_debug()) };
-        let message = format!("{shown} cannot name {}", an(what));
+        let message = format!("{shown} cannot name {}", with_article(what));
         let fix = format!("use 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`");
-        report.error("bad-name", place, message, fix);
+        report.error("bad-name", location, message, fix);
     }
-    fine
+    valid
 }
 
-/// A word with its article.
-pub(super) fn an(what: &str) -> String {
+/// A noun with its indefinite article.
+pub(super) fn with_article(what: &str) -> String {
     let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {what}")
 }
 
-/// A fix for a name that nobody knows: the nearest one, else all of them if they are few.
+/// A fix for an unknown name: the nearest known one, else the first known names.
 pub(super) fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
     if report.is_full() {
+        // The error will not be shown, and the search for the nearest name takes time.
         return String::new();
     }
     match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "remove it, or declare it".to_owned(),
-        None if known.len() <= LISTED => format!("use one of: {}", known.join(", ")),
-        None => format!("use one of: {}, …", known[..LISTED].join(", ")),
+        None if known.len() <= NAMES_LISTED => format!("use one of: {}", known.join(", ")),
+        None => format!("use one of: {}, …", known[..NAMES_LISTED].join(", ")),
     }
 }
 
-/// The known name that takes the fewest typing mistakes, if it takes few.
+/// The known name with the fewest typing mistakes, if they are few for its length.
 pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // One mistake for every three letters, from one to three.
     let tolerated = (name.chars().count() / 3).clamp(1, 3);
+    // A cheap test first: each mistake changes the length by at most one character, of up to 4
+    // bytes.
     let alike = known.iter().filter(|other| name.len().abs_diff(other.len()) <= 4 * tolerated);
     let distances = alike.map(|other| (distance(name, other), *other));
     distances.filter(|(far, _)| *far <= tolerated).min_by_key(|(far, _)| *far).map(|(_, near)| near)
 }
 
-/// How many typing mistakes lie between two names: letters added, lost, changed, or swapped.
+/// The edit distance of two names (Damerau-Levenshtein): letters inserted, deleted, substituted or
+/// swapped with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
-    let (left, right) = (folded(left), folded(right));
+    let left = fold_case(left);
+    let right = fold_case(right);
+    // The last two rows of the matrix of distances, and the one being computed.
     let mut rows =
         [vec![0; right.len() + 1], (0..=right.len()).collect(), vec![0; right.len() + 1]];
     for i in 1..=left.len() {
@@ -72,13 +82,13 @@ fn distance(left: &str, right: &str) -> usize {
     rows[1][right.len()]
 }
 
-/// Letters without case, cut short: a long name is no typing mistake.
-fn folded(name: &str) -> Vec<char> {
+/// The letters in lower case. Cut at the longest valid name, to bound the time of `distance`.
+fn fold_case(name: &str) -> Vec<char> {
     name.chars().take(NAME_MAX).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// How many known names a fix lists.
-const LISTED: usize = 32;
+/// The number of known names that a fix lists.
+const NAMES_LISTED: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,14 @@
-//! `[network]` and `language`: how addresses and paths are read, and in which
-//! language messages state durations.
-//!
-//! Must not read addresses: callers' are read as they come.
+//! `[network]` and `language`: how addresses and paths of requests are read, and the language of
+//! durations in messages.
 
 use super::lists;
-use super::node::{Fields, Node};
+use super::node::{Node, TableFields};
 use super::report::Report;
 use super::scalar;
 use super::section::Sections;
 use crate::catalog::{EncodedSlash, Language, Network, PathCase};
 
-/// The prefixes by which IPv6 callers may be counted.
+/// The prefix lengths by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
 
 const PATH_CASES: [(&str, PathCase); 2] =
@@ -26,7 +24,8 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     let mut network = Network::default();
     let Some((key, node)) = sections.single(report, "network") else { return network };
     let known = ["ipv6_prefix", "trusted_proxies", "path_case", "encoded_slash"];
-    let Some(fields) = Fields::read(report, (key.place, node), "network section", &known) else {
+    let Some(fields) = TableFields::read(report, key.location, node, "network section", &known)
+    else {
         return network;
     };
     if let Some(prefix) = fields.get("ipv6_prefix").and_then(|node| prefix(report, node)) {
@@ -38,11 +37,12 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
         network.trusted_proxies = ranges.filter_map(|item| lists::range(report, item)).collect();
     }
     let path_case = fields.get("path_case");
-    if let Some(case) = path_case.and_then(|node| scalar::word(report, node, &PATH_CASES)) {
+    if let Some(case) = path_case.and_then(|node| scalar::keyword(report, node, &PATH_CASES)) {
         network.path_case = case;
     }
     let encoded_slash = fields.get("encoded_slash");
-    if let Some(slash) = encoded_slash.and_then(|node| scalar::word(report, node, &ENCODED_SLASHES))
+    if let Some(slash) =
+        encoded_slash.and_then(|node| scalar::keyword(report, node, &ENCODED_SLASHES))
     {
         network.encoded_slash = slash;
     }
@@ -52,9 +52,9 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
 fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
     let prefix = node.integer(report, "a prefix from 32 to 128")?;
     if !IPV6_PREFIXES.contains(&prefix) {
-        let message = format!("`{prefix}` is no prefix to count IPv6 callers by");
+        let message = format!("`{prefix}` is not a valid prefix to count IPv6 callers by");
         let fix = "write 64, or another prefix from 32 to 128";
-        report.error("bad-prefix", node.place, message, fix);
+        report.error("bad-prefix", node.location, message, fix);
         return None;
     }
     u8::try_from(prefix).ok()
@@ -63,6 +63,6 @@ fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
 /// Reads `language`.
 pub(super) fn language(report: &mut Report, sections: &Sections<'_>) -> Language {
     let words = [("en", Language::English), ("pt", Language::Portuguese)];
-    let given = sections.single(report, "language");
-    given.and_then(|(_, node)| scalar::word(report, node, &words)).unwrap_or_default()
+    let field = sections.single(report, "language");
+    field.and_then(|(_, node)| scalar::keyword(report, node, &words)).unwrap_or_default()
 }

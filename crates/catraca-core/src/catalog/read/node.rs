@@ -1,57 +1,61 @@
-//! Values of the parsed text with their places, and the questions that readers ask of them.
+//! TOML values with their location in the text, and typed access to them.
 //!
-//! A question that is answered with the wrong type reports it, so that readers only say what they
-//! want. Must not know the catalog's sections or their rules.
+//! Access as the wrong type reports an error and returns `None`, so the readers of sections contain
+//! no type checks of their own.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::names;
-use super::report::{Place, Report};
+use super::report::{Report, SourceLocation};
 use crate::request::is_storable;
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'t> {
-    pub place: Place,
+    pub location: SourceLocation,
     pub value: &'t DeValue<'t>,
 }
 
-/// A key and its place.
+/// A key and its location.
 #[derive(Clone, Copy)]
-pub(super) struct Key<'t> {
-    pub place: Place,
+pub(super) struct LocatedKey<'t> {
+    pub location: SourceLocation,
     pub text: &'t str,
 }
 
-/// A table's entries, in the order of the text.
-pub(super) struct Fields<'t> {
-    /// Where the table is named.
-    pub place: Place,
-    entries: Vec<(Key<'t>, Node<'t>)>,
+/// The fields of a table, in the order of the text.
+pub(super) struct TableFields<'t> {
+    /// The location of the table's name, or of the table itself if it has none.
+    pub location: SourceLocation,
+    entries: Vec<(LocatedKey<'t>, Node<'t>)>,
 }
 
-/// What became of a field: a bad one was reported and must not be called missing.
+/// The result of reading an optional field. An invalid field was already reported, so it must not
+/// be treated as absent: that would apply the default and report follow-up errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Given<T> {
+pub(super) enum FieldResult<T> {
     Absent,
-    Bad,
-    Good(T),
+    Invalid,
+    Valid(T),
 }
 
 impl<'t> Node<'t> {
     pub fn new(file: usize, value: &'t Spanned<DeValue<'t>>) -> Self {
         let span = value.span();
-        Self { place: Place { file, start: span.start, end: span.end }, value: value.get_ref() }
+        Self {
+            location: SourceLocation { file, start: span.start, end: span.end },
+            value: value.get_ref(),
+        }
     }
 
-    /// A text; `wanted` says what it should be, with an example.
+    /// A text; `wanted` describes what the field expects, with an example, for the error message.
     pub fn text(self, report: &mut Report, wanted: &str) -> Option<&'t str> {
-        let text = self.value.as_str().or_else(|| self.refuse(report, wanted))?;
+        let text = self.value.as_str().or_else(|| self.report_wrong_type(report, wanted))?;
         if !is_storable(text) {
             let message = "the text contains U+0000, which cannot be stored";
-            // It may be a private value, so it is not shown.
-            report.private_error("bad-text", self.place, message, "remove it");
+            // The text may be a private value, so the diagnostic does not show it.
+            report.private_error("bad-text", self.location, message, "remove it");
             return None;
         }
         Some(text)
@@ -63,40 +67,46 @@ impl<'t> Node<'t> {
             self.value.as_integer().map(|int| i64::from_str_radix(int.as_str(), int.radix()));
         match read {
             Some(Ok(int)) => Some(int),
-            Some(Err(_)) => self.refuse_size(report),
-            None => self.refuse(report, wanted),
+            Some(Err(_)) => self.report_too_large(report),
+            None => self.report_wrong_type(report, wanted),
         }
     }
 
-    /// True or false.
+    /// A boolean.
     pub fn flag(self, report: &mut Report) -> Option<bool> {
-        self.value.as_bool().or_else(|| self.refuse(report, "true or false"))
+        self.value.as_bool().or_else(|| self.report_wrong_type(report, "true or false"))
     }
 
     /// The items of a list.
     pub fn items(self, report: &mut Report, wanted: &str) -> Option<Vec<Node<'t>>> {
-        let items = self.value.as_array().or_else(|| self.refuse(report, wanted))?;
-        Some(items.iter().map(|item| Node::new(self.place.file, item)).collect())
+        let items = self.value.as_array().or_else(|| self.report_wrong_type(report, wanted))?;
+        Some(items.iter().map(|item| Node::new(self.location.file, item)).collect())
     }
 
-    /// One text or a list of texts; nothing if any of them is not a text.
+    /// One text or a list of texts; `None` if any item is not a text.
     pub fn texts(self, report: &mut Report, wanted: &str) -> Option<Vec<(Node<'t>, &'t str)>> {
         let items = match self.value {
             DeValue::String(_) => vec![self],
             _ => self.items(report, wanted)?,
         };
+        // Every item is read before the first invalid one makes the result `None`, so that all
+        // mistakes are reported.
         let texts: Vec<_> = items.iter().map(|item| item.text(report, wanted)).collect();
         items.into_iter().zip(texts).map(|(item, text)| text.map(|text| (item, text))).collect()
     }
 
-    /// A table whose keys are anybody's, in the order of the text.
-    pub fn entries(self, report: &mut Report, wanted: &str) -> Option<Vec<(Key<'t>, Node<'t>)>> {
-        let table = self.value.as_table().or_else(|| self.refuse(report, wanted))?;
-        Some(entries(self.place.file, table))
+    /// The entries of a table with arbitrary keys, in the order of the text.
+    pub fn entries(
+        self,
+        report: &mut Report,
+        wanted: &str,
+    ) -> Option<Vec<(LocatedKey<'t>, Node<'t>)>> {
+        let table = self.value.as_table().or_else(|| self.report_wrong_type(report, wanted))?;
+        Some(entries(self.location.file, table))
     }
 
     /// Reports a value of the wrong type.
-    pub fn refuse<T>(self, report: &mut Report, wanted: &str) -> Option<T> {
+    pub fn report_wrong_type<T>(self, report: &mut Report, wanted: &str) -> Option<T> {
         let found = match self.value.type_str() {
             "array" => "a list".to_owned(),
             "integer" => "an integer".to_owned(),
@@ -104,115 +114,132 @@ impl<'t> Node<'t> {
             other => format!("a {other}"),
         };
         let message = format!("expected {wanted}, found {found}");
-        report.error("wrong-type", self.place, message, format!("write {wanted}"));
+        report.error("wrong-type", self.location, message, format!("write {wanted}"));
         None
     }
 
-    fn refuse_size<T>(self, report: &mut Report) -> Option<T> {
+    fn report_too_large<T>(self, report: &mut Report) -> Option<T> {
         let fix = "write a whole number below 9007199254740992";
-        report.error("inexact", self.place, "the number is too large to be counted exactly", fix);
+        report.error(
+            "inexact",
+            self.location,
+            "the number is too large to be counted exactly",
+            fix,
+        );
         None
     }
 }
 
-impl<'t> Fields<'t> {
-    /// The fields of a table that has only these; `place` is where the table is named.
+impl<'t> TableFields<'t> {
+    /// The fields of a table, after reporting those that are not in `known`. `what` names the table
+    /// in messages, and `location` is that of its name.
     pub fn read(
         report: &mut Report,
-        (place, node): (Place, Node<'t>),
+        location: SourceLocation,
+        node: Node<'t>,
         what: &str,
         known: &[&str],
     ) -> Option<Self> {
-        let what = names::an(what);
+        let what = names::with_article(what);
         let entries = node.entries(report, &format!("a table with the fields of {what}"))?;
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.text)) {
             let message = format!("{what} has no field `{}`", key.text);
             report.error(
                 "unknown-field",
-                key.place,
+                key.location,
                 message,
                 names::suggest(report, key.text, known),
             );
         }
-        Some(Self { place, entries })
+        Some(Self { location: location, entries })
     }
 
-    /// The fields of a table that stands on its own, as an item of a list.
-    pub fn item(report: &mut Report, node: Node<'t>, what: &str, known: &[&str]) -> Option<Self> {
-        Self::read(report, (node.place, node), what, known)
+    /// The fields of a table without a name of its own, such as an item of a list.
+    pub fn read_item(
+        report: &mut Report,
+        node: Node<'t>,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Self> {
+        Self::read(report, node.location, node, what, known)
     }
 
-    /// A field, if it is there.
+    /// The value of a field, if present.
     pub fn get(&self, name: &str) -> Option<Node<'t>> {
         self.entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| *node)
     }
 
-    /// Where a field is named, if it is there.
-    pub fn key(&self, name: &str) -> Option<Place> {
-        self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.place)
+    /// The location of a field's name, if present.
+    pub fn key(&self, name: &str) -> Option<SourceLocation> {
+        self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.location)
     }
 
-    /// Whether a field is there, good or bad.
+    /// Whether a field is present, valid or not.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// A field that must be there; `example` shows how it is written.
-    pub fn need(&self, report: &mut Report, name: &str, example: &str) -> Option<Node<'t>> {
+    /// The value of a required field, or an error that shows `example`.
+    pub fn require(&self, report: &mut Report, name: &str, example: &str) -> Option<Node<'t>> {
         if !self.has(name) {
             let message = format!("the field `{name}` is missing");
-            report.error("missing-field", self.place, message, format!("add {name} = {example}"));
+            report.error(
+                "missing-field",
+                self.location,
+                message,
+                format!("add {name} = {example}"),
+            );
         }
         self.get(name)
     }
 
-    /// What a reader makes of a field.
-    pub fn given<T>(&self, name: &str, read: impl FnOnce(Node<'t>) -> Option<T>) -> Given<T> {
+    /// Applies `read` to an optional field; `read` returns `None` if it reported an error.
+    pub fn parse<T>(&self, name: &str, read: impl FnOnce(Node<'t>) -> Option<T>) -> FieldResult<T> {
         match self.get(name).map(read) {
-            None => Given::Absent,
-            Some(None) => Given::Bad,
-            Some(Some(good)) => Given::Good(good),
+            None => FieldResult::Absent,
+            Some(None) => FieldResult::Invalid,
+            Some(Some(value)) => FieldResult::Valid(value),
         }
     }
 }
 
-impl<T> Given<T> {
-    /// The value, or what stands for an absent one; nothing if it was bad.
-    pub fn or(self, absent: T) -> Option<T> {
+impl<T> FieldResult<T> {
+    /// The value, or `default` if the field is absent; `None` if it is invalid.
+    pub fn or(self, default: T) -> Option<T> {
         match self {
-            Self::Absent => Some(absent),
-            Self::Bad => None,
-            Self::Good(good) => Some(good),
+            Self::Absent => Some(default),
+            Self::Invalid => None,
+            Self::Valid(value) => Some(value),
         }
     }
 
-    /// The value if there is one; nothing at all if it was bad.
+    /// The value if the field is present; the outer `None` means that it is invalid.
     pub fn optional(self) -> Option<Option<T>> {
         match self {
             Self::Absent => Some(None),
-            Self::Bad => None,
-            Self::Good(good) => Some(Some(good)),
+            Self::Invalid => None,
+            Self::Valid(value) => Some(Some(value)),
         }
     }
 
-    /// The value alone.
-    pub fn good(&self) -> Option<&T> {
+    /// The value if it is present and valid.
+    pub fn valid(&self) -> Option<&T> {
         match self {
-            Self::Good(good) => Some(good),
-            Self::Absent | Self::Bad => None,
+            Self::Valid(value) => Some(value),
+            Self::Absent | Self::Invalid => None,
         }
     }
 }
 
-/// A table's entries in the order of the text; the parser keeps them by name.
-pub(super) fn entries<'t>(file: usize, table: &'t DeTable<'t>) -> Vec<(Key<'t>, Node<'t>)> {
+/// A table's entries in the order of the text; the parser returns them sorted by name.
+pub(super) fn entries<'t>(file: usize, table: &'t DeTable<'t>) -> Vec<(LocatedKey<'t>, Node<'t>)> {
     let key = |key: &'t Spanned<_>| {
         let span = key.span();
         let text: &'t std::borrow::Cow<'t, str> = key.get_ref();
-        Key { place: Place { file, start: span.start, end: span.end }, text }
+        LocatedKey { location: SourceLocation { file, start: span.start, end: span.end }, text }
     };
     let mut entries: Vec<_> =
         table.iter().map(|(name, value)| (key(name), Node::new(file, value))).collect();
-    entries.sort_by_key(|(key, _)| key.place);
+    entries.sort_by_key(|(key, _)| key.location);
     entries
 }

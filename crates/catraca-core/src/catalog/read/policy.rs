@@ -1,18 +1,18 @@
 //! `[policy.…]`: reads one policy, field by field.
 //!
-//! Every field is read before any is judged missing, so that one reading finds every mistake.
-//! Must not look at other policies: `otherwise` is followed once all are known.
+//! Every field is read before `?` is applied to the first invalid one, so that all mistakes are
+//! reported at once. `otherwise` is resolved by `otherwise_chain`, after all policies are read.
 
-use super::attribute::Known;
+use super::attribute::AttributeTable;
 use super::ban;
 use super::bounds::{HOLD_MAX, REMEMBER_MAX};
-use super::node::{Fields, Given, Key, Node};
-use super::report::{Place, Report};
+use super::key_parts;
+use super::node::{FieldResult, LocatedKey, Node, TableFields};
+use super::report::{Report, SourceLocation};
 use super::scalar;
-use super::terms::{self, Context};
+use super::terms::{self, TermsContext};
 use super::tier;
-use super::who;
-use crate::policy::{Ban, Mode, Name, OnFailure, OnMissing, Policy, Tier};
+use crate::policy::{BanRule, Mode, Name, OnFailure, OnMissing, Policy, Tier};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
@@ -46,70 +46,73 @@ const FIELDS: [&str; 27] = [
     "watch",
 ];
 
-/// How long a ticket may be settled unless the policy says otherwise.
+/// The default of `hold`.
 const HOLD: Span = Span::from_secs(60);
-/// How long a reference is remembered unless the policy says otherwise.
+/// The default of `remember`.
 const REMEMBER: Span = Span::from_secs(24 * 3_600);
 
-/// A policy as far as it could be read alone.
-pub(super) struct Draft<'t> {
-    pub key: Key<'t>,
-    /// Nothing if a field was refused.
+/// A policy before its `otherwise` is resolved.
+pub(super) struct PolicyDraft<'t> {
+    pub key: LocatedKey<'t>,
+    /// `None` if a field is invalid.
     pub policy: Option<Policy>,
-    /// The name that `otherwise` gives, and its place.
-    pub otherwise: Option<(Place, &'t str)>,
+    /// The name in `otherwise`, with its location.
+    pub otherwise: Option<(SourceLocation, &'t str)>,
 }
 
 /// Reads one policy.
 pub(super) fn read<'t>(
     report: &mut Report,
-    known: &Known,
-    (key, node): (Key<'t>, Node<'t>),
-) -> Draft<'t> {
-    let mut draft = Draft { key, policy: None, otherwise: None };
-    let Some(fields) = Fields::read(report, (key.place, node), "policy", &FIELDS) else {
+    attributes: &AttributeTable,
+    key: LocatedKey<'t>,
+    node: Node<'t>,
+) -> PolicyDraft<'t> {
+    let mut draft = PolicyDraft { key, policy: None, otherwise: None };
+    let Some(fields) = TableFields::read(report, key.location, node, "policy", &FIELDS) else {
         return draft;
     };
     draft.otherwise = fields
         .get("otherwise")
-        .and_then(|node| Some((node.place, node.text(report, "the name of a policy")?)));
-    draft.policy = policy(report, known, (key, &fields));
+        .and_then(|node| Some((node.location, node.text(report, "the name of a policy")?)));
+    draft.policy = policy(report, attributes, key, &fields);
     draft
 }
 
 fn policy(
     report: &mut Report,
-    known: &Known,
-    (key, fields): (Key<'_>, &Fields<'_>),
+    attributes: &AttributeTable,
+    key: LocatedKey<'_>,
+    fields: &TableFields<'_>,
 ) -> Option<Policy> {
-    let who = who::read(report, fields);
-    let words = Words::read(report, fields);
-    let amounts = Amounts::read(report, fields);
-    let bans = fields.given("ban", |node| ban::bans(report, node, known));
-    let watch = fields.given("watch", |node| ban::watch(report, node));
-    let tiers = fields.given("tier", |node| tier::read(report, known, node));
-    let context = amounts.context(judges(fields, &bans));
-    let drafts = tiers.good().map_or(&[][..], Vec::as_slice);
+    let key_spec = key_parts::read(report, fields);
+    let options = OptionFields::read(report, fields);
+    let amounts = AmountFields::read(report, fields);
+    let bans = fields.parse("ban", |node| ban::bans(report, node, attributes));
+    let watch = fields.parse("watch", |node| ban::watch(report, node));
+    let tiers = fields.parse("tier", |node| tier::read(report, attributes, node));
+    let context = amounts.context(bans_on_outcomes(fields, &bans));
+    let drafts = tiers.valid().map_or(&[][..], Vec::as_slice);
     let terms = terms::read(report, fields, drafts, &context);
-    let tiers = joined(tiers, terms.tiers);
-    let (words, amounts) = (words?, amounts.all()?);
+    let tiers = join_tiers(tiers, terms.tiers);
+    let options = options?;
+    let amounts = amounts.into_valid()?;
     Some(Policy {
         name: key.text.into(),
         family: Policy::family_of(key.text),
-        group: words.group,
-        who: who?,
+        group: options.group,
+        key_spec: key_spec?,
         base: terms.base.optional()?,
         tiers: tiers?,
         otherwise: None,
-        on_missing: words.on_missing,
-        mode: words.mode,
-        on_failure: words.on_failure,
-        debt: words.debt,
-        count_denied: words.count_denied,
+        on_missing: options.on_missing,
+        mode: options.mode,
+        on_failure: options.on_failure,
+        debt: options.debt,
+        count_denied: options.count_denied,
         reserve: amounts.reserve,
         hold: amounts.hold,
         remember: amounts.remember,
-        message: words.message,
+        message: options.message,
         low_water: amounts.low_water,
         bans: bans.or(Vec::new())?,
         watch: watch.optional()?,
@@ -117,28 +120,29 @@ fn policy(
     })
 }
 
-/// Whether outcomes are judged; a rule that was refused judges too.
-fn judges(fields: &Fields<'_>, bans: &Given<Vec<Ban>>) -> bool {
+/// Whether the policy has ban rules or a watch. Invalid ones count too: without them the policy
+/// would also be reported as having no limit.
+fn bans_on_outcomes(fields: &TableFields<'_>, bans: &FieldResult<Vec<BanRule>>) -> bool {
     let rules = match bans {
-        Given::Absent => false,
-        Given::Bad => true,
-        Given::Good(bans) => !bans.is_empty(),
+        FieldResult::Absent => false,
+        FieldResult::Invalid => true,
+        FieldResult::Valid(bans) => !bans.is_empty(),
     };
     rules || fields.has("watch")
 }
 
-/// Tiers of callers and terms; nothing if any of either is missing.
-fn joined(
-    drafts: Given<Vec<tier::Draft<'_>>>,
+/// Joins the `when` of each tier with its terms; `None` if either is invalid.
+fn join_tiers(
+    drafts: FieldResult<Vec<tier::TierDraft<'_>>>,
     terms: Vec<Option<crate::policy::Terms>>,
 ) -> Option<Vec<Tier>> {
     let pairs = drafts.or(Vec::new())?.into_iter().zip(terms);
-    let tier = |when, terms| Tier { id: tier::id(&when), when, terms };
+    let tier = |when, terms| Tier { id: tier::tier_id(&when), when, terms };
     pairs.map(|(draft, terms)| Some(tier(draft.when?, terms?))).collect()
 }
 
-/// The fields that are words or texts.
-struct Words {
+/// The fields that are keywords, flags or texts.
+struct OptionFields {
     group: Option<Name>,
     on_missing: OnMissing,
     mode: Mode,
@@ -148,15 +152,17 @@ struct Words {
     message: Option<Name>,
 }
 
-impl Words {
-    fn read(report: &mut Report, fields: &Fields<'_>) -> Option<Self> {
-        let group = fields.given("group", |node| scalar::name(report, node, "group"));
-        let on_missing = fields.given("on_missing", |node| scalar::word(report, node, &ON_MISSING));
-        let mode = fields.given("mode", |node| scalar::word(report, node, &MODES));
-        let on_failure = fields.given("on_failure", |node| scalar::word(report, node, &ON_FAILURE));
-        let debt = fields.given("debt", |node| node.flag(report));
-        let count_denied = fields.given("count_denied", |node| node.flag(report));
-        let message = fields.given("message", |node| ban::message(report, node));
+impl OptionFields {
+    fn read(report: &mut Report, fields: &TableFields<'_>) -> Option<Self> {
+        let group = fields.parse("group", |node| scalar::name(report, node, "group"));
+        let on_missing =
+            fields.parse("on_missing", |node| scalar::keyword(report, node, &ON_MISSING));
+        let mode = fields.parse("mode", |node| scalar::keyword(report, node, &MODES));
+        let on_failure =
+            fields.parse("on_failure", |node| scalar::keyword(report, node, &ON_FAILURE));
+        let debt = fields.parse("debt", |node| node.flag(report));
+        let count_denied = fields.parse("count_denied", |node| node.flag(report));
+        let message = fields.parse("message", |node| ban::message(report, node));
         Some(Self {
             group: group.optional()?,
             on_missing: on_missing.or(OnMissing::default())?,
@@ -169,17 +175,18 @@ impl Words {
     }
 }
 
-/// The fields that are amounts or durations, each as far as it could be read.
-struct Amounts {
-    reserve: Given<i64>,
-    hold: Given<Span>,
-    remember: Given<Span>,
-    low_water: Given<Percent>,
-    ban_storm: Given<Rate>,
+/// The fields that are numbers, rates or durations. They are kept as results because `context`
+/// needs the valid ones even if another is invalid.
+struct AmountFields {
+    reserve: FieldResult<i64>,
+    hold: FieldResult<Span>,
+    remember: FieldResult<Span>,
+    low_water: FieldResult<Percent>,
+    ban_storm: FieldResult<Rate>,
 }
 
-/// The same, all of them good.
-struct GoodAmounts {
+/// The values of `AmountFields`, with defaults filled in.
+struct ValidAmounts {
     reserve: i64,
     hold: Span,
     remember: Span,
@@ -187,26 +194,30 @@ struct GoodAmounts {
     ban_storm: Option<Rate>,
 }
 
-impl Amounts {
-    fn read(report: &mut Report, fields: &Fields<'_>) -> Self {
-        let hold = ("hold-too-long", "a ticket may wait", HOLD_MAX);
-        let remember = ("remember-too-long", "a reference is kept", REMEMBER_MAX);
+impl AmountFields {
+    fn read(report: &mut Report, fields: &TableFields<'_>) -> Self {
         Self {
-            reserve: fields.given("reserve", |node| scalar::cost(report, node, 0)),
-            hold: fields.given("hold", |node| at_most(report, node, hold)),
-            remember: fields.given("remember", |node| at_most(report, node, remember)),
-            low_water: fields.given("low_water", |node| scalar::percent(report, node)),
-            ban_storm: fields.given("ban_storm", |node| scalar::rate_above_zero(report, node)),
+            reserve: fields.parse("reserve", |node| scalar::cost(report, node, 0)),
+            hold: fields.parse("hold", |node| {
+                at_most(report, node, HOLD_MAX, "hold-too-long", "a ticket can be settled")
+            }),
+            remember: fields.parse("remember", |node| {
+                at_most(report, node, REMEMBER_MAX, "remember-too-long", "a reference is stored")
+            }),
+            low_water: fields.parse("low_water", |node| scalar::percent(report, node)),
+            ban_storm: fields.parse("ban_storm", |node| scalar::rate_above_zero(report, node)),
         }
     }
 
-    fn context(&self, judges: bool) -> Context {
-        let reserve = self.reserve.good().copied().unwrap_or(1);
-        Context { reserve, hold: self.hold.good().copied().unwrap_or(HOLD), judges }
+    /// What the readers of terms need to know; defaults replace invalid values.
+    fn context(&self, bans_on_outcomes: bool) -> TermsContext {
+        let reserve = self.reserve.valid().copied().unwrap_or(1);
+        let hold = self.hold.valid().copied().unwrap_or(HOLD);
+        TermsContext { reserve, hold, bans_on_outcomes }
     }
 
-    fn all(self) -> Option<GoodAmounts> {
-        Some(GoodAmounts {
+    fn into_valid(self) -> Option<ValidAmounts> {
+        Some(ValidAmounts {
             reserve: self.reserve.or(1)?,
             hold: self.hold.or(HOLD)?,
             remember: self.remember.or(REMEMBER)?,
@@ -219,12 +230,14 @@ impl Amounts {
 fn at_most(
     report: &mut Report,
     node: Node<'_>,
-    (code, what, most): (&'static str, &str, Span),
+    most: Span,
+    code: &'static str,
+    what: &str,
 ) -> Option<Span> {
     let span = scalar::duration(report, node)?;
     if span > most {
         let message = format!("`{span}` is longer than {what}");
-        report.error(code, node.place, message, format!("write at most \"{most}\""));
+        report.error(code, node.location, message, format!("write at most \"{most}\""));
         return None;
     }
     Some(span)

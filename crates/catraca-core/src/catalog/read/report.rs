@@ -1,171 +1,183 @@
-//! Collects what is wrong while reading goes on, and locates it at the end.
+//! Collects errors and warnings while a catalog is read, and makes diagnostics of them at the end.
 //!
-//! Reading never stops at the first mistake, so nothing here returns early. Must not show a private
-//! value: whoever reports one says so, and it is starred out wherever it would be shown.
+//! Reading continues after a mistake, so reporting never returns early. Must not show a private
+//! value: `private_error` replaces its text by asterisks in the diagnostic.
 
-use super::Source;
+use super::SourceFile;
 use super::bounds::DIAGNOSTICS_MAX;
 use crate::catalog::diagnostic::{CODES, Diagnostic, Severity};
 
-/// A stretch of text in one of the files.
+/// A range of bytes in one of the catalog's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    /// The file, by the order of reading.
+pub(super) struct SourceLocation {
+    /// The file's index, in the order of reading.
     pub file: usize,
     /// The first byte.
     pub start: usize,
-    /// The byte after the last.
+    /// The byte after the last one.
     pub end: usize,
 }
 
-/// Everything found so far.
+/// The errors and warnings found so far.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    faults: Vec<Fault>,
-    hidden: Vec<Place>,
-    /// Whether names may have been declared where nobody could read them.
-    names_lost: bool,
-    refused: bool,
+    pending: Vec<PendingDiagnostic>,
+    /// Ranges in which further mistakes are not reported: they would be consequences of another.
+    hidden: Vec<SourceLocation>,
+    /// Whether some declarations could not be read, so that an unknown name may be a declared one.
+    names_incomplete: bool,
+    has_errors: bool,
 }
 
-/// One thing found, not yet located.
+/// An error or warning whose line and column are not computed yet.
 #[derive(Debug)]
-struct Fault {
+struct PendingDiagnostic {
     severity: Severity,
     code: &'static str,
-    place: Place,
+    location: SourceLocation,
     message: String,
     fix: Option<String>,
     private: bool,
 }
 
 impl Report {
-    /// Something that refuses the catalog.
+    /// Adds an error. A catalog with errors is not used.
     pub fn error(
         &mut self,
         code: &'static str,
-        place: Place,
+        location: SourceLocation,
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        self.add(Severity::Error, code, place, (message.into(), fix.into()));
+        self.add(Severity::Error, code, location, message.into(), fix.into());
     }
 
-    /// Something that is probably not meant.
+    /// Adds a warning about a probable mistake.
     pub fn warn(
         &mut self,
         code: &'static str,
-        place: Place,
+        location: SourceLocation,
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        self.add(Severity::Warning, code, place, (message.into(), fix.into()));
+        self.add(Severity::Warning, code, location, message.into(), fix.into());
     }
 
-    /// An error about a value that must not be shown.
+    /// Adds an error about a value that must not be shown.
     pub fn private_error(
         &mut self,
         code: &'static str,
-        place: Place,
+        location: SourceLocation,
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let before = self.faults.len();
-        self.error(code, place, message, fix);
-        self.faults[before..].iter_mut().for_each(|fault| fault.private = true);
+        // `error` adds nothing if the error is hidden or the report is full.
+        let before = self.pending.len();
+        self.error(code, location, message, fix);
+        self.pending[before..].iter_mut().for_each(|pending| pending.private = true);
     }
 
-    /// Damage to the text itself, which hides whatever else is found at `shadow`.
-    pub fn damage(
+    /// Adds an error after which the text in `hides` means nothing: later mistakes in that range
+    /// are not reported.
+    pub fn error_hiding(
         &mut self,
         code: &'static str,
-        place: Place,
-        shadow: Place,
-        says: (String, String),
+        location: SourceLocation,
+        hides: SourceLocation,
+        message: String,
+        fix: String,
     ) {
-        self.add(Severity::Error, code, place, says);
-        self.hidden.push(shadow);
+        self.add(Severity::Error, code, location, message, fix);
+        self.hidden.push(hides);
     }
 
-    /// Says that declarations could not be read, so that nobody calls a name unknown.
-    pub fn lose_names(&mut self) {
-        self.names_lost = true;
+    /// Records that some declarations could not be read. Unknown policies and gates are not
+    /// reported from then on, because they may be declared there.
+    pub fn mark_names_incomplete(&mut self) {
+        self.names_incomplete = true;
     }
 
-    /// Whether the catalog is refused.
+    /// Whether there was an error, shown or hidden.
     pub fn has_errors(&self) -> bool {
-        self.refused
+        self.has_errors
     }
 
     fn add(
         &mut self,
         severity: Severity,
         code: &'static str,
-        place: Place,
-        says: (String, String),
+        location: SourceLocation,
+        message: String,
+        fix: String,
     ) {
-        debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} has no meaning");
-        self.refused |= severity == Severity::Error;
-        let echo = self.names_lost && matches!(code, "unknown-policy" | "unknown-gate");
-        if echo || !self.has_room(severity) || self.hidden.iter().any(|hidden| hidden.covers(place))
+        debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} is not in CODES");
+        // Also an error that is not shown makes the catalog unusable.
+        self.has_errors |= severity == Severity::Error;
+        let echo = self.names_incomplete && matches!(code, "unknown-policy" | "unknown-gate");
+        if echo
+            || !self.has_room(severity)
+            || self.hidden.iter().any(|hidden| hidden.covers(location))
         {
             return;
         }
-        let (message, fix) = (shortened(says.0, MESSAGE_SHOWN), shortened(says.1, FIX_SHOWN));
-        let fix = Some(fix).filter(|fix| !fix.is_empty());
-        self.faults.push(Fault { severity, code, place, message, fix, private: false });
+        let message = shorten(message, MESSAGE_SHOWN);
+        let fix = Some(shorten(fix, FIX_SHOWN)).filter(|fix| !fix.is_empty());
+        let private = false;
+        self.pending.push(PendingDiagnostic { severity, code, location, message, fix, private });
     }
 
-    /// Whether another error would not be shown.
+    /// Whether a further error would not be shown; its message then need not be built.
     pub fn is_full(&self) -> bool {
         !self.has_room(Severity::Error)
     }
 
-    /// What nobody would be shown is not kept, so that hostile text takes no longer for it.
-    /// Warnings leave room, so that a refusal never goes without its error.
+    /// Whether another diagnostic is stored. The number is bounded, so that a hostile text cannot
+    /// make reading slow; warnings use at most half of it, so that an error always has room.
     fn has_room(&self, severity: Severity) -> bool {
         let most = match severity {
             Severity::Error => DIAGNOSTICS_MAX,
             Severity::Warning => DIAGNOSTICS_MAX / 2,
         };
-        self.faults.len() < most
+        self.pending.len() < most
     }
 
-    /// Locates everything, sorted by file and position.
-    pub fn finish(mut self, sources: &[Source<'_>]) -> Vec<Diagnostic> {
-        self.faults.sort_by_key(|fault| fault.place);
-        self.faults.into_iter().map(|fault| fault.locate(sources)).collect()
+    /// The diagnostics with lines and columns, sorted by file and position.
+    pub fn finish(mut self, sources: &[SourceFile<'_>]) -> Vec<Diagnostic> {
+        self.pending.sort_by_key(|pending| pending.location);
+        self.pending.into_iter().map(|pending| pending.locate(sources)).collect()
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// The start of a file.
     pub const fn start_of(file: usize) -> Self {
         Self { file, start: 0, end: 0 }
     }
 
+    /// Whether the other range starts within this one; an empty range covers its own position.
     fn covers(self, other: Self) -> bool {
         self.file == other.file && (self.start..self.end.max(self.start + 1)).contains(&other.start)
     }
 }
 
-impl Fault {
-    fn locate(self, sources: &[Source<'_>]) -> Diagnostic {
-        let source = &sources[self.place.file];
-        let line = Line::around(source.text, self.place.start);
-        let shown = source.text.get(self.place.start..self.place.end).unwrap_or_default();
+impl PendingDiagnostic {
+    fn locate(self, sources: &[SourceFile<'_>]) -> Diagnostic {
+        let source = &sources[self.location.file];
+        let line = SourceLine::around(source.text, self.location.start);
+        let shown = source.text.get(self.location.start..self.location.end).unwrap_or_default();
         let text: String =
             shown.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect();
+        // A private value may occur in its line more than once.
         let (text, line_text) = match self.private {
-            true => (stars(&text), line.text.replace(shown, &stars(shown))),
+            true => (asterisks(&text), line.text.replace(shown, &asterisks(shown))),
             false => (text, line.text.to_owned()),
         };
         Diagnostic {
             severity: self.severity,
             code: self.code,
             file: source.name.to_owned(),
-            start: self.place.start,
-            end: self.place.end,
+            start: self.location.start,
+            end: self.location.end,
             line: line.number,
             column: line.column,
             text,
@@ -176,16 +188,17 @@ impl Fault {
     }
 }
 
-/// A line of source and a position in it.
-struct Line<'a> {
+/// A line of a file, with the number and column of one position in it.
+struct SourceLine<'a> {
     text: &'a str,
     number: usize,
     column: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SourceLine<'a> {
     fn around(source: &'a str, at: usize) -> Self {
         let mut at = at.min(source.len());
+        // The parser's positions may lie inside a character of several bytes.
         while !source.is_char_boundary(at) {
             at -= 1;
         }
@@ -193,35 +206,35 @@ impl<'a> Line<'a> {
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let end = at + after.find('\n').unwrap_or(after.len());
         let number = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
-        // A byte order mark is not a character that anybody sees.
+        // Editors do not count a byte order mark as a column.
         let column = 1 + source[start..at].chars().filter(|c| *c != '\u{feff}').count();
         Self { text: source[start..end].trim_end_matches('\r'), number, column }
     }
 }
 
-fn stars(text: &str) -> String {
+fn asterisks(text: &str) -> String {
     text.chars().map(|_| '*').collect()
 }
 
-/// What quotes a whole value may be as long as a catalog: its start and end say enough.
-fn shortened(says: String, shown: usize) -> String {
-    let length = says.chars().count();
+/// Cuts the middle out of a long text: a message that quotes a value may be as long as a catalog.
+fn shorten(text: String, shown: usize) -> String {
+    let length = text.chars().count();
     if length <= shown {
-        return says;
+        return text;
     }
-    let start: String = says.chars().take(shown / 2).collect();
-    let end: String = says.chars().skip(length - shown / 2).collect();
+    let start: String = text.chars().take(shown / 2).collect();
+    let end: String = text.chars().skip(length - shown / 2).collect();
     format!("{start}…{end}")
 }
 
-/// Characters of a message that are kept.
+/// The longest message, in characters.
 const MESSAGE_SHOWN: usize = 400;
 
-/// Characters of a fix that are kept: it may list the names that are known.
+/// The longest fix, in characters: it may list all known names.
 const FIX_SHOWN: usize = 2_400;
 
-/// Characters of the offending text that are shown.
+/// The longest offending text shown, in characters.
 const TEXT_SHOWN: usize = 80;
 
-/// Characters of the source line that are kept.
+/// The longest source line shown, in characters.
 const LINE_SHOWN: usize = 400;

@@ -1,6 +1,4 @@
-//! The sections of a catalog, gathered over all its files.
-//!
-//! Must not read what is inside them: each has its own reader.
+//! The top-level sections of a catalog, collected from all its files.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +6,15 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::names;
-use super::node::{Key, Node, entries};
+use super::node::{LocatedKey, Node, entries};
 use super::report::Report;
 
-/// Sections that belong to the process and are kept as read.
-pub(super) const SETTINGS: [&str; 6] = ["server", "store", "records", "auth", "rls", "resp"];
+/// Sections that configure the process. They do not influence decisions, and are stored as read.
+pub(super) const PROCESS_SECTIONS: [&str; 6] =
+    ["server", "store", "records", "auth", "rls", "resp"];
 
-/// Sections that decide.
-const DECIDING: [&str; 13] = [
+/// Sections that influence decisions.
+const DECISION_SECTIONS: [&str; 13] = [
     "policy",
     "gate",
     "route",
@@ -33,69 +32,70 @@ const DECIDING: [&str; 13] = [
 
 /// Every section of every file, in the order of reading.
 pub(super) struct Sections<'t> {
-    found: BTreeMap<&'t str, Vec<(Key<'t>, Node<'t>)>>,
+    by_name: BTreeMap<&'t str, Vec<(LocatedKey<'t>, Node<'t>)>>,
 }
 
 impl<'t> Sections<'t> {
-    /// Gathers the sections; reports those that nobody knows.
-    pub fn gather(report: &mut Report, trees: &'t [Spanned<DeTable<'t>>]) -> Self {
-        let known = [&DECIDING[..], &SETTINGS[..]].concat();
-        let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    /// Collects the sections and reports unknown ones.
+    pub fn collect(report: &mut Report, trees: &'t [Spanned<DeTable<'t>>]) -> Self {
+        let known = [&DECISION_SECTIONS[..], &PROCESS_SECTIONS[..]].concat();
+        let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (file, tree) in trees.iter().enumerate() {
             for (key, node) in entries(file, tree.get_ref()) {
                 if known.contains(&key.text) {
-                    found.entry(key.text).or_default().push((key, node));
+                    by_name.entry(key.text).or_default().push((key, node));
                 } else {
                     let message = format!("a catalog has no section `{}`", key.text);
                     let fix = names::suggest(report, key.text, &known);
-                    report.error("unknown-section", key.place, message, fix);
+                    report.error("unknown-section", key.location, message, fix);
                 }
             }
         }
-        Self { found }
+        Self { by_name }
     }
 
-    /// A section that may be given once.
-    pub fn single(&self, report: &mut Report, name: &str) -> Option<(Key<'t>, Node<'t>)> {
+    /// A section that only one file may have.
+    pub fn single(&self, report: &mut Report, name: &str) -> Option<(LocatedKey<'t>, Node<'t>)> {
         let all = self.all(name);
         for (key, _) in all.iter().skip(1) {
             let message = format!("`{name}` is given in another file already");
-            report.error("duplicate-section", key.place, message, "keep one of them");
+            report.error("duplicate-section", key.location, message, "keep one of them");
         }
         all.first().copied()
     }
 
-    /// The tables of a section by name, such as `[policy.login]`; each name once.
-    pub fn named(&self, report: &mut Report, name: &str) -> Vec<(Key<'t>, Node<'t>)> {
+    /// The named tables of a section, such as `[policy.login]`, in the order of the text. A second
+    /// table of the same name is reported and left out.
+    pub fn named_tables(&self, report: &mut Report, name: &str) -> Vec<(LocatedKey<'t>, Node<'t>)> {
         let wanted = format!("tables such as [{name}.example]");
         let tables = self.all(name).iter().flat_map(|(_, node)| node.entries(report, &wanted));
         let tables: Vec<_> = tables.flatten().collect();
-        let mut kept: BTreeMap<&str, (Key<'t>, Node<'t>)> = BTreeMap::new();
+        let mut by_name: BTreeMap<&str, (LocatedKey<'t>, Node<'t>)> = BTreeMap::new();
         for (key, node) in tables {
-            if kept.contains_key(key.text) {
+            if by_name.contains_key(key.text) {
                 let message =
                     format!("the {name} `{}` is declared in another file already", key.text);
-                report.error("duplicate-name", key.place, message, "rename one of them");
+                report.error("duplicate-name", key.location, message, "rename one of them");
             } else {
-                // A bad name is still a name: who mentions it must not be told that it is unknown.
-                names::check(report, key, name);
-                kept.insert(key.text, (key, node));
+                // An invalid name is kept, so that references to it are not reported as unknown.
+                names::check_key(report, key, name);
+                by_name.insert(key.text, (key, node));
             }
         }
-        let mut kept: Vec<_> = kept.into_values().collect();
-        kept.sort_by_key(|(key, _)| key.place);
-        kept
+        let mut tables: Vec<_> = by_name.into_values().collect();
+        tables.sort_by_key(|(key, _)| key.location);
+        tables
     }
 
-    /// The tables of a list, such as `[[route]]`.
-    pub fn listed(&self, report: &mut Report, name: &str) -> Vec<Node<'t>> {
+    /// The items of a list of tables, such as `[[route]]`.
+    pub fn list_items(&self, report: &mut Report, name: &str) -> Vec<Node<'t>> {
         let wanted = format!("a list of tables such as [[{name}]]");
         let lists = self.all(name).iter().flat_map(|(_, node)| node.items(report, &wanted));
         lists.flatten().collect()
     }
 
-    /// A section as each file gives it.
-    pub fn all(&self, name: &str) -> &[(Key<'t>, Node<'t>)] {
-        self.found.get(name).map_or(&[], Vec::as_slice)
+    /// A section in each file that has it.
+    pub fn all(&self, name: &str) -> &[(LocatedKey<'t>, Node<'t>)] {
+        self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 }

@@ -1,90 +1,91 @@
-//! The terms of a policy and of its tiers, and whether their parts fit together.
+//! The terms of a policy and of its tiers, and the checks that their fields fit together.
 //!
-//! A tier takes from the policy what it leaves out. Must not read the parts themselves: each has
-//! its own reader.
+//! A tier inherits from the policy the fields that it leaves out.
 
 use super::block;
 use super::bounds;
-use super::limit::{self, Shape};
-use super::node::{Fields, Given};
+use super::limit::{self, LimitOptions};
+use super::node::{FieldResult, TableFields};
 use super::price;
-use super::report::{Place, Report};
+use super::report::{Report, SourceLocation};
 use super::scalar;
 use super::tier;
 use crate::limit::{Limit, Penalty};
-use crate::policy::{Credit, Terms};
+use crate::policy::{CreditRule, Terms};
 use crate::price::Cost;
 use crate::time::Span;
 
-/// What a policy says besides its terms, as far as terms depend on it.
-pub(super) struct Context {
+/// The fields of a policy outside of its terms that the checks of terms depend on.
+pub(super) struct TermsContext {
     pub reserve: i64,
     pub hold: Span,
-    /// Whether outcomes are judged, by bans or a watch: then no limit is needed.
-    pub judges: bool,
+    /// Whether the policy has ban rules or a watch; then it needs no limit.
+    pub bans_on_outcomes: bool,
 }
 
-/// The terms of a policy and of each tier; those that could not be read are missing.
-pub(super) struct Read {
+/// The terms of a policy and of each of its tiers; a tier with an invalid field has none.
+pub(super) struct TermsSet {
     /// Absent when only the tiers have limits.
-    pub base: Given<Terms>,
+    pub base: FieldResult<Terms>,
     pub tiers: Vec<Option<Terms>>,
 }
 
 /// Reads all terms of a policy.
 pub(super) fn read(
     report: &mut Report,
-    fields: &Fields<'_>,
-    tiers: &[tier::Draft<'_>],
-    context: &Context,
-) -> Read {
+    fields: &TableFields<'_>,
+    tiers: &[tier::TierDraft<'_>],
+    context: &TermsContext,
+) -> TermsSet {
     let own = limit::algorithm(fields);
     let of_tiers = tiers.iter().find_map(|tier| limit::algorithm(&tier.fields));
     let algorithm = own.or(of_tiers).map(|(name, _)| name);
-    misfits(report, fields, algorithm);
-    let shape = shape(report, fields, context);
-    let base = Parts::read(report, fields, shape);
+    check_algorithm_fields(report, fields, algorithm);
+    let options = limit_options(report, fields, context);
+    let base = TermsFields::read(report, fields, options);
     let mut parts = Vec::new();
     for tier in tiers {
-        misfits(report, &tier.fields, algorithm);
-        tier_fits(report, &tier.fields, (own.is_some(), algorithm));
-        parts.push(Parts::read(report, &tier.fields, shape).or(&base));
+        check_algorithm_fields(report, &tier.fields, algorithm);
+        check_tier_algorithm(report, &tier.fields, own.is_some(), algorithm);
+        parts.push(TermsFields::read(report, &tier.fields, options).or(&base));
     }
-    unused(report, fields, &base, &parts);
-    if algorithm.is_none() && !context.judges && !fields.has("tier") {
-        limits_nothing(report, fields.place);
+    warn_of_unused_settle_fields(report, fields, &base, &parts);
+    if algorithm.is_none() && !context.bans_on_outcomes && !fields.has("tier") {
+        report_no_limit(report, fields.location);
     }
     let tiers = tiers.iter().zip(parts);
     let tiers = tiers.map(|(tier, parts)| parts.terms(report, &tier.fields, context)).collect();
     let base = match (own, algorithm) {
-        (None, Some(_)) => Given::Absent,
-        _ => base.terms(report, fields, context).map_or(Given::Bad, Given::Good),
+        // Only the tiers have limits. `otherwise` or `on_missing` decide for callers without a
+        // tier.
+        (None, Some(_)) => FieldResult::Absent,
+        _ => base.terms(report, fields, context).map_or(FieldResult::Invalid, FieldResult::Valid),
     };
-    Read { base, tiers }
+    TermsSet { base, tiers }
 }
 
-/// The parts of one set of terms, each as far as it could be read.
-struct Parts {
-    limit: Given<Limit>,
-    block: Given<Option<Penalty>>,
-    cost: Given<Cost>,
-    credits: Given<Vec<Credit>>,
+/// The fields of one set of terms. Invalid ones are kept as such, so that tiers inherit the others.
+struct TermsFields {
+    limit: FieldResult<Limit>,
+    block: FieldResult<Option<Penalty>>,
+    cost: FieldResult<Cost>,
+    credits: FieldResult<Vec<CreditRule>>,
 }
 
-impl Parts {
-    fn read(report: &mut Report, fields: &Fields<'_>, shape: Shape) -> Self {
+impl TermsFields {
+    fn read(report: &mut Report, fields: &TableFields<'_>, options: LimitOptions) -> Self {
         Self {
-            limit: limit::read(report, fields, shape),
-            block: fields.given("block", |node| block::read(report, node)),
-            cost: fields.given("cost", |node| price::cost(report, node)),
-            credits: fields.given("credit", |node| price::credits(report, node)),
+            limit: limit::read(report, fields, options),
+            block: fields.parse("block", |node| block::read(report, node)),
+            cost: fields.parse("cost", |node| price::cost(report, node)),
+            credits: fields.parse("credit", |node| price::credits(report, node)),
         }
     }
 
-    /// These parts, with absent ones taken from the policy.
+    /// These fields, with absent ones taken from `base`.
     fn or(self, base: &Self) -> Self {
-        fn or<T: Clone>(own: Given<T>, base: &Given<T>) -> Given<T> {
-            if matches!(own, Given::Absent) { base.clone() } else { own }
+        fn or<T: Clone>(own: FieldResult<T>, base: &FieldResult<T>) -> FieldResult<T> {
+            if matches!(own, FieldResult::Absent) { base.clone() } else { own }
         }
         Self {
             limit: or(self.limit, &base.limit),
@@ -94,108 +95,132 @@ impl Parts {
         }
     }
 
-    /// The terms, judged as a whole; `fields` gives the places.
-    fn terms(self, report: &mut Report, fields: &Fields<'_>, context: &Context) -> Option<Terms> {
+    /// The terms, after checks across their fields; `fields` has the locations for diagnostics.
+    fn terms(
+        self,
+        report: &mut Report,
+        fields: &TableFields<'_>,
+        context: &TermsContext,
+    ) -> Option<Terms> {
         let limit = self.limit.or(Limit::Unlimited);
         let block = self.block.optional();
         let cost = self.cost.or(Cost::Request);
         let credits = self.credits.or(Vec::new());
         let terms =
             Terms { limit: limit?, block: block?.flatten(), cost: cost?, credits: credits? };
-        let place = fields.key("cost").or(limit::algorithm(fields).map(|(_, place)| place));
-        let place = place.unwrap_or(fields.place);
-        short_block(report, fields, &terms);
-        never_admits(report, place, &terms, context.reserve);
-        bounds::prices(report, place, (&terms.limit, &terms.cost), context.reserve).then_some(terms)
+        let location =
+            fields.key("cost").or(limit::algorithm(fields).map(|(_, location)| location));
+        let location = location.unwrap_or(fields.location);
+        warn_of_short_block(report, fields, &terms);
+        warn_if_never_admits(report, location, &terms, context.reserve);
+        bounds::check_prices_exact(report, location, &terms.limit, &terms.cost, context.reserve)
+            .then_some(terms)
     }
 }
 
-fn shape(report: &mut Report, fields: &Fields<'_>, context: &Context) -> Shape {
-    let margin = fields.given("margin", |node| scalar::percent(report, node));
-    let aligned = fields.given("align", |node| scalar::word(report, node, &[("clock", true)]));
-    Shape {
-        margin: margin.good().copied(),
+fn limit_options(
+    report: &mut Report,
+    fields: &TableFields<'_>,
+    context: &TermsContext,
+) -> LimitOptions {
+    let margin = fields.parse("margin", |node| scalar::percent(report, node));
+    let aligned = fields.parse("align", |node| scalar::keyword(report, node, &[("clock", true)]));
+    LimitOptions {
+        margin: margin.valid().copied(),
         aligned: aligned.or(false).unwrap_or_default(),
         hold: context.hold,
     }
 }
 
-/// Refuses fields that mean nothing beside the algorithm.
-fn misfits(report: &mut Report, fields: &Fields<'_>, algorithm: Option<&str>) {
-    let wants = [
+/// Reports fields that have no meaning with the policy's algorithm.
+fn check_algorithm_fields(report: &mut Report, fields: &TableFields<'_>, algorithm: Option<&str>) {
+    // Field, code, and the algorithms with which the field has a meaning.
+    let requirements = [
         ("credit", "credit-not-bucket", &["bucket"][..]),
         ("margin", "margin-not-bucket", &["bucket"]),
         ("align", "align-not-fixed", &["fixed"]),
         ("count_denied", "count-denied-not-window", &["window", "fixed"]),
         ("block", "block-unused", &["bucket", "window", "fixed"]),
     ];
-    for (field, code, wanted) in wants {
+    for (field, code, wanted) in requirements {
         let Some(node) = fields.get(field) else { continue };
-        let off = node.value.as_bool() == Some(false);
-        if off || algorithm.is_some_and(|name| wanted.contains(&name)) {
+        let is_false = node.value.as_bool() == Some(false);
+        if is_false || algorithm.is_some_and(|name| wanted.contains(&name)) {
             continue;
         }
         let beside =
-            algorithm.map_or("without a limit".to_owned(), |name| format!("beside `{name}`"));
-        let message = format!("`{field}` means nothing {beside}");
+            algorithm.map_or("without a limit".to_owned(), |name| format!("with `{name}`"));
+        let message = format!("`{field}` has no meaning {beside}");
         let fix = format!("remove `{field}`, or limit by `{}`", wanted.join("` or `"));
-        report.error(code, fields.key(field).unwrap_or(node.place), message, fix);
+        report.error(code, fields.key(field).unwrap_or(node.location), message, fix);
     }
-    if let Some(place) = fields.key("cost").filter(|_| matches!(algorithm, None | Some("inflight")))
+    if let Some(location) =
+        fields.key("cost").filter(|_| matches!(algorithm, None | Some("inflight")))
     {
-        let message = "`cost` changes nothing here: each request holds one place";
-        report.warn("cost-unused", place, message, "remove `cost`");
+        let message = "`cost` has no effect here: each request holds one lease";
+        report.warn("cost-unused", location, message, "remove `cost`");
     }
 }
 
-/// A tier has the policy's algorithm, or the first tier's if the policy has none.
-fn tier_fits(report: &mut Report, tier: &Fields<'_>, (own, policy): (bool, Option<&str>)) {
+/// Reports a tier with another algorithm than the policy's (or than the first tier's, if the policy
+/// has none), and a tier without any.
+fn check_tier_algorithm(
+    report: &mut Report,
+    tier: &TableFields<'_>,
+    policy_has_limit: bool,
+    policy: Option<&str>,
+) {
     match (limit::algorithm(tier), policy) {
-        (Some((name, place)), Some(policy)) if name != policy => {
+        (Some((name, location)), Some(policy)) if name != policy => {
             let message =
                 format!("the tier counts by `{name}` where the policy counts by `{policy}`");
             let fix = format!("write the tier's `{policy}`, or make another policy");
-            report.error("tier-changes-algorithm", place, message, fix);
+            report.error("tier-changes-algorithm", location, message, fix);
         }
-        (None, _) if !own => {
+        (None, _) if !policy_has_limit => {
             let message = "neither the tier nor the policy has a limit";
             let fix = format!("add the tier's `{}`", policy.unwrap_or("window"));
-            report.error("tier-without-limit", tier.place, message, fix);
+            report.error("tier-without-limit", tier.location, message, fix);
         }
         _ => {}
     }
 }
 
-/// Warns of fields that matter only to prices that are known at settle.
-fn unused(report: &mut Report, fields: &Fields<'_>, base: &Parts, tiers: &[Parts]) {
-    let settles = |parts: &Parts| match &parts.cost {
-        Given::Good(cost) => cost.is_priced_at_settle(),
-        Given::Bad => true,
-        Given::Absent => false,
+/// Warns of `debt` and `reserve` in a policy without a price that is known only at settle.
+fn warn_of_unused_settle_fields(
+    report: &mut Report,
+    fields: &TableFields<'_>,
+    base: &TermsFields,
+    tiers: &[TermsFields],
+) {
+    let is_priced_at_settle = |parts: &TermsFields| match &parts.cost {
+        FieldResult::Valid(cost) => cost.is_priced_at_settle(),
+        FieldResult::Invalid => true,
+        FieldResult::Absent => false,
     };
-    if settles(base) || tiers.iter().any(settles) {
+    if is_priced_at_settle(base) || tiers.iter().any(is_priced_at_settle) {
         return;
     }
     let fix = "write a `cost` by outcome, such as { \"404\" = 20 }, or remove it";
     let debt = fields.get("debt").filter(|node| node.value.as_bool() == Some(true));
-    if let Some(place) = debt.and(fields.key("debt")) {
-        let message = "`debt` is never made: no cost is known only at settle";
-        report.warn("debt-unused", place, message, fix);
+    if let Some(location) = debt.and(fields.key("debt")) {
+        let message = "`debt` has no effect: every cost is known at check";
+        report.warn("debt-unused", location, message, fix);
     }
-    if let Some(place) = fields.key("reserve") {
-        let message = "`reserve` is never held: no cost is known only at settle";
-        report.warn("reserve-unused", place, message, fix);
+    if let Some(location) = fields.key("reserve") {
+        let message = "`reserve` has no effect: every cost is known at check";
+        report.warn("reserve-unused", location, message, fix);
     }
 }
 
-fn limits_nothing(report: &mut Report, place: Place) {
+fn report_no_limit(report: &mut Report, location: SourceLocation) {
     let message = "the policy limits nothing: no window, bucket, fixed, inflight or ban";
     let fix = "add a limit such as window = \"10 per 15m\"";
-    report.error("no-limit", place, message, fix);
+    report.error("no-limit", location, message, fix);
 }
 
-/// Warns of a block that ends while what started it still counts.
-fn short_block(report: &mut Report, fields: &Fields<'_>, terms: &Terms) {
+/// Warns of a block that ends while the requests that started it still count in the window.
+fn warn_of_short_block(report: &mut Report, fields: &TableFields<'_>, terms: &Terms) {
     let span = match &terms.limit {
         Limit::Window(windows) => windows.iter().map(|window| window.span).max(),
         Limit::Fixed(fixed) => Some(fixed.span),
@@ -203,30 +228,38 @@ fn short_block(report: &mut Report, fields: &Fields<'_>, terms: &Terms) {
     };
     let (Some(block), Some(span)) = (terms.block, span) else { return };
     if block.first < span {
-        let place = fields.key("block").or(limit::algorithm(fields).map(|(_, place)| place));
+        let location =
+            fields.key("block").or(limit::algorithm(fields).map(|(_, location)| location));
         let message = format!(
-            "the block of {} is shorter than the window of {span}: what is in the window still \
-             counts when it ends",
+            "the block of {} is shorter than the window of {span}: the requests that started it \
+             still count when it ends",
             block.first
         );
         let fix = format!("write a block of \"{span}\" or longer");
-        report.warn("block-below-window", place.unwrap_or(fields.place), message, fix);
+        report.warn("block-below-window", location.unwrap_or(fields.location), message, fix);
     }
 }
 
-/// Warns of an amount that can never pass.
-fn never_admits(report: &mut Report, place: Place, terms: &Terms, reserve: i64) {
-    let held = terms.cost.held(None, reserve);
+/// Warns of a limit that no request can pass.
+fn warn_if_never_admits(
+    report: &mut Report,
+    location: SourceLocation,
+    terms: &Terms,
+    reserve: i64,
+) {
+    let held = terms.cost.units_to_hold(None, reserve);
     let (message, fix) = match terms.limit.capacity() {
         Some(0) => {
-            let fix = "write at least 1, or leave it so if nobody is to pass";
-            ("a limit of zero lets nobody pass".to_owned(), fix.to_owned())
+            let fix = "write at least 1, or keep it to deny all requests";
+            ("a limit of zero denies all requests".to_owned(), fix.to_owned())
         }
         Some(most) if held > most => {
-            let message = format!("each request holds {held} of at most {most}: none ever passes");
-            (message, format!("hold at most {most}"))
+            let message = format!(
+                "each request reserves {held} units of a limit of {most}, so all are denied"
+            );
+            (message, format!("reserve at most {most}"))
         }
         _ => return,
     };
-    report.warn("never-admits", place, message, fix);
+    report.warn("never-admits", location, message, fix);
 }

@@ -1,101 +1,113 @@
-//! `tier`: other terms for some callers.
+//! `tier`: different terms for some callers.
 //!
-//! A tier changes numbers, block, costs and credits, never the algorithm: one key must not be
-//! counted in two ways. Must not match callers.
+//! A tier changes numbers, block, costs and credits, never the algorithm: the state of a key has
+//! the form of one algorithm, and a caller's tier may change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attribute::Known;
+use super::attribute::AttributeTable;
 use super::bounds::TIERS_MAX;
 use super::limit::ALGORITHMS;
 use super::names;
-use super::node::{Fields, Key, Node};
-use super::report::Report;
+use super::node::{LocatedKey, Node, TableFields};
+use super::report::{Report, SourceLocation};
 use crate::policy::Name;
 
-/// What a tier asks of callers: each attribute must have one of its values.
+/// A tier's condition: attributes with their accepted values; all attributes must match.
 pub(super) type When = Vec<(Name, Vec<Name>)>;
 
-/// A tier's fields, whose terms are read with the policy's, and its callers if they are good.
-pub(super) struct Draft<'t> {
-    pub fields: Fields<'t>,
+/// A tier before its terms are read, which `terms` does together with the policy's.
+pub(super) struct TierDraft<'t> {
+    pub fields: TableFields<'t>,
+    /// `None` if it is missing or invalid.
     pub when: Option<When>,
 }
 
-/// Reads the tiers' fields and callers; nothing if the list itself is bad.
+/// Reads the fields and conditions of all tiers; `None` if the list itself is invalid.
 pub(super) fn read<'t>(
     report: &mut Report,
-    known: &Known,
+    attributes: &AttributeTable,
     node: Node<'t>,
-) -> Option<Vec<Draft<'t>>> {
+) -> Option<Vec<TierDraft<'t>>> {
     let wanted = "a list such as [ { when = { plan = \"gold\" }, window = \"100 per 1s\" } ]";
     let items = node.items(report, wanted)?;
     if let Some(extra) = items.get(TIERS_MAX) {
         let message = format!("{} tiers are too many", items.len());
         let fix = format!("keep at most {TIERS_MAX}: give callers a fact, such as a plan");
-        report.error("too-many-tiers", extra.place, message, fix);
+        report.error("too-many-tiers", extra.location, message, fix);
     }
     let tiers: Vec<_> =
-        items.into_iter().take(TIERS_MAX).map(|item| tier(report, known, item)).collect();
+        items.into_iter().take(TIERS_MAX).map(|item| tier(report, attributes, item)).collect();
     let tiers: Vec<_> = tiers.into_iter().collect::<Option<_>>()?;
-    unreachable(report, &tiers);
+    warn_of_unreachable(report, &tiers);
     Some(tiers)
 }
 
-fn tier<'t>(report: &mut Report, known: &Known, item: Node<'t>) -> Option<Draft<'t>> {
+fn tier<'t>(
+    report: &mut Report,
+    attributes: &AttributeTable,
+    item: Node<'t>,
+) -> Option<TierDraft<'t>> {
     let known_fields = [&["when", "block", "cost", "credit"], &ALGORITHMS[..]].concat();
-    let fields = Fields::item(report, item, "tier", &known_fields)?;
+    let fields = TableFields::read_item(report, item, "tier", &known_fields)?;
     let when = match fields.get("when") {
-        Some(node) => when(report, known, node),
-        None => without_when(report, fields.place),
+        Some(node) => when(report, attributes, node),
+        None => report_without_when(report, fields.location),
     };
-    Some(Draft { fields, when })
+    Some(TierDraft { fields, when })
 }
 
-fn when(report: &mut Report, known: &Known, node: Node<'_>) -> Option<When> {
+fn when(report: &mut Report, attributes: &AttributeTable, node: Node<'_>) -> Option<When> {
     let entries = node.entries(report, "a table such as { plan = \"gold\" }")?;
     if entries.is_empty() {
-        return without_when(report, node.place);
+        return report_without_when(report, node.location);
     }
-    let read: Vec<_> = entries.into_iter().map(|entry| asked(report, known, entry)).collect();
+    let read =
+        entries.into_iter().map(|(key, node)| accepted_values(report, attributes, key, node));
+    let read: Vec<_> = read.collect();
     read.into_iter().collect()
 }
 
-fn asked(
+/// One attribute of `when` with its accepted values, normalised.
+fn accepted_values(
     report: &mut Report,
-    known: &Known,
-    (key, node): (Key<'_>, Node<'_>),
+    attributes: &AttributeTable,
+    key: LocatedKey<'_>,
+    node: Node<'_>,
 ) -> Option<(Name, Vec<Name>)> {
-    let named = names::check(report, key, "attribute");
+    let is_valid_name = names::check_key(report, key, "attribute");
     let texts = node.texts(report, "a text such as \"gold\", or a list of them")?;
     if texts.is_empty() {
-        let message = format!("no value of `{}` is named, so nobody matches", key.text);
-        report.error("bad-value", node.place, message, "name at least one value");
+        let message = format!("no value of `{}` is given, so no caller matches", key.text);
+        report.error("bad-value", node.location, message, "name at least one value");
         return None;
     }
-    let normal =
-        |(item, text): (Node<'_>, &str)| known.normal(report, key.text, (item.place, text));
-    let values: Vec<_> = texts.into_iter().map(normal).collect();
+    let normalise = |(item, text): (Node<'_>, &str)| {
+        attributes.normalise_value(report, key.text, item.location, text)
+    };
+    let values: Vec<_> = texts.into_iter().map(normalise).collect();
     let values: Option<Vec<Name>> = values.into_iter().map(|value| value.map(Name::from)).collect();
-    Some((named.then(|| key.text.into())?, values?))
+    Some((is_valid_name.then(|| key.text.into())?, values?))
 }
 
-fn without_when<T>(report: &mut Report, place: super::report::Place) -> Option<T> {
-    let message = "a tier without `when` would be everybody's";
-    let fix = "add when = { plan = \"gold\" }, or give these terms to the policy itself";
-    report.error("tier-without-when", place, message, fix);
+fn report_without_when<T>(report: &mut Report, location: SourceLocation) -> Option<T> {
+    let message = "a tier without `when` would match all callers";
+    let fix = "add when = { plan = \"gold\" }, or move its terms to the policy itself";
+    report.error("tier-without-when", location, message, fix);
     None
 }
 
-/// What tickets call a tier: a fingerprint of whom it asks for, in whatever order that is written.
-pub fn id(when: &When) -> u32 {
+/// The id of a tier in tickets: a hash of its condition, independent of the order in which the
+/// attributes and values are written.
+pub fn tier_id(when: &When) -> u32 {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     };
-    for (name, values) in sets(when) {
+    for (name, values) in value_sets(when) {
         add(name);
+        // The number of values, so that the last value is not mistaken for the next name.
         add(&values.len().to_string());
         values.into_iter().for_each(&mut add);
     }
@@ -103,31 +115,31 @@ pub fn id(when: &When) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// What a tier asks, arranged so that comparing long lists of values takes no longer than reading
-/// them.
-type Sets<'w> = BTreeMap<&'w str, BTreeSet<&'w str>>;
+/// A condition as sorted sets, so that two long conditions are compared without quadratic time.
+type ValueSets<'w> = BTreeMap<&'w str, BTreeSet<&'w str>>;
 
-/// Warns of tiers whose callers an earlier one takes all.
-fn unreachable(report: &mut Report, tiers: &[Draft<'_>]) {
-    let arranged: Vec<_> = tiers.iter().map(|tier| tier.when.as_ref().map(sets)).collect();
-    for (at, (tier, later)) in tiers.iter().zip(&arranged).enumerate() {
+/// Warns of tiers that never match because an earlier one matches all their callers.
+fn warn_of_unreachable(report: &mut Report, tiers: &[TierDraft<'_>]) {
+    let conditions: Vec<_> = tiers.iter().map(|tier| tier.when.as_ref().map(value_sets)).collect();
+    for (at, (tier, later)) in tiers.iter().zip(&conditions).enumerate() {
         let Some(later) = later else { continue };
-        if arranged[..at].iter().flatten().any(|earlier| takes_all(earlier, later)) {
-            let message = "an earlier tier takes all callers of this one";
+        if conditions[..at].iter().flatten().any(|earlier| covers(earlier, later)) {
+            let message = "an earlier tier matches all callers of this one";
             let fix = "move this tier before it, or remove it";
-            report.warn("tier-unreachable", tier.fields.place, message, fix);
+            report.warn("tier-unreachable", tier.fields.location, message, fix);
         }
     }
 }
 
-fn sets(when: &When) -> Sets<'_> {
+fn value_sets(when: &When) -> ValueSets<'_> {
     when.iter()
         .map(|(name, values)| (&**name, values.iter().map(|value| &**value).collect()))
         .collect()
 }
 
-/// Whether whoever matches `later` matches `earlier`.
-fn takes_all(earlier: &Sets<'_>, later: &Sets<'_>) -> bool {
-    let narrower = |name| later.get(name);
-    earlier.iter().all(|(name, values)| narrower(name).is_some_and(|asked| asked.is_subset(values)))
+/// Whether every caller that matches `later` also matches `earlier`.
+fn covers(earlier: &ValueSets<'_>, later: &ValueSets<'_>) -> bool {
+    earlier
+        .iter()
+        .all(|(name, values)| later.get(name).is_some_and(|accepted| accepted.is_subset(values)))
 }

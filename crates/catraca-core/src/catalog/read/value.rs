@@ -1,50 +1,56 @@
-//! Attribute values in the one spelling by which callers are compared.
+//! Normal form of attribute values that are written in the catalog.
 //!
-//! Requests are normalised by the same function, or a listed caller would not be found.
-//! Must not show what it refuses: a value may be personal data.
+//! The values of requests are normalised by the same function, so that both compare equal. Must not
+//! put a value into an error: it may be personal data.
 
-use crate::catalog::Kind;
+use crate::catalog::AttributeKind;
 use crate::request::VALUE_BYTES_MAX;
-use crate::select::form;
+use crate::select::normal_form;
 
-/// Why no caller can have a value.
-pub(super) struct Refused {
+/// Why no request can have a value.
+pub(super) struct ValueError {
     pub code: &'static str,
-    /// What is wrong, without the value.
+    /// Describes the error without showing the value.
     pub message: String,
     pub fix: String,
 }
 
-/// Brings a value of a kind into its one spelling: addresses into the one they are counted by.
-pub(super) fn normalise(kind: Kind, ipv6_prefix: u8, text: &str) -> Result<String, Refused> {
-    let normal = form(kind, text, ipv6_prefix).map_err(|why| unlike(kind, &why))?;
+/// The normal form of a value; addresses are reduced to the network by which they are counted.
+pub(super) fn normalise(
+    kind: AttributeKind,
+    ipv6_prefix: u8,
+    text: &str,
+) -> Result<String, ValueError> {
+    let normal = normal_form(kind, text, ipv6_prefix).map_err(|why| kind_error(kind, &why))?;
     match normal.len() {
-        0 => Err(empty()),
+        0 => Err(empty_error()),
         1..=VALUE_BYTES_MAX => Ok(normal.into_owned()),
-        bytes => Err(too_long(bytes)),
+        bytes => Err(too_long_error(bytes)),
     }
 }
 
-fn unlike(kind: Kind, why: &str) -> Refused {
+fn kind_error(kind: AttributeKind, why: &str) -> ValueError {
     let (code, message, fix) = match kind {
-        Kind::CpfCnpj => {
+        AttributeKind::CpfCnpj => {
             ("bad-cpf-cnpj", why, "write the 11 digits of a CPF or the 14 characters of a CNPJ")
         }
-        Kind::Ip => {
+        AttributeKind::Ip => {
             let message = "the value is not an address";
             ("bad-address", message, "write one such as 198.51.100.7 or 2001:db8::7")
         }
-        Kind::Text | Kind::Caseless => ("bad-value", why, "write the value that callers have"),
+        AttributeKind::Text | AttributeKind::Caseless => {
+            ("bad-value", why, "write the value that callers have")
+        }
     };
-    Refused { code, message: message.to_owned(), fix: fix.to_owned() }
+    ValueError { code, message: message.to_owned(), fix: fix.to_owned() }
 }
 
-fn empty() -> Refused {
+fn empty_error() -> ValueError {
     let message = "the value is empty, which counts as absent".to_owned();
-    Refused { code: "bad-value", message, fix: "write the value that callers have".to_owned() }
+    ValueError { code: "bad-value", message, fix: "write the value that callers have".to_owned() }
 }
 
-fn too_long(bytes: usize) -> Refused {
+fn too_long_error(bytes: usize) -> ValueError {
     let message = format!("the value has {bytes} bytes, more than any caller may send");
-    Refused { code: "bad-value", message, fix: format!("write at most {VALUE_BYTES_MAX} bytes") }
+    ValueError { code: "bad-value", message, fix: format!("write at most {VALUE_BYTES_MAX} bytes") }
 }

@@ -1,7 +1,8 @@
-//! Variables in texts: `${NAME}` and `${NAME:otherwise}` become what the surroundings say.
+//! Variables in texts: replaces `${NAME}` and `${NAME:default}` by values from the environment.
 //!
-//! Only values of texts are filled in, after the file was parsed: what a variable holds can never
-//! be syntax, and every place stays that of the file. Must not ask the surroundings itself.
+//! Substitution happens after parsing, and only in string values. So the value of a variable is
+//! never parsed as TOML, and diagnostics keep the positions in the file (docs/adr/0017).
+//! Must not read the environment: the caller passes a function.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,35 +11,37 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::VARIABLE_MAX;
-use super::report::{Place, Report};
-use super::section::SETTINGS;
+use super::report::{Report, SourceLocation};
+use super::section::PROCESS_SECTIONS;
 
-/// Says what a variable holds, if it is set.
-pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Returns the value of a variable, if it is set.
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What opens a variable, and what stands for those two characters themselves.
+/// The beginning of a variable.
 const OPEN: &str = "${";
+/// The escape for the characters `${` themselves.
 const LITERAL: &str = "$${";
 
-/// Fills in variables, and remembers which ones the surroundings gave.
-pub(super) struct Filling<'a> {
-    variable: Variable<'a>,
-    /// Those that were set where something is decided: a catalog that reads others is another one.
-    /// Settings of the process are left out, as passwords are there: whoever sees a revision must
-    /// not be able to try them out.
-    pub given: BTreeMap<String, String>,
-    decides: bool,
+/// Substitutes variables, and records the values that decisions depend on.
+pub(super) struct VariableSubstitution<'a> {
+    variable: VariableLookup<'a>,
+    /// The variables used in sections that influence decisions; they are part of the catalog's
+    /// revision. Those of process sections are left out: these contain passwords, and with the
+    /// revision one could test guesses of them.
+    pub used: BTreeMap<String, String>,
+    /// Whether the section being substituted influences decisions.
+    is_decision_section: bool,
 }
 
-impl<'a> Filling<'a> {
-    pub fn new(variable: Variable<'a>) -> Self {
-        Self { variable, given: BTreeMap::new(), decides: true }
+impl<'a> VariableSubstitution<'a> {
+    pub fn new(variable: VariableLookup<'a>) -> Self {
+        Self { variable, used: BTreeMap::new(), is_decision_section: true }
     }
 
-    /// Fills in the texts of a file.
-    pub fn file(&mut self, report: &mut Report, file: usize, root: &mut DeTable<'_>) {
+    /// Substitutes all variables of a file.
+    pub fn substitute_file(&mut self, report: &mut Report, file: usize, root: &mut DeTable<'_>) {
         for (section, value) in root.iter_mut() {
-            self.decides = !SETTINGS.contains(&&**section.get_ref());
+            self.is_decision_section = !PROCESS_SECTIONS.contains(&&**section.get_ref());
             self.value(report, file, value);
         }
     }
@@ -51,10 +54,10 @@ impl<'a> Filling<'a> {
 
     fn value(&mut self, report: &mut Report, file: usize, value: &mut Spanned<DeValue<'_>>) {
         let span = value.span();
-        let place = Place { file, start: span.start, end: span.end };
+        let location = SourceLocation { file, start: span.start, end: span.end };
         match value.get_mut() {
             DeValue::String(text) if text.contains(OPEN) => {
-                *text = Cow::Owned(self.text(report, place, text));
+                *text = Cow::Owned(self.text(report, location, text));
             }
             DeValue::Array(items) => {
                 items.iter_mut().for_each(|item| self.value(report, file, item));
@@ -64,71 +67,73 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn text(&mut self, report: &mut Report, place: Place, text: &str) -> String {
-        let (mut filled, mut rest) = (String::new(), text);
+    fn text(&mut self, report: &mut Report, location: SourceLocation, text: &str) -> String {
+        let mut result = String::new();
+        let mut rest = text;
         while let Some(at) = rest.find(OPEN) {
             if rest[..at].ends_with('$') {
-                filled.push_str(&rest[..at - 1]);
-                filled.push_str(OPEN);
+                // `$${` is the escape for `${`.
+                result.push_str(&rest[..at - 1]);
+                result.push_str(OPEN);
                 rest = &rest[at + OPEN.len()..];
                 continue;
             }
-            filled.push_str(&rest[..at]);
+            result.push_str(&rest[..at]);
             let Some((inside, after)) = rest[at + OPEN.len()..].split_once('}') else {
-                refuse(report, place);
-                return filled;
+                report_not_a_variable(report, location);
+                return result;
             };
-            filled.push_str(&self.filled(report, place, inside));
+            result.push_str(&self.value_of(report, location, inside));
             rest = after;
         }
-        filled.push_str(rest);
-        filled
+        result.push_str(rest);
+        result
     }
 
-    /// What stands for a variable; one that is set to nothing counts as not set.
-    fn filled(&mut self, report: &mut Report, place: Place, inside: &str) -> String {
-        let (name, otherwise) = match inside.split_once(':') {
-            Some((name, otherwise)) => (name, Some(otherwise)),
+    /// The value of a variable, given the text between its braces. A variable that is set to the
+    /// empty string counts as not set.
+    fn value_of(&mut self, report: &mut Report, location: SourceLocation, inside: &str) -> String {
+        let (name, default) = match inside.split_once(':') {
+            Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
         if !is_name(name) {
-            refuse(report, place);
+            report_not_a_variable(report, location);
             return String::new();
         }
-        let held = (self.variable)(name).filter(|held| !held.is_empty());
-        if let Some(held) = held.filter(|held| fits(report, place, name, held)) {
-            if self.decides {
-                self.given.insert(name.to_owned(), held.clone());
+        let value = (self.variable)(name).filter(|value| !value.is_empty());
+        if let Some(value) = value.filter(|value| is_in_bounds(report, location, name, value)) {
+            if self.is_decision_section {
+                self.used.insert(name.to_owned(), value.clone());
             }
-            return held;
+            return value;
         }
-        if otherwise.is_none() {
+        if default.is_none() {
             let message = format!("the variable `{name}` is not set");
-            let fix = format!("set it, or write what holds without it: ${{{name}:…}}");
-            report.damage("unset-variable", place, place, (message, fix));
+            let fix = format!("set it, or write a default: ${{{name}:…}}");
+            report.error_hiding("unset-variable", location, location, message, fix);
         }
-        otherwise.unwrap_or_default().to_owned()
+        default.unwrap_or_default().to_owned()
     }
 }
 
 fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !name.is_empty() && name.bytes().all(plain) && !name.as_bytes()[0].is_ascii_digit()
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && name.bytes().all(allowed) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-fn fits(report: &mut Report, place: Place, name: &str, held: &str) -> bool {
-    let fits = held.len() <= VARIABLE_MAX;
-    if !fits {
-        let message = format!("the variable `{name}` holds {} bytes", held.len());
-        let fix = format!("keep it within {VARIABLE_MAX}");
-        report.damage("bad-variable", place, place, (message, fix));
+fn is_in_bounds(report: &mut Report, location: SourceLocation, name: &str, value: &str) -> bool {
+    let is_in_bounds = value.len() <= VARIABLE_MAX;
+    if !is_in_bounds {
+        let message = format!("the variable `{name}` has {} bytes", value.len());
+        let fix = format!("set it to at most {VARIABLE_MAX} bytes");
+        report.error_hiding("bad-variable", location, location, message, fix);
     }
-    fits
+    is_in_bounds
 }
 
-fn refuse(report: &mut Report, place: Place) {
-    let message = format!("`{OPEN}` begins a variable, and this is none");
-    let fix =
-        format!("write ${{NAME}} or ${{NAME:otherwise}}, or `{LITERAL}` for those characters");
-    report.damage("bad-variable", place, place, (message, fix));
+fn report_not_a_variable(report: &mut Report, location: SourceLocation) {
+    let message = format!("`{OPEN}` does not begin a valid variable");
+    let fix = format!("write ${{NAME}} or ${{NAME:default}}, or `{LITERAL}` for those characters");
+    report.error_hiding("bad-variable", location, location, message, fix);
 }

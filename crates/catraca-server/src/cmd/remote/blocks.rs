@@ -1,4 +1,4 @@
-//! `catraca blocks`: who is blocked, until when, why; and letting them go.
+//! `catraca blocks`: lists, adds and releases blocks.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use anyhow::{Result, bail};
 use axum::http::Method;
 use serde_json::Value;
 
-use super::words::{cell, id, moment, more, rows};
+use super::format::{cell, id, instant, next_page_hint, rows};
 use super::{object, pages, show, subject, text};
-use crate::args::{Blocks, BlocksVerb, Output, Paging, Which};
+use crate::args::{BlockSelector, BlocksArgs, BlocksVerb, Output, PagingArgs};
 use crate::client::{Client, Reply};
 use crate::exit::Exit;
-use crate::render::{plain, tell};
+use crate::render::{eprint_line, sanitize};
 
-/// Does what was asked.
-pub fn run(args: &Blocks) -> Result<Exit> {
+/// Runs the verb.
+pub fn run(args: &BlocksArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
         BlocksVerb::List { about, policy, namespace, origin, paging } => {
             let about = about.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
-            let asked = [
+            let parameters = [
                 ("attribute", about.map(|(name, _)| name)),
                 ("value", about.map(|(_, value)| value)),
                 ("policy", policy.as_deref()),
                 ("namespace", namespace.as_deref()),
                 ("origin", origin.as_deref()),
             ];
-            show(output, &pages(&client, PATH, &asked, paging, "blocks")?, listed)?;
+            show(output, &pages(&client, PATH, &parameters, paging, "blocks")?, list_text)?;
         }
         BlocksVerb::Add { policy, subject: who, r#for, reason, why } => {
             let order = object([
@@ -37,13 +37,13 @@ pub fn run(args: &Blocks) -> Result<Exit> {
                 ("reason", text(reason)),
                 ("why", text(why)),
             ]);
-            show(output, &client.post(PATH, &order)?, added)?;
+            show(output, &client.post(PATH, &order)?, added_text)?;
         }
         BlocksVerb::Release { which, policy, why } => {
             return release(&client, output, which, policy.as_deref(), why);
         }
         BlocksVerb::History { id } => {
-            show(output, &client.get(&format!("{PATH}/{id}"))?, history)?;
+            show(output, &client.get(&format!("{PATH}/{id}"))?, history_text)?;
         }
     }
     Ok(Exit::Yes)
@@ -51,52 +51,53 @@ pub fn run(args: &Blocks) -> Result<Exit> {
 
 const PATH: &str = "/v1/blocks";
 
-fn listed(page: &Value) -> String {
+fn list_text(page: &Value) -> String {
     let heads = ["id", "policy", "subject", "until", "origin", "reason", "by", "since"];
-    let table = rows((&heads, &[0]), &page["blocks"], "Nobody is blocked.", |row| {
+    let table = rows(&heads, &[0], &page["blocks"], "There are no active blocks.", |row| {
         vec![
             id(&row["id"]),
             cell(&row["policy"]),
             cell(&row["subject"]),
-            moment(&row["until"]),
+            instant(&row["until"]),
             cell(&row["origin"]),
             cell(&row["reason"]),
             cell(&row["by"]),
-            moment(&row["since"]),
+            instant(&row["since"]),
         ]
     });
-    table + &more(page)
+    table + &next_page_hint(page)
 }
 
-fn added(reply: &Value) -> String {
+fn added_text(reply: &Value) -> String {
     let heads = ["id", "policy", "subject", "until", "changed"];
-    rows((&heads, &[0]), &reply["blocks"], "Nobody was blocked.", |row| {
-        let changed = if row["changed"] == true { "yes" } else { "no: it ends later already" };
+    rows(&heads, &[0], &reply["blocks"], "No key was blocked.", |row| {
+        let changed =
+            if row["changed"] == true { "yes" } else { "no: an existing block ends later" };
         vec![
             id(&row["id"]),
             cell(&row["policy"]),
             cell(&row["subject"]),
-            moment(&row["until"]),
+            instant(&row["until"]),
             changed.to_owned(),
         ]
     })
 }
 
-fn history(block: &Value) -> String {
-    let standing = if block["standing"] == true { "stands until" } else { "ended at" };
+fn history_text(block: &Value) -> String {
+    let state = if block["standing"] == true { "active until" } else { "ended at" };
     let head = format!(
-        "block {}: {} of {}, {standing} {}",
+        "block {}: {} of {}, {state} {}",
         id(&block["id"]),
         cell(&block["subject"]),
         cell(&block["policy"]),
-        moment(&block["until"])
+        instant(&block["until"])
     );
     let heads = ["at", "act", "until", "origin", "reason", "by"];
-    let table = rows((&heads, &[]), &block["history"], "Nothing happened to it.", |row| {
+    let table = rows(&heads, &[], &block["history"], "It has no events.", |row| {
         vec![
-            moment(&row["at"]),
+            instant(&row["at"]),
             cell(&row["act"]),
-            moment(&row["until"]),
+            instant(&row["until"]),
             cell(&row["origin"]),
             cell(&row["reason"]),
             cell(&row["by"]),
@@ -105,54 +106,63 @@ fn history(block: &Value) -> String {
     format!("{head}\n\n{table}")
 }
 
-/// One call per block; whatever was done before a failure has been told by then.
+/// Releases block by block, and prints each: after a failure, the output shows what was done.
 fn release(
     client: &Client,
     output: Output,
-    which: &[Which],
+    which: &[BlockSelector],
     policy: Option<&str>,
     why: &Option<String>,
 ) -> Result<Exit> {
-    let by_id = which.iter().all(|which| matches!(which, Which::Id(_)));
+    let by_id = which.iter().all(|which| matches!(which, BlockSelector::Id(_)));
     if by_id && policy.is_some() {
-        bail!("--policy narrows ATTRIBUTE=VALUE; a block's number needs no policy");
+        bail!("--policy is for ATTRIBUTE=VALUE only; a block's id needs no policy");
     }
-    let (ids, about) = asked(which)?;
-    let found = standing(client, &about, policy)?;
+    let (ids, about) = split_selectors(which)?;
+    let found = matching_blocks(client, &about, policy)?;
     for id in ids.iter().chain(&found) {
         let body = object([("why", text(why))]);
         let reply = client.send(Method::DELETE, &format!("{PATH}/{id}"), Some(&body))?;
-        show(output, &reply, released)?;
+        show(output, &reply, released_text)?;
     }
     if about.is_empty() || !found.is_empty() {
         return Ok(Exit::Yes);
     }
     let names: Vec<&str> = about.iter().map(|(name, _)| *name).collect();
-    tell(format_args!("catraca: nobody with this {} is blocked", plain(&names.join(" and "))));
+    eprint_line(format_args!(
+        "catraca: no active block matches this {}",
+        sanitize(&names.join(" and "))
+    ));
     Ok(Exit::No)
 }
 
-/// Blocks by their numbers, and one caller by their attributes.
+/// Splits the selectors into block ids and the attributes of one caller.
 #[expect(clippy::type_complexity, reason = "two lists")]
-fn asked(which: &[Which]) -> Result<(Vec<u64>, Vec<(&str, &str)>)> {
-    let (mut ids, mut about) = (Vec::new(), Vec::<(&str, &str)>::new());
-    for one in which {
-        match one {
-            Which::Id(id) => ids.push(*id),
-            Which::About(name, _) if about.iter().any(|(known, _)| known == name) => {
-                bail!("{} is given twice; release one caller at a time", plain(name));
+fn split_selectors(which: &[BlockSelector]) -> Result<(Vec<u64>, Vec<(&str, &str)>)> {
+    let mut ids = Vec::new();
+    let mut about = Vec::<(&str, &str)>::new();
+    for selector in which {
+        match selector {
+            BlockSelector::Id(id) => ids.push(*id),
+            BlockSelector::About(name, _) if about.iter().any(|(known, _)| known == name) => {
+                bail!("{} is given twice; release one caller at a time", sanitize(name));
             }
-            Which::About(name, value) => about.push((name, value)),
+            BlockSelector::About(name, value) => about.push((name, value)),
         }
     }
     Ok((ids, about))
 }
 
-/// The numbers of all blocks of one caller: those that say something of what is given, and nothing
-/// against it.
-fn standing(client: &Client, about: &[(&str, &str)], policy: Option<&str>) -> Result<Vec<u64>> {
-    let lists = about.iter().map(|one| with(client, *one, policy));
+/// The ids of the active blocks of one caller: blocks whose subject has at least one of the given
+/// attributes, and no other value for any of them.
+fn matching_blocks(
+    client: &Client,
+    about: &[(&str, &str)],
+    policy: Option<&str>,
+) -> Result<Vec<u64>> {
+    let lists = about.iter().map(|attribute| blocks_with(client, *attribute, policy));
     let lists = lists.collect::<Result<Vec<BTreeMap<u64, Value>>>>()?;
+    // A block fits if each given attribute is missing in its subject, or matches there.
     let fits = |id: &u64, row: &Value| {
         let mut each = about.iter().zip(&lists);
         each.all(|((name, _), list)| row["subject"].get(*name).is_none() || list.contains_key(id))
@@ -161,29 +171,30 @@ fn standing(client: &Client, about: &[(&str, &str)], policy: Option<&str>) -> Re
     Ok(all.into_iter().filter(|(id, row)| fits(id, row)).map(|(id, _)| *id).collect())
 }
 
-/// The blocks with one value of one attribute. The server compares, since it may be private.
-fn with(
+/// The active blocks with one attribute value. The server compares the values, because a private
+/// one is shown as a pseudonym only.
+fn blocks_with(
     client: &Client,
     about: (&str, &str),
     policy: Option<&str>,
 ) -> Result<BTreeMap<u64, Value>> {
-    let asked = [("attribute", Some(about.0)), ("value", Some(about.1)), ("policy", policy)];
-    let all = Paging { limit: None, after: None, all: true };
-    let Reply { json, .. } = pages(client, PATH, &asked, &all, "blocks")?;
+    let parameters = [("attribute", Some(about.0)), ("value", Some(about.1)), ("policy", policy)];
+    let all = PagingArgs { limit: None, after: None, all: true };
+    let Reply { json, .. } = pages(client, PATH, &parameters, &all, "blocks")?;
     let rows = json["blocks"].as_array().map_or(&[][..], Vec::as_slice);
     Ok(rows.iter().filter_map(|row| Some((row["id"].as_u64()?, row.clone()))).collect())
 }
 
-fn released(reply: &Value) -> String {
+fn released_text(reply: &Value) -> String {
     let block = &reply["block"];
-    let mut said = format!(
+    let mut text = format!(
         "released {} from {} (block {})",
         cell(&block["subject"]),
         cell(&block["policy"]),
         id(&block["id"])
     );
     if block["origin"] == "excess" {
-        said += "\nwhat it counted still counts; `catraca reset` forgets that too";
+        text += "\nits counters are unchanged; `catraca reset` clears them too";
     }
-    said
+    text
 }

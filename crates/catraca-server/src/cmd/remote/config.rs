@@ -1,43 +1,43 @@
-//! `catraca config` and `catraca whoami`: what is in force, the kill switch, and who is asking.
+//! `catraca config` and `catraca whoami`: the active catalog, the kill switch, and the operator.
 
 use anyhow::Result;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::facts::piece;
-use super::words::{cell, rows};
+use super::facts::path_segment;
+use super::format::{cell, rows};
 use super::{object, show, text};
-use crate::args::{Config, ConfigVerb, Output, Whoami};
+use crate::args::{ConfigArgs, ConfigVerb, Output, WhoamiArgs};
 use crate::client::{Client, Reply};
 use crate::exit::Exit;
 
-/// Does what was asked.
-pub fn run(args: &Config) -> Result<Exit> {
+/// Runs the verb.
+pub fn run(args: &ConfigArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
         ConfigVerb::Show { policy: None } => overview(&client, output)?,
         ConfigVerb::Show { policy: Some(name) } => {
-            let reply = client.get(&format!("/v1/policies/{}", piece(name)))?;
-            show(output, &reply, fields)?;
+            let reply = client.get(&format!("/v1/policies/{}", path_segment(name)))?;
+            show(output, &reply, fields_text)?;
         }
         ConfigVerb::Reload { why } => {
             let reply = client.post("/v1/config/reload", &object([("why", text(why))]))?;
-            show(output, &reply, fields)?;
+            show(output, &reply, fields_text)?;
         }
         ConfigVerb::Mode { policy, mode, why } => {
             let body = object([
                 ("mode", Some(mode.name().map_or(Value::Null, Value::from))),
                 ("why", text(why)),
             ]);
-            let path = format!("/v1/policies/{}/mode", piece(policy));
-            show(output, &client.send(Method::PUT, &path, Some(&body))?, switched)?;
+            let path = format!("/v1/policies/{}/mode", path_segment(policy));
+            show(output, &client.send(Method::PUT, &path, Some(&body))?, mode_text)?;
         }
     }
     Ok(Exit::Yes)
 }
 
-/// Two calls make one picture; should the catalog change in between, both revisions are shown.
+/// Joins two calls; if the catalog changes between them, both revisions are printed.
 fn overview(client: &Client, output: Output) -> Result<()> {
     let mut config = client.get("/v1/config")?.json;
     let policies = client.get("/v1/policies")?.json;
@@ -46,27 +46,27 @@ fn overview(client: &Client, output: Output) -> Result<()> {
     }
     config["policies"] = policies["policies"].clone();
     let reply = Reply { text: config.to_string(), json: config };
-    show(output, &reply, pictured)
+    show(output, &reply, overview_text)
 }
 
-fn pictured(config: &Value) -> String {
+fn overview_text(config: &Value) -> String {
     let mut parts = vec![format!("revision {}", cell(&config["revision"]))];
     if let Some(default) = config["default"].as_str() {
-        parts[0] += &format!(", whatever has no gate meets {}", cell(&default.into()));
+        parts[0] += &format!(", default policy {}", cell(&default.into()));
     }
     if let Some(waiting) = config["after_restart"].as_array().filter(|all| !all.is_empty()) {
-        let waiting: Vec<String> = waiting.iter().map(cell).collect();
-        parts.push(format!("from the next start on: {}", waiting.join(", ")));
+        let names: Vec<String> = waiting.iter().map(cell).collect();
+        parts.push(format!("applies after a restart: {}", names.join(", ")));
     }
     let heads = ["policy", "by", "limit", "block", "mode"];
-    parts.push(rows((&heads, &[]), &config["policies"], "There is no policy.", |row| {
+    parts.push(rows(&heads, &[], &config["policies"], "The catalog has no policies.", |row| {
         let who = if row["each"].is_null() { cell(&row["by"]) } else { each(&row["each"]) };
         vec![cell(&row["policy"]), who, cell(&row["limit"]), cell(&row["block"]), mode(row)]
     }));
-    let gates = rows((&["gate", "policies"], &[]), &config["gates"], "", |row| {
+    let gates = rows(&["gate", "policies"], &[], &config["gates"], "", |row| {
         vec![cell(&row["gate"]), cell(&row["policies"])]
     });
-    let routes = rows((&["route", "gate"], &[]), &config["routes"], "", |row| {
+    let routes = rows(&["route", "gate"], &[], &config["routes"], "", |row| {
         vec![cell(&row["match"]), cell(&row["gate"])]
     });
     parts.extend([gates, routes].into_iter().filter(|table| !table.is_empty()));
@@ -78,34 +78,34 @@ fn each(names: &Value) -> String {
 }
 
 fn mode(row: &Value) -> String {
-    let overridden = if row["overridden"] == true { " (overridden)" } else { "" };
-    format!("{}{overridden}", cell(&row["mode"]))
+    let note = if row["overridden"] == true { " (overridden)" } else { "" };
+    format!("{}{note}", cell(&row["mode"]))
 }
 
-fn switched(reply: &Value) -> String {
-    let whose = if reply["overridden"] == true { "overridden" } else { "as the catalog says" };
+fn mode_text(reply: &Value) -> String {
+    let origin = if reply["overridden"] == true { "overridden" } else { "as in the catalog" };
     format!(
-        "{}: {} before, {} now, {whose}",
+        "{}: {} before, {} now, {origin}",
         cell(&reply["policy"]),
         cell(&reply["before"]),
         cell(&reply["after"])
     )
 }
 
-/// Tells who is asking, as the server sees it.
-pub fn whoami(args: &Whoami) -> Result<Exit> {
+/// Prints the operator, role and address that the server sees.
+pub fn whoami(args: &WhoamiArgs) -> Result<Exit> {
     let reply = Client::new(&args.remote)?.get("/v1/whoami")?;
-    show(args.remote.output, &reply, fields)?;
+    show(args.remote.output, &reply, fields_text)?;
     Ok(Exit::Yes)
 }
 
-/// Every field on a line of its own.
-fn fields(reply: &Value) -> String {
+/// One line per field.
+fn fields_text(reply: &Value) -> String {
     let Some(fields) = reply.as_object() else { return cell(reply) };
-    let wide = fields.keys().map(|name| name.chars().count()).max().unwrap_or_default();
+    let width = fields.keys().map(|name| name.chars().count()).max().unwrap_or_default();
     let line = |(name, value): (&String, &Value)| {
         let name = cell(&name.as_str().into());
-        format!("{name:<wide$}  {}", cell(value))
+        format!("{name:<width$}  {}", cell(value))
     };
     fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }

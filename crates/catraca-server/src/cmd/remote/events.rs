@@ -1,25 +1,25 @@
-//! `catraca events`: the live feed, one line per event.
+//! `catraca events`: follows the event stream, one line per event.
 
 use std::io::{ErrorKind, Write, stdout};
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::words::{cell, moment};
-use crate::args::{Events, Output};
+use super::format::{cell, instant};
+use crate::args::{EventsArgs, Output};
 use crate::client::Client;
 use crate::exit::Exit;
-use crate::render::{plain, tell};
+use crate::render::{eprint_line, sanitize};
 
-/// Listens until it was enough, nobody reads any more, or the server goes.
-pub fn run(args: &Events) -> Result<Exit> {
+/// Prints events until `--count` is reached, the output is closed, or the server stops.
+pub fn run(args: &EventsArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let mut name = String::new();
-    let mut left = args.count;
+    let mut remaining = args.count;
     client.listen("/v1/events", |line| {
         if line == ": listening" {
-            // Not a result, and worth knowing: nothing that happens from now on is missed.
-            tell(format_args!("catraca: listening; Ctrl-C ends it"));
+            // From here on no event is missed; a script may wait for this line.
+            eprint_line(format_args!("catraca: listening; Ctrl-C stops"));
         } else if let Some(event) = line.strip_prefix("event: ") {
             event.clone_into(&mut name);
         } else if let Some(data) = line.strip_prefix("data: ")
@@ -28,25 +28,25 @@ pub fn run(args: &Events) -> Result<Exit> {
             if !print(args.remote.output, &name, data)? {
                 return Ok(false);
             }
-            left = left.map(|left| left.saturating_sub(1));
+            remaining = remaining.map(|count| count.saturating_sub(1));
         }
-        Ok(left != Some(0))
+        Ok(remaining != Some(0))
     })?;
     Ok(Exit::Yes)
 }
 
-/// Whether anybody reads on.
+/// Prints one event; returns false if the reader has closed the pipe.
 fn print(output: Output, name: &str, data: &str) -> Result<bool> {
-    let told: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    let fields: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
     let line = match output {
         Output::Json => {
             let mut event = json!({ "event": name });
-            if let (Some(event), Some(told)) = (event.as_object_mut(), told.as_object()) {
-                event.extend(told.clone());
+            if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object()) {
+                event.extend(fields.clone());
             }
             event.to_string()
         }
-        Output::Human => words(name, &told),
+        Output::Human => event_text(name, &fields),
     };
     let mut out = stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -55,18 +55,18 @@ fn print(output: Output, name: &str, data: &str) -> Result<bool> {
     }
 }
 
-fn words(name: &str, told: &Value) -> String {
-    let at = if told["at"].is_string() { moment(&told["at"]) } else { "-".to_owned() };
-    let mut line = format!("{at}  {:<9}", plain(name));
-    for (name, value) in told.as_object().into_iter().flatten() {
-        let shown = match name.as_str() {
+fn event_text(name: &str, fields: &Value) -> String {
+    let at = if fields["at"].is_string() { instant(&fields["at"]) } else { "-".to_owned() };
+    let mut line = format!("{at}  {:<9}", sanitize(name));
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        let text = match name.as_str() {
             "at" => continue,
-            "until" => format!("until={}", moment(value)),
+            "until" => format!("until={}", instant(value)),
             "subject" => cell(value),
             _ if value.is_null() => continue,
-            _ => format!("{}={}", plain(name), cell(value)),
+            _ => format!("{}={}", sanitize(name), cell(value)),
         };
-        line += &format!(" {shown}");
+        line += &format!(" {text}");
     }
     line
 }

@@ -1,22 +1,22 @@
-//! `catraca facts`: categories, plans, known tokens.
+//! `catraca facts`: lists, sets and removes the facts that select tiers.
 
 use anyhow::Result;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::words::{cell, moment, more, rows};
+use super::format::{cell, instant, next_page_hint, rows};
 use super::{object, pages, show, subject, text};
-use crate::args::{Facts, FactsVerb};
+use crate::args::{FactsArgs, FactsVerb};
 use crate::client::Client;
 use crate::exit::Exit;
 
-/// Does what was asked.
-pub fn run(args: &Facts) -> Result<Exit> {
+/// Runs the verb.
+pub fn run(args: &FactsArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let reply = match &args.verb {
         FactsVerb::List { paging } => {
             let page = pages(&client, "/v1/facts", &[], paging, "facts")?;
-            show(args.remote.output, &page, listed)?;
+            show(args.remote.output, &page, list_text)?;
             return Ok(Exit::Yes);
         }
         FactsVerb::Get { about } => client.get(&path(about))?,
@@ -29,30 +29,30 @@ pub fn run(args: &Facts) -> Result<Exit> {
             client.send(Method::DELETE, &path(about), Some(&body))?
         }
     };
-    show(args.remote.output, &reply, words)?;
+    show(args.remote.output, &reply, facts_text)?;
     Ok(Exit::Yes)
 }
 
-fn listed(page: &Value) -> String {
+fn list_text(page: &Value) -> String {
     let heads = ["attribute", "value", "name", "fact", "by", "since"];
-    let text = rows((&heads, &[]), &page["facts"], "No fact was stated at run time.", |row| {
+    let text = rows(&heads, &[], &page["facts"], "No fact was set at run time.", |row| {
         let texts = ["attribute", "value", "name", "fact", "by"].map(|field| cell(&row[field]));
-        texts.into_iter().chain([moment(&row["at"])]).collect()
+        texts.into_iter().chain([instant(&row["at"])]).collect()
     });
-    text + &more(page)
+    text + &next_page_hint(page)
 }
 
 fn path((attribute, value): &(String, String)) -> String {
-    format!("/v1/facts/{}/{}", piece(attribute), piece(value))
+    format!("/v1/facts/{}/{}", path_segment(attribute), path_segment(value))
 }
 
-/// A piece of a path: a query's encoding, but for the blank, which is a plus only there.
-pub fn piece(text: &str) -> String {
+/// Encodes a path segment. Form encoding writes a blank as `+`, which is a plus sign in a path.
+pub fn path_segment(text: &str) -> String {
     let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
     encoded.replace('+', "%20")
 }
 
-fn words(reply: &Value) -> String {
+fn facts_text(reply: &Value) -> String {
     match reply.get("after") {
         None => cell(&reply["facts"]),
         Some(after) => format!("before: {}\nafter:  {}", cell(&reply["before"]), cell(after)),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_of_a_path_is_one_piece() {
-        assert_eq!(piece("a b/c+d?é"), "a%20b%2Fc%2Bd%3F%C3%A9");
+    fn a_segment_has_no_separators() {
+        assert_eq!(path_segment("a b/c+d?é"), "a%20b%2Fc%2Bd%3F%C3%A9");
     }
 }

@@ -1,48 +1,48 @@
-//! `catraca blocklist` and `catraca allowlist`.
+//! `catraca blocklist` and `catraca allowlist`: lists, adds, imports and removes entries.
 
+mod entry_subject;
 mod import;
-mod what;
 
 use anyhow::{Result, bail};
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::words::{cell, id, moment, more, rows};
+use super::format::{cell, id, instant, next_page_hint, rows};
 use super::{pages, show, text};
-use crate::args::{Lists, ListsVerb, Output, Terms};
+use crate::args::{ListEntryArgs, ListsArgs, ListsVerb, Output};
 use crate::client::Client;
 use crate::exit::Exit;
-use crate::render::{counted, plain};
+use crate::render::{count_noun, sanitize};
 
-use what::What;
+use entry_subject::EntrySubject;
 
-/// One of the two lists.
+/// One of the two lists, and its path in the API.
 #[derive(Clone, Copy)]
-struct List {
+struct ListEndpoint {
     name: &'static str,
     path: &'static str,
 }
 
-/// Does what was asked to the blocklist.
-pub fn blocklist(args: &Lists) -> Result<Exit> {
-    run(args, List { name: "blocklist", path: "/v1/blocklist" })
+/// Runs a verb on the blocklist.
+pub fn blocklist(args: &ListsArgs) -> Result<Exit> {
+    run(args, ListEndpoint { name: "blocklist", path: "/v1/blocklist" })
 }
 
-/// Does what was asked to the allowlist.
-pub fn allowlist(args: &Lists) -> Result<Exit> {
-    run(args, List { name: "allowlist", path: "/v1/allowlist" })
+/// Runs a verb on the allowlist.
+pub fn allowlist(args: &ListsArgs) -> Result<Exit> {
+    run(args, ListEndpoint { name: "allowlist", path: "/v1/allowlist" })
 }
 
-fn run(args: &Lists, list: List) -> Result<Exit> {
+fn run(args: &ListsArgs, list: ListEndpoint) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
         ListsVerb::List { paging } => {
-            show(output, &pages(&client, list.path, &[], paging, "entries")?, listed)?;
+            show(output, &pages(&client, list.path, &[], paging, "entries")?, list_text)?;
         }
         ListsVerb::Add { what, terms } => {
-            let entries = read_all(what)?.iter().map(|what| entry(what, terms)).collect();
-            show(output, &client.post(list.path, &Value::Array(entries))?, added)?;
+            let entries = parse_all(what)?.iter().map(|what| entry(what, terms)).collect();
+            show(output, &client.post(list.path, &Value::Array(entries))?, added_text)?;
         }
         ListsVerb::Remove { what, why } => remove(&client, output, list, what, why)?,
         ListsVerb::Import { file, terms } => {
@@ -52,22 +52,23 @@ fn run(args: &Lists, list: List) -> Result<Exit> {
     Ok(Exit::Yes)
 }
 
-/// Every word, or all that is wrong with them.
-fn read_all(words: &[String]) -> Result<Vec<What>> {
-    let read: Vec<Result<What, String>> = words.iter().map(|word| What::read(word)).collect();
+/// Parses all entries, or returns one error with all invalid ones.
+fn parse_all(words: &[String]) -> Result<Vec<EntrySubject>> {
+    let read: Vec<Result<EntrySubject, String>> =
+        words.iter().map(|word| EntrySubject::parse(word)).collect();
     let wrong = words.iter().zip(&read).filter_map(|(word, read)| {
-        read.as_ref().err().map(|why| format!("  {:?}: {why}", plain(word)))
+        read.as_ref().err().map(|why| format!("  {:?}: {why}", sanitize(word)))
     });
     let wrong: Vec<String> = wrong.collect();
     if !wrong.is_empty() {
-        let entries = counted(wrong.len(), "entry is", "entries are");
-        bail!("{entries} wrong, and nothing was sent:\n{}", wrong.join("\n"));
+        let entries = count_noun(wrong.len(), "entry is", "entries are");
+        bail!("{entries} invalid, and nothing was sent:\n{}", wrong.join("\n"));
     }
     Ok(read.into_iter().flatten().collect())
 }
 
-/// An entry as the server takes it.
-fn entry(what: &What, terms: &Terms) -> Value {
+/// The JSON object of a new entry.
+fn entry(what: &EntrySubject, terms: &ListEntryArgs) -> Value {
     let mut entry = what.json();
     let terms = [
         ("for", text(&terms.r#for)),
@@ -83,67 +84,73 @@ fn entry(what: &What, terms: &Terms) -> Value {
     entry
 }
 
-fn listed(page: &Value) -> String {
+fn list_text(page: &Value) -> String {
     let heads = ["id", "entry", "until", "reason", "by", "since"];
-    let none = "No entry was made at run time.";
-    let mut text = rows((&heads, &[0]), &page["entries"], none, |row| {
+    let none = "No entry was added at run time.";
+    let mut text = rows(&heads, &[0], &page["entries"], none, |row| {
         vec![
             id(&row["id"]),
-            whom(row),
-            moment(&row["until"]),
+            subject_text(row),
+            instant(&row["until"]),
             cell(&row["reason"]),
             cell(&row["by"]),
-            moment(&row["at"]),
+            instant(&row["at"]),
         ]
     });
     if let Some(fixed) = page["catalog_entries"].as_u64().filter(|fixed| *fixed > 0) {
-        let fixed = counted(usize::try_from(fixed).unwrap_or(usize::MAX), "entry", "entries");
-        text += &format!("\n\nand {fixed} of the catalog, to be changed there");
+        let fixed = count_noun(usize::try_from(fixed).unwrap_or(usize::MAX), "entry", "entries");
+        text += &format!("\n\nand {fixed} in the catalog, which can only be changed there");
     }
-    text + &more(page)
+    text + &next_page_hint(page)
 }
 
-fn whom(row: &Value) -> String {
+fn subject_text(row: &Value) -> String {
     match row["range"].as_str() {
-        Some(range) => plain(range),
+        Some(range) => sanitize(range),
         None => format!("{}={}", cell(&row["attribute"]), cell(&row["value"])),
     }
 }
 
-fn added(reply: &Value) -> String {
+fn added_text(reply: &Value) -> String {
     let heads = ["entry", "until", "reason", "before"];
-    rows((&heads, &[]), &reply["entries"], "Nothing was put in.", |row| {
+    rows(&heads, &[], &reply["entries"], "No entry was added.", |row| {
         let before = match &row["before"] {
             Value::Null => "new".to_owned(),
-            before => format!("until {}", moment(&before["until"])),
+            before => format!("until {}", instant(&before["until"])),
         };
-        vec![whom(row), moment(&row["until"]), cell(&row["reason"]), before]
+        vec![subject_text(row), instant(&row["until"]), cell(&row["reason"]), before]
     })
 }
 
-/// One call per entry; what was taken out before a failure has been told by then.
+/// Removes entry by entry, and prints each: after a failure, the output shows what was done.
 fn remove(
     client: &Client,
     output: Output,
-    list: List,
+    list: ListEndpoint,
     words: &[String],
     why: &Option<String>,
 ) -> Result<()> {
-    for what in read_all(words)? {
+    for what in parse_all(words)? {
         let mut body = what.json();
         if let (Some(why), Some(body)) = (text(why), body.as_object_mut()) {
             body.insert("why".to_owned(), why);
         }
         let reply = client.send(Method::DELETE, list.path, Some(&body))?;
         show(output, &reply, |reply| {
-            format!("{} is no longer on the {}", whom(&reply["before"]), list.name)
+            format!("{} is no longer on the {}", subject_text(&reply["before"]), list.name)
         })?;
     }
     Ok(())
 }
 
-/// A summary of an import.
-fn imported(list: List, read: usize, twice: usize, fresh: usize, durable: bool) -> Value {
+/// The JSON result of an import.
+fn import_json(
+    list: ListEndpoint,
+    read: usize,
+    twice: usize,
+    fresh: usize,
+    durable: bool,
+) -> Value {
     let changed = read - fresh;
     json!({
         "list": list.name, "entries": read, "new": fresh, "changed": changed,

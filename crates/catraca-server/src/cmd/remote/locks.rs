@@ -1,29 +1,29 @@
-//! `catraca locks`: who holds what, until when; and ending it.
+//! `catraca locks`: lists and releases leases, and prints lock statistics.
 
 use anyhow::Result;
 use axum::http::Method;
 use serde_json::Value;
 
-use super::words::{cell, id, moment, more, rows};
+use super::format::{cell, id, instant, next_page_hint, rows};
 use super::{object, pages, query, show, text};
-use crate::args::{Locks, LocksVerb};
+use crate::args::{LocksArgs, LocksVerb};
 use crate::client::Client;
 use crate::exit::Exit;
 
 const PATH: &str = "/v1/locks";
 
-/// Does what was asked.
-pub fn run(args: &Locks) -> Result<Exit> {
+/// Runs the verb.
+pub fn run(args: &LocksArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
         LocksVerb::List { tenant, kind, prefix, paging } => {
-            let asked = [
+            let parameters = [
                 ("tenant", tenant.as_deref()),
                 ("kind", kind.as_deref()),
                 ("prefix", prefix.as_deref()),
             ];
-            show(output, &pages(&client, PATH, &asked, paging, "locks")?, listed)?;
+            show(output, &pages(&client, PATH, &parameters, paging, "locks")?, list_text)?;
         }
         LocksVerb::Release { fence, why, cool_down_ms } => {
             let body = object([
@@ -31,7 +31,7 @@ pub fn run(args: &Locks) -> Result<Exit> {
                 ("cool_down_ms", cool_down_ms.map(Value::from)),
             ]);
             let reply = client.send(Method::DELETE, &format!("{PATH}/{fence}"), Some(&body))?;
-            show(output, &reply, |lease| format!("ended {}", about(lease)))?;
+            show(output, &reply, |lease| format!("ended {}", lease_text(lease)))?;
         }
         LocksVerb::Clear { tenant, why } => {
             let path = query(PATH, &[("tenant", Some(tenant))]);
@@ -39,42 +39,42 @@ pub fn run(args: &Locks) -> Result<Exit> {
             let reply = client.send(Method::DELETE, &path, Some(&body))?;
             show(output, &reply, |reply| format!("ended {} leases", cell(&reply["cleared"])))?;
         }
-        LocksVerb::Stats => show(output, &client.get("/v1/stats/locks")?, counted)?,
+        LocksVerb::Stats => show(output, &client.get("/v1/stats/locks")?, stats_text)?,
     }
     Ok(Exit::Yes)
 }
 
-/// What a lease is about, in one line.
-pub fn about(lease: &Value) -> String {
+/// The locked names or the booked time of a lease, in one line.
+pub fn lease_text(lease: &Value) -> String {
     match lease.get("slot") {
         Some(slot) => format!(
             "{} {} to {}",
             cell(&slot["calendars"]),
-            moment(&slot["start"]),
-            moment(&slot["end"])
+            instant(&slot["start"]),
+            instant(&slot["end"])
         ),
         None => cell(&lease["keys"]),
     }
 }
 
-fn listed(page: &Value) -> String {
+fn list_text(page: &Value) -> String {
     let heads = ["fence", "tenant", "kind", "about", "state", "owner", "since", "until"];
-    let table = rows((&heads, &[0]), &page["locks"], "Nothing is held.", |row| {
+    let table = rows(&heads, &[0], &page["locks"], "There are no active leases.", |row| {
         vec![
             id(&row["fence"]),
             cell(&row["tenant"]),
             cell(&row["kind"]),
-            about(row),
+            lease_text(row),
             cell(&row["state"]),
             cell(&row["owner_label"]),
-            moment(&row["acquired_at"]),
-            moment(&row["expires_at"]),
+            instant(&row["acquired_at"]),
+            instant(&row["expires_at"]),
         ]
     });
-    table + &more(page)
+    table + &next_page_hint(page)
 }
 
-fn counted(stats: &Value) -> String {
+fn stats_text(stats: &Value) -> String {
     let names = ["total", "success", "conflicts", "active", "released", "expired", "forced"];
     let heads = [&["tenant", "kind"][..], &names[..]].concat();
     let numbers: Vec<usize> = (2..heads.len()).collect();
@@ -83,6 +83,6 @@ fn counted(stats: &Value) -> String {
         cells.extend(names.iter().map(|name| cell(&row[*name])));
         cells
     };
-    let table = rows((&heads, &numbers), &stats["rows"], "Nobody asked for a lock yet.", row);
-    format!("{table}\n\n{} callers wait.", cell(&stats["waiters"]))
+    let table = rows(&heads, &numbers, &stats["rows"], "No lock was requested yet.", row);
+    format!("{table}\n\nwaiting callers: {}", cell(&stats["waiters"]))
 }

@@ -1,19 +1,19 @@
-//! `catraca privacy`: all that is known of somebody, to hand out or to erase.
+//! `catraca privacy`: exports or erases the data stored about a person.
 
 use anyhow::Result;
 use serde_json::Value;
 
-use super::words::{cell, id, moment, rows};
+use super::format::{cell, id, instant, rows};
 use super::{object, show, text};
-use crate::args::{Privacy, PrivacyVerb};
+use crate::args::{PrivacyArgs, PrivacyVerb};
 use crate::client::Client;
 use crate::exit::Exit;
 
-/// Does what was asked.
-pub fn run(args: &Privacy) -> Result<Exit> {
+/// Runs the verb.
+pub fn run(args: &PrivacyArgs) -> Result<Exit> {
     let (path, about, why, words): (_, _, _, fn(&Value) -> String) = match &args.verb {
-        PrivacyVerb::Export { about, why } => ("/v1/privacy/export", about, why, exported),
-        PrivacyVerb::Erase { about, why, .. } => ("/v1/privacy/erase", about, why, erased),
+        PrivacyVerb::Export { about, why } => ("/v1/privacy/export", about, why, export_text),
+        PrivacyVerb::Erase { about, why, .. } => ("/v1/privacy/erase", about, why, erase_text),
     };
     let body = object([
         ("attribute", Some(about.0.as_str().into())),
@@ -24,34 +24,36 @@ pub fn run(args: &Privacy) -> Result<Exit> {
     Ok(Exit::Yes)
 }
 
-fn exported(reply: &Value) -> String {
+fn export_text(reply: &Value) -> String {
     let blocks = rows(
-        (&["block", "policy", "since", "until", "reason"], &[0]),
+        &["block", "policy", "since", "until", "reason"],
+        &[0],
         &reply["blocks"],
-        "No block is kept.",
+        "No blocks are stored.",
         |row| {
             vec![
                 id(&row["id"]),
                 cell(&row["policy"]),
-                moment(&row["since"]),
-                moment(&row["until"]),
+                instant(&row["since"]),
+                instant(&row["until"]),
                 cell(&row["reason"]),
             ]
         },
     );
-    let lists = rows((&["list", "until", "reason"], &[]), &reply["lists"], "On no list.", |row| {
-        vec![cell(&row["list"]), moment(&row["until"]), cell(&row["reason"])]
+    let lists = rows(&["list", "until", "reason"], &[], &reply["lists"], "Not on a list.", |row| {
+        vec![cell(&row["list"]), instant(&row["until"]), cell(&row["reason"])]
     });
-    let acts = rows((&["at", "by", "act", "why"], &[]), &reply["acts"], "No act.", |row| {
-        vec![moment(&row["at"]), cell(&row["by"]), cell(&row["act"]), cell(&row["why"])]
+    let acts = rows(&["at", "by", "act", "why"], &[], &reply["acts"], "No acts.", |row| {
+        vec![instant(&row["at"]), cell(&row["by"]), cell(&row["act"]), cell(&row["why"])]
     });
-    let (facts, counters) = (cell(&reply["facts"]), cell(&reply["counters"]));
+    let facts = cell(&reply["facts"]);
+    let counters = cell(&reply["counters"]);
     format!("{blocks}\n\n{lists}\n\nfacts: {facts}\n\n{acts}\n\n{counters}")
 }
 
-fn erased(reply: &Value) -> String {
+fn erase_text(reply: &Value) -> String {
     format!(
-        "erased:   {}\nretained: {}, which still protect somebody\n{}",
+        "erased:   {}\nretained: {}, which are still active\n{}",
         cell(&reply["erased"]),
         cell(&reply["retained"]),
         cell(&reply["counters"])

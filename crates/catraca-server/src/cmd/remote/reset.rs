@@ -1,20 +1,20 @@
-//! `catraca reset`: forgets one key, or everybody's under a policy.
+//! `catraca reset`: clears one key of a policy, or all its keys.
 
 use anyhow::Result;
 use serde_json::Value;
 
-use super::words::cell;
+use super::format::cell;
 use super::{object, show, subject, text};
-use crate::args::Reset;
+use crate::args::ResetArgs;
 use crate::client::Client;
 use crate::exit::Exit;
 
-/// Forgets counters, block and level.
-pub fn run(args: &Reset) -> Result<Exit> {
-    let whose = args.confirm.is_none().then(|| subject(&args.subject)).transpose()?;
+/// Clears counters, block and ban level.
+pub fn run(args: &ResetArgs) -> Result<Exit> {
+    let subject = args.confirm.is_none().then(|| subject(&args.subject)).transpose()?;
     let body = object([
         ("policy", Some(args.policy.as_str().into())),
-        ("subject", whose),
+        ("subject", subject),
         ("confirm", text(&args.confirm)),
         ("why", text(&args.why)),
     ]);
@@ -22,17 +22,19 @@ pub fn run(args: &Reset) -> Result<Exit> {
     show(args.remote.output, &reply, |reply| {
         let policy = cell(&reply["policy"]);
         match args.confirm {
-            None => format!("{policy} begins anew for this caller"),
-            Some(_) => format!("{policy} begins anew for everybody; {}", ended(&reply["blocks"])),
+            None => format!("{policy} is reset for this caller"),
+            Some(_) => {
+                format!("{policy} is reset for all keys; {}", ended_blocks_text(&reply["blocks"]))
+            }
         }
     })?;
     Ok(Exit::Yes)
 }
 
-fn ended(blocks: &Value) -> String {
+fn ended_blocks_text(blocks: &Value) -> String {
     match blocks.as_u64() {
         Some(1) => "1 block ended".to_owned(),
         Some(blocks) => format!("{blocks} blocks ended"),
-        None => "its blocks deny nobody, and are not listed once the records can be written".into(),
+        None => "its blocks have ended, and stay listed until the records can be written".into(),
     }
 }

@@ -1,17 +1,17 @@
-//! `catraca selftest`: has a running server try its limits, locks and bookings on itself.
+//! `catraca selftest`: makes a running server test its limits, locks and bookings.
 //!
-//! Must not touch what anybody else counts or holds: the server does it in a namespace of its own.
+//! The server runs the tests in a separate namespace.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::format::cell;
 use super::show;
-use super::words::cell;
-use crate::args::Selftest;
+use crate::args::SelftestArgs;
 use crate::client::{Client, Reply};
 use crate::exit::Exit;
 
-/// What is tried, in this order; the last two leave nothing behind.
+/// The tests in their order; the last two clean up after the others.
 const ACTIONS: [&str; 5] = [
     "test_rate_limit",
     "test_lock",
@@ -20,18 +20,18 @@ const ACTIONS: [&str; 5] = [
     "clear_locks",
 ];
 
-/// Tries everything; no is the answer if anything went otherwise than it must.
-pub fn run(args: &Selftest) -> Result<Exit> {
+/// Runs all tests; exits 1 if one of them fails.
+pub fn run(args: &SelftestArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
-    let mut tried = Vec::new();
+    let mut results = Vec::new();
     for action in ACTIONS {
-        tried.push(client.post("/v1/selftest", &json!({ "action": action }))?.json);
+        results.push(client.post("/v1/selftest", &json!({ "action": action }))?.json);
     }
-    let json = Value::Array(tried);
+    let json = Value::Array(results);
     let reply = Reply { text: json.to_string(), json };
     show(args.remote.output, &reply, |all| lines(all).join("\n"))?;
-    let fine = items(&reply.json).all(|one| one["ok"] == true);
-    Ok(if fine { Exit::Yes } else { Exit::No })
+    let passed = items(&reply.json).all(|one| one["ok"] == true);
+    Ok(if passed { Exit::Yes } else { Exit::No })
 }
 
 fn items(all: &Value) -> impl Iterator<Item = &Value> {

@@ -1,78 +1,75 @@
-//! The first thing a person reads: where it listens, what it protects, and something to paste.
+//! The startup banner: address, policies, stored state, and a `curl` command to try.
 //!
-//! Must not show a command that cannot work.
+//! The command must work as it is printed, so it depends on the key attributes, TLS and API keys.
 
 use std::fmt::Write;
 
-use catraca::core::policy::{Name, Part, Policy, Who};
+use catraca::core::policy::{KeyPart, KeySpec, Name, Policy};
 use catraca::{Catalog, explain};
 
-/// What a caller adds when there are keys.
+/// Added to the command when callers need an API key.
 const KEY: &str = " -H 'Authorization: Bearer KEY'";
-/// What a trial adds when there is TLS: a certificate is for a name, and seldom for this address.
-const UNNAMED: &str = " -k";
+/// Added with TLS: the certificate is for a host name, and the banner shows the address.
+const SKIP_VERIFICATION: &str = " -k";
 
-/// The greeting of a server of this catalog.
-pub fn greeting(
-    catalog: &Catalog,
-    name: &str,
-    found: &str,
-    (address, keyed): (&str, bool),
-) -> String {
-    let mut text = format!("Catraca {} listens on {address}\n", env!("CARGO_PKG_VERSION"));
+/// The banner for a server with this catalog.
+pub fn greeting(catalog: &Catalog, name: &str, state: &str, url: &str, needs_key: bool) -> String {
+    // Writing to a string cannot fail, so results of `writeln!` are ignored.
+    let mut text = format!("Catraca {} listens on {url}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     for policy in &catalog.policies {
-        let _ = writeln!(text, "  {:<12} {}", policy.name, in_words(policy));
+        let _ = writeln!(text, "  {:<12} {}", policy.name, describe(policy));
     }
-    let _ = writeln!(text, "{found}");
-    let unnamed = if address.starts_with("https:") { UNNAMED } else { "" };
-    let more = format!("{unnamed}{}", if keyed { KEY } else { "" });
-    if let Some(paste) = paste(catalog, address, &more) {
-        let _ = writeln!(text, "\n{paste}");
+    let _ = writeln!(text, "{state}");
+    let tls_option = if url.starts_with("https:") { SKIP_VERIFICATION } else { "" };
+    let key_option = if needs_key { KEY } else { "" };
+    let options = format!("{tls_option}{key_option}");
+    if let Some(command) = example_command(catalog, url, &options) {
+        let _ = writeln!(text, "\n{command}");
     }
-    text + "\nCtrl-C stops it. `catraca serve --config FILE` serves your own catalog.\n"
+    text + "\nCtrl-C stops it. `catraca serve -c FILE` serves your own catalog.\n"
 }
 
-/// A question that the first policy can answer.
-fn paste(catalog: &Catalog, address: &str, more: &str) -> Option<String> {
+/// A command that calls the gate of the first policy.
+fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String> {
     let policy = catalog.policies.first()?;
-    let by_address = |who: &Who| match who {
-        Who::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
-        Who::Each(names) => names.iter().any(|name| &**name == "ip"),
+    let by_address = |who: &KeySpec| match who {
+        KeySpec::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
+        KeySpec::Each(names) => names.iter().any(|name| &**name == "ip"),
     };
     let name = &policy.name;
-    if by_address(&policy.who) {
+    if by_address(&policy.key_spec) {
         return Some(format!(
-            "Try it, six times:\n  curl -i{more} '{address}/v1/gates/{name}/authorize'"
+            "Try it, six times:\n  curl -i{options} '{url}/v1/gates/{name}/authorize'"
         ));
     }
-    let known = match &policy.who {
-        Who::By(parts) => parts.iter().filter_map(|part| part.first()).collect::<Vec<_>>(),
-        Who::Each(names) => names.iter().take(1).collect(),
+    let attributes = match &policy.key_spec {
+        KeySpec::By(parts) => parts.iter().filter_map(|part| part.first()).collect::<Vec<_>>(),
+        KeySpec::Each(names) => names.iter().take(1).collect(),
     };
     let example = |name: &&Name| if ***name == *"ip" { "198.51.100.7" } else { "..." };
-    let known = known.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
-    let known: Vec<String> = known.collect();
+    let attributes = attributes.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
+    let attributes: Vec<String> = attributes.collect();
     Some(format!(
-        "Try it, with a caller of yours:\n  curl {address}/v1/check{more} -H 'Content-Type: \
+        "Try it, with a caller of yours:\n  curl {url}/v1/check{options} -H 'Content-Type: \
          application/json' \\\n    -d '{{\"gate\":\"{name}\",\"subject\":{{{}}}}}'",
-        known.join(",")
+        attributes.join(",")
     ))
 }
 
-fn in_words(policy: &Policy) -> String {
-    let limit = policy.base.as_ref().map(|terms| explain::limit(&terms.limit));
+fn describe(policy: &Policy) -> String {
+    let limit = policy.base.as_ref().map(|terms| explain::describe_limit(&terms.limit));
     let limit = limit.unwrap_or_else(|| "by tier".to_owned());
-    format!("{limit}, by {}", who(&policy.who))
+    format!("{limit}, by {}", describe_key(&policy.key_spec))
 }
 
-fn who(who: &Who) -> String {
-    match who {
-        Who::By(parts) if parts.is_empty() => "everybody together".to_owned(),
-        Who::By(parts) => {
-            let part = |part: &Part| part.join(" or ");
+fn describe_key(key: &KeySpec) -> String {
+    match key {
+        KeySpec::By(parts) if parts.is_empty() => "all callers together".to_owned(),
+        KeySpec::By(parts) => {
+            let part = |part: &KeyPart| part.join(" or ");
             parts.iter().map(part).collect::<Vec<_>>().join(" and ")
         }
-        Who::Each(names) => format!("each of {}", names.join(", ")),
+        KeySpec::Each(names) => format!("each of {}", names.join(", ")),
     }
 }

@@ -1,9 +1,10 @@
-//! `--compare`: what another catalog makes of the same history, request by request.
+//! `--compare`: replays the same history under two catalogs and compares the decisions line by
+//! line.
 //!
-//! Both decide on threads of their own and are compared batch by batch, so that memory does not
-//! grow with the history. Must not show a private value in clear.
+//! Each catalog decides on its own thread, and verdicts are compared batch by batch, so memory does
+//! not grow with the history. Subjects are shown as pseudonyms where they are private.
 
-mod json;
+mod comparison_json;
 mod print;
 
 use std::collections::HashMap;
@@ -12,123 +13,134 @@ use std::thread;
 
 use anyhow::Result;
 
-use super::log::Reader;
-use super::run::{Ended, Late};
+use super::access_log::Reader;
+use super::replay_engine::{ReplayEngine, join};
+use super::run::{LateLines, ReplayResult};
 use super::source::{AHEAD, Source};
-use super::stage::{Stage, joined};
-use super::summary::{Picture, PolicyPicture, SubjectId, Summary, Verdict};
-use crate::args::Simulate;
+use super::summary::{PolicySummary, SubjectId, Summary, SummaryData, Verdict};
+use crate::args::SimulateArgs;
 pub use print::change;
 
-/// What a change does.
+/// The effect of a changed catalog.
 pub struct Comparison {
-    /// With the catalog as it is.
-    pub before: Picture,
-    /// With the other.
-    pub after: Picture,
-    /// Passed before, denied after.
-    pub newly_denied: Moved,
-    /// Denied before, passed after.
-    pub newly_allowed: Moved,
+    /// Under the catalog of `--catalog`.
+    pub before: SummaryData,
+    /// Under the catalog of `--compare`.
+    pub after: SummaryData,
+    /// Allowed before, denied after.
+    pub newly_denied: DecisionChanges,
+    /// Denied before, allowed after.
+    pub newly_allowed: DecisionChanges,
 }
 
-/// Requests that are decided otherwise.
+/// Requests whose decision changed in one direction.
 #[derive(Default)]
-pub struct Moved {
-    /// How many.
+pub struct DecisionChanges {
+    /// Number of requests.
     pub requests: u64,
-    /// Whose, most first: as the policy that denies them counts them.
-    pub subjects: Vec<MovedSubject>,
+    /// The subjects by number of requests, as the denying policy counts them.
+    pub subjects: Vec<ChangedSubject>,
 }
 
-/// One subject of such requests.
-pub struct MovedSubject {
+/// A subject with changed decisions.
+pub struct ChangedSubject {
     /// The policy that denies.
     pub policy: String,
-    /// Who.
+    /// The subject's key, as it may be shown.
     pub who: String,
-    /// How many requests.
+    /// Number of requests.
     pub times: u64,
 }
 
-/// Counts requests that are decided otherwise, while both runs go on.
+/// Counts changed decisions while both runs proceed.
 #[derive(Default)]
-struct Moves {
-    denied: Count,
-    allowed: Count,
+struct ChangeCounter {
+    denied: ChangeCount,
+    allowed: ChangeCount,
 }
 
 #[derive(Default)]
-struct Count {
+struct ChangeCount {
     requests: u64,
     subjects: HashMap<SubjectId, u64>,
 }
 
-/// Replays a history under both.
-pub fn replay(args: &Simulate, before: &Stage, after: &Stage) -> Result<(Comparison, Ended)> {
-    let readers = (Reader::new(&before.catalog, args)?, Reader::new(&after.catalog, args)?);
+/// Replays the history under both catalogs.
+pub fn replay(
+    args: &SimulateArgs,
+    before: &ReplayEngine,
+    after: &ReplayEngine,
+) -> Result<(Comparison, ReplayResult)> {
+    let before_reader = Reader::new(&before.catalog, args)?;
+    let after_reader = Reader::new(&after.catalog, args)?;
     let source = Source::open(&args.events)?;
-    let mut summaries = (before.summary().with_verdicts(), after.summary().with_verdicts().quiet());
-    let (mut moves, ended) = thread::scope(|scope| {
-        let ((to_one, one), (to_other, other)) = (sync_channel(AHEAD), sync_channel(AHEAD));
-        let (tell_one, told_one) = sync_channel(AHEAD);
-        let (tell_other, told_other) = sync_channel(AHEAD);
-        let pump = scope.spawn(move || source.pump(&[to_one, to_other]));
-        // Whoever is not heard any more goes on to its own end.
-        let one = scope.spawn(|| {
-            let tell = |summary: &mut Summary| drop(tell_one.send(summary.take_verdicts()));
-            let ended = before.replay(&readers.0, one, &mut summaries.0, tell);
-            drop(tell_one);
-            ended
+    let mut before_summary = before.summary().with_verdicts();
+    let mut after_summary = after.summary().with_verdicts().quiet();
+    let (mut changes, result) = thread::scope(|scope| {
+        let (before_sender, before_batches) = sync_channel(AHEAD);
+        let (after_sender, after_batches) = sync_channel(AHEAD);
+        let (send_before, before_verdicts) = sync_channel(AHEAD);
+        let (send_after, after_verdicts) = sync_channel(AHEAD);
+        let pump = scope.spawn(move || source.pump(&[before_sender, after_sender]));
+        // A send fails when the other run has ended with an error; this run then finishes alone.
+        let before_run = scope.spawn(|| {
+            let send = |summary: &mut Summary| drop(send_before.send(summary.take_verdicts()));
+            let result = before.replay(&before_reader, before_batches, &mut before_summary, send);
+            // Ends the receiver in `ChangeCounter::compare`.
+            drop(send_before);
+            result
         });
-        let other = scope.spawn(|| {
-            let tell = |summary: &mut Summary| drop(tell_other.send(summary.take_verdicts()));
-            let ended = after.replay(&readers.1, other, &mut summaries.1, tell);
-            drop(tell_other);
-            ended
+        let after_run = scope.spawn(|| {
+            let send = |summary: &mut Summary| drop(send_after.send(summary.take_verdicts()));
+            let result = after.replay(&after_reader, after_batches, &mut after_summary, send);
+            drop(send_after);
+            result
         });
-        let moves = Moves::between(told_one, told_other);
-        let (one, other) = (joined(one), joined(other));
-        joined(pump)?;
-        anyhow::Ok((moves, both(one?, other?)))
+        let changes = ChangeCounter::compare(before_verdicts, after_verdicts);
+        // Both threads are joined before an error is returned.
+        let before_result = join(before_run);
+        let after_result = join(after_run);
+        join(pump)?;
+        anyhow::Ok((changes, merge(before_result?, after_result?)))
     })?;
-    Ok((moves.comparison(&summaries.0, &summaries.1), ended))
+    Ok((changes.comparison(&before_summary, &after_summary), result))
 }
 
-fn both(one: Ended, other: Ended) -> Ended {
+/// The larger figures of both runs: the notes on standard error are about either.
+fn merge(one: ReplayResult, other: ReplayResult) -> ReplayResult {
     let most = one.late.most.max(other.late.most);
-    let late = Late { lines: one.late.lines.max(other.late.lines), most };
+    let late = LateLines { lines: one.late.lines.max(other.late.lines), most };
     let shared = one.shared.max(other.shared);
     let unblocked = one.unblocked.max(other.unblocked);
-    Ended { fine: one.fine && other.fine, late, shared, unblocked }
+    ReplayResult { fine: one.fine && other.fine, late, shared, unblocked }
 }
 
-impl Moves {
-    fn between(one: Receiver<Vec<Verdict>>, other: Receiver<Vec<Verdict>>) -> Self {
-        let mut moves = Self::default();
+impl ChangeCounter {
+    fn compare(one: Receiver<Vec<Verdict>>, other: Receiver<Vec<Verdict>>) -> Self {
+        let mut changes = Self::default();
         for (one, other) in one.into_iter().zip(other) {
             for pair in one.into_iter().zip(other) {
                 match pair {
-                    (Verdict::Passed, Verdict::Denied(who)) => moves.denied.count(who),
-                    (Verdict::Denied(who), Verdict::Passed) => moves.allowed.count(who),
+                    (Verdict::Passed, Verdict::Denied(who)) => changes.denied.count(who),
+                    (Verdict::Denied(who), Verdict::Passed) => changes.allowed.count(who),
                     _ => {}
                 }
             }
         }
-        moves
+        changes
     }
 
     fn comparison(&mut self, before: &Summary, after: &Summary) -> Comparison {
         Comparison {
-            before: before.picture(),
-            after: after.picture(),
-            newly_denied: self.denied.named(after),
-            newly_allowed: self.allowed.named(before),
+            before: before.data(),
+            after: after.data(),
+            newly_denied: self.denied.rank(after),
+            newly_allowed: self.allowed.rank(before),
         }
     }
 }
 
-impl Count {
+impl ChangeCount {
     fn count(&mut self, who: Option<SubjectId>) {
         self.requests += 1;
         if let Some(who) = who {
@@ -136,24 +148,24 @@ impl Count {
         }
     }
 
-    fn named(&self, denied_by: &Summary) -> Moved {
-        let named = self.subjects.iter().map(|(id, times)| {
+    fn rank(&self, denied_by: &Summary) -> DecisionChanges {
+        let ranked = self.subjects.iter().map(|(id, times)| {
             let subject = denied_by.subjects().get(*id);
             let policy = denied_by.catalog().policy(subject.policy).name.to_string();
-            MovedSubject { policy, who: subject.who.clone(), times: *times }
+            ChangedSubject { policy, who: subject.who.clone(), times: *times }
         });
-        let mut subjects: Vec<_> = named.collect();
+        let mut subjects: Vec<_> = ranked.collect();
         subjects.sort_by(|one, other| {
             let by_name = || (&one.policy, &one.who).cmp(&(&other.policy, &other.who));
             other.times.cmp(&one.times).then_with(by_name)
         });
-        Moved { requests: self.requests, subjects }
+        DecisionChanges { requests: self.requests, subjects }
     }
 }
 
 impl Comparison {
-    /// Every policy of either catalog, as it was and as it will be.
-    pub fn policies(&self) -> Vec<(Option<&PolicyPicture>, Option<&PolicyPicture>)> {
+    /// All policies of both catalogs, each before and after.
+    pub fn policies(&self) -> Vec<(Option<&PolicySummary>, Option<&PolicySummary>)> {
         let before = self.before.policies.iter();
         let both = before.map(|policy| (Some(policy), self.after.policy(&policy.name)));
         let new = self.after.policies.iter();

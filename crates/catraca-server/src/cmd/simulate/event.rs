@@ -1,7 +1,7 @@
-//! One line of a history: a check with what came of it, an operator's act, or a late event.
+//! One line of a history: a check with its outcome, an operator's act, or a credit.
 //!
-//! Parse, do not validate: an [`Event`] that exists has an instant in range and exactly one kind.
-//! Texts are borrowed from the line where JSON allows it. Must not touch the engine.
+//! Parsing guarantees that an [`Event`] has an instant in range and exactly one kind. Texts are
+//! borrowed from the line unless they have JSON escapes.
 
 mod fields;
 mod object;
@@ -10,131 +10,131 @@ mod tests;
 mod text;
 
 use catraca::{BlockOrder, Check, Outcome, Span, Subject, Time};
-use catraca_core::request::{DEFAULT_NAMESPACE, cost_in_bounds};
+use catraca_core::request::{DEFAULT_NAMESPACE, validate_cost};
 use catraca_core::time::parse_span;
 use smallvec::SmallVec;
 
 use fields::{BlockFields, CheckFields, CreditFields, LineFields, TargetFields};
-use object::Object;
-pub use text::Text;
+use object::EventObject;
+pub use text::EventText;
 
 /// One line of a history.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// When.
+    /// The instant.
     pub at: At<'a>,
-    /// What.
-    pub kind: Kind<'a>,
+    /// The check or act.
+    pub kind: EventKind<'a>,
 }
 
-/// An instant, and how it was written.
+/// An instant, and its notation in the line.
 #[derive(Debug, PartialEq)]
 pub struct At<'a> {
     /// The instant.
     pub time: Time,
-    /// What the line says.
-    pub written: Written<'a>,
+    /// As the line writes it.
+    pub written: TimeNotation<'a>,
 }
 
-/// How an instant was written; answers show it the same way.
+/// How a line writes its instant; results use the same notation.
 #[derive(Debug, PartialEq)]
-pub enum Written<'a> {
+pub enum TimeNotation<'a> {
     /// Milliseconds since the epoch.
     Millis(i64),
     /// RFC 3339.
-    Text(Text<'a>),
-    /// A server's log, in a way of its own; shown as RFC 3339.
+    Text(EventText<'a>),
+    /// The format of an access log; results use RFC 3339.
     Logged(Time),
 }
 
-/// What a line is about.
+/// The kinds of lines.
 #[derive(Debug)]
-pub enum Kind<'a> {
-    /// May this caller pass, and what came of it.
+pub enum EventKind<'a> {
+    /// A check, possibly with its outcome.
     Check(CheckEvent<'a>),
-    /// A late event that gives back.
+    /// A later event that gives units back.
     Credit(CreditEvent<'a>),
-    /// An operator blocks.
+    /// An operator blocks a subject.
     Block(BlockEvent<'a>),
-    /// An operator releases.
-    Unblock(Target<'a>),
-    /// An operator forgets.
-    Reset(Target<'a>),
+    /// An operator releases a subject.
+    Unblock(PolicySubject<'a>),
+    /// An operator resets a subject's counters.
+    Reset(PolicySubject<'a>),
 }
 
 /// A check and, if known, its outcome.
 #[derive(Debug)]
 pub struct CheckEvent<'a> {
-    gate: Text<'a>,
-    subject: Attributes<'a>,
+    gate: EventText<'a>,
+    subject: EventAttributes<'a>,
     cost: Option<i64>,
-    reference: Option<Text<'a>>,
+    reference: Option<EventText<'a>>,
     lists: bool,
-    /// What happened next, and how long after the check.
+    /// The outcome, and how long after the check it is reported.
     pub outcome: Option<(Outcome, Span)>,
 }
 
-/// A late event.
+/// A later event that gives units back.
 #[derive(Debug)]
 pub struct CreditEvent<'a> {
-    /// The check it speaks of.
-    pub reference: Text<'a>,
-    /// Its name.
-    pub event: Text<'a>,
-    subject: Attributes<'a>,
+    /// The reference of the check.
+    pub reference: EventText<'a>,
+    /// The name of the event.
+    pub event: EventText<'a>,
+    subject: EventAttributes<'a>,
 }
 
 /// An operator's block.
 #[derive(Debug)]
 pub struct BlockEvent<'a> {
-    /// Whom, under which policy.
-    pub target: Target<'a>,
-    /// How long.
+    /// Policy and subject.
+    pub target: PolicySubject<'a>,
+    /// The duration.
     pub span: Span,
-    /// Why.
-    pub reason: Option<Text<'a>>,
+    /// The reason, if given.
+    pub reason: Option<EventText<'a>>,
 }
 
 /// A subject under one policy.
 #[derive(Debug)]
-pub struct Target<'a> {
+pub struct PolicySubject<'a> {
     /// The policy.
-    pub policy: Text<'a>,
-    subject: Attributes<'a>,
+    pub policy: EventText<'a>,
+    subject: EventAttributes<'a>,
 }
 
-/// Attributes and their values, as the line has them.
-pub type Attributes<'a> = SmallVec<[(Text<'a>, Text<'a>); 4]>;
+/// Attributes and their values, in the order of the line.
+pub type EventAttributes<'a> = SmallVec<[(EventText<'a>, EventText<'a>); 4]>;
 
 impl<'a> Event<'a> {
-    /// Reads a line; the error says what is wrong with it, and where.
+    /// Parses a line; the error names the field or the column.
     pub fn read(line: &'a [u8]) -> Result<Self, String> {
-        let Object(mut fields) =
-            serde_json::from_slice::<Object<LineFields<'a>>>(line).map_err(said)?;
+        let EventObject(mut fields) =
+            serde_json::from_slice::<EventObject<LineFields<'a>>>(line).map_err(json_error_text)?;
         let at = fields.at.take().ok_or_else(|| missing("at"))?;
         Ok(Self { at, kind: fields.kind()? })
     }
 }
 
 impl<'a> LineFields<'a> {
-    fn kind(self) -> Result<Kind<'a>, String> {
-        self.about_one_thing()?;
+    fn kind(self) -> Result<EventKind<'a>, String> {
+        self.require_one_kind()?;
         if let Some(credit) = self.credit {
-            return credit.0.read().map(Kind::Credit);
+            return credit.0.read().map(EventKind::Credit);
         }
         if let Some(block) = self.block {
-            return block.0.read().map(Kind::Block);
+            return block.0.read().map(EventKind::Block);
         }
         if let Some(target) = self.unblock {
-            return target.0.read("unblock").map(Kind::Unblock);
+            return target.0.read("unblock").map(EventKind::Unblock);
         }
         if let Some(target) = self.reset {
-            return target.0.read("reset").map(Kind::Reset);
+            return target.0.read("reset").map(EventKind::Reset);
         }
-        self.check.read().map(Kind::Check)
+        self.check.read().map(EventKind::Check)
     }
 
-    fn about_one_thing(&self) -> Result<(), String> {
+    fn require_one_kind(&self) -> Result<(), String> {
         let acts = [
             ("credit", self.credit.is_some()),
             ("block", self.block.is_some()),
@@ -142,13 +142,13 @@ impl<'a> LineFields<'a> {
             ("reset", self.reset.is_some()),
         ];
         let gate = ("gate", self.check.gate.is_some());
-        let mut there = acts.into_iter().chain([gate]).filter(|(_, there)| *there);
-        match (there.next(), there.next(), self.check.stray()) {
+        let mut present = acts.into_iter().chain([gate]).filter(|(_, present)| *present);
+        match (present.next(), present.next(), self.check.misplaced_field()) {
             (None, ..) => {
                 Err("`gate` is missing; or one of `credit`, `block`, `unblock`, `reset`".to_owned())
             }
             (Some((one, _)), Some((other, _)), _) => {
-                Err(format!("a line is about one thing, and this one has `{one}` and `{other}`"))
+                Err(format!("a line has one kind, and this one has `{one}` and `{other}`"))
             }
             (Some((one, _)), None, Some(field)) => {
                 Err(format!("`{field}` belongs to a check, and this line is a `{one}`"))
@@ -162,20 +162,21 @@ impl<'a> CheckFields<'a> {
     fn read(self) -> Result<CheckEvent<'a>, String> {
         let gate = self.gate.ok_or_else(|| missing("gate"))?;
         let subject = self.subject.ok_or_else(|| missing("subject"))?.0;
-        let inside = self.outcome.as_ref().and_then(|Object(outcome)| outcome.after_ms);
+        // `after_ms` may be beside `outcome` or inside it.
+        let inside = self.outcome.as_ref().and_then(|EventObject(outcome)| outcome.after_ms);
         if inside.is_some() && self.after_ms.is_some() {
-            return Err("`after_ms` is there twice: beside `outcome` and inside it".to_owned());
+            return Err("`after_ms` is given twice: beside `outcome` and inside it".to_owned());
         }
         let after = self.after_ms.or(inside).map_or(0, |after| after.0);
-        let outcome = self.outcome.map(|Object(outcome)| outcome.read()).transpose()?;
+        let outcome = self.outcome.map(|EventObject(outcome)| outcome.read()).transpose()?;
         if outcome.is_none() && self.after_ms.is_some() {
             return Err(
-                "`after_ms` says when an outcome comes, and there is no `outcome`".to_owned()
+                "`after_ms` is the delay of an outcome, and there is no `outcome`".to_owned()
             );
         }
         if after < 0 {
             return Err(format!(
-                "`after_ms`: {after} is negative; an outcome comes after its check"
+                "`after_ms`: {after} is negative; an outcome cannot be before its check"
             ));
         }
         Ok(CheckEvent {
@@ -209,21 +210,22 @@ impl<'a> BlockFields<'a> {
 }
 
 impl<'a> TargetFields<'a> {
-    fn read(self, kind: &str) -> Result<Target<'a>, String> {
+    fn read(self, kind: &str) -> Result<PolicySubject<'a>, String> {
         let policy = self.policy.ok_or_else(|| missing(&format!("{kind}.policy")))?;
         let subject = self.subject.ok_or_else(|| missing(&format!("{kind}.subject")))?.0;
-        Ok(Target { policy, subject })
+        Ok(PolicySubject { policy, subject })
     }
 }
 
 impl fields::OutcomeFields<'_> {
-    /// Costs are refused here, before the check they belong to is charged.
+    /// Validates the cost here, before the check of the line is charged.
     fn read(self) -> Result<Outcome, String> {
         let cost = self.cost.map(|cost| cost.0);
-        cost.map_or(Ok(()), cost_in_bounds).map_err(|error| format!("`outcome.cost`: {error}"))?;
+        cost.map_or(Ok(()), validate_cost).map_err(|error| format!("`outcome.cost`: {error}"))?;
         let headers = self.headers.map(|headers| headers.0).unwrap_or_default();
-        let lower =
-            |(name, value): (Text<'_>, Text<'_>)| (name.to_ascii_lowercase(), value.to_string());
+        let lower = |(name, value): (EventText<'_>, EventText<'_>)| {
+            (name.to_ascii_lowercase(), value.to_string())
+        };
         Ok(Outcome {
             status: self.status.map(|status| status.0),
             body: self.body.unwrap_or_default(),
@@ -235,14 +237,24 @@ impl fields::OutcomeFields<'_> {
 }
 
 impl<'a> CheckEvent<'a> {
-    /// A request of an access log, which was over when it was written.
-    pub fn logged(gate: Text<'a>, subject: Attributes<'a>, status: Option<u16>) -> Self {
+    /// A request of an access log: it was logged when it ended, so its outcome is due at once.
+    pub fn from_log(
+        gate: EventText<'a>,
+        subject: EventAttributes<'a>,
+        status: Option<u16>,
+    ) -> Self {
         let outcome = Outcome { status, ..Outcome::default() };
-        let (cost, reference, lists) = (None, None, true);
-        Self { gate, subject, cost, reference, lists, outcome: Some((outcome, Span::ZERO)) }
+        Self {
+            gate,
+            subject,
+            cost: None,
+            reference: None,
+            lists: true,
+            outcome: Some((outcome, Span::ZERO)),
+        }
     }
 
-    /// The check as the engine takes it.
+    /// The check for the engine.
     pub fn check(&self) -> Check<'_> {
         let mut check = Check::new(&self.gate, subject(&self.subject));
         check.cost = self.cost;
@@ -253,14 +265,14 @@ impl<'a> CheckEvent<'a> {
 }
 
 impl CreditEvent<'_> {
-    /// Whose check it was.
+    /// The subject of the check.
     pub fn subject(&self) -> Subject<'_> {
         subject(&self.subject)
     }
 }
 
 impl BlockEvent<'_> {
-    /// The block as the engine takes it.
+    /// The block for the engine.
     pub fn order(&self) -> BlockOrder<'_> {
         BlockOrder {
             namespace: DEFAULT_NAMESPACE,
@@ -272,14 +284,14 @@ impl BlockEvent<'_> {
     }
 }
 
-impl Target<'_> {
-    /// Whom it is about.
+impl PolicySubject<'_> {
+    /// The subject.
     pub fn subject(&self) -> Subject<'_> {
         subject(&self.subject)
     }
 }
 
-fn subject<'s>(attributes: &'s Attributes<'_>) -> Subject<'s> {
+fn subject<'s>(attributes: &'s EventAttributes<'_>) -> Subject<'s> {
     attributes.iter().map(|(name, value)| (&**name, &**value)).collect()
 }
 
@@ -287,11 +299,12 @@ fn missing(field: &str) -> String {
     format!("`{field}` is missing")
 }
 
-/// What the JSON reader says, with the column alone: a line has no second line.
-pub fn said(error: serde_json::Error) -> String {
+/// The message of a JSON error with the column only: each line is parsed alone, so serde's line
+/// number is always 1.
+pub fn json_error_text(error: serde_json::Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let what = text.strip_suffix(&place).unwrap_or(&text);
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let what = text.strip_suffix(&position).unwrap_or(&text);
     let kind = if error.is_data() { "" } else { "not JSON: " };
     format!("{kind}{what} (column {})", error.column())
 }

@@ -1,6 +1,4 @@
-//! How far a long run is: a bar on standard error, where somebody watches and nowhere else.
-//!
-//! Must not write when standard error is not a terminal.
+//! A progress bar on standard error, only if that is a terminal.
 
 use std::io::{IsTerminal, stderr};
 
@@ -8,19 +6,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::render::count;
 
-/// With a known size.
+/// For a file of known size.
 const BAR: &str = "{bar:32} {bytes}/{total_bytes}  {msg}  {eta} left";
-/// Without one.
+/// For a pipe.
 const SPINNER: &str = "{spinner} {bytes}  {msg}  {elapsed}";
-/// How often it is drawn, at most.
+/// Maximum redraws per second.
 const TIMES_PER_SECOND: u8 = 5;
 
-/// A bar, or nothing. Clones are the same one.
+/// A progress bar, or `None` without a terminal. Clones share the bar.
 #[derive(Clone)]
 pub struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar for that many bytes, or a spinner.
+    /// A bar for this many bytes, or a spinner for an unknown size.
     pub fn new(size: Option<u64>) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -30,27 +28,27 @@ impl Progress {
             Some(size) => (ProgressBar::with_draw_target(Some(size), target), BAR),
             None => (ProgressBar::with_draw_target(None, target), SPINNER),
         };
-        // Both templates are constants that are read in the tests below.
+        // The tests below check that both templates are valid.
         let style =
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self(Some(bar.with_style(style.progress_chars("━╸─"))))
     }
 
-    /// So many more bytes were read.
+    /// Adds bytes that were read.
     pub fn bytes(&self, more: usize) {
         if let Some(bar) = &self.0 {
             bar.inc(more as u64);
         }
     }
 
-    /// So many lines were read in all.
+    /// Sets the number of lines read.
     pub fn lines(&self, total: u64) {
         if let Some(bar) = &self.0 {
             bar.set_message(format!("{} lines", count(total)));
         }
     }
 
-    /// Takes it off the screen.
+    /// Removes the bar from the screen.
     pub fn finish(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
@@ -71,7 +69,7 @@ mod tests {
 
     #[test]
     fn nobody_watches_a_test_so_nothing_is_drawn() {
-        // Test runners may leave the terminal connected; then there is a bar, and it counts.
+        // A test runner may run on a terminal; then there is a bar, and it counts.
         let progress = Progress::new(Some(10));
         progress.bytes(4);
         progress.lines(3_000);

@@ -1,91 +1,94 @@
-//! `--report`: one page that shows a run, or what a change does, to somebody who was not there.
+//! `--report`: the HTML report of a run or of a comparison.
 //!
-//! The page is complete in itself: no script, no font, no image from anywhere, and a policy in its
-//! head that forbids them. Charts are SVG, written here. Histories are written by strangers, so
-//! every text is escaped on its way in. Must not show what a summary does not.
+//! The page is self-contained: it has no scripts, and loads no fonts or images; its content
+//! security policy forbids them. Charts are inline SVG. Histories contain untrusted text, so every
+//! text is escaped.
 
-mod changes;
 mod chart;
+mod comparison_sections;
 mod instants;
-mod parts;
+mod sections;
 #[cfg(test)]
 mod tests;
 
 use super::compare::Comparison;
-use super::summary::{Axis, Picture, sum};
+use super::summary::{Axis, SummaryData, sum};
 use crate::html::Html;
-use crate::render::{count, counted};
+use crate::render::{count, count_noun};
 use chart::Chart;
-use instants::Instants;
+use instants::InstantFormat;
 
-/// How it looks, in light and in dark.
+/// The stylesheet, for light and dark mode.
 const STYLE: &str = include_str!("report/page.css");
-/// A turnstile.
-const MARK: &str = "<svg class=\"mark\" viewBox=\"0 0 32 32\" aria-hidden=\"true\">\
+/// The logo.
+const LOGO: &str = "<svg class=\"mark\" viewBox=\"0 0 32 32\" aria-hidden=\"true\">\
     <path d=\"M9 4v24M9 16h15M9 16l10-10M9 16l10 10\"/>\
     <circle cx=\"9\" cy=\"16\" r=\"3.2\"/></svg>";
-/// Nothing but its own style is let in.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
-                      form-action 'none'";
+/// The content security policy: inline styles only.
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// What the files are called.
-pub struct Labels {
+/// The names of the files, for titles.
+pub struct ReportLabels {
     /// The history.
     pub history: String,
     /// The catalog.
     pub catalog: String,
-    /// The catalog it is compared with, if any.
+    /// The catalog of `--compare`; empty without one.
     pub other: String,
 }
 
-/// The page of one run.
-pub fn page(labels: &Labels, picture: &Picture) -> String {
-    let axis = picture.timeline.axis_with(&picture.timeline);
+/// The report of one run.
+pub fn page(labels: &ReportLabels, data: &SummaryData) -> String {
+    let axis = data.timeline.axis_with(&data.timeline);
     let title = format!("{} under {}", labels.history, labels.catalog);
     let mut html = open(&title);
-    head(&mut html, &title, picture, &format!("revision {}", picture.revision));
-    parts::lead(&mut html, picture);
-    parts::tiles(&mut html, picture);
-    timeline(&mut html, &axis, &[("", picture)]);
+    head(&mut html, &title, data, &format!("revision {}", data.revision));
+    sections::lead(&mut html, data);
+    sections::tiles(&mut html, data);
+    timeline(&mut html, &axis, &[("", data)]);
     html.raw("<section><h2>Policies</h2>");
-    for policy in picture.policies.iter().filter(|policy| policy.was_asked()) {
-        parts::policy(&mut html, &axis, Instants::of(picture), None, Some(policy));
+    for policy in data.policies.iter().filter(|policy| policy.was_checked()) {
+        sections::policy(&mut html, &axis, InstantFormat::of(data), None, Some(policy));
     }
     html.raw("</section>");
-    parts::notes(&mut html, &picture.notes);
+    sections::notes(&mut html, &data.notes);
     close(html)
 }
 
-/// The page of a change.
-pub fn comparison(labels: &Labels, comparison: &Comparison) -> String {
-    let (before, after) = (&comparison.before, &comparison.after);
+/// The report of a comparison.
+pub fn comparison(labels: &ReportLabels, comparison: &Comparison) -> String {
+    let before = &comparison.before;
+    let after = &comparison.after;
     let axis = before.timeline.axis_with(&after.timeline);
     let title = format!("{}: from {} to {}", labels.history, labels.catalog, labels.other);
     let mut html = open(&title);
     let revisions = format!("revision {} → {}", before.revision, after.revision);
     head(&mut html, &title, after, &revisions);
-    changes::lead(&mut html, labels, comparison);
-    changes::tiles(&mut html, comparison);
-    changes::moved(&mut html, comparison);
+    comparison_sections::lead(&mut html, labels, comparison);
+    comparison_sections::tiles(&mut html, comparison);
+    comparison_sections::changed_decisions(&mut html, comparison);
     timeline(&mut html, &axis, &[("before", before), ("after", after)]);
     html.raw("<section><h2>Policies</h2>");
-    let asked = |policy: Option<&super::summary::PolicyPicture>| {
-        policy.is_some_and(super::summary::PolicyPicture::was_asked)
+    let was_checked = |policy: Option<&super::summary::PolicySummary>| {
+        policy.is_some_and(super::summary::PolicySummary::was_checked)
     };
     for (was, is) in comparison.policies() {
-        if asked(was) || asked(is) {
-            parts::policy(&mut html, &axis, Instants::of(after), was, is);
+        if was_checked(was) || was_checked(is) {
+            sections::policy(&mut html, &axis, InstantFormat::of(after), was, is);
         }
     }
     html.raw("</section>");
-    parts::notes(&mut html, &after.notes);
+    sections::notes(&mut html, &after.notes);
     close(html)
 }
 
 fn open(title: &str) -> Html {
     let mut html = Html::default();
     html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").text(POLICY).raw("\">");
+    html.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"")
+        .text(CONTENT_SECURITY_POLICY)
+        .raw("\">");
     html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     html.raw("<meta name=\"color-scheme\" content=\"light dark\">");
     html.raw("<meta name=\"referrer\" content=\"no-referrer\">");
@@ -102,37 +105,38 @@ fn close(mut html: Html) -> String {
     html.into_string()
 }
 
-fn head(html: &mut Html, title: &str, picture: &Picture, revision: &str) {
-    html.raw("<header><p class=\"brand\">").raw(MARK).raw("Catraca simulation</p><h1>");
+fn head(html: &mut Html, title: &str, data: &SummaryData, revision: &str) {
+    html.raw("<header><p class=\"brand\">").raw(LOGO).raw("Catraca simulation</p><h1>");
     html.text(title).raw("</h1><p class=\"facts\">");
-    html.element("span", "", &counted(picture.lines as usize, "event", "events"));
-    if let Some((first, last)) = picture.span {
+    html.element("span", "", &count_noun(data.lines as usize, "event", "events"));
+    if let Some((first, last)) = data.span {
         html.element("span", "", &format!("over {}", last.time.since(first.time)));
         html.element("span", "", &format!("{first} to {last}"));
     }
     html.element("span", "", revision);
-    if picture.bad > 0 {
-        html.element("span", "warn", &counted(picture.bad as usize, "bad line", "bad lines"));
+    if data.bad > 0 {
+        html.element("span", "warn", &count_noun(data.bad as usize, "bad line", "bad lines"));
     }
     html.raw("</p></header>");
 }
 
-/// All decisions over time: one chart, or one above the other on the same scale.
-fn timeline(html: &mut Html, axis: &Axis, pictures: &[(&str, &Picture)]) {
+/// The timeline of all decisions: one chart per summary, on the same scale.
+fn timeline(html: &mut Html, axis: &Axis, summaries: &[(&str, &SummaryData)]) {
     html.raw("<section><h2>Timeline</h2>");
-    let lines: Vec<_> = pictures.iter().map(|(_, picture)| picture.timeline.on(axis)).collect();
-    parts::legend(html, &lines[0]);
+    let lines: Vec<_> = summaries.iter().map(|(_, data)| data.timeline.on(axis)).collect();
+    sections::legend(html, &lines[0]);
     html.raw("<div class=\"card\">");
     let peak = lines.iter().map(super::summary::Timeline::peak).max().unwrap_or_default();
-    for ((name, picture), timeline) in pictures.iter().zip(&lines) {
-        let (allowed, denied) = (sum(&picture.allowed), sum(&picture.denied));
+    for ((name, data), timeline) in summaries.iter().zip(&lines) {
+        let allowed = sum(&data.allowed);
+        let denied = sum(&data.denied);
         let label = format!("{} allowed, {} denied", count(allowed), count(denied));
-        let instants = Instants::of(picture);
+        let instants = InstantFormat::of(data);
         Chart { timeline, peak, instants, name, label: &label, tall: true }.draw(html);
     }
     html.raw("</div>");
-    if let [(_, picture)] = pictures {
-        parts::figures(html, &lines[0], Instants::of(picture));
+    if let [(_, data)] = summaries {
+        sections::figures_table(html, &lines[0], InstantFormat::of(data));
     }
     html.raw("</section>");
 }

@@ -1,28 +1,30 @@
-//! The run: virtual time, the outcomes that are due, and every line in its turn.
+//! Replays lines through the engine: sets the virtual clock, executes each line, and settles
+//! outcomes when they are due.
 //!
-//! A settle due at an instant runs before the lines of that instant; of several, the one due first
-//! comes first, then the one of the earlier line. A bad line changes nothing, not even the time.
-//! Must not know how results are shown.
+//! A settlement due at an instant runs before the lines of that instant; several due at one
+//! instant run in the order of their lines. A bad line changes no state and does not advance the
+//! clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
 use anyhow::bail;
-use catraca::settlement::Credited;
-use catraca::{Engine, ManualClock, Outcome, Settle, Span, Time};
+use catraca::settlement::CreditResult;
+use catraca::{Engine, Error, ManualClock, Outcome, Settle, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
 
-use super::early;
-use super::event::{At, BlockEvent, CheckEvent, CreditEvent, Event, Kind, Target, Written};
-use super::lines::{LINE_BYTES_MAX, Line};
-use super::log::{LineError, Reader};
-use super::sink::{Act, Checked, Settled, Sink, Slot};
+use super::access_log::{LineError, Reader};
+use super::event::{
+    At, BlockEvent, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation,
+};
+use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
+use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
 
-/// The most lines that may wait for an outcome, or behind one that does.
-const WAITING_MAX: usize = 1_000_000;
-/// How far behind the one before it a line of an access log may be: servers write a line when its
-/// request ends, and some write when it began.
+/// The most lines that may wait for an outcome, or be held back by one; bounds memory.
+const PENDING_MAX: usize = 1_000_000;
+/// How much older than an earlier line a line of an access log may be: servers write a line when
+/// its request ends, and some log the time when it started.
 const LATE_MAX: Span = Span::from_secs(3_600);
 
 /// One run over one history.
@@ -30,51 +32,51 @@ pub struct Run<'s, S> {
     reader: &'s Reader<'s>,
     engine: &'s Engine,
     clock: ManualClock,
-    /// The instant of the last good line, or of a later settle.
+    /// The instant of the last good line, or of a later settlement.
     now: Time,
-    due: BinaryHeap<Reverse<Due>>,
-    /// No ticket of this catalog lives longer.
+    due: BinaryHeap<Reverse<DueSettlement>>,
+    /// The longest lifetime of a ticket under this catalog.
     longest_hold: Span,
     bad: u64,
-    late: Late,
+    late: LateLines,
     sink: &'s mut S,
 }
 
-/// Lines of a log that were written after later ones, and decided in the order of the file.
+/// Lines of a log that are older than an earlier line; they are decided in the order of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Late {
-    /// How many.
+pub struct LateLines {
+    /// Number of lines.
     pub lines: u64,
-    /// How late the latest was.
+    /// The largest delay.
     pub most: Span,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
-    /// Whether every line was good.
+pub struct ReplayResult {
+    /// Whether there was no bad line.
     pub fine: bool,
-    /// What was late.
-    pub late: Late,
-    /// How often a caller was counted in a cell that others share, for want of memory.
+    /// Lines out of order.
+    pub late: LateLines,
+    /// Charges that went to an overflow cell shared by several keys, because memory was full.
     pub shared: u64,
-    /// Blocks that were not started, for want of memory.
+    /// Blocks that were not started, because memory was full.
     pub unblocked: u64,
 }
 
-/// An outcome that is due later.
-struct Due {
+/// A settlement that is due later.
+struct DueSettlement {
     at: Time,
-    slot: Slot,
+    index: ResultIndex,
     line: u64,
     ticket: String,
     outcome: Outcome,
 }
 
 /// Why a line has no result.
-enum Trouble {
+enum LineFailure {
     Bad(String),
-    /// The line is fine and the server would refuse its request: the run goes on, and succeeds.
+    /// The line is valid, but the server would reject its request; the run still succeeds.
     Refused(String),
     Output(io::Error),
 }
@@ -87,102 +89,124 @@ impl<'s, S: Sink> Run<'s, S> {
         clock: ManualClock,
         sink: &'s mut S,
     ) -> Self {
-        let holds = engine.catalog();
-        let longest_hold = holds.policies.iter().map(|policy| policy.hold).max();
-        let (now, due) = (Time::ZERO, BinaryHeap::new());
-        let longest_hold = longest_hold.unwrap_or(Span::ZERO);
-        let late = Late::default();
-        Self { reader, engine, clock, now, due, longest_hold, bad: 0, late, sink }
+        let catalog = engine.catalog();
+        let longest_hold = catalog.policies.iter().map(|policy| policy.hold).max();
+        Self {
+            reader,
+            engine,
+            clock,
+            now: Time::ZERO,
+            due: BinaryHeap::new(),
+            longest_hold: longest_hold.unwrap_or(Span::ZERO),
+            bad: 0,
+            late: LateLines::default(),
+            sink,
+        }
     }
 
-    /// Where results go.
+    /// The receiver of the results.
     pub fn sink(&mut self) -> &mut S {
         self.sink
     }
 
-    /// Takes one line.
-    pub fn feed(&mut self, number: u64, line: Line<'_>) -> anyhow::Result<()> {
-        let done = match line {
-            Line::Text(text) => self.line(number, text),
-            Line::TooLong => {
+    /// Executes one line.
+    pub fn feed(&mut self, number: u64, line: HistoryLine<'_>) -> anyhow::Result<()> {
+        let result = match line {
+            HistoryLine::Text(text) => self.execute_line(number, text),
+            HistoryLine::TooLong => {
                 let error = format!("the line has more than {LINE_BYTES_MAX} bytes");
-                Err(Trouble::Bad(error))
+                Err(LineFailure::Bad(error))
             }
         };
-        match done {
+        match result {
             Ok(()) => {}
-            Err(Trouble::Bad(error)) => self.refuse(number, None, &error)?,
-            Err(Trouble::Refused(error)) => self.sink.refused(number, None, &error)?,
-            Err(Trouble::Output(error)) => return Err(error.into()),
+            Err(LineFailure::Bad(error)) => self.count_bad_line(number, None, &error)?,
+            Err(LineFailure::Refused(error)) => self.sink.on_bad_line(number, None, &error)?,
+            Err(LineFailure::Output(error)) => return Err(error.into()),
         }
-        if self.sink.waiting().max(self.due.len()) > WAITING_MAX {
+        if self.sink.pending().max(self.due.len()) > PENDING_MAX {
             bail!(
-                "line {number}: more than {WAITING_MAX} lines wait for an outcome; shorten \
-                 `after_ms`, or the `hold` of the policies, beyond which no outcome matters"
+                "line {number}: more than {PENDING_MAX} lines wait for an outcome; reduce \
+                 `after_ms`, or the `hold` of the policies, after which tickets expire"
             );
         }
         Ok(())
     }
 
-    /// Runs what is still due; says how it went.
-    pub fn finish(mut self) -> anyhow::Result<Ended> {
+    /// Settles what is still due, and returns the result.
+    pub fn finish(mut self) -> anyhow::Result<ReplayResult> {
         self.settle_until(Time::FOREVER)?;
         self.sink.finish()?;
         let stats = self.engine.store().stats();
-        let (shared, unblocked) = (stats.shared, stats.refused_blocks);
-        Ok(Ended { fine: self.bad == 0, late: self.late, shared, unblocked })
+        Ok(ReplayResult {
+            fine: self.bad == 0,
+            late: self.late,
+            shared: stats.overflowed,
+            unblocked: stats.refused_blocks,
+        })
     }
 
-    fn refuse(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
+    fn count_bad_line(
+        &mut self,
+        number: u64,
+        index: Option<ResultIndex>,
+        error: &str,
+    ) -> io::Result<()> {
         self.bad += 1;
-        self.sink.refused(number, slot, error)
+        self.sink.on_bad_line(number, index, error)
     }
 
-    fn line(&mut self, number: u64, text: &[u8]) -> Result<(), Trouble> {
+    fn execute_line(&mut self, number: u64, text: &[u8]) -> Result<(), LineFailure> {
         let reader = self.reader;
         let mut event = reader.read(text)?;
-        let behind = self.now.since(event.at.time);
-        if behind > Span::ZERO {
-            if !reader.is_log() || behind > LATE_MAX {
-                return Err(Trouble::Bad(self.back_in_time(&event.at)));
+        let delay = self.now.since(event.at.time);
+        if delay > Span::ZERO {
+            if !reader.is_log() || delay > LATE_MAX {
+                return Err(LineFailure::Bad(self.out_of_order_error(&event.at)));
             }
+            // Virtual time must not go back: the line is decided at the time of the previous one.
             event.at.time = self.now;
         }
         let time = event.at.time;
         let due = self.due.peek().is_some_and(|due| due.0.at <= time);
-        if due || !matches!(event.kind, Kind::Check(_)) {
-            early::refuse(self.engine, &event.kind)?;
+        // A bad line must not advance the time, and settling what is due would. So the line is
+        // validated first, while the clock still has the time of the previous line. A check
+        // with nothing due is the common case and not evaluated twice: `check` itself changes no
+        // state when it returns an error.
+        if due || !matches!(event.kind, EventKind::Check(_)) {
+            validate(self.engine, &event.kind)?;
         }
         if due {
             self.settle_until(time)?;
         }
         self.clock.set(time);
-        let done = self.act(number, &event);
-        if !matches!(done, Err(Trouble::Bad(_))) {
+        let done = self.execute(number, &event);
+        if !matches!(done, Err(LineFailure::Bad(_))) {
             self.now = time;
-            self.late.count(behind);
+            self.late.count(delay);
         }
+        // After a bad line, this sets the clock back to the previous good one.
         self.clock.set(self.now);
         done
     }
 
-    fn back_in_time(&self, at: &At<'_>) -> String {
+    fn out_of_order_error(&self, at: &At<'_>) -> String {
         let now = match at.written {
-            Written::Millis(_) => (self.now.micros() / 1_000).to_string(),
-            Written::Text(_) | Written::Logged(_) => self.now.to_rfc3339(),
+            TimeNotation::Millis(_) => (self.now.micros() / 1_000).to_string(),
+            TimeNotation::Text(_) | TimeNotation::Logged(_) => self.now.to_rfc3339(),
         };
         let then = match &at.written {
-            Written::Millis(millis) => millis.to_string(),
-            Written::Text(text) => text.to_string(),
-            Written::Logged(time) => {
+            TimeNotation::Millis(millis) => millis.to_string(),
+            TimeNotation::Text(text) => text.to_string(),
+            TimeNotation::Logged(time) => {
                 return format!(
-                    "{time} is more than {LATE_MAX} before {now}, where the history already is; \
-                     put the oldest file first"
+                    "{time} is more than {LATE_MAX} before {now}, the time of an earlier line; put \
+                     the oldest file first"
                 );
             }
         };
         format!(
-            "`at`: {then} is before {now}, where the history already is; sort the events by time"
+            "`at`: {then} is before {now}, the time of an earlier line; sort the events by time"
         )
     }
 
@@ -192,25 +216,25 @@ impl<'s, S: Sink> Run<'s, S> {
             self.now = due.at;
             self.clock.set(due.at);
             match self.engine.settle(&Settle::ticket(&due.ticket, &due.outcome)) {
-                Ok(settlement) => self.sink.settled(due.slot, &settlement)?,
-                Err(error) => self.refuse(due.line, Some(due.slot), &error.to_string())?,
+                Ok(settlement) => self.sink.on_settle(due.index, &settlement)?,
+                Err(error) => self.count_bad_line(due.line, Some(due.index), &error.to_string())?,
             }
         }
         Ok(())
     }
 
-    fn act(&mut self, number: u64, event: &Event<'_>) -> Result<(), Trouble> {
+    fn execute(&mut self, number: u64, event: &Event<'_>) -> Result<(), LineFailure> {
         let act = match &event.kind {
-            Kind::Check(check) => return self.check(number, &event.at, check),
-            Kind::Credit(credit) => Act::Credit(self.credit(credit)?),
-            Kind::Block(block) => Act::Block(self.block(block)?),
-            Kind::Unblock(target) => Act::Unblock(self.unblock(target)?),
-            Kind::Reset(target) => {
+            EventKind::Check(check) => return self.check(number, &event.at, check),
+            EventKind::Credit(credit) => ActResult::Credit(self.credit(credit)?),
+            EventKind::Block(block) => ActResult::Block(self.block(block)?),
+            EventKind::Unblock(target) => ActResult::Unblock(self.unblock(target)?),
+            EventKind::Reset(target) => {
                 self.engine.reset(DEFAULT_NAMESPACE, &target.policy, &target.subject())?;
-                Act::Reset
+                ActResult::Reset
             }
         };
-        Ok(self.sink.acted(&event.at, &act)?)
+        Ok(self.sink.on_act(&event.at, &act)?)
     }
 
     fn check<'t>(
@@ -218,58 +242,82 @@ impl<'s, S: Sink> Run<'s, S> {
         number: u64,
         at: &At<'t>,
         event: &CheckEvent<'t>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), LineFailure> {
         let mut decision = self.engine.check(&event.check())?;
-        // A sealed ticket differs from run to run and opens nothing outside of this one.
+        // A real ticket is sealed with random bytes: it would differ between runs, and is of no use
+        // outside of this one.
         let ticket = decision.ticket.take();
         decision.ticket = ticket.as_ref().map(|_| format!("line-{number}"));
-        let mut checked = Checked { at, event, decision: &decision, settled: Settled::NotGiven };
+        let mut checked =
+            CheckResult { at, event, decision: &decision, settled: SettleResult::NotGiven };
         let Some((outcome, after)) = &event.outcome else {
-            self.sink.checked(&checked)?;
+            self.sink.on_check(&checked)?;
             return Ok(());
         };
         let Some(ticket) = ticket else {
-            checked.settled = Settled::Ignored;
-            self.sink.checked(&checked)?;
+            checked.settled = SettleResult::Ignored;
+            self.sink.on_check(&checked)?;
             return Ok(());
         };
         if *after == Span::ZERO {
             let settlement = self.engine.settle(&Settle::ticket(&ticket, outcome))?;
-            checked.settled = Settled::Done(&settlement);
-            self.sink.checked(&checked)?;
+            checked.settled = SettleResult::Done(&settlement);
+            self.sink.on_check(&checked)?;
             return Ok(());
         }
-        checked.settled = Settled::Waiting;
-        let slot = self.sink.checked(&checked)?;
-        // A ticket that has expired stays so: nobody has to wait longer to be told.
+        checked.settled = SettleResult::Waiting;
+        let index = self.sink.on_check(&checked)?;
+        // After the longest hold the ticket has expired, and settling it later has the same result:
+        // the cap bounds the number of waiting lines.
         let at = at.time.after((*after).min(self.longest_hold));
-        self.due.push(Reverse(Due { at, slot, line: number, ticket, outcome: outcome.clone() }));
+        self.due.push(Reverse(DueSettlement {
+            at,
+            index,
+            line: number,
+            ticket,
+            outcome: outcome.clone(),
+        }));
         Ok(())
     }
 
-    fn credit(&self, credit: &CreditEvent<'_>) -> Result<Credited, Trouble> {
+    fn credit(&self, credit: &CreditEvent<'_>) -> Result<CreditResult, LineFailure> {
         let subject = credit.subject();
         Ok(self.engine.credit(DEFAULT_NAMESPACE, &credit.reference, &credit.event, &subject)?)
     }
 
-    fn block(&self, block: &BlockEvent<'_>) -> Result<bool, Trouble> {
+    fn block(&self, block: &BlockEvent<'_>) -> Result<bool, LineFailure> {
         let blocked = self.engine.block(&block.order())?;
         Ok(blocked.iter().any(|key| key.changed))
     }
 
-    fn unblock(&self, target: &Target<'_>) -> Result<bool, Trouble> {
+    fn unblock(&self, target: &PolicySubject<'_>) -> Result<bool, LineFailure> {
         Ok(self.engine.unblock(DEFAULT_NAMESPACE, &target.policy, &target.subject())?)
     }
 }
 
-impl Late {
-    fn count(&mut self, behind: Span) {
-        self.lines += u64::from(behind > Span::ZERO);
-        self.most = self.most.max(behind);
+/// Returns the error that executing the line would return, without changing any state.
+fn validate(engine: &Engine, kind: &EventKind<'_>) -> Result<(), Error> {
+    match kind {
+        EventKind::Check(check) => engine.peek(&check.check()).map(drop),
+        EventKind::Credit(credit) => {
+            let reference = &credit.reference;
+            engine.validate_credit(DEFAULT_NAMESPACE, reference, &credit.event, &credit.subject())
+        }
+        EventKind::Block(block) => engine.validate_block(&block.order()),
+        EventKind::Unblock(target) | EventKind::Reset(target) => {
+            engine.validate_key_act(&target.policy, &target.subject())
+        }
     }
 }
 
-impl From<LineError> for Trouble {
+impl LateLines {
+    fn count(&mut self, delay: Span) {
+        self.lines += u64::from(delay > Span::ZERO);
+        self.most = self.most.max(delay);
+    }
+}
+
+impl From<LineError> for LineFailure {
     fn from(error: LineError) -> Self {
         match error {
             LineError::Invalid(why) => Self::Bad(why),
@@ -278,40 +326,40 @@ impl From<LineError> for Trouble {
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for LineFailure {
     fn from(error: String) -> Self {
         Self::Bad(error)
     }
 }
 
-impl From<catraca::Error> for Trouble {
-    fn from(error: catraca::Error) -> Self {
+impl From<Error> for LineFailure {
+    fn from(error: Error) -> Self {
         Self::Bad(error.to_string())
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for LineFailure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-impl PartialEq for Due {
+impl PartialEq for DueSettlement {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Due {}
+impl Eq for DueSettlement {}
 
-impl PartialOrd for Due {
+impl PartialOrd for DueSettlement {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for DueSettlement {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.slot).cmp(&(other.at, other.slot))
+        (self.at, self.index).cmp(&(other.at, other.index))
     }
 }

@@ -1,54 +1,63 @@
-//! Where results of a run go, and what they are.
-//!
-//! Must not decide anything, nor know how results are shown.
+//! The results of a run, and the trait of their receivers.
 
 use std::io;
 
 use catraca::Decision;
-use catraca::settlement::{Credited, Settlement};
+use catraca::settlement::{CreditResult, Settlement};
 
 use super::event::{At, CheckEvent};
 
-/// Where results go. Slots number them, so that a later settle finds its own.
+/// A receiver of results. The index of a check's result identifies it when its outcome is settled
+/// later.
 pub trait Sink {
     /// A check was decided.
-    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot>;
-    /// What the outcome of an earlier check came to.
-    fn settled(&mut self, slot: Slot, settlement: &Settlement) -> io::Result<()>;
-    /// An operator's act or a credit was done.
-    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()>;
-    /// A line is bad; with a slot, it is one whose outcome could not be settled.
-    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()>;
-    /// How many lines cannot be shown before an outcome is known.
-    fn waiting(&self) -> usize;
-    /// Nothing more comes.
+    fn on_check(&mut self, line: &CheckResult<'_, '_>) -> io::Result<ResultIndex>;
+    /// The outcome of an earlier check was settled.
+    fn on_settle(&mut self, index: ResultIndex, settlement: &Settlement) -> io::Result<()>;
+    /// A credit or an operator's act was executed.
+    fn on_act(&mut self, at: &At<'_>, act: &ActResult) -> io::Result<()>;
+    /// A line is bad; with an index, the outcome of that result could not be settled.
+    fn on_bad_line(
+        &mut self,
+        number: u64,
+        index: Option<ResultIndex>,
+        error: &str,
+    ) -> io::Result<()>;
+    /// The number of results held back by a pending settlement.
+    fn pending(&self) -> usize;
+    /// The run has ended.
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Both hear everything; the second has the places.
+/// Passes results to both; the indexes are the second one's.
 impl<A: Sink, B: Sink> Sink for (A, B) {
-    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot> {
-        self.0.checked(line)?;
-        self.1.checked(line)
+    fn on_check(&mut self, line: &CheckResult<'_, '_>) -> io::Result<ResultIndex> {
+        self.0.on_check(line)?;
+        self.1.on_check(line)
     }
 
-    fn settled(&mut self, slot: Slot, settlement: &Settlement) -> io::Result<()> {
-        self.0.settled(slot, settlement)?;
-        self.1.settled(slot, settlement)
+    fn on_settle(&mut self, index: ResultIndex, settlement: &Settlement) -> io::Result<()> {
+        self.0.on_settle(index, settlement)?;
+        self.1.on_settle(index, settlement)
     }
 
-    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()> {
-        self.0.acted(at, act)?;
-        self.1.acted(at, act)
+    fn on_act(&mut self, at: &At<'_>, act: &ActResult) -> io::Result<()> {
+        self.0.on_act(at, act)?;
+        self.1.on_act(at, act)
     }
 
-    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
-        self.0.refused(number, slot, error)?;
-        self.1.refused(number, slot, error)
+    fn on_bad_line(
+        &mut self,
+        number: u64,
+        index: Option<ResultIndex>,
+        error: &str,
+    ) -> io::Result<()> {
+        self.0.on_bad_line(number, index, error)?;
+        self.1.on_bad_line(number, index, error)
     }
 
-    fn waiting(&self) -> usize {
-        self.0.waiting().max(self.1.waiting())
+    fn pending(&self) -> usize {
+        self.0.pending().max(self.1.pending())
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -57,43 +66,43 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
     }
 }
 
-/// A line's place among the results.
+/// The index of a result, from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(pub u64);
+pub struct ResultIndex(pub u64);
 
 /// A check with its decision.
-pub struct Checked<'r, 't> {
-    /// When it was asked.
+pub struct CheckResult<'r, 't> {
+    /// The instant.
     pub at: &'r At<'t>,
-    /// What was asked.
+    /// The check.
     pub event: &'r CheckEvent<'t>,
-    /// The answer.
+    /// The decision.
     pub decision: &'r Decision,
-    /// What came of its outcome.
-    pub settled: Settled<'r>,
+    /// The state of its outcome.
+    pub settled: SettleResult<'r>,
 }
 
-/// What came of a check's outcome.
-pub enum Settled<'a> {
-    /// The line has none.
+/// The state of a check's outcome.
+pub enum SettleResult<'a> {
+    /// The line has no outcome.
     NotGiven,
-    /// The check was denied, or nothing in its gate has a use for it.
+    /// The check returned no ticket: it was denied, or no policy of its gate settles.
     Ignored,
-    /// It was settled at once.
+    /// Settled at once.
     Done(&'a Settlement),
-    /// It is due later.
+    /// Due later.
     Waiting,
 }
 
-/// What an act came to.
+/// The result of a credit or an operator's act.
 #[derive(Debug)]
-pub enum Act {
-    /// A late event.
-    Credit(Credited),
-    /// Whether the block moved the end of what stood.
+pub enum ActResult {
+    /// A later event that gives units back.
+    Credit(CreditResult),
+    /// Whether a block was started or lengthened.
     Block(bool),
-    /// Whether a block stood.
+    /// Whether there was an active block.
     Unblock(bool),
-    /// Always done.
+    /// A reset always succeeds.
     Reset,
 }

@@ -1,7 +1,6 @@
-//! Where a history comes from: a file or standard input, gzipped or not, read ahead in batches.
+//! Reads a history from a file or standard input, gzipped or not, in batches of lines.
 //!
-//! Reading has a thread of its own, so that deciding never waits for a disk. Must not look into
-//! lines.
+//! Reading runs on its own thread, ahead of the decisions, so that these do not wait for the disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, stdin};
@@ -12,40 +11,40 @@ use std::sync::mpsc::SyncSender;
 use anyhow::{Context, Result};
 use flate2::bufread::MultiGzDecoder;
 
-use super::lines::{Line, Lines};
+use super::line_reader::{HistoryLine, LineReader};
 use super::progress::Progress;
 
-/// Bytes read at once.
-const CHUNK: usize = 256 * 1024;
-/// A batch is handed on when it has this many bytes.
+/// Size of the read buffers, in bytes.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// A batch is sent when it has this many bytes.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Batches read ahead.
+/// Number of batches read ahead.
 pub const AHEAD: usize = 4;
-/// How a gzipped file begins.
+/// The first bytes of a gzipped file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// An opened history.
+/// An open history.
 pub struct Source {
-    lines: Lines<Box<dyn BufRead + Send>>,
+    lines: LineReader<Box<dyn BufRead + Send>>,
     progress: Progress,
 }
 
-/// Some lines of a history.
+/// Consecutive lines of a history, in one buffer.
 #[derive(Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    lines: Vec<Place>,
+    lines: Vec<LineRange>,
 }
 
-struct Place {
+struct LineRange {
     number: u64,
     start: usize,
-    /// The end, or nothing where a line was too long to be kept.
+    /// The end; `None` for a line that was too long.
     end: Option<usize>,
 }
 
-/// A reader whose bytes are counted as they pass.
-struct Watched<R> {
+/// Reports the bytes that are read to the progress bar.
+struct ProgressReader<R> {
     inner: R,
     progress: Progress,
 }
@@ -53,26 +52,30 @@ struct Watched<R> {
 impl Source {
     /// Opens a file, or standard input for `-`.
     pub fn open(path: &Path) -> Result<Self> {
-        let cannot = || format!("cannot read {}", path.display());
+        let error = || format!("cannot read {}", path.display());
         let (input, size): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
             (Box::new(stdin()), None)
         } else {
-            let file = File::open(path).with_context(cannot)?;
-            let size = file.metadata().ok().filter(|found| found.is_file()).map(|f| f.len());
+            let file = File::open(path).with_context(error)?;
+            let size = file
+                .metadata()
+                .ok()
+                .filter(|metadata| metadata.is_file())
+                .map(|metadata| metadata.len());
             (Box::new(file), size)
         };
         let progress = Progress::new(size);
-        let watched = Watched { inner: input, progress: progress.clone() };
-        let lines = Lines::new(unzipped(watched).with_context(cannot)?);
+        let reader = ProgressReader { inner: input, progress: progress.clone() };
+        let lines = LineReader::new(decompress(reader).with_context(error)?);
         Ok(Self { lines, progress })
     }
 
-    /// Sends every batch to every receiver, until the end or until nobody listens.
-    pub fn pump(mut self, to: &[SyncSender<Arc<Batch>>]) -> Result<()> {
+    /// Sends every batch to every receiver, until the end, or until a receiver is dropped.
+    pub fn pump(mut self, senders: &[SyncSender<Arc<Batch>>]) -> Result<()> {
         while let Some(batch) = self.batch().context("cannot read the events")? {
-            self.progress.lines(batch.lines.last().map_or(0, |place| place.number));
+            self.progress.lines(batch.lines.last().map_or(0, |range| range.number));
             let batch = Arc::new(batch);
-            if to.iter().any(|receiver| receiver.send(Arc::clone(&batch)).is_err()) {
+            if senders.iter().any(|sender| sender.send(Arc::clone(&batch)).is_err()) {
                 break;
             }
         }
@@ -94,40 +97,41 @@ impl Source {
 
 impl Batch {
     /// The lines with their numbers.
-    pub fn lines(&self) -> impl Iterator<Item = (u64, Line<'_>)> {
-        self.lines.iter().map(|place| {
-            let text = place.end.and_then(|end| self.bytes.get(place.start..end));
-            (place.number, text.map_or(Line::TooLong, Line::Text))
+    pub fn lines(&self) -> impl Iterator<Item = (u64, HistoryLine<'_>)> {
+        self.lines.iter().map(|range| {
+            let text = range.end.and_then(|end| self.bytes.get(range.start..end));
+            (range.number, text.map_or(HistoryLine::TooLong, HistoryLine::Text))
         })
     }
 
-    fn push(&mut self, number: u64, line: &Line<'_>) {
+    fn push(&mut self, number: u64, line: &HistoryLine<'_>) {
         let start = self.bytes.len();
         let end = match line {
-            Line::Text(text) => {
+            HistoryLine::Text(text) => {
                 self.bytes.extend_from_slice(text);
                 Some(self.bytes.len())
             }
-            Line::TooLong => None,
+            HistoryLine::TooLong => None,
         };
-        self.lines.push(Place { number, start, end });
+        self.lines.push(LineRange { number, start, end });
     }
 }
 
-fn unzipped(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+fn decompress(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+    // Reads the first bytes to detect gzip, and chains them back before the rest.
     let mut first = Vec::with_capacity(GZIP.len());
     input.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
     let is_gzip = first == GZIP;
     let whole: Chain<Cursor<Vec<u8>>, _> = Cursor::new(first).chain(input);
-    let whole = BufReader::with_capacity(CHUNK, whole);
+    let whole = BufReader::with_capacity(BUFFER_BYTES, whole);
     if is_gzip {
         let text = MultiGzDecoder::new(whole);
-        return Ok(Box::new(BufReader::with_capacity(CHUNK, text)));
+        return Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text)));
     }
     Ok(Box::new(whole))
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for ProgressReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.progress.bytes(read);

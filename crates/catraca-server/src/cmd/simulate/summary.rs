@@ -1,14 +1,14 @@
-//! The summary of a run: what every policy let pass and denied, whom, and when it was worst.
+//! The summary of a run: allowed and denied requests by policy, subject and time.
 //!
-//! Memory is bounded: subjects are tracked up to a cap, and the summary says so when it was
-//! reached. Private values are counted under their pseudonyms. Must not decide anything.
+//! Memory is bounded: subjects are tracked up to a limit, and a note says when it was reached.
+//! Private values are counted by their pseudonyms.
 
-mod heard;
+mod event_counts;
 mod notes;
-mod picture;
 mod policy;
 mod print;
 mod subjects;
+mod summary_data;
 mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,147 +18,147 @@ use std::sync::Arc;
 use catraca::settlement::Settlement;
 use catraca::{Catalog, Decision, Secret, Time};
 use catraca_core::digest::Digester;
-use catraca_core::plan::named;
+use catraca_core::plan::display_parts;
 use catraca_core::policy::Name;
-use catraca_core::select::{Parts, Selector};
+use catraca_core::select::{KeyParts, Selector};
 
-pub use heard::Heard;
-pub use picture::{Instant, Picture, PolicyPicture};
-use policy::{Minutes, PolicyTally};
+pub use event_counts::EventCounts;
+use policy::{DenialsPerMinute, PolicyTally};
 pub use print::{share, sum};
 pub use subjects::{SubjectId, Subjects};
-pub use timeline::{Axis, Slot as TimeSlot, Timeline};
+pub use summary_data::{HistoryInstant, PolicySummary, SummaryData};
+pub use timeline::{Axis, Timeline, TimelineSlot};
 
 use super::event::{At, CheckEvent};
-use super::sink::{Act, Checked, Settled, Sink, Slot};
-use crate::render::{plain, tell};
+use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
+use crate::render::{eprint_line, sanitize};
 
-/// Bad lines shown one by one; the rest are counted.
-const BAD_SHOWN: u64 = 20;
-/// Undeclared gates kept by name.
+/// Bad lines that are printed; further ones are only counted.
+const BAD_LINES_PRINTED: u64 = 20;
+/// Maximum number of undeclared gates tracked by name.
 const UNLISTED_MAX: usize = 1_000;
 
-/// Counts what happens.
+/// Collects the summary while a run proceeds.
 pub struct Summary {
     catalog: Arc<Catalog>,
     digester: Digester,
-    heard: Heard,
+    events: EventCounts,
     policies: Vec<PolicyTally>,
-    /// Where each policy's tally is.
-    places: HashMap<Name, usize>,
+    /// The index of each policy's tally.
+    indexes: HashMap<Name, usize>,
     subjects: Subjects,
     totals: Totals,
     unlisted: BTreeMap<String, u64>,
-    /// What became of every line since they were last taken, if anybody takes them.
+    /// The verdicts of all lines since the last [`Self::take_verdicts`]; only for comparisons.
     verdicts: Option<Vec<Verdict>>,
-    /// Whether bad lines are shown on standard error.
-    tells_bad: bool,
+    /// Whether bad lines are printed to standard error.
+    prints_bad_lines: bool,
 }
 
-/// What became of a line.
+/// The verdict on a line, for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passed.
+    /// Allowed.
     Passed,
-    /// It was denied; who, if one policy did and the subject is tracked.
+    /// Denied; with the subject, if a policy denied it and the subject is tracked.
     Denied(Option<SubjectId>),
-    /// It was no check, or bad.
+    /// Not a check, or a bad line.
     None,
 }
 
-/// What is counted over all policies.
+/// Totals over all policies.
 #[derive(Default)]
 struct Totals {
     lines: u64,
     bad: u64,
-    span: Option<(Instant, Instant)>,
-    allowed: Counts,
-    denied: Counts,
-    settled: Counts,
-    acts: Counts,
+    span: Option<(HistoryInstant, HistoryInstant)>,
+    allowed: ReasonCounts,
+    denied: ReasonCounts,
+    settled: ReasonCounts,
+    acts: ReasonCounts,
     degraded: u64,
     timeline: Timeline,
-    minutes: Minutes,
+    minutes: DenialsPerMinute,
 }
 
-/// How often each word was said.
-pub type Counts = BTreeMap<&'static str, u64>;
+/// Counts by reason, state or kind.
+pub type ReasonCounts = BTreeMap<&'static str, u64>;
 
 impl Summary {
-    /// A summary of nothing yet.
-    pub fn new(catalog: Arc<Catalog>, secret: Secret, heard: Heard) -> Self {
+    /// An empty summary.
+    pub fn new(catalog: Arc<Catalog>, secret: Secret, events: EventCounts) -> Self {
         let policies = catalog.policies.iter().map(|_| PolicyTally::default()).collect();
         let names = catalog.policies.iter().map(|policy| policy.name.clone());
-        let places = names.zip(0..).collect();
+        let indexes = names.zip(0..).collect();
         Self {
             catalog,
             digester: Digester::new(&secret),
-            heard,
+            events,
             policies,
-            places,
+            indexes,
             subjects: Subjects::default(),
             totals: Totals::default(),
             unlisted: BTreeMap::new(),
             verdicts: None,
-            tells_bad: true,
+            prints_bad_lines: true,
         }
     }
 
-    /// Keeps what became of every line, for [`Self::take_verdicts`].
+    /// Collects verdicts for [`Self::take_verdicts`].
     #[must_use]
     pub fn with_verdicts(mut self) -> Self {
         self.verdicts = Some(Vec::new());
         self
     }
 
-    /// Does not show bad lines: somebody else does.
+    /// Does not print bad lines, because another summary or sink reports them.
     #[must_use]
     pub fn quiet(mut self) -> Self {
-        self.tells_bad = false;
+        self.prints_bad_lines = false;
         self
     }
 
-    /// What became of the lines since the last time.
+    /// The verdicts of the lines since the last call, in their order.
     pub fn take_verdicts(&mut self) -> Vec<Verdict> {
         self.verdicts.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Who was denied.
+    /// The denied subjects.
     pub fn subjects(&self) -> &Subjects {
         &self.subjects
     }
 
-    /// The catalog that decided.
+    /// The catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    fn line(&mut self, at: &At<'_>, verdict: Verdict) -> Slot {
-        let instant = Instant::of(at);
+    fn count_line(&mut self, at: &At<'_>, verdict: Verdict) -> ResultIndex {
+        let instant = HistoryInstant::of(at);
         let first = self.totals.span.map_or(instant, |(first, _)| first);
         self.totals.span = Some((first, instant));
         self.totals.lines += 1;
         self.verdicts.iter_mut().for_each(|all| all.push(verdict));
-        self.place_blocks();
-        Slot(self.totals.lines)
+        self.add_blocks_to_timelines();
+        ResultIndex(self.totals.lines)
     }
 
-    /// Puts the blocks that were started meanwhile on their timelines.
-    fn place_blocks(&mut self) {
-        let mut said = self.heard.said();
-        for (policy, at) in said.started.drain(..) {
+    /// Adds blocks started since the last call to the timelines.
+    fn add_blocks_to_timelines(&mut self) {
+        let mut totals = self.events.lock();
+        for (policy, at) in totals.started.drain(..) {
             self.totals.timeline.at(at).started += 1;
-            if let Some(place) = self.places.get(&*policy) {
-                self.policies[*place].timeline.at(at).started += 1;
+            if let Some(index) = self.indexes.get(&*policy) {
+                self.policies[*index].timeline.at(at).started += 1;
             }
         }
     }
 
-    fn count_rows(&mut self, line: &Checked<'_, '_>) -> Verdict {
+    fn count_rows(&mut self, line: &CheckResult<'_, '_>) -> Verdict {
         let decision = line.decision;
         for row in &decision.rows {
-            if let Some(place) = self.places.get(&row.policy) {
-                self.policies[*place].count(row, line.at.time);
+            if let Some(index) = self.indexes.get(&row.policy) {
+                self.policies[*index].count(row, line.at.time);
             }
         }
         let any_denied = decision.rows.iter().any(|row| !row.allowed);
@@ -166,11 +166,12 @@ impl Summary {
         if decision.allowed { Verdict::Passed } else { Verdict::Denied(who) }
     }
 
-    /// A decision does not name keys, so those of its rows are selected again, as the engine did.
-    /// Returns whom the decision is about when it is a denial.
+    /// Counts the subjects of denied rows. A decision does not contain keys, so they are selected
+    /// again in the way of the engine. Returns the subject of the policy that decided.
     fn count_subjects(&mut self, event: &CheckEvent<'_>, decision: &Decision) -> Option<SubjectId> {
         let check = event.check();
-        let (catalog, facts) = (&*self.catalog, &self.catalog.facts);
+        let catalog = &*self.catalog;
+        let facts = &self.catalog.facts;
         let gate = catalog.gates.get(check.gate).map(|gate| gate.policies.as_slice());
         let policies = gate.unwrap_or(catalog.default.as_slice());
         let selector = Selector { catalog, facts, modes: &[] };
@@ -178,7 +179,7 @@ impl Summary {
         let rows = rows.iter().zip(&decision.rows).filter(|(_, row)| !row.allowed);
         let mut decided = None;
         for (selected, row) in rows {
-            let who = who(catalog, &self.digester, &selected.parts);
+            let who = subject_text(catalog, &self.digester, &selected.parts);
             let id = self.subjects.count(selected.policy, who);
             if decided.is_none() && decision.policy.as_ref() == Some(&row.policy) {
                 decided = id;
@@ -187,68 +188,73 @@ impl Summary {
         decided
     }
 
-    fn note_unlisted(&mut self, gate: &str) {
+    fn count_unlisted_gate(&mut self, gate: &str) {
         if let Some(count) = self.unlisted.get_mut(gate) {
             *count += 1;
         } else if self.unlisted.len() < UNLISTED_MAX {
-            self.unlisted.insert(plain(gate), 1);
+            self.unlisted.insert(sanitize(gate), 1);
         }
     }
 }
 
 impl Sink for Summary {
-    fn checked(&mut self, line: &Checked<'_, '_>) -> io::Result<Slot> {
+    fn on_check(&mut self, line: &CheckResult<'_, '_>) -> io::Result<ResultIndex> {
         self.totals.count(line.decision, line.at.time);
         match line.settled {
-            Settled::NotGiven | Settled::Waiting => {}
-            Settled::Ignored => *self.totals.settled.entry("ignored").or_default() += 1,
-            Settled::Done(settlement) => self.totals.count_settled(settlement),
+            SettleResult::NotGiven | SettleResult::Waiting => {}
+            SettleResult::Ignored => *self.totals.settled.entry("ignored").or_default() += 1,
+            SettleResult::Done(settlement) => self.totals.count_settled(settlement),
         }
         if line.decision.unlisted {
-            self.note_unlisted(line.event.check().gate);
+            self.count_unlisted_gate(line.event.check().gate);
         }
         let verdict = self.count_rows(line);
-        Ok(self.line(line.at, verdict))
+        Ok(self.count_line(line.at, verdict))
     }
 
-    fn settled(&mut self, _: Slot, settlement: &Settlement) -> io::Result<()> {
+    fn on_settle(&mut self, _: ResultIndex, settlement: &Settlement) -> io::Result<()> {
         self.totals.count_settled(settlement);
         Ok(())
     }
 
-    fn acted(&mut self, at: &At<'_>, act: &Act) -> io::Result<()> {
-        let word = match act {
-            Act::Credit(Ok(_)) => "credits applied",
-            Act::Credit(Err(_)) => "credits refused",
-            Act::Block(_) => "blocks by an operator",
-            Act::Unblock(_) => "releases",
-            Act::Reset => "resets",
+    fn on_act(&mut self, at: &At<'_>, act: &ActResult) -> io::Result<()> {
+        let kind = match act {
+            ActResult::Credit(Ok(_)) => "credits applied",
+            ActResult::Credit(Err(_)) => "credits refused",
+            ActResult::Block(_) => "blocks by an operator",
+            ActResult::Unblock(_) => "releases",
+            ActResult::Reset => "resets",
         };
-        *self.totals.acts.entry(word).or_default() += 1;
-        self.line(at, Verdict::None);
+        *self.totals.acts.entry(kind).or_default() += 1;
+        self.count_line(at, Verdict::None);
         Ok(())
     }
 
-    fn refused(&mut self, number: u64, slot: Option<Slot>, error: &str) -> io::Result<()> {
+    fn on_bad_line(
+        &mut self,
+        number: u64,
+        index: Option<ResultIndex>,
+        error: &str,
+    ) -> io::Result<()> {
         self.totals.bad += 1;
-        if slot.is_none() {
+        if index.is_none() {
             self.verdicts.iter_mut().for_each(|all| all.push(Verdict::None));
         }
-        if self.tells_bad && self.totals.bad <= BAD_SHOWN {
-            tell(format_args!("line {number}: {}", plain(error)));
+        if self.prints_bad_lines && self.totals.bad <= BAD_LINES_PRINTED {
+            eprint_line(format_args!("line {number}: {}", sanitize(error)));
         }
         Ok(())
     }
 
-    fn waiting(&self) -> usize {
+    fn pending(&self) -> usize {
         0
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.place_blocks();
-        let more = self.totals.bad.saturating_sub(BAD_SHOWN);
-        if self.tells_bad && more > 0 {
-            tell(format_args!("and {} more bad lines", crate::render::count(more)));
+        self.add_blocks_to_timelines();
+        let more = self.totals.bad.saturating_sub(BAD_LINES_PRINTED);
+        if self.prints_bad_lines && more > 0 {
+            eprint_line(format_args!("and {} more bad lines", crate::render::count(more)));
         }
         Ok(())
     }
@@ -270,11 +276,11 @@ impl Totals {
     }
 }
 
-fn who(catalog: &Catalog, digester: &Digester, parts: &Parts<'_, '_>) -> String {
-    let named = named(catalog, digester, parts);
+fn subject_text(catalog: &Catalog, digester: &Digester, parts: &KeyParts<'_, '_>) -> String {
+    let named = display_parts(catalog, digester, parts);
     if named.is_empty() {
         return "everybody".to_owned();
     }
-    let all = named.iter().map(|(name, value)| format!("{name}={}", plain(value)));
+    let all = named.iter().map(|(name, value)| format!("{name}={}", sanitize(value)));
     all.collect::<Vec<_>>().join(" ")
 }

@@ -1,36 +1,36 @@
-//! Keys and their hashes: a key is 256 random bits in letters, and only its hash is ever kept.
+//! API keys and their hashes: a key is 256 random bits, and only its hash is stored.
 //!
-//! Nobody can guess such a key, so a fast hash is enough; a slow one would only slow every request
-//! down. Must not be used for anything that a person chose.
+//! Such a key cannot be guessed, so a fast hash is enough; a slow one would cost every request
+//! milliseconds. Must not be used for passwords, which can be guessed.
 
 use anyhow::{Context, Result};
 use data_encoding::BASE32_NOPAD;
 
-/// What every key begins with, so that scanners for leaked secrets find it.
+/// Prefix of every key, by which scanners find leaked ones.
 const PREFIX: &str = "catraca_";
-/// What keeps these hashes apart from any other use of the same function.
+/// Separates these hashes from every other use of the same hash function.
 const CONTEXT: &str = "catraca 2026 api key";
-/// What a written hash begins with.
+/// Prefix of a hash in the catalog.
 const FUNCTION: &str = "blake3:";
 
-/// A new key.
+/// Makes a new random key.
 pub fn new_key() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
+    getrandom::fill(&mut bytes).context("the operating system returned no random bytes")?;
     Ok(format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()))
 }
 
-/// The hash of whatever was given as a key.
+/// Hashes the bytes that a request presents as its key.
 pub fn hash(key: &[u8]) -> blake3::Hash {
     blake3::Hash::from_bytes(blake3::derive_key(CONTEXT, key))
 }
 
-/// A hash as it is written in a catalog.
+/// Formats a hash for the catalog.
 pub fn write(hash: &blake3::Hash) -> String {
     format!("{FUNCTION}{}", hash.to_hex())
 }
 
-/// A hash that was written in a catalog.
+/// Parses a hash of the catalog.
 pub fn read(text: &str) -> Option<blake3::Hash> {
     blake3::Hash::from_hex(text.strip_prefix(FUNCTION)?).ok()
 }
@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn keys_differ_and_their_hash_is_read_back() {
-        let (one, other) = (new_key().unwrap(), new_key().unwrap());
+        let one = new_key().unwrap();
+        let other = new_key().unwrap();
         assert_ne!(one, other);
         assert_eq!(one.len(), PREFIX.len() + 52);
         let hashed = hash(one.as_bytes());

@@ -1,52 +1,59 @@
-//! By which name a call came: a page of another site must not steer a browser here.
+//! Checks of `Host` and `Origin`, so that no web page of another site can call this server from a
+//! browser on the same machine.
 //!
-//! A name that points at this machine for a moment gives itself away in `Host`, and a page of
-//! another site in `Origin`. Addresses are read as addresses: `127.example.com` is none. Which
-//! calls are checked is in `roles`.
+//! A page under a DNS name that was rebound to this machine sends that name as `Host`; any other
+//! page of another site sends its own `Origin`. Loopback addresses are parsed, not compared as
+//! text: `127.example.com` is not one. The table in `roles` defines which endpoints are checked.
 
 use std::net::IpAddr;
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
-use super::super::problem::Problem;
+use crate::http::response::problem::Problem;
 
-/// Refuses another host, and a page of another site.
+/// Refuses a `Host` that is not this server's, and an `Origin` other than that host.
 pub fn check(headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
     let host = single(headers, &header::HOST).and_then(authority);
-    let host = host.filter(|host| is_ours(host.host(), hosts)).ok_or_else(wrong_host)?;
+    let host = host.filter(|host| is_own_host(host.host(), hosts)).ok_or_else(wrong_host)?;
     if !headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
     let origin = single(headers, &header::ORIGIN).and_then(site).ok_or_else(wrong_origin)?;
     let same = origin.name == host.host().to_ascii_lowercase()
-        && origin.port == host.port_u16().unwrap_or(origin.usual_port);
+        // A `Host` without a port has the default port of the page's scheme.
+        && origin.port == host.port_u16().unwrap_or(origin.default_port);
     if same { Ok(()) } else { Err(wrong_origin()) }
 }
 
-/// Where a page comes from.
+/// The origin of a web page.
 struct Site {
     name: String,
     port: u16,
-    usual_port: u16,
+    default_port: u16,
 }
 
+/// Parses an `Origin` such as `https://example.com:8443`.
 fn site(text: &str) -> Option<Site> {
     let secure = text.strip_prefix("https://").map(|rest| (rest, 443));
-    let (rest, usual_port) = secure.or(text.strip_prefix("http://").map(|rest| (rest, 80)))?;
+    let (rest, default_port) = secure.or(text.strip_prefix("http://").map(|rest| (rest, 80)))?;
     let authority = authority(rest)?;
-    let port = authority.port_u16().unwrap_or(usual_port);
-    Some(Site { name: authority.host().to_ascii_lowercase(), port, usual_port })
+    let port = authority.port_u16().unwrap_or(default_port);
+    Some(Site { name: authority.host().to_ascii_lowercase(), port, default_port })
 }
 
+/// Parses `host` or `host:port`.
 fn authority(text: &str) -> Option<Authority> {
     let authority: Authority = text.parse().ok()?;
     let rest = authority.as_str().strip_prefix(authority.host())?;
-    let port = rest.is_empty() || rest.starts_with(':') && authority.port_u16().is_some();
-    port.then_some(authority)
+    // Nothing but a port may follow the host, and it must be a number.
+    let has_valid_port = rest.is_empty() || rest.starts_with(':') && authority.port_u16().is_some();
+    has_valid_port.then_some(authority)
 }
 
-fn is_ours(host: &str, hosts: &[String]) -> bool {
+/// Whether a host is a loopback address, `localhost`, or one of the configured names.
+fn is_own_host(host: &str, hosts: &[String]) -> bool {
+    // IPv6 addresses are in brackets.
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let address: Option<IpAddr> = bare.parse().ok();
     address.is_some_and(|address| address.to_canonical().is_loopback())
@@ -54,7 +61,7 @@ fn is_ours(host: &str, hosts: &[String]) -> bool {
         || hosts.iter().any(|name| name.eq_ignore_ascii_case(bare))
 }
 
-/// A header that is there once and readable.
+/// The value of a header that was sent exactly once, in readable ASCII.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut lines = headers.get_all(name).iter();
     let line = lines.next()?.to_str().ok()?;

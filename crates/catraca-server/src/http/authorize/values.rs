@@ -1,10 +1,11 @@
-//! Reading a header or a query parameter that decides something.
+//! Headers and query parameters that must be sent at most once.
 //!
-//! A value that is sent twice is refused: the upstream may read the other one.
+//! A value that is sent twice is refused: Catraca might count one of them, and the upstream use the
+//! other.
 
 use axum::http::HeaderMap;
 
-use super::super::problem::Problem;
+use crate::http::response::problem::Problem;
 
 /// The value of a header that must be sent at most once.
 pub fn header_once(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {

@@ -1,83 +1,102 @@
-//! Leases: acquire, renew, release.
+//! Leases: acquire, renew and release.
 //!
-//! A caller that waits keeps its connection, and loses its place when it is gone. Must not hold a
-//! place for nobody.
+//! A client that waits for a lock leaves the queue when its connection closes; otherwise a lease
+//! could be granted to a client that is gone.
 
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use catraca::LockError;
 use catraca::core::lock::LeaseId;
-use catraca::core::lock::op::Acquire;
-use catraca::core::lock::reply::{Acquired, Conflict, Ended, Renewed, State};
-use catraca::locks::{Answer, At};
+use catraca::core::lock::reply::{AcquireReply, Conflict, LeaseState, ReleaseReply, RenewReply};
+use catraca::core::lock::requests::Acquire;
+use catraca::locks::{LockAttempt, StoreTimed};
 use catraca::{Span, Time};
 
-use super::super::problem::Problem;
-use super::super::visit::Phase;
-use super::shown::{EndedLease, Extended, Granted, Taken};
-use super::wire::{AcquireLock, EndLease, RenewLock};
-use super::{Call, Told, later, retry_after, told, told_as, with_lease};
+use super::super::connection::Phase;
+use super::request_bodies::{AcquireLock, EndLease, RenewLock};
+use super::response_bodies::{EndedLease, GrantedLease, LockConflict, RenewedLease};
+use super::{
+    LockApiRequest, LockApiResult, lock_error_response, respond_json, respond_json_with_status,
+    retry_after, with_lease_headers,
+};
+use crate::http::response::problem::Problem;
 
-/// How often it is looked whether somebody who waits is still there.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the connection of a waiting client is probed.
+const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// `POST /v1/locks/acquire`.
-pub async fn acquire(call: &Call) -> Told {
-    let (wire, terms) = (call.wire::<AcquireLock>()?, call.terms());
-    let (locks, namespace) = (call.locks(), call.namespace());
-    let wait = terms.wait(wire.wait_ms)?;
-    let tenant = call.by.tenant(wire.tenant.as_deref())?;
-    let mut asked = wire.read(&terms, tenant)?;
-    let request = asked.lease.request.as_deref();
-    let id = locks.lease_id(namespace, asked.tenant.as_deref(), request)?;
-    asked.lease.key = id.key();
-    let (answer, now) = match patiently(call, &asked, wait).await {
-        Ok(answer) => answer,
-        Err(error) => return later(error),
+pub async fn acquire(request: &LockApiRequest) -> LockApiResult {
+    let body: AcquireLock = request.json_body()?;
+    let terms = request.terms();
+    let locks = request.locks();
+    let namespace = request.namespace();
+    let wait = terms.wait(body.wait_ms)?;
+    let tenant = request.caller.allowed_tenant(body.tenant.as_deref())?;
+    let mut operation = body.into_operation(&terms, tenant)?;
+    let request_id = operation.lease.request.as_deref();
+    // Derived from the request id if there is one, so that a repeated request finds its lease.
+    let id = locks.lease_id(namespace, operation.tenant.as_deref(), request_id)?;
+    operation.lease.key = id.key();
+    let (attempt, now) = match acquire_while_connected(request, &operation, wait).await {
+        Ok(attempt) => attempt,
+        Err(error) => return lock_error_response(error),
     };
-    answered(call, &id, answer, now)
+    acquire_response(request, &id, attempt, now)
 }
 
-/// What became of a wish for names or for a slot.
-pub fn answered(call: &Call, id: &LeaseId, answer: Answer, now: Time) -> Told {
-    match answer.acquired {
-        Acquired::Granted(view) | Acquired::Again(view) => {
-            let durability = call.locks().durability(call.terms().durability).as_str();
-            let granted = Granted::new(&view, id.reveal(), now, durability);
-            Ok(with_lease(told(&granted)?, &view))
+/// The response to an acquire or a hold.
+pub fn acquire_response(
+    request: &LockApiRequest,
+    id: &LeaseId,
+    attempt: LockAttempt,
+    now: Time,
+) -> LockApiResult {
+    match attempt.acquired {
+        // `Again` is a repeated request with the same `request_id`: it gets the same lease.
+        AcquireReply::Granted(lease) | AcquireReply::Again(lease) => {
+            // A shared store offers its own durability, independent of the catalog.
+            let durability = request.locks().durability(request.terms().durability).as_str();
+            let granted = GrantedLease::new(&lease, id.reveal(), now, durability);
+            Ok(with_lease_headers(respond_json(&granted)?, &lease))
         }
-        Acquired::Conflict(conflict) => taken(&conflict, answer.waiters, now),
-        Acquired::Stale { name, last } => {
+        AcquireReply::Conflict(conflict) => conflict_response(&conflict, attempt.waiters, now),
+        AcquireReply::Stale { name, last } => {
             let detail = format!(
-                "`version` must be above {last}, the last that was granted for `{}`",
+                "`version` must be above {last}, the last version that was granted for `{}`",
                 name.key
             );
             Err(Problem::new(StatusCode::CONFLICT, "stale-version", detail))
         }
-        Acquired::Refused(refusal) => Err(refusal.into()),
+        AcquireReply::Refused(refusal) => Err(refusal.into()),
     }
 }
 
-/// Waits as long as somebody is there.
-async fn patiently(call: &Call, asked: &Acquire, wait: Span) -> Result<At<Answer>, LockError> {
-    let locks = call.locks();
-    let durability = call.front.engine.catalog().locks.durability;
-    let acquiring = locks.acquire(call.namespace(), asked, wait, durability);
+/// Acquires, waiting up to `wait`; gives up when the client disconnects.
+async fn acquire_while_connected(
+    request: &LockApiRequest,
+    operation: &Acquire,
+    wait: Span,
+) -> Result<StoreTimed<LockAttempt>, LockError> {
+    let locks = request.locks();
+    let durability = request.app.engine.catalog().locks.durability;
+    let acquiring = locks.acquire(request.namespace(), operation, wait, durability);
     if wait == Span::ZERO {
         return acquiring.await;
     }
-    let _watch = Watch::begin(call);
+    let _watch = DisconnectWatch::begin(request);
     let mut acquiring = std::pin::pin!(acquiring);
-    let mut looks = tokio::time::interval(LOOK);
+    let mut probes = tokio::time::interval(PROBE_INTERVAL);
     loop {
         tokio::select! {
+            // Polls the acquire first: a grant is delivered even if a probe is due.
             biased;
-            answer = &mut acquiring => return answer,
-            _ = looks.tick() => {
-                // Nobody is impatient with a connection that waits on purpose.
-                call.visit.enter(Phase::Body);
-                if call.visit.is_gone() {
+            attempt = &mut acquiring => return attempt,
+            _ = probes.tick() => {
+                // Restarts the timeout of the connection: this request waits on purpose.
+                request.connection.enter(Phase::Body);
+                if request.connection.has_peer_closed() {
+                    // Dropping `acquiring` leaves the queue. No client receives this error.
                     return Err(LockError::Stopping);
                 }
             }
@@ -85,78 +104,90 @@ async fn patiently(call: &Call, asked: &Acquire, wait: Span) -> Result<At<Answer
     }
 }
 
-/// While it lives, the connection looks whether its other end is gone.
-struct Watch<'c>(&'c Call);
+/// While this exists, the connection checks whether the client has disconnected.
+struct DisconnectWatch<'c>(&'c LockApiRequest);
 
-impl<'c> Watch<'c> {
-    fn begin(call: &'c Call) -> Self {
-        call.visit.watch(true);
-        Self(call)
+impl<'c> DisconnectWatch<'c> {
+    fn begin(request: &'c LockApiRequest) -> Self {
+        request.connection.watch_peer(true);
+        Self(request)
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for DisconnectWatch<'_> {
     fn drop(&mut self) {
-        self.0.visit.watch(false);
+        self.0.connection.watch_peer(false);
     }
 }
 
-/// Somebody else has it.
-pub fn taken(conflict: &Conflict, waiters: usize, now: Time) -> Told {
-    let answer = told_as(StatusCode::CONFLICT, &Taken::new(conflict, waiters, now))?;
-    let answer = with_lease(answer, &conflict.holder);
+/// 409 with the holder; `Retry-After` is when its lease ends, absent for a confirmed slot.
+pub fn conflict_response(conflict: &Conflict, waiters: usize, now: Time) -> LockApiResult {
+    let body = LockConflict::new(conflict, waiters, now);
+    let response = respond_json_with_status(StatusCode::CONFLICT, &body)?;
+    let response = with_lease_headers(response, &conflict.holder);
     Ok(match conflict.free_at.is_forever() {
-        true => answer,
-        false => retry_after(answer, conflict.free_at.since(now).ceil_secs()),
+        true => response,
+        false => retry_after(response, conflict.free_at.since(now).ceil_secs()),
     })
 }
 
 /// `POST /v1/locks/renew`.
-pub async fn renew(call: &Call) -> Told {
-    let (wire, terms) = (call.wire::<RenewLock>()?, call.terms());
-    let (locks, namespace) = (call.locks(), call.namespace());
-    let proof = call.proof(&wire.lease_id)?;
+pub async fn renew(request: &LockApiRequest) -> LockApiResult {
+    let body: RenewLock = request.json_body()?;
+    let terms = request.terms();
+    let locks = request.locks();
+    let namespace = request.namespace();
+    let proof = request.proof(&body.lease_id)?;
+    // An unknown lease has no kind; the renewal itself then responds that it has no holder.
     let kind = locks.kind_of(namespace, &proof).await?.unwrap_or_default();
-    let ttl = terms.ttl(&kind, wire.ttl_ms)?;
-    let (renewed, now) = locks.renew(namespace, &proof, ttl, terms.durability).await?;
-    match renewed {
-        Renewed::Extended(view) => Ok(with_lease(told(&Extended::new(&view, now))?, &view)),
-        Renewed::AtMost(view) => {
-            let detail = format!("it was renewed as far as it may be, until {}", view.hold_until);
+    let ttl = terms.ttl(&kind, body.ttl_ms)?;
+    let (reply, now) = locks.renew(namespace, &proof, ttl, terms.durability).await?;
+    match reply {
+        RenewReply::Extended(lease) => {
+            Ok(with_lease_headers(respond_json(&RenewedLease::new(&lease, now))?, &lease))
+        }
+        RenewReply::AtMost(lease) => {
+            let detail = format!(
+                "the lease cannot be renewed past {}; release it and acquire again",
+                lease.hold_until
+            );
             Err(Problem::new(StatusCode::CONFLICT, "max-hold-reached", detail))
         }
-        Renewed::Over(state) => Err(over(state)),
-        Renewed::NotHolder => Err(not_holder()),
+        RenewReply::Over(state) => Err(ended_lease(state)),
+        RenewReply::NotHolder => Err(not_holder()),
     }
 }
 
 /// `POST /v1/locks/release`.
-pub async fn release(call: &Call) -> Told {
-    let wire: EndLease = call.wire()?;
-    let proof = call.proof(&wire.lease_id)?;
-    let ended = call.locks().release(call.namespace(), &proof).await?;
-    ended_as(ended)
+pub async fn release(request: &LockApiRequest) -> LockApiResult {
+    let body: EndLease = request.json_body()?;
+    let proof = request.proof(&body.lease_id)?;
+    let reply = request.locks().release(request.namespace(), &proof).await?;
+    release_response(reply)
 }
 
-pub fn ended_as(ended: Ended) -> Told {
-    told(&EndedLease { released: ended == Ended::Released, outcome: ended.as_str() })
+/// 200 also if the lease had ended already or has another holder: see `outcome`.
+pub fn release_response(reply: ReleaseReply) -> LockApiResult {
+    respond_json(&EndedLease { released: reply == ReleaseReply::Released, outcome: reply.as_str() })
 }
 
-/// A lease that is over.
-pub fn over(state: State) -> Problem {
+/// The problem for a lease that has ended.
+pub fn ended_lease(state: LeaseState) -> Problem {
     match state {
-        State::Forced => {
-            let detail = "an operator ended this lease: stop what you are doing with it";
+        LeaseState::Forced => {
+            let detail = "an operator ended this lease: stop the work that it protects";
             Problem::new(StatusCode::CONFLICT, "lease-forced", detail)
         }
         _ => {
-            let detail = format!("this lease is over: {}; take it anew", state.as_str());
+            let detail = format!("this lease has ended ({}); acquire again", state.as_str());
             Problem::new(StatusCode::GONE, "lease-expired", detail)
         }
     }
 }
 
+/// The problem for a `lease_id` that holds no lease.
 pub fn not_holder() -> Problem {
-    let detail = "this `lease_id` holds nothing here: it is wrong, or was over some time ago";
+    let detail = "no lease of this namespace has this `lease_id`: it is wrong, or its lease ended \
+                  some time ago";
     Problem::new(StatusCode::CONFLICT, "not-holder", detail)
 }

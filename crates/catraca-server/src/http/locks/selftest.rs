@@ -1,30 +1,31 @@
-//! The self-test: tries limits, locks and bookings, in a namespace that is nobody's.
+//! `/v1/selftest`: tries limits, locks and bookings without touching those of clients.
 //!
-//! Admins only, and every act is audited. Must not touch what anybody else counts or holds.
+//! Limits are tried on an engine of their own, locks in a namespace that no key can name. Every
+//! run is audited.
 
 use std::sync::{Arc, OnceLock};
 
-use catraca::core::lock::op::{Acquire, Hold, Proof, Range, Wanted};
-use catraca::core::lock::reply::{Acquired, Ended};
+use catraca::core::lock::reply::{AcquireReply, ReleaseReply};
+use catraca::core::lock::requests::{Acquire, Hold, LeaseRequest, Proof, TimeRange};
 use catraca::core::lock::{Durability, LeaseKey, VersionPolicy};
 use catraca::{Catalog, Check, Engine, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::problem::Problem;
-use super::shown::{Listed, LockCounts};
-use super::wire::Instant;
-use super::{Call, Told, told};
-use crate::locks::Keeper;
+use super::request_bodies::InstantBody;
+use super::response_bodies::{ListedLease, LockCounts};
+use super::{LockApiRequest, LockApiResult, respond_json};
+use crate::http::response::problem::Problem;
+use crate::lock_service::LockService;
 
-/// Nobody's key is bound to it.
+/// No key can be bound to it: the name of a namespace has no spaces.
 const NAMESPACE: &str = " selftest";
-/// Five pass in a minute, and the sixth does not.
+/// Allows five checks a minute, so the sixth is denied.
 const LIMIT: &str = "[policy.selftest]\nby = ['ip']\nwindow = '5 per 1m'\n";
 const BOOKINGS: usize = 16;
 
-/// What to try.
+/// A test to run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(example = serde_json::json!({
@@ -32,30 +33,29 @@ const BOOKINGS: usize = 16;
     "data": { "startAt": "2026-01-31T12:00:00Z", "duration": 30 },
 }))]
 pub struct SelfTest {
-    action: Action,
-    /// What to try it with.
+    action: SelfTestAction,
+    /// The input of a test; each test uses a part of it.
     #[serde(default)]
-    data: Data,
+    data: SelfTestData,
 }
 
-/// What can be tried.
+/// The tests.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "SelfTestAction")]
-pub enum Action {
-    /// Six checks against a limit of five.
+pub enum SelfTestAction {
+    /// Sends six checks against a limit of five.
     TestRateLimit,
-    /// Take a lock, meet a conflict, give it back.
+    /// Acquires a lock, provokes a conflict, releases it.
     TestLock,
-    /// Sixteen bookings of one slot at once.
+    /// Books one slot sixteen times at once.
     TestConcurrentAppointments,
-    /// Forget what the self-test counted.
+    /// Resets the counters of the self-test.
     ClearRateLimits,
-    /// End what the self-test holds.
+    /// Ends all leases of the self-test.
     ClearLocks,
 }
 
-impl Action {
+impl SelfTestAction {
     const fn as_str(self) -> &'static str {
         match self {
             Self::TestRateLimit => "test_rate_limit",
@@ -67,146 +67,154 @@ impl Action {
     }
 }
 
-/// What to try it with.
+/// The input of a test; each test uses a part of it.
 #[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(rename = "SelfTestData")]
-pub struct Data {
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
+pub struct SelfTestData {
     /// The kind of the lock.
     resource_type: Option<String>,
     /// The name of the lock.
     resource_id: Option<String>,
-    /// When the booking begins.
-    start_at: Option<Instant>,
-    /// How long it is, in minutes.
+    /// When the booking begins; now unless given.
+    start_at: Option<InstantBody>,
+    /// The length of the booking, in minutes; 30 unless given.
     #[schemars(range(min = 1, max = 1_440))]
     duration: Option<i64>,
 }
 
-impl Data {
-    /// When the booking is to be.
-    fn range(&self, now: Time) -> Result<Range, Problem> {
+impl SelfTestData {
+    /// The range of time to book.
+    fn range(&self, now: Time) -> Result<TimeRange, Problem> {
         let start = self.start_at.as_ref().map_or(Ok(now), |start| start.time("startAt"))?;
         let minutes = self.duration.unwrap_or(30);
         if !(1..=1_440).contains(&minutes) {
             return Err(Problem::bad("bad-lock", "`duration` must be 1 to 1440 minutes"));
         }
-        Ok(Range::of(start, start.after(Span::from_secs(minutes * 60))))
+        Ok(TimeRange::of(start, start.after(Span::from_secs(minutes * 60))))
     }
 }
 
-/// What came of it.
+/// The result of a test.
 #[derive(Serialize, JsonSchema)]
-pub struct SelfTested {
+pub struct SelfTestResult {
     #[schemars(example = &"test_lock")]
     action: &'static str,
-    /// Whether all went as it must.
+    /// Whether the test passed.
     ok: bool,
-    /// What was seen, by name.
+    /// What was counted, by name.
     #[schemars(with = "std::collections::BTreeMap<String, i64>")]
     seen: Value,
     /// Whether the audit is on disk.
     durable: bool,
 }
 
-/// What the self-test knows of the server.
+/// Counts, leases and settings of the server.
 #[derive(Serialize, JsonSchema)]
 pub struct SelfTestReport {
-    /// The catalog in force.
+    /// The revision of the catalog in use.
     revision: String,
     policies: usize,
-    /// How long each kind of lock lasts, in milliseconds.
+    /// The default lifetime of each kind of lock, in milliseconds.
     #[schemars(with = "std::collections::BTreeMap<String, i64>")]
     ttl_ms: Value,
-    /// What became of the attempts of your namespace, or of the tenant that your key fixes.
+    /// Lock attempts in your namespace, or of the tenant that your key fixes.
     locks: LockCounts,
-    /// The first leases of your namespace, or of the tenant that your key fixes.
-    active: Vec<Listed>,
+    /// The oldest leases in your namespace, or of the tenant that your key fixes.
+    active: Vec<ListedLease>,
 }
 
 /// `GET /v1/selftest`.
-pub async fn report(call: &Call) -> Told {
-    let [] = call.asked([])?;
-    let (locks, catalog) = (call.locks(), call.front.engine.catalog());
+pub async fn report(request: &LockApiRequest) -> LockApiResult {
+    let [] = request.query_params([])?;
+    let locks = request.locks();
+    let catalog = request.app.engine.catalog();
     let kinds = catalog.locks.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.ttl.ceil_millis().into()));
-    let tenant = call.by.tenant(None)?;
+    let tenant = request.caller.allowed_tenant(None)?;
     let tenant = tenant.as_deref();
-    let filter = catraca::locks::Filter { tenant, ..Default::default() };
-    let page = locks.list(call.namespace(), &filter, (0, 50)).await?;
-    told(&SelfTestReport {
+    let filter = catraca::locks::LeaseFilter { tenant, ..Default::default() };
+    let page = locks.list(request.namespace(), &filter, (0, 50)).await?;
+    respond_json(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
         ttl_ms: Value::Object(kinds.collect()),
-        locks: (&locks.stats_of(call.namespace(), tenant).await?).into(),
-        active: page.leases.iter().map(Listed::from).collect(),
+        locks: (&locks.stats_of(request.namespace(), tenant).await?).into(),
+        active: page.leases.iter().map(ListedLease::from).collect(),
     })
 }
 
 /// `POST /v1/selftest`.
-pub async fn run(call: &Call) -> Told {
-    let wire: SelfTest = call.wire()?;
-    let locks = call.locks();
-    // Also where it is not needed: what is wrong is never taken for right.
-    let range = wire.data.range(call.front.engine.now())?;
-    let (ok, seen) = match wire.action {
-        Action::TestRateLimit => limit()?,
-        Action::TestLock => lock(locks, &wire.data).await?,
-        Action::TestConcurrentAppointments => bookings(locks, range).await?,
-        Action::ClearRateLimits => forget()?,
-        Action::ClearLocks => {
+pub async fn run(request: &LockApiRequest) -> LockApiResult {
+    let body: SelfTest = request.json_body()?;
+    let locks = request.locks();
+    // Validated for every action, so that invalid input is never accepted.
+    let range = body.data.range(request.app.engine.now())?;
+    let (ok, seen) = match body.action {
+        SelfTestAction::TestRateLimit => test_rate_limit()?,
+        SelfTestAction::TestLock => test_lock(locks, &body.data).await?,
+        SelfTestAction::TestConcurrentAppointments => {
+            test_concurrent_bookings(locks, range).await?
+        }
+        SelfTestAction::ClearRateLimits => clear_rate_limits()?,
+        SelfTestAction::ClearLocks => {
             let cleared = locks.clear(NAMESPACE, None).await?;
             (true, json!({ "cleared": cleared }))
         }
     };
-    let action = wire.action.as_str();
-    let durable = call.audited("selftest", action.to_owned(), None).await;
-    told(&SelfTested { action, ok, seen, durable })
+    let action = body.action.as_str();
+    let durable = request.write_audit("selftest", action.to_owned(), None).await;
+    respond_json(&SelfTestResult { action, ok, seen, durable })
 }
 
-/// An engine of its own, so that nobody else's counters are touched.
+/// An engine of its own, so that no counters of clients are touched.
 fn engine() -> Result<&'static Engine, Problem> {
     static ENGINE: OnceLock<Option<Engine>> = OnceLock::new();
     let engine = ENGINE.get_or_init(|| Catalog::parse(LIMIT).ok().map(Engine::new));
-    engine.as_ref().ok_or_else(|| Problem::internal(&"the self-test's catalog is wrong"))
+    engine.as_ref().ok_or_else(|| Problem::internal(&"the catalog of the self-test is invalid"))
 }
 
+/// The subject of the checks; its address is reserved for documentation.
 const SUBJECT: [(&str, &str); 1] = [("ip", "192.0.2.1")];
 
-fn limit() -> Result<(bool, Value), Problem> {
-    forget()?;
+/// Whether exactly five of six checks pass, and the counts.
+fn test_rate_limit() -> Result<(bool, Value), Problem> {
+    clear_rate_limits()?;
     let check = Check::new("selftest", SUBJECT);
-    let (mut allowed, mut limited) = (0, 0);
+    let mut allowed = 0;
+    let mut limited = 0;
     for _ in 0..6 {
-        let passes = engine()?.check(&check)?.allowed;
-        *(if passes { &mut allowed } else { &mut limited }) += 1;
+        match engine()?.check(&check)?.allowed {
+            true => allowed += 1,
+            false => limited += 1,
+        }
     }
     let seen = json!({ "total": 6, "success": allowed, "limited": limited });
     Ok((allowed == 5 && limited == 1, seen))
 }
 
-fn forget() -> Result<(bool, Value), Problem> {
+fn clear_rate_limits() -> Result<(bool, Value), Problem> {
     engine()?.reset("default", "selftest", &catraca::Subject::from(SUBJECT))?;
     Ok((true, json!({ "cleared": 1 })))
 }
 
-async fn lock(locks: &Keeper, data: &Data) -> Result<(bool, Value), Problem> {
-    let asked = |id: catraca::core::lock::LeaseId| {
+/// Whether a lock is granted, then refused to another, then released; and the counts.
+async fn test_lock(locks: &LockService, data: &SelfTestData) -> Result<(bool, Value), Problem> {
+    let acquire = |id: catraca::core::lock::LeaseId| {
         let kind = data.resource_type.as_deref().unwrap_or("resource").into();
         let key = data.resource_id.as_deref().unwrap_or("selftest").into();
-        let lease = Wanted::new(id.key(), Span::from_secs(5), Span::from_secs(5));
+        let lease = LeaseRequest::new(id.key(), Span::from_secs(5), Span::from_secs(5));
         let policy = VersionPolicy::Opaque;
         Acquire { tenant: None, kind, keys: vec![key], lease, policy }.checked()
     };
     let first = locks.lease_id(NAMESPACE, None, None)?;
     let second = locks.lease_id(NAMESPACE, None, None)?;
     let memory = Durability::Memory;
-    let (mine, _) = locks.acquire(NAMESPACE, &asked(first)?, Span::ZERO, memory).await?;
-    let (theirs, _) = locks.acquire(NAMESPACE, &asked(second)?, Span::ZERO, memory).await?;
+    let (mine, _) = locks.acquire(NAMESPACE, &acquire(first)?, Span::ZERO, memory).await?;
+    let (theirs, _) = locks.acquire(NAMESPACE, &acquire(second)?, Span::ZERO, memory).await?;
     let ended = locks.release(NAMESPACE, &Proof { key: first.key(), tenant: None }).await?;
-    let granted = matches!(mine.acquired, Acquired::Granted(_));
-    let conflict = matches!(theirs.acquired, Acquired::Conflict(_));
-    let released = ended == Ended::Released;
+    let granted = matches!(mine.acquired, AcquireReply::Granted(_));
+    let conflict = matches!(theirs.acquired, AcquireReply::Conflict(_));
+    let released = ended == ReleaseReply::Released;
     let seen = json!({
         "granted": u8::from(granted),
         "conflicts": u8::from(conflict),
@@ -215,12 +223,18 @@ async fn lock(locks: &Keeper, data: &Data) -> Result<(bool, Value), Problem> {
     Ok((granted && conflict && released, seen))
 }
 
-async fn bookings(locks: &Arc<Keeper>, range: Range) -> Result<(bool, Value), Problem> {
-    let (mut won, mut conflicts) = (0, 0);
-    let all: Vec<_> = (0..BOOKINGS).map(|_| tokio::spawn(book(Arc::clone(locks), range))).collect();
+/// Whether exactly one of the bookings wins, and the counts.
+async fn test_concurrent_bookings(
+    locks: &Arc<LockService>,
+    range: TimeRange,
+) -> Result<(bool, Value), Problem> {
+    let mut won = 0;
+    let mut conflicts = 0;
+    let book_one = |_| tokio::spawn(book(Arc::clone(locks), range));
+    let tasks: Vec<_> = (0..BOOKINGS).map(book_one).collect();
     let mut winners = Vec::new();
-    for one in all {
-        match one.await.map_err(|error| Problem::internal(&error))?? {
+    for task in tasks {
+        match task.await.map_err(|error| Problem::internal(&error))?? {
             Some(key) => {
                 won += 1;
                 winners.push(key);
@@ -228,6 +242,7 @@ async fn bookings(locks: &Arc<Keeper>, range: Range) -> Result<(bool, Value), Pr
             None => conflicts += 1,
         }
     }
+    // Leaves the calendar free for the next run.
     for key in winners {
         locks.cancel(NAMESPACE, &Proof { key, tenant: None }).await?;
     }
@@ -235,13 +250,18 @@ async fn bookings(locks: &Arc<Keeper>, range: Range) -> Result<(bool, Value), Pr
     Ok((won == 1, seen))
 }
 
-/// One booking among others; its lease if it won.
-async fn book(locks: Arc<Keeper>, range: Range) -> Result<Option<LeaseKey>, Problem> {
+/// Makes one booking; returns its lease, or `None` on a conflict.
+async fn book(locks: Arc<LockService>, range: TimeRange) -> Result<Option<LeaseKey>, Problem> {
     let key = locks.lease_id(NAMESPACE, None, None)?.key();
-    let lease = Wanted::new(key, Span::from_secs(10), Span::from_secs(10));
-    let (kind, calendars) = ("appointment".into(), vec!["selftest".into()]);
-    let hold = Hold { tenant: None, kind, calendars, range, lease };
+    let lease = LeaseRequest::new(key, Span::from_secs(10), Span::from_secs(10));
+    let hold = Hold {
+        tenant: None,
+        kind: "appointment".into(),
+        calendars: vec!["selftest".into()],
+        range,
+        lease,
+    };
     let hold = hold.checked(Span::from_secs(86_400))?;
-    let (held, _) = locks.hold(NAMESPACE, &hold, Durability::Memory).await?;
-    Ok(matches!(held.acquired, Acquired::Granted(_)).then_some(key))
+    let (attempt, _) = locks.hold(NAMESPACE, &hold, Durability::Memory).await?;
+    Ok(matches!(attempt.acquired, AcquireReply::Granted(_)).then_some(key))
 }

@@ -1,162 +1,180 @@
-//! Slots: hold, confirm, cancel, move, and a look at a calendar.
-//!
-//! Must not say that a slot is taken for good before it is.
+//! Slots: hold, confirm, cancel and move them, and read a calendar.
 
 use axum::http::StatusCode;
-use catraca::core::lock::op::{Look, Move, Proof};
-use catraca::core::lock::reply::{Busy, Confirmed, Moved};
+use catraca::core::lock::reply::{Busy, ConfirmReply, MoveReply};
+use catraca::core::lock::requests::{AvailabilityQuery, Move, Proof};
 use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::problem::Problem;
-use super::super::words;
-use super::lease::{answered, ended_as, not_holder, over, taken};
-use super::shown::{ConfirmedSlot, HoldOver, MovedSlot};
-use super::wire::{ConfirmSlot, EndLease, HoldSlot, Instant, MoveSlot, several};
-use super::{Call, Told, later, told, told_as, with_lease};
+use super::lease::{
+    acquire_response, conflict_response, ended_lease, not_holder, release_response,
+};
+use super::request_bodies::{
+    ConfirmSlot, EndLease, HoldSlot, InstantBody, MoveSlot, one_or_several,
+};
+use super::response_bodies::{ConfirmedSlot, EndedHold, MovedSlot};
+use super::{
+    LockApiRequest, LockApiResult, lock_error_response, respond_json, respond_json_with_status,
+    with_lease_headers,
+};
+use crate::http::openapi::schema_values;
+use crate::http::response::problem::Problem;
 
 /// `POST /v1/slots/hold`.
-pub async fn hold(call: &Call) -> Told {
-    let (wire, terms) = (call.wire::<HoldSlot>()?, call.terms());
-    let (locks, namespace) = (call.locks(), call.namespace());
-    let tenant = call.by.tenant(wire.tenant.as_deref())?;
-    let mut asked = wire.read(&terms, tenant)?;
-    let request = asked.lease.request.as_deref();
-    let id = locks.lease_id(namespace, asked.tenant.as_deref(), request)?;
-    asked.lease.key = id.key();
-    let (answer, now) = match locks.hold(namespace, &asked, terms.durability).await {
-        Ok(answer) => answer,
-        Err(error) => return later(error),
+pub async fn hold(request: &LockApiRequest) -> LockApiResult {
+    let body: HoldSlot = request.json_body()?;
+    let terms = request.terms();
+    let locks = request.locks();
+    let namespace = request.namespace();
+    let tenant = request.caller.allowed_tenant(body.tenant.as_deref())?;
+    let mut operation = body.into_operation(&terms, tenant)?;
+    let request_id = operation.lease.request.as_deref();
+    // Derived from the request id if there is one, so that a repeated request finds its lease.
+    let id = locks.lease_id(namespace, operation.tenant.as_deref(), request_id)?;
+    operation.lease.key = id.key();
+    let (attempt, now) = match locks.hold(namespace, &operation, terms.durability).await {
+        Ok(attempt) => attempt,
+        Err(error) => return lock_error_response(error),
     };
-    answered(call, &id, answer, now)
+    acquire_response(request, &id, attempt, now)
 }
 
 /// `POST /v1/slots/confirm`.
-pub async fn confirm(call: &Call) -> Told {
-    let wire: ConfirmSlot = call.wire()?;
-    let proof = call.proof(&wire.lease_id)?;
-    let again = wire.reacquire_if_free;
-    let grace = if again { grace(call, &proof).await? } else { Span::ZERO };
-    match call.locks().confirm(call.namespace(), &proof, (again, grace)).await {
-        Ok((Confirmed::Done(view), durable)) => {
-            Ok(with_lease(told(&ConfirmedSlot::new(&view, durable))?, &view))
+pub async fn confirm(request: &LockApiRequest) -> LockApiResult {
+    let body: ConfirmSlot = request.json_body()?;
+    let proof = request.proof(&body.lease_id)?;
+    let reacquire = body.reacquire_if_free;
+    // Only a reacquired slot is a new grant, which a failover may have to delay.
+    let grace = if reacquire { grace(request, &proof).await? } else { Span::ZERO };
+    match request.locks().confirm(request.namespace(), &proof, reacquire, grace).await {
+        Ok((ConfirmReply::Done(lease), durable)) => {
+            Ok(with_lease_headers(respond_json(&ConfirmedSlot::new(&lease, durable))?, &lease))
         }
-        Ok((Confirmed::Over { state, still_free }, _)) => {
-            told_as(StatusCode::GONE, &HoldOver::new(state, still_free))
+        Ok((ConfirmReply::Over { state, still_free }, _)) => {
+            respond_json_with_status(StatusCode::GONE, &EndedHold::new(state, still_free))
         }
-        Ok((Confirmed::NotHolder, _)) => Err(not_holder()),
-        Err(error) => later(error),
+        Ok((ConfirmReply::NotHolder, _)) => Err(not_holder()),
+        Err(error) => lock_error_response(error),
     }
 }
 
 /// `POST /v1/slots/cancel`.
-pub async fn cancel(call: &Call) -> Told {
-    let wire: EndLease = call.wire()?;
-    let proof = call.proof(&wire.lease_id)?;
-    ended_as(call.locks().cancel(call.namespace(), &proof).await?)
+pub async fn cancel(request: &LockApiRequest) -> LockApiResult {
+    let body: EndLease = request.json_body()?;
+    let proof = request.proof(&body.lease_id)?;
+    release_response(request.locks().cancel(request.namespace(), &proof).await?)
 }
 
 /// `POST /v1/slots/move`.
-pub async fn relocate(call: &Call) -> Told {
-    let (wire, terms) = (call.wire::<MoveSlot>()?, call.terms());
-    let calendars = match (wire.calendar, wire.calendars) {
+pub async fn move_slot(request: &LockApiRequest) -> LockApiResult {
+    let body: MoveSlot = request.json_body()?;
+    let terms = request.terms();
+    let calendars = match (body.calendar, body.calendars) {
         (None, None) => None,
-        (one, many) => Some(several(("calendar", "calendars"), one, many)?),
+        (one, many) => Some(one_or_several(("calendar", "calendars"), one, many)?),
     };
-    let (start, end) = (wire.start.time("start")?, wire.end.time("end")?);
-    let proof = call.proof(&wire.lease_id)?;
-    let grace = grace(call, &proof).await?;
-    let asked = Move { proof, calendars, start, end, grace }.checked(terms.slot_max)?;
-    let locks = call.locks();
-    let (moved, now) = match locks.relocate(call.namespace(), &asked, terms.durability).await {
-        Ok(moved) => moved,
-        Err(error) => return later(error),
+    let start = body.start.time("start")?;
+    let end = body.end.time("end")?;
+    let proof = request.proof(&body.lease_id)?;
+    let grace = grace(request, &proof).await?;
+    let operation = Move { proof, calendars, start, end, grace }.checked(terms.slot_max)?;
+    let locks = request.locks();
+    let (reply, now) = match locks.relocate(request.namespace(), &operation, terms.durability).await
+    {
+        Ok(reply) => reply,
+        Err(error) => return lock_error_response(error),
     };
-    match moved {
-        Moved::Done(view) => Ok(with_lease(told(&MovedSlot::new(&view))?, &view)),
-        Moved::Conflict(conflict) => taken(&conflict, 0, now),
-        Moved::Over(state) => Err(over(state)),
-        Moved::NotHolder => Err(not_holder()),
+    match reply {
+        MoveReply::Done(lease) => {
+            Ok(with_lease_headers(respond_json(&MovedSlot::new(&lease))?, &lease))
+        }
+        // Requests wait only for names, never for slots.
+        MoveReply::Conflict(conflict) => conflict_response(&conflict, 0, now),
+        MoveReply::Over(state) => Err(ended_lease(state)),
+        MoveReply::NotHolder => Err(not_holder()),
     }
 }
 
-/// How long leases of this kind are waited for after the store may have lost some.
-async fn grace(call: &Call, proof: &Proof) -> Result<Span, Problem> {
-    let kind = call.locks().kind_of(call.namespace(), proof).await?;
-    Ok(kind.map_or(Span::ZERO, |kind| call.terms().grace(&kind)))
+/// How long grants of this kind are refused after a failover, in which the store may have lost
+/// leases. Zero if the lease is unknown.
+async fn grace(request: &LockApiRequest, proof: &Proof) -> Result<Span, Problem> {
+    let kind = request.locks().kind_of(request.namespace(), proof).await?;
+    Ok(kind.map_or(Span::ZERO, |kind| request.terms().grace(&kind)))
 }
 
-/// A calendar: what is taken and what is free. It is advice; only a hold is a promise.
+/// The free and the busy ranges of a calendar. They may change at once: only a hold reserves.
 #[derive(Serialize, JsonSchema)]
-pub struct CalendarSeen {
-    /// Whether all of the range is free.
+pub struct CalendarView {
+    /// Whether the whole range is free.
     available: bool,
     free: Vec<FreeRange>,
     busy: Vec<BusyRange>,
-    /// The `from` of the next look, if there was more than one answer may hold.
-    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    /// The `from` of the next request, if the response could not hold all ranges.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     next: Option<String>,
 }
 
-/// A range that nobody has.
+/// A free range.
 #[derive(Serialize, JsonSchema)]
 pub struct FreeRange {
-    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     start: String,
-    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     end: String,
 }
 
-/// A range that somebody has, with what is kept free around it.
+/// A range that is held or confirmed, with its buffers.
 #[derive(Serialize, JsonSchema)]
 pub struct BusyRange {
-    #[schemars(extend("format" = "date-time"), example = words::NOON)]
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     start: String,
-    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     end: String,
     /// `held` or `confirmed`.
     state: &'static str,
     fence: i64,
-    /// When it may be free; null once it is confirmed.
-    #[schemars(extend("format" = "date-time"), example = words::EVENING)]
+    /// When the hold ends; null if it is confirmed.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     expires_at: Option<String>,
 }
 
 /// `GET /v1/slots`.
-pub async fn look(call: &Call) -> Told {
+pub async fn show_calendar(request: &LockApiRequest) -> LockApiResult {
     let names = ["calendar", "from", "to", "tenant", "min_length_ms", "without"];
-    let [calendar, from, to, tenant, min_length, without] = call.asked(names)?;
+    let [calendar, from, to, tenant, min_length, without] = request.query_params(names)?;
     let calendar = calendar.filter(|name| !name.is_empty()).ok_or_else(|| {
-        Problem::bad("bad-query", "`calendar` is missing: name the calendar to look at")
+        Problem::bad("bad-query", "`calendar` is missing: send the calendar to read")
     })?;
-    let (from, to) = (instant("from", from)?, instant("to", to)?);
+    let from = parse_instant("from", from)?;
+    let to = parse_instant("to", to)?;
     if from >= to {
         return Err(Problem::bad("bad-query", "`to` must be after `from`"));
     }
+    // `None` is absent, `Some(None)` is invalid.
     let min_length = min_length.map(|text| text.parse::<i64>().ok().filter(|ms| *ms >= 0));
     let min_length = min_length.unwrap_or(Some(0)).ok_or_else(|| {
         Problem::bad("bad-query", "`min_length_ms` must be a whole number of 0 or more")
     })?;
-    let without = without.map(|id| call.proof(id).map(|proof| proof.key)).transpose()?;
-    let asked = Look {
-        tenant: call.by.tenant(tenant)?.map(Into::into),
+    let without = without.map(|id| request.proof(id).map(|proof| proof.key)).transpose()?;
+    let query = AvailabilityQuery {
+        tenant: request.caller.allowed_tenant(tenant)?.map(Into::into),
         calendar: calendar.into(),
         from,
         to,
         min_length: Span::from_millis(min_length),
         without,
     };
-    let seen = call.locks().look(call.namespace(), &asked).await?;
-    let range = |(start, end): &(Time, Time)| FreeRange {
+    let calendar = request.locks().look(request.namespace(), &query).await?;
+    let free_range = |(start, end): &(Time, Time)| FreeRange {
         start: start.to_rfc3339(),
         end: end.to_rfc3339(),
     };
-    told(&CalendarSeen {
-        available: seen.busy.is_empty(),
-        free: seen.free.iter().map(range).collect(),
-        busy: seen.busy.iter().map(BusyRange::from).collect(),
-        next: seen.next.map(Time::to_rfc3339),
+    respond_json(&CalendarView {
+        available: calendar.busy.is_empty(),
+        free: calendar.free.iter().map(free_range).collect(),
+        busy: calendar.busy.iter().map(BusyRange::from).collect(),
+        next: calendar.next.map(Time::to_rfc3339),
     })
 }
 
@@ -173,11 +191,13 @@ impl From<&Busy> for BusyRange {
     }
 }
 
-fn instant(name: &str, text: Option<&str>) -> Result<Time, Problem> {
-    let missing = || Problem::bad("bad-query", format!("`{name}` is missing: send an instant"));
-    let text = text.ok_or_else(missing)?;
+/// Parses an instant of the query: RFC 3339, or milliseconds since the epoch.
+fn parse_instant(name: &str, text: Option<&str>) -> Result<Time, Problem> {
+    let absent = || Problem::bad("bad-query", format!("`{name}` is missing: send an instant"));
+    let text = text.ok_or_else(absent)?;
     match text.parse::<i64>() {
-        Ok(millis) => Instant::Millis(millis).time(name),
-        Err(_) => Instant::Text(text.to_owned()).time(name),
+        // A number is never RFC 3339, so the two cannot be confused.
+        Ok(millis) => InstantBody::Millis(millis).time(name),
+        Err(_) => InstantBody::Text(text.to_owned()).time(name),
     }
 }

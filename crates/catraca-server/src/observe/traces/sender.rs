@@ -1,7 +1,7 @@
-//! The way to a collector: spans gathered for a moment, and one call for each batch.
+//! Sends spans to a collector in batches, one call each, never retried.
 //!
-//! Must not wait for ever, try twice, nor tell of every failure: a collector that is away is told
-//! of when it goes and when it is back, and counted in between.
+//! A failing collector is logged once when it starts to fail and once when it works again; lost
+//! spans are counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,67 +19,69 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tracing::{info, warn};
 
-use super::queue::Counts;
+use super::queue::SpanCounts;
 
-/// Spans in one call.
-const BATCH: usize = 512;
-/// How long the first of a batch waits for others.
+/// The most spans in one call.
+const BATCH_MAX: usize = 512;
+/// How long the first span of a batch waits for others.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long a call may take.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How often a connection with a call on it is asked whether it is still there.
-const PULSE: Duration = Duration::from_secs(10);
+/// Timeout of connecting, of a call, and of a keepalive response.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Interval of HTTP/2 keepalive pings during a call, so that a dead connection is noticed.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A collector, and what it is told of us.
+/// A client of the collector, and the resource that its spans carry.
 pub struct Collector {
     client: TraceServiceClient<Channel>,
     resource: ResourceAttributesWithSchema,
 }
 
 impl Collector {
-    /// The collector at this address, which is asked when there is something to send.
+    /// A client that connects with the first batch.
     pub fn new(address: &str, resource: &Resource) -> Result<Self, tonic::transport::Error> {
         let channel = Endpoint::from_shared(address.to_owned())?
-            .connect_timeout(PATIENCE)
-            .timeout(PATIENCE)
-            .http2_keep_alive_interval(PULSE)
-            .keep_alive_timeout(PATIENCE)
+            .connect_timeout(TIMEOUT)
+            .timeout(TIMEOUT)
+            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+            .keep_alive_timeout(TIMEOUT)
             .connect_lazy();
         Ok(Self { client: TraceServiceClient::new(channel), resource: resource.into() })
     }
 
-    /// Sends a batch; how many of it were not taken.
-    async fn take(&mut self, batch: Vec<SpanData>) -> Result<u64, Status> {
+    /// Sends a batch and returns how many of its spans the collector rejected.
+    async fn export(&mut self, batch: Vec<SpanData>) -> Result<u64, Status> {
         let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
-        let answer = self.client.export(ExportTraceServiceRequest { resource_spans }).await?;
-        let refused = answer.into_inner().partial_success.map(|partial| partial.rejected_spans);
-        Ok(u64::try_from(refused.unwrap_or_default()).unwrap_or_default())
+        let response = self.client.export(ExportTraceServiceRequest { resource_spans }).await?;
+        let rejected = response.into_inner().partial_success.map(|partial| partial.rejected_spans);
+        Ok(u64::try_from(rejected.unwrap_or_default()).unwrap_or_default())
     }
 }
 
-/// Sends spans until it is told to stop; then those that wait.
+/// Sends spans until `stop` is notified; then closes the queue and sends the rest.
 pub async fn send(
     mut spans: Receiver<SpanData>,
     mut collector: Collector,
-    counts: Arc<Counts>,
+    counts: Arc<SpanCounts>,
     stop: Arc<Notify>,
 ) {
-    let (mut batch, mut away) = (Vec::with_capacity(BATCH), false);
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    let mut failing = false;
     loop {
         let more = tokio::select! {
-            more = gather(&mut spans, &mut batch) => more,
+            more = collect(&mut spans, &mut batch) => more,
             () = stop.notified() => {
                 spans.close();
+                // Once more around, for the rest of the queue.
                 true
             }
         };
         if !batch.is_empty() {
             let size = batch.len() as u64;
-            let taken = collector.take(std::mem::take(&mut batch)).await;
-            let refused = taken.as_ref().map_or(size, |refused| size.min(*refused));
-            counts.send_some(size - refused);
-            counts.drop_some(refused);
-            tell(&mut away, taken.err());
+            let result = collector.export(std::mem::take(&mut batch)).await;
+            let rejected = result.as_ref().map_or(size, |rejected| size.min(*rejected));
+            counts.add_sent(size - rejected);
+            counts.add_dropped(rejected);
+            log_transition(&mut failing, result.err());
         }
         if !more {
             return;
@@ -87,29 +89,31 @@ pub async fn send(
     }
 }
 
-/// Waits for spans; false when there will be no more. What it has gathered survives its end.
-async fn gather(spans: &mut Receiver<SpanData>, batch: &mut Vec<SpanData>) -> bool {
-    if batch.is_empty() && spans.recv_many(batch, BATCH).await == 0 {
+/// Collects a batch; false when the queue is closed and empty. Spans are collected into `batch`, so
+/// that they survive if the future is dropped by `select!`.
+async fn collect(spans: &mut Receiver<SpanData>, batch: &mut Vec<SpanData>) -> bool {
+    if batch.is_empty() && spans.recv_many(batch, BATCH_MAX).await == 0 {
         return false;
     }
-    let until = Instant::now() + LINGER;
-    while batch.len() < BATCH && !spans.is_closed() {
-        let room = BATCH - batch.len();
-        if !matches!(timeout_at(until, spans.recv_many(batch, room)).await, Ok(1..)) {
+    let deadline = Instant::now() + LINGER;
+    while batch.len() < BATCH_MAX && !spans.is_closed() {
+        let room = BATCH_MAX - batch.len();
+        if !matches!(timeout_at(deadline, spans.recv_many(batch, room)).await, Ok(1..)) {
             break;
         }
     }
     true
 }
 
-fn tell(away: &mut bool, failed: Option<Status>) {
-    match (&failed, *away) {
+/// Logs only when the collector starts or stops failing.
+fn log_transition(failing: &mut bool, error: Option<Status>) {
+    match (&error, *failing) {
         (Some(status), false) => {
             let why = format!("{}: {}", status.code(), status.message());
-            warn!(why, "the collector of [server] traces takes no spans; they are dropped");
+            warn!(why, "the collector of [server] traces does not accept spans; they are dropped");
         }
-        (None, true) => info!("the collector of [server] traces takes spans again"),
+        (None, true) => info!("the collector of [server] traces accepts spans again"),
         _ => {}
     }
-    *away = failed.is_some();
+    *failing = error.is_some();
 }

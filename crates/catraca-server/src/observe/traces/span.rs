@@ -1,34 +1,34 @@
-//! The span of one call: what was decided, and how it ended.
+//! The span of one call: method, route, decision and status.
 //!
-//! Must not be told anything that a caller wrote: a gate that nobody declared has no name here.
+//! Nothing that a caller wrote is stored: an undeclared gate or method has a fixed name.
 
 use axum::http::{Method, StatusCode};
 use catraca::Decision;
 use opentelemetry::trace::{Status, TraceContextExt};
 use opentelemetry::{Context, KeyValue};
 
-/// What stands for a gate that the catalog does not know.
+/// The name of a gate that the catalog does not declare.
 const UNLISTED: &str = "(unlisted)";
-/// The methods that have a name; any other is somebody's own word.
+/// Standard methods; any other is `_OTHER`, as OpenTelemetry defines.
 const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
 const OTHER: &str = "_OTHER";
 
-/// The span of a call; none where nothing is traced.
+/// The span of a call; none if tracing is off.
 #[derive(Clone, Default)]
-pub struct Span(Option<Context>);
+pub struct RequestSpan(Option<Context>);
 
-impl Span {
-    /// A span that has begun.
-    pub(super) fn of(begun: Context) -> Self {
-        Self(Some(begun))
+impl RequestSpan {
+    /// A span that has started.
+    pub(super) fn new(span: Context) -> Self {
+        Self(Some(span))
     }
 
-    /// Notes the decision of a call that asked for one.
-    pub fn decided(&self, gate: &str, decision: &Decision) {
+    /// Adds the decision of a single check.
+    pub fn set_decision(&self, gate: &str, decision: &Decision) {
         if let Some(span) = self.recording() {
             let gate = if decision.unlisted { UNLISTED } else { gate };
-            let mut known = vec![
+            let mut attributes = vec![
                 KeyValue::new("catraca.gate", gate.to_owned()),
                 KeyValue::new("catraca.allowed", decision.allowed),
                 KeyValue::new("catraca.reason", decision.reason.as_str()),
@@ -37,13 +37,13 @@ impl Span {
                 KeyValue::new("catraca.revision", decision.revision.to_string()),
             ];
             let policy = decision.policy.as_ref();
-            known.extend(policy.map(|name| KeyValue::new("catraca.policy", name.to_string())));
-            span.span().set_attributes(known);
+            attributes.extend(policy.map(|name| KeyValue::new("catraca.policy", name.to_string())));
+            span.span().set_attributes(attributes);
         }
     }
 
-    /// Notes how many decisions a list asked for, and how many callers may not pass.
-    pub fn decided_many(&self, checks: usize, denied: usize) {
+    /// Adds the numbers of a list of checks: all, and denied.
+    pub fn set_list_decisions(&self, checks: usize, denied: usize) {
         if let Some(span) = self.recording() {
             let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
             span.span().set_attributes([
@@ -53,7 +53,7 @@ impl Span {
         }
     }
 
-    /// Ends it with what was answered.
+    /// Ends the span with the status of the response.
     pub fn end(&self, status: StatusCode) {
         let Some(span) = &self.0 else { return };
         let span = span.span();
@@ -64,12 +64,13 @@ impl Span {
         span.end();
     }
 
+    /// The span, if it is sampled; building attributes for others would be wasted.
     fn recording(&self) -> Option<&Context> {
         self.0.as_ref().filter(|span| span.span().is_recording())
     }
 }
 
-/// The name of a method.
+/// The name of a method in spans.
 pub(super) fn method(method: &Method) -> &'static str {
     METHODS.iter().find(|known| **known == method.as_str()).unwrap_or(&OTHER)
 }

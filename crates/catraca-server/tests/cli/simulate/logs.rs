@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{numbers, reasons};
-use crate::room::{Ran, Room};
+use crate::test_dir::{CliOutput, TestDir};
 
 const SITE: &str = r#"
 default = "site"
@@ -44,11 +44,11 @@ fn login(second: u32) -> String {
     line(second, "198.51.100.7", "POST /login HTTP/1.1", 401)
 }
 
-fn replay(catalog: &str, lines: &[String], more: &[&str]) -> Ran {
-    let room = Room::with("catalog.toml", catalog);
-    room.write("access.log", lines.join("\n"));
+fn replay(catalog: &str, lines: &[String], more: &[&str]) -> CliOutput {
+    let dir = TestDir::with_file("catalog.toml", catalog);
+    dir.write("access.log", lines.join("\n"));
     let args = ["simulate", "-c", "catalog.toml", "--format", "combined", "access.log"];
-    room.run(&[&args[..], &["-o", "json"], more].concat())
+    dir.run(&[&args[..], &["-o", "json"], more].concat())
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn routes_choose_the_gate_and_every_spelling_of_a_path_is_one() {
     let lines: Vec<_> = (0..).zip(spellings).collect();
     let lines: Vec<_> =
         lines.iter().map(|(at, target)| line(*at, "::1", &request(target), 200)).collect();
-    let ran = replay(SITE, &lines, &[]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let all = ran.json();
+    let output = replay(SITE, &lines, &[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let all = output.json();
     assert_eq!(reasons(&all), ["ok", "ok", "over_limit", "blocked", "blocked"]);
     assert_eq!(all[0]["at"], "2026-01-06T09:00:00Z");
 }
@@ -75,12 +75,12 @@ fn what_no_route_takes_meets_the_default_and_never_nothing() {
     }
     assert_eq!(numbers(&all, "/remaining"), [99, 98, 97, 96].map(Some));
     let bare = SITE.replace("default = \"site\"", "");
-    let ran = replay(&bare, &lines[..1], &[]);
-    assert_eq!(ran.code, Some(2));
+    let output = replay(&bare, &lines[..1], &[]);
+    assert_eq!(output.code, Some(2));
     assert!(
-        ran.out.starts_with(r#"{"line":1,"error":"no `[[route]]` takes this GET"#),
+        output.out.starts_with(r#"{"line":1,"error":"no `[[route]]` takes this GET"#),
         "{}",
-        ran.out
+        output.out
     );
 }
 
@@ -88,9 +88,9 @@ fn what_no_route_takes_meets_the_default_and_never_nothing() {
 #[test]
 fn an_ambiguous_path_is_told_and_is_no_failure() {
     let requests = ["POST /a/../login HTTP/1.1", "POST //x/login HTTP/1.1", "POST /login HTTP/1.1"];
-    let ran = replay(SITE, &requests.map(|request| line(0, "::1", request, 200)), &[]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let all = ran.json();
+    let output = replay(SITE, &requests.map(|request| line(0, "::1", request, 200)), &[]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let all = output.json();
     assert!(all[0]["error"].as_str().unwrap().contains("ambiguous path"), "{}", all[0]);
     assert_eq!(reasons(&all), ["", "", "ok"]);
 }
@@ -116,47 +116,47 @@ fn the_status_settles_at_once_and_headers_are_attributes() {
 #[test]
 fn lines_a_little_out_of_order_are_decided_in_the_order_of_the_file_and_counted() {
     let lines = [login(30), login(10), login(31), line(5, "::1", "GET / HTTP/1.1", 200)];
-    let ran = replay(SITE, &lines, &[]);
-    assert_eq!(ran.code, Some(0));
-    let all = ran.json();
+    let output = replay(SITE, &lines, &[]);
+    assert_eq!(output.code, Some(0));
+    let all = output.json();
     assert_eq!(reasons(&all), ["ok", "ok", "over_limit", "ok"]);
     // What a line says is shown, and the second counts as of the first: both leave at 31:30.
     assert_eq!(all[1]["at"], "2026-01-06T09:00:10Z");
     assert_eq!(numbers(&all, "/reset_after_ms")[1], Some(60_000));
-    let note = "note: 2 lines are behind the one before, by 26s at most; decided in the order of \
-                the file\n";
-    assert_eq!(ran.err, note);
+    let note = "note: 2 lines are older than an earlier line, by 26s at most; decided in the order \
+                of the file\n";
+    assert_eq!(output.err, note);
 }
 
 #[test]
 fn lines_far_out_of_order_are_bad() {
     let early = login(0).replace("09:00:00", "07:59:59");
-    let ran = replay(SITE, &[login(0), early, login(1)], &[]);
-    assert_eq!((ran.code, ran.json().len()), (Some(2), 3));
-    let error = ran.json()[1]["error"].as_str().unwrap().to_owned();
+    let output = replay(SITE, &[login(0), early, login(1)], &[]);
+    assert_eq!((output.code, output.json().len()), (Some(2), 3));
+    let error = output.json()[1]["error"].as_str().unwrap().to_owned();
     assert!(
         error.contains("more than 1h before") && error.contains("oldest file first"),
         "{error}"
     );
-    assert_eq!(reasons(&ran.json())[2], "ok");
+    assert_eq!(reasons(&output.json())[2], "ok");
 }
 
 #[test]
 fn bad_lines_are_told_and_change_nothing() {
     let lines = [login(0), "what is this".to_owned(), String::new(), login(1), login(2)];
-    let ran = replay(SITE, &lines, &[]);
-    assert_eq!(ran.code, Some(2));
-    let all = ran.json();
+    let output = replay(SITE, &lines, &[]);
+    assert_eq!(output.code, Some(2));
+    let all = output.json();
     assert_eq!(all[1]["line"], 2);
     assert_eq!(reasons(&all), ["ok", "", "ok", "over_limit"]);
     let named = line(3, "localhost", "GET / HTTP/1.1", 200);
-    let ran = replay(SITE, &[named], &[]);
-    assert!(ran.out.contains("attribute `ip`: this is not an address"), "{}", ran.out);
+    let output = replay(SITE, &[named], &[]);
+    assert!(output.out.contains("attribute `ip`: this is not an address"), "{}", output.out);
 }
 
 #[test]
 fn a_json_log_is_read_with_trusted_proxies_and_by_fields() {
-    let room = Room::with("catalog.toml", SITE);
+    let dir = TestDir::with_file("catalog.toml", SITE);
     let caddy = |ip: &str, forwarded: &str| {
         format!(
             "{}{}",
@@ -171,19 +171,19 @@ fn a_json_log_is_read_with_trusted_proxies_and_by_fields() {
         caddy("198.51.100.7", "203.0.113.9"),
         caddy("10.0.0.9", "6.6.6.6, 198.51.100.7"),
     ];
-    room.write("caddy.log", lines.join("\n"));
+    dir.write("caddy.log", lines.join("\n"));
     let args = ["simulate", "-c", "catalog.toml", "-f", "json", "caddy.log", "-o", "json"];
-    let ran = room.run(&args);
-    assert_eq!(reasons(&ran.json()), ["ok", "ok", "over_limit"], "{}", ran.err);
-    room.write(
+    let output = dir.run(&args);
+    assert_eq!(reasons(&output.json()), ["ok", "ok", "over_limit"], "{}", output.err);
+    dir.write(
         "odd.log",
         r#"{"when":"2026-01-06T09:00:00Z","peer":"::1","request":"GET / HTTP/1.1"}"#,
     );
     let args = ["simulate", "-c", "catalog.toml", "-f", "json", "odd.log"];
-    assert!(room.run(&args).err.starts_with("line 1: no `time` where logs usually have it"));
-    let ran = room.run(&[&args[..], &["--field", "time=when", "--field", "ip=peer"]].concat());
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    assert!(ran.out.contains("note: 1 request takes no route; the default policy decides"));
+    assert!(dir.run(&args).err.starts_with("line 1: `time` not found at the default paths"));
+    let output = dir.run(&[&args[..], &["--field", "time=when", "--field", "ip=peer"]].concat());
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert!(output.out.contains("note: 1 request matches no route; the default policy decides"));
 }
 
 #[test]
@@ -191,25 +191,25 @@ fn a_gzipped_log_is_read_as_it_is() {
     let text = [login(0), login(1)].join("\n");
     let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut zipped, text.as_bytes()).unwrap();
-    let room = Room::with("catalog.toml", SITE);
+    let dir = TestDir::with_file("catalog.toml", SITE);
     let args = ["simulate", "-c", "catalog.toml", "-f", "combined", "-", "-o", "json"];
-    let ran = room.run_with(&args, &zipped.finish().unwrap());
-    assert_eq!(ran.json().len(), 2, "{}", ran.err);
-    assert_eq!(ran.out, room.run_with(&args, text.as_bytes()).out);
+    let output = dir.run_with_stdin(&args, &zipped.finish().unwrap());
+    assert_eq!(output.json().len(), 2, "{}", output.err);
+    assert_eq!(output.out, dir.run_with_stdin(&args, text.as_bytes()).out);
 }
 
 #[test]
 fn options_that_do_not_belong_together_are_refused() {
-    let room = Room::with("catalog.toml", SITE);
-    room.write("x", "");
+    let dir = TestDir::with_file("catalog.toml", SITE);
+    dir.write("x", "");
     let args = ["simulate", "-c", "catalog.toml", "x"];
     for (more, hint) in [
         (&["--field", "ip=a"][..], "--format json"),
-        (&["--gate", "login"], "names its own gate"),
+        (&["--gate", "login"], "has its own gate"),
         (&["--field", "ipp=a", "-f", "json"], "header:NAME"),
     ] {
-        let ran = room.run(&[&args[..], more].concat());
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{more:?}");
-        assert!(ran.err.contains(hint), "{}", ran.err);
+        let output = dir.run(&[&args[..], more].concat());
+        assert_eq!((output.code, output.out.as_str()), (Some(2), ""), "{more:?}");
+        assert!(output.err.contains(hint), "{}", output.err);
     }
 }

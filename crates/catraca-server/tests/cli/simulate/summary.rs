@@ -1,13 +1,13 @@
 //! The summary that people read.
 
 use super::{LOGIN, login};
-use crate::room::Room;
+use crate::test_dir::TestDir;
 
 fn summary(catalog: &str, lines: &[String]) -> (String, String) {
-    let room = Room::with("catalog.toml", catalog);
+    let dir = TestDir::with_file("catalog.toml", catalog);
     let args = ["simulate", "-c", "catalog.toml", "-"];
-    let ran = room.run_with(&args, lines.join("\n").as_bytes());
-    (ran.out, ran.err)
+    let output = dir.run_with_stdin(&args, lines.join("\n").as_bytes());
+    (output.out, output.err)
 }
 
 fn from(at: i64, ip: &str) -> String {
@@ -88,7 +88,7 @@ fn outcomes_acts_unlisted_gates_and_idle_policies_are_mentioned() {
         "\nacts               2          credits refused 1, resets 1\n",
         "\nnote: gates that the catalog does not declare, decided by its default: login\n",
         "\nnote: rest fell below its low-water mark 1 time\n",
-        "\nnote: never asked: idle\n",
+        "\nnote: never checked: idle\n",
     ] {
         assert!(out.contains(expected), "{expected}{out}");
     }

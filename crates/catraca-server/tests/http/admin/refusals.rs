@@ -1,18 +1,18 @@
 //! What operators' calls refuse, by name, changing nothing.
 
-use super::{CATALOG, call, done};
-use crate::served::Served;
+use super::{CATALOG, call, expect_ok};
+use crate::test_server::TestServer;
 
 /// A request, its body, and the status and code it must get.
 type Case = (&'static str, String, u16, &'static str);
 
 fn each_is_refused_and_changes_nothing(cases: impl IntoIterator<Item = Case>) {
-    let served = Served::with(CATALOG);
+    let server = TestServer::with_catalog(CATALOG);
     for (request, body, status, code) in cases {
-        let (got, problem) = call(&served, request, &body);
+        let (got, problem) = call(&server, request, &body);
         assert_eq!((got, problem["code"].as_str()), (status, Some(code)), "{request} {body}");
     }
-    let acts = done(&served, "GET /v1/audit?by=local", "");
+    let acts = expect_ok(&server, "GET /v1/audit?by=local", "");
     assert_eq!(acts["acts"], serde_json::json!([]), "a refused call changes nothing");
 }
 
@@ -110,12 +110,12 @@ fn bad_calls_about_all_else_are_named() {
 
 #[test]
 fn a_server_without_records_says_what_it_lacks() {
-    let served = Served::demo();
+    let server = TestServer::demo();
     for request in ["GET /v1/blocks", "GET /v1/audit", "GET /v1/stats", "GET /v1/allowlist"] {
-        let (status, problem) = call(&served, request, "");
+        let (status, problem) = call(&server, request, "");
         assert_eq!((status, problem["code"].as_str()), (409, Some("no-records")), "{request}");
     }
-    assert_eq!(call(&served, "GET /v1/policies", "").0, 200);
+    assert_eq!(call(&server, "GET /v1/policies", "").0, 200);
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn an_entry_about_what_no_subject_can_have_is_refused() {
             wrong.map(|(name, value)| (*request, entry(name, value), 400, "bad-entry"))
         }),
     );
-    let served = Served::with(CATALOG);
-    let listed = done(&served, "POST /v1/allowlist", &entry("user", &long[..256]));
+    let server = TestServer::with_catalog(CATALOG);
+    let listed = expect_ok(&server, "POST /v1/allowlist", &entry("user", &long[..256]));
     assert_eq!(listed["entries"][0]["value"], long[..256]);
-    assert_eq!(call(&served, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");
+    assert_eq!(call(&server, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");
 }

@@ -1,4 +1,4 @@
-//! What callers saw, judged, while the server or a caller is stopped, killed and started again.
+//! Histories of lock calls, checked while the server or a caller is stopped, killed and restarted.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,56 +7,58 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::world::{TTL, history, right};
-use super::{CATALOG, take};
-use crate::served::{Served, file};
+use super::workload::{TTL, record_history, assert_valid};
+use super::{CATALOG, acquire};
+use crate::test_server::{TestServer, catalog_file};
 
 /// L20.
 /// covers: B-65, B-72
 #[test]
 fn a_server_that_stood_still_gives_nothing_to_two() {
-    let history = history(&file(CATALOG), 11, |served| {
-        served.signal("STOP");
+    let history = record_history(&catalog_file(CATALOG), 11, |server| {
+        server.signal("STOP");
         thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
-        served.signal("CONT");
-        served
+        server.signal("CONT");
+        server
     });
-    right(&history, 0);
+    assert_valid(&history, 0);
 }
 
-/// L21 and the careful start: killed while callers hold leases, over and over.
+/// L21 and the wait after an unclean start: the server is killed repeatedly while callers hold
+/// leases.
 /// covers: 004-93, X-33
 #[test]
 fn a_server_that_was_killed_gives_nothing_to_two() {
     for (durability, seed) in [("memory", 21), ("fsync", 31)] {
-        let file = file(&format!("{CATALOG}[locks]\ndurability = '{durability}'\n"));
+        let file = catalog_file(&format!("{CATALOG}[locks]\ndurability = '{durability}'\n"));
         let again = file.clone();
-        let history = history(&file, seed, move |served| {
-            served.signal("KILL");
-            drop(served);
-            Served::of(&again)
+        let history = record_history(&file, seed, move |server| {
+            server.signal("KILL");
+            drop(server);
+            TestServer::from_file(&again)
         });
-        right(&history, 0);
+        assert_valid(&history, 0);
     }
 }
 
-/// After a kill nothing is granted until the longest lease has run out, and the answer says when.
+/// After a kill nothing is granted until the longest possible lease has expired, and the response
+/// says when that is.
 #[test]
 fn a_start_after_a_kill_is_careful_and_says_for_how_long() {
-    let file = file(CATALOG);
-    let served = Served::of(&file);
-    let grant = take(&served, &json!({ "key": "p", "ttl_ms": 4_000 }));
-    served.signal("KILL");
-    drop(served);
+    let file = catalog_file(CATALOG);
+    let server = TestServer::from_file(&file);
+    let grant = acquire(&server, &json!({ "key": "p", "ttl_ms": 4_000 }));
+    server.signal("KILL");
+    drop(server);
     let killed = Instant::now();
-    let served = Served::of(&file);
-    let refused = super::post(&served, "/v1/locks/acquire", &json!({ "key": "q" }));
-    assert_eq!(super::said(&refused), (503, "locks-starting".to_owned()));
+    let server = TestServer::from_file(&file);
+    let refused = super::post(&server, "/v1/locks/acquire", &json!({ "key": "q" }));
+    assert_eq!(super::status_and_code(&refused), (503, "locks-starting".to_owned()));
     assert!(
         refused.header("retry-after").is_some_and(|wait| (1..=4).contains(&wait.parse().unwrap()))
     );
     loop {
-        let answer = super::post(&served, "/v1/locks/acquire", &json!({ "key": "p" }));
+        let answer = super::post(&server, "/v1/locks/acquire", &json!({ "key": "p" }));
         if answer.status == 200 {
             assert!(killed.elapsed() >= Duration::from_millis(3_900), "{:?}", killed.elapsed());
             assert!(answer.json()["fence"].as_i64() > grant["fence"].as_i64());
@@ -66,7 +68,7 @@ fn a_start_after_a_kill_is_careful_and_says_for_how_long() {
     }
 }
 
-/// Acquires, says so, and writes what it came to write as soon as it is let.
+/// Acquires a lock, prints its fence, and prints the write as soon as it gets a line of input.
 const PAUSED: &str = r#"
 import json, sys, urllib.request
 body = json.dumps({"key": "p", "kind": "quick"}).encode()
@@ -77,24 +79,24 @@ sys.stdin.readline()
 print("writes", lease["fence"], flush=True)
 "#;
 
-/// A caller in a process of its own, ended with the test.
-struct Paused(Child);
+/// A caller in another process, killed with the test.
+struct PausedCaller(Child);
 
-impl Paused {
+impl PausedCaller {
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 }
 
-impl Drop for Paused {
+impl Drop for PausedCaller {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What the guide asks of a resource: it refuses a number below one that it has seen.
+/// A resource as the guide requires it: it refuses a fence below one that it has accepted.
 #[derive(Default)]
 struct Resource(i64);
 
@@ -106,17 +108,17 @@ impl Resource {
     }
 }
 
-/// L19. It sleeps past its lease and goes on as if nothing had happened; its number gives it away.
+/// L19. The caller is paused past the end of its lease and then writes; its fence is too low.
 #[test]
 fn a_caller_that_stood_still_is_stopped_by_its_number() {
-    let served = Served::with(CATALOG);
-    let url = format!("http://{}/v1/locks/acquire", served.address);
+    let server = TestServer::with_catalog(CATALOG);
+    let url = format!("http://{}/v1/locks/acquire", server.address);
     let mut child = Command::new("python3");
     child.args(["-c", PAUSED, &url]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut paused = Paused(child.spawn().unwrap());
-    let mut said = BufReader::new(paused.0.stdout.take().unwrap()).lines();
+    let mut paused = PausedCaller(child.spawn().unwrap());
+    let mut lines = BufReader::new(paused.0.stdout.take().unwrap()).lines();
     let mut fence = |word: &str| -> i64 {
-        let line = said.next().unwrap().unwrap();
+        let line = lines.next().unwrap().unwrap();
         line.strip_prefix(word).unwrap().trim().parse().unwrap()
     };
     let mut resource = Resource::default();
@@ -124,7 +126,7 @@ fn a_caller_that_stood_still_is_stopped_by_its_number() {
     paused.signal("STOP");
     let begun = Instant::now();
     let asked = json!({ "key": "p", "kind": "quick", "wait_ms": 20_000 });
-    let new = take(&served, &asked)["fence"].as_i64().unwrap();
+    let new = acquire(&server, &asked)["fence"].as_i64().unwrap();
     assert!(new > old && resource.write(new));
     thread::park_timeout(Duration::from_millis(800).saturating_sub(begun.elapsed()));
     drop(paused.0.stdin.take());

@@ -1,4 +1,4 @@
-//! Leases: one holder, four ways to end, and requests that may be repeated.
+//! Leases: one holder, the four ways to end, and repeated requests.
 
 use std::sync::Barrier;
 use std::thread;
@@ -6,28 +6,29 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CATALOG, give, post, said, site, take};
+use super::{CATALOG, release, post, status_and_code, lock_server, acquire};
 use crate::keys::keygen;
-use crate::talk::JSON;
+use crate::raw_connection::JSON;
 
-/// L01. covers below.
+/// L01.
 /// covers: 004-21, 004-38, B-64
 #[test]
 fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let barrier = Barrier::new(100);
     let answers = thread::scope(|scope| {
         let callers: Vec<_> = (0..100)
             .map(|number| {
-                let (served, barrier) = (&served, &barrier);
+                let server = &server;
+                let barrier = &barrier;
                 scope.spawn(move || {
-                    let mut talk = served.connect();
+                    let mut connection = server.connect();
                     barrier.wait();
-                    talk.post(
+                    connection.post(
                         "/v1/locks/acquire",
                         &json!({ "key": "p", "version": number }).to_string(),
                     );
-                    talk.answer()
+                    connection.read_response()
                 })
             })
             .collect();
@@ -37,49 +38,49 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
     assert_eq!(winners.len(), 1);
     let version = &winners[0].json()["version"];
     for loser in answers.iter().filter(|answer| answer.status != 200) {
-        let told = loser.json();
-        assert_eq!((loser.status, &told["holder"]["version"]), (409, version), "{told}");
-        assert_eq!(told["conflict"], true);
-        assert!(!loser.body.contains("lease_id"), "{told}");
-        // Nothing in it ends the winner's lease.
-        assert!(told["holder"].get("fence").is_none());
+        let conflict = loser.json();
+        assert_eq!((loser.status, &conflict["holder"]["version"]), (409, version), "{conflict}");
+        assert_eq!(conflict["conflict"], true);
+        assert!(!loser.body.contains("lease_id"), "{conflict}");
+        // Neither the lease id nor the fence of the winner is shown: they could end its lease.
+        assert!(conflict["holder"].get("fence").is_none());
     }
-    let stats = served.ask("GET /v1/stats/locks", &[]).json();
+    let stats = server.request("GET /v1/stats/locks", &[]).json();
     assert_eq!(
         (&stats["total"], &stats["success"], &stats["conflicts"]),
         (&100.into(), &1.into(), &99.into())
     );
 }
 
-/// L03, L06. A lease is held to the microsecond; what the wire adds is on the safe side.
+/// L03, L06. A lease ends at its microsecond; the time on the wire is on the safe side.
 /// covers: 004-25, 004-29, 004-62, 004-80, 004-84
 #[test]
 fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let before = Instant::now();
-    let lease = take(&served, &json!({ "key": "p", "kind": "quick" }));
+    let lease = acquire(&server, &json!({ "key": "p", "kind": "quick" }));
     assert!(lease["ttl_ms"].as_i64().unwrap() <= 400);
     let mut conflicts = 0;
     loop {
         let asked = Instant::now();
-        let answer = post(&served, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
+        let answer = post(&server, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
         if answer.status == 200 {
             assert!(before.elapsed() >= Duration::from_millis(400), "it was given away early");
             assert!(answer.json()["fence"].as_i64() > lease["fence"].as_i64());
             break;
         }
-        // Asked after its end: surely free.
+        // This request was sent after the end of the lease, so the lock must be free.
         assert!(asked.duration_since(before) < Duration::from_millis(900), "{answer:?}");
         conflicts += 1;
     }
     assert!(conflicts > 0);
-    // A by now: over, and never brought back; B is not touched by A's release.
+    // A's lease has expired and cannot be renewed; B's lease is not changed by A's release.
     assert_eq!(
-        said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        status_and_code(&post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
         (410, "lease-expired".to_owned())
     );
-    assert_eq!(give(&served, &lease), "expired");
-    let taken = post(&served, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
+    assert_eq!(release(&server, &lease), "expired");
+    let taken = post(&server, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
     assert_eq!(taken.status, 409);
 }
 
@@ -87,9 +88,9 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
 /// covers: 004-28, 004-29, 004-61
 #[test]
 fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let asked = json!({ "key": "p", "tenant": "t1", "kind": "payment", "version": 7 });
-    let answer = post(&served, "/v1/locks/acquire", &asked);
+    let answer = post(&server, "/v1/locks/acquire", &asked);
     let lease = answer.json();
     assert_eq!(answer.header("x-lock-version"), Some("7"));
     assert_eq!(answer.header("x-lock-fence"), Some(lease["fence"].to_string().as_str()));
@@ -97,60 +98,60 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     let acquired = lease["fence"].as_i64().unwrap() / 1_000;
     assert!((expires - acquired - 30_000).abs() <= 1, "{lease}");
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
-    assert_eq!(give(&served, &stranger), "not_holder");
-    assert_eq!(said(&post(&served, "/v1/locks/renew", &stranger)), (409, "not-holder".to_owned()));
+    assert_eq!(release(&server, &stranger), "not_holder");
+    assert_eq!(status_and_code(&post(&server, "/v1/locks/renew", &stranger)), (409, "not-holder".to_owned()));
     let renewed = post(
-        &served,
+        &server,
         "/v1/locks/renew",
         &json!({ "lease_id": lease["lease_id"], "ttl_ms": 60_000 }),
     );
     assert_eq!((renewed.status, &renewed.json()["fence"]), (200, &lease["fence"]));
     assert!(renewed.json()["expires_at"].as_str() > lease["expires_at"].as_str());
-    assert_eq!(give(&served, &lease), "released");
-    assert_eq!(give(&served, &lease), "already_released");
+    assert_eq!(release(&server, &lease), "released");
+    assert_eq!(release(&server, &lease), "already_released");
     assert_eq!(
-        said(&post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        status_and_code(&post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
         (410, "lease-expired".to_owned())
     );
-    let next = take(&served, &asked);
-    assert_eq!(give(&served, &lease), "already_released");
-    assert_eq!(post(&served, "/v1/locks/acquire", &asked).status, 409, "{next}");
+    let next = acquire(&server, &asked);
+    assert_eq!(release(&server, &lease), "already_released");
+    assert_eq!(post(&server, "/v1/locks/acquire", &asked).status, 409, "{next}");
 }
 
 /// L07.
 #[test]
 fn renewals_end_where_they_must() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let asked = json!({ "key": "p", "ttl_ms": 5_000, "max_hold_ms": 5_000 });
-    let lease = take(&served, &asked);
-    let renewed = post(&served, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
-    assert_eq!(said(&renewed), (409, "max-hold-reached".to_owned()));
+    let lease = acquire(&server, &asked);
+    let renewed = post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
+    assert_eq!(status_and_code(&renewed), (409, "max-hold-reached".to_owned()));
     assert_eq!(lease["renewable_until"], lease["expires_at"]);
 }
 
 /// L09, L10.
 #[test]
 fn a_repeated_request_gets_the_same_lease_and_counts_once() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let asked = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_000 });
-    // The answer of the first is never read, as if it was lost on its way.
-    let mut lost = served.connect();
+    // The response of the first request is not read, as if it had been lost.
+    let mut lost = server.connect();
     lost.post("/v1/locks/acquire", &asked.to_string());
-    let first = lost.answer().json();
-    let again = take(&served, &asked);
+    let first = lost.read_response().json();
+    let again = acquire(&server, &asked);
     for field in ["lease_id", "fence", "version", "expires_at", "acquired_at", "keys"] {
         assert_eq!(first[field], again[field], "{field}");
     }
     let other = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_001 });
     assert_eq!(
-        said(&post(&served, "/v1/locks/acquire", &other)),
+        status_and_code(&post(&server, "/v1/locks/acquire", &other)),
         (422, "request-id-reused".to_owned())
     );
-    let stats = served.ask("GET /v1/stats/locks", &[]).json();
+    let stats = server.request("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["total"], &stats["success"]), (&1.into(), &1.into()));
-    assert_eq!(give(&served, &first), "released");
+    assert_eq!(release(&server, &first), "released");
     assert_eq!(
-        said(&post(&served, "/v1/locks/acquire", &asked)),
+        status_and_code(&post(&server, "/v1/locks/acquire", &asked)),
         (410, "request-expired".to_owned())
     );
 }
@@ -159,18 +160,18 @@ fn a_repeated_request_gets_the_same_lease_and_counts_once() {
 /// covers: 004-42
 #[test]
 fn a_version_is_a_note_or_must_rise_but_is_never_a_proof() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let plain = json!({ "key": "p", "version": 5 });
-    take(&served, &plain);
-    assert_eq!(post(&served, "/v1/locks/acquire", &plain).status, 409);
+    acquire(&server, &plain);
+    assert_eq!(post(&server, "/v1/locks/acquire", &plain).status, 409);
     let mut said_so = Vec::new();
     for version in [5, 4, 5, 6] {
         let asked = json!({ "key": "q", "version": version, "version_policy": "monotonic" });
-        let answer = post(&served, "/v1/locks/acquire", &asked);
+        let answer = post(&server, "/v1/locks/acquire", &asked);
         if answer.status == 200 {
-            give(&served, &answer.json());
+            release(&server, &answer.json());
         } else {
-            assert_eq!(answer.problem(), "stale-version");
+            assert_eq!(answer.problem_code(), "stale-version");
         }
         said_so.push(answer.status);
     }
@@ -180,36 +181,36 @@ fn a_version_is_a_note_or_must_rise_but_is_never_a_proof() {
 /// L12, L13.
 #[test]
 fn several_names_are_all_or_none_in_any_order() {
-    let served = site(CATALOG);
-    let held = take(&served, &json!({ "key": "b" }));
-    let both = post(&served, "/v1/locks/acquire", &json!({ "keys": ["a", "b"] }));
+    let server = lock_server(CATALOG);
+    let held = acquire(&server, &json!({ "key": "b" }));
+    let both = post(&server, "/v1/locks/acquire", &json!({ "keys": ["a", "b"] }));
     assert_eq!((both.status, &both.json()["taken"]), (409, &"b".into()));
-    let a = take(&served, &json!({ "key": "a" }));
-    give(&served, &a);
-    give(&served, &held);
+    let a = acquire(&server, &json!({ "key": "a" }));
+    release(&server, &a);
+    release(&server, &held);
     thread::scope(|scope| {
         for number in 0..16 {
-            let served = &served;
+            let server = &server;
             scope.spawn(move || {
                 let keys = if number % 2 == 0 { json!(["a", "b"]) } else { json!(["b", "a"]) };
                 for _ in 0..20 {
-                    let lease = take(served, &json!({ "keys": keys, "wait_ms": 30_000 }));
-                    assert_eq!(give(served, &lease), "released");
+                    let lease = acquire(server, &json!({ "keys": keys, "wait_ms": 30_000 }));
+                    assert_eq!(release(server, &lease), "released");
                 }
             });
         }
     });
-    let stats = served.ask("GET /v1/stats/locks", &[]).json();
+    let stats = server.request("GET /v1/stats/locks", &[]).json();
     assert_eq!(stats["released"], 322, "{stats}");
 }
 
-/// L28 and bad input: refused, and nothing is taken.
+/// L28 and invalid input: refused, and no lock is acquired.
 /// covers: 004-83, 004-34, 004-35, 004-36
 #[test]
 fn odd_names_never_meet_and_wrong_ones_are_refused() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     for (tenant, key) in [("a{b}", "x"), ("a", "{b}x"), ("a:b", "x"), ("a", "b:x"), ("a", "b}x")] {
-        take(&served, &json!({ "tenant": tenant, "key": key }));
+        acquire(&server, &json!({ "tenant": tenant, "key": key }));
     }
     let long = "x".repeat(257);
     let many: Vec<String> = (0..17).map(|number| number.to_string()).collect();
@@ -231,26 +232,27 @@ fn odd_names_never_meet_and_wrong_ones_are_refused() {
         json!({}),
     ];
     for body in wrong {
-        let answer = post(&served, "/v1/locks/acquire", &body);
-        assert_eq!(said(&answer), (400, "bad-lock".to_owned()), "{body}");
+        let answer = post(&server, "/v1/locks/acquire", &body);
+        assert_eq!(status_and_code(&answer), (400, "bad-lock".to_owned()), "{body}");
     }
-    assert_eq!(served.ask("GET /v1/stats/locks", &[]).json()["total"], 5);
+    assert_eq!(server.request("GET /v1/stats/locks", &[]).json()["total"], 5);
 }
 
 /// L25.
 /// covers: 004-82
 #[test]
 fn a_tenants_key_sees_and_ends_only_its_own() {
-    let (a, b) = (keygen(&["--role", "admin"]), keygen(&["--role", "admin"]));
+    let a = keygen(&["--role", "admin"]);
+    let b = keygen(&["--role", "admin"]);
     let fixed = |key: &crate::keys::Key, tenant: &str| {
         format!("{}\nfix = {{ tenant = '{tenant}' }}\n", key.table.trim_end())
     };
-    let served = site(&format!("{CATALOG}{}{}", fixed(&a, "a"), fixed(&b, "b")));
+    let server = lock_server(&format!("{CATALOG}{}{}", fixed(&a, "a"), fixed(&b, "b")));
     let ask = |key: &crate::keys::Key, request: &str, body: &str| {
         let bearer = format!("Bearer {}", key.key);
-        let mut talk = served.connect();
-        talk.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
-        talk.answer()
+        let mut connection = server.connect();
+        connection.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
+        connection.read_response()
     };
     let theirs = ask(&b, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#).json();
     assert_eq!(theirs["tenant"], "b");
@@ -261,7 +263,7 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     let refused = ["GET /v1/locks?tenant=b", "DELETE /v1/locks?tenant=b"];
     for request in refused.into_iter().chain(["GET /v1/stats/locks?tenant=b"]) {
         let refused = ask(&a, request, "");
-        assert_eq!((refused.status, refused.problem().as_str()), (403, "fixed-attribute"));
+        assert_eq!((refused.status, refused.problem_code().as_str()), (403, "fixed-attribute"));
     }
     let stolen = ask(&a, "POST /v1/locks/acquire", r#"{"key":"p","tenant":"b"}"#);
     assert_eq!(stolen.status, 403);
@@ -270,22 +272,23 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     assert_eq!(ask(&a, "POST /v1/locks/renew", &proof).status, 409);
     let fence = theirs["fence"].to_string();
     let force = ask(&a, &format!("DELETE /v1/locks/{fence}"), r#"{"reason":"mine"}"#);
-    assert_eq!((force.status, force.problem().as_str()), (404, "unknown-lease"));
+    assert_eq!((force.status, force.problem_code().as_str()), (404, "unknown-lease"));
     let still: Value = ask(&b, "GET /v1/locks", "").json();
     assert_eq!(still["locks"][0]["fence"], theirs["fence"]);
 }
 
-/// The figures of every tenant of the namespace were shown.
+/// Regression: a key bound to one tenant saw the figures of every tenant of the namespace.
 #[test]
 fn a_tenants_key_sees_only_its_own_counts() {
-    let (a, all) = (keygen(&["--role", "admin"]), keygen(&["--role", "admin"]));
+    let a = keygen(&["--role", "admin"]);
+    let all = keygen(&["--role", "admin"]);
     let fixed = format!("{}\nfix = {{ tenant = 'a' }}\n", a.table.trim_end());
-    let served = site(&format!("{CATALOG}{fixed}{}", all.table));
+    let server = lock_server(&format!("{CATALOG}{fixed}{}", all.table));
     let ask = |key: &crate::keys::Key, request: &str, body: &str| {
         let bearer = format!("Bearer {}", key.key);
-        let mut talk = served.connect();
-        talk.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
-        talk.answer().json()
+        let mut connection = server.connect();
+        connection.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
+        connection.read_response().json()
     };
     ask(&a, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#);
     for tenant in ["b", "c", "c"] {

@@ -1,18 +1,18 @@
-//! Slots: half open, never overlapping, held and then confirmed.
+//! Slots: half-open intervals that never overlap, held and then confirmed.
 
 use std::sync::Barrier;
 use std::thread;
 
-use catraca_testkit::generate::Dice;
+use catraca_testkit::generate::Rng;
 use serde_json::{Value, json};
 
-use super::{CATALOG, place, post, said, site};
-use crate::served::Served;
-use crate::talk::Answer;
+use super::{CATALOG, catalog_with_lock_store, post, status_and_code, lock_server};
+use crate::test_server::TestServer;
+use crate::raw_connection::HttpResponse;
 
-fn hold(served: &Served, calendar: &str, from: &str, to: &str) -> Answer {
+fn hold(server: &TestServer, calendar: &str, from: &str, to: &str) -> HttpResponse {
     let body = json!({ "calendar": calendar, "start": at(from), "end": at(to), "kind": "payment" });
-    post(served, "/v1/slots/hold", &body)
+    post(server, "/v1/slots/hold", &body)
 }
 
 fn at(time: &str) -> String {
@@ -20,19 +20,19 @@ fn at(time: &str) -> String {
     format!("2030-01-07T{time}{seconds}Z")
 }
 
-fn confirm(served: &Served, lease: &Value, again: bool) -> Answer {
+fn confirm(server: &TestServer, lease: &Value, again: bool) -> HttpResponse {
     let body = json!({ "lease_id": lease["lease_id"], "reacquire_if_free": again });
-    post(served, "/v1/slots/confirm", &body)
+    post(server, "/v1/slots/confirm", &body)
 }
 
-fn cancel(served: &Served, lease: &Value) -> String {
-    let answer = post(served, "/v1/slots/cancel", &json!({ "lease_id": lease["lease_id"] }));
+fn cancel(server: &TestServer, lease: &Value) -> String {
+    let answer = post(server, "/v1/slots/cancel", &json!({ "lease_id": lease["lease_id"] }));
     answer.json()["outcome"].as_str().unwrap().to_owned()
 }
 
-fn look(served: &Served, calendar: &str, more: &str) -> Value {
+fn look(server: &TestServer, calendar: &str, more: &str) -> Value {
     let range = "from=2030-01-07T09:00:00Z&to=2030-01-07T12:00:00Z";
-    let answer = served.ask(&format!("GET /v1/slots?calendar={calendar}&{range}{more}"), &[]);
+    let answer = server.request(&format!("GET /v1/slots?calendar={calendar}&{range}{more}"), &[]);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }
@@ -41,112 +41,113 @@ fn look(served: &Served, calendar: &str, more: &str) -> Value {
 /// covers: 004-34, B-63
 #[test]
 fn touching_is_allowed_and_any_overlap_is_not() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     for (from, to) in [("10:00", "10:30"), ("10:30", "11:00"), ("09:30", "10:00")] {
-        assert_eq!(hold(&served, "ana", from, to).status, 200, "{from}");
+        assert_eq!(hold(&server, "ana", from, to).status, 200, "{from}");
     }
     let overlaps =
         [("10:15", "10:45"), ("10:05", "10:10"), ("09:00", "12:00"), ("10:29:59.999", "10:30")];
     for (from, to) in overlaps {
-        let answer = hold(&served, "ana", from, to);
+        let answer = hold(&server, "ana", from, to);
         assert_eq!((answer.status, &answer.json()["taken"]), (409, &"ana".into()), "{from}");
         assert!(answer.json()["holder"]["version"].is_i64());
     }
-    assert_eq!(hold(&served, "rui", "10:15", "10:45").status, 200);
+    assert_eq!(hold(&server, "rui", "10:15", "10:45").status, 200);
     let other =
         json!({ "tenant": "t2", "calendar": "ana", "start": at("10:15"), "end": at("10:45") });
-    assert_eq!(post(&served, "/v1/slots/hold", &other).status, 200);
+    assert_eq!(post(&server, "/v1/slots/hold", &other).status, 200);
 }
 
 /// S04, S07.
 #[test]
 fn a_late_confirmation_is_refused_unless_it_may_take_the_slot_anew() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let brief = |from: &str, to: &str| {
         let body = json!({ "calendar": "ana", "start": at(from), "end": at(to), "ttl_ms": 1 });
-        post(&served, "/v1/slots/hold", &body).json()
+        post(&server, "/v1/slots/hold", &body).json()
     };
-    let (free, taken) = (brief("10:00", "10:30"), brief("11:00", "11:30"));
+    let free = brief("10:00", "10:30");
+    let taken = brief("11:00", "11:30");
     let winner = loop {
-        let answer = hold(&served, "ana", "11:15", "11:45");
+        let answer = hold(&server, "ana", "11:15", "11:45");
         if answer.status == 200 {
             break answer.json();
         }
     };
-    let late = confirm(&served, &taken, true);
+    let late = confirm(&server, &taken, true);
     assert_eq!((late.status, &late.json()["still_free"]), (410, &false.into()));
-    let late = confirm(&served, &free, false);
+    let late = confirm(&server, &free, false);
     assert_eq!((late.status, &late.json()["still_free"]), (410, &true.into()));
-    let again = confirm(&served, &free, true);
+    let again = confirm(&server, &free, true);
     assert_eq!(again.status, 200);
     assert!(again.json()["fence"].as_i64() > free["fence"].as_i64());
-    assert_eq!(confirm(&served, &winner, false).status, 200);
+    assert_eq!(confirm(&server, &winner, false).status, 200);
 }
 
 /// S05, S06.
 #[test]
 fn what_is_confirmed_stays_until_it_is_cancelled() {
-    let (file, keeper) = place(CATALOG);
-    let served = Served::of(&file);
+    let (file, lock_store) = catalog_with_lock_store(CATALOG);
+    let server = TestServer::from_file(&file);
     let body =
         json!({ "calendar": "ana", "start": at("10:00"), "end": at("10:30"), "kind": "quick" });
-    let lease = post(&served, "/v1/slots/hold", &body).json();
-    let first = confirm(&served, &lease, false);
+    let lease = post(&server, "/v1/slots/hold", &body).json();
+    let first = confirm(&server, &lease, false);
     assert_eq!(
         (first.status, &first.json()["durable"]),
-        (200, &keeper.is_durable().into()),
+        (200, &lock_store.is_durable().into()),
         "{first:?}"
     );
-    assert_eq!(confirm(&served, &lease, false).json(), first.json());
+    assert_eq!(confirm(&server, &lease, false).json(), first.json());
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
     assert_eq!(
-        said(&post(&served, "/v1/slots/confirm", &stranger)),
+        status_and_code(&post(&server, "/v1/slots/confirm", &stranger)),
         (409, "not-holder".to_owned())
     );
-    // It is there after any end of the process.
-    served.signal("KILL");
-    drop(served);
-    let served = Served::of(&file);
-    assert_eq!(look(&served, "ana", "")["busy"][0]["state"], "confirmed");
-    assert_eq!(cancel(&served, &lease), "released");
-    served.signal("KILL");
-    drop(served);
-    let served = Served::of(&file);
-    assert_eq!(look(&served, "ana", "")["available"], true);
+    // A confirmed slot survives every end of the process.
+    server.signal("KILL");
+    drop(server);
+    let server = TestServer::from_file(&file);
+    assert_eq!(look(&server, "ana", "")["busy"][0]["state"], "confirmed");
+    assert_eq!(cancel(&server, &lease), "released");
+    server.signal("KILL");
+    drop(server);
+    let server = TestServer::from_file(&file);
+    assert_eq!(look(&server, "ana", "")["available"], true);
 }
 
 /// S08, S10.
 #[test]
 fn a_move_frees_the_old_place_or_keeps_it_and_several_calendars_go_together() {
-    let served = site(CATALOG);
-    let ana = hold(&served, "ana", "10:00", "10:30").json();
-    hold(&served, "ana", "11:00", "11:30").json();
+    let server = lock_server(CATALOG);
+    let ana = hold(&server, "ana", "10:00", "10:30").json();
+    hold(&server, "ana", "11:00", "11:30").json();
     let go = |from: &str, to: &str| {
         let body = json!({ "lease_id": ana["lease_id"], "start": at(from), "end": at(to) });
-        post(&served, "/v1/slots/move", &body)
+        post(&server, "/v1/slots/move", &body)
     };
     assert_eq!(go("11:15", "11:45").status, 409);
-    assert_eq!(hold(&served, "ana", "10:00", "10:30").status, 409, "the old place is kept");
+    assert_eq!(hold(&server, "ana", "10:00", "10:30").status, 409, "the old place is kept");
     assert_eq!(go("10:15", "10:45").status, 200, "over its own old place");
-    assert_eq!(hold(&served, "ana", "10:00", "10:15").status, 200, "the rest is free");
-    hold(&served, "room", "09:00", "12:00").json();
+    assert_eq!(hold(&server, "ana", "10:00", "10:15").status, 200, "the rest is free");
+    hold(&server, "room", "09:00", "12:00").json();
     let both = json!({ "calendars": ["zoe", "room"], "start": at("11:00"), "end": at("11:30") });
-    let conflict = post(&served, "/v1/slots/hold", &both);
+    let conflict = post(&server, "/v1/slots/hold", &both);
     assert_eq!((conflict.status, &conflict.json()["taken"]), (409, &"room".into()));
-    assert_eq!(look(&served, "zoe", "")["available"], true, "nothing is held");
+    assert_eq!(look(&server, "zoe", "")["available"], true, "nothing is held");
 }
 
 /// S12, and buffers.
 /// covers: 004-30, B-62
 #[test]
 fn a_look_shows_gaps_and_leaves_out_ones_own() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let body = json!({
         "calendar": "ana", "start": at("10:00"), "end": at("10:30"),
         "buffer_before_ms": 300_000, "buffer_after_ms": 600_000, "kind": "payment",
     });
-    let lease = post(&served, "/v1/slots/hold", &body).json();
-    let seen = look(&served, "ana", "&min_length_ms=3600000");
+    let lease = post(&server, "/v1/slots/hold", &body).json();
+    let seen = look(&server, "ana", "&min_length_ms=3600000");
     assert_eq!(seen["busy"][0]["start"], "2030-01-07T09:55:00Z");
     assert_eq!(seen["busy"][0]["end"], "2030-01-07T10:40:00Z");
     assert_eq!(
@@ -155,15 +156,15 @@ fn a_look_shows_gaps_and_leaves_out_ones_own() {
     );
     assert_eq!(seen["available"], false);
     let own = format!("&without={}", lease["lease_id"].as_str().unwrap());
-    assert_eq!(look(&served, "ana", &own)["available"], true);
-    assert_eq!(hold(&served, "ana", "10:30", "10:40").status, 409, "kept free");
-    assert_eq!(hold(&served, "ana", "10:40", "10:50").status, 200);
+    assert_eq!(look(&server, "ana", &own)["available"], true);
+    assert_eq!(hold(&server, "ana", "10:30", "10:40").status, 409, "kept free");
+    assert_eq!(hold(&server, "ana", "10:40", "10:50").status, 200);
 }
 
 /// S13.
 #[test]
 fn what_is_no_range_is_refused_and_nothing_is_held() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let wrong = [
         (json!(at("10:00")), json!(at("10:00")), "bad-lock"),
         (json!(at("10:30")), json!(at("10:00")), "bad-lock"),
@@ -173,23 +174,23 @@ fn what_is_no_range_is_refused_and_nothing_is_held() {
     ];
     for (start, end, code) in wrong {
         let body = json!({ "calendar": "ana", "start": start, "end": end });
-        let answer = post(&served, "/v1/slots/hold", &body);
-        assert_eq!(said(&answer), (400, code.to_owned()), "{body}");
+        let answer = post(&server, "/v1/slots/hold", &body);
+        assert_eq!(status_and_code(&answer), (400, code.to_owned()), "{body}");
     }
-    assert_eq!(served.ask("GET /v1/stats/locks", &[]).json()["total"], 0);
+    assert_eq!(server.request("GET /v1/stats/locks", &[]).json()["total"], 0);
     let millis =
         json!({ "calendar": "ana", "start": 1_900_000_000_000_i64, "end": 1_900_000_060_000_i64 });
-    assert_eq!(post(&served, "/v1/slots/hold", &millis).status, 200);
+    assert_eq!(post(&server, "/v1/slots/hold", &millis).status, 200);
 }
 
 /// S09, S14.
 /// covers: 004-69, 004-87
 #[test]
 fn of_many_at_once_exactly_one_gets_each_moment() {
-    let served = site(CATALOG);
+    let server = lock_server(CATALOG);
     let barrier = Barrier::new(8);
     let held: Vec<(i64, i64)> = thread::scope(|scope| {
-        let one = |seed| booker(&served, &barrier, seed);
+        let one = |seed| booker(&server, &barrier, seed);
         let threads: Vec<_> = (0..8).map(|seed| scope.spawn(move || one(seed))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
@@ -197,20 +198,22 @@ fn of_many_at_once_exactly_one_gets_each_moment() {
     sorted.sort_unstable();
     assert!(sorted.windows(2).all(|pair| pair[0].1 <= pair[1].0), "an overlap was granted");
     assert!(held.len() > 20, "{}", held.len());
-    let stats = served.ask("GET /v1/stats/locks", &[]).json();
+    let stats = server.request("GET /v1/stats/locks", &[]).json();
     assert_eq!((&stats["total"], &stats["success"]), (&2_400.into(), &held.len().into()));
 }
 
-/// Three hundred random holds on one connection; those that were granted.
-fn booker(served: &Served, barrier: &Barrier, seed: u64) -> Vec<(i64, i64)> {
-    let (mut talk, mut held, mut dice) = (served.connect(), Vec::new(), Dice::new(seed));
+/// Sends three hundred random holds on one connection; returns those that were granted.
+fn booker(server: &TestServer, barrier: &Barrier, seed: u64) -> Vec<(i64, i64)> {
+    let mut connection = server.connect();
+    let mut held = Vec::new();
+    let mut dice = Rng::new(seed);
     barrier.wait();
     for _ in 0..300 {
         let start = 1_900_000_000_000 + dice.within(0, 2_000) * 1_000;
         let end = start + dice.within(1, 60) * 1_000;
         let body = json!({ "calendar": "ana", "start": start, "end": end, "ttl_ms": 300_000 });
-        talk.post("/v1/slots/hold", &body.to_string());
-        let answer = talk.answer();
+        connection.post("/v1/slots/hold", &body.to_string());
+        let answer = connection.read_response();
         match answer.status {
             200 => held.push((start, end)),
             status => assert_eq!(status, 409, "{answer:?}"),

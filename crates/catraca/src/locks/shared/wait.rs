@@ -1,116 +1,119 @@
-//! Waiting for names that another holds, perhaps through another node.
+//! Waits for names that are taken, possibly through another node.
 //!
-//! A place in a queue comes first, then a look, then sleep: until the name is told to be free, the
-//! holder's time is over, or one's own is. So no message can be lost: the instants alone would wake
-//! the first in a queue. Must not grant anything to who has no time left.
+//! A waiter first joins a queue, then asks the store, then sleeps until a freed notice, the expiry
+//! of the holder's lease, or its own deadline. So a lost notice delays it at most until the expiry.
+//! Nothing is granted after the deadline.
 
 use std::time::Duration;
 
-use catraca_core::lock::op::Acquire;
-use catraca_core::lock::reply::Acquired;
+use catraca_core::lock::reply::AcquireReply;
+use catraca_core::lock::requests::Acquire;
 use catraca_core::lock::terms::WAIT_MAX;
-use catraca_core::lock::{LockName, LockOp, Mark};
+use catraca_core::lock::{LockName, LockOp, NameDigest};
 use catraca_core::time::Span;
 use tokio::time::{Instant, timeout_at};
 
-use super::queue::Place;
-use super::{At, SharedLocks};
-use crate::locks::error::LockError;
+use super::wait_queues::QueuePosition;
+use super::{SharedLocks, StoreTimed};
+use crate::locks::lock_error::LockError;
 
-/// The mark of one of the names that are asked for.
-pub(super) fn mark(namespace: &str, asked: &Acquire, key: &str) -> Mark {
-    let (tenant, kind) = (asked.tenant.clone(), asked.kind.clone());
+/// The digest of one of the requested names.
+pub(super) fn name_digest(namespace: &str, request: &Acquire, key: &str) -> NameDigest {
+    let tenant = request.tenant.clone();
+    let kind = request.kind.clone();
     LockName { tenant, kind, key: key.into() }.mark(namespace)
 }
 
 impl SharedLocks {
-    /// Tries to take names until it has them or the time is over.
-    pub(super) async fn patiently(
+    /// Tries to acquire names until it succeeds or the deadline passes.
+    pub(super) async fn acquire_waiting(
         &self,
         namespace: &str,
-        asked: &Acquire,
+        request: &Acquire,
         wait: Span,
-    ) -> Result<At<Acquired>, LockError> {
+    ) -> Result<StoreTimed<AcquireReply>, LockError> {
         let deadline = Instant::now() + duration(wait.min(WAIT_MAX));
-        // One that was granted before need not wait for itself.
-        if asked.lease.request.is_some() {
-            let first = self.attempt(namespace, asked, false).await?;
-            if !matches!(first.0, Acquired::Conflict(_)) {
-                return self.counted(namespace, asked, first).await;
+        // A repeated request may have been granted before: it must not queue behind its own lease.
+        if request.lease.request.is_some() {
+            let first = self.attempt(namespace, request, false).await?;
+            if !matches!(first.0, AcquireReply::Conflict(_)) {
+                return self.finish_attempt(namespace, request, first).await;
             }
         }
-        let tenant = Mark::of_tenant(namespace, asked.tenant.as_deref());
-        let mut place = self.queues.join(self.first_queue(namespace, asked), tenant)?;
+        let tenant = NameDigest::of_tenant(namespace, request.tenant.as_deref());
+        let mut position = self.queues.join(self.first_queue(namespace, request), tenant)?;
         loop {
-            if place.is_first() && Instant::now() < deadline {
-                let (acquired, now) = self.attempt(namespace, asked, false).await?;
-                let Acquired::Conflict(conflict) = acquired else {
-                    return self.counted(namespace, asked, (acquired, now)).await;
+            if position.is_first() && Instant::now() < deadline {
+                let (acquired, now) = self.attempt(namespace, request, false).await?;
+                let AcquireReply::Conflict(conflict) = acquired else {
+                    return self.finish_attempt(namespace, request, (acquired, now)).await;
                 };
-                let there = mark(namespace, asked, &conflict.taken);
-                if there != place.mark() {
-                    place = self.queues.join(there, tenant)?;
+                let conflicting = name_digest(namespace, request, &conflict.taken);
+                // Of several names another one is taken now: wait in its queue.
+                if conflicting != position.name() {
+                    position = self.queues.join(conflicting, tenant)?;
                     continue;
                 }
                 let free = Instant::now() + duration(conflict.free_at.since(now));
-                place.met(&(conflict, now));
-                self.pause(&place, free.min(deadline)).await?;
+                position.store_conflict(&(conflict, now));
+                self.pause(&position, free.min(deadline)).await?;
             } else {
-                self.pause(&place, deadline).await?;
+                self.pause(&position, deadline).await?;
             }
             if Instant::now() >= deadline {
-                return self.missed(namespace, asked, place).await;
+                return self.give_up(namespace, request, position).await;
             }
         }
     }
 
-    /// Sleeps until there may be something to do, unless nobody may wait any more.
-    async fn pause(&self, place: &Place, until: Instant) -> Result<(), LockError> {
-        self.queues.open()?;
-        // Whichever comes first.
-        let _ = timeout_at(until, place.woken()).await;
-        self.queues.open()
+    /// Sleeps until a wake-up or `until`. Fails if waiting is no longer allowed.
+    async fn pause(&self, position: &QueuePosition, until: Instant) -> Result<(), LockError> {
+        self.queues.check_open()?;
+        // Timeout or wake-up: both mean to check again.
+        let _ = timeout_at(until, position.wake_up()).await;
+        self.queues.check_open()
     }
 
-    /// The queue that somebody is in already, else that of the first name.
-    fn first_queue(&self, namespace: &str, asked: &Acquire) -> Mark {
-        let marks = || asked.keys.iter().map(|key| mark(namespace, asked, key));
-        let busy = marks().find(|mark| self.queues.len(*mark) > 0);
-        busy.or_else(|| marks().next()).unwrap_or(Mark([0; 16]))
+    /// The first requested name that has a queue, else the first name.
+    fn first_queue(&self, namespace: &str, request: &Acquire) -> NameDigest {
+        let names = || request.keys.iter().map(|key| name_digest(namespace, request, key));
+        let busy = names().find(|name| self.queues.len(*name) > 0);
+        busy.or_else(|| names().next()).unwrap_or(NameDigest([0; 16]))
     }
 
-    /// An attempt that found nobody in the way: one that was too old counts as a conflict.
-    async fn counted(
+    /// Ends an attempt without a conflict; a stale version is counted as one.
+    async fn finish_attempt(
         &self,
         namespace: &str,
-        asked: &Acquire,
-        (acquired, now): At<Acquired>,
-    ) -> Result<At<Acquired>, LockError> {
-        if matches!(acquired, Acquired::Stale { .. }) {
-            self.ask(namespace, &miss(asked)).await?;
+        request: &Acquire,
+        (acquired, now): StoreTimed<AcquireReply>,
+    ) -> Result<StoreTimed<AcquireReply>, LockError> {
+        if matches!(acquired, AcquireReply::Stale { .. }) {
+            self.ask(namespace, &count_conflict(request)).await?;
         }
         Ok((acquired, now))
     }
 
-    /// The time is over: the attempt counts as a conflict, with whoever was last in the way.
-    async fn missed(
+    /// The deadline has passed: counts a conflict and answers with the latest one.
+    async fn give_up(
         &self,
         namespace: &str,
-        asked: &Acquire,
-        place: Place,
-    ) -> Result<At<Acquired>, LockError> {
-        let Some((conflict, _)) = place.last_met() else {
-            let why = "no answer came within the time that you would wait".to_owned();
-            return Err(LockError::Away { why });
+        request: &Acquire,
+        position: QueuePosition,
+    ) -> Result<StoreTimed<AcquireReply>, LockError> {
+        let Some((conflict, _)) = position.last_conflict() else {
+            let why = "the store did not answer within the wait time".to_owned();
+            return Err(LockError::StoreUnavailable { why });
         };
-        drop(place);
-        let now = self.ask(namespace, &miss(asked)).await?.now;
-        Ok((Acquired::Conflict(conflict), now))
+        drop(position);
+        let now = self.ask(namespace, &count_conflict(request)).await?.now;
+        Ok((AcquireReply::Conflict(conflict), now))
     }
 }
 
-fn miss(asked: &Acquire) -> LockOp {
-    LockOp::Miss { tenant: asked.tenant.clone(), kind: asked.kind.clone() }
+/// The operation that counts a conflict.
+fn count_conflict(request: &Acquire) -> LockOp {
+    LockOp::Miss { tenant: request.tenant.clone(), kind: request.kind.clone() }
 }
 
 fn duration(span: Span) -> Duration {

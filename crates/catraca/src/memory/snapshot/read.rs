@@ -1,41 +1,43 @@
-//! Reading a snapshot: every byte is checked before the store is used.
+//! Reads a snapshot. Every byte is verified before the store is used.
 //!
-//! Must not allocate what the file only claims to hold.
+//! Lengths in the file are not trusted: memory is allocated only for bytes that are really there.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use catraca_core::codec::Kind;
+use catraca_core::codec::CellKind;
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::record::{Admitted, admit};
-use super::{END, FORMAT, MAGIC, Restored, SnapshotError};
+use super::cell_record::{CellAdmission, admit};
+use super::{END, FORMAT, MAGIC, RestoreOutcome, SnapshotError};
 use crate::memory::Memory;
 
-pub(super) fn read(memory: &mut Memory, path: &Path) -> Result<Restored, SnapshotError> {
-    // Before it is opened: a pipe would wait for somebody to write.
+pub(super) fn read(memory: &mut Memory, path: &Path) -> Result<RestoreOutcome, SnapshotError> {
+    // Checked before opening: opening a pipe would block until a writer comes.
     let file = match path.metadata() {
         Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
         _ => File::open(path),
     };
     let file = match file {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::Missing),
-        Err(error) => return Err(Trouble::Io(error).at(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(RestoreOutcome::Missing);
+        }
+        Err(error) => return Err(SnapshotReadError::Io(error).at(path)),
     };
-    Source::new(file).read_into(memory).map_err(|trouble| trouble.at(path))
+    SnapshotReader::new(file).read_into(memory).map_err(|error| error.at(path))
 }
 
-/// What went wrong, before it is known where.
-enum Trouble {
+/// A read error without the path of the file.
+enum SnapshotReadError {
     Io(io::Error),
     Newer(u32),
     Corrupt(String),
 }
 
-impl Trouble {
+impl SnapshotReadError {
     fn at(self, path: &Path) -> SnapshotError {
         let path = path.to_owned();
         match self {
@@ -53,92 +55,106 @@ impl Trouble {
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for SnapshotReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Corrupt("it ends too early".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::Corrupt("the file is truncated".to_owned()),
             _ => Self::Io(error),
         }
     }
 }
 
-/// A file being read, with the checksum of what was read so far.
-struct Source {
+/// A file being read, and the checksum of the bytes read so far.
+struct SnapshotReader {
     file: BufReader<File>,
     hash: blake3::Hasher,
 }
 
-impl Source {
+impl SnapshotReader {
     fn new(file: File) -> Self {
         Self { file: BufReader::new(file), hash: blake3::Hasher::new() }
     }
 
-    fn read_into(mut self, memory: &mut Memory) -> Result<Restored, Trouble> {
-        let created_at = self.header()?;
-        let mut tally = Tally::default();
+    fn read_into(mut self, memory: &mut Memory) -> Result<RestoreOutcome, SnapshotReadError> {
+        let created_at = self.read_header()?;
+        let mut counts = RestoreCounts::default();
         let now = memory.clock.now();
-        while let Some(kind) = self.kind(tally.records)? {
-            let admitted = self.record(kind, memory, now);
-            tally.add(admitted.map_err(|trouble| trouble.in_record(tally.records))?);
+        while let Some(kind) = self.read_kind(counts.records)? {
+            let admitted = self.read_record(kind, memory, now);
+            counts.add(admitted.map_err(|error| error.in_record(counts.records))?);
         }
-        self.trailer(tally.records)?;
-        let Tally { kept, forgotten, left_out, .. } = tally;
-        Ok(Restored::Read { created_at, kept, forgotten, left_out })
+        // Cells are inserted before the checksum is verified. On an error the caller drops the
+        // whole store, so no unverified cell is used.
+        self.verify_trailer(counts.records)?;
+        let RestoreCounts { kept, forgotten, left_out, .. } = counts;
+        Ok(RestoreOutcome::Read { created_at, kept, forgotten, left_out })
     }
 
-    fn header(&mut self) -> Result<Time, Trouble> {
+    fn read_header(&mut self) -> Result<Time, SnapshotReadError> {
         if self.take::<8>()? != MAGIC {
-            return Err(Trouble::Corrupt("it is no snapshot of this program".to_owned()));
+            return Err(SnapshotReadError::Corrupt("not a snapshot file".to_owned()));
         }
         match u32::from_le_bytes(self.take()?) {
             FORMAT => Ok(Time::from_micros(i64::from_le_bytes(self.take()?))),
-            0 => Err(Trouble::Corrupt("it has format 0, which never was".to_owned())),
-            found => Err(Trouble::Newer(found)),
+            0 => Err(SnapshotReadError::Corrupt("invalid format 0".to_owned())),
+            found => Err(SnapshotReadError::Newer(found)),
         }
     }
 
-    /// The kind of the next record, or none after the last.
-    fn kind(&mut self, record: u64) -> Result<Option<Kind>, Trouble> {
+    /// The kind of the next record; none at the end of the records.
+    fn read_kind(&mut self, record: u64) -> Result<Option<CellKind>, SnapshotReadError> {
         let [number] = self.take()?;
         if number == END {
             return Ok(None);
         }
-        let unknown = || Trouble::Corrupt(format!("record {record} has unknown kind {number}"));
-        Kind::from_number(number).map(Some).ok_or_else(unknown)
+        let unknown =
+            || SnapshotReadError::Corrupt(format!("record {record} has unknown kind {number}"));
+        CellKind::from_number(number).map(Some).ok_or_else(unknown)
     }
 
-    fn record(&mut self, kind: Kind, memory: &mut Memory, now: Time) -> Result<Admitted, Trouble> {
+    fn read_record(
+        &mut self,
+        kind: CellKind,
+        memory: &mut Memory,
+        now: Time,
+    ) -> Result<CellAdmission, SnapshotReadError> {
         let key = Key::from_bytes(self.take()?);
         let length = u32::from_le_bytes(self.take()?);
-        let bytes = self.take_long(length)?;
+        let bytes = self.take_bytes(length)?;
         let shard = memory.shards[key.shard(memory.bits)].0.get_mut();
-        admit(shard, kind, key, &bytes, now).map_err(|error| Trouble::Corrupt(error.to_string()))
+        admit(shard, kind, key, &bytes, now)
+            .map_err(|error| SnapshotReadError::Corrupt(error.to_string()))
     }
 
-    fn trailer(&mut self, records: u64) -> Result<(), Trouble> {
-        let claimed = u64::from_le_bytes(self.take()?);
-        let seal = *self.hash.finalize().as_bytes();
-        if self.take::<32>()? != seal {
-            return Err(Trouble::Corrupt("its checksum does not match".to_owned()));
+    fn verify_trailer(&mut self, records: u64) -> Result<(), SnapshotReadError> {
+        let expected = u64::from_le_bytes(self.take()?);
+        // Before the next `take`, which would add the stored checksum to the hash.
+        let checksum = *self.hash.finalize().as_bytes();
+        if self.take::<32>()? != checksum {
+            return Err(SnapshotReadError::Corrupt("checksum mismatch".to_owned()));
         }
-        if claimed != records {
-            return Err(Trouble::Corrupt(format!("{records} records instead of {claimed}")));
+        if expected != records {
+            return Err(SnapshotReadError::Corrupt(format!(
+                "{records} records, but the trailer says {expected}"
+            )));
         }
+        // The checksum must be the end of the file.
         match self.file.read(&mut [0])? {
             0 => Ok(()),
-            _ => Err(Trouble::Corrupt("it goes on after its end".to_owned())),
+            _ => Err(SnapshotReadError::Corrupt("unexpected bytes after the end".to_owned())),
         }
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], SnapshotReadError> {
         let mut bytes = [0; N];
         self.file.read_exact(&mut bytes)?;
         self.hash.update(&bytes);
         Ok(bytes)
     }
 
-    /// Grows with what is there, not with what is claimed.
-    fn take_long(&mut self, length: u32) -> Result<Vec<u8>, Trouble> {
+    /// Reads `length` bytes. The buffer grows with the bytes that arrive: a damaged length must not
+    /// allocate 4 GiB.
+    fn take_bytes(&mut self, length: u32) -> Result<Vec<u8>, SnapshotReadError> {
         let mut bytes = Vec::new();
         (&mut self.file).take(u64::from(length)).read_to_end(&mut bytes)?;
         if bytes.len() < length as usize {
@@ -149,22 +165,22 @@ impl Source {
     }
 }
 
-/// What became of the records.
+/// Counts the records by what happened to them.
 #[derive(Default)]
-struct Tally {
+struct RestoreCounts {
     records: u64,
     kept: u64,
     forgotten: u64,
     left_out: u64,
 }
 
-impl Tally {
-    fn add(&mut self, admitted: Admitted) {
+impl RestoreCounts {
+    fn add(&mut self, admitted: CellAdmission) {
         self.records += 1;
         match admitted {
-            Admitted::Kept => self.kept += 1,
-            Admitted::Forgotten => self.forgotten += 1,
-            Admitted::NoRoom => self.left_out += 1,
+            CellAdmission::Restored => self.kept += 1,
+            CellAdmission::Expired => self.forgotten += 1,
+            CellAdmission::NoRoom => self.left_out += 1,
         }
     }
 }

@@ -1,63 +1,67 @@
-//! Writing a snapshot: beside its place first, moved there only when the disk has it.
+//! Writes a snapshot under a temporary name, and renames it when it is on disk.
 //!
-//! Must not hold more than one shard, nor a shard while the disk is busy.
+//! At most one shard is locked at a time, and none during a write to disk: it is copied into a
+//! buffer first.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::record::encode;
-use super::{END, FORMAT, MAGIC, Snapshotted};
+use super::cell_record::encode;
+use super::{END, FORMAT, MAGIC, SnapshotSummary};
 use crate::memory::Memory;
 
-pub(super) fn write(memory: &Memory, path: &Path) -> io::Result<Snapshotted> {
-    let draft = draft_of(path);
-    let written = write_draft(memory, &draft).and_then(|written| {
-        fs::rename(&draft, path)?;
+pub(super) fn write(memory: &Memory, path: &Path) -> io::Result<SnapshotSummary> {
+    let temporary = temporary_path(path);
+    let written = write_temporary(memory, &temporary).and_then(|written| {
+        fs::rename(&temporary, path)?;
         sync_folder(path)?;
         Ok(written)
     });
     if written.is_err() {
-        // The first error is the one to tell; a draft that stays is overwritten next time.
-        let _ = fs::remove_file(&draft);
+        // The first error is returned. If the temporary file cannot be removed, the next snapshot
+        // overwrites it.
+        let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-fn draft_of(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".tmp");
     PathBuf::from(name)
 }
 
-fn write_draft(memory: &Memory, draft: &Path) -> io::Result<Snapshotted> {
-    let mut sealed = Sealed::new(create(draft)?);
+fn write_temporary(memory: &Memory, temporary: &Path) -> io::Result<SnapshotSummary> {
+    let mut file = ChecksummedFile::new(create(temporary)?);
     let created_at = memory.clock.now();
-    sealed.write(&MAGIC)?;
-    sealed.write(&FORMAT.to_le_bytes())?;
-    sealed.write(&created_at.micros().to_le_bytes())?;
-    let cells = write_cells(memory, &mut sealed)?;
-    sealed.write(&[END])?;
-    sealed.write(&cells.to_le_bytes())?;
-    let bytes = sealed.finish()?;
-    Ok(Snapshotted { created_at, cells, bytes })
+    file.write(&MAGIC)?;
+    file.write(&FORMAT.to_le_bytes())?;
+    file.write(&created_at.micros().to_le_bytes())?;
+    let cells = write_cells(memory, &mut file)?;
+    file.write(&[END])?;
+    file.write(&cells.to_le_bytes())?;
+    let bytes = file.finish()?;
+    Ok(SnapshotSummary { created_at, cells, bytes })
 }
 
-fn write_cells(memory: &Memory, to: &mut Sealed) -> io::Result<u64> {
+fn write_cells(memory: &Memory, to: &mut ChecksummedFile) -> io::Result<u64> {
     let mut cells = 0;
     let mut records = Vec::new();
     for shard in &memory.shards {
         records.clear();
+        // The lock ends with this statement, before the write to disk.
         cells += encode(&mut shard.0.lock(), memory.clock.now(), &mut records);
         to.write(&records)?;
     }
     Ok(cells)
 }
 
-/// Whoever reads the file reads tickets, so it is the owner's alone.
-fn create(draft: &Path) -> io::Result<File> {
-    match fs::remove_file(draft) {
+/// The file contains the bodies of tickets, so only its owner may read it. The mode applies to new
+/// files only, so a leftover file is removed first.
+fn create(temporary: &Path) -> io::Result<File> {
+    match fs::remove_file(temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -65,23 +69,23 @@ fn create(draft: &Path) -> io::Result<File> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(draft)
+    options.open(temporary)
 }
 
-/// The move itself is only safe once the folder is on disk.
+/// A rename survives a crash only after the folder is synced.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A file that ends with the checksum of all before.
-struct Sealed {
+/// A file that ends with the checksum of all bytes before.
+struct ChecksummedFile {
     file: BufWriter<File>,
     hash: blake3::Hasher,
     bytes: u64,
 }
 
-impl Sealed {
+impl ChecksummedFile {
     fn new(file: File) -> Self {
         Self { file: BufWriter::new(file), hash: blake3::Hasher::new(), bytes: 0 }
     }
@@ -93,10 +97,12 @@ impl Sealed {
     }
 
     fn finish(mut self) -> io::Result<u64> {
-        let seal = *self.hash.finalize().as_bytes();
-        self.file.write_all(&seal)?;
+        let checksum = *self.hash.finalize().as_bytes();
+        self.file.write_all(&checksum)?;
         self.file.flush()?;
+        // The content must be on disk before the rename, or a crash could leave an incomplete file
+        // under the final name.
         self.file.get_ref().sync_all()?;
-        Ok(self.bytes + seal.len() as u64)
+        Ok(self.bytes + checksum.len() as u64)
     }
 }

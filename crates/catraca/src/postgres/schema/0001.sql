@@ -1,19 +1,20 @@
--- The store, version 1: cells as opaque bytes, and the verbs that reach them. What a cell means is
--- decided outside: nothing here reads a body.
+-- The store, version 1: cells as opaque bytes, and the functions that lock and write them. Only the
+-- program decodes bodies: nothing here reads one.
 
 CREATE TABLE catraca_store.migrations (
     version bigint PRIMARY KEY,
     at      timestamptz NOT NULL DEFAULT now()
 );
 
--- One row per key, with all that is known of it. Who locks the row has the key. The row may go when
--- `expires` (seconds since the epoch) is over: long after its loss could be noticed.
+-- One row per key, with all of its cells. The row lock is the lock of the key. The row may be
+-- deleted after `expires` (seconds since the epoch), when all of its cells have been forgotten for
+-- a while.
 CREATE TABLE catraca_store.cells (
     key     bytea PRIMARY KEY,
     body    bytea NOT NULL DEFAULT '',
     expires bigint NOT NULL DEFAULT 0
 ) WITH (
-    -- Room in each page, so that an update mostly stays there and touches no index.
+    -- Free space in each page, so that most updates stay in it and touch no index (HOT updates).
     fillfactor = 60,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000,
@@ -24,8 +25,8 @@ ALTER TABLE catraca_store.cells ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE INDEX cells_expires ON catraca_store.cells (expires);
 
--- What nodes share beside cells: how often lists, facts or modes have changed, whose records these
--- are, and which life of the store this is.
+-- What nodes share besides cells, in one row: how many times lists, facts or modes have changed,
+-- the identity of the records, and a random number that identifies the incarnation of the store.
 CREATE TABLE catraca_store.state (
     one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     changes bigint NOT NULL DEFAULT 0,
@@ -36,9 +37,10 @@ CREATE TABLE catraca_store.state (
 INSERT INTO catraca_store.state (life)
 SELECT ('x' || left(md5(random()::text || clock_timestamp()::text), 16))::bit(64)::bigint;
 
--- Makes the rows of some keys, locks these and those of others that exist, in the order of keys,
--- and reads the clock when all of them are held. `missed` are keys to look at that somebody made
--- meanwhile, or with `skip` holds: they are not locked.
+-- Creates the missing rows of `make`; locks them and the existing rows of `look`, in the order of
+-- their keys, so that transactions cannot deadlock; and reads the clock (microseconds) when all of
+-- them are locked. With `skip`, rows that other transactions hold are left out. `missed` are keys
+-- of `look` whose rows exist and are not locked: they were created meanwhile, or left out.
 CREATE FUNCTION catraca_store.take(
     make bytea[], look bytea[], skip boolean,
     OUT now bigint, OUT keys bytea[], OUT bodies bytea[], OUT missed bytea[]
@@ -66,7 +68,7 @@ BEGIN
 END
 $$;
 
--- Writes what has changed in rows that are locked, and drops those in which nothing is left.
+-- Writes the changed rows, and deletes those without cells. All of them are locked.
 CREATE FUNCTION catraca_store.put(keys bytea[], bodies bytea[], ends bigint[], gone bytea[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -82,7 +84,7 @@ BEGIN
 END
 $$;
 
--- Drops some rows whose time is over and that nobody holds; says how many.
+-- Deletes up to `most` expired rows that no transaction holds; returns how many.
 CREATE FUNCTION catraca_store.sweep(most integer) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     swept bigint;

@@ -1,7 +1,9 @@
--- The store, version 2: locks and slots. What a lease means is decided outside; that two leases
--- never have the same name or the same time is also decided here.
+-- The store, version 2: locks and slots. The rules are in the program; constraints here also
+-- prevent that two leases have the same name or overlapping ranges. Instants and spans are in
+-- microseconds.
 
--- One row per namespace. Who locks it has all of its leases.
+-- One row per namespace. Its row lock is the lock of all leases of the namespace. `now` is the
+-- latest instant, `fence` the last one, `kept` and `versions` the numbers of leases and versions.
 CREATE TABLE catraca_store.lock_rooms (
     namespace bytea PRIMARY KEY,
     name      text NOT NULL,
@@ -9,12 +11,13 @@ CREATE TABLE catraca_store.lock_rooms (
     fence     bigint NOT NULL DEFAULT 0,
     kept      bigint NOT NULL DEFAULT 0,
     versions  bigint NOT NULL DEFAULT 0,
-    -- Whose history this is, and when it last became another one: leases may be lost then.
+    -- The timeline of the server, and when a change of it was noticed: leases may be lost then.
     timeline  text NOT NULL,
     changed   bigint
 ) WITH (fillfactor = 50);
 
--- Leases, ended ones that are remembered included. The proof is not here, only its digest.
+-- Leases, including ended ones for a while. `lease` is the digest of the proof; the proof itself is
+-- not stored.
 CREATE TABLE catraca_store.leases (
     namespace  bytea NOT NULL,
     lease      bytea NOT NULL,
@@ -47,7 +50,7 @@ CREATE INDEX leases_due ON catraca_store.leases (namespace, due);
 CREATE INDEX leases_request ON catraca_store.leases (namespace, request)
     WHERE request IS NOT NULL;
 
--- Names that are taken, each by one lease.
+-- Taken names, each by one lease.
 CREATE TABLE catraca_store.lock_names (
     name      bytea PRIMARY KEY,
     namespace bytea NOT NULL,
@@ -57,9 +60,9 @@ CREATE TABLE catraca_store.lock_names (
 
 CREATE INDEX lock_names_lease ON catraca_store.lock_names (namespace, lease);
 
--- Time that is taken: no two ranges of a calendar overlap, whoever writes here. The constraint needs
--- an extension that comes with PostgreSQL; where it was left out, the lock of the namespace alone
--- keeps ranges apart.
+-- Taken ranges of time: a constraint prevents that two ranges of a calendar overlap, whichever
+-- program writes them. It needs an extension that comes with PostgreSQL; where that is not
+-- available, only the lock of the namespace prevents overlaps.
 CREATE TABLE catraca_store.slots (
     calendar  bytea NOT NULL,
     during    int8range NOT NULL,
@@ -81,13 +84,13 @@ $$;
 
 CREATE INDEX slots_lease ON catraca_store.slots (namespace, lease);
 
--- The highest version of each name that wants them to rise.
+-- The highest version of each name whose versions must rise.
 CREATE TABLE catraca_store.lock_versions (
     name      bytea PRIMARY KEY,
     namespace bytea NOT NULL,
     version   bigint NOT NULL,
     until     bigint NOT NULL,
-    -- Which grant raised it, and from what, in case that it is taken back.
+    -- The grant that raised it, and the version before, in case the grant is undone.
     lease       bytea,
     was_version bigint,
     was_until   bigint
@@ -95,7 +98,7 @@ CREATE TABLE catraca_store.lock_versions (
 
 CREATE INDEX lock_versions_until ON catraca_store.lock_versions (namespace, until);
 
--- What became of every attempt. How many are active follows from the rest.
+-- Counts of attempts by outcome. How many leases are active follows from the other counts.
 CREATE TABLE catraca_store.lock_counts (
     namespace bytea NOT NULL,
     tenant    text,
@@ -111,8 +114,8 @@ CREATE TABLE catraca_store.lock_counts (
 CREATE UNIQUE INDEX lock_counts_row
     ON catraca_store.lock_counts (namespace, coalesce(tenant, ''), (tenant IS NULL), kind);
 
--- Which history the server is in: another one after a standby took over, or a backup came back.
--- Where nobody may know, it is always the same.
+-- The timeline of the server. It changes when a standby is promoted or a backup is restored. Where
+-- the function is not permitted (some managed services), it is always the same.
 CREATE FUNCTION catraca_store.timeline() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
@@ -121,8 +124,9 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Locks a namespace, makes it if it is not there, and reads the clock when it is held. An instant
--- that was given counts in place of the clock's; time does not go back.
+-- Locks the row of a namespace, which is created if it is missing, and reads the clock when it is
+-- locked. `at` replaces the clock if it is given. Time never goes backwards. A change of the
+-- timeline is stored.
 CREATE FUNCTION catraca_store.lock_room(
     ns bytea, ns_name text, at bigint, OUT now bigint, OUT fence bigint, OUT kept bigint,
     OUT versions bigint, OUT changed bigint
@@ -146,8 +150,8 @@ BEGIN
 END
 $$;
 
--- Adds to the counts of a tenant and kind. There are at most so many rows; whoever comes later is
--- counted with others.
+-- Adds to the counts of a tenant and kind. A namespace has at most `rows_max` rows; further tenants
+-- and kinds are counted in the row `others`.
 CREATE FUNCTION catraca_store.lock_count(
     ns bytea, whose text, what text, rows_max bigint, others text, add bigint[]
 ) RETURNS void LANGUAGE plpgsql AS $$

@@ -1,15 +1,13 @@
-//! Reading lists and facts for operators, page by page.
-//!
-//! Must not scan what an index can find.
+//! Queries of lists and facts for operators, by page.
 
-use catraca_core::address::Range;
-use catraca_core::lists::What;
+use catraca_core::address::AddressRange;
+use catraca_core::lists::ListTarget;
 use catraca_core::time::Time;
 use tokio_postgres::Row;
 
-use super::read::Answer;
-use super::restore::odd;
-use crate::records::record::About;
+use super::read::PostgresReadResult;
+use super::restore::invalid_column;
+use crate::records::record::AttributeValue;
 use crate::records::row::{FactRow, ListRow};
 
 pub(super) const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by
@@ -18,7 +16,7 @@ pub(super) const LISTS: &str = "SELECT id, attribute, value, at, until, reason, 
       AND (until IS NULL OR until > $3)
     ORDER BY id DESC LIMIT $4";
 
-pub(super) fn list_row(row: &Row) -> Answer<ListRow> {
+pub(super) fn list_row(row: &Row) -> PostgresReadResult<ListRow> {
     Ok(ListRow {
         id: row.try_get(0)?,
         what: what(row.try_get(1)?, row.try_get(2)?)?,
@@ -32,9 +30,9 @@ pub(super) fn list_row(row: &Row) -> Answer<ListRow> {
 pub(super) const FACTS: &str = "SELECT attribute, value, name, fact, at, by FROM catraca.facts
     WHERE (attribute, value, name) > ($1, $2, $3) ORDER BY attribute, value, name LIMIT $4";
 
-pub(super) fn fact_row(row: &Row) -> Answer<FactRow> {
+pub(super) fn fact_row(row: &Row) -> PostgresReadResult<FactRow> {
     Ok(FactRow {
-        about: About { attribute: row.try_get(0)?, value: row.try_get(1)? },
+        about: AttributeValue { attribute: row.try_get(0)?, value: row.try_get(1)? },
         name: row.try_get(2)?,
         fact: row.try_get(3)?,
         at: Time::from_micros(row.try_get(4)?),
@@ -42,10 +40,12 @@ pub(super) fn fact_row(row: &Row) -> Answer<FactRow> {
     })
 }
 
-/// An entry from its columns.
-pub(super) fn what(attribute: String, value: String) -> Answer<What> {
+/// The range or value of a list entry.
+pub(super) fn what(attribute: String, value: String) -> PostgresReadResult<ListTarget> {
     Ok(match attribute.is_empty() {
-        true => What::Range(Range::parse(&value).map_err(|_| odd("range"))?),
-        false => What::Value { attribute, value },
+        true => {
+            ListTarget::Range(AddressRange::parse(&value).map_err(|_| invalid_column("range"))?)
+        }
+        false => ListTarget::Value { attribute, value },
     })
 }

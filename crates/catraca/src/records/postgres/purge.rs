@@ -1,6 +1,6 @@
-//! Retention: what is over its time goes, a bounded number of rows at a time.
+//! Retention: deletes data that is past its time, a bounded number of rows per transaction.
 //!
-//! Must not delete what is still in force, however old.
+//! Active data is never deleted, however old.
 
 use std::collections::BTreeSet;
 
@@ -8,38 +8,43 @@ use catraca_core::time::{Span, Time};
 
 use super::session::Session;
 use super::value::values;
-use crate::postgres::trouble::Trouble;
-use crate::records::port::{Purged, Retention};
+use crate::postgres::failure::PostgresFailure;
+use crate::records::database::{PurgeCounts, Retention};
 
-/// Rows of one class in one transaction.
+/// Rows of one class per transaction.
 const ROWS: i64 = 1_000;
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 
-pub(super) fn purge(session: &mut Session, now: Time, keep: &Retention) -> Result<Purged, Trouble> {
-    let ended = before(now, keep.history);
-    let paid = delete(session, PAID, now.micros())?;
+pub(super) fn purge(
+    session: &mut Session,
+    now: Time,
+    retention: &Retention,
+) -> Result<PurgeCounts, PostgresFailure> {
+    let ended = cutoff(now, retention.history);
+    let paid_debts = delete(session, PAID_DEBTS, now.micros())?;
     let history = delete(session, HISTORY, ended)?;
     let blocks = delete(session, BLOCKS, ended)?;
-    let audited = before(now, keep.audit);
-    let mut purged = Purged {
+    let audit_cutoff = cutoff(now, retention.audit);
+    let mut purged = PurgeCounts {
         history: history.len() as u64,
         blocks: blocks.len() as u64,
         lists: delete(session, LISTS, ended)?.len() as u64,
-        audit: (delete(session, AUDIT, audited)?.len() + delete(session, REVISIONS, audited)?.len())
+        audit: (delete(session, AUDIT, audit_cutoff)?.len()
+            + delete(session, REVISIONS, audit_cutoff)?.len()) as u64,
+        counts: delete(session, COUNTS, cutoff(now, retention.counts) / MICROS_PER_MINUTE)?.len()
             as u64,
-        counts: delete(session, COUNTS, before(now, keep.counts) / MICROS_PER_MINUTE)?.len() as u64,
         subjects: 0,
     };
     delete(session, WRITERS, ended)?;
-    // Only those that something was just deleted of: looking at all of them takes too long.
-    let touched: BTreeSet<i64> = [paid, history, blocks].concat().into_iter().collect();
+    // Only subjects of deleted rows are examined: a scan of all subjects would take too long.
+    let touched: BTreeSet<i64> = [paid_debts, history, blocks].concat().into_iter().collect();
     for subject in touched {
-        purged.subjects += session.ask(SUBJECT, &values![subject])?.len() as u64;
+        purged.subjects += session.query(SUBJECT, &values![subject])?.len() as u64;
     }
     Ok(purged)
 }
 
-/// The history of a block that stands is kept, so that its reason can be told.
+/// The history of an active block is retained, so that its reason can be shown.
 const HISTORY: &str = "DELETE FROM catraca.history WHERE id IN (
     SELECT h.id FROM catraca.history AS h LEFT JOIN catraca.blocks AS b ON b.subject = h.subject
     WHERE h.at < $1 AND coalesce(b.until, 0) < $1 LIMIT $2) RETURNING subject";
@@ -50,19 +55,19 @@ const LISTS: &str = "DELETE FROM catraca.lists WHERE id IN (
     SELECT id FROM catraca.lists WHERE until < $1 LIMIT $2) RETURNING id";
 const AUDIT: &str = "DELETE FROM catraca.audit WHERE id IN (
     SELECT id FROM catraca.audit WHERE at < $1 ORDER BY at LIMIT $2) RETURNING id";
-/// The catalog in force stays.
+/// The newest revision, which is in use, is retained.
 const REVISIONS: &str = "DELETE FROM catraca.revisions WHERE id IN (
     SELECT id FROM catraca.revisions WHERE at < $1
     AND id < (SELECT max(id) FROM catraca.revisions) LIMIT $2) RETURNING id";
 const COUNTS: &str = "DELETE FROM catraca.counts WHERE (minute, namespace, action, policy) IN (
     SELECT minute, namespace, action, policy FROM catraca.counts WHERE minute < $1 LIMIT $2)
     RETURNING minute";
-/// A debt that the refill alone has paid back.
-const PAID: &str = "DELETE FROM catraca.debts WHERE subject IN (
+/// Debts that the refill has paid back by now.
+const PAID_DEBTS: &str = "DELETE FROM catraca.debts WHERE subject IN (
     SELECT subject FROM catraca.debts
     WHERE at + (size - balance)::numeric * period / tokens < $1 LIMIT $2)
     RETURNING subject";
-/// Of processes that are long gone.
+/// Batch numbers of processes that ended long ago.
 const WRITERS: &str = "DELETE FROM catraca.writers WHERE id IN (
     SELECT id FROM catraca.writers WHERE extract(epoch FROM at) * 1000000 < $1 LIMIT $2)
     RETURNING batch";
@@ -71,12 +76,12 @@ pub(super) const SUBJECT: &str = "DELETE FROM catraca.subjects AS s WHERE id = $
     AND NOT EXISTS (SELECT 1 FROM catraca.history WHERE subject = s.id)
     AND NOT EXISTS (SELECT 1 FROM catraca.debts WHERE subject = s.id) RETURNING id";
 
-fn before(now: Time, span: Span) -> i64 {
+fn cutoff(now: Time, span: Span) -> i64 {
     now.before(span).micros()
 }
 
-/// Deletes, and says whose rows they were.
-fn delete(session: &mut Session, sql: &str, bound: i64) -> Result<Vec<i64>, Trouble> {
-    let rows = session.ask(sql, &values![bound, ROWS])?;
-    rows.iter().map(|row| row.try_get(0).map_err(Trouble::Said)).collect()
+/// Deletes rows and returns their first column, the subject for most tables.
+fn delete(session: &mut Session, sql: &str, bound: i64) -> Result<Vec<i64>, PostgresFailure> {
+    let rows = session.query(sql, &values![bound, ROWS])?;
+    rows.iter().map(|row| row.try_get(0).map_err(PostgresFailure::Server)).collect()
 }

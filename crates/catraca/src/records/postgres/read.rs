@@ -1,6 +1,4 @@
-//! Reading for operators: pages of blocks, their history, the audit.
-//!
-//! Must not scan what an index can find.
+//! Queries for operators: blocks, their history, the audit.
 
 use std::path::Path;
 
@@ -8,32 +6,33 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use tokio_postgres::Row;
 
-use super::restore::{key, odd, standing};
+use super::restore::{invalid_column, key, restore_items};
 use super::value::{Value, values};
 use super::{PostgresReader, erase, lists, stats};
+use crate::records::database::DatabaseReader;
 use crate::records::error::RecordsError;
-use crate::records::locks::KeptLock;
-use crate::records::port::Reads;
-use crate::records::privacy::Exported;
-use crate::records::record::{About, ListName, origin_of, origin_word};
+use crate::records::lock_rows::RecordedLock;
+use crate::records::privacy::SubjectExport;
+use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
-    ListRow, PAGE_MAX, Page, RevisionRow, Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
+    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TopBlocked, Totals,
 };
 
-pub(super) type Answer<T> = Result<T, RecordsError>;
+pub(super) type PostgresReadResult<T> = Result<T, RecordsError>;
 
-impl Reads for PostgresReader {
-    fn standing(
+impl DatabaseReader for PostgresReader {
+    fn restore(
         &self,
-        extent: Extent,
-        times: (Time, Time),
-        visit: &mut dyn FnMut(Standing),
-    ) -> Answer<()> {
-        standing(&mut self.session.lock(), extent, times, visit)
+        scope: RestoreScope,
+        now: Time,
+        since: Time,
+        visit: &mut dyn FnMut(RestoredItem),
+    ) -> PostgresReadResult<()> {
+        restore_items(&mut self.session.lock(), scope, now, since, visit)
     }
 
-    fn blocks(&self, query: &BlockQuery, now: Time) -> Answer<Page<BlockRow>> {
+    fn blocks(&self, query: &BlockQuery, now: Time) -> PostgresReadResult<Page<BlockRow>> {
         let limit = query.limit.clamp(1, PAGE_MAX);
         let (sql, values) = page_sql(query, now, limit);
         let mut found = self.rows(&sql, &values, block_row)?;
@@ -44,11 +43,11 @@ impl Reads for PostgresReader {
         Ok(Page { rows: found, next })
     }
 
-    fn block(&self, id: i64) -> Answer<Option<BlockRow>> {
+    fn block(&self, id: i64) -> PostgresReadResult<Option<BlockRow>> {
         Ok(self.rows(&format!("{BLOCK} WHERE b.subject = $1"), &values![id], block_row)?.pop())
     }
 
-    fn block_of(&self, key: Key) -> Answer<Option<BlockRow>> {
+    fn block_of(&self, key: Key) -> PostgresReadResult<Option<BlockRow>> {
         let values = values![key.to_bytes()];
         Ok(self.rows(&format!("{BLOCK} WHERE b.key = $1"), &values, block_row)?.pop())
     }
@@ -59,36 +58,41 @@ impl Reads for PostgresReader {
         before: Option<i64>,
         limit: u32,
         now: Time,
-    ) -> Answer<Page<ListRow, i64>> {
+    ) -> PostgresReadResult<Page<ListRow, i64>> {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let values = values![list.as_str(), before, now.micros(), (limit + 1) as i64];
         let rows = self.rows(lists::LISTS, &values, lists::list_row)?;
         Ok(page(rows, limit, |row| row.id))
     }
 
-    fn facts(&self, after: Option<FactPlace>, limit: u32) -> Answer<Page<FactRow, FactPlace>> {
+    fn facts(
+        &self,
+        after: Option<FactCursor>,
+        limit: u32,
+    ) -> PostgresReadResult<Page<FactRow, FactCursor>> {
         let limit = limit.clamp(1, PAGE_MAX) as usize;
         let (attribute, value, name) = after.unwrap_or_default();
         let values = values![&attribute, &value, &name, (limit + 1) as i64];
         let mut found = self.rows(lists::FACTS, &values, lists::fact_row)?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let next = found.last().filter(|_| more).map(FactRow::place);
+        let next = found.last().filter(|_| more).map(FactRow::cursor);
         Ok(Page { rows: found, next })
     }
 
-    fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {
+    fn history(&self, id: i64) -> PostgresReadResult<Vec<HistoryRow>> {
         self.rows(HISTORY, &values![id], history_row)
     }
 
-    fn audit(&self, query: &AuditQuery) -> Answer<Page<AuditRow, i64>> {
+    fn audit(&self, query: &AuditQuery) -> PostgresReadResult<Page<AuditRow, i64>> {
         let limit = query.limit.clamp(1, PAGE_MAX) as usize;
-        let (by, act) = (query.by.as_deref(), query.act.as_deref());
+        let by = query.by.as_deref();
+        let act = query.act.as_deref();
         let values = values![query.before, by, act, (limit + 1) as i64];
         Ok(page(self.rows(AUDIT, &values, audit_row)?, limit, |row| row.id))
     }
 
-    fn revisions(&self, limit: u32) -> Answer<Vec<RevisionRow>> {
+    fn revisions(&self, limit: u32) -> PostgresReadResult<Vec<RevisionRow>> {
         let sql = "SELECT at, revision, policies, by FROM catraca.revisions
                    ORDER BY id DESC LIMIT $1";
         self.rows(sql, &values![i64::from(limit.min(PAGE_MAX))], |row| {
@@ -102,51 +106,51 @@ impl Reads for PostgresReader {
         })
     }
 
-    fn keys_required(&self) -> Answer<bool> {
+    fn keys_required(&self) -> PostgresReadResult<bool> {
         let sql = "SELECT keys_required FROM catraca.auth";
         let rows = self.rows(sql, &[], |row| Ok(row.try_get(0)?))?;
         Ok(rows.first().copied().unwrap_or(false))
     }
 
-    fn policies(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+    fn policies(&self, from: Time, to: Time) -> PostgresReadResult<Vec<Totals>> {
         self.rows(stats::POLICIES, &stats::minutes(from, to), stats::totals)
     }
 
-    fn actions(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+    fn actions(&self, from: Time, to: Time) -> PostgresReadResult<Vec<Totals>> {
         self.rows(stats::ACTIONS, &stats::minutes(from, to), stats::totals)
     }
 
-    fn top_blocked(&self, from: Time, limit: u32) -> Answer<Vec<TopBlocked>> {
+    fn top_blocked(&self, from: Time, limit: u32) -> PostgresReadResult<Vec<TopBlocked>> {
         let values = values![from.micros(), i64::from(limit.min(PAGE_MAX))];
         self.rows(stats::TOP_BLOCKED, &values, stats::top_blocked)
     }
 
-    fn locks(&self, visit: &mut dyn FnMut(KeptLock)) -> Answer<()> {
-        super::locks::locks(&mut self.session.lock(), visit)
+    fn locks(&self, visit: &mut dyn FnMut(RecordedLock)) -> PostgresReadResult<()> {
+        super::lock_tables::locks(&mut self.session.lock(), visit)
     }
 
-    fn export(&self, about: &[About]) -> Answer<Exported> {
+    fn export(&self, about: &[AttributeValue]) -> PostgresReadResult<SubjectExport> {
         erase::export(&mut self.session.lock(), about)
     }
 
-    fn backup(&self, _: &Path) -> Answer<()> {
+    fn backup(&self, _: &Path) -> PostgresReadResult<()> {
         let fix =
             "records in PostgreSQL are backed up with its own tools: pg_dump --schema=catraca";
         Err(RecordsError(fix.to_owned()))
     }
 
-    /// Reads every row of every table, which also proves their pages where the server keeps
-    /// checksums.
-    fn verify(&self) -> Answer<Vec<String>> {
-        let mut wrong = Vec::new();
+    /// Reads every row of every table, which also checks their pages if the server has data
+    /// checksums enabled.
+    fn verify(&self) -> PostgresReadResult<Vec<String>> {
+        let mut faults = Vec::new();
         let tables = ["subjects", "parts", "blocks", "history", "debts", "lists", "facts"];
         for table in tables.iter().chain(&["modes", "revisions", "auth", "audit", "counts"]) {
             let sql = format!("SELECT count(t::text) FROM catraca.{table} AS t");
-            if let Err(error) = self.session.lock().ask_again(&sql, &[]) {
-                wrong.push(format!("{table}: {error}"));
+            if let Err(error) = self.session.lock().query_retrying(&sql, &[]) {
+                faults.push(format!("{table}: {error}"));
             }
         }
-        Ok(wrong)
+        Ok(faults)
     }
 }
 
@@ -155,13 +159,13 @@ impl PostgresReader {
         &self,
         sql: &str,
         values: &[Value],
-        read: impl FnMut(&Row) -> Answer<T>,
-    ) -> Answer<Vec<T>> {
-        self.session.lock().ask_again(sql, values)?.iter().map(read).collect()
+        read: impl FnMut(&Row) -> PostgresReadResult<T>,
+    ) -> PostgresReadResult<Vec<T>> {
+        self.session.lock().query_retrying(sql, values)?.iter().map(read).collect()
     }
 }
 
-/// One row more than asked for says whether there are more.
+/// Cuts the extra row, which only shows that there is a next page.
 fn page<T>(mut rows: Vec<T>, limit: usize, id: impl Fn(&T) -> i64) -> Page<T, i64> {
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -184,7 +188,7 @@ fn page_sql(query: &BlockQuery, now: Time, limit: u32) -> (String, Vec<Value>) {
     let mut sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
     let mut values = values![now.micros()];
     let mut narrow = |clause: &str, more: Vec<Value>| {
-        sql.push_str(&numbered(clause, values.len()));
+        sql.push_str(&number_parameters(clause, values.len()));
         values.extend(more);
     };
     if let Some(namespace) = &query.namespace {
@@ -194,7 +198,7 @@ fn page_sql(query: &BlockQuery, now: Time, limit: u32) -> (String, Vec<Value>) {
         narrow(" AND s.policy = ?", values![policy]);
     }
     if let Some(origin) = query.origin {
-        narrow(" AND b.origin = ?", values![origin_word(origin)]);
+        narrow(" AND b.origin = ?", values![origin_name(origin)]);
     }
     if !query.about.is_empty() {
         let (clause, more) = subjects_about(&query.about);
@@ -208,8 +212,8 @@ fn page_sql(query: &BlockQuery, now: Time, limit: u32) -> (String, Vec<Value>) {
     (sql, values)
 }
 
-/// Each `?` becomes the next numbered value.
-pub(super) fn numbered(clause: &str, mut used: usize) -> String {
+/// Replaces each `?` by the next numbered parameter, after `used` earlier ones.
+pub(super) fn number_parameters(clause: &str, mut used: usize) -> String {
     let mut pieces = clause.split('?');
     let mut sql = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -219,15 +223,15 @@ pub(super) fn numbered(clause: &str, mut used: usize) -> String {
     sql
 }
 
-/// The subjects that have one of these values.
-pub(super) fn subjects_about(about: &[About]) -> (String, Vec<Value>) {
+/// SQL for the subjects that have one of these values, and its parameters.
+pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value>) {
     let one = "SELECT subject FROM catraca.parts WHERE attribute = ? AND value = ?";
     let clause = vec![one; about.len()].join(" UNION ");
     let values = about.iter().flat_map(|about| values![&about.attribute, &about.value]);
     (clause, values.collect())
 }
 
-pub(super) fn block_row(row: &Row) -> Answer<BlockRow> {
+pub(super) fn block_row(row: &Row) -> PostgresReadResult<BlockRow> {
     let origin: &str = row.try_get(7)?;
     Ok(BlockRow {
         id: row.try_get(0)?,
@@ -237,30 +241,30 @@ pub(super) fn block_row(row: &Row) -> Answer<BlockRow> {
         parts: parts(row.try_get(4)?)?,
         since: Time::from_micros(row.try_get(5)?),
         until: Time::from_micros(row.try_get(6)?),
-        origin: origin_of(origin).ok_or_else(|| odd("origin"))?,
+        origin: parse_origin(origin).ok_or_else(|| invalid_column("origin"))?,
         reason: row.try_get(8)?,
         by: row.try_get(9)?,
     })
 }
 
-pub(super) fn parts(json: &str) -> Answer<Vec<(String, String)>> {
-    serde_json::from_str(json).map_err(|_| odd("subject"))
+pub(super) fn parts(json: &str) -> PostgresReadResult<Vec<(String, String)>> {
+    serde_json::from_str(json).map_err(|_| invalid_column("subject"))
 }
 
-pub(super) fn history_row(row: &Row) -> Answer<HistoryRow> {
+pub(super) fn history_row(row: &Row) -> PostgresReadResult<HistoryRow> {
     let origin: &str = row.try_get(3)?;
     Ok(HistoryRow {
         id: row.try_get(0)?,
         at: Time::from_micros(row.try_get(1)?),
         act: row.try_get(2)?,
-        origin: origin_of(origin).ok_or_else(|| odd("origin"))?,
+        origin: parse_origin(origin).ok_or_else(|| invalid_column("origin"))?,
         reason: row.try_get(4)?,
         until: Time::from_micros(row.try_get(5)?),
         by: row.try_get(6)?,
     })
 }
 
-pub(super) fn audit_row(row: &Row) -> Answer<AuditRow> {
+pub(super) fn audit_row(row: &Row) -> PostgresReadResult<AuditRow> {
     Ok(AuditRow {
         id: row.try_get(0)?,
         at: Time::from_micros(row.try_get(1)?),
@@ -273,9 +277,9 @@ pub(super) fn audit_row(row: &Row) -> Answer<AuditRow> {
     })
 }
 
-/// A column that is not what the schema says.
+/// A column with an unexpected type.
 impl From<tokio_postgres::Error> for RecordsError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self(format!("a row of the records cannot be read: {error}"))
+        Self(format!("a row of the records is unreadable: {error}"))
     }
 }

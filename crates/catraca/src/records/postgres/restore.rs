@@ -1,58 +1,64 @@
-//! What is in force, for a start: one pass over each table, some thousand rows at a time.
+//! Reads all active items at start, in one pass over each table, with a cursor.
 //!
-//! Must not leave out a row that it cannot read: that would free somebody in silence.
+//! An unreadable row is an error: skipping it would silently release a block.
 
-use catraca_core::cell::block::Note;
+use catraca_core::cell::block::BlockNote;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::Entry;
+use catraca_core::lists::AccessListEntry;
 use catraca_core::time::{Span, Time};
 use tokio_postgres::Row;
 
 use super::lists::what;
-use super::read::Answer;
+use super::read::PostgresReadResult;
 use super::session::Session;
 use crate::records::error::RecordsError;
-use crate::records::record::{About, ListName, PolicyReset, mode_of, origin_of};
-use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
+use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
+use crate::records::row::{RestoreScope, RestoredBlock, RestoredDebt, RestoredItem, TextInterner};
 
-/// Rows that travel together.
+/// Rows per fetch.
 const ROWS: usize = 10_000;
 
-pub(super) fn standing(
+pub(super) fn restore_items(
     session: &mut Session,
-    extent: Extent,
-    times: (Time, Time),
-    visit: &mut dyn FnMut(Standing),
-) -> Answer<()> {
-    let walked = tables(session, extent, times, visit);
-    if walked.is_err() {
-        session.leave();
+    scope: RestoreScope,
+    now: Time,
+    since: Time,
+    visit: &mut dyn FnMut(RestoredItem),
+) -> PostgresReadResult<()> {
+    let restored = read_tables(session, scope, now, since, visit);
+    if restored.is_err() {
+        // Ends the transaction and its cursor.
+        session.disconnect();
     }
-    walked
+    restored
 }
 
-fn tables(
+fn read_tables(
     session: &mut Session,
-    extent: Extent,
-    (now, since): (Time, Time),
-    visit: &mut dyn FnMut(Standing),
-) -> Answer<()> {
-    let (now, since) = (now.micros(), since.micros());
-    let mut texts = Shared::default();
-    // One transaction: all tables of one instant.
+    scope: RestoreScope,
+    now: Time,
+    since: Time,
+    visit: &mut dyn FnMut(RestoredItem),
+) -> PostgresReadResult<()> {
+    let now = now.micros();
+    let since = since.micros();
+    let mut texts = TextInterner::default();
+    // One transaction, so that all tables are of one point in time.
     session.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let mut each = |sql: String, read: &mut dyn FnMut(&Row) -> Answer<Standing>| -> Answer<()> {
-        walk(session, &sql, &mut |row| read(row).map(&mut *visit))
+    let mut each = |sql: String,
+                    read: &mut dyn FnMut(&Row) -> PostgresReadResult<RestoredItem>|
+     -> PostgresReadResult<()> {
+        for_each_row(session, &sql, &mut |row| read(row).map(&mut *visit))
     };
-    let forgotten = format!("coalesce(reset >= {since}, false)");
-    let freed = format!("SELECT key, {forgotten} FROM catraca.blocks WHERE freed >= {since}");
+    let was_reset = format!("coalesce(reset >= {since}, false)");
+    let freed = format!("SELECT key, {was_reset} FROM catraca.blocks WHERE freed >= {since}");
     each(freed, &mut freed_key)?;
     each(format!("{LISTS} > {now} ORDER BY id"), &mut list)?;
     each(FACTS.to_owned(), &mut fact)?;
     each(MODES.to_owned(), &mut mode)?;
     each(RESETS.to_owned(), &mut reset)?;
-    if extent == Extent::Everything {
+    if scope == RestoreScope::Everything {
         let remembered = format!("level > 0 AND until + forget > {now} AND until <= {now}");
         for which in [format!("until > {now}"), remembered] {
             each(format!("{BLOCKS} {which}"), &mut |row| block(row, &mut texts))?;
@@ -72,67 +78,76 @@ const RESETS: &str = "SELECT policy, epoch FROM catraca.resets";
 const DEBTS: &str = "SELECT s.key, d.at, d.balance, d.size, d.tokens, d.period
     FROM catraca.debts AS d JOIN catraca.subjects AS s ON s.id = d.subject";
 
-/// Visits every row of a question.
-fn walk(session: &mut Session, sql: &str, visit: &mut dyn FnMut(&Row) -> Answer<()>) -> Answer<()> {
-    session.batch(&format!("DECLARE walk NO SCROLL CURSOR FOR {sql}"))?;
+/// Calls `visit` with every row of a query.
+fn for_each_row(
+    session: &mut Session,
+    sql: &str,
+    visit: &mut dyn FnMut(&Row) -> PostgresReadResult<()>,
+) -> PostgresReadResult<()> {
+    session.execute_batch(&format!("DECLARE walk NO SCROLL CURSOR FOR {sql}"))?;
     loop {
-        let rows = session.ask(&format!("FETCH {ROWS} FROM walk"), &[])?;
+        let rows = session.query(&format!("FETCH {ROWS} FROM walk"), &[])?;
         rows.iter().try_for_each(&mut *visit)?;
         if rows.len() < ROWS {
-            return Ok(session.batch("CLOSE walk")?);
+            return Ok(session.execute_batch("CLOSE walk")?);
         }
     }
 }
 
-fn freed_key(row: &Row) -> Answer<Standing> {
-    let (key, forgotten) = (key(row, 0)?, row.try_get(1)?);
-    Ok(if forgotten { Standing::Forgotten(key) } else { Standing::Free(key) })
+fn freed_key(row: &Row) -> PostgresReadResult<RestoredItem> {
+    let key = key(row, 0)?;
+    let was_reset = row.try_get(1)?;
+    Ok(if was_reset { RestoredItem::ResetKey(key) } else { RestoredItem::Released(key) })
 }
 
-fn block(row: &Row, texts: &mut Shared) -> Answer<Standing> {
-    let mut shared = |column: usize| -> Answer<_> {
+fn block(row: &Row, texts: &mut TextInterner) -> PostgresReadResult<RestoredItem> {
+    let mut shared = |column: usize| -> PostgresReadResult<_> {
         Ok(row.try_get::<_, Option<&str>>(column)?.map(|text| texts.get(text)))
     };
-    let (reason, message) = (shared(4)?, shared(6)?);
+    let reason = shared(4)?;
+    let message = shared(6)?;
     let status = row.try_get::<_, Option<i64>>(5)?.map(u16::try_from).transpose();
-    Ok(Standing::Block(StandingBlock {
+    Ok(RestoredItem::Block(RestoredBlock {
         key: key(row, 0)?,
         until: Time::from_micros(row.try_get(1)?),
-        origin: origin_of(row.try_get(2)?).ok_or_else(|| odd("origin"))?,
+        origin: parse_origin(row.try_get(2)?).ok_or_else(|| invalid_column("origin"))?,
         shadow: row.try_get(3)?,
-        note: Note { reason, status: status.map_err(|_| odd("status"))?, message },
-        level: u32::try_from(row.try_get::<_, i64>(7)?).map_err(|_| odd("level"))?,
+        note: BlockNote { reason, status: status.map_err(|_| invalid_column("status"))?, message },
+        level: u32::try_from(row.try_get::<_, i64>(7)?).map_err(|_| invalid_column("level"))?,
         forget: Span::from_micros(row.try_get(8)?),
     }))
 }
 
-fn list(row: &Row) -> Answer<Standing> {
+fn list(row: &Row) -> PostgresReadResult<RestoredItem> {
     let name: &str = row.try_get(0)?;
     let list = [ListName::Allow, ListName::Block].into_iter().find(|list| list.as_str() == name);
     let what = what(row.try_get(1)?, row.try_get(2)?)?;
     let until = row.try_get::<_, Option<i64>>(4)?.map(Time::from_micros);
-    let entry = Entry { what, reason: row.try_get(3)?, until };
-    Ok(Standing::List(list.ok_or_else(|| odd("list"))?, entry))
+    let entry = AccessListEntry { target: what, reason: row.try_get(3)?, until };
+    Ok(RestoredItem::List(list.ok_or_else(|| invalid_column("list"))?, entry))
 }
 
-fn fact(row: &Row) -> Answer<Standing> {
-    let about = About { attribute: row.try_get(0)?, value: row.try_get(1)? };
-    Ok(Standing::Fact(about, row.try_get(2)?, row.try_get(3)?))
+fn fact(row: &Row) -> PostgresReadResult<RestoredItem> {
+    let about = AttributeValue { attribute: row.try_get(0)?, value: row.try_get(1)? };
+    Ok(RestoredItem::Fact(about, row.try_get(2)?, row.try_get(3)?))
 }
 
-fn mode(row: &Row) -> Answer<Standing> {
-    let mode = mode_of(row.try_get(1)?).ok_or_else(|| odd("mode"))?;
-    Ok(Standing::Mode(row.try_get(0)?, mode))
+fn mode(row: &Row) -> PostgresReadResult<RestoredItem> {
+    let mode = parse_mode(row.try_get(1)?).ok_or_else(|| invalid_column("mode"))?;
+    Ok(RestoredItem::Mode(row.try_get(0)?, mode))
 }
 
-fn reset(row: &Row) -> Answer<Standing> {
-    let (policy, epoch) = (row.try_get(0)?, Time::from_micros(row.try_get(1)?));
-    Ok(Standing::Reset(PolicyReset { policy, epoch }))
+fn reset(row: &Row) -> PostgresReadResult<RestoredItem> {
+    let policy = row.try_get(0)?;
+    let epoch = Time::from_micros(row.try_get(1)?);
+    Ok(RestoredItem::ResetPolicy(PolicyReset { policy, epoch }))
 }
 
-fn debt(row: &Row) -> Answer<Standing> {
-    let (size, tokens, period) = (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
-    Ok(Standing::Debt(StandingDebt {
+fn debt(row: &Row) -> PostgresReadResult<RestoredItem> {
+    let size = row.try_get(3)?;
+    let tokens = row.try_get(4)?;
+    let period = row.try_get(5)?;
+    Ok(RestoredItem::Debt(RestoredDebt {
         key: key(row, 0)?,
         at: Time::from_micros(row.try_get(1)?),
         balance: row.try_get(2)?,
@@ -140,11 +155,11 @@ fn debt(row: &Row) -> Answer<Standing> {
     }))
 }
 
-pub(super) fn key(row: &Row, column: usize) -> Answer<Key> {
+pub(super) fn key(row: &Row, column: usize) -> PostgresReadResult<Key> {
     let bytes: &[u8] = row.try_get(column)?;
-    bytes.try_into().map(Key::from_bytes).map_err(|_| odd("key"))
+    bytes.try_into().map(Key::from_bytes).map_err(|_| invalid_column("key"))
 }
 
-pub(super) fn odd(what: &str) -> RecordsError {
-    RecordsError(format!("a row holds an unreadable {what}"))
+pub(super) fn invalid_column(what: &str) -> RecordsError {
+    RecordsError(format!("a row has an invalid {what}"))
 }

@@ -1,8 +1,9 @@
-//! One connection: made when it is needed, given up when it fails, with a deadline on every call.
+//! One PostgreSQL connection of the records: connects on demand, reconnects after failures, with a
+//! timeout on every call.
 //!
-//! It has a runtime of its own that runs only while somebody waits here, so the connection belongs
-//! to the thread that asks. Statements are sent without names, so that poolers do not matter, and
-//! many at a time, so that a batch waits for the network once. Must not wait without an end.
+//! It has an async runtime of its own that only runs during a call, so the connection belongs to
+//! the calling thread. Statements are unnamed, so that they work behind poolers in any mode, and a
+//! batch of them is sent in one round trip.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,114 +16,129 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
 use super::value::Value;
-use crate::postgres::link;
-use crate::postgres::place::Place;
-use crate::postgres::trouble::Trouble;
+use crate::postgres::connection;
+use crate::postgres::database_url::DatabaseUrl;
+use crate::postgres::failure::PostgresFailure;
 
-/// The longest that connecting may take.
-const CONNECTING: Duration = Duration::from_secs(3);
-/// The longest that a call which writes may take; the server gives up a little earlier.
-pub(super) const WRITING: Duration = Duration::from_secs(5);
-/// What the server is told of it.
-pub(super) const WRITING_MS: u64 = 4_500;
-/// The longest that a question may take.
-pub(super) const READING: Duration = Duration::from_secs(15);
+/// Timeout of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout of a call that writes; the server's own timeout is a little shorter.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The server's `statement_timeout` of writes, in milliseconds.
+pub(super) const SERVER_WRITE_TIMEOUT_MS: u64 = 4_500;
+/// Timeout of a query.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A connection, and the way to make it anew.
+/// A connection that is made again after it was lost.
 pub(super) struct Session {
-    /// There until the end.
+    /// Present until drop.
     runtime: Option<Runtime>,
-    place: Place,
-    patience: Duration,
+    url: DatabaseUrl,
+    call_timeout: Duration,
     client: Option<Client>,
-    /// Whether a transaction is open. Its connection is the only one that it may go on with: on a
-    /// fresh one there would be nothing to commit, and the server would agree to that.
-    begun: bool,
+    /// Whether a transaction is open. It must end on the same connection: on a new one, `COMMIT`
+    /// would succeed without having committed anything.
+    in_transaction: bool,
 }
 
-/// A statement with its values.
-pub(super) type Statement = (&'static str, Vec<Value>);
+/// A statement with its parameters.
+pub(super) type RecordsStatement = (&'static str, Vec<Value>);
 
 impl Session {
-    pub(super) fn new(place: &Place, patience: Duration) -> Result<Self, Trouble> {
+    pub(super) fn new(url: &DatabaseUrl, call_timeout: Duration) -> Result<Self, PostgresFailure> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Trouble::Lost(error.to_string()))?;
-        let mut place = place.clone();
-        place.config.tcp_user_timeout(patience);
+        let runtime =
+            runtime.map_err(|error| PostgresFailure::ConnectionLost(error.to_string()))?;
+        let mut url = url.clone();
+        url.config.tcp_user_timeout(call_timeout);
         let mut session =
-            Self { runtime: Some(runtime), place, patience, client: None, begun: false };
+            Self { runtime: Some(runtime), url, call_timeout, client: None, in_transaction: false };
         session.connect()?;
         Ok(session)
     }
 
-    /// Runs statements without values, in one go.
-    pub(super) fn batch(&mut self, sql: &str) -> Result<(), Trouble> {
+    /// Runs statements without parameters, in one round trip.
+    pub(super) fn execute_batch(&mut self, sql: &str) -> Result<(), PostgresFailure> {
         self.call(async |client| client.batch_execute(sql).await)
     }
 
-    /// The same for what begins something, on a fresh connection should this one be gone: one that
-    /// was idle while the server was restarted does not know it yet.
-    pub(super) fn begin(&mut self, sql: &str) -> Result<(), Trouble> {
-        self.begun = false;
-        let begun = match self.batch(sql) {
-            Err(Trouble::Lost(_)) => self.batch(sql),
+    /// Begins a transaction, on a new connection if the present one turns out to be lost: an idle
+    /// connection does not notice a restart of the server.
+    pub(super) fn begin(&mut self, sql: &str) -> Result<(), PostgresFailure> {
+        self.in_transaction = false;
+        let begun = match self.execute_batch(sql) {
+            Err(PostgresFailure::ConnectionLost(_)) => self.execute_batch(sql),
             answer => answer,
         };
-        self.begun = begun.is_ok();
+        self.in_transaction = begun.is_ok();
         begun
     }
 
-    /// Ends what was begun.
-    pub(super) fn end(&mut self, sql: &str) -> Result<(), Trouble> {
-        let ended = self.batch(sql);
-        self.begun = false;
+    /// Ends a transaction.
+    pub(super) fn end(&mut self, sql: &str) -> Result<(), PostgresFailure> {
+        let ended = self.execute_batch(sql);
+        self.in_transaction = false;
         ended
     }
 
-    /// Asks one question.
-    pub(super) fn ask(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
-        let typed: Vec<Typed<'_>> = values.iter().map(Value::typed).collect();
-        self.call(async |client| client.query_typed(sql, &typed).await)
+    /// Runs one query.
+    pub(super) fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Vec<Row>, PostgresFailure> {
+        let parameters: Vec<RecordsParameter<'_>> =
+            values.iter().map(Value::to_parameter).collect();
+        self.call(async |client| client.query_typed(sql, &parameters).await)
     }
 
-    /// The same on a fresh connection, should this one turn out to be gone: for questions that
-    /// change nothing.
-    pub(super) fn ask_again(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
-        match self.ask(sql, values) {
-            Err(Trouble::Lost(_)) => self.ask(sql, values),
+    /// Runs a read-only query, once more on a new connection if the present one turns out to be
+    /// lost.
+    pub(super) fn query_retrying(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> Result<Vec<Row>, PostgresFailure> {
+        match self.query(sql, values) {
+            Err(PostgresFailure::ConnectionLost(_)) => self.query(sql, values),
             answer => answer,
         }
     }
 
-    /// Sends all statements at once; they run in order. The first error is the answer.
-    pub(super) fn run(&mut self, statements: &[Statement]) -> Result<(), Trouble> {
-        let typed: Vec<Vec<Typed<'_>>> = statements
+    /// Sends all statements at once; the server runs them in order. Returns the first error.
+    pub(super) fn run(&mut self, statements: &[RecordsStatement]) -> Result<(), PostgresFailure> {
+        let parameters: Vec<Vec<RecordsParameter<'_>>> = statements
             .iter()
-            .map(|(_, values)| values.iter().map(Value::typed).collect())
+            .map(|(_, values)| values.iter().map(Value::to_parameter).collect())
             .collect();
         self.call(async |client| {
-            let calls = statements.iter().zip(&typed);
+            let calls = statements.iter().zip(&parameters);
             let calls = calls.map(|((sql, _), values)| client.execute_typed(sql, values));
             in_order(calls).await
         })
     }
 
-    /// Gives the connection up, with whatever it is in the middle of.
-    pub(super) fn leave(&mut self) {
-        (self.client, self.begun) = (None, false);
+    /// Closes the connection, which ends an open transaction.
+    pub(super) fn disconnect(&mut self) {
+        self.client = None;
+        self.in_transaction = false;
     }
 
-    fn connect(&mut self) -> Result<(), Trouble> {
+    fn connect(&mut self) -> Result<(), PostgresFailure> {
         if self.client.as_ref().is_some_and(|client| !client.is_closed()) {
             return Ok(());
         }
         self.client = None;
-        if std::mem::take(&mut self.begun) {
-            return Err(Trouble::Lost("the connection ended in a transaction".to_owned()));
+        if std::mem::take(&mut self.in_transaction) {
+            return Err(PostgresFailure::ConnectionLost(
+                "the connection was lost during a transaction".to_owned(),
+            ));
         }
-        let Some(runtime) = &self.runtime else { return Err(Trouble::Late(CONNECTING)) };
-        let (client, driver) = runtime.block_on(link::connect(&self.place, CONNECTING))?;
-        // It ends with its client; what it has to say about its end, the next call says too.
+        let Some(runtime) = &self.runtime else {
+            return Err(PostgresFailure::TimedOut(CONNECT_TIMEOUT));
+        };
+        let (client, driver) = runtime.block_on(connection::connect(&self.url, CONNECT_TIMEOUT))?;
+        // It ends with its client. Its error is ignored, because the next call returns it too.
         runtime.spawn(driver);
         self.client = Some(client);
         Ok(())
@@ -131,50 +147,51 @@ impl Session {
     fn call<T>(
         &mut self,
         call: impl AsyncFnOnce(&Client) -> Result<T, Error>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, PostgresFailure> {
         self.connect()?;
         let (Some(client), Some(runtime)) = (&self.client, &self.runtime) else {
-            return Err(Trouble::Late(CONNECTING));
+            return Err(PostgresFailure::TimedOut(CONNECT_TIMEOUT));
         };
-        let answer = runtime.block_on(async { timeout(self.patience, call(client)).await });
-        let trouble = match answer {
+        let answer = runtime.block_on(async { timeout(self.call_timeout, call(client)).await });
+        let failure = match answer {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => Trouble::of(error),
-            Err(_) => Trouble::Late(self.patience),
+            Ok(Err(error)) => PostgresFailure::of(error),
+            Err(_) => PostgresFailure::TimedOut(self.call_timeout),
         };
-        if !matches!(trouble, Trouble::Said(_)) {
-            self.leave();
+        if !matches!(failure, PostgresFailure::Server(_)) {
+            self.disconnect();
         }
-        Err(trouble)
+        Err(failure)
     }
 }
 
-/// The last hand may let go on a thread that must not wait, as it would for a runtime's end.
+/// The last owner may drop this on a thread of another runtime, where waiting for a runtime's end
+/// panics.
 impl Drop for Session {
     fn drop(&mut self) {
         self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }
 
-type Typed<'v> = (&'v (dyn ToSql + Sync), Type);
+type RecordsParameter<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// Starts all calls in order, then waits for each in the same order.
 async fn in_order<F: Future<Output = Result<u64, Error>>>(
     calls: impl Iterator<Item = F>,
 ) -> Result<(), Error> {
     let mut calls: Vec<Pin<Box<F>>> = calls.map(Box::pin).collect();
-    let mut early: Vec<Option<Result<u64, Error>>> = Vec::with_capacity(calls.len());
-    // A call is sent when it is first polled.
+    let mut completed: Vec<Option<Result<u64, Error>>> = Vec::with_capacity(calls.len());
+    // The first poll sends a call.
     poll_fn(|context| {
         for call in &mut calls {
             let polled = call.as_mut().poll(context);
-            early.push(if let Poll::Ready(done) = polled { Some(done) } else { None });
+            completed.push(if let Poll::Ready(done) = polled { Some(done) } else { None });
         }
         Poll::Ready(())
     })
     .await;
-    for (call, early) in calls.into_iter().zip(early) {
-        match early {
+    for (call, completed) in calls.into_iter().zip(completed) {
+        match completed {
             Some(done) => done?,
             None => call.await?,
         };

@@ -1,16 +1,16 @@
-//! Totals that add up: every decision is allowed, denied or blocked, and counted once.
+//! Statistics: decisions by policy and action, and the subjects blocked most often.
 //!
-//! Must not count rows where events are meant.
+//! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
 
 use catraca_core::time::Time;
 use tokio_postgres::Row;
 
-use super::read::{Answer, parts};
+use super::read::{PostgresReadResult, parts};
 use super::value::{Value, values};
+use crate::records::minute_counts::minute_of;
 use crate::records::row::{TopBlocked, Totals};
-use crate::records::tally::minute_of;
 
-/// Texts sort by their bytes, whatever the database's language, as they do in a file.
+/// Sorted by bytes (collation `C`), as SQLite does, independent of the locale of the database.
 pub(super) const POLICIES: &str = "SELECT policy, sum(allowed)::bigint, sum(denied)::bigint,
         sum(blocked)::bigint FROM catraca.counts
     WHERE minute >= $1 AND minute < $2 AND policy <> ''
@@ -28,14 +28,16 @@ pub(super) fn minutes(from: Time, to: Time) -> Vec<Value> {
     values![minute_of(from), minute_of(to)]
 }
 
-pub(super) fn totals(row: &Row) -> Answer<Totals> {
+pub(super) fn totals(row: &Row) -> PostgresReadResult<Totals> {
     let number = |column: usize| row.try_get::<_, i64>(column).map(|sum| sum as u64);
-    let (allowed, denied, blocked) = (number(1)?, number(2)?, number(3)?);
+    let allowed = number(1)?;
+    let denied = number(2)?;
+    let blocked = number(3)?;
     let total = allowed + denied + blocked;
     Ok(Totals { name: row.try_get(0)?, total, allowed, denied, blocked })
 }
 
-pub(super) fn top_blocked(row: &Row) -> Answer<TopBlocked> {
+pub(super) fn top_blocked(row: &Row) -> PostgresReadResult<TopBlocked> {
     Ok(TopBlocked {
         namespace: row.try_get(0)?,
         policy: row.try_get(1)?,

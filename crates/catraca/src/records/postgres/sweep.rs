@@ -1,6 +1,7 @@
-//! Sweeping up after whole resets, a bounded number of rows at a time.
+//! Policy resets: ends blocks and deletes debts from before a reset, a bounded number of rows per
+//! transaction.
 //!
-//! Must not end what was started since.
+//! Blocks and debts from after the reset (`epoch`) are not touched.
 
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -8,13 +9,13 @@ use tokio_postgres::Row;
 
 use super::session::Session;
 use super::value::{Value, values};
-use crate::postgres::trouble::Trouble;
-use crate::records::port::Swept;
+use crate::postgres::failure::PostgresFailure;
+use crate::records::database::SweepResult;
 
-/// Subjects that are looked at in one transaction.
+/// Subjects examined in one transaction.
 const ROWS: i64 = 1_000;
 
-const LEFT: &str = "SELECT policy, swept FROM catraca.resets WHERE swept IS NOT NULL LIMIT 1";
+const PENDING: &str = "SELECT policy, swept FROM catraca.resets WHERE swept IS NOT NULL LIMIT 1";
 const LAST: &str = "SELECT max(id), count(*) FROM (
     SELECT id FROM catraca.subjects WHERE policy = $1 AND id > $2
     ORDER BY id LIMIT $3) AS few";
@@ -36,44 +37,52 @@ const DEBTS: &str = "DELETE FROM catraca.debts AS d
     RETURNING d.subject";
 const SWEPT: &str = "UPDATE catraca.resets SET swept = $2 WHERE policy = $1";
 
-pub(super) fn sweep(session: &mut Session, now: Time) -> Result<Swept, Trouble> {
-    let left = session.ask(LEFT, &[])?;
-    let Some(left) = left.first() else { return Ok(Swept::default()) };
-    let (policy, from): (&str, i64) = (get(left, 0)?, get(left, 1)?);
-    let found = session.ask(LAST, &values![policy, from, ROWS])?;
-    let Some(found) = found.first() else { return Ok(Swept::default()) };
-    let (last, count): (Option<i64>, i64) = (get(found, 0)?, get(found, 1)?);
-    let some = values![policy, from, last.unwrap_or(from)];
-    let (blocks, debts) = (end_blocks(session, &some, now)?, forget_debts(session, &some)?);
-    // Another may wait behind this one.
-    let more = last.filter(|_| count == ROWS);
-    session.ask(SWEPT, &values![policy, more])?;
-    Ok(Swept { blocks, debts, more: true })
+pub(super) fn sweep(session: &mut Session, now: Time) -> Result<SweepResult, PostgresFailure> {
+    let pending = session.query(PENDING, &[])?;
+    let Some(pending) = pending.first() else { return Ok(SweepResult::default()) };
+    let policy: &str = get(pending, 0)?;
+    let from: i64 = get(pending, 1)?;
+    let found = session.query(LAST, &values![policy, from, ROWS])?;
+    let Some(found) = found.first() else { return Ok(SweepResult::default()) };
+    let last: Option<i64> = get(found, 0)?;
+    let count: i64 = get(found, 1)?;
+    let range = values![policy, from, last.unwrap_or(from)];
+    let blocks = end_blocks(session, &range, now)?;
+    let debts = delete_debts(session, &range)?;
+    // The position of the next sweep; NULL when this reset is complete.
+    let position = last.filter(|_| count == ROWS);
+    session.query(SWEPT, &values![policy, position])?;
+    // `more` even when this reset is complete: another one may be pending.
+    Ok(SweepResult { blocks, debts, more: true })
 }
 
-fn end_blocks(session: &mut Session, some: &[Value], now: Time) -> Result<Vec<Key>, Trouble> {
-    let mut values = some.to_vec();
+fn end_blocks(
+    session: &mut Session,
+    range: &[Value],
+    now: Time,
+) -> Result<Vec<Key>, PostgresFailure> {
+    let mut values = range.to_vec();
     values.push(now.micros().into());
-    let ended = session.ask(BLOCKS, &values)?;
+    let ended = session.query(BLOCKS, &values)?;
     let keys = ended.iter().map(|row| get::<&[u8]>(row, 0));
-    // A row that cannot be read is ended all the same; its block lapses in the store by itself.
+    // The block of an invalid key is ended in the database; in the store it expires at its time.
     let read = |bytes: &[u8]| bytes.try_into().ok().map(Key::from_bytes);
     keys.filter_map(|bytes| bytes.map(read).transpose()).collect()
 }
 
-/// Nothing else may speak of their subjects.
-fn forget_debts(session: &mut Session, some: &[Value]) -> Result<u64, Trouble> {
-    let gone = session.ask(DEBTS, some)?;
-    for row in &gone {
+/// Deletes the debts, and their subjects if no other row refers to them.
+fn delete_debts(session: &mut Session, range: &[Value]) -> Result<u64, PostgresFailure> {
+    let deleted = session.query(DEBTS, range)?;
+    for row in &deleted {
         let subject: i64 = get(row, 0)?;
-        session.ask(super::purge::SUBJECT, &values![subject])?;
+        session.query(super::purge::SUBJECT, &values![subject])?;
     }
-    Ok(gone.len() as u64)
+    Ok(deleted.len() as u64)
 }
 
 fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
     row: &'r Row,
     column: usize,
-) -> Result<T, Trouble> {
-    row.try_get(column).map_err(Trouble::Said)
+) -> Result<T, PostgresFailure> {
+    row.try_get(column).map_err(PostgresFailure::Server)
 }

@@ -1,12 +1,11 @@
-//! Values on their way to the server, each with the type that the server is told.
+//! Statement parameters with their PostgreSQL types.
 //!
-//! The server takes no U+0000 in a text, so calls that bring one are refused. Should one arrive all
-//! the same, it is replaced by U+2400: a record that is always refused would stop the queue. Must
-//! not be read back.
+//! PostgreSQL text cannot hold U+0000, so calls with one are refused earlier. If one arrives here
+//! anyway, it is replaced by U+2400: a record that always fails would be rejected as a whole.
 
 use tokio_postgres::types::{ToSql, Type};
 
-/// One value of a statement.
+/// One parameter of a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Int(Option<i64>),
@@ -16,7 +15,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn typed(&self) -> (&(dyn ToSql + Sync), Type) {
+    pub(super) fn to_parameter(&self) -> (&(dyn ToSql + Sync), Type) {
         match self {
             Self::Int(value) => (value, Type::INT8),
             Self::Text(value) => (value, Type::TEXT),
@@ -26,8 +25,8 @@ impl Value {
     }
 }
 
-/// A text as the server takes it.
-pub(super) fn clean(text: &str) -> String {
+/// The text with U+0000 replaced.
+pub(super) fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }
 
@@ -45,7 +44,7 @@ impl From<Option<i64>> for Value {
 
 impl From<&str> for Value {
     fn from(value: &str) -> Self {
-        Self::Text(Some(clean(value)))
+        Self::Text(Some(replace_nul(value)))
     }
 }
 
@@ -57,7 +56,7 @@ impl From<&String> for Value {
 
 impl From<Option<&str>> for Value {
     fn from(value: Option<&str>) -> Self {
-        Self::Text(value.map(clean))
+        Self::Text(value.map(replace_nul))
     }
 }
 
@@ -73,7 +72,7 @@ impl From<bool> for Value {
     }
 }
 
-/// The values of one statement, in order.
+/// The parameters of one statement, in order.
 macro_rules! values {
     ($($value:expr),* $(,)?) => {
         Vec::from([$($crate::records::postgres::value::Value::from($value)),*])

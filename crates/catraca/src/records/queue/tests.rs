@@ -1,11 +1,12 @@
-//! The queue at its bounds: nobody waits, the newest step of a key survives, the rest is counted.
+//! The queue at its bounds: submitting never waits, the newest record of a key survives, dropped
+//! records are counted.
 
-use catraca_core::cell::block::{Note, Origin};
+use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::time::{Span, Time};
 
 use super::*;
-use crate::records::receipt::Receipt;
-use crate::records::record::{Blocking, Deed, Noted, Who};
+use crate::records::ack::Receipt;
+use crate::records::record::{AuditNote, BlockRecord, RecordKind, SubjectKey};
 
 fn key(number: u64) -> Key {
     Key::from_bytes(u128::from(number).to_be_bytes())
@@ -13,26 +14,31 @@ fn key(number: u64) -> Key {
 
 fn step(number: u64, until: i64) -> Record {
     let parts = vec![("n".to_owned(), number.to_string())];
-    let who = Who { key: key(number), namespace: String::new(), policy: String::new(), parts };
-    let (until, origin, note) = (Time::from_micros(until), Origin::Excess, Note::default());
-    let (epoch, shadow, forget) = (Time::ZERO, false, Span::ZERO);
-    let blocking = Blocking { who, epoch, until, origin, note, shadow, forget };
-    Record::automatic(Time::ZERO, Deed::Block(Box::new(blocking)))
+    let subject =
+        SubjectKey { key: key(number), namespace: String::new(), policy: String::new(), parts };
+    let until = Time::from_micros(until);
+    let origin = Origin::Excess;
+    let note = BlockNote::default();
+    let epoch = Time::ZERO;
+    let shadow = false;
+    let forget = Span::ZERO;
+    let block = BlockRecord { subject, epoch, until, origin, note, shadow, forget };
+    Record::automatic(Time::ZERO, RecordKind::Block(Box::new(block)))
 }
 
-fn full() -> Queue {
-    let queue = Queue::default();
+fn full() -> RecordQueue {
+    let queue = RecordQueue::default();
     (0..QUEUE_MAX as u64).for_each(|number| queue.submit(vec![step(number, 1)], None));
     queue
 }
 
 fn until(record: &Record) -> i64 {
-    let Deed::Block(blocking) = &record.deed else { panic!("{record:?}") };
-    blocking.until.micros()
+    let RecordKind::Block(block) = &record.kind else { panic!("{record:?}") };
+    block.until.micros()
 }
 
-fn take(queue: &Queue) -> Vec<Record> {
-    let Next::Write(jobs) = queue.next(Duration::ZERO) else { return Vec::new() };
+fn take(queue: &RecordQueue) -> Vec<Record> {
+    let WriterWork::Write(jobs) = queue.next(Duration::ZERO) else { return Vec::new() };
     jobs.into_iter().flat_map(|job| job.records).collect()
 }
 
@@ -49,7 +55,7 @@ fn when_it_is_full_the_newest_step_of_a_key_comes_later() {
     for until in [5, 6, 7] {
         queue.submit(vec![step(9_999_999, until)], None);
     }
-    let (waiting, _) = queue.state();
+    let (waiting, _) = queue.status();
     assert_eq!(waiting, QUEUE_MAX as u64 + 1);
     let mut all = Vec::new();
     loop {
@@ -61,11 +67,11 @@ fn when_it_is_full_the_newest_step_of_a_key_comes_later() {
     }
     assert_eq!(all.len(), QUEUE_MAX + 1);
     assert_eq!(all.last().map(until), Some(7));
-    let health = queue.counters.health(queue.state());
+    let health = queue.health();
     assert_eq!((health.postponed, health.lost, health.waiting), (3, 0, 0));
 }
 
-/// Room again does not let a newer step pass the one that was put off.
+/// When there is room again, a newer record of a key does not pass the postponed one.
 #[test]
 fn steps_of_one_key_never_overtake_each_other() {
     let queue = full();
@@ -87,31 +93,31 @@ fn steps_of_one_key_never_overtake_each_other() {
 fn operators_have_a_share_of_their_own_and_are_told_when_it_is_full() {
     let queue = full();
     let note = || {
-        let noted = Noted { act: "reset".to_owned(), target: "all".to_owned() };
-        Record::operator(Time::ZERO, "ana", None, Deed::Note(noted))
+        let note_record = AuditNote { act: "reset".to_owned(), target: "all".to_owned() };
+        Record::operator(Time::ZERO, "ana", None, RecordKind::Note(note_record))
     };
     let mut refused = 0;
-    for _ in 0..=OPERATORS_SHARE {
-        let (acker, receipt) = Receipt::new();
-        queue.submit(vec![note()], Some(acker));
-        // One that was taken is not answered yet; a queue that goes says so too.
-        refused += u64::from(queue.counters.health(queue.state()).refused > refused);
+    for _ in 0..=OPERATOR_EXTRA {
+        let (ack_sender, receipt) = Receipt::new();
+        queue.submit(vec![note()], Some(ack_sender));
+        // A queued one is not answered yet; only the refusal is counted.
+        refused += u64::from(queue.health().refused > refused);
         drop(receipt);
     }
-    assert_eq!((refused, queue.counters.health(queue.state()).lost), (1, 1));
+    assert_eq!((refused, queue.health().lost), (1, 1));
 }
 
 #[test]
-fn nobody_waits_for_a_disk_that_is_down() {
-    let queue = Queue::default();
-    let (acker, waiting) = Receipt::new();
-    queue.submit(vec![step(1, 1)], Some(acker));
-    queue.down(&"disk full".into());
+fn receipts_are_answered_at_once_while_the_disk_is_unavailable() {
+    let queue = RecordQueue::default();
+    let (ack_sender, waiting) = Receipt::new();
+    queue.submit(vec![step(1, 1)], Some(ack_sender));
+    queue.mark_unavailable(&"disk full".into());
     assert_eq!(waiting.wait(), Ack::NotYet("disk full".into()));
-    let (acker, newcomer) = Receipt::new();
-    queue.submit(vec![step(2, 1)], Some(acker));
+    let (ack_sender, newcomer) = Receipt::new();
+    queue.submit(vec![step(2, 1)], Some(ack_sender));
     assert_eq!(newcomer.wait(), Ack::NotYet("disk full".into()));
-    assert_eq!(take(&queue).len(), 2, "both are kept");
-    queue.up();
-    assert_eq!(queue.state(), (0, None));
+    assert_eq!(take(&queue).len(), 2, "both stay queued");
+    queue.mark_available();
+    assert_eq!(queue.status(), (0, None));
 }

@@ -1,6 +1,6 @@
-//! Export and erasure of one subject, by the names it is kept under.
+//! Export and erasure of the data about one subject.
 //!
-//! Must not free anybody: a block, a list entry or a debt that stands is kept and counted.
+//! Erasure retains and counts active blocks, list entries and debts.
 
 use catraca_core::time::Time;
 use rusqlite::types::Value;
@@ -8,25 +8,25 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params, params_from
 
 use super::read::{BLOCK, audit_row, block_row, history, subjects_about};
 use crate::records::error::{RecordsError, WriteError};
-use crate::records::privacy::{Erased, Exported};
-use crate::records::record::About;
+use crate::records::privacy::{ErasureCounts, SubjectExport};
+use crate::records::record::AttributeValue;
 
 pub(super) fn export(
     connection: &mut Connection,
-    about: &[About],
-) -> Result<Exported, RecordsError> {
+    about: &[AttributeValue],
+) -> Result<SubjectExport, RecordsError> {
     let transaction = connection.transaction()?;
-    let mut exported = Exported::default();
+    let mut exported = SubjectExport::default();
     for subject in subjects(&transaction, about)? {
         let mut statement = transaction.prepare_cached(&format!("{BLOCK} WHERE b.subject = ?1"))?;
         let mut rows = statement.query([subject])?;
         while let Some(row) = rows.next()? {
             exported.blocks.push((block_row(row)?, history(&transaction, subject)?));
         }
-        exported.audit.extend(rows_of(&transaction, AUDIT_OF_SUBJECT, params![subject])?);
+        exported.audit.extend(audit_rows(&transaction, AUDIT_OF_SUBJECT, params![subject])?);
     }
-    for About { attribute, value } in about {
-        exported.audit.extend(rows_of(&transaction, AUDIT_ABOUT, params![attribute, value])?);
+    for AttributeValue { attribute, value } in about {
+        exported.audit.extend(audit_rows(&transaction, AUDIT_ABOUT, params![attribute, value])?);
         exported.lists.extend(entries(&transaction, attribute, value)?);
         exported.facts.extend(facts(&transaction, attribute, value)?);
     }
@@ -38,7 +38,7 @@ const AUDIT_OF_SUBJECT: &str =
 const AUDIT_ABOUT: &str = "SELECT id, at, by, act, target, why, before, after FROM audit
     WHERE about = ?1 || '=' || ?2 OR (about = ?2 AND ?1 = 'ip') ORDER BY id";
 
-fn rows_of(
+fn audit_rows(
     connection: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -48,10 +48,14 @@ fn rows_of(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-type Listed = (String, Option<String>, Option<i64>);
+type SqliteListEntry = (String, Option<String>, Option<i64>);
 
-/// An address may be listed as a range of its own.
-fn entries(connection: &Connection, attribute: &str, value: &str) -> rusqlite::Result<Vec<Listed>> {
+/// The list entries of a value; an address may also be listed as a range.
+fn entries(
+    connection: &Connection,
+    attribute: &str,
+    value: &str,
+) -> rusqlite::Result<Vec<SqliteListEntry>> {
     let mut statement = connection.prepare_cached(
         "SELECT list, reason, until FROM lists
          WHERE value = ?2 AND (attribute = ?1 OR (attribute = '' AND ?1 = 'ip')) ORDER BY id",
@@ -72,7 +76,7 @@ fn facts(
     rows.collect()
 }
 
-fn subjects(connection: &Connection, about: &[About]) -> rusqlite::Result<Vec<i64>> {
+fn subjects(connection: &Connection, about: &[AttributeValue]) -> rusqlite::Result<Vec<i64>> {
     if about.is_empty() {
         return Ok(Vec::new());
     }
@@ -84,32 +88,32 @@ fn subjects(connection: &Connection, about: &[About]) -> rusqlite::Result<Vec<i6
 
 pub(super) fn erase(
     connection: &mut Connection,
-    about: &[About],
+    about: &[AttributeValue],
     now: Time,
-) -> Result<Erased, WriteError> {
+) -> Result<ErasureCounts, WriteError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut erased = Erased::default();
+    let mut erased = ErasureCounts::default();
     for subject in subjects(&transaction, about)? {
         erase_subject(&transaction, subject, now, &mut erased)?;
     }
-    for About { attribute, value } in about {
+    for AttributeValue { attribute, value } in about {
         let listed = entries(&transaction, attribute, value)?;
-        let stands = |entry: &&Listed| entry.2.is_none_or(|until| until > now.micros());
-        erased.retained_lists += listed.iter().filter(stands).count() as u64;
+        let is_active = |entry: &&SqliteListEntry| entry.2.is_none_or(|until| until > now.micros());
+        erased.retained_lists += listed.iter().filter(is_active).count() as u64;
         let run = |sql: &str| transaction.execute(sql, [attribute, value]);
-        transaction.execute(ENDED, (attribute, value, now.micros()))?;
+        transaction.execute(ENDED_ENTRIES, (attribute, value, now.micros()))?;
         erased.facts += run("DELETE FROM facts WHERE attribute = ?1 AND value = ?2")? as u64;
-        erased.audit += run(UNNAME_ABOUT)? as u64;
+        erased.audit += run(ERASE_AUDIT_TARGET)? as u64;
     }
     transaction.commit()?;
     Ok(erased)
 }
 
-const ENDED: &str = "DELETE FROM lists WHERE value = ?2
+const ENDED_ENTRIES: &str = "DELETE FROM lists WHERE value = ?2
     AND (attribute = ?1 OR (attribute = '' AND ?1 = 'ip')) AND until <= ?3";
-/// Who did what kind of thing, and when, stays; what it was done to goes, unless that very list
-/// still has an entry about it.
-const UNNAME_ABOUT: &str = "UPDATE audit
+/// Operator, action and time stay in the audit. The target is erased, unless the list that the
+/// action was about still has the entry.
+const ERASE_AUDIT_TARGET: &str = "UPDATE audit
     SET target = substr(target, 1, instr(target, ' ')) || '(erased)', why = NULL,
         before = NULL, after = NULL, about = NULL
     WHERE (about = ?1 || '=' || ?2 OR (about = ?2 AND ?1 = 'ip'))
@@ -121,24 +125,24 @@ fn erase_subject(
     transaction: &Transaction<'_>,
     subject: i64,
     now: Time,
-    erased: &mut Erased,
+    erased: &mut ErasureCounts,
 ) -> Result<(), WriteError> {
     let count = |sql: &str, values: &[i64]| {
         transaction.query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
     };
-    let blocked = "SELECT count(*) FROM blocks WHERE subject = ?1 AND until > ?2";
-    let owed = "SELECT count(*) FROM debts WHERE subject = ?1";
-    let (blocked, owed) = (count(blocked, &[subject, now.micros()])?, count(owed, &[subject])?);
+    let active_blocks = "SELECT count(*) FROM blocks WHERE subject = ?1 AND until > ?2";
+    let blocked = count(active_blocks, &[subject, now.micros()])?;
+    let debts = count("SELECT count(*) FROM debts WHERE subject = ?1", &[subject])?;
     erased.retained_blocks += blocked as u64;
-    erased.retained_debts += owed as u64;
-    if blocked + owed > 0 {
+    erased.retained_debts += debts as u64;
+    if blocked + debts > 0 {
         return Ok(());
     }
     erased.blocks += count("SELECT count(*) FROM blocks WHERE subject = ?1", &[subject])? as u64;
-    let unname = "UPDATE audit SET target = '(erased)', before = NULL, after = NULL, why = NULL,
-                  subject = NULL WHERE subject = ?1";
-    erased.audit += transaction.execute(unname, [subject])? as u64;
-    // Parts, block and history go with it.
+    let erase_target = "UPDATE audit SET target = '(erased)', before = NULL, after = NULL,
+                        why = NULL, subject = NULL WHERE subject = ?1";
+    erased.audit += transaction.execute(erase_target, [subject])? as u64;
+    // Deletes parts, block and history too, by foreign keys.
     transaction.execute("DELETE FROM subjects WHERE id = ?1", [subject])?;
     Ok(())
 }

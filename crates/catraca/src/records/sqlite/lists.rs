@@ -1,18 +1,16 @@
-//! Reading lists and facts for operators, page by page, and single blocks by their key.
-//!
-//! Must not scan what an index can find.
+//! Queries of lists and facts for operators, by page, and of a block by its key.
 
-use catraca_core::address::Range;
+use catraca_core::address::AddressRange;
 use catraca_core::digest::Key;
-use catraca_core::lists::What;
+use catraca_core::lists::ListTarget;
 use catraca_core::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::read::{BLOCK, block_row};
-use super::restore::odd;
+use super::restore::invalid_column;
 use crate::records::error::RecordsError;
-use crate::records::record::{About, ListName};
-use crate::records::row::{BlockRow, FactPlace, FactRow, ListRow, PAGE_MAX, Page};
+use crate::records::record::{AttributeValue, ListName};
+use crate::records::row::{BlockRow, FactCursor, FactRow, ListRow, PAGE_MAX, Page};
 
 pub(super) fn lists(
     connection: &Connection,
@@ -41,10 +39,13 @@ pub(super) fn lists(
 }
 
 fn list_row(row: &Row<'_>) -> Result<ListRow, RecordsError> {
-    let (attribute, value): (String, String) = (row.get(1)?, row.get(2)?);
+    let attribute: String = row.get(1)?;
+    let value: String = row.get(2)?;
     let what = match attribute.is_empty() {
-        true => What::Range(Range::parse(&value).map_err(|_| odd("range"))?),
-        false => What::Value { attribute, value },
+        true => {
+            ListTarget::Range(AddressRange::parse(&value).map_err(|_| invalid_column("range"))?)
+        }
+        false => ListTarget::Value { attribute, value },
     };
     Ok(ListRow {
         id: row.get(0)?,
@@ -58,9 +59,9 @@ fn list_row(row: &Row<'_>) -> Result<ListRow, RecordsError> {
 
 pub(super) fn facts(
     connection: &Connection,
-    after: Option<FactPlace>,
+    after: Option<FactCursor>,
     limit: u32,
-) -> Result<Page<FactRow, FactPlace>, RecordsError> {
+) -> Result<Page<FactRow, FactCursor>, RecordsError> {
     let limit = limit.clamp(1, PAGE_MAX) as usize;
     let mut statement = connection.prepare_cached(
         "SELECT attribute, value, name, fact, at, by FROM facts
@@ -71,7 +72,7 @@ pub(super) fn facts(
     let values = params![attribute, value, name, (limit + 1) as i64];
     let rows = statement.query_map(values, |row| {
         Ok(FactRow {
-            about: About { attribute: row.get(0)?, value: row.get(1)? },
+            about: AttributeValue { attribute: row.get(0)?, value: row.get(1)? },
             name: row.get(2)?,
             fact: row.get(3)?,
             at: Time::from_micros(row.get(4)?),
@@ -81,7 +82,7 @@ pub(super) fn facts(
     let mut found: Vec<FactRow> = rows.collect::<Result<_, _>>()?;
     let more = found.len() > limit;
     found.truncate(limit);
-    let next = found.last().filter(|_| more).map(FactRow::place);
+    let next = found.last().filter(|_| more).map(FactRow::cursor);
     Ok(Page { rows: found, next })
 }
 

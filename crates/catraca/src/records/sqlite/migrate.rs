@@ -1,15 +1,15 @@
-//! Migrations: forward only, one file each, all of them in one transaction.
+//! Schema migrations: forward only, one file each, all in one transaction.
 //!
-//! Must not touch a file that a later program, or another one, wrote.
+//! A file of a newer version of this program or of another program is refused unchanged.
 
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::opening;
+use super::to_open_error;
 use crate::records::error::OpenError;
 
-/// Every version's step, in order. A step that was released never changes; a new one is added.
+/// The migrations in order. A released one never changes; new ones are appended.
 const STEPS: [&str; 7] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
@@ -19,23 +19,23 @@ const STEPS: [&str; 7] = [
     include_str!("schema/0006.sql"),
     include_str!("schema/0007.sql"),
 ];
-/// `CATR`, in the file's header.
+/// The SQLite `application_id`: `CATR`.
 const APPLICATION: i64 = 0x4341_5452;
 
-/// Marks a new file as ours.
-pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
+/// Sets the `application_id` of a new file.
+pub(super) fn set_application_id(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)
 }
 
-/// Brings the schema up to date, or refuses.
+/// Migrates the schema to the newest version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let found = recognise(connection, path)?;
-    step(connection, found.max(0) as usize).map_err(|error| opening(path, error))
+    let found = schema_version(connection, path)?;
+    apply_steps(connection, found.max(0) as usize).map_err(|error| to_open_error(path, error))
 }
 
-/// The schema of a file that is ours and that we know, or else the refusal.
-pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
-    let failed = |error| opening(path, error);
+/// The schema version of a file, or an error if it belongs to another program or is too new.
+pub(super) fn schema_version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let failed = |error| to_open_error(path, error);
     let application = pragma(connection, "application_id").map_err(failed)?;
     if application != APPLICATION {
         return Err(OpenError::Foreign { path: path.to_owned() });
@@ -48,7 +48,7 @@ pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<i64, Ope
     Ok(found)
 }
 
-fn step(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
+fn apply_steps(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
     if from == STEPS.len() {
         return Ok(());
     }

@@ -1,6 +1,4 @@
-//! Reading for operators: pages of blocks, their history, the audit.
-//!
-//! Must not scan what an index can find.
+//! Queries for operators: blocks, their history, the audit.
 
 use std::path::Path;
 
@@ -9,42 +7,43 @@ use catraca_core::time::Time;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::restore::{key, odd, standing};
-use super::{SqliteReader, backup, erase, faults, lists, stats};
+use super::restore::{invalid_column, key, restore_items};
+use super::{SqliteReader, backup, erase, integrity, lists, stats};
+use crate::records::database::DatabaseReader;
 use crate::records::error::RecordsError;
-use crate::records::locks::KeptLock;
-use crate::records::port::Reads;
-use crate::records::privacy::Exported;
-use crate::records::record::{About, ListName, origin_of, origin_word};
+use crate::records::lock_rows::RecordedLock;
+use crate::records::privacy::SubjectExport;
+use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, Extent, FactPlace, FactRow, HistoryRow,
-    ListRow, PAGE_MAX, Page, RevisionRow, Standing, TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
+    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TopBlocked, Totals,
 };
 
-type Answer<T> = Result<T, RecordsError>;
+pub(super) type SqliteReadResult<T> = Result<T, RecordsError>;
 
-impl Reads for SqliteReader {
-    fn standing(
+impl DatabaseReader for SqliteReader {
+    fn restore(
         &self,
-        extent: Extent,
-        times: (Time, Time),
-        visit: &mut dyn FnMut(Standing),
-    ) -> Answer<()> {
-        standing(&mut self.connection.lock(), extent, times, visit)
+        scope: RestoreScope,
+        now: Time,
+        since: Time,
+        visit: &mut dyn FnMut(RestoredItem),
+    ) -> SqliteReadResult<()> {
+        restore_items(&mut self.connection.lock(), scope, now, since, visit)
     }
 
-    fn blocks(&self, query: &BlockQuery, now: Time) -> Answer<Page<BlockRow>> {
+    fn blocks(&self, query: &BlockQuery, now: Time) -> SqliteReadResult<Page<BlockRow>> {
         blocks(&self.connection.lock(), query, now)
     }
 
-    fn block(&self, id: i64) -> Answer<Option<BlockRow>> {
+    fn block(&self, id: i64) -> SqliteReadResult<Option<BlockRow>> {
         let sql = format!("{BLOCK} WHERE b.subject = ?1");
         let connection = self.connection.lock();
         let mut statement = connection.prepare_cached(&sql)?;
         statement.query_row([id], |row| Ok(block_row(row))).optional()?.transpose()
     }
 
-    fn block_of(&self, key: Key) -> Answer<Option<BlockRow>> {
+    fn block_of(&self, key: Key) -> SqliteReadResult<Option<BlockRow>> {
         lists::block_of(&self.connection.lock(), key)
     }
 
@@ -54,23 +53,27 @@ impl Reads for SqliteReader {
         before: Option<i64>,
         limit: u32,
         now: Time,
-    ) -> Answer<Page<ListRow, i64>> {
+    ) -> SqliteReadResult<Page<ListRow, i64>> {
         lists::lists(&self.connection.lock(), list, before, limit, now)
     }
 
-    fn facts(&self, after: Option<FactPlace>, limit: u32) -> Answer<Page<FactRow, FactPlace>> {
+    fn facts(
+        &self,
+        after: Option<FactCursor>,
+        limit: u32,
+    ) -> SqliteReadResult<Page<FactRow, FactCursor>> {
         lists::facts(&self.connection.lock(), after, limit)
     }
 
-    fn history(&self, id: i64) -> Answer<Vec<HistoryRow>> {
+    fn history(&self, id: i64) -> SqliteReadResult<Vec<HistoryRow>> {
         history(&self.connection.lock(), id)
     }
 
-    fn audit(&self, query: &AuditQuery) -> Answer<Page<AuditRow, i64>> {
+    fn audit(&self, query: &AuditQuery) -> SqliteReadResult<Page<AuditRow, i64>> {
         audit(&self.connection.lock(), query)
     }
 
-    fn revisions(&self, limit: u32) -> Answer<Vec<RevisionRow>> {
+    fn revisions(&self, limit: u32) -> SqliteReadResult<Vec<RevisionRow>> {
         let connection = self.connection.lock();
         let mut statement = connection.prepare_cached(
             "SELECT at, revision, policies, by FROM revisions ORDER BY id DESC LIMIT ?1",
@@ -82,37 +85,37 @@ impl Reads for SqliteReader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn keys_required(&self) -> Answer<bool> {
+    fn keys_required(&self) -> SqliteReadResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM auth WHERE keys_required)";
         Ok(self.connection.lock().query_row(sql, [], |row| row.get(0))?)
     }
 
-    fn policies(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+    fn policies(&self, from: Time, to: Time) -> SqliteReadResult<Vec<Totals>> {
         stats::policies(&self.connection.lock(), from, to)
     }
 
-    fn actions(&self, from: Time, to: Time) -> Answer<Vec<Totals>> {
+    fn actions(&self, from: Time, to: Time) -> SqliteReadResult<Vec<Totals>> {
         stats::actions(&self.connection.lock(), from, to)
     }
 
-    fn top_blocked(&self, from: Time, limit: u32) -> Answer<Vec<TopBlocked>> {
+    fn top_blocked(&self, from: Time, limit: u32) -> SqliteReadResult<Vec<TopBlocked>> {
         stats::top_blocked(&self.connection.lock(), from, limit.min(PAGE_MAX))
     }
 
-    fn locks(&self, visit: &mut dyn FnMut(KeptLock)) -> Answer<()> {
-        super::locks::locks(&self.connection.lock(), visit)
+    fn locks(&self, visit: &mut dyn FnMut(RecordedLock)) -> SqliteReadResult<()> {
+        super::lock_tables::locks(&self.connection.lock(), visit)
     }
 
-    fn export(&self, about: &[About]) -> Answer<Exported> {
+    fn export(&self, about: &[AttributeValue]) -> SqliteReadResult<SubjectExport> {
         erase::export(&mut self.connection.lock(), about)
     }
 
-    fn backup(&self, to: &Path) -> Answer<()> {
+    fn backup(&self, to: &Path) -> SqliteReadResult<()> {
         backup::backup(&self.connection.lock(), to)
     }
 
-    fn verify(&self) -> Answer<Vec<String>> {
-        Ok(faults::all(&self.connection.lock())?)
+    fn verify(&self) -> SqliteReadResult<Vec<String>> {
+        Ok(integrity::check_all(&self.connection.lock())?)
     }
 }
 
@@ -120,7 +123,11 @@ impl Reads for SqliteReader {
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
     b.until, b.origin, b.reason, b.by FROM blocks AS b JOIN subjects AS s ON s.id = b.subject";
 
-fn blocks(connection: &Connection, query: &BlockQuery, now: Time) -> Answer<Page<BlockRow>> {
+fn blocks(
+    connection: &Connection,
+    query: &BlockQuery,
+    now: Time,
+) -> SqliteReadResult<Page<BlockRow>> {
     let limit = query.limit.clamp(1, PAGE_MAX);
     let (sql, values) = page_sql(query, now, limit);
     let mut statement = connection.prepare_cached(&sql)?;
@@ -150,31 +157,31 @@ fn page_sql(query: &BlockQuery, now: Time, limit: u32) -> (String, Vec<Value>) {
         narrow(" AND s.policy = ?", vec![policy.clone().into()]);
     }
     if let Some(origin) = query.origin {
-        narrow(" AND b.origin = ?", vec![origin_word(origin).to_owned().into()]);
+        narrow(" AND b.origin = ?", vec![origin_name(origin).to_owned().into()]);
     }
     if !query.about.is_empty() {
         let (clause, more) = subjects_about(&query.about);
         narrow(&format!(" AND b.subject IN ({clause})"), more);
     }
     if let Some(Cursor { since, id }) = query.after {
-        let place = vec![since.micros().into(), id.into()];
-        narrow(" AND (b.since, b.subject) < (?, ?)", place);
+        let position = vec![since.micros().into(), id.into()];
+        narrow(" AND (b.since, b.subject) < (?, ?)", position);
     }
     let order = " ORDER BY b.since DESC, b.subject DESC LIMIT ?";
-    // One more than asked for says whether there are more.
+    // One row more than the page has, to see whether there is a next page.
     narrow(order, vec![i64::from(limit + 1).into()]);
     (sql, values)
 }
 
-/// The subjects that have one of these values.
-pub(super) fn subjects_about(about: &[About]) -> (String, Vec<Value>) {
+/// SQL for the subjects that have one of these values, and its parameters.
+pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value>) {
     let one = "SELECT subject FROM parts WHERE attribute = ? AND value = ?";
     let clause = vec![one; about.len()].join(" UNION ");
     let values = about.iter().flat_map(|about| [&about.attribute, &about.value]);
     (clause, values.map(|text| text.clone().into()).collect())
 }
 
-pub(super) fn block_row(row: &Row<'_>) -> Answer<BlockRow> {
+pub(super) fn block_row(row: &Row<'_>) -> SqliteReadResult<BlockRow> {
     let origin: String = row.get(7)?;
     let found: Key = key(row, 1)?;
     Ok(BlockRow {
@@ -185,17 +192,17 @@ pub(super) fn block_row(row: &Row<'_>) -> Answer<BlockRow> {
         parts: parts(&row.get::<_, String>(4)?)?,
         since: Time::from_micros(row.get(5)?),
         until: Time::from_micros(row.get(6)?),
-        origin: origin_of(&origin).ok_or_else(|| odd("origin"))?,
+        origin: parse_origin(&origin).ok_or_else(|| invalid_column("origin"))?,
         reason: row.get(8)?,
         by: row.get(9)?,
     })
 }
 
-pub(super) fn parts(json: &str) -> Answer<Vec<(String, String)>> {
-    serde_json::from_str(json).map_err(|_| odd("subject"))
+pub(super) fn parts(json: &str) -> SqliteReadResult<Vec<(String, String)>> {
+    serde_json::from_str(json).map_err(|_| invalid_column("subject"))
 }
 
-pub(super) fn history(connection: &Connection, id: i64) -> Answer<Vec<HistoryRow>> {
+pub(super) fn history(connection: &Connection, id: i64) -> SqliteReadResult<Vec<HistoryRow>> {
     let sql = "SELECT id, at, act, origin, reason, until, by FROM history
                WHERE subject = ?1 ORDER BY id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -207,7 +214,7 @@ pub(super) fn history(connection: &Connection, id: i64) -> Answer<Vec<HistoryRow
             id: row.get(0)?,
             at: Time::from_micros(row.get(1)?),
             act: row.get(2)?,
-            origin: origin_of(&origin).ok_or_else(|| odd("origin"))?,
+            origin: parse_origin(&origin).ok_or_else(|| invalid_column("origin"))?,
             reason: row.get(4)?,
             until: Time::from_micros(row.get(5)?),
             by: row.get(6)?,
@@ -216,7 +223,7 @@ pub(super) fn history(connection: &Connection, id: i64) -> Answer<Vec<HistoryRow
     Ok(found)
 }
 
-fn audit(connection: &Connection, query: &AuditQuery) -> Answer<Page<AuditRow, i64>> {
+fn audit(connection: &Connection, query: &AuditQuery) -> SqliteReadResult<Page<AuditRow, i64>> {
     let limit = query.limit.clamp(1, PAGE_MAX) as usize;
     let mut statement = connection.prepare_cached(
         "SELECT id, at, by, act, target, why, before, after FROM audit

@@ -1,36 +1,37 @@
-//! What is in force, for a start: one pass over each table.
+//! Reads all active items at start, in one pass over each table.
 //!
-//! Must not leave out a row that it cannot read: that would free somebody in silence.
+//! An unreadable row is an error: skipping it would silently release a block.
 
-use catraca_core::address::Range;
-use catraca_core::cell::block::Note;
+use catraca_core::address::AddressRange;
+use catraca_core::cell::block::BlockNote;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
-use catraca_core::lists::{Entry, What};
+use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::time::{Span, Time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 
 use crate::records::error::RecordsError;
-use crate::records::record::{About, ListName, PolicyReset, mode_of, origin_of};
-use crate::records::row::{Extent, Shared, Standing, StandingBlock, StandingDebt};
+use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
+use crate::records::row::{RestoreScope, RestoredBlock, RestoredDebt, RestoredItem, TextInterner};
 
-type Visit<'v> = &'v mut dyn FnMut(Standing);
+type Visit<'v> = &'v mut dyn FnMut(RestoredItem);
 
-pub(super) fn standing(
+pub(super) fn restore_items(
     connection: &mut Connection,
-    extent: Extent,
-    (now, since): (Time, Time),
+    scope: RestoreScope,
+    now: Time,
+    since: Time,
     visit: Visit<'_>,
 ) -> Result<(), RecordsError> {
-    // One transaction: all tables of one instant.
+    // One transaction, so that all tables are of one point in time.
     let connection = connection.transaction()?;
-    freed(&connection, since, visit)?;
+    freed_keys(&connection, since, visit)?;
     lists(&connection, now, visit)?;
     facts(&connection, visit)?;
     modes(&connection, visit)?;
     resets(&connection, visit)?;
-    if extent == Extent::Everything {
+    if scope == RestoreScope::Everything {
         blocks(&connection, now, visit)?;
         debts(&connection, visit)?;
     }
@@ -38,7 +39,7 @@ pub(super) fn standing(
 }
 
 fn blocks(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), RecordsError> {
-    let mut texts = Shared::default();
+    let mut texts = TextInterner::default();
     for which in ["until > ?1", "level > 0 AND until + forget > ?1 AND until <= ?1"] {
         let sql = format!(
             "SELECT key, until, origin, shadow, reason, status, message, level, forget
@@ -47,20 +48,20 @@ fn blocks(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), Re
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([now.micros()])?;
         while let Some(row) = rows.next()? {
-            visit(Standing::Block(block(row, &mut texts)?));
+            visit(RestoredItem::Block(block(row, &mut texts)?));
         }
     }
     Ok(())
 }
 
-fn block(row: &Row<'_>, texts: &mut Shared) -> Result<StandingBlock, RecordsError> {
-    let word = row.get_ref(2)?.as_str().map_err(|_| odd("origin"))?;
-    Ok(StandingBlock {
+fn block(row: &Row<'_>, texts: &mut TextInterner) -> Result<RestoredBlock, RecordsError> {
+    let word = row.get_ref(2)?.as_str().map_err(|_| invalid_column("origin"))?;
+    Ok(RestoredBlock {
         key: key(row, 0)?,
         until: Time::from_micros(row.get(1)?),
-        origin: origin_of(word).ok_or_else(|| odd("origin"))?,
+        origin: parse_origin(word).ok_or_else(|| invalid_column("origin"))?,
         shadow: row.get(3)?,
-        note: Note {
+        note: BlockNote {
             reason: text(row, 4)?.map(|text| texts.get(text)),
             status: row.get(5)?,
             message: text(row, 6)?.map(|text| texts.get(text)),
@@ -70,13 +71,14 @@ fn block(row: &Row<'_>, texts: &mut Shared) -> Result<StandingBlock, RecordsErro
     })
 }
 
-fn freed(connection: &Connection, since: Time, visit: Visit<'_>) -> Result<(), RecordsError> {
+fn freed_keys(connection: &Connection, since: Time, visit: Visit<'_>) -> Result<(), RecordsError> {
     let sql = "SELECT key, coalesce(reset >= ?1, 0) FROM blocks WHERE freed >= ?1";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([since.micros()])?;
     while let Some(row) = rows.next()? {
-        let (key, forgotten) = (key(row, 0)?, row.get(1)?);
-        visit(if forgotten { Standing::Forgotten(key) } else { Standing::Free(key) });
+        let key = key(row, 0)?;
+        let was_reset = row.get(1)?;
+        visit(if was_reset { RestoredItem::ResetKey(key) } else { RestoredItem::Released(key) });
     }
     Ok(())
 }
@@ -87,16 +89,19 @@ fn lists(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), Rec
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query(params![now.micros()])?;
     while let Some(row) = rows.next()? {
-        let (list, attribute, value): (String, String, String) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let list: String = row.get(0)?;
+        let attribute: String = row.get(1)?;
+        let value: String = row.get(2)?;
         let list = [ListName::Allow, ListName::Block].into_iter().find(|l| l.as_str() == list);
         let what = match attribute.is_empty() {
-            true => What::Range(Range::parse(&value).map_err(|_| odd("range"))?),
-            false => What::Value { attribute, value },
+            true => {
+                ListTarget::Range(AddressRange::parse(&value).map_err(|_| invalid_column("range"))?)
+            }
+            false => ListTarget::Value { attribute, value },
         };
         let until = row.get::<_, Option<i64>>(4)?.map(Time::from_micros);
-        let entry = Entry { what, reason: row.get(3)?, until };
-        visit(Standing::List(list.ok_or_else(|| odd("list"))?, entry));
+        let entry = AccessListEntry { target: what, reason: row.get(3)?, until };
+        visit(RestoredItem::List(list.ok_or_else(|| invalid_column("list"))?, entry));
     }
     Ok(())
 }
@@ -105,8 +110,8 @@ fn facts(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError> 
     let mut statement = connection.prepare("SELECT attribute, value, name, fact FROM facts")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let about = About { attribute: row.get(0)?, value: row.get(1)? };
-        visit(Standing::Fact(about, row.get(2)?, row.get(3)?));
+        let about = AttributeValue { attribute: row.get(0)?, value: row.get(1)? };
+        visit(RestoredItem::Fact(about, row.get(2)?, row.get(3)?));
     }
     Ok(())
 }
@@ -115,8 +120,8 @@ fn modes(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError> 
     let mut statement = connection.prepare("SELECT policy, mode FROM modes")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let mode = mode_of(&row.get::<_, String>(1)?).ok_or_else(|| odd("mode"))?;
-        visit(Standing::Mode(row.get(0)?, mode));
+        let mode = parse_mode(&row.get::<_, String>(1)?).ok_or_else(|| invalid_column("mode"))?;
+        visit(RestoredItem::Mode(row.get(0)?, mode));
     }
     Ok(())
 }
@@ -125,8 +130,9 @@ fn resets(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError>
     let mut statement = connection.prepare("SELECT policy, epoch FROM resets")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (policy, epoch) = (row.get(0)?, Time::from_micros(row.get(1)?));
-        visit(Standing::Reset(PolicyReset { policy, epoch }));
+        let policy = row.get(0)?;
+        let epoch = Time::from_micros(row.get(1)?);
+        visit(RestoredItem::ResetPolicy(PolicyReset { policy, epoch }));
     }
     Ok(())
 }
@@ -138,24 +144,25 @@ fn debts(connection: &Connection, visit: Visit<'_>) -> Result<(), RecordsError> 
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let terms = BucketTerms { size: row.get(3)?, tokens: row.get(4)?, period: row.get(5)? };
-        let (at, balance) = (Time::from_micros(row.get(1)?), row.get(2)?);
-        visit(Standing::Debt(StandingDebt { key: key(row, 0)?, at, balance, terms }));
+        let at = Time::from_micros(row.get(1)?);
+        let balance = row.get(2)?;
+        visit(RestoredItem::Debt(RestoredDebt { key: key(row, 0)?, at, balance, terms }));
     }
     Ok(())
 }
 
 pub(super) fn key(row: &Row<'_>, column: usize) -> Result<Key, RecordsError> {
-    let bytes = row.get_ref(column)?.as_blob().map_err(|_| odd("key"))?;
-    bytes.try_into().map(Key::from_bytes).map_err(|_| odd("key"))
+    let bytes = row.get_ref(column)?.as_blob().map_err(|_| invalid_column("key"))?;
+    bytes.try_into().map(Key::from_bytes).map_err(|_| invalid_column("key"))
 }
 
 fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, RecordsError> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
-        value => value.as_str().map(Some).map_err(|_| odd("text")),
+        value => value.as_str().map(Some).map_err(|_| invalid_column("text")),
     }
 }
 
-pub(super) fn odd(what: &str) -> RecordsError {
-    RecordsError(format!("a row holds an unreadable {what}"))
+pub(super) fn invalid_column(what: &str) -> RecordsError {
+    RecordsError(format!("a row has an invalid {what}"))
 }

@@ -1,36 +1,48 @@
-//! Totals that add up: every decision is allowed, denied or blocked, and counted once.
+//! Statistics: decisions by policy and action, and the subjects blocked most often.
 //!
-//! Must not count rows where events are meant.
+//! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
 
 use catraca_core::time::Time;
 use rusqlite::{Connection, params};
 
-use super::read::parts;
-use crate::records::error::RecordsError;
+use super::read::{SqliteReadResult, parts};
+use crate::records::minute_counts::minute_of;
 use crate::records::row::{TopBlocked, Totals};
-use crate::records::tally::minute_of;
 
-type Answer<T> = Result<T, RecordsError>;
-
-pub(super) fn policies(connection: &Connection, from: Time, to: Time) -> Answer<Vec<Totals>> {
+pub(super) fn policies(
+    connection: &Connection,
+    from: Time,
+    to: Time,
+) -> SqliteReadResult<Vec<Totals>> {
     let sql = "SELECT policy, sum(allowed), sum(denied), sum(blocked) FROM counts
                WHERE minute >= ?1 AND minute < ?2 AND policy <> ''
                GROUP BY policy ORDER BY policy";
     totals(connection, sql, from, to)
 }
 
-pub(super) fn actions(connection: &Connection, from: Time, to: Time) -> Answer<Vec<Totals>> {
+pub(super) fn actions(
+    connection: &Connection,
+    from: Time,
+    to: Time,
+) -> SqliteReadResult<Vec<Totals>> {
     let sql = "SELECT action, sum(allowed), sum(denied), sum(blocked) FROM counts
                WHERE minute >= ?1 AND minute < ?2 AND policy = ''
                GROUP BY action ORDER BY sum(allowed + denied + blocked) DESC, action";
     totals(connection, sql, from, to)
 }
 
-fn totals(connection: &Connection, sql: &str, from: Time, to: Time) -> Answer<Vec<Totals>> {
+fn totals(
+    connection: &Connection,
+    sql: &str,
+    from: Time,
+    to: Time,
+) -> SqliteReadResult<Vec<Totals>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([minute_of(from), minute_of(to)], |row| {
         let number = |column| row.get::<_, i64>(column).map(|sum| sum as u64);
-        let (allowed, denied, blocked) = (number(1)?, number(2)?, number(3)?);
+        let allowed = number(1)?;
+        let denied = number(2)?;
+        let blocked = number(3)?;
         let total = allowed + denied + blocked;
         Ok(Totals { name: row.get(0)?, total, allowed, denied, blocked })
     })?;
@@ -41,7 +53,7 @@ pub(super) fn top_blocked(
     connection: &Connection,
     from: Time,
     limit: u32,
-) -> Answer<Vec<TopBlocked>> {
+) -> SqliteReadResult<Vec<TopBlocked>> {
     let mut statement = connection.prepare_cached(
         "SELECT s.namespace, s.policy, s.parts, count(*), max(h.until)
          FROM history AS h JOIN subjects AS s ON s.id = h.subject

@@ -1,31 +1,32 @@
-//! A comparison on the screen.
+//! Prints a comparison as text.
 
 use std::io::{self, Write};
 
-use super::super::report::Labels;
-use super::super::summary::{PolicyPicture, share, sum};
-use super::{Comparison, Moved};
-use crate::render::{count, counted, table};
+use super::super::report::ReportLabels;
+use super::super::summary::{PolicySummary, share, sum};
+use super::{Comparison, DecisionChanges};
+use crate::render::{count, count_noun, new_table};
 
-/// Subjects shown of each kind.
+/// Maximum number of subjects printed per direction.
 const TOP: usize = 10;
 
 impl Comparison {
-    /// Prints it.
-    pub fn print(&self, labels: &Labels, mut out: impl Write) -> io::Result<()> {
+    /// Prints totals, policies, and the subjects with changed decisions.
+    pub fn print(&self, labels: &ReportLabels, mut out: impl Write) -> io::Result<()> {
         self.head(labels, &mut out)?;
         self.totals(&mut out)?;
         self.print_policies(&mut out)?;
-        let (before, after) = (&labels.catalog, &labels.other);
+        let before = &labels.catalog;
+        let after = &labels.other;
         let title = format!("pass with {before} and are denied with {after}");
-        moved(&mut out, &self.newly_denied, &title, "newly denied")?;
+        print_changes(&mut out, &self.newly_denied, &title, "newly denied")?;
         let title = format!("are denied with {before} and pass with {after}");
-        moved(&mut out, &self.newly_allowed, &title, "newly allowed")?;
+        print_changes(&mut out, &self.newly_allowed, &title, "newly allowed")?;
         out.flush()
     }
 
-    fn head(&self, labels: &Labels, out: &mut impl Write) -> io::Result<()> {
-        let lines = counted(self.before.lines as usize, "event", "events");
+    fn head(&self, labels: &ReportLabels, out: &mut impl Write) -> io::Result<()> {
+        let lines = count_noun(self.before.lines as usize, "event", "events");
         match self.before.span {
             None => writeln!(out, "no events")?,
             Some((first, last)) => {
@@ -39,35 +40,37 @@ impl Comparison {
     }
 
     fn totals(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut shown = table(&["", "before", "", "after", "", "change"], &[1, 2, 3, 4, 5]);
-        let (before, after) = (&self.before, &self.after);
-        let decided = |of: &super::Picture| sum(&of.allowed) + sum(&of.denied);
-        let of = (decided(before), decided(after));
+        let mut table = new_table(&["", "before", "", "after", "", "change"], &[1, 2, 3, 4, 5]);
+        let before = &self.before;
+        let after = &self.after;
+        let decided = |of: &super::SummaryData| sum(&of.allowed) + sum(&of.denied);
+        let before_total = decided(before);
+        let after_total = decided(after);
         let mut row = |name: &str, one: u64, other: u64, shares: bool| {
             let share = |part, whole| if shares { share(part, whole) } else { String::new() };
-            shown.add_row([
+            table.add_row([
                 name,
                 &count(one),
-                &share(one, of.0),
+                &share(one, before_total),
                 &count(other),
-                &share(other, of.1),
+                &share(other, after_total),
                 &change(one, other),
             ]);
         };
         row("allowed", sum(&before.allowed), sum(&after.allowed), true);
         row("denied", sum(&before.denied), sum(&after.denied), true);
         row("blocks", before.blocks(), after.blocks(), false);
-        writeln!(out, "\n{}", shown.trim_fmt())
+        writeln!(out, "\n{}", table.trim_fmt())
     }
 
     fn print_policies(&self, out: &mut impl Write) -> io::Result<()> {
         let heads = ["policy", "", "allowed", "denied", "while blocked", "blocks", "terms"];
-        let mut shown = table(&heads, &[2, 3, 4, 5]);
+        let mut table = new_table(&heads, &[2, 3, 4, 5]);
         for (before, after) in self.policies() {
             for (one, when) in [(before, "before"), (after, "after")] {
                 let Some(one) = one else { continue };
                 let name = if before.is_some() && when == "after" { "" } else { &*one.name };
-                shown.add_row([
+                table.add_row([
                     name,
                     when,
                     &count(one.allowed),
@@ -78,31 +81,36 @@ impl Comparison {
                 ]);
             }
         }
-        if shown.is_empty() { Ok(()) } else { writeln!(out, "\n{}", shown.trim_fmt()) }
+        if table.is_empty() { Ok(()) } else { writeln!(out, "\n{}", table.trim_fmt()) }
     }
 }
 
-fn terms(policy: &PolicyPicture) -> String {
-    let off = if policy.mode == "enforce" { "" } else { policy.mode };
-    let both = [off, &policy.terms].into_iter().filter(|text| !text.is_empty());
-    both.collect::<Vec<_>>().join(", ")
+fn terms(policy: &PolicySummary) -> String {
+    let mode_text = if policy.mode == "enforce" { "" } else { policy.mode };
+    let parts = [mode_text, &policy.terms].into_iter().filter(|text| !text.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
 }
 
-fn moved(out: &mut impl Write, moved: &Moved, what: &str, head: &str) -> io::Result<()> {
-    if moved.requests == 0 {
+fn print_changes(
+    out: &mut impl Write,
+    changes: &DecisionChanges,
+    what: &str,
+    head: &str,
+) -> io::Result<()> {
+    if changes.requests == 0 {
         return writeln!(out, "\nNo requests {what}.");
     }
-    let requests = counted(moved.requests as usize, "request", "requests");
-    let subjects = counted(moved.subjects.len(), "subject", "subjects");
+    let requests = count_noun(changes.requests as usize, "request", "requests");
+    let subjects = count_noun(changes.subjects.len(), "subject", "subjects");
     writeln!(out, "\n{requests} of {subjects} {what}:\n")?;
-    let mut shown = table(&["policy", head, "times"], &[2]);
-    for subject in moved.subjects.iter().take(TOP) {
-        shown.add_row([&*subject.policy, &*subject.who, &count(subject.times)]);
+    let mut table = new_table(&["policy", head, "times"], &[2]);
+    for subject in changes.subjects.iter().take(TOP) {
+        table.add_row([&*subject.policy, &*subject.who, &count(subject.times)]);
     }
-    if !shown.is_empty() {
-        writeln!(out, "{}", shown.trim_fmt())?;
+    if !table.is_empty() {
+        writeln!(out, "{}", table.trim_fmt())?;
     }
-    match moved.subjects.len().saturating_sub(TOP) {
+    match changes.subjects.len().saturating_sub(TOP) {
         0 => Ok(()),
         more => writeln!(out, " and {} more", count(more as u64)),
     }

@@ -1,36 +1,36 @@
-//! The fields of a line and of the objects in it.
+//! The JSON fields of a line and of the objects in it.
 
 use serde::de::MapAccess;
 use serde_json::Value;
 
 use super::At;
-use super::object::{Fields, Object, Pairs, leaf, object};
-use super::text::{Status, Text, Whole};
+use super::object::{EventFields, EventObject, Pairs, object, scalar};
+use super::text::{EventText, Status, Whole};
 
-/// Everything a line may hold; what is rare stands apart, so that the usual is quick to hand on.
+/// All fields of a line. The rare ones are boxed, so that a line with a check is cheap to move.
 #[derive(Debug, Default)]
 pub struct LineFields<'a> {
     pub at: Option<At<'a>>,
     pub check: CheckFields<'a>,
-    pub credit: Option<Box<Object<CreditFields<'a>>>>,
-    pub block: Option<Box<Object<BlockFields<'a>>>>,
-    pub unblock: Option<Box<Object<TargetFields<'a>>>>,
-    pub reset: Option<Box<Object<TargetFields<'a>>>>,
+    pub credit: Option<Box<EventObject<CreditFields<'a>>>>,
+    pub block: Option<Box<EventObject<BlockFields<'a>>>>,
+    pub unblock: Option<Box<EventObject<TargetFields<'a>>>>,
+    pub reset: Option<Box<EventObject<TargetFields<'a>>>>,
 }
 
-/// What a check has beside its instant.
+/// The fields of a check.
 #[derive(Debug, Default)]
 pub struct CheckFields<'a> {
-    pub gate: Option<Text<'a>>,
+    pub gate: Option<EventText<'a>>,
     pub subject: Option<Pairs<'a>>,
     pub cost: Option<Whole>,
-    pub reference: Option<Text<'a>>,
+    pub reference: Option<EventText<'a>>,
     pub lists: Option<bool>,
-    pub outcome: Option<Object<OutcomeFields<'a>>>,
+    pub outcome: Option<EventObject<OutcomeFields<'a>>>,
     pub after_ms: Option<Whole>,
 }
 
-/// What happened after a check.
+/// The fields of `outcome`.
 #[derive(Debug, Default)]
 pub struct OutcomeFields<'a> {
     pub status: Option<Status>,
@@ -40,33 +40,33 @@ pub struct OutcomeFields<'a> {
     pub after_ms: Option<Whole>,
 }
 
-/// A late event.
+/// The fields of `credit`.
 #[derive(Debug, Default)]
 pub struct CreditFields<'a> {
-    pub reference: Option<Text<'a>>,
-    pub event: Option<Text<'a>>,
+    pub reference: Option<EventText<'a>>,
+    pub event: Option<EventText<'a>>,
     pub subject: Option<Pairs<'a>>,
 }
 
-/// An operator's block.
+/// The fields of `block`.
 #[derive(Debug, Default)]
 pub struct BlockFields<'a> {
-    pub policy: Option<Text<'a>>,
+    pub policy: Option<EventText<'a>>,
     pub subject: Option<Pairs<'a>>,
-    pub span: Option<Text<'a>>,
-    pub reason: Option<Text<'a>>,
+    pub span: Option<EventText<'a>>,
+    pub reason: Option<EventText<'a>>,
 }
 
-/// A subject under one policy.
+/// The fields of `unblock` and `reset`.
 #[derive(Debug, Default)]
 pub struct TargetFields<'a> {
-    pub policy: Option<Text<'a>>,
+    pub policy: Option<EventText<'a>>,
     pub subject: Option<Pairs<'a>>,
 }
 
 impl CheckFields<'_> {
-    /// A field of a check on a line that has no gate.
-    pub fn stray(&self) -> Option<&'static str> {
+    /// A field that only a check has, on a line without a gate.
+    pub fn misplaced_field(&self) -> Option<&'static str> {
         if self.gate.is_some() {
             return None;
         }
@@ -78,11 +78,11 @@ impl CheckFields<'_> {
             ("outcome", self.outcome.is_some()),
             ("after_ms", self.after_ms.is_some()),
         ];
-        fields.into_iter().find(|(_, there)| *there).map(|(name, _)| name)
+        fields.into_iter().find(|(_, present)| *present).map(|(name, _)| name)
     }
 }
 
-impl<'de> Fields<'de> for LineFields<'de> {
+impl<'de> EventFields<'de> for LineFields<'de> {
     const OWNER: &'static str = "a line";
     const KNOWN: &'static str =
         "at, gate, subject, cost, ref, lists, outcome, after_ms, credit, block, unblock, reset";
@@ -90,76 +90,76 @@ impl<'de> Fields<'de> for LineFields<'de> {
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error> {
         let check = &mut self.check;
         match name {
-            "at" => leaf(map, name, &mut self.at),
-            "gate" => leaf(map, name, &mut check.gate),
-            "subject" => leaf(map, name, &mut check.subject),
-            "cost" => leaf(map, name, &mut check.cost),
-            "ref" => leaf(map, name, &mut check.reference),
-            "lists" => leaf(map, name, &mut check.lists),
+            "at" => scalar(map, name, &mut self.at),
+            "gate" => scalar(map, name, &mut check.gate),
+            "subject" => scalar(map, name, &mut check.subject),
+            "cost" => scalar(map, name, &mut check.cost),
+            "ref" => scalar(map, name, &mut check.reference),
+            "lists" => scalar(map, name, &mut check.lists),
             "outcome" => object(map, name, &mut check.outcome),
-            "after_ms" => leaf(map, name, &mut check.after_ms),
+            "after_ms" => scalar(map, name, &mut check.after_ms),
             "credit" => object(map, name, &mut self.credit),
             "block" => object(map, name, &mut self.block),
-            "unblock" => leaf(map, name, &mut self.unblock),
-            "reset" => leaf(map, name, &mut self.reset),
+            "unblock" => scalar(map, name, &mut self.unblock),
+            "reset" => scalar(map, name, &mut self.reset),
             _ => Ok(None),
         }
     }
 }
 
-impl<'de> Fields<'de> for OutcomeFields<'de> {
+impl<'de> EventFields<'de> for OutcomeFields<'de> {
     const OWNER: &'static str = "`outcome`";
     const KNOWN: &'static str = "status, body, headers, cost";
 
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error> {
         match name {
-            "status" => leaf(map, "outcome.status", &mut self.status),
-            "body" => leaf(map, "outcome.body", &mut self.body),
-            "headers" => leaf(map, "outcome.headers", &mut self.headers),
-            "cost" => leaf(map, "outcome.cost", &mut self.cost),
-            "after_ms" => leaf(map, "outcome.after_ms", &mut self.after_ms),
+            "status" => scalar(map, "outcome.status", &mut self.status),
+            "body" => scalar(map, "outcome.body", &mut self.body),
+            "headers" => scalar(map, "outcome.headers", &mut self.headers),
+            "cost" => scalar(map, "outcome.cost", &mut self.cost),
+            "after_ms" => scalar(map, "outcome.after_ms", &mut self.after_ms),
             _ => Ok(None),
         }
     }
 }
 
-impl<'de> Fields<'de> for CreditFields<'de> {
+impl<'de> EventFields<'de> for CreditFields<'de> {
     const OWNER: &'static str = "`credit`";
     const KNOWN: &'static str = "ref, event, subject";
 
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error> {
         match name {
-            "ref" => leaf(map, "credit.ref", &mut self.reference),
-            "event" => leaf(map, "credit.event", &mut self.event),
-            "subject" => leaf(map, "credit.subject", &mut self.subject),
+            "ref" => scalar(map, "credit.ref", &mut self.reference),
+            "event" => scalar(map, "credit.event", &mut self.event),
+            "subject" => scalar(map, "credit.subject", &mut self.subject),
             _ => Ok(None),
         }
     }
 }
 
-impl<'de> Fields<'de> for BlockFields<'de> {
+impl<'de> EventFields<'de> for BlockFields<'de> {
     const OWNER: &'static str = "`block`";
     const KNOWN: &'static str = "policy, subject, for, reason";
 
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error> {
         match name {
-            "policy" => leaf(map, "block.policy", &mut self.policy),
-            "subject" => leaf(map, "block.subject", &mut self.subject),
-            "for" => leaf(map, "block.for", &mut self.span),
-            "reason" => leaf(map, "block.reason", &mut self.reason),
+            "policy" => scalar(map, "block.policy", &mut self.policy),
+            "subject" => scalar(map, "block.subject", &mut self.subject),
+            "for" => scalar(map, "block.for", &mut self.span),
+            "reason" => scalar(map, "block.reason", &mut self.reason),
             _ => Ok(None),
         }
     }
 }
 
-impl<'de> Fields<'de> for TargetFields<'de> {
+impl<'de> EventFields<'de> for TargetFields<'de> {
     const OWNER: &'static str = "it";
     const KNOWN: &'static str = "policy, subject";
 
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error> {
         match name {
-            "policy" => leaf(map, "policy", &mut self.policy),
-            "subject" => leaf(map, "subject", &mut self.subject),
+            "policy" => scalar(map, "policy", &mut self.policy),
+            "subject" => scalar(map, "subject", &mut self.subject),
             _ => Ok(None),
         }
     }

@@ -1,29 +1,29 @@
-//! Strict objects: a field that is not known, or there twice, is an error that names it.
+//! Deserializes JSON objects strictly: an unknown or repeated field is an error that names it.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::Attributes;
-use super::text::Text;
+use super::EventAttributes;
+use super::text::EventText;
 
-/// What an object may hold.
-pub trait Fields<'de>: Default {
-    /// Who takes the fields, for errors.
+/// The fields of an object.
+pub trait EventFields<'de>: Default {
+    /// The name of the object in errors.
     const OWNER: &'static str;
-    /// The names of its fields, for errors.
+    /// The names of its fields in errors.
     const KNOWN: &'static str;
 
-    /// Takes the value of a field; `None` when there is no such field.
+    /// Reads the value of the field `name`; `None` if there is no such field.
     fn take<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<Option<()>, A::Error>;
 }
 
-/// An object with exactly these fields.
+/// An object that accepts only the fields of `T`.
 #[derive(Debug)]
-pub struct Object<T>(pub T);
+pub struct EventObject<T>(pub T);
 
-impl<'de, T: Fields<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: EventFields<'de>> Deserialize<'de> for EventObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
@@ -31,8 +31,8 @@ impl<'de, T: Fields<'de>> Deserialize<'de> for Object<T> {
 
 struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Fields<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Object<T>;
+impl<'de, T: EventFields<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = EventObject<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if T::OWNER.starts_with('`') {
@@ -43,50 +43,52 @@ impl<'de, T: Fields<'de>> Visitor<'de> for ObjectVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = T::default();
-        while let Some(name) = map.next_key::<Text<'de>>()? {
+        while let Some(name) = map.next_key::<EventText<'de>>()? {
             if fields.take(&name, &mut map)?.is_none() {
-                let (name, owner, known) = (&*name, T::OWNER, T::KNOWN);
-                let what = format_args!("unknown field `{name}`: {owner} takes {known}");
-                return Err(Error::custom(what));
+                let name = &*name;
+                let owner = T::OWNER;
+                let known = T::KNOWN;
+                let error = format_args!("unknown field `{name}`: {owner} takes {known}");
+                return Err(Error::custom(error));
             }
         }
-        Ok(Object(fields))
+        Ok(EventObject(fields))
     }
 }
 
-/// Takes a leaf, whose errors get its name. A null is as good as nothing.
-pub fn leaf<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+/// Reads a scalar field, and adds its name to errors. Null is the same as a missing field.
+pub fn scalar<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     map: &mut A,
     name: &str,
     slot: &mut Option<T>,
 ) -> Result<Option<()>, A::Error> {
-    once(name, slot)?;
+    refuse_repeated(name, slot)?;
     let value = map.next_value::<Option<T>>();
     *slot = value.map_err(|error| Error::custom(format_args!("`{name}`: {error}")))?;
     Ok(Some(()))
 }
 
-/// Takes an object, which names itself in its errors.
+/// Reads an object field; the object's own errors name it.
 pub fn object<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     map: &mut A,
     name: &str,
     slot: &mut Option<T>,
 ) -> Result<Option<()>, A::Error> {
-    once(name, slot)?;
+    refuse_repeated(name, slot)?;
     *slot = map.next_value::<Option<T>>()?;
     Ok(Some(()))
 }
 
-fn once<T, E: Error>(name: &str, slot: &Option<T>) -> Result<(), E> {
+fn refuse_repeated<T, E: Error>(name: &str, slot: &Option<T>) -> Result<(), E> {
     match slot {
-        Some(_) => Err(E::custom(format_args!("`{name}` is there twice"))),
+        Some(_) => Err(E::custom(format_args!("`{name}` is given twice"))),
         None => Ok(()),
     }
 }
 
-/// An open map of texts: a subject, or headers.
+/// An object with any keys and text values: a subject, or headers.
 #[derive(Debug)]
-pub struct Pairs<'a>(pub Attributes<'a>);
+pub struct Pairs<'a>(pub EventAttributes<'a>);
 
 impl<'de> Deserialize<'de> for Pairs<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -104,12 +106,12 @@ impl<'de> Visitor<'de> for PairsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
-        let mut pairs: Attributes<'de> = Attributes::new();
-        while let Some(name) = map.next_key::<Text<'de>>()? {
+        let mut pairs: EventAttributes<'de> = EventAttributes::new();
+        while let Some(name) = map.next_key::<EventText<'de>>()? {
             if pairs.iter().any(|(other, _)| *other == name) {
-                return Err(Error::custom(format_args!("`{}` is there twice", &*name)));
+                return Err(Error::custom(format_args!("`{}` is given twice", &*name)));
             }
-            let value = map.next_value::<Text<'de>>();
+            let value = map.next_value::<EventText<'de>>();
             let value =
                 value.map_err(|error| Error::custom(format_args!("`{}`: {error}", &*name)))?;
             pairs.push((name, value));

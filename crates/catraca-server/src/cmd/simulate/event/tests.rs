@@ -1,4 +1,4 @@
-//! Lines as people write them, and as they should not.
+//! Tests of valid and invalid lines.
 
 use super::*;
 
@@ -8,24 +8,24 @@ fn error(line: &str) -> String {
 
 fn check(line: &str) -> (Time, CheckEvent<'_>) {
     match Event::read(line.as_bytes()).unwrap() {
-        Event { at, kind: Kind::Check(check) } => (at.time, check),
+        Event { at, kind: EventKind::Check(check) } => (at.time, check),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_whole_check_is_read_as_it_stands() {
+fn a_check_with_all_fields_is_parsed() {
     let line = r#"{"at":"2026-01-01T00:00:00.5Z","gate":"lo\u0067in","subject":{"ip":"::1","a":"b"},
         "cost":3,"ref":"E1","lists":false,"after_ms":40,
         "outcome":{"status":404,"body":{"reject_id":5},"headers":{"Retry-After":"7"},"cost":9}}"#;
     let (time, event) = check(line);
     assert_eq!(time, Time::parse_rfc3339("2026-01-01T00:00:00.5Z").unwrap());
-    let asked = event.check();
+    let parsed = event.check();
     assert_eq!(
-        (asked.gate, asked.cost, asked.reference, asked.lists),
+        (parsed.gate, parsed.cost, parsed.reference, parsed.lists),
         ("login", Some(3), Some("E1"), false)
     );
-    assert_eq!(asked.subject.pairs(), [("ip", "::1"), ("a", "b")]);
+    assert_eq!(parsed.subject.pairs(), [("ip", "::1"), ("a", "b")]);
     let (outcome, after) = event.outcome.as_ref().unwrap();
     assert_eq!(*after, Span::from_millis(40));
     assert_eq!((outcome.status, outcome.cost), (Some(404), Some(9)));
@@ -34,20 +34,20 @@ fn a_whole_check_is_read_as_it_stands() {
 }
 
 #[test]
-fn what_is_null_is_not_there_and_lists_are_on() {
+fn null_means_missing_and_lists_are_on_by_default() {
     let (_, event) =
         check(r#"{"at":1,"gate":"a","subject":{},"cost":null,"ref":null,"outcome":null}"#);
-    let asked = event.check();
-    assert_eq!((asked.cost, asked.reference, asked.lists), (None, None, true));
+    let parsed = event.check();
+    assert_eq!((parsed.cost, parsed.reference, parsed.lists), (None, None, true));
     assert!(event.outcome.is_none());
 }
 
 #[test]
-fn after_ms_may_stand_in_the_outcome_but_not_twice() {
+fn after_ms_may_be_in_the_outcome_but_not_twice() {
     let (_, event) = check(r#"{"at":1,"gate":"a","subject":{},"outcome":{"after_ms":7}}"#);
     assert_eq!(event.outcome.unwrap().1, Span::from_millis(7));
     let twice = error(r#"{"at":1,"gate":"a","subject":{},"after_ms":7,"outcome":{"after_ms":7}}"#);
-    assert!(twice.contains("`after_ms` is there twice"), "{twice}");
+    assert!(twice.contains("`after_ms` is given twice"), "{twice}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn numbers_at_the_edge_are_named() {
         let error = error(&with_cost(cost));
         assert!(error.starts_with(expected), "{cost}: {error}");
     }
-    // The engine judges these two.
+    // The parser accepts these two; the engine validates them.
     for cost in [i64::MAX, i64::MIN] {
         assert_eq!(check(&with_cost(&cost.to_string())).1.check().cost, Some(cost));
     }
@@ -146,7 +146,7 @@ fn instants_stay_within_what_can_be_counted() {
 }
 
 #[test]
-fn outcomes_are_judged_before_their_check_is_charged() {
+fn outcomes_are_validated_before_their_check_is_charged() {
     let outcome = |outcome: &str| {
         error(&format!(r#"{{"at":0,"gate":"a","subject":{{}},"outcome":{outcome}}}"#))
     };
@@ -175,8 +175,8 @@ fn unknown_missing_and_repeated_fields_are_named() {
             r#"{"at":0,"reset":{"policy":"a","subject":{},"all":true}}"#,
             "`reset`: unknown field `all`: it takes policy, subject",
         ),
-        (r#"{"at":0,"at":0,"gate":"a","subject":{}}"#, "`at` is there twice"),
-        (r#"{"at":0,"gate":"a","subject":{"ip":"1","ip":"2"}}"#, "`subject`: `ip` is there twice"),
+        (r#"{"at":0,"at":0,"gate":"a","subject":{}}"#, "`at` is given twice"),
+        (r#"{"at":0,"gate":"a","subject":{"ip":"1","ip":"2"}}"#, "`subject`: `ip` is given twice"),
         (r#"{"gate":"a","subject":{}}"#, "`at` is missing"),
         (r#"{"at":0,"gate":"a"}"#, "`subject` is missing"),
         (r#"{"at":0,"subject":{}}"#, "`gate` is missing"),
@@ -190,7 +190,7 @@ fn unknown_missing_and_repeated_fields_are_named() {
         (r#"{"at":0,"reset":{"subject":{}}}"#, "`reset.policy` is missing"),
         (
             r#"{"at":0,"gate":"a","subject":{},"after_ms":5}"#,
-            "`after_ms` says when an outcome comes",
+            "`after_ms` is the delay of an outcome",
         ),
     ];
     for (line, expected) in wrong {
@@ -200,16 +200,16 @@ fn unknown_missing_and_repeated_fields_are_named() {
 }
 
 #[test]
-fn a_line_is_about_one_thing() {
+fn a_line_has_one_kind() {
     let reset = r#""reset":{"policy":"a","subject":{}}"#;
     let both = error(&format!(r#"{{"at":0,"gate":"a","subject":{{}},{reset}}}"#));
-    assert_eq!(both, "a line is about one thing, and this one has `reset` and `gate`");
+    assert_eq!(both, "a line has one kind, and this one has `reset` and `gate`");
     let stray = error(&format!(r#"{{"at":0,"cost":5,{reset}}}"#));
     assert_eq!(stray, "`cost` belongs to a check, and this line is a `reset`");
 }
 
 #[test]
-fn what_is_not_json_says_where() {
+fn invalid_json_is_reported_with_its_column() {
     assert_eq!(error(r#"{"at":0,"gate":"a""#), "not JSON: EOF while parsing an object (column 18)");
     assert_eq!(error(r#"{"at":0} {}"#), "not JSON: trailing characters (column 10)");
     assert!(error("login 198.51.100.7").starts_with("not JSON: "));

@@ -1,6 +1,6 @@
-//! The leaves of a line: texts, whole numbers and instants. Each says itself what it is not.
+//! Deserializes the scalars of a line: texts, whole numbers and instants.
 //!
-//! Must not echo a subject's value in an error: it may be private.
+//! Errors must not contain the value of a subject's attribute: it may be private.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,21 +9,21 @@ use std::ops::Deref;
 use catraca::Time;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use super::{At, Written};
+use super::{At, TimeNotation};
 
 /// A text, borrowed from the line unless it has escapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text<'a>(Cow<'a, str>);
+pub struct EventText<'a>(Cow<'a, str>);
 
 /// A whole number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole(pub i64);
 
-/// A status: a whole number that fits.
+/// An HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(pub u16);
 
-impl Deref for Text<'_> {
+impl Deref for EventText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -31,46 +31,46 @@ impl Deref for Text<'_> {
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
+impl<'a> From<&'a str> for EventText<'a> {
     fn from(text: &'a str) -> Self {
         Self(Cow::Borrowed(text))
     }
 }
 
-impl From<String> for Text<'_> {
+impl From<String> for EventText<'_> {
     fn from(text: String) -> Self {
         Self(Cow::Owned(text))
     }
 }
 
-impl<'a> From<Cow<'a, str>> for Text<'a> {
+impl<'a> From<Cow<'a, str>> for EventText<'a> {
     fn from(text: Cow<'a, str>) -> Self {
         Self(text)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for EventText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not `deserialize_str`, which would answer for us, and echo what it found.
-        deserializer.deserialize_any(TextVisitor)
+        // `deserialize_str` would fail with serde's own message, which contains the value.
+        deserializer.deserialize_any(EventTextVisitor)
     }
 }
 
-struct TextVisitor;
+struct EventTextVisitor;
 
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+impl<'de> Visitor<'de> for EventTextVisitor {
+    type Value = EventText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Borrowed(text)))
+        Ok(EventText(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
+        Ok(EventText(Cow::Owned(text.to_owned())))
     }
 
     fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
@@ -109,7 +109,7 @@ impl Visitor<'_> for WholeVisitor {
         i64::try_from(number).map(Whole).map_err(|_| out_of_range(number))
     }
 
-    /// JSON has one kind of number: what is beyond 64 bits arrives here too.
+    /// Integers beyond 64 bits arrive here too, because serde_json parses them as floats.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
         if number.fract() == 0.0 && number.abs() >= i64::MAX as f64 {
             return Err(out_of_range(number));
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for AtVisitor {
         if time.is_forever() {
             return Err(too_late(millis));
         }
-        Ok(At { time, written: Written::Millis(millis) })
+        Ok(At { time, written: TimeNotation::Millis(millis) })
     }
 
     fn visit_u64<E: Error>(self, millis: u64) -> Result<At<'de>, E> {
@@ -169,20 +169,20 @@ impl<'de> Visitor<'de> for AtVisitor {
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<At<'de>, E> {
-        at_text(Text(Cow::Borrowed(text)))
+        at_text(EventText(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<At<'de>, E> {
-        at_text(Text(Cow::Owned(text.to_owned())))
+        at_text(EventText(Cow::Owned(text.to_owned())))
     }
 }
 
-fn at_text<E: Error>(text: Text<'_>) -> Result<At<'_>, E> {
+fn at_text<E: Error>(text: EventText<'_>) -> Result<At<'_>, E> {
     let time = Time::parse_rfc3339(&text).map_err(E::custom)?;
     if time.is_forever() {
         return Err(too_late(&*text));
     }
-    Ok(At { time, written: Written::Text(text) })
+    Ok(At { time, written: TimeNotation::Text(text) })
 }
 
 fn too_late<E: Error>(at: impl fmt::Display) -> E {

@@ -1,22 +1,25 @@
-//! A timeline as SVG: bars of what passed and what did not, and a mark below each new block.
+//! Draws a timeline as SVG: stacked bars of allowed and denied requests, and a mark below each new
+//! block.
 //!
-//! The drawing stretches with the page, so it holds no letters: those stand around it. Every bar
-//! tells its figures when pointed at. Must not need a script.
+//! The SVG is stretched to the width of the page, so labels are HTML beside it. Each bar has a
+//! `<title>` with its figures as a tooltip.
 
-use super::instants::Instants;
-use crate::cmd::simulate::summary::{TimeSlot, Timeline};
+use super::instants::InstantFormat;
+use crate::cmd::simulate::summary::{Timeline, TimelineSlot};
 use crate::html::Html;
 use crate::render::count;
 
-/// Units of the drawing.
+/// Size of the drawing in SVG units.
 const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 100.0;
-/// The part of a slot that is left free on its right.
+/// Space below the bars for the marks of new blocks.
+const MARKS_HEIGHT: f64 = 8.0;
+/// The empty part of a slot, on its right.
 const GAP: f64 = 0.16;
-/// The most instants written below.
-const TICKS: i64 = 7;
-/// How far apart they may be, in microseconds: lengths after which people count.
-const APART: [i64; 25] = [
+/// Maximum number of labels on the time axis.
+const TICKS_MAX: i64 = 7;
+/// Distances between labels, in microseconds: round durations.
+const TICK_DISTANCES: [i64; 25] = [
     1_000,
     5_000,
     20_000,
@@ -48,22 +51,22 @@ const HOUR: i64 = 3_600 * SECOND;
 
 /// One chart.
 pub struct Chart<'a> {
-    /// What is shown.
+    /// The data.
     pub timeline: &'a Timeline,
-    /// The most decisions in one slot, here or in a chart to compare with.
+    /// The most decisions in a slot, over all charts that share the scale.
     pub peak: u64,
-    /// How instants are written.
-    pub instants: Instants,
-    /// A name beside it, if there are several.
+    /// The format of instants.
+    pub instants: InstantFormat,
+    /// The name of the chart, if there are several; else empty.
     pub name: &'a str,
-    /// What it shows, for those who do not see it.
+    /// The description for screen readers.
     pub label: &'a str,
-    /// Whether it is the main one.
+    /// Whether it is the main chart, which is taller.
     pub tall: bool,
 }
 
 impl Chart<'_> {
-    /// Draws it.
+    /// Draws the chart.
     pub fn draw(&self, html: &mut Html) {
         let top = round_up(self.peak);
         html.raw("<figure class=\"").raw(if self.tall { "chart tall" } else { "chart" });
@@ -82,52 +85,37 @@ impl Chart<'_> {
 
     fn bars(&self, html: &mut Html, top: u64) {
         html.raw("<svg preserveAspectRatio=\"none\" viewBox=\"0 0 ").number(WIDTH).raw(" ");
-        html.number(HEIGHT + 8.0).raw("\" role=\"img\" aria-label=\"");
+        html.number(HEIGHT + MARKS_HEIGHT).raw("\" role=\"img\" aria-label=\"");
         html.text(&format!("Timeline: {}, per {}", self.label, self.timeline.width())).raw("\">");
         for line in [0.0, HEIGHT / 2.0] {
             html.raw("<path class=\"grid\" d=\"M0 ").number(line).raw("h1000\"/>");
         }
         let slots: Vec<_> = self.timeline.slots().collect();
         let step = WIDTH / slots.len().max(1) as f64;
-        for (place, (start, slot)) in slots.iter().enumerate() {
+        for (index, (start, slot)) in slots.iter().enumerate() {
             if slot.decisions() + slot.started > 0 {
-                let x = place as f64 * step;
+                let x = index as f64 * step;
                 let when = self.instants.show(*start, self.timeline.width());
-                self.slot(html, slot, (x, step), top, &when);
+                let bar = Bar { x, width: step, top };
+                draw_slot(html, slot, &bar, &when);
             }
         }
         html.raw("<path class=\"base\" d=\"M0 ").number(HEIGHT).raw("h1000\"/></svg>");
     }
 
-    fn slot(&self, html: &mut Html, slot: &TimeSlot, (x, step): (f64, f64), top: u64, when: &str) {
-        html.raw("<g><title>").text(&in_words(slot, when)).raw("</title>");
-        rect(html, "hit", (x, 0.0), (step, HEIGHT + 8.0));
-        let wide = step * (1.0 - GAP);
-        let mut y = HEIGHT;
-        let parts = [("a", slot.allowed), ("d", slot.denied), ("b", slot.blocked)];
-        for (class, number) in parts.into_iter().filter(|(_, number)| *number > 0) {
-            let high = number as f64 / top as f64 * HEIGHT;
-            y -= high;
-            rect(html, class, (x, y), (wide, high));
-        }
-        if slot.started > 0 {
-            rect(html, "s", (x, HEIGHT + 3.0), (wide.max(4.0), 5.0));
-        }
-        html.raw("</g>");
-    }
-
-    /// Round instants, at the slots that hold them.
+    /// Labels at round instants, each at the slot that contains it.
     fn ticks(&self, html: &mut Html) {
         let slots: Vec<_> = self.timeline.slots().map(|(start, _)| start).collect();
         let width = self.timeline.width();
-        let reach = slots.len() as i64 * width.micros();
-        let apart = APART.into_iter().find(|apart| reach / apart < TICKS).unwrap_or(i64::MAX);
-        let apart = apart.max(width.micros());
+        let length = slots.len() as i64 * width.micros();
+        let distance = TICK_DISTANCES.into_iter().find(|distance| length / distance < TICKS_MAX);
+        let distance = distance.unwrap_or(i64::MAX).max(width.micros());
         html.raw("<div class=\"ticks\" aria-hidden=\"true\">");
-        for (place, start) in slots.iter().enumerate() {
-            let passed = start.micros().rem_euclid(apart);
-            if passed < width.micros() {
-                html.raw("<span style=\"left:").number(place as f64 * 100.0 / slots.len() as f64);
+        for (index, start) in slots.iter().enumerate() {
+            // A slot gets a label if it starts less than one width after a round instant.
+            let offset = start.micros().rem_euclid(distance);
+            if offset < width.micros() {
+                html.raw("<span style=\"left:").number(index as f64 * 100.0 / slots.len() as f64);
                 html.raw("%\">").text(&self.instants.show(*start, width)).raw("</span>");
             }
         }
@@ -135,13 +123,51 @@ impl Chart<'_> {
     }
 }
 
-fn rect(html: &mut Html, class: &'static str, (x, y): (f64, f64), (wide, high): (f64, f64)) {
-    html.raw("<rect class=\"").raw(class).raw("\" x=\"").number(x).raw("\" y=\"").number(y);
-    html.raw("\" width=\"").number(wide).raw("\" height=\"").number(high).raw("\"/>");
+/// The horizontal range of a slot, and the number of decisions at the top of the scale.
+struct Bar {
+    x: f64,
+    width: f64,
+    top: u64,
 }
 
-/// The figures of a slot.
-fn in_words(slot: &TimeSlot, when: &str) -> String {
+/// A rectangle in SVG units; `y` grows downwards.
+struct Rect {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Rect {
+    fn draw(&self, html: &mut Html, class: &'static str) {
+        html.raw("<rect class=\"").raw(class).raw("\" x=\"").number(self.x);
+        html.raw("\" y=\"").number(self.y).raw("\" width=\"").number(self.width);
+        html.raw("\" height=\"").number(self.height).raw("\"/>");
+    }
+}
+
+/// Draws the stacked bars of a slot, and a mark below them if a block was started.
+fn draw_slot(html: &mut Html, slot: &TimelineSlot, bar: &Bar, when: &str) {
+    html.raw("<g><title>").text(&slot_text(slot, when)).raw("</title>");
+    // Transparent, over the whole height: the tooltip of a small bar is easy to hit.
+    Rect { x: bar.x, y: 0.0, width: bar.width, height: HEIGHT + MARKS_HEIGHT }.draw(html, "hit");
+    let width = bar.width * (1.0 - GAP);
+    let mut y = HEIGHT;
+    let parts = [("a", slot.allowed), ("d", slot.denied), ("b", slot.blocked)];
+    for (class, number) in parts.into_iter().filter(|(_, number)| *number > 0) {
+        let height = number as f64 / bar.top as f64 * HEIGHT;
+        y -= height;
+        Rect { x: bar.x, y, width, height }.draw(html, class);
+    }
+    if slot.started > 0 {
+        // At least 4 units wide, to be visible on a long timeline.
+        Rect { x: bar.x, y: HEIGHT + 3.0, width: width.max(4.0), height: 5.0 }.draw(html, "s");
+    }
+    html.raw("</g>");
+}
+
+/// The figures of a slot as a sentence, for the tooltip.
+fn slot_text(slot: &TimelineSlot, when: &str) -> String {
     let all = [
         (slot.allowed, "allowed"),
         (slot.denied, "denied over the limit"),
@@ -153,7 +179,7 @@ fn in_words(slot: &TimeSlot, when: &str) -> String {
     format!("{when}: {}", all.join(", "))
 }
 
-/// The next number that people find round.
+/// The next round number: a small factor times a power of ten.
 fn round_up(number: u64) -> u64 {
     let mut unit = 1_u64;
     loop {
@@ -172,14 +198,14 @@ mod tests {
 
     #[test]
     fn scales_end_on_round_numbers() {
-        let shown = [0, 1, 2, 3, 6, 11, 49, 51, 1_200, u64::MAX].map(round_up);
-        assert_eq!(shown, [1, 1, 2, 3, 6, 20, 50, 60, 2_000, u64::MAX]);
+        let rounded = [0, 1, 2, 3, 6, 11, 49, 51, 1_200, u64::MAX].map(round_up);
+        assert_eq!(rounded, [1, 1, 2, 3, 6, 20, 50, 60, 2_000, u64::MAX]);
     }
 
     #[test]
     fn a_slot_tells_what_there_was() {
-        let slot = TimeSlot { allowed: 1_200, denied: 0, blocked: 3, started: 1 };
+        let slot = TimelineSlot { allowed: 1_200, denied: 0, blocked: 3, started: 1 };
         let expected = "08:00: 1,200 allowed, 3 denied while blocked, 1 block started";
-        assert_eq!(in_words(&slot, "08:00"), expected);
+        assert_eq!(slot_text(&slot, "08:00"), expected);
     }
 }

@@ -1,12 +1,12 @@
-//! A page is complete, hostile texts stay texts, and figures are those of the run.
+//! Tests that a report is well formed and self-contained, escapes text, and has the run's figures.
 
 use catraca::MemoryOptions;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use super::*;
-use crate::args::{Format, Output, Simulate};
-use crate::cmd::simulate::stage::Stage;
+use crate::args::{Format, Output, SimulateArgs};
+use crate::cmd::simulate::replay_engine::ReplayEngine;
 
 const CATALOG: &str = r#"
     [policy.demo]
@@ -15,9 +15,9 @@ const CATALOG: &str = r#"
     block  = "5m"
 "#;
 
-fn labels(other: &str) -> Labels {
+fn labels(other: &str) -> ReportLabels {
     let history = "<script>alert(1)</script>.jsonl".to_owned();
-    Labels { history, catalog: "a\"b.toml".to_owned(), other: other.to_owned() }
+    ReportLabels { history, catalog: "a\"b.toml".to_owned(), other: other.to_owned() }
 }
 
 fn lines(who: &str) -> String {
@@ -28,8 +28,8 @@ fn lines(who: &str) -> String {
     (0..5).map(|second| line(second * 1_000) + "\n").collect()
 }
 
-fn args(events: &std::path::Path) -> Simulate {
-    Simulate {
+fn args(events: &std::path::Path) -> SimulateArgs {
+    SimulateArgs {
         catalog: "catalog.toml".into(),
         events: events.to_owned(),
         format: Format::Events,
@@ -43,23 +43,26 @@ fn args(events: &std::path::Path) -> Simulate {
     }
 }
 
-fn picture(catalog: &str, who: &str) -> Picture {
-    let stage =
-        Stage::new(catraca::Catalog::parse(catalog).unwrap(), MemoryOptions::default(), false);
+fn data(catalog: &str, who: &str) -> SummaryData {
+    let engine = ReplayEngine::new(
+        catraca::Catalog::parse(catalog).unwrap(),
+        MemoryOptions::default(),
+        false,
+    );
     let name = format!("report-{}-{:?}", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, lines(who)).unwrap();
     let args = args(&path);
-    let reader = crate::cmd::simulate::log::Reader::new(&stage.catalog, &args).unwrap();
+    let reader = crate::cmd::simulate::access_log::Reader::new(&engine.catalog, &args).unwrap();
     let (to, from) = sync_channel::<Arc<_>>(8);
     crate::cmd::simulate::source::Source::open(&path).unwrap().pump(&[to]).unwrap();
-    let mut summary = stage.summary();
-    stage.replay(&reader, from, &mut summary, |_| {}).unwrap();
+    let mut summary = engine.summary();
+    engine.replay(&reader, from, &mut summary, |_| {}).unwrap();
     std::fs::remove_file(&path).unwrap();
-    summary.picture()
+    summary.data()
 }
 
-/// Every opened element is closed in its order; what is empty by itself is left out.
+/// Asserts that elements are closed in order; self-closing ones are skipped.
 fn assert_well_formed(page: &str) {
     let body = page.split_once("</style>").unwrap().1;
     let mut open = vec!["html", "head"];
@@ -77,7 +80,7 @@ fn assert_well_formed(page: &str) {
 #[test]
 fn hostile_texts_stay_texts() {
     let who = "<img src=x onerror=alert(1)>\"'&\u{202e}\u{1b}";
-    let page = page(&labels(""), &picture(CATALOG, who));
+    let page = page(&labels(""), &data(CATALOG, who));
     assert_well_formed(&page);
     let safe = "user=&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;\u{fffd}\u{fffd}";
     assert!(page.contains(safe), "{page}");
@@ -88,7 +91,7 @@ fn hostile_texts_stay_texts() {
 
 #[test]
 fn a_page_loads_nothing() {
-    let page = page(&labels(""), &picture(CATALOG, "u"));
+    let page = page(&labels(""), &data(CATALOG, "u"));
     let policy = "content=\"default-src &#39;none&#39;; style-src &#39;unsafe-inline&#39;";
     assert!(page.contains(policy), "{page}");
     for loader in ["src=", "href=", "url(", "@import", "http://", "https://", "<link", "<script"] {
@@ -98,7 +101,7 @@ fn a_page_loads_nothing() {
 
 #[test]
 fn figures_are_those_of_the_run() {
-    let page = page(&labels(""), &picture(CATALOG, "u"));
+    let page = page(&labels(""), &data(CATALOG, "u"));
     assert!(page.contains("<b>3</b> of 5 decisions are denials."), "{page}");
     assert!(page.contains("1 denied over the limit, 1 block started</title>"), "{page}");
     assert_eq!(page.matches("1 denied while blocked</title>").count(), 4, "{page}");
@@ -107,22 +110,22 @@ fn figures_are_those_of_the_run() {
 #[test]
 fn private_values_are_pseudonyms() {
     let private = format!("{CATALOG}\n[attribute.user]\nprivate = true\n");
-    let page = page(&labels(""), &picture(&private, "anna-maria"));
+    let page = page(&labels(""), &data(&private, "anna-maria"));
     assert!(page.contains("user=~") && !page.contains("anna-maria"), "{page}");
 }
 
 #[test]
 fn a_comparison_shows_both_sides_and_whom_it_moves() {
-    let before = picture(CATALOG, "u<b>");
-    let after = picture(&CATALOG.replace("2 per", "4 per"), "u<b>");
-    let subject = crate::cmd::simulate::compare::MovedSubject {
+    let before = data(CATALOG, "u<b>");
+    let after = data(&CATALOG.replace("2 per", "4 per"), "u<b>");
+    let subject = crate::cmd::simulate::compare::ChangedSubject {
         policy: "demo".to_owned(),
         who: "user=u<b>".to_owned(),
         times: 2,
     };
     let newly_allowed =
-        crate::cmd::simulate::compare::Moved { requests: 2, subjects: vec![subject] };
-    let newly_denied = crate::cmd::simulate::compare::Moved::default();
+        crate::cmd::simulate::compare::DecisionChanges { requests: 2, subjects: vec![subject] };
+    let newly_denied = crate::cmd::simulate::compare::DecisionChanges::default();
     let all = Comparison { before, after, newly_denied, newly_allowed };
     let page = comparison(&labels("new.toml"), &all);
     assert_well_formed(&page);
@@ -135,9 +138,12 @@ fn a_comparison_shows_both_sides_and_whom_it_moves() {
 
 #[test]
 fn a_history_without_events_has_a_page_too() {
-    let stage =
-        Stage::new(catraca::Catalog::parse(CATALOG).unwrap(), MemoryOptions::default(), false);
-    let page = page(&labels(""), &stage.summary().picture());
+    let engine = ReplayEngine::new(
+        catraca::Catalog::parse(CATALOG).unwrap(),
+        MemoryOptions::default(),
+        false,
+    );
+    let page = page(&labels(""), &engine.summary().data());
     assert_well_formed(&page);
-    assert!(page.contains("Nobody is denied."));
+    assert!(page.contains("No request is denied."));
 }

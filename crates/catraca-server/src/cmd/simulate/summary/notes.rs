@@ -1,21 +1,21 @@
-//! What deserves a look beside the figures.
+//! Notes of a summary: undeclared gates, warnings of policies, and reached limits.
 
 use catraca::core::route::UNROUTED;
 
 use super::Summary;
 use super::subjects::SUBJECTS_MAX;
-use crate::render::{count, counted};
+use crate::render::{count, count_noun};
 
-/// Names shown of a list that may be long.
+/// Maximum number of names printed of a list.
 const NAMES: usize = 10;
 
 /// All notes on a run.
 pub fn notes(summary: &Summary) -> Vec<String> {
-    let said = summary.heard.said();
+    let totals = summary.events.lock();
     let mut notes = Vec::new();
     let unrouted = summary.unlisted.get(UNROUTED).copied().unwrap_or_default();
     if unrouted > 0 {
-        let requests = counted(unrouted as usize, "request takes", "requests take");
+        let requests = count_noun(unrouted as usize, "request matches", "requests match");
         notes.push(format!("{requests} no route; the default policy decides"));
     }
     let unlisted = summary.unlisted.keys().map(String::as_str);
@@ -26,36 +26,37 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             "gates that the catalog does not declare, decided by its default: {gates}"
         ));
     }
-    for (policy, times) in &said.low_water {
+    for (policy, times) in &totals.low_water {
         notes.push(format!("{policy} fell below its low-water mark {}", times_of(*times)));
     }
-    for (policy, times) in &said.storms {
+    for (policy, times) in &totals.storms {
         let times = times_of(*times);
-        notes.push(format!("{policy} banned so many that its bans turned to shadow, {times}"));
+        notes.push(format!("{policy} reached its ban storm limit {times}; its bans became shadow"));
     }
-    if said.failed > 0 {
-        let failed = count(said.failed);
+    if totals.failed > 0 {
+        let failed = count(totals.failed);
         notes.push(format!(
-            "{failed} ban conditions read a missing field or compared unlike things"
+            "{failed} ban conditions read a missing field or compared different types"
         ));
     }
-    drop(said);
+    drop(totals);
     notes.extend(bounds(summary));
     notes.extend(idle(summary));
     notes
 }
 
-/// Where a bound was reached.
+/// Notes on reached limits.
 fn bounds(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.totals.degraded > 0 {
         let degraded = count(summary.totals.degraded);
         notes.push(format!(
-            "{degraded} decisions are degraded: the store had no room for keys of their own"
+            "{degraded} decisions are degraded: memory was full, and keys shared a counter"
         ));
     }
     if summary.subjects.untracked > 0 {
-        let (max, rest) = (count(SUBJECTS_MAX as u64), count(summary.subjects.untracked));
+        let max = count(SUBJECTS_MAX as u64);
+        let rest = count(summary.subjects.untracked);
         notes.push(format!(
             "only the first {max} denied subjects are ranked; {rest} denials of others are not"
         ));
@@ -67,15 +68,15 @@ fn idle(summary: &Summary) -> Option<String> {
     let idle = summary.catalog.policies.iter().zip(&summary.policies);
     let idle = idle.filter(|(_, tally)| tally.allowed + tally.denied == 0);
     let idle: Vec<_> = idle.map(|(policy, _)| &*policy.name).collect();
-    let some = !idle.is_empty() && summary.totals.lines > 0;
-    some.then(|| format!("never asked: {}", names(idle.into_iter())))
+    let has_idle = !idle.is_empty() && summary.totals.lines > 0;
+    has_idle.then(|| format!("never checked: {}", names(idle.into_iter())))
 }
 
 fn times_of(times: u64) -> String {
-    counted(times as usize, "time", "times")
+    count_noun(times as usize, "time", "times")
 }
 
-/// The first names of a list, and how many more there are.
+/// The first names of a list, and the number of the others.
 fn names<'a>(all: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<_> = all.collect();
     let more = all.len().saturating_sub(NAMES);

@@ -1,34 +1,35 @@
-//! What one policy did: how many it let pass and denied, when, and its worst minute.
+//! The tally of one policy: allowed and denied rows, their timeline, and the worst minute.
 
-use catraca::{Reason, Row, Time};
+use catraca::{DecisionRow, Reason, Time};
 
-use super::timeline::{Slot, Timeline};
+use super::timeline::{Timeline, TimelineSlot};
 
 /// The counts of one policy.
 #[derive(Default)]
 pub struct PolicyTally {
-    /// Rows with room.
+    /// Allowed rows.
     pub allowed: u64,
-    /// Rows without, for any reason.
+    /// Denied rows, including `blocked`.
     pub denied: u64,
-    /// Those of them that were denied because a block stood.
+    /// Denied rows with an active block.
     pub blocked: u64,
-    /// When.
+    /// The rows over time.
     pub timeline: Timeline,
-    /// When the denials were thickest.
-    pub minutes: Minutes,
+    /// The denials per minute.
+    pub minutes: DenialsPerMinute,
 }
 
-/// The minute with most denials. Time never runs back, so one minute at a time is enough.
+/// Finds the minute with the most denials. Time never goes back in a run, so only the current
+/// minute is counted.
 #[derive(Default)]
-pub struct Minutes {
+pub struct DenialsPerMinute {
     current: Option<(i64, u64)>,
     worst: Option<(i64, u64)>,
 }
 
 impl PolicyTally {
     /// Counts a row of a decision.
-    pub fn count(&mut self, row: &Row, at: Time) {
+    pub fn count(&mut self, row: &DecisionRow, at: Time) {
         self.timeline.at(at).count(row.allowed, row.reason);
         if row.allowed {
             self.allowed += 1;
@@ -40,8 +41,8 @@ impl PolicyTally {
     }
 }
 
-impl Slot {
-    /// Counts one verdict.
+impl TimelineSlot {
+    /// Counts one decision or row.
     pub fn count(&mut self, allowed: bool, reason: Reason) {
         match (allowed, reason) {
             (true, _) => self.allowed += 1,
@@ -51,7 +52,7 @@ impl Slot {
     }
 }
 
-impl Minutes {
+impl DenialsPerMinute {
     /// Counts one denial.
     pub fn count(&mut self, at: Time) {
         let minute = at.micros() / 60_000_000;
@@ -63,7 +64,7 @@ impl Minutes {
         }
     }
 
-    /// The first minute with most denials, and how many.
+    /// The first minute with the most denials, and their number.
     pub fn worst(&self) -> Option<(Time, u64)> {
         let (minute, denied) = self.worst?;
         Some((Time::from_micros(minute.saturating_mul(60_000_000)), denied))
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_worst_minute_is_the_first_of_the_fullest() {
-        let mut minutes = Minutes::default();
+        let mut minutes = DenialsPerMinute::default();
         assert_eq!(minutes.worst(), None);
         for minute in [1, 1, 2, 2, 3, 3, 3, 9, 9, 9] {
             minutes.count(Time::from_millis(minute * 60_000 + 59_999));

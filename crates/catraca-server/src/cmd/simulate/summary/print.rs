@@ -1,23 +1,23 @@
-//! The summary on the screen: totals, policies, who was denied most, and what deserves a look.
+//! Prints a summary as text: totals, policies, subjects denied most, and notes.
 
 use std::io::{self, Write};
 
-use super::{Counts, Picture};
-use crate::render::{Paint, count, counted, table};
+use super::{ReasonCounts, SummaryData};
+use crate::render::{Paint, count, count_noun, new_table};
 
-/// Subjects shown per policy.
+/// Maximum number of subjects printed per policy.
 const TOP: usize = 5;
 
-impl Picture {
-    /// Prints it.
+impl SummaryData {
+    /// Prints the summary.
     pub fn print(&self, out: impl Write) -> io::Result<()> {
-        Printer { picture: self, out, paint: Paint::for_stdout() }.print()
+        Printer { data: self, out, paint: Paint::for_stdout() }.print()
     }
 }
 
 /// Prints one summary.
 struct Printer<'a, W> {
-    picture: &'a Picture,
+    data: &'a SummaryData,
     out: W,
     paint: Paint,
 }
@@ -33,9 +33,9 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn head(&mut self) -> io::Result<()> {
-        let lines = counted(self.picture.lines as usize, "event", "events");
-        let revision = &self.picture.revision;
-        match self.picture.span {
+        let lines = count_noun(self.data.lines as usize, "event", "events");
+        let revision = &self.data.revision;
+        match self.data.span {
             None => writeln!(self.out, "no events, catalog revision {revision}"),
             Some((first, last)) => {
                 let length = last.time.since(first.time);
@@ -49,20 +49,21 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn totals(&mut self) -> io::Result<()> {
-        let picture = self.picture;
-        let (allowed, denied) = (sum(&picture.allowed), sum(&picture.denied));
+        let data = self.data;
+        let allowed = sum(&data.allowed);
+        let denied = sum(&data.denied);
         let of = |part: u64| share(part, allowed + denied);
         writeln!(self.out)?;
-        self.total("allowed", allowed, &of(allowed), &in_words(&picture.allowed))?;
-        self.total("denied", denied, &of(denied), &in_words(&picture.denied))?;
-        if !picture.settled.is_empty() {
-            self.total("outcomes", sum(&picture.settled), "", &in_words(&picture.settled))?;
+        self.total("allowed", allowed, &of(allowed), &counts_text(&data.allowed))?;
+        self.total("denied", denied, &of(denied), &counts_text(&data.denied))?;
+        if !data.settled.is_empty() {
+            self.total("outcomes", sum(&data.settled), "", &counts_text(&data.settled))?;
         }
-        if !picture.acts.is_empty() {
-            self.total("acts", sum(&picture.acts), "", &in_words(&picture.acts))?;
+        if !data.acts.is_empty() {
+            self.total("acts", sum(&data.acts), "", &counts_text(&data.acts))?;
         }
-        if picture.bad > 0 {
-            self.total("bad lines", picture.bad, "", "they changed nothing")?;
+        if data.bad > 0 {
+            self.total("bad lines", data.bad, "", "they changed nothing")?;
         }
         Ok(())
     }
@@ -75,11 +76,11 @@ impl<W: Write> Printer<'_, W> {
     fn policies(&mut self) -> io::Result<()> {
         let heads =
             ["policy", "mode", "allowed", "denied", "while blocked", "blocks", "worst minute"];
-        let mut shown = table(&heads, &[2, 3, 4, 5]);
-        for policy in self.picture.policies.iter().filter(|policy| policy.was_asked()) {
+        let mut table = new_table(&heads, &[2, 3, 4, 5]);
+        for policy in self.data.policies.iter().filter(|policy| policy.was_checked()) {
             let worst =
                 policy.worst.map(|(at, denied)| format!("{} denied at {at}", count(denied)));
-            shown.add_row([
+            table.add_row([
                 policy.name.clone(),
                 policy.mode.to_owned(),
                 count(policy.allowed),
@@ -89,40 +90,40 @@ impl<W: Write> Printer<'_, W> {
                 worst.unwrap_or_default(),
             ]);
         }
-        if shown.is_empty() { Ok(()) } else { writeln!(self.out, "\n{}", shown.trim_fmt()) }
+        if table.is_empty() { Ok(()) } else { writeln!(self.out, "\n{}", table.trim_fmt()) }
     }
 
     fn subjects(&mut self) -> io::Result<()> {
-        let mut shown = table(&["policy", "denied most", "times", "share"], &[2, 3]);
-        for policy in &self.picture.policies {
-            for (place, (who, times)) in policy.top.iter().take(TOP).enumerate() {
-                let name = if place == 0 { &*policy.name } else { "" };
-                shown.add_row([name, who, &count(*times), &share(*times, policy.denied)]);
+        let mut table = new_table(&["policy", "denied most", "times", "share"], &[2, 3]);
+        for policy in &self.data.policies {
+            for (index, (who, times)) in policy.top.iter().take(TOP).enumerate() {
+                let name = if index == 0 { &*policy.name } else { "" };
+                table.add_row([name, who, &count(*times), &share(*times, policy.denied)]);
             }
         }
-        if shown.is_empty() { Ok(()) } else { writeln!(self.out, "\n{}", shown.trim_fmt()) }
+        if table.is_empty() { Ok(()) } else { writeln!(self.out, "\n{}", table.trim_fmt()) }
     }
 
     fn notes(&mut self) -> io::Result<()> {
-        if !self.picture.notes.is_empty() {
+        if !self.data.notes.is_empty() {
             writeln!(self.out)?;
         }
-        self.picture.notes.iter().try_for_each(|note| writeln!(self.out, "note: {note}"))
+        self.data.notes.iter().try_for_each(|note| writeln!(self.out, "note: {note}"))
     }
 }
 
-/// Each word with its number.
-fn in_words(counts: &Counts) -> String {
+/// The counts as a list.
+fn counts_text(counts: &ReasonCounts) -> String {
     let all = counts.iter().map(|(word, times)| format!("{word} {}", count(*times)));
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// All of them together.
-pub fn sum(counts: &Counts) -> u64 {
+/// The sum of the counts.
+pub fn sum(counts: &ReasonCounts) -> u64 {
     counts.values().sum()
 }
 
-/// A share in per cent with one digit, rounded to nearest.
+/// A percentage with one decimal, rounded to nearest; empty for a whole of 0.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();

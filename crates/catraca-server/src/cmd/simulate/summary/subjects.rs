@@ -1,25 +1,24 @@
-//! Who was denied how often, up to a cap.
+//! Counts denials by subject, up to a limit of subjects.
 //!
-//! Subjects are told apart as policies count them, by names that may be shown. Must not see a
-//! private value in clear.
+//! A subject is the key of a policy as it may be shown: private values are pseudonyms.
 
 use std::collections::HashMap;
 
 use catraca_core::policy::PolicyId;
 
-/// Subjects tracked in one run, over all policies.
+/// Maximum number of subjects tracked in a run, over all policies.
 pub const SUBJECTS_MAX: usize = 200_000;
 
-/// All subjects that were denied.
+/// The denied subjects of a run.
 #[derive(Default)]
 pub struct Subjects {
-    places: HashMap<PolicyId, HashMap<String, SubjectId>>,
+    ids: HashMap<PolicyId, HashMap<String, SubjectId>>,
     all: Vec<Subject>,
-    /// Denials of subjects that came when the cap was reached.
+    /// Denials of subjects that were not tracked, because the limit was reached.
     pub untracked: u64,
 }
 
-/// A subject's number in one run.
+/// The index of a subject in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SubjectId(u32);
 
@@ -28,16 +27,16 @@ pub struct SubjectId(u32);
 pub struct Subject {
     /// The policy.
     pub policy: PolicyId,
-    /// Its key, as may be shown.
+    /// Its key, as it may be shown.
     pub who: String,
-    /// How often it was denied.
+    /// Number of denials.
     pub denied: u64,
 }
 
 impl Subjects {
-    /// Counts one denial; the number is absent beyond the cap.
+    /// Counts one denial; `None` for an untracked subject.
     pub fn count(&mut self, policy: PolicyId, who: String) -> Option<SubjectId> {
-        let mine = self.places.entry(policy).or_default();
+        let mine = self.ids.entry(policy).or_default();
         let id = match mine.get(&who) {
             Some(id) => *id,
             None if self.all.len() < SUBJECTS_MAX => {
@@ -55,14 +54,14 @@ impl Subjects {
         Some(id)
     }
 
-    /// The subject of a number.
+    /// The subject with an id of this run.
     pub fn get(&self, id: SubjectId) -> &Subject {
         &self.all[id.0 as usize]
     }
 
-    /// The subjects that a policy denied most, ties by name, and how many there are.
+    /// The subjects that a policy denied most, ties by name, and the number of all.
     pub fn top(&self, policy: PolicyId, most: usize) -> (Vec<(String, u64)>, usize) {
-        let mine = self.places.get(&policy).into_iter().flatten();
+        let mine = self.ids.get(&policy).into_iter().flatten();
         let all = mine.map(|(who, id)| (who.as_str(), self.get(*id).denied));
         let mut all: Vec<_> = all.collect();
         let total = all.len();

@@ -1,14 +1,15 @@
-//! When things happened: counts in slots of equal length, few enough to draw.
+//! Counts over time, in at most [`SLOTS_MAX`] slots of equal width.
 //!
-//! Nobody knows beforehand how long a history is, so slots are merged into longer ones whenever
-//! there are too many. Must not keep more than [`SLOTS_MAX`] of them.
+//! The length of a history is not known in advance, so slots are merged into wider ones whenever
+//! there are too many.
 
 use catraca::{Span, Time};
 
 /// The most slots of a timeline.
 pub const SLOTS_MAX: usize = 240;
 
-/// Lengths of a slot in microseconds, each a multiple of the one before.
+/// Widths of a slot in microseconds. Each is a multiple of the previous one, so that slots can be
+/// merged exactly.
 const WIDTHS: [i64; 16] = [
     1_000,
     10_000,
@@ -32,52 +33,53 @@ const HOUR: i64 = 3_600_000_000;
 /// Counts over time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Which of [`WIDTHS`].
+    /// The index of the width in [`WIDTHS`].
     step: usize,
     /// The number of the first slot, counted from the epoch.
     base: i64,
-    slots: Vec<Slot>,
+    slots: Vec<TimelineSlot>,
 }
 
-/// What happened in one slot.
+/// The counts of one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slot {
-    /// Let pass.
+pub struct TimelineSlot {
+    /// Allowed.
     pub allowed: u64,
-    /// Denied, and no block stood.
+    /// Denied without an active block.
     pub denied: u64,
-    /// Denied because a block stood.
+    /// Denied with an active block.
     pub blocked: u64,
     /// Blocks started.
     pub started: u64,
 }
 
-/// The slots that several timelines share.
+/// The slots that several timelines are drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     step: usize,
     base: i64,
-    /// How many.
+    /// Number of slots.
     pub slots: usize,
 }
 
 impl Timeline {
-    /// The slot of an instant; time never runs back, and what does is counted in the first.
-    pub fn at(&mut self, time: Time) -> &mut Slot {
+    /// The slot of an instant. An instant before the first slot is counted in the first.
+    pub fn at(&mut self, time: Time) -> &mut TimelineSlot {
         if self.slots.is_empty() {
             self.base = self.number(time);
         }
+        // Widens the slots until the instant fits; at the widest, the last slot takes the rest.
         while self.number(time) - self.base >= SLOTS_MAX as i64 && self.step + 1 < WIDTHS.len() {
             *self = self.on(&self.axis_at(self.step + 1));
         }
-        let place = (self.number(time) - self.base).clamp(0, SLOTS_MAX as i64 - 1) as usize;
-        if place >= self.slots.len() {
-            self.slots.resize(place + 1, Slot::default());
+        let index = (self.number(time) - self.base).clamp(0, SLOTS_MAX as i64 - 1) as usize;
+        if index >= self.slots.len() {
+            self.slots.resize(index + 1, TimelineSlot::default());
         }
-        &mut self.slots[place]
+        &mut self.slots[index]
     }
 
-    /// The axis that two timelines fit on.
+    /// The narrowest axis that both timelines fit on.
     pub fn axis_with(&self, other: &Self) -> Axis {
         let mut step = self.step.max(other.step);
         loop {
@@ -93,31 +95,31 @@ impl Timeline {
         }
     }
 
-    /// The same counts on another axis, whose slots are at least as long.
+    /// The same counts on an axis whose slots are at least as wide.
     pub fn on(&self, axis: &Axis) -> Self {
         let factor = WIDTHS[axis.step] / WIDTHS[self.step];
-        let mut slots = vec![Slot::default(); axis.slots];
+        let mut slots = vec![TimelineSlot::default(); axis.slots];
         for (number, slot) in (self.base..).zip(&self.slots) {
-            let place = (number / factor - axis.base).clamp(0, axis.slots as i64 - 1) as usize;
-            slots[place].add(slot);
+            let index = (number / factor - axis.base).clamp(0, axis.slots as i64 - 1) as usize;
+            slots[index].add(slot);
         }
         Self { step: axis.step, base: axis.base, slots }
     }
 
-    /// The slots, each with its beginning.
-    pub fn slots(&self) -> impl Iterator<Item = (Time, &Slot)> {
+    /// The slots, each with its start.
+    pub fn slots(&self) -> impl Iterator<Item = (Time, &TimelineSlot)> {
         let width = WIDTHS[self.step];
         (self.base..).map(move |number| Time::from_micros(number * width)).zip(&self.slots)
     }
 
-    /// How long a slot is.
+    /// The width of a slot.
     pub fn width(&self) -> Span {
         Span::from_micros(WIDTHS[self.step])
     }
 
     /// The largest number of decisions in a slot.
     pub fn peak(&self) -> u64 {
-        self.slots.iter().map(Slot::decisions).max().unwrap_or_default()
+        self.slots.iter().map(TimelineSlot::decisions).max().unwrap_or_default()
     }
 
     fn number(&self, time: Time) -> i64 {
@@ -132,8 +134,8 @@ impl Timeline {
     }
 }
 
-impl Slot {
-    /// All that was decided.
+impl TimelineSlot {
+    /// Number of decisions.
     pub fn decisions(&self) -> u64 {
         self.allowed + self.denied + self.blocked
     }
@@ -196,10 +198,12 @@ mod tests {
 
     #[test]
     fn two_timelines_share_an_axis() {
-        let (short, long) = (timeline([5_000, 6_000]), timeline([0, 600_000]));
+        let short = timeline([5_000, 6_000]);
+        let long = timeline([0, 600_000]);
         let axis = short.axis_with(&long);
         assert_eq!(axis, long.axis_with(&short));
-        let (one, other) = (short.on(&axis), long.on(&axis));
+        let one = short.on(&axis);
+        let other = long.on(&axis);
         assert_eq!((one.slots.len(), total(&one)), (other.slots.len(), 2));
         assert_eq!(one.slots[1].allowed + one.slots[0].allowed, 2);
         let nothing = Timeline::default();

@@ -1,40 +1,41 @@
-//! A store whose clock is set by an hour: what the guide says of it, over HTTP.
+//! A store whose clock is set forward and back by an hour: the effects that the guide describes.
 //!
-//! The server itself is a real one that believes another time.
+//! The store is a real server; a preloaded library changes the time that it reads.
 
 use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
-use catraca_testkit::wrong_clock::WrongClock;
+use catraca_testkit::fake_clock::FakeClockLibrary;
 use serde_json::{Value, json};
 
-use super::super::{post, take};
-use super::{Postgres, Shared, node};
-use crate::served::Served;
+use super::super::{post, acquire};
+use super::{Postgres, SharedStore, node};
+use crate::test_server::TestServer;
 
 const HOUR: i64 = 3_600;
 
-/// What has passed by the real clock, and more, for the longest lease here.
+/// Longer than the time to live of the short leases here, by the real clock.
 const MEANWHILE: Duration = Duration::from_millis(400);
 
-fn wish(key: &str, ttl_ms: u64) -> Value {
+fn acquire_body(key: &str, ttl_ms: u64) -> Value {
     json!({ "key": key, "ttl_ms": ttl_ms })
 }
 
-/// Nobody else gets this name, for as long as that.
-fn stays_taken(served: &Served, key: &str) {
+/// Asserts that this name is not granted during `MEANWHILE`.
+fn stays_taken(server: &TestServer, key: &str) {
     let begun = Instant::now();
     while begun.elapsed() < MEANWHILE {
-        assert_eq!(post(served, "/v1/locks/acquire", &wish(key, 200)).status, 409, "{key}");
+        assert_eq!(post(server, "/v1/locks/acquire", &acquire_body(key, 200)).status, 409, "{key}");
     }
 }
 
-/// L24. Forward: leases end early, by the step. Back: none ends before the clock is where it was.
+/// L24. Set forward, leases expire early, by the step. Set back, no lease expires before the clock
+/// has reached its old value.
 ///
 #[test]
 fn a_clock_that_is_set_moves_ends_and_never_a_number_back() {
-    let clock = WrongClock::build();
-    let Some(redis) = RedisServer::start_believing(&clock) else { return };
+    let clock = FakeClockLibrary::build();
+    let Some(redis) = RedisServer::start_with_clock(&clock) else { return };
     moves_ends(&redis, &clock);
 }
 
@@ -42,23 +43,23 @@ fn a_clock_that_is_set_moves_ends_and_never_a_number_back() {
 ///
 #[test]
 fn a_clock_of_postgresql_that_is_set_moves_ends_and_never_a_number_back() {
-    let clock = WrongClock::build();
+    let clock = FakeClockLibrary::build();
     moves_ends(&Postgres::start_believing(&clock), &clock);
 }
 
-fn moves_ends(store: &dyn Shared, clock: &WrongClock) {
-    let served = Served::of(&node(store, "sqlite:catraca.db", "5s"));
-    let mut fences = vec![take(&served, &wish("p", 60_000))["fence"].as_i64()];
-    stays_taken(&served, "p");
+fn moves_ends(store: &dyn SharedStore, clock: &FakeClockLibrary) {
+    let server = TestServer::from_file(&node(store, "sqlite:catraca.db", "5s"));
+    let mut fences = vec![acquire(&server, &acquire_body("p", 60_000))["fence"].as_i64()];
+    stays_taken(&server, "p");
     clock.set(HOUR);
-    fences.push(take(&served, &wish("p", 60_000))["fence"].as_i64());
+    fences.push(acquire(&server, &acquire_body("p", 60_000))["fence"].as_i64());
     clock.set(0);
-    fences.push(take(&served, &wish("q", 200))["fence"].as_i64());
-    stays_taken(&served, "q");
-    stays_taken(&served, "p");
+    fences.push(acquire(&server, &acquire_body("q", 200))["fence"].as_i64());
+    stays_taken(&server, "q");
+    stays_taken(&server, "p");
     clock.set(HOUR + 61);
     for key in ["q", "p"] {
-        fences.push(take(&served, &wish(key, 200))["fence"].as_i64());
+        fences.push(acquire(&server, &acquire_body(key, 200))["fence"].as_i64());
     }
     assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
     assert!(fences.iter().all(Option::is_some), "{fences:?}");

@@ -1,4 +1,4 @@
--- The records, version 1. Instants are microseconds since the epoch; 2^53 - 1 is forever.
+-- The records, version 1. Times are microseconds since the Unix epoch; 2^53 - 1 means forever.
 -- Values of private attributes are pseudonyms in every column.
 
 CREATE TABLE catraca.migrations (
@@ -6,19 +6,19 @@ CREATE TABLE catraca.migrations (
     at      timestamptz NOT NULL DEFAULT now()
 );
 
--- The last batch of each writer, so that one whose commit was not answered is not written twice.
+-- The last batch of each writer, so that a batch whose commit got no response is not written twice.
 CREATE TABLE catraca.writers (
     id    text PRIMARY KEY,
     batch bigint NOT NULL,
     at    timestamptz NOT NULL DEFAULT now()
 );
 
--- The fingerprint of the secret that the keys are made with, so that another one is noticed.
+-- The fingerprint of the secret that keys are derived from, so that another one is detected.
 CREATE TABLE catraca.secrets (
     id text PRIMARY KEY
 );
 
--- Whom blocks and debts are about: one row per (namespace, policy, parts).
+-- The keys of blocks and debts: one row per (namespace, policy, parts).
 CREATE TABLE catraca.subjects (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key        bytea NOT NULL UNIQUE,
@@ -36,8 +36,8 @@ CREATE TABLE catraca.parts (
 );
 CREATE INDEX parts_by_subject ON catraca.parts (subject);
 
--- The newest state of each block; `key` is here too, so that a start reads one table. `freed` is
--- when an operator last released or reset it.
+-- The newest state of each block; `key` is repeated here, so that a start reads one table. `freed`
+-- is when an operator last released or reset it.
 CREATE TABLE catraca.blocks (
     subject bigint PRIMARY KEY REFERENCES catraca.subjects (id) ON DELETE CASCADE,
     key     bytea NOT NULL UNIQUE,
@@ -56,7 +56,7 @@ CREATE INDEX blocks_by_start ON catraca.blocks (since, subject);
 CREATE INDEX blocks_by_end ON catraca.blocks (until);
 CREATE INDEX blocks_freed ON catraca.blocks (freed) WHERE freed IS NOT NULL;
 
--- Every act on every block; only added to.
+-- The history of every block; rows are only added.
 CREATE TABLE catraca.history (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     subject bigint NOT NULL REFERENCES catraca.subjects (id) ON DELETE CASCADE,
@@ -80,7 +80,7 @@ CREATE TABLE catraca.debts (
     period  bigint NOT NULL
 );
 
--- An address range has no attribute.
+-- The attribute of an address range is empty.
 CREATE TABLE catraca.lists (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     list      text NOT NULL,
@@ -118,7 +118,7 @@ CREATE TABLE catraca.revisions (
     by       text
 );
 
--- `about` finds the acts that speak of one attribute's value, `subject` those of one subject.
+-- `about` finds the actions about one attribute's value, `subject` those about one subject.
 CREATE TABLE catraca.audit (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at      bigint NOT NULL,
@@ -135,7 +135,7 @@ CREATE INDEX audit_by_time ON catraca.audit (at);
 CREATE INDEX audit_by_about ON catraca.audit (about) WHERE about IS NOT NULL;
 CREATE INDEX audit_by_subject ON catraca.audit (subject) WHERE subject IS NOT NULL;
 
--- Decisions by minute. An empty policy is the gate as a whole: one per decision.
+-- Decisions by minute. An empty policy counts whole decisions of the gate, one per decision.
 CREATE TABLE catraca.counts (
     minute    bigint NOT NULL,
     namespace text NOT NULL,
@@ -147,7 +147,7 @@ CREATE TABLE catraca.counts (
     PRIMARY KEY (minute, namespace, action, policy)
 );
 
--- An instant for people; forever is the last moment of the year 9999.
+-- A time as text; forever is the end of the year 9999.
 CREATE FUNCTION catraca.instant(micros bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN micros = 9007199254740991 THEN timestamptz '9999-12-31 23:59:59.999Z'
@@ -172,7 +172,7 @@ FROM catraca.history AS h
 JOIN catraca.subjects AS s ON s.id = h.subject
 WHERE h.act IN ('started', 'extended') AND NOT h.shadow;
 
--- Address ranges on the blocklist; without expires_at an entry stands until it is removed.
+-- Address ranges on the blocklist; without expires_at an entry is active until it is removed.
 CREATE VIEW catraca.ip_blocklist AS
 SELECT ('00000000-0000-8000-8000-' || lpad(to_hex(id), 12, '0'))::uuid AS id,
        value AS ip_address,
@@ -183,7 +183,7 @@ SELECT ('00000000-0000-8000-8000-' || lpad(to_hex(id), 12, '0'))::uuid AS id,
 FROM catraca.lists
 WHERE list = 'blocklist' AND attribute = '';
 
--- Blocks that stand now.
+-- Active blocks.
 CREATE VIEW catraca.rate_limit_tracking AS
 SELECT s.identifier AS blockedID,
        catraca.instant(b.until) AS unblockTime,

@@ -1,5 +1,5 @@
--- Since when a policy counts anew for everybody, by whose order and why. `swept` is the
--- last subject from before it whose block and debt were looked at; null when all were.
+-- Policy resets: counters, blocks and debts from before `epoch` no longer count. `swept` is the last
+-- subject whose block and debt were examined; null when all were.
 CREATE TABLE catraca.resets (
     policy text PRIMARY KEY,
     epoch  bigint NOT NULL,
@@ -9,6 +9,6 @@ CREATE TABLE catraca.resets (
     swept  bigint
 );
 
--- Since when the policy counted when this was written; what is older than the reset is over.
+-- The last policy reset that the decision knew of; a row from before a later reset is not active.
 ALTER TABLE catraca.blocks ADD COLUMN epoch bigint NOT NULL DEFAULT 0;
 ALTER TABLE catraca.debts ADD COLUMN epoch bigint NOT NULL DEFAULT 0;

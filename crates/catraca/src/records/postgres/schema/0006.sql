@@ -1,5 +1,5 @@
--- Whether callers needed a key when a node last started or took a catalog: a later start without
--- any key must be meant.
+-- Whether callers needed an API key when a node last started or loaded a catalog: a later start
+-- without any key must be confirmed.
 CREATE TABLE catraca.auth (
     one           BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
     keys_required BOOLEAN NOT NULL,

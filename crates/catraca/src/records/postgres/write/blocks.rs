@@ -1,14 +1,17 @@
-//! Writing blocks, their history and debts: statements that need no answer, so that many of them
+//! Writes blocks, their history and debts, by statements that need no answer, so that many of them
 //! are one round trip.
 //!
-//! Must not shorten a block but by a release, nor leave an act out of the history.
+//! Only a release or a reset shortens a block, and every step is in the history.
 
 use serde_json::{Value as Json, json};
 
-use super::{Act, Done, Trail, Trouble, Value, shown, values};
-use crate::records::postgres::value::clean;
-use crate::records::record::{Blocking, Debt, Who, origin_word};
-use crate::records::words::{identifier, target};
+use super::{
+    PostgresAuditLink, PostgresFailure, PostgresRecordWriter, PostgresWriteResult, Value, rfc3339,
+    values,
+};
+use crate::records::display::{audit_target, identifier};
+use crate::records::postgres::value::replace_nul;
+use crate::records::record::{BlockRecord, Debt, SubjectKey, origin_name};
 
 const SUBJECT: &str = "WITH new AS (
         INSERT INTO catraca.subjects (key, namespace, policy, identifier, parts)
@@ -19,8 +22,8 @@ const SUBJECT: &str = "WITH new AS (
     SELECT DISTINCT part ->> 0, part ->> 1, new.id
     FROM new, json_array_elements($5::text::json) AS part";
 
-/// What stands is lengthened; what ended, or stood only in shadow, is started.
-const STEP: &str = "INSERT INTO catraca.history
+/// Extends an active block; starts one that ended, or that was only in shadow mode.
+const BLOCK_STEP: &str = "INSERT INTO catraca.history
         (subject, at, act, until, shadow, origin, reason, by)
     SELECT s.id, $2, CASE WHEN b.subject IS NULL THEN 'started' ELSE 'extended' END,
            greatest(b.until, $3), $4, $5, $6, $7
@@ -49,30 +52,31 @@ const BLOCK: &str = "INSERT INTO catraca.blocks AS b
     WHERE b.touched <= $2
         AND (b.until <= $2 OR (b.shadow AND NOT $4) OR excluded.until > b.until)";
 
-const FREED: &str = "INSERT INTO catraca.history
+const RELEASE_STEP: &str = "INSERT INTO catraca.history
         (subject, at, act, until, shadow, origin, reason, by)
     SELECT s.id, $2, $3, least(b.until, $2), false, 'operator', $4, $5
     FROM catraca.subjects AS s LEFT JOIN catraca.blocks AS b ON b.subject = s.id
     WHERE s.key = $1";
 
-/// The row stays, even for a block that was never written: a snapshot may hold it. What was
-/// blocked again since stays so.
-const END: &str = "INSERT INTO catraca.blocks AS b
+/// The row stays, even for a block that was never written, because a snapshot may have the block. A
+/// block that was started after the release stays active.
+const END_BLOCK: &str = "INSERT INTO catraca.blocks AS b
         (subject, key, since, until, touched, freed, origin)
     SELECT id, key, $2, $2, $2, $2, 'operator' FROM catraca.subjects WHERE key = $1
     ON CONFLICT (subject) DO UPDATE SET
         until = CASE WHEN b.touched > $2 THEN b.until ELSE least(b.until, $2) END,
         touched = greatest(b.touched, $2), freed = greatest(b.freed, $2)";
 
-/// What was blocked again since the reset has offended once.
-const FORGOTTEN: &str = "UPDATE catraca.blocks AS b SET reset = greatest(b.reset, $2),
+/// A block from after the reset counts as the first offence.
+const RESET_LEVEL: &str = "UPDATE catraca.blocks AS b SET reset = greatest(b.reset, $2),
         level = CASE WHEN b.touched > $2 THEN least(b.level, 1) ELSE 0 END
     WHERE b.key = $1";
 
-const FORGIVEN: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
+const DELETE_OLD_DEBT: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
     WHERE s.id = d.subject AND s.key = $1 AND d.at <= $2";
 
-const OWE: &str = "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period, epoch)
+const UPSERT_DEBT: &str =
+    "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period, epoch)
     SELECT s.id, $2, $3, $4, $5, $6, $7
     FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
         ON r.policy = s.policy AND r.epoch > $7
@@ -81,91 +85,112 @@ const OWE: &str = "INSERT INTO catraca.debts (subject, at, balance, size, tokens
         at = excluded.at, balance = excluded.balance, size = excluded.size,
         tokens = excluded.tokens, period = excluded.period, epoch = excluded.epoch";
 
-const PAID: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
+const DELETE_DEBT: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
     WHERE s.id = d.subject AND s.key = $1";
 
-impl Act<'_, '_> {
-    pub(super) fn block(&mut self, blocking: &Blocking) -> Done {
-        self.subject(&blocking.who);
-        let (key, until) = (blocking.who.key.to_bytes(), blocking.until.micros());
-        let (shadow, origin) = (blocking.shadow, origin_word(blocking.origin));
-        let reason = blocking.note.reason.as_deref();
+impl PostgresRecordWriter<'_, '_> {
+    pub(super) fn write_block(&mut self, record: &BlockRecord) -> PostgresWriteResult {
+        self.ensure_subject(&record.subject);
+        let key = record.subject.key.to_bytes();
+        let until = record.until.micros();
+        let shadow = record.shadow;
+        let origin = origin_name(record.origin);
+        let reason = record.note.reason.as_deref();
         if self.by().is_some() {
-            self.audit_block(blocking)?;
+            // Before the statements below, because it reads the state before this record.
+            self.audit_block(record)?;
         }
         let step = values![key, self.at(), until, shadow, origin, reason, self.by()];
         let mut block = step.clone();
-        self.scribe.add(STEP, step);
-        block.push(blocking.note.status.map(i64::from).into());
-        block.push(blocking.note.message.as_deref().into());
-        block.push(blocking.epoch.micros().into());
-        block.push(blocking.forget.micros().into());
-        self.scribe.add(BLOCK, block);
+        self.statements.add(BLOCK_STEP, step);
+        block.push(record.note.status.map(i64::from).into());
+        block.push(record.note.message.as_deref().into());
+        block.push(record.epoch.micros().into());
+        block.push(record.forget.micros().into());
+        self.statements.add(BLOCK, block);
         Ok(())
     }
 
-    fn audit_block(&mut self, blocking: &Blocking) -> Done {
-        let stood = self.stood(&blocking.who, blocking.shadow)?;
-        let until = stood.unwrap_or_default().max(blocking.until.micros());
-        let after = json!({ "until": shown(until), "reason": blocking.note.reason.as_deref() });
-        let change = (stood.map(ended), Some(after));
-        let trail = Trail::Subject(blocking.who.key);
-        self.audit("block", &target(&blocking.who), change, trail);
+    fn audit_block(&mut self, record: &BlockRecord) -> PostgresWriteResult {
+        let active_until = self.active_until(&record.subject, record.shadow)?;
+        let until = active_until.unwrap_or_default().max(record.until.micros());
+        let after = json!({ "until": rfc3339(until), "reason": record.note.reason.as_deref() });
+        let before = active_until.map(until_json);
+        let link = PostgresAuditLink::Subject(record.subject.key);
+        self.audit("block", &audit_target(&record.subject), before, Some(after), link);
         Ok(())
     }
 
-    pub(super) fn free(&mut self, who: &Who, act: &'static str) -> Done {
-        self.subject(who);
+    pub(super) fn release(
+        &mut self,
+        subject: &SubjectKey,
+        act: &'static str,
+    ) -> PostgresWriteResult {
+        self.ensure_subject(subject);
         if self.by().is_some() {
-            let stood = self.stood(who, true)?;
+            let active_until = self.active_until(subject, true)?;
             let word = if act == "reset" { "reset" } else { "release" };
-            let change = (stood.map(ended), None);
-            self.audit(word, &target(who), change, Trail::Subject(who.key));
+            let before = active_until.map(until_json);
+            let link = PostgresAuditLink::Subject(subject.key);
+            self.audit(word, &audit_target(subject), before, None, link);
         }
-        let key = who.key.to_bytes();
-        let freed = values![key, self.at(), act, self.why(), self.by()];
-        self.scribe.add(FREED, freed);
+        let key = subject.key.to_bytes();
+        let step = values![key, self.at(), act, self.why(), self.by()];
+        self.statements.add(RELEASE_STEP, step);
         let end = values![key, self.at()];
-        self.scribe.add(END, end);
+        self.statements.add(END_BLOCK, end);
         if act == "reset" {
-            let forgotten = values![key, self.at()];
-            self.scribe.add(FORGOTTEN, forgotten.clone());
-            self.scribe.add(FORGIVEN, forgotten);
+            let reset = values![key, self.at()];
+            self.statements.add(RESET_LEVEL, reset.clone());
+            self.statements.add(DELETE_OLD_DEBT, reset);
         }
         Ok(())
     }
 
-    pub(super) fn owe(&mut self, debt: &Debt) {
-        self.subject(&debt.who);
-        let (key, terms) = (debt.who.key.to_bytes(), debt.terms);
+    pub(super) fn write_debt(&mut self, debt: &Debt) {
+        self.ensure_subject(&debt.subject);
+        let key = debt.subject.key.to_bytes();
+        let terms = debt.terms;
         if debt.balance >= 0 {
-            return self.scribe.add(PAID, values![key]);
+            return self.statements.add(DELETE_DEBT, values![key]);
         }
         let mut values =
             values![key, self.at(), debt.balance, terms.size, terms.tokens, terms.period];
         values.push(debt.epoch.micros().into());
-        self.scribe.add(OWE, values);
+        self.statements.add(UPSERT_DEBT, values);
     }
 
-    /// The end of the block that stands, also of one in shadow if told so.
-    fn stood(&mut self, who: &Who, shadow: bool) -> Result<Option<i64>, Trouble> {
+    /// The end of the active block; with `shadow`, also of one in shadow mode.
+    fn active_until(
+        &mut self,
+        subject: &SubjectKey,
+        shadow: bool,
+    ) -> Result<Option<i64>, PostgresFailure> {
         let sql = "SELECT until FROM catraca.blocks
                    WHERE key = $1 AND until > $2 AND (NOT shadow OR $3)";
         let at = self.at();
-        let row = self.scribe.ask(sql, &values![who.key.to_bytes(), at, shadow])?;
-        row.map(|row| row.try_get(0).map_err(Trouble::Said)).transpose()
+        let row = self.statements.query(sql, &values![subject.key.to_bytes(), at, shadow])?;
+        row.map(|row| row.try_get(0).map_err(PostgresFailure::Server)).transpose()
     }
 
-    fn subject(&mut self, who: &Who) {
-        let clean: Vec<(String, String)> =
-            who.parts.iter().map(|(name, value)| (clean(name), clean(value))).collect();
-        let parts = json!(clean).to_string();
-        let values: Vec<Value> =
-            values![who.key.to_bytes(), &who.namespace, &who.policy, &identifier(&clean), &parts,];
-        self.scribe.add(SUBJECT, values);
+    fn ensure_subject(&mut self, subject: &SubjectKey) {
+        let clean_parts: Vec<(String, String)> = subject
+            .parts
+            .iter()
+            .map(|(name, value)| (replace_nul(name), replace_nul(value)))
+            .collect();
+        let parts = json!(clean_parts).to_string();
+        let values: Vec<Value> = values![
+            subject.key.to_bytes(),
+            &subject.namespace,
+            &subject.policy,
+            &identifier(&clean_parts),
+            &parts,
+        ];
+        self.statements.add(SUBJECT, values);
     }
 }
 
-fn ended(until: i64) -> Json {
-    json!({ "until": shown(until) })
+fn until_json(until: i64) -> Json {
+    json!({ "until": rfc3339(until) })
 }

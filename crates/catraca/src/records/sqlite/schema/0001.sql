@@ -1,7 +1,7 @@
--- The records, version 1. Instants are microseconds since the epoch; 2^53 - 1 is forever.
+-- The records, version 1. Times are microseconds since the Unix epoch; 2^53 - 1 means forever.
 -- Values of private attributes are pseudonyms in every column.
 
--- Whom blocks and debts are about: one row per (namespace, policy, parts).
+-- The keys of blocks and debts: one row per (namespace, policy, parts).
 CREATE TABLE subjects (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     key        BLOB NOT NULL UNIQUE,
@@ -19,8 +19,8 @@ CREATE TABLE parts (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX parts_by_subject ON parts (subject);
 
--- The newest state of each block; `key` is here too, so that a start reads one table. `freed` is
--- when an operator last released or reset it.
+-- The newest state of each block; `key` is repeated here, so that a start reads one table. `freed`
+-- is when an operator last released or reset it.
 CREATE TABLE blocks (
     subject INTEGER PRIMARY KEY REFERENCES subjects (id) ON DELETE CASCADE,
     key     BLOB NOT NULL,
@@ -39,7 +39,7 @@ CREATE INDEX blocks_by_start ON blocks (since, subject);
 CREATE INDEX blocks_by_end ON blocks (until);
 CREATE INDEX blocks_freed ON blocks (freed) WHERE freed IS NOT NULL;
 
--- Every act on every block; only added to.
+-- The history of every block; rows are only added.
 CREATE TABLE history (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     subject INTEGER NOT NULL REFERENCES subjects (id) ON DELETE CASCADE,
@@ -63,7 +63,7 @@ CREATE TABLE debts (
     period  INTEGER NOT NULL
 ) STRICT;
 
--- An address range has no attribute.
+-- The attribute of an address range is empty.
 CREATE TABLE lists (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     list      TEXT NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE revisions (
     by       TEXT
 ) STRICT;
 
--- `about` finds the acts that speak of one attribute's value, `subject` those of one subject.
+-- `about` finds the actions about one attribute's value, `subject` those about one subject.
 CREATE TABLE audit (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
     at      INTEGER NOT NULL,
@@ -118,7 +118,7 @@ CREATE INDEX audit_by_time ON audit (at);
 CREATE INDEX audit_by_about ON audit (about) WHERE about IS NOT NULL;
 CREATE INDEX audit_by_subject ON audit (subject) WHERE subject IS NOT NULL;
 
--- Decisions by minute. An empty policy is the gate as a whole: one per decision.
+-- Decisions by minute. An empty policy counts whole decisions of the gate, one per decision.
 CREATE TABLE counts (
     minute    INTEGER NOT NULL,
     namespace TEXT NOT NULL,
@@ -153,7 +153,7 @@ FROM history AS h
 JOIN subjects AS s ON s.id = h.subject
 WHERE h.act IN ('started', 'extended') AND h.shadow = 0;
 
--- Address ranges on the blocklist; without expires_at an entry stands until it is removed.
+-- Address ranges on the blocklist; without expires_at an entry is active until it is removed.
 CREATE VIEW ip_blocklist AS
 SELECT printf('00000000-0000-8000-8000-%012x', id) AS id,
        value AS ip_address,
@@ -166,7 +166,7 @@ SELECT printf('00000000-0000-8000-8000-%012x', id) AS id,
 FROM lists
 WHERE list = 'blocklist' AND attribute = '';
 
--- Blocks that stand now.
+-- Active blocks.
 CREATE VIEW rate_limit_tracking AS
 SELECT s.identifier AS blockedID,
        CASE WHEN b.until = 9007199254740991 THEN '9999-12-31T23:59:59.999Z'

@@ -1,9 +1,9 @@
--- The fingerprint of the secret that the keys are made with, so that another one is noticed.
+-- The fingerprint of the secret that keys are derived from, so that another one is detected.
 CREATE TABLE secrets (
     id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
--- Who is blocked now, for shells that know nothing below a second.
+-- Active blocks, for SQL shells whose current time has only whole seconds.
 DROP VIEW rate_limit_tracking;
 CREATE VIEW rate_limit_tracking AS
 SELECT s.identifier AS blockedID,

@@ -1,4 +1,4 @@
--- Which records these are, so that nodes that share a store can tell whether they share records.
+-- A random identity, so that nodes that share a store can check whether they share records.
 CREATE TABLE identity (
     id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;

@@ -1,5 +1,6 @@
--- Locks and slots: confirmed slots, leases where every grant is kept, and what each namespace may
--- have given out; the highest versions of names that want them to rise. The proof of a lease is not here, only its digest.
+-- Locks and slots: confirmed slots, leases with durability `fsync`, the fences and lease times that
+-- each namespace may have granted, and the highest versions of names with monotonic versions. Lease
+-- ids are stored as digests only.
 CREATE TABLE leases (
     namespace   TEXT NOT NULL,
     lease       BLOB NOT NULL,

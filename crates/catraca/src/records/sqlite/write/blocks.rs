@@ -1,18 +1,18 @@
-//! Writing blocks, their history and debts.
+//! Writes blocks, their history and debts.
 //!
-//! Must not shorten a block but by a release, nor leave an act out of the history.
+//! Only a release or a reset shortens a block, and every step is in the history.
 
 use catraca_core::cell::block::Origin;
 use catraca_core::time::Time;
 use rusqlite::{OptionalExtension, params};
 use serde_json::json;
 
-use super::{Done, Scribe, Trail, shown};
-use crate::records::record::{Blocking, Debt, Who, origin_word};
-use crate::records::words::{identifier, target};
+use super::{SqliteAuditLink, SqliteRecordWriter, SqliteWriteResult, rfc3339};
+use crate::records::display::{audit_target, identifier};
+use crate::records::record::{BlockRecord, Debt, SubjectKey, origin_name};
 
-/// What is known of a block.
-struct Known {
+/// The stored row of a block.
+struct SqliteBlockState {
     until: i64,
     touched: i64,
     shadow: bool,
@@ -20,8 +20,8 @@ struct Known {
     forget: i64,
 }
 
-/// One line of a block's history.
-struct Step<'a> {
+/// One step in the history of a block.
+struct SqliteHistoryEntry<'a> {
     act: &'a str,
     until: i64,
     origin: Origin,
@@ -29,42 +29,45 @@ struct Step<'a> {
     shadow: bool,
 }
 
-/// What was blocked again since the reset has offended once.
-const FORGOTTEN: &str = "UPDATE blocks
+/// A block from after the reset counts as the first offence.
+const RESET_LEVEL: &str = "UPDATE blocks
     SET reset = max(coalesce(reset, 0), ?2), level = iif(touched > ?2, min(level, 1), 0)
     WHERE subject = ?1";
 
-impl Known {
-    /// Level and `forget` that an act at this instant finds, by the rules of a block's cell.
-    fn past(&self, at: i64, shadow: bool) -> Option<(i64, i64)> {
-        let known = at < self.until + self.forget && (!self.shadow || shadow);
-        known.then_some((self.level, self.forget))
+impl SqliteBlockState {
+    /// The level and the `forget` time that count at this time, by the rules of a block cell.
+    fn prior_offences(&self, at: i64, shadow: bool) -> Option<(i64, i64)> {
+        let counts = at < self.until + self.forget && (!self.shadow || shadow);
+        counts.then_some((self.level, self.forget))
     }
 }
 
-impl Scribe<'_> {
-    pub(super) fn block(&self, blocking: &Blocking) -> Done {
-        let subject = self.subject(&blocking.who)?;
-        let known = self.known(subject)?;
-        let stands = known
+impl SqliteRecordWriter<'_> {
+    pub(super) fn write_block(&self, record: &BlockRecord) -> SqliteWriteResult {
+        let subject = self.subject_id(&record.subject)?;
+        let stored = self.stored_block(subject)?;
+        let active = stored
             .as_ref()
-            .filter(|known| known.until > self.at() && (!known.shadow || blocking.shadow));
-        let act = if stands.is_some() { "extended" } else { "started" };
-        let until = stands.map_or(0, |known| known.until).max(blocking.until.micros());
-        let reason = blocking.note.reason.as_deref();
-        let (origin, shadow) = (blocking.origin, blocking.shadow);
-        self.history(subject, &Step { act, until, origin, reason, shadow })?;
-        let overtaken = known.as_ref().is_some_and(|known| known.touched > self.at());
-        let longer = stands.is_none_or(|known| blocking.until.micros() > known.until);
-        if !overtaken && longer && !self.is_over(&blocking.who, blocking.epoch)? {
-            let past = known.as_ref().and_then(|known| known.past(self.at(), blocking.shadow));
-            self.put_block(subject, blocking, stands.is_some(), past)?;
+            .filter(|stored| stored.until > self.at() && (!stored.shadow || record.shadow));
+        let act = if active.is_some() { "extended" } else { "started" };
+        let until = active.map_or(0, |stored| stored.until).max(record.until.micros());
+        let reason = record.note.reason.as_deref();
+        let origin = record.origin;
+        let shadow = record.shadow;
+        self.history(subject, &SqliteHistoryEntry { act, until, origin, reason, shadow })?;
+        // The history gets every step, but a late record does not replace a newer state.
+        let is_outdated = stored.as_ref().is_some_and(|stored| stored.touched > self.at());
+        let extends = active.is_none_or(|stored| record.until.micros() > stored.until);
+        if !is_outdated && extends && !self.was_reset_since(&record.subject, record.epoch)? {
+            let prior =
+                stored.as_ref().and_then(|stored| stored.prior_offences(self.at(), record.shadow));
+            self.put_block(subject, record, active.is_some(), prior)?;
         }
         if self.by().is_some() {
-            let before = stands.map(|known| json!({ "until": shown(known.until) }));
-            let after = json!({ "until": shown(until), "reason": reason });
-            let target = target(&blocking.who);
-            self.audit("block", &target, before, Some(after), Trail::Subject(subject))?;
+            let before = active.map(|stored| json!({ "until": rfc3339(stored.until) }));
+            let after = json!({ "until": rfc3339(until), "reason": reason });
+            let target = audit_target(&record.subject);
+            self.audit("block", &target, before, Some(after), SqliteAuditLink::Subject(subject))?;
         }
         Ok(())
     }
@@ -72,13 +75,14 @@ impl Scribe<'_> {
     fn put_block(
         &self,
         subject: i64,
-        blocking: &Blocking,
+        record: &BlockRecord,
         extends: bool,
-        past: Option<(i64, i64)>,
-    ) -> Done {
-        let note = &blocking.note;
-        let (level, forget) = match (past.unwrap_or_default(), blocking.forget.micros()) {
-            (past, 0) => past,
+        prior: Option<(i64, i64)>,
+    ) -> SqliteWriteResult {
+        let note = &record.note;
+        let (level, forget) = match (prior.unwrap_or_default(), record.forget.micros()) {
+            // A block that does not escalate neither adds an offence nor forgets the earlier ones.
+            (prior, 0) => prior,
             ((level, _), forget) => (level + 1, forget),
         };
         self.run(
@@ -93,17 +97,17 @@ impl Scribe<'_> {
                  level = excluded.level, forget = excluded.forget",
             params![
                 subject,
-                blocking.who.key.to_bytes(),
+                record.subject.key.to_bytes(),
                 self.at(),
-                blocking.until.micros(),
-                blocking.shadow,
-                origin_word(blocking.origin),
+                record.until.micros(),
+                record.shadow,
+                origin_name(record.origin),
                 note.reason.as_deref(),
                 note.status,
                 note.message.as_deref(),
                 self.by(),
                 extends,
-                blocking.epoch.micros(),
+                record.epoch.micros(),
                 level,
                 forget,
             ],
@@ -111,29 +115,39 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    pub(super) fn free(&self, who: &Who, act: &str) -> Done {
-        let subject = self.subject(who)?;
-        let known = self.known(subject)?;
-        let stood = known.as_ref().filter(|known| known.until > self.at());
-        let ended = known.as_ref().map_or(self.at(), |known| known.until.min(self.at()));
-        let (reason, origin) = (self.record.why.as_deref(), Origin::Operator);
-        self.history(subject, &Step { act, until: ended, origin, reason, shadow: false })?;
-        self.end_block(subject, who)?;
+    pub(super) fn release(&self, subject_key: &SubjectKey, act: &str) -> SqliteWriteResult {
+        let subject = self.subject_id(subject_key)?;
+        let stored = self.stored_block(subject)?;
+        let active = stored.as_ref().filter(|stored| stored.until > self.at());
+        let ended = stored.as_ref().map_or(self.at(), |stored| stored.until.min(self.at()));
+        let reason = self.record.why.as_deref();
+        let origin = Origin::Operator;
+        self.history(
+            subject,
+            &SqliteHistoryEntry { act, until: ended, origin, reason, shadow: false },
+        )?;
+        self.end_block(subject, subject_key)?;
         if act == "reset" {
-            self.run(FORGOTTEN, [subject, self.at()])?;
+            self.run(RESET_LEVEL, [subject, self.at()])?;
             self.run("DELETE FROM debts WHERE subject = ?1 AND at <= ?2", [subject, self.at()])?;
         }
         if self.by().is_some() {
-            let before = stood.map(|known| json!({ "until": shown(known.until) }));
+            let before = active.map(|stored| json!({ "until": rfc3339(stored.until) }));
             let word = if act == "reset" { "reset" } else { "release" };
-            self.audit(word, &target(who), before, None, Trail::Subject(subject))?;
+            self.audit(
+                word,
+                &audit_target(subject_key),
+                before,
+                None,
+                SqliteAuditLink::Subject(subject),
+            )?;
         }
         Ok(())
     }
 
-    /// The row stays, even for a block that was never written: a snapshot may hold it. What was
-    /// blocked again since stays so.
-    fn end_block(&self, subject: i64, who: &Who) -> Done {
+    /// The row stays, even for a block that was never written, because a snapshot may have the
+    /// block. A block that was started after the release stays active.
+    fn end_block(&self, subject: i64, subject_key: &SubjectKey) -> SqliteWriteResult {
         self.run(
             "INSERT INTO blocks (subject, key, since, until, touched, freed, origin)
              VALUES (?1, ?2, ?3, ?3, ?3, ?3, 'operator')
@@ -141,16 +155,16 @@ impl Scribe<'_> {
                  until = iif(touched > excluded.touched, until, min(until, excluded.until)),
                  touched = max(touched, excluded.touched),
                  freed = max(coalesce(freed, 0), excluded.freed)",
-            params![subject, who.key.to_bytes(), self.at()],
+            params![subject, subject_key.key.to_bytes(), self.at()],
         )?;
         Ok(())
     }
 
-    pub(super) fn owe(&self, debt: &Debt) -> Done {
-        if self.is_over(&debt.who, debt.epoch)? {
+    pub(super) fn write_debt(&self, debt: &Debt) -> SqliteWriteResult {
+        if self.was_reset_since(&debt.subject, debt.epoch)? {
             return Ok(());
         }
-        let subject = self.subject(&debt.who)?;
+        let subject = self.subject_id(&debt.subject)?;
         if debt.balance >= 0 {
             self.run("DELETE FROM debts WHERE subject = ?1", [subject])?;
             return Ok(());
@@ -175,15 +189,16 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    /// Whether the policy was reset for everybody after what this was decided by.
-    fn is_over(&self, who: &Who, epoch: Time) -> rusqlite::Result<bool> {
+    /// Whether the policy was reset after the decision that this record comes from.
+    fn was_reset_since(&self, subject_key: &SubjectKey, epoch: Time) -> rusqlite::Result<bool> {
         let sql = "SELECT 1 FROM resets WHERE policy = ?1 AND epoch > ?2";
         let mut statement = self.transaction.prepare_cached(sql)?;
-        statement.exists(params![who.policy, epoch.micros()])
+        statement.exists(params![subject_key.policy, epoch.micros()])
     }
 
-    fn history(&self, subject: i64, step: &Step<'_>) -> Done {
-        let (origin, by) = (origin_word(step.origin), self.by());
+    fn history(&self, subject: i64, step: &SqliteHistoryEntry<'_>) -> SqliteWriteResult {
+        let origin = origin_name(step.origin);
+        let by = self.by();
         self.run(
             "INSERT INTO history (subject, at, act, until, shadow, origin, reason, by)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -192,32 +207,41 @@ impl Scribe<'_> {
         Ok(())
     }
 
-    fn known(&self, subject: i64) -> rusqlite::Result<Option<Known>> {
+    fn stored_block(&self, subject: i64) -> rusqlite::Result<Option<SqliteBlockState>> {
         let sql = "SELECT until, touched, shadow, level, forget FROM blocks WHERE subject = ?1";
         let mut statement = self.transaction.prepare_cached(sql)?;
-        let known = statement.query_row([subject], |row| {
-            let (until, touched, shadow) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(Known { until, touched, shadow, level: row.get(3)?, forget: row.get(4)? })
+        let stored = statement.query_row([subject], |row| {
+            let until = row.get(0)?;
+            let touched = row.get(1)?;
+            let shadow = row.get(2)?;
+            Ok(SqliteBlockState { until, touched, shadow, level: row.get(3)?, forget: row.get(4)? })
         });
-        known.optional()
+        stored.optional()
     }
 
-    fn subject(&self, who: &Who) -> rusqlite::Result<i64> {
+    fn subject_id(&self, subject_key: &SubjectKey) -> rusqlite::Result<i64> {
         let sql = "SELECT id FROM subjects WHERE key = ?1";
         let mut statement = self.transaction.prepare_cached(sql)?;
-        let found = statement.query_row([who.key.to_bytes()], |row| row.get(0)).optional()?;
-        found.map_or_else(|| self.new_subject(who), Ok)
+        let found =
+            statement.query_row([subject_key.key.to_bytes()], |row| row.get(0)).optional()?;
+        found.map_or_else(|| self.new_subject(subject_key), Ok)
     }
 
-    fn new_subject(&self, who: &Who) -> rusqlite::Result<i64> {
-        let parts = json!(who.parts).to_string();
+    fn new_subject(&self, subject_key: &SubjectKey) -> rusqlite::Result<i64> {
+        let parts = json!(subject_key.parts).to_string();
         self.run(
             "INSERT INTO subjects (key, namespace, policy, identifier, parts)
              VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![who.key.to_bytes(), who.namespace, who.policy, identifier(&who.parts), parts],
+            params![
+                subject_key.key.to_bytes(),
+                subject_key.namespace,
+                subject_key.policy,
+                identifier(&subject_key.parts),
+                parts
+            ],
         )?;
         let subject = self.transaction.last_insert_rowid();
-        for (attribute, value) in &who.parts {
+        for (attribute, value) in &subject_key.parts {
             let sql = "INSERT OR IGNORE INTO parts (attribute, value, subject) VALUES (?1, ?2, ?3)";
             self.run(sql, params![attribute, value, subject])?;
         }

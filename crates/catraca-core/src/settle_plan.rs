@@ -1,0 +1,199 @@
+//! Plans a settle: turns a ticket and an outcome into one batch.
+//!
+//! Prices are those of the active catalog, for the tier in the ticket. Ban conditions are evaluated
+//! here, once per policy, so that stores see only the resulting blocks.
+
+use smallvec::SmallVec;
+
+use crate::batch::{self, BanRow, ReferenceUpdate, SettleRow, WatchRow};
+use crate::cell::block::{BlockNote, BlockProposal, Origin};
+use crate::condition::{ConditionEvaluator, ConditionResult};
+use crate::outcome::Outcome;
+use crate::plan::{KeyScope, lease_id};
+use crate::policy::{BanRule, Mode, Policy, PolicyId, Terms};
+use crate::price::{Cost, Price};
+use crate::refusal::Refusal;
+use crate::request::{validate_cost, validate_status};
+use crate::select::Selector;
+use crate::ticket::{Ticket, TicketRow};
+use crate::time::{Span, Time};
+
+/// The batch of a settle, with what is needed to interpret its reply.
+#[derive(Clone, Debug)]
+pub struct SettlePlan {
+    /// The batch for the store.
+    pub batch: batch::SettleBatch,
+    /// For each row of the batch: the policy, and the index of the row in the ticket.
+    pub rows: Vec<(PolicyId, usize)>,
+    /// How many conditions could not be evaluated: a missing field, values of different types, or
+    /// too much work.
+    pub failed_conditions: u32,
+    /// Whether a condition reads the body, but the body was too large to be evaluated.
+    pub body_truncated: bool,
+}
+
+/// Plans the batch of a settle. `storms` returns whether a ban storm has put the ban rules of a
+/// policy in shadow mode.
+pub fn settle(
+    selector: &Selector<'_>,
+    scope: &KeyScope<'_>,
+    ticket: &Ticket,
+    outcome: &Outcome,
+    storms: impl Fn(PolicyId) -> bool,
+) -> Result<SettlePlan, Refusal> {
+    outcome.cost.map_or(Ok(()), validate_cost)?;
+    outcome.status.map_or(Ok(()), validate_status)?;
+    let first = ticket.body.rows.first().ok_or(Refusal::BadTicket)?;
+    let mark = scope.marker_key(ticket.body.id, first.key);
+    let update = |key| Box::new(ReferenceUpdate { key, owner: mark, status: outcome.status });
+    let reference = ticket.body.reference.map(update);
+    let batch = batch::SettleBatch { mark, expires: ticket.expires, rows: Vec::new(), reference };
+    let mut plan =
+        SettlePlan { batch, rows: Vec::new(), failed_conditions: 0, body_truncated: false };
+    let mut rules = BanRules::new(selector, ticket, outcome);
+    for (index, row) in ticket.body.rows.iter().enumerate() {
+        // A row without an instant was not charged; a policy can have been removed from the
+        // catalog.
+        let at = ticket.instants.get(index).copied().flatten();
+        if let (Some(at), Some((id, policy))) = (at, selector.catalog.find(&row.policy)) {
+            // A policy must enforce both at the check and now to start a real block.
+            let shadow = row.shadow || selector.mode(id) != Mode::Enforce;
+            let storm = storms(id);
+            let Some(terms) = policy.terms_of(row.tier) else { continue };
+            let matching_bans = rules.matching(id, policy);
+            let context =
+                SettleContext { scope, ticket, row, policy, outcome, matching_bans, shadow, storm };
+            plan.batch.rows.push(context.settle_row(index as u8, terms, at));
+            plan.rows.push((id, index));
+        }
+    }
+    plan.failed_conditions = rules.failed;
+    plan.body_truncated = rules.evaluator.body_truncated();
+    Ok(plan)
+}
+
+/// Evaluates ban rules. They do not depend on the row, so each policy is evaluated once.
+struct BanRules<'a> {
+    evaluator: ConditionEvaluator<'a>,
+    /// The policies that were evaluated, with the indexes of their matching rules.
+    evaluated: Vec<(PolicyId, SmallVec<[u8; 4]>)>,
+    failed: u32,
+}
+
+impl<'a> BanRules<'a> {
+    fn new(selector: &Selector<'_>, ticket: &'a Ticket, outcome: &'a Outcome) -> Self {
+        let body_bytes_max = selector.catalog.settle.body_bytes_max;
+        let evaluator = ConditionEvaluator::new(outcome, &ticket.body.attributes, body_bytes_max);
+        Self { evaluator, evaluated: Vec::new(), failed: 0 }
+    }
+
+    /// The indexes of the rules of a policy whose condition is true.
+    fn matching(&mut self, id: PolicyId, policy: &Policy) -> &[u8] {
+        let known = self.evaluated.iter().position(|(evaluated, _)| *evaluated == id);
+        let index = known.unwrap_or_else(|| {
+            let matching = self.evaluate(policy);
+            self.evaluated.push((id, matching));
+            self.evaluated.len() - 1
+        });
+        &self.evaluated[index].1
+    }
+
+    fn evaluate(&mut self, policy: &Policy) -> SmallVec<[u8; 4]> {
+        let mut matching = SmallVec::new();
+        for (rule, ban) in (0_u8..).zip(&policy.bans) {
+            match self.evaluator.evaluate(&ban.when) {
+                ConditionResult::True => matching.push(rule),
+                ConditionResult::False => {}
+                // A condition that cannot be evaluated counts as false, and is reported.
+                ConditionResult::Failed => self.failed += 1,
+            }
+        }
+        matching
+    }
+}
+
+/// One row of a ticket, with everything that its settle depends on.
+struct SettleContext<'a> {
+    scope: &'a KeyScope<'a>,
+    ticket: &'a Ticket,
+    row: &'a TicketRow,
+    policy: &'a Policy,
+    outcome: &'a Outcome,
+    /// The indexes of the ban rules whose condition is true.
+    matching_bans: &'a [u8],
+    /// Whether the policy did not enforce at the check, or does not enforce now.
+    shadow: bool,
+    /// Whether a ban storm has put the ban rules in shadow mode.
+    storm: bool,
+}
+
+impl SettleContext<'_> {
+    /// The row of the batch. `index` is the index of the row in the ticket.
+    fn settle_row(&self, index: u8, terms: &Terms, at: Time) -> SettleRow {
+        let price = self.price(terms);
+        SettleRow {
+            place: index,
+            key: self.scope.current_key(&self.row.policy, self.row.key),
+            family: self.scope.family(self.policy),
+            limit: terms.limit.clone(),
+            held: self.row.held,
+            at,
+            price,
+            debt: self.policy.debt,
+            penalty: terms.block,
+            upstream: self.upstream(price),
+            shadow: self.shadow,
+            lease: lease_id(self.ticket.body.id),
+            bans: self.bans(),
+            watch: self.watch(),
+        }
+    }
+
+    fn price(&self, terms: &Terms) -> Price {
+        // A policy with an integer cost keeps the held amount, even if the integer has changed
+        // since the check.
+        match &terms.cost {
+            Cost::Request | Cost::Units(_) => Price::Units(self.row.held),
+            cost => cost.settled_price(self.row.held, self.outcome.status, self.outcome.cost),
+        }
+    }
+
+    /// The length of the block that the upstream asks for: its `Retry-After`, but only for an
+    /// outcome that drains the quota.
+    fn upstream(&self, price: Price) -> Option<Span> {
+        let seconds = self.outcome.retry_after_secs().filter(|_| price == Price::Drain)?;
+        Some(Span::from_secs(seconds))
+    }
+
+    fn bans(&self) -> SmallVec<[BanRow; 1]> {
+        let rows = self.matching_bans.iter().filter_map(|rule| {
+            let ban = self.policy.bans.get(usize::from(*rule))?;
+            Some(self.ban(*rule, ban))
+        });
+        rows.collect()
+    }
+
+    fn ban(&self, rule: u8, ban: &BanRule) -> BanRow {
+        let note = BlockNote {
+            reason: Some(ban.reason.clone()),
+            status: ban.status,
+            message: ban.message.clone(),
+        };
+        let shadow = self.shadow || self.storm;
+        let act = BlockProposal { penalty: ban.penalty, origin: Origin::Ban, shadow, note };
+        BanRow { rule, after: ban.after, act }
+    }
+
+    fn watch(&self) -> Option<Box<WatchRow>> {
+        let watch = self.policy.watch.as_ref()?;
+        let status = self.outcome.status;
+        let note =
+            BlockNote { reason: Some("watched ratio exceeded".into()), ..BlockNote::default() };
+        let shadow = self.shadow || self.storm;
+        let act = BlockProposal { penalty: watch.ban, origin: Origin::Ban, shadow, note };
+        watch.of.contains(status).then(|| {
+            let in_part = watch.share.contains(status);
+            Box::new(WatchRow { in_part, per: watch.per, above: watch.above, min: watch.min, act })
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! `catraca lint --explain CODE`: prints a section of docs/diagnostics.md, which is compiled in.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use catraca_core::catalog::diagnostic::CODES;
+use catraca_core::catalog::read::nearest;
+
+/// The page; the section of a code starts with `## CODE`.
+const PAGE: &str = include_str!("../../../../../docs/diagnostics.md");
+
+/// Prints the section of a code, or an error with the nearest code.
+pub fn print(code: &str, out: &mut impl Write) -> Result<()> {
+    let Some(section) = section(code) else {
+        let known: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
+        match nearest(code, &known) {
+            Some(near) => bail!("no diagnostic has the code `{code}`: did you mean `{near}`?"),
+            None => bail!("no diagnostic has the code `{code}`: lint shows codes in brackets"),
+        }
+    };
+    writeln!(out, "{code}: {section}")?;
+    Ok(())
+}
+
+/// The text below the heading of a code.
+fn section(code: &str) -> Option<&'static str> {
+    let sections = PAGE.split("\n## ").skip(1);
+    let mut named = sections.filter_map(|section| section.split_once("\n\n"));
+    named.find(|(name, _)| *name == code).map(|(_, text)| text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_can_be_explained() {
+        for (code, meaning) in CODES {
+            let text = section(code).unwrap_or_else(|| panic!("{code}"));
+            assert!(text.starts_with(meaning) && text.ends_with("```"), "{code}: {text}");
+        }
+    }
+}

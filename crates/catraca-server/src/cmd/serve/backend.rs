@@ -1,0 +1,313 @@
+//! The backend of the server: engine, records, locks and event feed; opened with the stored state
+//! restored, maintained by a thread, and closed with everything on disk.
+//!
+//! The listener starts after the backend is open, so that no request is decided before stored
+//! blocks are restored.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use catraca::engine::ResumeSummary;
+use catraca::memory::RestoreOutcome;
+use catraca::records::{Options, Record, RecordKind, Records, Revision};
+use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
+use tokio::runtime::Runtime;
+use tracing::{info, warn};
+
+use super::keys::StartKeys;
+use super::lock_setup;
+use super::secret;
+use super::shared_store;
+use super::shared_store_config::SharedStoreConfig;
+use super::storage_config::StorageConfig;
+use crate::http::Feed;
+use crate::lock_service::LockService;
+use crate::observe::Observer;
+use crate::shared_store::{AnySharedStore, SharedEngine};
+
+/// The engine and everything that stores or publishes its state.
+pub struct Backend {
+    /// Decides.
+    pub engine: Arc<Engine>,
+    /// Decides with a shared store, if one is configured.
+    pub shared: Option<Arc<SharedEngine>>,
+    /// Leases and slots.
+    pub locks: Arc<LockService>,
+    /// Blocks, lists, facts and audit; `None` with `[records] url = "none"`, and in the demo.
+    pub records: Option<Arc<Records>>,
+    /// The event stream of `/v1/events`.
+    pub feed: Arc<Feed>,
+    /// A sentence for the banner about the stored state.
+    pub description: String,
+    /// What was restored from the records.
+    pub restored: ResumeSummary,
+    maintenance: Option<MaintenanceThread>,
+}
+
+/// The thread that writes the snapshot and purges records.
+struct MaintenanceThread {
+    /// The snapshot file, if counters are in memory.
+    snapshot: Option<PathBuf>,
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Backend {
+    /// A backend that stores nothing.
+    pub fn open_volatile(
+        catalog: Catalog,
+        memory: MemoryOptions,
+        observer: &Arc<Observer>,
+    ) -> Self {
+        let feed = Arc::new(Feed::default());
+        let listener_feed = Arc::clone(&feed);
+        let listener_observer = Arc::clone(observer);
+        let builder = Engine::builder(catalog).memory(memory).listener(move |event| {
+            listener_feed.publish(event);
+            listener_observer.on_event(event);
+        });
+        Self {
+            engine: Arc::new(builder.build()),
+            shared: None,
+            locks: Arc::new(LockService::Local(lock_setup::volatile())),
+            records: None,
+            feed,
+            description: "Nothing is stored: blocks and counters end with the process.".to_owned(),
+            restored: ResumeSummary::default(),
+            maintenance: None,
+        }
+    }
+
+    /// A backend with counters in memory and a snapshot on disk.
+    pub fn open_local(
+        catalog: Catalog,
+        config: &StorageConfig,
+        keys: StartKeys,
+        observer: &Arc<Observer>,
+    ) -> Result<Self> {
+        refuse_lost_records(config)?;
+        let durability = catalog.locks.durability;
+        let secret = secret::open(&config.secret, config.file.as_deref())?;
+        let setup = EngineSetup::new(catalog, config, secret.clone(), observer)?;
+        keys.check(&setup.records)?;
+        let (engine, outcome) = setup.builder.restore(&config.snapshot)?;
+        let since = match outcome {
+            RestoreOutcome::Read { created_at, .. } => Some(created_at),
+            RestoreOutcome::Missing => None,
+        };
+        // Applies what the records contain beyond the snapshot.
+        let restored = engine.resume(&setup.records, since)?;
+        let engine = Arc::new(engine);
+        let locks = lock_setup::open(&secret, &setup.records, durability)?;
+        let snapshot = Some(config.snapshot.as_path());
+        let maintenance = MaintenanceThread::start(&engine, &setup.records, config, snapshot)?;
+        record_revision(&setup.records, &engine, setup.revision);
+        keys.remember(&setup.records, engine.now());
+        Ok(Self {
+            engine,
+            shared: None,
+            locks: Arc::new(LockService::Local(locks)),
+            records: Some(setup.records),
+            feed: setup.feed,
+            description: describe(config, &restored),
+            restored,
+            maintenance: Some(maintenance),
+        })
+    }
+
+    /// A backend with counters and blocks in a shared store.
+    pub fn open_shared(
+        catalog: Catalog,
+        config: &StorageConfig,
+        shared_config: &SharedStoreConfig,
+        keys: StartKeys,
+        observer: &Arc<Observer>,
+        runtime: &Runtime,
+    ) -> Result<Self> {
+        // All nodes must compute the same digests, so the secret is never created here.
+        let secret = secret::open(&config.secret, None)?;
+        let store = runtime.block_on(AnySharedStore::connect(shared_config))?;
+        let locks = runtime.block_on(lock_setup::open_shared(shared_config, &secret, &catalog))?;
+        let setup = EngineSetup::new(catalog, config, secret, observer)?;
+        keys.check(&setup.records)?;
+        let shared = Arc::new(setup.builder.share(store, shared_config.options())?);
+        let restored = runtime.block_on(shared_store::resume(&shared, &setup.records))?;
+        shared_store::start_heartbeat(&shared, runtime);
+        let engine = Arc::clone(shared.engine());
+        let maintenance = MaintenanceThread::start(&engine, &setup.records, config, None)?;
+        let store_text = shared_store::describe(shared_config);
+        record_revision(&setup.records, &engine, setup.revision);
+        keys.remember(&setup.records, engine.now());
+        Ok(Self {
+            engine,
+            shared: Some(shared),
+            locks: Arc::new(LockService::Shared(locks)),
+            records: Some(setup.records),
+            feed: setup.feed,
+            description: format!("{store_text} {}", describe(config, &restored)),
+            restored,
+            maintenance: Some(maintenance),
+        })
+    }
+
+    /// Writes all state to disk; called after the last response.
+    pub fn close(self) -> Result<()> {
+        lock_setup::close(&self.locks);
+        // Before the maintenance thread is joined: a purge waiting for an unavailable database then
+        // fails at once.
+        let unwritten = self.records.map_or(0, |records| records.stop());
+        if let Some(maintenance) = self.maintenance {
+            drop(maintenance.stop);
+            // A panic of the thread was printed by the panic hook; the snapshot is written anyway.
+            let _ = maintenance.thread.join();
+            if let Some(snapshot) = &maintenance.snapshot {
+                self.engine.store().snapshot(snapshot)?;
+            }
+        }
+        ensure!(
+            unwritten == 0,
+            "{unwritten} records could not be written: these acts will be missing after the next \
+             start"
+        );
+        Ok(())
+    }
+}
+
+/// Open records, and an engine builder whose events go to records, feed and metrics.
+struct EngineSetup {
+    builder: Builder,
+    records: Arc<Records>,
+    feed: Arc<Feed>,
+    revision: Revision,
+}
+
+impl EngineSetup {
+    fn new(
+        catalog: Catalog,
+        config: &StorageConfig,
+        secret: Secret,
+        observer: &Arc<Observer>,
+    ) -> Result<Self> {
+        let options = Options { retention: config.retention };
+        let records = Arc::new(Records::open(&config.records, options)?);
+        let feed = Arc::new(Feed::default());
+        let listener_records = Arc::clone(&records);
+        let listener_feed = Arc::clone(&feed);
+        let listener_observer = Arc::clone(observer);
+        let revision = revision(&catalog);
+        let builder = Engine::builder(catalog).secret(secret).memory(config.memory);
+        let builder = builder.listener(move |event| {
+            listener_records.on_event(event);
+            listener_feed.publish(event);
+            listener_observer.on_event(event);
+        });
+        Ok(Self { builder, records, feed, revision })
+    }
+}
+
+/// Refuses to start with a snapshot but without records: the records always exist before the first
+/// snapshot, so they were lost.
+fn refuse_lost_records(config: &StorageConfig) -> Result<()> {
+    let lost = config.file.as_deref().filter(|file| !file.exists() && config.snapshot.is_file());
+    ensure!(
+        lost.is_none(),
+        "the records {} are missing, but the snapshot {} exists: restore them, for example with \
+         `catraca restore`, or delete the snapshot to start without blocks, lists and audit",
+        lost.unwrap_or(Path::new("")).display(),
+        config.snapshot.display()
+    );
+    Ok(())
+}
+
+/// Records the active revision. Its write is not awaited, because no decision depends on it.
+fn record_revision(records: &Records, engine: &Engine, revision: Revision) {
+    drop(records.record(vec![Record::automatic(engine.now(), RecordKind::Catalog(revision))]));
+}
+
+fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
+    if restored.blocks_left_out + restored.facts_left_out > 0 {
+        let blocks = restored.blocks_left_out;
+        let facts = restored.facts_left_out;
+        warn!(blocks, facts, "blocks and facts not restored: memory limit reached");
+    }
+    format!(
+        "Records are in {}: {} blocks, {} list entries and {} facts are active.",
+        config.records_text(),
+        restored.blocks,
+        restored.lists,
+        restored.facts
+    )
+}
+
+impl MaintenanceThread {
+    fn start(
+        engine: &Arc<Engine>,
+        records: &Arc<Records>,
+        config: &StorageConfig,
+        snapshot: Option<&Path>,
+    ) -> Result<Self> {
+        let mut task = MaintenanceTask {
+            engine: Arc::clone(engine),
+            records: Arc::clone(records),
+            snapshot: snapshot.map(Path::to_owned),
+            interval: config.interval,
+            // Purges in the first round, too.
+            since_purge: config.purge_interval,
+            purge_interval: config.purge_interval,
+            failed: false,
+        };
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new().name("catraca-upkeep".to_owned()).spawn(move || {
+            // Dropping the sender ends the wait at once.
+            while stopped.recv_timeout(task.interval) == Err(RecvTimeoutError::Timeout) {
+                task.run_round();
+            }
+        })?;
+        Ok(Self { snapshot: snapshot.map(Path::to_owned), stop, thread })
+    }
+}
+
+/// The periodic work: writes the snapshot, and purges expired records less often.
+struct MaintenanceTask {
+    engine: Arc<Engine>,
+    records: Arc<Records>,
+    /// The snapshot file, if counters are in memory.
+    snapshot: Option<PathBuf>,
+    /// The time between two rounds.
+    interval: Duration,
+    /// The time since the last purge, in whole rounds.
+    since_purge: Duration,
+    purge_interval: Duration,
+    /// Whether the last round failed, to log the first failure and the recovery only.
+    failed: bool,
+}
+
+impl MaintenanceTask {
+    fn run_round(&mut self) {
+        let written = self.snapshot.as_ref().map(|path| self.engine.store().snapshot(path));
+        let mut error = written.and_then(Result::err).map(|error| error.to_string());
+        self.since_purge += self.interval;
+        if self.since_purge >= self.purge_interval {
+            self.since_purge = Duration::ZERO;
+            let purged = self.records.purge(self.engine.now());
+            error = error.or_else(|| purged.err().map(|error| error.to_string()));
+        }
+        match &error {
+            Some(why) if !self.failed => {
+                warn!(why, "writing the snapshot or purging failed; retrying");
+            }
+            None if self.failed => info!("snapshot and purge work again"),
+            _ => {}
+        }
+        self.failed = error.is_some();
+    }
+}
+
+fn revision(catalog: &Catalog) -> Revision {
+    let policies = u32::try_from(catalog.policies.len()).ok();
+    Revision { revision: catalog.revision.to_string(), policies }
+}

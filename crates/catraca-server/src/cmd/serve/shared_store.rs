@@ -1,0 +1,91 @@
+//! Restores the records into the shared store, and logs the changes of its status.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catraca::engine::{ResumeError, ResumeSummary};
+use catraca::records::{Records, redact};
+use catraca::shared::{HeartbeatReport, run_heartbeat};
+use tokio::runtime::Runtime;
+use tracing::{info, warn};
+
+use super::shared_store_config::SharedStoreConfig;
+use crate::shared_store::SharedEngine;
+
+/// Attempts to reach the store at the start, and the pause between them.
+const ATTEMPTS: u32 = 5;
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Restores the records into the store. Retries for a while, because a store that was started
+/// together with this machine may not accept connections yet.
+pub async fn resume(
+    shared: &SharedEngine,
+    records: &Arc<Records>,
+) -> Result<ResumeSummary, ResumeError> {
+    for _ in 1..ATTEMPTS {
+        match shared.resume(Arc::clone(records)).await {
+            Err(ResumeError::Store(error)) => {
+                warn!(%error, "shared store not available yet; retrying");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+    shared.resume(Arc::clone(records)).await
+}
+
+/// A sentence about the store for the banner.
+pub fn describe(config: &SharedStoreConfig) -> String {
+    let nodes = match config.nodes {
+        1 => "one node".to_owned(),
+        nodes => format!("{nodes} nodes"),
+    };
+    format!("Counters and blocks are in {}, for {nodes}.", redact(&config.url))
+}
+
+/// Starts the heartbeat to the store, which runs until the engine is dropped; logs changes of its
+/// status.
+pub fn start_heartbeat(shared: &Arc<SharedEngine>, runtime: &Runtime) {
+    let log = HeartbeatLog::default();
+    let _entered = runtime.enter();
+    // Dropping the handle does not stop the task: it ends with the engine.
+    drop(run_heartbeat(shared, move |report| log.write(report)));
+}
+
+/// The status that was logged last, so that only changes are logged.
+#[derive(Default)]
+struct HeartbeatLog {
+    unreachable: AtomicBool,
+    skewed: AtomicBool,
+    failing: AtomicBool,
+    unsafe_config: AtomicBool,
+}
+
+impl HeartbeatLog {
+    fn write(&self, report: &HeartbeatReport) {
+        let why = report.error.as_deref().unwrap_or("no response");
+        if !self.unreachable.swap(!report.up, Ordering::Relaxed) && !report.up {
+            warn!(why, "shared store unreachable: deciding by the `on_failure` of each policy");
+        }
+        if report.recovered {
+            info!("shared store reachable again");
+        }
+        if report.restarted {
+            warn!("shared store may have lost counters; all blocks were written to it again");
+        }
+        let failing = report.up && report.error.is_some();
+        if !self.failing.swap(failing, Ordering::Relaxed) && failing {
+            warn!(why, "shared store or records reachable but failing");
+        }
+        let config_warning = report.config_warning.as_deref();
+        if !self.unsafe_config.swap(config_warning.is_some(), Ordering::Relaxed)
+            && let Some(why) = config_warning
+        {
+            warn!(why, "the settings of the shared store allow it to lose blocks");
+        }
+        if !self.skewed.swap(report.clock_skewed, Ordering::Relaxed) && report.clock_skewed {
+            warn!("clocks of the shared store and this node differ by two seconds or more");
+        }
+    }
+}

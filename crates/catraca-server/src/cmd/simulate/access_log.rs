@@ -1,0 +1,233 @@
+//! Converts lines of access logs to the checks that a gateway would have made.
+//!
+//! The gate comes from the catalog's routes, address and attributes from the request, and the
+//! outcome from the status, so a log is decided as `/v1/authorize` would have decided it. Errors
+//! must not contain values of the line: they may be private.
+
+mod combined;
+mod fields;
+mod json_log;
+mod json_scalar;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use anyhow::{Result, bail};
+use catraca::core::address::forwarded::{AddressSource, find_client};
+use catraca::core::address::{Address, AddressRange};
+use catraca::core::catalog::{AttributeSource, Route};
+use catraca::core::route::{CanonicalPath, RouteRequest, UNROUTED, attribute_value};
+use catraca::{Catalog, Time};
+use smallvec::SmallVec;
+
+use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
+use crate::args::{Format, SimulateArgs};
+pub use fields::Field;
+
+/// The header in which proxies write the addresses of their clients.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Parses the lines of one format for one catalog.
+pub struct Reader<'c> {
+    catalog: &'c Catalog,
+    /// The gate for every line (`--gate`), instead of the routes'.
+    gate: Option<&'c str>,
+    syntax: Syntax,
+}
+
+/// The format of the lines.
+enum Syntax {
+    Events,
+    Combined,
+    Json(Box<fields::PathTree>),
+}
+
+/// One request of a log.
+#[derive(Debug, PartialEq)]
+struct LogRequest<'a> {
+    time: Time,
+    /// The address of the peer, as written.
+    ip: Cow<'a, str>,
+    /// Method and target; `None` if the client sent something other than HTTP.
+    request: Option<(Cow<'a, str>, Cow<'a, str>)>,
+    status: Option<u16>,
+    /// Logged headers that the catalog may read, with names in lower case.
+    headers: LogHeaders<'a>,
+}
+
+/// Why a line is not an event.
+#[derive(Debug, PartialEq)]
+pub enum LineError {
+    /// The line cannot be parsed.
+    Invalid(String),
+    /// The server would respond to the request with 400 before it evaluates any policy.
+    Refused(String),
+}
+
+impl From<String> for LineError {
+    fn from(why: String) -> Self {
+        Self::Invalid(why)
+    }
+}
+
+/// Request headers.
+type LogHeaders<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
+
+impl<'c> Reader<'c> {
+    /// A reader for the format and fields of the command line.
+    pub fn new(catalog: &'c Catalog, args: &'c SimulateArgs) -> Result<Self> {
+        if args.format != Format::Json && !args.field.is_empty() {
+            bail!("--field is for JSON logs; add --format json");
+        }
+        if args.format == Format::Events && args.gate.is_some() {
+            bail!("--gate is for access logs; an event has its own gate");
+        }
+        let syntax = match args.format {
+            Format::Events => Syntax::Events,
+            Format::Combined => Syntax::Combined,
+            Format::Json => Syntax::Json(fields::tree(&args.field, &used_headers(catalog)).into()),
+        };
+        Ok(Self { catalog, gate: args.gate.as_deref(), syntax })
+    }
+
+    /// Whether the history is an access log, whose lines may be slightly out of order.
+    pub fn is_log(&self) -> bool {
+        !matches!(self.syntax, Syntax::Events)
+    }
+
+    /// Parses a line.
+    pub fn read<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
+        match &self.syntax {
+            Syntax::Events => Ok(Event::read(line)?),
+            Syntax::Combined => self.check(combined::read(line)?),
+            Syntax::Json(tree) => self.check(json_log::read(line, tree)?),
+        }
+    }
+
+    fn check<'a>(&'a self, request: LogRequest<'a>) -> Result<Event<'a>, LineError> {
+        let at = At { time: request.time, written: TimeNotation::Logged(request.time) };
+        let ip = self.client(&request)?;
+        let mut subject = EventAttributes::new();
+        let gate = self.gate(&request, &mut subject)?;
+        subject.push((EventText::from("ip"), ip.into()));
+        Ok(Event {
+            at,
+            kind: EventKind::Check(CheckEvent::from_log(gate, subject, request.status)),
+        })
+    }
+
+    /// The gate; adds the attributes that its route reads from the request to `subject`.
+    fn gate<'a>(
+        &'a self,
+        request: &LogRequest<'a>,
+        subject: &mut EventAttributes<'a>,
+    ) -> Result<EventText<'a>, LineError> {
+        if let Some(gate) = self.gate {
+            return Ok(gate.into());
+        }
+        let Some((method, target)) = &request.request else { return self.unrouted(request) };
+        let routed = self.catalog.route(&RouteRequest { method, target }).map_err(|why| {
+            let why = format!("ambiguous path, which the server answers with 400: {why}");
+            LineError::Refused(why)
+        })?;
+        let Some((route, path)) = routed else { return self.unrouted(request) };
+        // `ip` always comes from the connection or a trusted proxy, never from a route.
+        for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
+            if let Some(value) = picked_value(from, &path, target, &request.headers) {
+                subject.push((EventText::from(&**name), value.into()));
+            }
+        }
+        Ok(gate_of(route))
+    }
+
+    fn unrouted<'a>(&self, request: &LogRequest<'a>) -> Result<EventText<'a>, LineError> {
+        if self.catalog.default.is_some() {
+            return Ok(UNROUTED.into());
+        }
+        let method = request.request.as_ref().map(|(method, _)| method_text(method));
+        let what = method.unwrap_or_else(|| "request".to_owned());
+        Err(LineError::Invalid(format!(
+            "no `[[route]]` matches this {what}, and the catalog has no `default`: add one of the \
+             two, or set one gate for all lines with --gate"
+        )))
+    }
+
+    /// The client's address: the peer, or the address that a trusted proxy forwards.
+    fn client<'a>(&self, request: &LogRequest<'a>) -> Result<Cow<'a, str>, String> {
+        let trusted = &self.catalog.network.trusted_proxies;
+        if trusted.is_empty() {
+            return Ok(request.ip.clone());
+        }
+        // An invalid address is passed on: the engine rejects it with its standard message.
+        let Ok(peer) = Address::parse(&request.ip) else { return Ok(request.ip.clone()) };
+        Ok(Cow::Owned(forwarded_client(peer.ip(), &request.headers, trusted)))
+    }
+}
+
+fn gate_of(route: &Route) -> EventText<'_> {
+    EventText::from(&*route.gate)
+}
+
+fn forwarded_client(peer: IpAddr, headers: &LogHeaders<'_>, trusted: &[AddressRange]) -> String {
+    let lines = headers.iter().filter(|(name, _)| name == FORWARDED_FOR);
+    let lines: Vec<&str> = lines.map(|(_, value)| &**value).collect();
+    find_client(peer, &lines, &AddressSource::XForwardedFor, trusted).address.to_string()
+}
+
+fn picked_value(
+    from: &AttributeSource,
+    path: &CanonicalPath,
+    target: &str,
+    headers: &LogHeaders<'_>,
+) -> Option<String> {
+    let header = |wanted: &str| {
+        let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.to_string())
+    };
+    let query = |wanted: &str| {
+        let (_, query) = target.split_once('?')?;
+        let mut pairs = form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+    };
+    attribute_value(from, path, header, query)
+}
+
+/// The headers that a decision may depend on, in lower case.
+fn used_headers(catalog: &Catalog) -> Vec<String> {
+    let sources = catalog.routes.iter().flat_map(|route| &route.set);
+    let named = sources.filter_map(|(_, source)| match source {
+        AttributeSource::Header(name) => Some(name.to_ascii_lowercase()),
+        AttributeSource::Query(_) | AttributeSource::Segment(_) | AttributeSource::Literal(_) => {
+            None
+        }
+    });
+    let mut names: Vec<String> = named.chain([FORWARDED_FOR.to_owned()]).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Method and target of a request line; `None` if it is not HTTP.
+fn request_line(text: &str) -> Option<(&str, &str)> {
+    let (method, rest) = text.split_once(' ')?;
+    let target = rest.rsplit_once(" HTTP/").map_or(rest, |(target, _)| target);
+    let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
+    (is_method && !target.is_empty()).then_some((method, origin_form(target)))
+}
+
+/// Removes scheme and host of an absolute-form target, which clients send to proxies.
+fn origin_form(target: &str) -> &str {
+    let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| !scheme.contains('/'))
+    else {
+        return target;
+    };
+    rest.find('/').map_or("/", |start| &rest[start..])
+}
+
+/// A method for an error message: letters only, and cut, because any client can send any text.
+fn method_text(method: &str) -> String {
+    method.chars().take(16).filter(|c| c.is_ascii_alphabetic()).collect()
+}

@@ -1,0 +1,237 @@
+//! Operations of clients: check, settle, credit, bucket states and authorize.
+
+use super::super::{
+    OperationSpec, OperationTag, RequestBodySpec, ResponseSpec, SchemaFn, ok_json, schema_of,
+    schemas,
+};
+use super::{COUNTED_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS, one_or_many};
+use crate::http::admin::{reset, whoami};
+use crate::http::request::wire::{LIST_MAX, WireBuckets, WireCheck, WireCredit, WireSettle};
+
+/// Headers of an allowed request, which a gateway forwards.
+const ALLOWED_HEADERS: &[&str] =
+    &["RateLimit-Policy", "RateLimit", "X-RateLimit-*", "Catraca-Degraded", "Catraca-Ticket"];
+/// Headers of a denied request.
+const DENIED_HEADERS: &[&str] =
+    &["RateLimit-Policy", "RateLimit", "Retry-After", "X-RateLimit-*", "Catraca-Degraded"];
+
+/// Bucket states for clients that accept `application/xml`.
+const XML_STATES: ResponseSpec = ResponseSpec {
+    status: "200",
+    description: "In the elements of the DICT with `Accept: application/xml`, names in \
+                  capitals, unsigned.",
+    body: Some(("application/xml", schema_of::<String>)),
+    headers: &[],
+};
+
+/// Errors of a check.
+const CHECK_ERRORS: &[&str] =
+    &["unknown-gate", "bad-name", "bad-text", "bad-cost", "ticket-too-large", "list-too-long"];
+
+/// A denial as problem+json, the default format.
+const fn problem_denial(status: &'static str, description: &'static str) -> ResponseSpec {
+    denial_in(status, description, "application/problem+json", schema_of::<schemas::Denial>)
+}
+
+/// A denial in another format, which `[server] denial` may choose.
+const fn denial_in(
+    status: &'static str,
+    description: &'static str,
+    media_type: &'static str,
+    schema: SchemaFn,
+) -> ResponseSpec {
+    ResponseSpec { status, description, body: Some((media_type, schema)), headers: DENIED_HEADERS }
+}
+
+const fn json_denial(status: &'static str) -> ResponseSpec {
+    denial_in(status, "", "application/json", schema_of::<schemas::JsonDenial>)
+}
+
+const fn xml_denial(status: &'static str) -> ResponseSpec {
+    denial_in(status, "", "application/problem+xml", schema_of::<String>)
+}
+
+/// The operations of this module.
+pub const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        request: "POST /v1/check",
+        name: "check",
+        tag: OperationTag::Decide,
+        summary: "Decide, and charge if it passes",
+        description: "A decision is always 200, also a denial. The checks of a list are decided \
+                      one by one, in order; each has its own result.",
+        query: &[],
+        request_body: RequestBodySpec::Required(one_or_many::<WireCheck<'static>, LIST_MAX>),
+        responses: &[ok_json(schema_of::<schemas::Decisions>)],
+        error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS, CHECK_ERRORS],
+    },
+    OperationSpec {
+        request: "POST /v1/peek",
+        name: "peek",
+        tag: OperationTag::Decide,
+        summary: "Show what a check would decide, and charge nothing",
+        description: "No state changes and no block starts. The numbers are those before a charge.",
+        query: &[],
+        request_body: RequestBodySpec::Required(one_or_many::<WireCheck<'static>, LIST_MAX>),
+        responses: &[ok_json(schema_of::<schemas::Decisions>)],
+        error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS, CHECK_ERRORS],
+    },
+    OperationSpec {
+        request: "POST /v1/settle",
+        name: "settle",
+        tag: OperationTag::Decide,
+        summary: "Replace the cost that a check held by the real cost",
+        description: "Charges by the outcome, and may ban. A repeated settle returns the first \
+                      result.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<WireSettle<'static>>),
+        responses: &[ok_json(schema_of::<schemas::Settlement>)],
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            &["bad-settle", "bad-ticket", "unknown-reference", "subject-mismatch"],
+            &["bad-cost", "bad-status", "bad-name", "bad-text"],
+        ],
+    },
+    OperationSpec {
+        request: "POST /v1/credit",
+        name: "credit",
+        tag: OperationTag::Decide,
+        summary: "Credit buckets for a later event, such as a payment",
+        description: "Once per reference and event, to exactly the buckets that were charged.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<WireCredit<'static>>),
+        responses: &[ok_json(schema_of::<schemas::CreditOutcome>)],
+        error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS, &["bad-name", "bad-text"]],
+    },
+    OperationSpec {
+        request: "POST /v1/buckets",
+        name: "buckets",
+        tag: OperationTag::States,
+        summary: "List the buckets of a subject",
+        description: "Every bucket that would count it, untouched ones full. A POST, so that no \
+                identifier lands in a log line.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<WireBuckets<'static>>),
+        responses: &[ok_json(schema_of::<schemas::BucketStates>), XML_STATES],
+        error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS],
+    },
+    OperationSpec {
+        request: "POST /v1/buckets/reconcile",
+        name: "reconcile",
+        tag: OperationTag::States,
+        summary: "Reconcile buckets with the balances of an upstream",
+        description: "A lower balance is taken over; a higher one only if the bucket has not \
+                      changed since.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<reset::ReconcileRequest>),
+        responses: &[ok_json(schema_of::<reset::ReconcileResult>)],
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            &["bad-states", "bad-instant", "bad-cost", "unknown-policy", "not-a-bucket"],
+        ],
+    },
+    OperationSpec {
+        request: "POST /v1/buckets/{policy}",
+        name: "bucket",
+        tag: OperationTag::States,
+        summary: "Show one bucket of a subject",
+        description: "",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<WireBuckets<'static>>),
+        responses: &[ok_json(schema_of::<schemas::BucketState>), XML_STATES],
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            PATH_ERRORS,
+            &["unknown-policy", "not-a-bucket"],
+        ],
+    },
+    authorize("ANY /v1/authorize", "authorize", BY_ROUTE),
+    authorize("ANY /v1/authorize/{*rest}", "authorizeAppendedPath", BY_ROUTE_APPENDED),
+    authorize("ANY /v1/gates/{gate}/authorize", "authorizeGate", BY_GATE),
+    authorize(
+        "ANY /v1/gates/{gate}/authorize/{*rest}",
+        "authorizeGateAppendedPath",
+        BY_GATE_APPENDED,
+    ),
+    OperationSpec {
+        request: "GET /v1/whoami",
+        name: "whoami",
+        tag: OperationTag::Server,
+        summary: "Show the caller and its address, as this server sees them",
+        description: "",
+        query: &[],
+        request_body: RequestBodySpec::Empty,
+        responses: &[ok_json(schema_of::<whoami::WhoamiBody>)],
+        error_codes: &[QUERY_ERRORS],
+    },
+];
+
+const BY_ROUTE: &str = "For the forward authorization of nginx, Caddy and Traefik. The first \
+    `[[route]]` that matches the client's request chooses the gate; X-Forwarded-Method and \
+    X-Forwarded-Uri (or X-Original-*) describe that request, and count only when a trusted proxy \
+    sends them. The query of this call never chooses a gate. `[server] denial` chooses the format \
+    of a denial.";
+const BY_ROUTE_APPENDED: &str = "For Envoy's ext_authz, which appends the client's path to its \
+    prefix: the rest of the path, the query and the method are those of the client's request, and \
+    the first `[[route]]` that matches it chooses the gate. Counts only for trusted proxies.";
+const BY_GATE: &str = "Decides by this gate, independently of the client's request. Attributes \
+    come from the first `[[route]]` of this gate that matches the request that a trusted proxy \
+    describes; without one, the client's address is the only attribute.";
+const BY_GATE_APPENDED: &str = "The same for proxies that append the client's path, such as \
+    Envoy's ext_authz.";
+
+/// The responses of an authorize operation.
+const AUTHORIZE_RESPONSES: &[ResponseSpec] = &[
+    ResponseSpec {
+        status: "200",
+        description: "The request may pass.",
+        body: None,
+        headers: ALLOWED_HEADERS,
+    },
+    problem_denial("400", "An attribute is missing, and the policy denies in that case."),
+    problem_denial("403", "The subject is on the blocklist."),
+    problem_denial("429", "The request may not pass now."),
+    problem_denial("503", "The store is unavailable, and the policy denies in that case."),
+    problem_denial("4XX", "The request may not pass now; the status is that of a ban rule."),
+    problem_denial("5XX", "The request may not pass now; the status is that of a ban rule."),
+    json_denial("400"),
+    json_denial("403"),
+    json_denial("429"),
+    json_denial("503"),
+    json_denial("4XX"),
+    json_denial("5XX"),
+    xml_denial("400"),
+    xml_denial("403"),
+    xml_denial("429"),
+    xml_denial("503"),
+    xml_denial("4XX"),
+    xml_denial("5XX"),
+];
+
+/// An authorize operation; all of them have the same responses.
+const fn authorize(
+    request: &'static str,
+    name: &'static str,
+    description: &'static str,
+) -> OperationSpec {
+    OperationSpec {
+        request,
+        name,
+        tag: OperationTag::Decide,
+        summary: "Decide for a reverse proxy, by status and headers",
+        description,
+        query: &[],
+        request_body: RequestBodySpec::Empty,
+        responses: AUTHORIZE_RESPONSES,
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            PATH_ERRORS,
+            &["no-gate", "ambiguous-request", "ambiguous-path", "unknown-route", "unknown-gate"],
+            &["bad-name", "ticket-too-large"],
+        ],
+    }
+}

@@ -1,0 +1,307 @@
+//! Operations of locks and slots.
+
+use super::super::{
+    OperationSpec, OperationTag, ParameterType, QueryParameter, RequestBodySpec, ResponseSpec,
+    SchemaFn, ok_json, schema_of,
+};
+use super::{AFTER, LIMIT, QUERY_ERRORS};
+use crate::http::locks::{lease_admin, request_bodies, response_bodies, selftest, slot};
+
+const LEASE_HEADERS: &[&str] = &["X-Lock-*"];
+/// Errors of every operation.
+const STORE_ERRORS: &[&str] = &["lock-store-unavailable", "locks-stopping"];
+const INPUT_ERRORS: &[&str] = &["bad-lock", "fixed-attribute"];
+const GRANT_ERRORS: &[&str] =
+    &["request-id-reused", "request-expired", "locks-full", "locks-starting", "lock-write-failed"];
+const HOLDER_ERRORS: &[&str] =
+    &["not-holder", "lease-forced", "lease-expired", "lock-write-failed"];
+
+/// A 200 with a lease in its body and headers.
+const fn lease(schema: SchemaFn) -> ResponseSpec {
+    ResponseSpec { headers: LEASE_HEADERS, ..ok_json(schema) }
+}
+
+/// The 409 with the other holder.
+const CONFLICT: ResponseSpec = ResponseSpec {
+    status: "409",
+    description: "Another holder has it.",
+    body: Some(("application/json", schema_of::<response_bodies::LockConflict>)),
+    headers: &["X-Lock-*", "Retry-After"],
+};
+
+/// An operation without a query, responses and error codes.
+const fn lock_operation(
+    request: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    request_body: RequestBodySpec,
+) -> OperationSpec {
+    OperationSpec {
+        request,
+        name,
+        tag: OperationTag::Locks,
+        summary,
+        description,
+        query: &[],
+        request_body,
+        responses: &[],
+        error_codes: &[],
+    }
+}
+
+pub const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        responses: &[lease(schema_of::<response_bodies::GrantedLease>), CONFLICT],
+        error_codes: &[
+            STORE_ERRORS,
+            INPUT_ERRORS,
+            GRANT_ERRORS,
+            &["stale-version", "too-many-waiters"],
+        ],
+        ..lock_operation(
+            "POST /v1/locks/acquire",
+            "acquire_lock",
+            "Acquire a lock on names, all or none",
+            "A lease excludes other well-behaved clients until it expires. It does not stop a \
+             client that was paused: send the fence with every write, and refuse lower ones. With \
+             `wait_ms` it waits in order of arrival.",
+            RequestBodySpec::Required(schema_of::<request_bodies::AcquireLock>),
+        )
+    },
+    OperationSpec {
+        responses: &[lease(schema_of::<response_bodies::RenewedLease>)],
+        error_codes: &[STORE_ERRORS, INPUT_ERRORS, HOLDER_ERRORS, &["max-hold-reached"]],
+        ..lock_operation(
+            "POST /v1/locks/renew",
+            "renew_lock",
+            "Renew a lease",
+            "Only before it expires: an expired lease cannot be renewed, even if the names are \
+             free.",
+            RequestBodySpec::Required(schema_of::<request_bodies::RenewLock>),
+        )
+    },
+    OperationSpec {
+        responses: &[ok_json(schema_of::<response_bodies::EndedLease>)],
+        error_codes: &[STORE_ERRORS, INPUT_ERRORS],
+        ..lock_operation(
+            "POST /v1/locks/release",
+            "release_lock",
+            "Release a lock",
+            "The client that has waited longest is granted the names at once.",
+            RequestBodySpec::Required(schema_of::<request_bodies::EndLease>),
+        )
+    },
+    OperationSpec {
+        query: &[
+            QueryParameter {
+                name: "tenant",
+                description: "Only leases of this one.",
+                kind: ParameterType::Text("t1"),
+            },
+            QueryParameter {
+                name: "kind",
+                description: "Only leases of this one.",
+                kind: ParameterType::Text("payment"),
+            },
+            QueryParameter {
+                name: "prefix",
+                description: "Only names that begin like this.",
+                kind: ParameterType::Text("order-"),
+            },
+            AFTER,
+            LIMIT,
+        ],
+        responses: &[ok_json(schema_of::<lease_admin::LockPage>)],
+        error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["fixed-attribute"]],
+        ..lock_operation(
+            "GET /v1/locks",
+            "locks",
+            "List active leases",
+            "Oldest first. A `lease_id` is never shown; operators end a lease by its fence.",
+            RequestBodySpec::Empty,
+        )
+    },
+    OperationSpec {
+        query: &[QueryParameter {
+            name: "tenant",
+            description: "The tenant whose leases are ended.",
+            kind: ParameterType::Text("t1"),
+        }],
+        responses: &[ok_json(schema_of::<lease_admin::ClearedLocks>)],
+        error_codes: &[
+            STORE_ERRORS,
+            QUERY_ERRORS,
+            &["fixed-attribute", "reason-required", "text-too-long", "bad-text"],
+        ],
+        ..lock_operation(
+            "DELETE /v1/locks",
+            "clear_locks",
+            "End all leases of a tenant",
+            "Locks and holds; confirmed slots stay.",
+            RequestBodySpec::Optional(schema_of::<lease_admin::ClearLocks>),
+        )
+    },
+    OperationSpec {
+        responses: &[ok_json(schema_of::<lease_admin::ForcedLock>)],
+        error_codes: &[
+            STORE_ERRORS,
+            &[
+                "bad-lock",
+                "unknown-lease",
+                "reason-required",
+                "text-too-long",
+                "bad-text",
+                "bad-path",
+            ],
+        ],
+        ..lock_operation(
+            "DELETE /v1/locks/{fence}",
+            "force_lock",
+            "End a lease or a slot by its fence",
+            "Its names stay taken for `cool_down_ms`, so that its holder can notice.",
+            RequestBodySpec::Required(schema_of::<lease_admin::ForceLock>),
+        )
+    },
+    OperationSpec {
+        responses: &[lease(schema_of::<response_bodies::GrantedLease>), CONFLICT],
+        error_codes: &[STORE_ERRORS, INPUT_ERRORS, GRANT_ERRORS, &["bad-instant"]],
+        ..lock_operation(
+            "POST /v1/slots/hold",
+            "hold_slot",
+            "Hold a range of time, in all calendars or none",
+            "Ranges are half open: one may begin when another ends. Any overlap is a conflict.",
+            RequestBodySpec::Required(schema_of::<request_bodies::HoldSlot>),
+        )
+    },
+    OperationSpec {
+        responses: &[
+            lease(schema_of::<response_bodies::ConfirmedSlot>),
+            ResponseSpec {
+                status: "410",
+                description: "The hold has ended.",
+                body: Some(("application/json", schema_of::<response_bodies::EndedHold>)),
+                headers: &[],
+            },
+        ],
+        error_codes: &[
+            STORE_ERRORS,
+            INPUT_ERRORS,
+            &["not-holder", "lock-write-failed", "locks-starting"],
+        ],
+        ..lock_operation(
+            "POST /v1/slots/confirm",
+            "confirm_slot",
+            "Confirm a held slot",
+            "The confirmation is on disk before the response. Repeating it changes nothing.",
+            RequestBodySpec::Required(schema_of::<request_bodies::ConfirmSlot>),
+        )
+    },
+    OperationSpec {
+        responses: &[ok_json(schema_of::<response_bodies::EndedLease>)],
+        error_codes: &[STORE_ERRORS, INPUT_ERRORS, &["lock-write-failed"]],
+        ..lock_operation(
+            "POST /v1/slots/cancel",
+            "cancel_slot",
+            "Cancel a slot, held or confirmed",
+            "",
+            RequestBodySpec::Required(schema_of::<request_bodies::EndLease>),
+        )
+    },
+    OperationSpec {
+        responses: &[lease(schema_of::<response_bodies::MovedSlot>), CONFLICT],
+        error_codes: &[STORE_ERRORS, INPUT_ERRORS, HOLDER_ERRORS, &["bad-instant"]],
+        ..lock_operation(
+            "POST /v1/slots/move",
+            "move_slot",
+            "Move a slot",
+            "On a conflict it stays where it was.",
+            RequestBodySpec::Required(schema_of::<request_bodies::MoveSlot>),
+        )
+    },
+    OperationSpec {
+        query: &[
+            QueryParameter {
+                name: "calendar",
+                description: "The calendar to read.",
+                kind: ParameterType::Text("shop-1/ana"),
+            },
+            QueryParameter {
+                name: "from",
+                description: "The first instant; RFC 3339 or epoch milliseconds.",
+                kind: ParameterType::Text("2026-01-31T12:00:00Z"),
+            },
+            QueryParameter {
+                name: "to",
+                description: "The first instant after it.",
+                kind: ParameterType::Text("2026-01-31T18:00:00Z"),
+            },
+            QueryParameter {
+                name: "tenant",
+                description: "The tenant of the calendar.",
+                kind: ParameterType::Text("t1"),
+            },
+            QueryParameter {
+                name: "min_length_ms",
+                description: "Shorter gaps are left out.",
+                kind: ParameterType::Text("1800000"),
+            },
+            QueryParameter {
+                name: "without",
+                description: "A `lease_id` of your own whose slot counts as free.",
+                kind: ParameterType::Text(""),
+            },
+        ],
+        responses: &[ok_json(schema_of::<slot::CalendarView>)],
+        error_codes: &[STORE_ERRORS, QUERY_ERRORS, INPUT_ERRORS, &["bad-instant"]],
+        ..lock_operation(
+            "GET /v1/slots",
+            "calendar",
+            "Read a calendar",
+            "The busy and the free ranges now. They may change at once: only a hold reserves a \
+             range.",
+            RequestBodySpec::Empty,
+        )
+    },
+    OperationSpec {
+        query: &[QueryParameter {
+            name: "tenant",
+            description: "Only attempts of this tenant.",
+            kind: ParameterType::Text("t1"),
+        }],
+        responses: &[ok_json(schema_of::<response_bodies::LockCounts>)],
+        error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["fixed-attribute"]],
+        ..lock_operation(
+            "GET /v1/stats/locks",
+            "lock_stats",
+            "Count lock attempts by outcome",
+            "In your namespace; with a key that fixes `tenant`, only those of that tenant.",
+            RequestBodySpec::Empty,
+        )
+    },
+    OperationSpec {
+        responses: &[ok_json(schema_of::<selftest::SelfTestReport>)],
+        error_codes: &[STORE_ERRORS, QUERY_ERRORS],
+        ..lock_operation(
+            "GET /v1/selftest",
+            "selftest_report",
+            "Show counts, leases and settings",
+            "",
+            RequestBodySpec::Empty,
+        )
+    },
+    OperationSpec {
+        responses: &[ok_json(schema_of::<selftest::SelfTestResult>)],
+        error_codes: &[
+            STORE_ERRORS,
+            &["bad-lock", "bad-instant", "lock-write-failed", "store-failed"],
+        ],
+        ..lock_operation(
+            "POST /v1/selftest",
+            "selftest",
+            "Test limits, locks and bookings",
+            "In a namespace of its own: counters and leases of clients are not touched.",
+            RequestBodySpec::Required(schema_of::<selftest::SelfTest>),
+        )
+    },
+];

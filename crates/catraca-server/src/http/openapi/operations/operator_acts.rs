@@ -1,0 +1,260 @@
+//! Operations of operators that change something: modes, facts, blocks, lists, reload and reset.
+
+use super::super::{
+    OperationSpec, OperationTag, ParameterType, QueryParameter, RequestBodySpec, ResponseSpec,
+    ok_json, schema_of,
+};
+use super::{
+    AFTER, COUNTED_ERRORS, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, SUBJECT_ERRORS,
+    VALUE_ERRORS, one_or_many,
+};
+use crate::http::admin::{AuditReason, blocks, facts, lists, policies, reload, reset};
+
+const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
+const ENTRY_ERRORS: &[&str] =
+    &["bad-entry", "bad-range", "bad-duration", "bad-instant", "list-too-long"];
+
+const PAGE_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::ListPage>)];
+const ADDED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::AddedEntries>)];
+const REMOVED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::RemovedEntry>)];
+
+/// Lists the entries of a list.
+const fn page(request: &'static str, name: &'static str, summary: &'static str) -> OperationSpec {
+    OperationSpec {
+        request,
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "Entries of the catalog are counted, not listed: only the catalog changes \
+                      them.",
+        query: &[AFTER, LIMIT],
+        request_body: RequestBodySpec::Empty,
+        responses: PAGE_RESPONSES,
+        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
+    }
+}
+
+/// Adds entries to a list.
+const fn add(request: &'static str, name: &'static str, summary: &'static str) -> OperationSpec {
+    OperationSpec {
+        request,
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "All or none, and effective at once. An entry about the same range or value \
+                      is replaced. `errors` names every invalid entry of a list.",
+        query: &[QueryParameter {
+            name: "dry_run",
+            description: "With `true` nothing is changed: the response shows the result or the \
+                          invalid entries.",
+            kind: ParameterType::OneOf(&["true", "false"]),
+        }],
+        request_body: RequestBodySpec::Required(
+            one_or_many::<lists::NewEntry, { lists::ENTRIES_MAX }>,
+        ),
+        responses: ADDED_RESPONSES,
+        error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, ENTRY_ERRORS],
+    }
+}
+
+/// Removes an entry of a list.
+const fn remove(request: &'static str, name: &'static str, summary: &'static str) -> OperationSpec {
+    OperationSpec {
+        request,
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<lists::EntryToRemove>),
+        responses: REMOVED_RESPONSES,
+        error_codes: &[
+            VALUE_ERRORS,
+            RECORDS_ERRORS,
+            TEXT_ERRORS,
+            &["bad-entry", "bad-range", "unknown-entry"],
+        ],
+    }
+}
+
+pub const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        request: "PUT /v1/policies/{name}/mode",
+        name: "set_mode",
+        tag: OperationTag::Catalog,
+        summary: "Override a policy's mode at once",
+        description: "The kill switch: `off` or `shadow` lets every request pass, `enforce` denies \
+                      again, null returns to the mode of the catalog.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<policies::NewMode>),
+        responses: &[ok_json(schema_of::<policies::ChangedMode>)],
+        error_codes: &[PATH_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, &["bad-mode", "unknown-policy"]],
+    },
+    OperationSpec {
+        request: "POST /v1/config/reload",
+        name: "reload",
+        tag: OperationTag::Catalog,
+        summary: "Read the catalog's files again",
+        description: "An invalid catalog is refused with all of its errors, and the old one stays \
+                      in use.",
+        query: &[],
+        request_body: RequestBodySpec::Optional(schema_of::<AuditReason>),
+        responses: &[ok_json(schema_of::<reload::ReloadBody>)],
+        error_codes: &[QUERY_ERRORS, TEXT_ERRORS, &["no-catalog-file", "bad-catalog"]],
+    },
+    OperationSpec {
+        request: "GET /v1/facts",
+        name: "stated_facts",
+        tag: OperationTag::Catalog,
+        summary: "List the facts that operators set",
+        description: "By attribute, value and name. A private value is shown as its pseudonym. \
+                      Facts of the catalog are not listed: only the catalog changes them.",
+        query: &[AFTER, LIMIT],
+        request_body: RequestBodySpec::Empty,
+        responses: &[ok_json(schema_of::<facts::FactPage>)],
+        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
+    },
+    OperationSpec {
+        request: "GET /v1/facts/{attribute}/{value}",
+        name: "facts",
+        tag: OperationTag::Catalog,
+        summary: "Show the facts about a value",
+        description: "",
+        query: &[],
+        request_body: RequestBodySpec::Empty,
+        responses: &[ok_json(schema_of::<facts::ValueFacts>)],
+        error_codes: &[PATH_ERRORS, QUERY_ERRORS, VALUE_ERRORS, &["unknown-value"]],
+    },
+    OperationSpec {
+        request: "PUT /v1/facts/{attribute}/{value}",
+        name: "state_facts",
+        tag: OperationTag::Catalog,
+        summary: "Set facts about a value",
+        description: "Other facts stay as they are. Facts set here take precedence over the \
+                      catalog's.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<facts::NewFacts>),
+        responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
+        error_codes: &[PATH_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, &["bad-facts"]],
+    },
+    OperationSpec {
+        request: "DELETE /v1/facts/{attribute}/{value}",
+        name: "forget_facts",
+        tag: OperationTag::Catalog,
+        summary: "Delete the facts that operators set about a value",
+        description: "The catalog's own facts stay.",
+        query: &[],
+        request_body: RequestBodySpec::Optional(schema_of::<AuditReason>),
+        responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
+        error_codes: &[PATH_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, &["unknown-value"]],
+    },
+    OperationSpec {
+        request: "GET /v1/blocks",
+        name: "blocks",
+        tag: OperationTag::BlocksAndLists,
+        summary: "List who is blocked, until when and why",
+        description: "A private value is found by its real value and shown as its pseudonym.",
+        query: &[
+            QueryParameter {
+                name: "namespace",
+                description: "Only blocks of this one.",
+                kind: ParameterType::Text("default"),
+            },
+            QueryParameter {
+                name: "policy",
+                description: "Only blocks of this one.",
+                kind: ParameterType::Text("login"),
+            },
+            QueryParameter {
+                name: "attribute",
+                description: "With `value`: only blocks of subjects with this attribute.",
+                kind: ParameterType::Text(""),
+            },
+            QueryParameter {
+                name: "value",
+                description: "With `attribute`.",
+                kind: ParameterType::Text(""),
+            },
+            QueryParameter {
+                name: "origin",
+                description: "Only blocks of this origin.",
+                kind: ParameterType::OneOf(&["excess", "ban", "operator", "upstream"]),
+            },
+            AFTER,
+            LIMIT,
+        ],
+        request_body: RequestBodySpec::Empty,
+        responses: &[ok_json(schema_of::<blocks::BlockPage>)],
+        error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS],
+    },
+    OperationSpec {
+        request: "POST /v1/blocks",
+        name: "block",
+        tag: OperationTag::BlocksAndLists,
+        summary: "Block a subject",
+        description: "A block with a later end stays as it is; then `changed` is false.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<blocks::NewBlock>),
+        responses: &[ok_json(schema_of::<blocks::CreatedBlocks>)],
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            RECORDS_ERRORS,
+            TEXT_ERRORS,
+            &["bad-duration", "duration-required", "unknown-policy"],
+        ],
+    },
+    OperationSpec {
+        request: "GET /v1/blocks/{id}",
+        name: "block_of_id",
+        tag: OperationTag::BlocksAndLists,
+        summary: "Show a block with its history",
+        description: "Also one that has ended.",
+        query: &[],
+        request_body: RequestBodySpec::Empty,
+        responses: &[ok_json(schema_of::<blocks::BlockHistory>)],
+        error_codes: &[PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, &["unknown-block"]],
+    },
+    OperationSpec {
+        request: "DELETE /v1/blocks/{id}",
+        name: "release",
+        tag: OperationTag::BlocksAndLists,
+        summary: "Release a blocked subject",
+        description: "The block ends now. Counters keep their values, and so does the level of an \
+                escalating block.",
+        query: &[],
+        request_body: RequestBodySpec::Optional(schema_of::<AuditReason>),
+        responses: &[ok_json(schema_of::<blocks::ReleasedBlock>)],
+        error_codes: &[
+            PATH_ERRORS,
+            RECORDS_ERRORS,
+            TEXT_ERRORS,
+            &["unknown-block", "not-blocked", "store-failed"],
+        ],
+    },
+    page("GET /v1/blocklist", "blocklist", "List the entries of the blocklist"),
+    add("POST /v1/blocklist", "blocklist_add", "Put entries on the blocklist"),
+    remove("DELETE /v1/blocklist", "blocklist_remove", "Take an entry off the blocklist"),
+    page("GET /v1/allowlist", "allowlist", "List the entries of the allowlist"),
+    add("POST /v1/allowlist", "allowlist_add", "Put entries on the allowlist"),
+    remove("DELETE /v1/allowlist", "allowlist_remove", "Take an entry off the allowlist"),
+    OperationSpec {
+        request: "POST /v1/reset",
+        name: "reset",
+        tag: OperationTag::BlocksAndLists,
+        summary: "Reset one key of a policy, or the whole policy",
+        description: "Resets counters, block, level and ban counts of the subject. Without a \
+                `subject`, and with the policy's name in `confirm`, those of all subjects in every \
+                namespace; that cannot be undone, and needs a `why`.",
+        query: &[],
+        request_body: RequestBodySpec::Required(schema_of::<reset::ResetRequest>),
+        responses: &[ok_json(schema_of::<reset::ResetResult>)],
+        error_codes: &[
+            SUBJECT_ERRORS,
+            COUNTED_ERRORS,
+            RECORDS_ERRORS,
+            TEXT_ERRORS,
+            &["confirm-required", "unknown-policy"],
+        ],
+    },
+];

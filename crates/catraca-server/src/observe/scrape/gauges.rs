@@ -1,0 +1,269 @@
+//! Series about the catalog, the store, the records, the listener and the process, read at the time
+//! of the scrape.
+
+use catraca::Engine;
+use catraca::memory::{MemoryPool, TableUsage};
+use catraca::records::Records;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels, to_i64};
+use crate::http::{App, CONNECTION_LIMITS, ListenerView};
+
+/// The catalog: revision, policies, reloads, and whether the files on disk are applied.
+pub fn catalog(registry: &mut Registry, app: &App) {
+    let catalog = app.engine.catalog();
+    let revision = Info::new(labels([("revision", &catalog.revision)]));
+    registry.register("catalog", "Revision of the current catalog", revision);
+    gauge(registry, "policies", "Policies of the current catalog", catalog.policies.len());
+    let unlisted = app.engine.unlisted().len();
+    let help = "Distinct gates in checks that the catalog does not declare, up to 1000";
+    gauge(registry, "unlisted_gates", help, unlisted);
+    let error = app.reloader.error();
+    let stale = usize::from(error.is_some());
+    gauge(
+        registry,
+        "catalog_stale",
+        "1 while the catalog on disk is invalid and not applied",
+        stale,
+    );
+    let problem: GaugeFamily = GaugeFamily::default();
+    if let Some(error) = &error {
+        problem.get_or_create(&labels([("place", &error.location)])).set(1);
+    }
+    registry.register(
+        "catalog_problem",
+        "Location of the first error in the catalog on disk",
+        problem,
+    );
+    let help = "1 for each policy whose mode an operator has overridden";
+    registry.register("mode_overridden", help, overridden(app));
+    let reloads = CounterFamily::default();
+    for (result, count) in app.observer.metrics.reloads() {
+        reloads.get_or_create(&labels([("result", result)])).inc_by(count);
+    }
+    registry.register("reloads", "Reloads of the catalog, by result", reloads);
+    let built = Info::new(labels([("version", env!("CARGO_PKG_VERSION"))]));
+    registry.register("build", "Version of the program", built);
+}
+
+/// Mode overrides of policies that exist; others have no effect.
+fn overridden(app: &App) -> GaugeFamily {
+    let gauges: GaugeFamily = GaugeFamily::default();
+    for policy in &app.engine.catalog().policies {
+        if let Some(mode) = app.engine.mode_override(&policy.name) {
+            let labels = labels([("policy", &policy.name), ("mode", mode.as_str())]);
+            gauges.get_or_create(&labels).set(1);
+        }
+    }
+    gauges
+}
+
+/// The memory store: its cells, and what it refused for lack of memory.
+pub fn store(registry: &mut Registry, app: &App) {
+    let engine = &app.engine;
+    let stats = engine.store().stats();
+    let cells: GaugeFamily = GaugeFamily::default();
+    let bytes: GaugeFamily = GaugeFamily::default();
+    let kinds: [(&str, TableUsage); 9] = [
+        ("buckets", stats.buckets),
+        ("logs", stats.logs),
+        ("fixed", stats.fixed),
+        ("leases", stats.leases),
+        ("watches", stats.watches),
+        ("overflow", stats.overflow),
+        ("blocks", stats.blocks),
+        ("marks", stats.marks),
+        ("references", stats.references),
+    ];
+    for (kind, usage) in kinds {
+        cells.get_or_create(&labels([("kind", kind)])).set(to_i64(usage.cells));
+        bytes.get_or_create(&labels([("kind", kind)])).set(to_i64(usage.bytes));
+    }
+    registry.register("store_cells", "Cells in the memory store, by kind", cells);
+    registry.register("store_bytes", "Bytes of the cells in the memory store, by kind", bytes);
+    let help = "1 if the memory pool was full within the last minute";
+    registry.register("store_full", help, full(engine));
+    gauge(registry, "blocks", "Blocks that deny now", active_blocks(engine));
+    let not_restored = usize::try_from(app.blocks_not_restored()).unwrap_or(usize::MAX);
+    let help = "Blocks not restored at the start because their memory pool was full";
+    gauge(registry, "blocks_not_restored", help, not_restored);
+    for (name, help, count) in [
+        (
+            "store_overflow",
+            "Checks counted in a cell that keys share because memory was full",
+            stats.overflowed,
+        ),
+        (
+            "store_refused_counters",
+            "Strikes and watched ratios not counted because memory was full",
+            stats.refused_counters,
+        ),
+        (
+            "store_refused_blocks",
+            "Blocks not started because their memory pool was full",
+            stats.refused_blocks,
+        ),
+        (
+            "store_refused_marks",
+            "Settles refused because the memory pool of settled markers was full",
+            stats.refused_marks,
+        ),
+        (
+            "store_dropped_references",
+            "References dropped before their time to make room for newer ones",
+            stats.dropped_references,
+        ),
+    ] {
+        counter(registry, name, help, count);
+    }
+}
+
+/// 1 for each memory pool that was full within the last minute.
+fn full(engine: &Engine) -> GaugeFamily {
+    let full = engine.store().full_pools();
+    let gauges: GaugeFamily = GaugeFamily::default();
+    for pool in MemoryPool::ALL {
+        let labels = labels([("pool", pool.as_str())]);
+        gauges.get_or_create(&labels).set(i64::from(full.contains(&pool)));
+    }
+    gauges
+}
+
+/// The shared store, if there is one.
+pub fn shared_store(registry: &mut Registry, app: &App) {
+    let Some(shared) = &app.shared else { return };
+    let stats = shared.stats();
+    let help = "1 while the shared store is used, 0 while on_failure decides";
+    gauge(registry, "shared_up", help, usize::from(stats.up));
+    let is_unsafe = usize::from(stats.config_warning.is_some());
+    let help = "1 while the settings of the shared store let it lose blocks";
+    gauge(registry, "shared_unsafe", help, is_unsafe);
+    let help = "Blocks in the block cache of this node";
+    gauge(registry, "shared_cached_blocks", help, stats.cached_blocks);
+    gauge(
+        registry,
+        "shared_unsynced_blocks",
+        "Blocks that are not written to the shared store yet",
+        stats.unsynced_blocks,
+    );
+    // Microseconds.
+    let offset = ConstGauge::new(stats.clock_offset.unwrap_or_default() as f64 / 1e6);
+    let help = "Clock of the shared store minus the clock of this node";
+    registry.register("shared_clock_offset_seconds", help, offset);
+    counter(
+        registry,
+        "shared_breaker_opened",
+        "Times that the circuit breaker of the shared store opened",
+        stats.breaker_opened,
+    );
+    let help = "Denials by the block cache, without a call to the shared store";
+    counter(registry, "shared_cached_denials", help, stats.cached_denials);
+    let (round_trips, failed) = app.observer.metrics.store_round_trips();
+    counter(registry, "shared_failures", "Calls to the shared store that failed", failed);
+    registry.register(
+        "shared_round_trip_seconds",
+        "Latency of calls to the shared store",
+        HistogramMetric(round_trips),
+    );
+}
+
+/// Blocks that deny now. The store also keeps ended ones, as long as their escalation level counts.
+fn active_blocks(engine: &Engine) -> usize {
+    let now = engine.now();
+    let mut active = 0;
+    engine
+        .store()
+        .for_each_block(|_, block| active += usize::from(block.until > now && !block.shadow));
+    active
+}
+
+/// The health of the records.
+pub fn records(registry: &mut Registry, records: Option<&Records>) {
+    let health = records.map(Records::health).unwrap_or_default();
+    let up = usize::from(records.is_some() && health.down.is_none());
+    gauge(registry, "records_up", "1 while records are written to disk", up);
+    let waiting = usize::try_from(health.waiting).unwrap_or(usize::MAX);
+    gauge(registry, "records_waiting", "Records in the queue", waiting);
+    for (name, help, count) in [
+        ("records_written", "Records written to disk", health.written),
+        ("records_commits", "Transactions committed", health.commits),
+        ("records_failures", "Commits that failed and are retried", health.failures),
+        ("records_not_durable", "Operations answered with `durable: false`", health.refused),
+        ("records_postponed", "Records delayed because the queue was full", health.postponed),
+        ("records_lost", "Records lost", health.lost),
+        ("records_rejected", "Records that the database refused for good", health.rejected),
+        ("records_maintenance_failures", "Failed maintenance runs", health.maintenance_failures),
+    ] {
+        counter(registry, name, help, count);
+    }
+}
+
+/// Connections, responses and latencies, the feed, the log and traces.
+pub fn listener(registry: &mut Registry, listener: &ListenerView<'_>) {
+    let metrics = listener.metrics;
+    let checks = HistogramMetric(metrics.checks());
+    registry.register("check_seconds", "Latency of checks, without the network", checks);
+    let other_calls = HistogramMetric(metrics.other_calls());
+    registry.register(
+        "call_seconds",
+        "Latency of all other calls, without the network",
+        other_calls,
+    );
+    let [client_errors, server_errors] = metrics.error_responses();
+    counter(registry, "http_client_errors", "HTTP responses with a 4xx status", client_errors);
+    counter(registry, "http_server_errors", "HTTP responses with a 5xx status", server_errors);
+    let help = "Connections refused, by the limit that was reached";
+    by_limit(registry, "connections_shed", help, metrics.connections_refused());
+    let help = "Idle connections closed to make room for new ones, by the limit that was reached";
+    by_limit(registry, "connections_idle_closed", help, metrics.idle_closed());
+    counter(registry, "tls_failed", "Failed TLS handshakes", metrics.tls_failures());
+    gauge(registry, "connections", "Open connections", listener.connections);
+    gauge(registry, "connections_max", "The most open connections", listener.connections_max);
+    gauge(registry, "draining", "1 while the server is stopping", usize::from(listener.draining));
+    let app = listener.app;
+    gauge(registry, "feed_listeners", "Subscribers of the live feed", app.feed.subscriber_count());
+    let dropped = app.observer.logs.dropped_lines();
+    counter(registry, "log_lines_dropped", "Log lines dropped", dropped);
+    let [sent, dropped] = app.traces.as_ref().map(|traces| traces.counts()).unwrap_or_default();
+    counter(registry, "spans_sent", "Spans accepted by the collector", sent);
+    counter(
+        registry,
+        "spans_dropped",
+        "Spans dropped: the queue was full or the collector did not accept them",
+        dropped,
+    );
+}
+
+fn by_limit(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    counts: [u64; CONNECTION_LIMITS.len()],
+) {
+    let counters = CounterFamily::default();
+    for ((_, limit), count) in CONNECTION_LIMITS.iter().zip(counts) {
+        counters.get_or_create(&labels([("limit", limit)])).inc_by(count);
+    }
+    registry.register(name, help, counters);
+}
+
+/// Memory, descriptors and CPU time of the process; memory and descriptors only where `/proc`
+/// exists.
+pub fn process(registry: &mut Registry) {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    // The second field of statm is the resident set, in pages.
+    let resident = pages.split_whitespace().nth(1).and_then(|text| text.parse::<usize>().ok());
+    if let Some(pages) = resident {
+        let bytes = pages.saturating_mul(rustix::param::page_size());
+        gauge(registry, "resident_memory_bytes", "Resident memory of the process", bytes);
+    }
+    if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+        gauge(registry, "open_descriptors", "Open file descriptors", open.count());
+    }
+    let cpu_time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = cpu_time.tv_sec as f64 + cpu_time.tv_nsec as f64 / 1e9;
+    registry.register("cpu_seconds", "CPU time of the process", ConstCounter::new(seconds));
+}

@@ -1,0 +1,123 @@
+//! Redis and PostgreSQL as shared stores, behind one type.
+
+use anyhow::{Result, bail};
+use catraca::core::batch::{Batch, Reply};
+use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::records::{is_postgres, redact};
+use catraca::redis::{RedisOptions, RedisStore, is_redis};
+use catraca::store::{Reconnection, SharedStore, StoreError, StoreStatus, When};
+
+use crate::cmd::serve::SharedStoreConfig;
+
+/// The kind of server that a store URL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedStoreKind {
+    /// Redis, Valkey, or another server of its protocol.
+    Redis,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl SharedStoreKind {
+    /// The kind of server by the scheme of `[store] url`; an unknown scheme is an error.
+    pub fn from_url(url: &str) -> Result<Self> {
+        if is_redis(url) {
+            return Ok(Self::Redis);
+        }
+        if is_postgres(url) {
+            return Ok(Self::Postgres);
+        }
+        bail!(
+            "[store] url = {:?}: write \"memory:\", \"redis://HOST:6379\", \
+             \"redis+sentinel://HOST:26379/NAME\", \"redis+cluster://HOST:6379\" or \
+             \"postgres://USER@HOST/DATABASE\"",
+            redact(url)
+        )
+    }
+}
+
+/// A shared store of either kind.
+#[derive(Debug)]
+pub enum AnySharedStore {
+    /// A store in Redis.
+    Redis(RedisStore),
+    /// A store in PostgreSQL.
+    Postgres(PostgresStore),
+}
+
+/// The engine over a shared store.
+pub type SharedEngine = catraca::SharedEngine<AnySharedStore>;
+
+impl AnySharedStore {
+    /// Connects to the store of `[store] url`.
+    pub async fn connect(config: &SharedStoreConfig) -> Result<Self> {
+        match SharedStoreKind::from_url(&config.url)? {
+            SharedStoreKind::Redis => {
+                let defaults = RedisOptions::default();
+                let options = RedisOptions {
+                    deadline: config.deadline.unwrap_or(defaults.deadline),
+                    ca_file: config.ca_file.clone(),
+                    ..defaults
+                };
+                Ok(Self::Redis(RedisStore::connect(&config.url, options).await?))
+            }
+            SharedStoreKind::Postgres => {
+                let defaults = PostgresOptions::default();
+                let deadline = config.deadline.unwrap_or(defaults.deadline);
+                let options = PostgresOptions { deadline, ..defaults };
+                Ok(Self::Postgres(PostgresStore::open(&config.url, options).await?))
+            }
+        }
+    }
+}
+
+impl SharedStore for AnySharedStore {
+    async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
+        match self {
+            Self::Redis(store) => store.apply(batch, when).await,
+            Self::Postgres(store) => store.apply(batch, when).await,
+        }
+    }
+
+    async fn status(&self) -> Result<StoreStatus, StoreError> {
+        match self {
+            Self::Redis(store) => store.status().await,
+            Self::Postgres(store) => store.status().await,
+        }
+    }
+
+    fn config_warning(&self) -> Option<String> {
+        match self {
+            Self::Redis(store) => store.config_warning(),
+            Self::Postgres(store) => store.config_warning(),
+        }
+    }
+
+    fn reconnected(&self) -> Reconnection {
+        match self {
+            Self::Redis(store) => store.reconnected(),
+            Self::Postgres(store) => store.reconnected(),
+        }
+    }
+
+    async fn publish_change(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Redis(store) => store.publish_change().await,
+            Self::Postgres(store) => store.publish_change().await,
+        }
+    }
+
+    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
+        match self {
+            Self::Redis(store) => store.bind_records(records).await,
+            Self::Postgres(store) => store.bind_records(records).await,
+        }
+    }
+
+    fn is_sharded(&self) -> bool {
+        match self {
+            Self::Redis(store) => store.is_sharded(),
+            Self::Postgres(store) => store.is_sharded(),
+        }
+    }
+}

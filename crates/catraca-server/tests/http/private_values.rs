@@ -1,0 +1,172 @@
+//! Identifiers planted in every call, right and wrong: none of them is ever on disk, in what the
+//! process says, or in its metrics.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::roles::ENDPOINTS;
+use crate::test_server::{TestServer, catalog_file};
+use crate::raw_connection::JSON;
+
+const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "1 per 1h"
+block  = "2h"
+
+[policy.lookup]
+by     = ["payer"]
+bucket = { size = 5, refill = "1 per 1h" }
+cost   = { "404" = 20, default = 1 }
+debt   = true
+block  = "1h"
+
+[policy.pay]
+each = ["customer", "session"]
+ban  = [ { when = "body.reject_id == 5", for = "10m", reason = "reject 5" } ]
+
+[policy.api]
+by     = ["token"]
+window = "1 per 1h"
+block  = "1h"
+tier   = [ { when = { plan = "gold" }, window = "3 per 1h" } ]
+
+[attribute.payer]
+kind    = "cpf_cnpj"
+private = true
+
+[attribute.customer]
+private = true
+
+[attribute.ip]
+private = true
+
+[facts.token.known]
+plan = "silver"
+
+[store]
+snapshot_interval = "100ms"
+
+[server]
+log_level = "debug"
+"#;
+
+/// A taxpayer's number, an e-mail, a token, a session and an address.
+const PLANTED: [(&str, &str); 5] = [
+    ("payer", "52998224725"),
+    ("customer", "ana.planted@example.com"),
+    ("token", "tok-planted-c0ffee"),
+    ("session", "sess-planted-8a9b"),
+    ("ip", "203.0.113.177"),
+];
+/// What each call is sent besides bodies that no call takes.
+const GATES: [(&str, &str); 5] = [
+    ("login", "ip"),
+    ("lookup", "payer"),
+    ("pay", "customer"),
+    ("pay", "session"),
+    ("api", "token"),
+];
+
+fn value(attribute: &str) -> &'static str {
+    PLANTED.iter().find(|(name, _)| *name == attribute).unwrap().1
+}
+
+/// Sends a request whatever comes of it; the live feed answers without an end, so nobody waits.
+fn send(server: &TestServer, request: &str, body: &str) -> u16 {
+    let mut connection = server.connect();
+    connection.send(request, &[JSON], body.as_bytes());
+    if request.contains("/v1/events") {
+        return 200;
+    }
+    // A request that is no request may be hung up on.
+    connection.try_read_response().map_or(0, |answer| answer.status)
+}
+
+/// Blocks, bans, debts, facts and lists of every planted value.
+fn act(server: &TestServer) {
+    for (gate, attribute) in GATES {
+        let subject = json!({ attribute: value(attribute) });
+        let check = json!({ "gate": gate, "subject": subject }).to_string();
+        let ticket = server.json("/v1/check", &check).1["ticket"].clone();
+        if let Some(ticket) = ticket.as_str() {
+            let outcome = json!({ "status": 404, "body": { "reject_id": 5 } });
+            server.json("/v1/settle", &json!({ "ticket": ticket, "outcome": outcome }).to_string());
+        }
+        let denied = server.json("/v1/check", &check).1;
+        assert_eq!(denied["allowed"], false, "{gate} {attribute}: {denied}");
+        let order =
+            json!({ "policy": gate, "subject": subject, "for": "3h", "reason": "planted test" });
+        assert_eq!(send(server, "POST /v1/blocks", &order.to_string()), 200, "{order}");
+    }
+    let facts = json!({ "facts": { "plan": "gold" } }).to_string();
+    assert_eq!(send(server, &format!("PUT /v1/facts/token/{}", value("token")), &facts), 200);
+    for attribute in ["customer", "session"] {
+        let entry = json!({ "attribute": attribute, "value": value(attribute) }).to_string();
+        assert_eq!(send(server, "POST /v1/blocklist", &entry), 200, "{entry}");
+    }
+}
+
+/// Every call of the table, with a planted value wherever one can be put.
+fn misuse(server: &TestServer, planted: &str) {
+    let bodies = [
+        format!(r#"{{"{planted}":"{planted}"}}"#),
+        format!(r#"{{"gate":"{planted}","subject":{{"ip":"{planted}","payer":"{planted}"}}}}"#),
+        format!(r#"{{"policy":"login","subject":"{planted}","for":"{planted}","#),
+        format!(r#"{{"ticket":"{planted}","outcome":{{"status":"{planted}"}}}}"#),
+    ];
+    for row in &ENDPOINTS {
+        let pieces = row.path.split('/').map(|piece| match piece.starts_with('{') {
+            true => planted,
+            false => piece,
+        });
+        let path = pieces.collect::<Vec<_>>().join("/");
+        let methods = if row.methods.is_empty() { &["GET", "POST"][..] } else { row.methods };
+        for method in methods {
+            for body in &bodies {
+                send(server, &format!("{method} {path}?{planted}={planted}"), body);
+            }
+        }
+    }
+    let mut connection = server.connect();
+    connection.send_bytes(format!("GET /{planted} HTTP/9.9\r\n{planted}: {planted}\r\n\r\n").as_bytes());
+    let mut connection = server.connect();
+    let headers = [("Authorization", planted), ("X-Forwarded-For", planted), ("Cookie", planted)];
+    connection.send("GET /v1/gates/login/authorize", &headers, b"");
+    assert!(connection.read_response().status >= 200);
+}
+
+/// covers: B-14, X-26
+#[test]
+fn no_planted_identifier_leaves_the_process() {
+    let file = catalog_file(CATALOG);
+    let server = TestServer::from_file(&file);
+    act(&server);
+    for (_, planted) in PLANTED {
+        misuse(&server, planted);
+    }
+    let metrics = server.request("GET /metrics", &[]).body;
+    server.signal("TERM");
+    let greeting = server.greeting.clone();
+    let (status, stderr) = server.wait_for_exit();
+    assert!(status.success(), "{stderr}");
+    let mut places = vec![("metrics".to_owned(), metrics), ("stdout".to_owned(), greeting)];
+    places.push(("stderr".to_owned(), stderr));
+    for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        places.push((path.display().to_string(), text));
+    }
+    for (place, text) in &places {
+        for (_, planted) in PLANTED {
+            assert!(!text.contains(planted), "{planted} is in {place}");
+        }
+    }
+    // The search itself must be able to find something.
+    let holds = |name: &str, what: &str| {
+        places.iter().any(|(place, text)| place.ends_with(name) && text.contains(what))
+    };
+    assert!(holds("catraca.db", "planted test") && holds("catraca.snapshot", "planted test"));
+    assert!(holds("stderr", "DEBUG decided") && holds("stderr", "DEBUG locks"));
+}

@@ -1,0 +1,80 @@
+//! The first start: the greeting, the commands that it shows, and the errors of a wrong start.
+
+use crate::test_server::{TestServer, binary, catalog_file};
+
+/// covers: 001-06, 004-60, 004-86, B-71
+#[test]
+fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
+    let server = TestServer::demo();
+    let greeting = &server.greeting;
+    let curl = format!("curl -i 'http://{}/v1/gates/demo/authorize'", server.address);
+    assert!(greeting.contains(&curl) && greeting.contains("window 5 per 1m, by ip"), "{greeting}");
+    for left in (0..5).rev() {
+        let answer = server.request("GET /v1/gates/demo/authorize", &[]);
+        assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+        let limit = answer.header("ratelimit").unwrap();
+        assert!(limit.starts_with(&format!("\"demo\";r={left};t=")), "{limit}");
+        assert_eq!(answer.header("retry-after"), None);
+    }
+    let denied = server.request("GET /v1/gates/demo/authorize", &[]);
+    assert_eq!(denied.status, 429);
+    let wait: u64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    let problem = denied.json();
+    assert_eq!((&problem["reason"], &problem["policy"]), (&"over_limit".into(), &"demo".into()));
+    assert_eq!(problem["retry_after"], wait);
+    assert!(problem["detail"].as_str().unwrap().starts_with("Slow down"), "{problem}");
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_by_name() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7878"] {
+        let output = binary().args(["serve", "--listen", address]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(address) && stderr.contains("loopback"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_a_way_out() {
+    let server = TestServer::demo();
+    let output = binary().args(["serve", "--listen", &server.address]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(&server.address) && stderr.contains("something else"), "{stderr}");
+    assert!(stderr.contains("--listen 127.0.0.1:0"), "{stderr}");
+}
+
+#[test]
+fn the_server_section_is_read_strictly() {
+    let policy = "[policy.a]\nby = ['ip']\nwindow = '1 per 1m'\n[server]\n";
+    for (setting, why) in [
+        ("listne = '127.0.0.1:1'", "a server section has no field `listne`"),
+        ("listen = 'here'", "`here` is not an address and a port"),
+        ("listen = 7878", "expected an address and a port such as"),
+        ("x_ratelimit = 'yes'", "expected true or false, found a text"),
+        ("connections_max = 0", "`0` is too small"),
+        ("head_timeout = 'soon'", "`soon` is not a duration"),
+        ("idle_timeout = 'forever'", "`forever` has no meaning here"),
+        ("idle_timeout = '2h'", "[server] idle_timeout = \"2h\": write a time from 20ms to 1h"),
+        ("denial = 'json'", "`json` is not a valid value here"),
+        ("client_address = 'a b'", "client_address = \"a b\": write \"peer\", or the header"),
+    ] {
+        let file = catalog_file(&format!("{policy}{setting}\n"));
+        let output = binary().args(["serve", "--config"]).arg(&file).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why) && stderr.contains(file.to_str().unwrap()), "{stderr}");
+    }
+}
+
+#[test]
+fn help_is_a_tour_of_the_server() {
+    let output = binary().args(["serve", "--help"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["/v1/check", "/v1/authorize", "--catalog", "--listen", "curl", "Examples:"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}

@@ -1,0 +1,209 @@
+//! The engine's side of a comparison: applies operations through the engine's public interface.
+//!
+//! It only translates: no figure of an answer is computed here.
+
+use std::collections::BTreeMap;
+
+use catraca::settlement::{SettleState, Settlement};
+use catraca::{BlockOrder, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Settle};
+use catraca::{Outcome, Refusal, Span, Subject, Time};
+use catraca_core::request::DEFAULT_NAMESPACE;
+
+use super::answer::{ComparedAnswer, ComparedRefusal};
+use super::convert;
+use crate::generate::op::{Op, OpKind};
+use crate::generate::text;
+use crate::oracle::answer as plain;
+use crate::oracle::select::{CheckRequest, Subject as Attributes};
+use crate::oracle::{FOREVER, Micros, catalog, outcome};
+
+/// An engine on a manual clock, and its tickets by the number of the operation.
+pub struct EngineSide {
+    engine: Engine,
+    clock: ManualClock,
+    versions: Vec<Catalog>,
+    tickets: BTreeMap<usize, String>,
+}
+
+impl EngineSide {
+    /// A new engine with the first version of the catalog.
+    pub fn new(versions: &[catalog::Catalog]) -> EngineSide {
+        let versions: Vec<Catalog> = versions.iter().map(read).collect();
+        let clock = ManualClock::at(Time::ZERO);
+        let engine = Engine::builder(versions[0].clone()).clock(clock.clone()).build();
+        EngineSide { engine, clock, versions, tickets: BTreeMap::new() }
+    }
+
+    /// Applies one operation; `None` for a settle whose check was dropped from the trace or denied.
+    pub fn apply(&mut self, op: &Op) -> Option<ComparedAnswer> {
+        self.clock.set(Time::from_micros(op.at));
+        let answer = match &op.kind {
+            OpKind::Settle { check, outcome } => self.settle(self.tickets.get(check)?, outcome),
+            kind => self.apply_other(op.number, kind),
+        };
+        Some(answer.unwrap_or_else(refusal_answer))
+    }
+
+    /// Applies any operation but a settle.
+    fn apply_other(&mut self, number: usize, kind: &OpKind) -> Result<ComparedAnswer, Error> {
+        match kind {
+            OpKind::Check(request) => self.check(number, request),
+            OpKind::Peek(request) => Ok(decision_answer(&self.engine.peek(&check(request))?, 0)),
+            OpKind::Credit { reference, event, subject } => self.credit(reference, event, subject),
+            OpKind::Block { policy, subject, length } => self.block(policy, subject, *length),
+            OpKind::Unblock { policy, subject } => {
+                let was_blocked =
+                    self.engine.unblock(DEFAULT_NAMESPACE, policy, &subject_of(subject))?;
+                Ok(ComparedAnswer::Released(was_blocked))
+            }
+            OpKind::Reset { policy, subject } => {
+                self.engine.reset(DEFAULT_NAMESPACE, policy, &subject_of(subject))?;
+                Ok(ComparedAnswer::Done)
+            }
+            OpKind::Reconcile { policy, subject, level, observed_at } => {
+                self.reconcile(policy, subject, *level, *observed_at)
+            }
+            OpKind::Reload(version) => {
+                self.engine.reload(self.versions[*version].clone());
+                Ok(ComparedAnswer::Done)
+            }
+            OpKind::Settle { .. } => Ok(ComparedAnswer::Done),
+        }
+    }
+
+    fn check(&mut self, number: usize, request: &CheckRequest) -> Result<ComparedAnswer, Error> {
+        let decision = self.engine.check(&check(request))?;
+        let answer = decision_answer(&decision, number);
+        if let Some(ticket) = decision.ticket {
+            self.tickets.insert(number, ticket);
+        }
+        Ok(answer)
+    }
+
+    fn settle(&self, ticket: &str, outcome: &outcome::Outcome) -> Result<ComparedAnswer, Error> {
+        let outcome = engine_outcome(outcome);
+        let settlement = self.engine.settle(&Settle::ticket(ticket, &outcome))?;
+        Ok(ComparedAnswer::Settled(settle_answer(settlement)))
+    }
+
+    fn credit(
+        &self,
+        name: &str,
+        event: &str,
+        subject: &Attributes,
+    ) -> Result<ComparedAnswer, Error> {
+        let credited = self.engine.credit(DEFAULT_NAMESPACE, name, event, &subject_of(subject))?;
+        Ok(ComparedAnswer::Credited(match credited {
+            Ok(taken) => plain::CreditAnswer::Applied(
+                taken.into_iter().map(|(policy, units)| (policy.to_string(), units)).collect(),
+            ),
+            Err(reason) => convert::not_credited(reason),
+        }))
+    }
+
+    fn block(
+        &self,
+        policy: &str,
+        subject: &Attributes,
+        length: Micros,
+    ) -> Result<ComparedAnswer, Error> {
+        let span = if length == FOREVER { Span::FOREVER } else { Span::from_micros(length) };
+        let subject = subject_of(subject);
+        let reason = Some("asked");
+        let order = BlockOrder { namespace: DEFAULT_NAMESPACE, policy, subject, span, reason };
+        let block = |key: catraca::settlement::BlockedKey| plain::StartedBlock {
+            until: if key.until.is_forever() { FOREVER } else { key.until.micros() },
+            origin: convert::origin(key.origin),
+            changed: key.changed,
+        };
+        Ok(ComparedAnswer::Blocked(self.engine.block(&order)?.into_iter().map(block).collect()))
+    }
+
+    fn reconcile(
+        &self,
+        policy: &str,
+        subject: &Attributes,
+        available: i64,
+        observed_at: Micros,
+    ) -> Result<ComparedAnswer, Error> {
+        let observed = [BucketObservation { policy, available }];
+        let at = Time::from_micros(observed_at);
+        let drifts =
+            self.engine.reconcile(DEFAULT_NAMESPACE, &subject_of(subject), at, &observed)?;
+        let drift = |drift: catraca::settlement::Drift| plain::Drift {
+            before: drift.before,
+            after: drift.after,
+        };
+        Ok(ComparedAnswer::Reconciled(drifts.into_iter().map(drift).collect()))
+    }
+}
+
+/// The catalog, parsed from TOML as a user would write it.
+fn read(catalog: &catalog::Catalog) -> Catalog {
+    let text = text::toml(catalog);
+    Catalog::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn check(request: &CheckRequest) -> Check<'_> {
+    Check {
+        namespace: DEFAULT_NAMESPACE,
+        gate: &request.gate,
+        subject: subject_of(&request.subject),
+        cost: request.cost,
+        reference: request.reference.as_deref(),
+        lists: request.lists,
+    }
+}
+
+fn subject_of(subject: &Attributes) -> Subject<'_> {
+    subject.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn engine_outcome(outcome: &outcome::Outcome) -> Outcome {
+    let body = match (outcome.reject_id, outcome.body_bytes) {
+        (None, 0) => serde_json::Value::Null,
+        (reject_id, bytes) => outcome_body(reject_id, bytes),
+    };
+    let header = outcome.retry_after.map(|wait| ("retry-after".to_owned(), wait.to_string()));
+    Outcome {
+        status: outcome.status.and_then(|status| u16::try_from(status).ok()),
+        body,
+        headers: header.into_iter().collect(),
+        cost: outcome.cost,
+        ..Outcome::default()
+    }
+}
+
+/// A body padded to `bytes` bytes of JSON; 0 means no padding.
+fn outcome_body(reject_id: Option<i64>, bytes: usize) -> serde_json::Value {
+    let mut body = serde_json::Map::new();
+    body.extend(reject_id.map(|id| ("reject_id".to_owned(), id.into())));
+    if bytes > 0 {
+        body.insert("fill".to_owned(), "".into());
+        let missing = bytes - serde_json::Value::from(body.clone()).to_string().len();
+        body.insert("fill".to_owned(), "x".repeat(missing).into());
+    }
+    body.into()
+}
+
+fn decision_answer(decision: &catraca::Decision, number: usize) -> ComparedAnswer {
+    ComparedAnswer::Decided(convert::decision(decision, number))
+}
+
+fn settle_answer(settlement: Settlement) -> plain::SettleAnswer {
+    if settlement.state == SettleState::Expired {
+        return plain::SettleAnswer::Expired;
+    }
+    plain::SettleAnswer::Applied(settlement.rows.iter().map(convert::settled_row).collect())
+}
+
+fn refusal_answer(error: Error) -> ComparedAnswer {
+    ComparedAnswer::Refused(match error {
+        Error::Refused(Refusal::MissingAttribute { .. } | Refusal::NoTier(_)) => {
+            ComparedRefusal::MissingAttribute
+        }
+        Error::Refused(Refusal::UnknownGate(_)) => ComparedRefusal::UnknownGate,
+        Error::Refused(Refusal::UnknownPolicy(_)) => ComparedRefusal::UnknownPolicy,
+        other => ComparedRefusal::Other(other.to_string()),
+    })
+}

@@ -1,0 +1,151 @@
+//! Parses the verbs that operators and upstreams use, and the cycle.
+//!
+//! Whether a policy exists is not checked here: an earlier step may reload the catalog.
+
+use std::sync::Arc;
+
+use catraca::Catalog;
+use catraca_core::policy::Mode;
+use catraca_core::time::parse_span;
+use toml::de::DeValue;
+
+use super::super::located::{Fields, Node};
+use super::super::parse::Reader;
+use super::super::step::{self, Step};
+use super::super::suggestions;
+use super::decisions::{namespace, subject};
+use super::{BlockStep, BucketsStep, FactStep, KeyStep, ReconcileStep, StepVerb};
+
+const MODES: [(&str, Option<Mode>); 4] = [
+    ("enforce", Some(Mode::Enforce)),
+    ("shadow", Some(Mode::Shadow)),
+    ("off", Some(Mode::Off)),
+    ("catalog", None),
+];
+
+/// Reads a block.
+pub(super) fn block(reader: &mut Reader<'_>, node: Node<'_>) -> Option<BlockStep> {
+    let known = ["policy", "subject", "for", "reason", "namespace"];
+    let fields = Fields::read(&mut reader.diagnostics, node, "block", &known)?;
+    let target = target_of(reader, &fields);
+    let reason = fields.text_or(&mut reader.diagnostics, "reason");
+    let length = fields.need(&mut reader.diagnostics, "for", "\"10m\"")?;
+    let text =
+        length.text(&mut reader.diagnostics, "a duration such as \"10m\", or \"forever\"")?;
+    let span = parse_span(text)
+        .map_err(|error| reader.refuse("bad-duration", length.position, &error.to_string()));
+    Some(BlockStep { target: target?, span: span.ok()?, reason: reason? })
+}
+
+/// Reads an unblock or a reset.
+pub(super) fn target(reader: &mut Reader<'_>, node: Node<'_>, what: &str) -> Option<KeyStep> {
+    let fields =
+        Fields::read(&mut reader.diagnostics, node, what, &["policy", "subject", "namespace"])?;
+    target_of(reader, &fields)
+}
+
+fn target_of(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<KeyStep> {
+    let policy = fields.text(&mut reader.diagnostics, "policy", "\"login\"");
+    let subject = subject(reader, fields);
+    let namespace = namespace(reader, fields);
+    Some(KeyStep { namespace: namespace?, policy: policy?, subject: subject? })
+}
+
+/// Reads a query of buckets.
+pub(super) fn buckets(reader: &mut Reader<'_>, node: Node<'_>) -> Option<BucketsStep> {
+    let known = ["policy", "subject", "namespace"];
+    let fields = Fields::read(&mut reader.diagnostics, node, "look at buckets", &known)?;
+    let policy = fields.text_or(&mut reader.diagnostics, "policy");
+    let subject = subject(reader, &fields);
+    let namespace = namespace(reader, &fields);
+    Some(BucketsStep { namespace: namespace?, policy: policy?, subject: subject? })
+}
+
+/// Reads an upstream's view of buckets.
+pub(super) fn reconcile(reader: &mut Reader<'_>, node: Node<'_>) -> Option<ReconcileStep> {
+    let known = ["subject", "observed_at", "states", "namespace"];
+    let fields = Fields::read(&mut reader.diagnostics, node, "reconcile", &known)?;
+    let subject = subject(reader, &fields);
+    let namespace = namespace(reader, &fields);
+    let observed = fields.need(&mut reader.diagnostics, "observed_at", "\"15m\"");
+    let observed = observed.and_then(|node| reader.instant(node));
+    let example = "[{ policy = \"entries_write\", available = 100 }]";
+    let list = fields.need(&mut reader.diagnostics, "states", example)?;
+    let items = list.items(&mut reader.diagnostics, example)?;
+    let states: Vec<_> = items.into_iter().map(|item| level(reader, item)).collect();
+    Some(ReconcileStep {
+        namespace: namespace?,
+        subject: subject?,
+        observed_at: observed?,
+        states: states.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn level(reader: &mut Reader<'_>, item: Node<'_>) -> Option<(String, i64)> {
+    let fields = Fields::read(&mut reader.diagnostics, item, "state", &["policy", "available"])?;
+    let policy = fields.text(&mut reader.diagnostics, "policy", "\"entries_write\"");
+    let available = fields.need(&mut reader.diagnostics, "available", "100")?;
+    let available = available.integer(&mut reader.diagnostics, i64::MIN);
+    Some((policy?, available?))
+}
+
+/// Reads facts to store, or to delete.
+pub(super) fn facts(reader: &mut Reader<'_>, node: Node<'_>) -> Option<FactStep> {
+    let known = ["attribute", "value", "state", "forget"];
+    let fields = Fields::read(&mut reader.diagnostics, node, "facts", &known)?;
+    let attribute = fields.text(&mut reader.diagnostics, "attribute", "\"participant\"");
+    let value = fields.text(&mut reader.diagnostics, "value", "\"12345678\"");
+    let facts = match (fields.get("state"), fields.get("forget")) {
+        (Some(node), None) => {
+            node.texts(&mut reader.diagnostics, "facts such as { category = \"A\" }").map(Some)
+        }
+        (None, Some(node)) if node.value.as_bool() == Some(true) => Some(None),
+        _ => {
+            let message = "facts need either `state` or `forget`".to_owned();
+            let fix = "write state = { category = \"A\" }, or forget = true".to_owned();
+            reader.diagnostics.error("which-facts", fields.position, message, fix);
+            None
+        }
+    };
+    Some(FactStep { attribute: attribute?, value: value?, facts: facts? })
+}
+
+/// Reads a mode that overrides the catalog's, or `catalog`, which ends the override.
+pub(super) fn mode(reader: &mut Reader<'_>, node: Node<'_>) -> Option<StepVerb> {
+    let fields = Fields::read(&mut reader.diagnostics, node, "mode", &["policy", "to"])?;
+    let policy = fields.text(&mut reader.diagnostics, "policy", "\"login\"");
+    let to = fields.need(&mut reader.diagnostics, "to", "\"shadow\"")?;
+    let word = to.text(&mut reader.diagnostics, "a mode such as \"shadow\"")?;
+    let Some((_, mode)) = MODES.iter().find(|(known, _)| *known == word) else {
+        let known: Vec<&str> = MODES.iter().map(|(known, _)| *known).collect();
+        let message = format!("`{word}` is not a mode");
+        reader.diagnostics.error(
+            "unknown-word",
+            to.position,
+            message,
+            suggestions::suggest(word, &known),
+        );
+        return None;
+    };
+    Some(StepVerb::Mode(policy?, *mode))
+}
+
+/// Reads the catalog of a reload: a file's name, or `{ text = '''…''' }`.
+pub(super) fn reload(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Arc<Catalog>> {
+    match node.value {
+        DeValue::Table(_) => {
+            let fields = Fields::read(&mut reader.diagnostics, node, "reload", &["text"])?;
+            let text = fields.need(&mut reader.diagnostics, "text", "'''…'''")?;
+            reader.catalog_text(text)
+        }
+        _ => reader.catalog_file(node),
+    }
+}
+
+/// Reads the steps of a cycle.
+pub(super) fn cycle(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Vec<Step>> {
+    let items =
+        node.items(&mut reader.diagnostics, "a list of steps such as [{ check = { … } }]")?;
+    let steps: Vec<_> = items.into_iter().map(|item| step::inner(reader, item)).collect();
+    steps.into_iter().collect()
+}

@@ -1,0 +1,69 @@
+//! Cells that something else has written over: the script answers or says so, and always ends.
+//!
+//! What it answers then is nobody's promise. Must not damage anything but the values of cells.
+
+use std::collections::BTreeMap;
+
+use catraca_core::run::run;
+use catraca_testkit::generate::Rng;
+use catraca_testkit::reference_cells::ReferenceCells;
+use catraca_testkit::resp::{RespClient, RespValue};
+
+use super::random::Random;
+use super::{in_pieces_of, trace};
+use catraca_testkit::redis::RedisServer as Server;
+
+const BATCHES: usize = 20_000;
+/// One cell in so many batches is damaged.
+const EVERY: i64 = 3;
+/// Doubles that no arithmetic of ours makes, and the largest that it does.
+const ODD: [f64; 6] =
+    [f64::INFINITY, f64::NAN, -1.0, 0.5, 9_007_199_254_740_992.0, 9_007_199_254_740_991.0];
+
+#[test]
+fn damaged_cells_never_keep_the_script_from_ending() {
+    let Some(server) = Server::start() else { return };
+    let (mut client, mut rng) = (server.connect(), Rng::new(5));
+    let sha = trace::load(&mut client, &in_pieces_of(64)).expect("the script loads");
+    let (mut random, mut cells) = (Random::new(5), ReferenceCells::default());
+    let mut refused = BTreeMap::<String, usize>::new();
+    for _ in 0..BATCHES {
+        let (batch, now) = random.step();
+        random.heard(&batch, &run(&batch, &mut cells, now));
+        if rng.within(1, EVERY) == 1 {
+            damage(&mut client, &mut rng);
+        }
+        if let Err(why) = trace::apply(&mut client, &sha, &batch, Some(now)) {
+            *refused.entry(kind(&why)).or_default() += 1;
+        }
+    }
+    println!("{BATCHES} batches over damaged cells; refused: {refused:#?}");
+    assert!(refused.keys().any(|why| why.contains("CATRACA damaged cell")), "{refused:?}");
+}
+
+/// Writes over a few bytes of one cell, cuts it short, or lengthens it.
+fn damage(client: &mut RespClient, rng: &mut Rng) {
+    let Ok(RespValue::Bytes(key)) = trace::command(client, &[b"RANDOMKEY"]) else { return };
+    let Ok(RespValue::Bytes(mut cell)) = trace::command(client, &[b"GET", &key]) else { return };
+    if cell.is_empty() {
+        return;
+    }
+    let at = rng.within(0, cell.len() as i64 - 1) as usize;
+    match rng.within(0, 9) {
+        0 => cell.truncate(at),
+        1 => cell.extend_from_slice(&[255; 9]),
+        2..5 => cell[at] = rng.within(0, 255) as u8,
+        _ => {
+            let odd = ODD[rng.within(0, ODD.len() as i64 - 1) as usize].to_le_bytes();
+            let many = odd.len().min(cell.len() - at);
+            cell[at..at + many].copy_from_slice(&odd[..many]);
+        }
+    }
+    trace::command(client, &[b"SET", &key, &cell]).expect("the server takes it");
+}
+
+/// An error without what differs from run to run.
+fn kind(why: &str) -> String {
+    let words = why.split(" script: ").next().unwrap_or(why);
+    words.chars().filter(|letter| !letter.is_ascii_digit()).collect()
+}

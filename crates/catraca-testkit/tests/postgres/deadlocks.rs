@@ -1,0 +1,57 @@
+//! Circles of waits that others make: the server ends them with an error, and the call is made
+//! again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::wait_for;
+use crate::helpers::{Database, HOUR, Session, check, gate, key, patient, row, runtime, window};
+
+fn hold(session: &mut Session, number: u64) {
+    session.tell(&locking(number));
+}
+
+fn locking(number: u64) -> String {
+    let bytes: String = key(number).to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "SELECT count(*) FROM (SELECT FROM catraca_store.cells WHERE key = '\\x{bytes}'
+             FOR UPDATE) AS held;"
+    )
+}
+
+/// The store closes the circle, so it is the one whom the server ends: it holds the first row,
+/// waits for the last, and who holds the last waits for the first.
+#[test]
+fn a_deadlock_that_others_cause_is_tried_again_and_charges_once() {
+    let (database, runtime) = (Database::new(), runtime());
+    let store = Arc::new(runtime.block_on(database.open(patient())));
+    let mut numbers = [1, 2, 3];
+    numbers.sort_by_key(|number| key(*number).to_bytes());
+    let batch = gate(numbers.map(|number| row(number, window(100, HOUR))));
+    assert!(runtime.block_on(check(&store, &batch)).unwrap().passed);
+    let (mut one, mut other) = (database.session(), database.session());
+    one.ask(&format!("BEGIN; {}", locking(numbers[1])));
+    // Who looks for circles first is the one who ends: the store.
+    other.ask(&format!("SET deadlock_timeout = '60s'; BEGIN; {}", locking(numbers[2])));
+    let call = runtime.spawn({
+        let store = Arc::clone(&store);
+        async move { check(&store, &batch).await }
+    });
+    wait_for(&database, 1);
+    hold(&mut other, numbers[0]);
+    wait_for(&database, 2);
+    one.ask("COMMIT;");
+    // The store's turn ends; the other one has both rows then.
+    other.heard();
+    other.ask("COMMIT;");
+    let waited =
+        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), call).await });
+    let reply = waited.expect("it ends in time").unwrap().unwrap();
+    assert!(reply.passed && reply.rows.iter().all(|row| row.free == 98), "{reply:?}");
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    let counted = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        database.ask(deadlocks) == "1"
+    });
+    assert!(counted, "{} deadlocks", database.ask(deadlocks));
+}

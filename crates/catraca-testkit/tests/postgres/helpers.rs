@@ -1,0 +1,215 @@
+//! Short words for databases, stores and batches.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::store::{SharedStore, StoreError, When};
+use catraca_core::batch::{
+    Batch, CheckBatch, CheckReply, CheckRow, Reply, SettleBatch, SettleReply, SettleRow,
+};
+use catraca_core::digest::Key;
+use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
+use catraca_core::price::Price;
+use catraca_core::time::{Span, Time};
+use catraca_testkit::blocking_store::BlockingStore;
+use tokio::runtime::Runtime;
+
+use crate::server::{Server, shared};
+
+pub const HOUR: i64 = 3_600_000_000;
+
+/// A database that goes with its server.
+pub struct Database {
+    pub server: Arc<Server>,
+    pub name: String,
+}
+
+impl Database {
+    pub fn new() -> Self {
+        Self::on(shared())
+    }
+
+    pub fn on(server: Arc<Server>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("store_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        server.psql("postgres", &format!("CREATE DATABASE {name}"));
+        Self { server, name }
+    }
+
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    /// The first column of the first row.
+    pub fn ask(&self, sql: &str) -> String {
+        self.server.psql(&self.name, sql).concat().into_iter().next().unwrap_or_default()
+    }
+
+    pub async fn open(&self, options: PostgresOptions) -> PostgresStore {
+        PostgresStore::open(&self.url(), options).await.unwrap()
+    }
+
+    pub fn blocking(&self, options: PostgresOptions) -> BlockingStore<PostgresStore> {
+        let url = self.url();
+        BlockingStore::start(async || PostgresStore::open(&url, options).await).unwrap()
+    }
+
+    pub fn session(&self) -> Session {
+        Session::start(self)
+    }
+}
+
+/// For what must not fail because the machine is busy.
+pub fn patient() -> PostgresOptions {
+    PostgresOptions { deadline: Duration::from_secs(20), ..PostgresOptions::default() }
+}
+
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// A number from the environment, or the usual one.
+pub fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().expect("a whole number"))
+}
+
+/// Somebody else's connection, in the shell that operators have.
+pub struct Session {
+    child: Child,
+    asks: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Session {
+    fn start(database: &Database) -> Self {
+        let mut shell = database.server.shell(&database.name);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let asks = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, asks, answers }
+    }
+
+    /// The last row's only column, once all of it was done.
+    pub fn ask(&mut self, sql: &str) -> String {
+        self.tell(sql);
+        self.heard()
+    }
+
+    /// Begins something that may have to wait.
+    pub fn tell(&mut self, sql: &str) {
+        writeln!(self.asks, "{sql}\n\\echo done").unwrap();
+    }
+
+    /// The last row's only column of what was begun, once all of it was done.
+    pub fn heard(&mut self) -> String {
+        let mut last = String::new();
+        loop {
+            let line = self.answers.next().expect("the shell goes on").unwrap();
+            if line == "done" {
+                return last;
+            }
+            last = line;
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub fn key(number: u64) -> Key {
+    let mut bytes = [0x5a; 16];
+    bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    Key::from_bytes(bytes)
+}
+
+pub fn row(number: u64, limit: Limit) -> CheckRow {
+    CheckRow {
+        key: key(number),
+        family: 1,
+        limit,
+        held: 1,
+        penalty: None,
+        shadow: false,
+        count_denied: false,
+        lease: 0,
+    }
+}
+
+pub fn window(limit: i64, span: i64) -> Limit {
+    Limit::Window([WindowTerms { limit, span: Span::from_micros(span) }].into_iter().collect())
+}
+
+pub fn bucket(size: i64) -> Limit {
+    Limit::Bucket(BucketTerms { size, tokens: 1, period: 24 * HOUR })
+}
+
+pub fn gate(rows: impl IntoIterator<Item = CheckRow>) -> Batch {
+    Batch::Check(CheckBatch { rows: rows.into_iter().collect(), ..CheckBatch::default() })
+}
+
+pub fn peek(row: CheckRow) -> Batch {
+    Batch::Check(CheckBatch {
+        rows: [row].into_iter().collect(),
+        peek: true,
+        ..CheckBatch::default()
+    })
+}
+
+/// A settle that takes one unit more than the check did.
+pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
+    let row = SettleRow {
+        place: 0,
+        key: key(number),
+        family: 1,
+        limit,
+        held: 0,
+        at,
+        price: Price::Units(1),
+        debt: false,
+        penalty: None,
+        upstream: None,
+        shadow: false,
+        lease: 0,
+        bans: [].into_iter().collect(),
+        watch: None,
+    };
+    let expires = at.after(Span::from_secs(86_400));
+    Batch::Settle(SettleBatch { mark: key(mark), expires, rows: vec![row], reference: None })
+}
+
+/// A check at the server's own instant.
+pub async fn check(store: &PostgresStore, batch: &Batch) -> Result<CheckReply, StoreError> {
+    match store.apply(batch, When::Store).await? {
+        Reply::Check(reply) => Ok(reply),
+        other => panic!("a check answered {other:?}"),
+    }
+}
+
+/// Whether a settle had been done before.
+pub async fn settled(store: &PostgresStore, batch: &Batch, at: Time) -> Result<bool, StoreError> {
+    match store.apply(batch, When::At(at)).await? {
+        Reply::Settle(SettleReply::Settled { again, .. }) => Ok(again),
+        other => panic!("a settle answered {other:?}"),
+    }
+}
+
+/// All of them at once.
+pub async fn all<T: Send + 'static>(
+    calls: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+    let mut ends = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        ends.push(task.await.unwrap());
+    }
+    ends
+}

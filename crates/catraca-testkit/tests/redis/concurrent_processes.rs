@@ -1,0 +1,135 @@
+//! Many callers of several processes at one instant: exactly the limit is admitted, every time.
+//!
+//! The test starts itself again as each process. A line on its standard input is the barrier: all
+//! callers of all processes are ready before it comes. Must not agree by anything but the store.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use catraca::redis::{RedisOptions, RedisStore};
+use catraca::store::{SharedStore, When};
+use catraca_core::batch::{Batch, Reply};
+use catraca_core::digest::Key;
+use catraca_core::limit::{Limit, WindowTerms};
+use catraca_core::time::Span;
+use catraca_testkit::redis::RedisServer;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use super::desk::{CALM, check, setting};
+
+const PROCESSES: usize = 4;
+const LIMIT: i64 = 100;
+/// Set in a process of the crowd: the server's URL, and how many callers it has.
+const URL: &str = "CATRACA_CROWD_URL";
+const CALLERS: &str = "CATRACA_CROWD_CALLERS";
+/// What an answer's line begins with, among those of the test's own frame.
+const MARK: &str = "admitted ";
+
+/// covers: 002-35, B-33, B-34
+#[test]
+fn four_processes_with_many_callers_each_get_exactly_the_limit() {
+    if let Ok(url) = env::var(URL) {
+        return answer(&url);
+    }
+    let Some(server) = RedisServer::start() else { return };
+    let rounds = setting("CATRACA_REDIS_ROUNDS", 20);
+    for callers in [64, 256] {
+        let begun = Instant::now();
+        let mut crowd: Vec<Process> =
+            (0..PROCESSES).map(|_| Process::start(&server.url(), callers)).collect();
+        let first = callers as u64 * 1_000_000;
+        for round in first..first + rounds {
+            crowd.iter_mut().for_each(|process| process.release(round));
+            let admitted: i64 = crowd.iter_mut().map(Process::admitted).sum();
+            assert_eq!(admitted, LIMIT, "round {round} of {callers} callers");
+        }
+        crowd.into_iter().for_each(Process::end);
+        println!(
+            "{PROCESSES} processes of {callers} callers, {rounds} rounds: {LIMIT} of {} each, {:?}",
+            PROCESSES * callers,
+            begun.elapsed()
+        );
+    }
+}
+
+/// A process of the crowd.
+struct Process {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(url: &str, callers: usize) -> Self {
+        let mut command = Command::new(env::current_exe().expect("a test has a file"));
+        command.args(["--exact", "--nocapture", "--test-threads=1"]);
+        command.arg("concurrent_processes::four_processes_with_many_callers_each_get_exactly_the_limit");
+        command.env(URL, url).env(CALLERS, callers.to_string());
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().expect("the test starts again");
+        let answers = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Self { child, answers }
+    }
+
+    fn release(&mut self, round: u64) {
+        let input = self.child.stdin.as_mut().expect("stdin is piped");
+        writeln!(input, "{round}").expect("the process listens");
+    }
+
+    fn admitted(&mut self) -> i64 {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = self.answers.read_line(&mut line).expect("the process answers");
+            assert!(read > 0, "the process ended without an answer");
+            if let Some(number) = line.trim().split(MARK).nth(1) {
+                return number.parse().expect("a number");
+            }
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+/// What a process of the crowd does.
+fn answer(url: &str) {
+    let callers: usize = env::var(CALLERS).unwrap().parse().unwrap();
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+    let store = Arc::new(threads.block_on(RedisStore::connect(url, options)).unwrap());
+    for line in std::io::stdin().lines() {
+        let round = line.unwrap().parse().unwrap();
+        println!("\n{MARK}{}", threads.block_on(round_of(store.clone(), callers, round)));
+    }
+}
+
+async fn round_of(store: Arc<RedisStore>, callers: usize, round: u64) -> i64 {
+    let (barrier, mut tasks) = (Arc::new(Barrier::new(callers)), JoinSet::new());
+    for _ in 0..callers {
+        let (store, barrier) = (store.clone(), barrier.clone());
+        tasks.spawn(async move {
+            barrier.wait().await;
+            store.apply(&question(round), When::Store).await.unwrap()
+        });
+    }
+    let replies = tasks.join_all().await;
+    let passed = |reply: &Reply| matches!(reply, Reply::Check(reply) if reply.passed);
+    replies.iter().filter(|reply| passed(reply)).count() as i64
+}
+
+/// A bucket in even rounds, a window in odd ones.
+fn question(round: u64) -> Batch {
+    let Batch::Check(mut asked) = check(0, LIMIT) else { panic!("a check") };
+    asked.rows[0].key = Key::from_bytes((u128::from(round) << 40).to_be_bytes());
+    if round % 2 == 1 {
+        let window = WindowTerms { limit: LIMIT, span: Span::from_secs(3_600) };
+        asked.rows[0].limit = Limit::Window([window].into_iter().collect());
+    }
+    Batch::Check(asked)
+}

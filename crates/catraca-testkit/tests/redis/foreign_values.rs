@@ -1,0 +1,120 @@
+//! Keys of ours that somebody else has made something of: never an open gate for as long as that
+//! stays.
+
+use catraca::redis::ScriptArgs;
+use catraca::store::{Store, When};
+use catraca_core::batch::{Batch, BlockRow, CheckBatch, CheckRow, Reply};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::digest::Key;
+use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::time::Span;
+use catraca_testkit::redis::RedisServer;
+use catraca_testkit::resp::{RespClient, RespValue};
+
+use super::desk::connect;
+
+const PREFIX: &[u8] = b"catraca:";
+const LIMIT: i64 = 3;
+const HOUR: Span = Span::from_secs(3_600);
+
+fn bucket() -> Limit {
+    Limit::Bucket(BucketTerms { size: LIMIT, tokens: 1, period: 3_600_000_000 })
+}
+
+fn window() -> Limit {
+    Limit::Window([WindowTerms { limit: LIMIT, span: HOUR }].into_iter().collect())
+}
+
+fn row((name, limit): (u8, Limit)) -> CheckRow {
+    CheckRow {
+        key: Key::from_bytes([name; 16]),
+        family: name.into(),
+        limit,
+        held: 1,
+        penalty: Some(Penalty::fixed(HOUR)),
+        shadow: false,
+        count_denied: false,
+        lease: 0,
+    }
+}
+
+fn gate(limits: &[Limit]) -> Batch {
+    let rows = (1..).zip(limits.iter().cloned()).map(row).collect();
+    Batch::Check(CheckBatch { rows, ..CheckBatch::default() })
+}
+
+fn names(batch: &Batch) -> Vec<Vec<u8>> {
+    ScriptArgs::new(PREFIX, batch).keys().map(<[u8]>::to_vec).collect()
+}
+
+/// Whatever stood under the keys is gone, and something else is there.
+fn spoil(client: &mut RespClient, batch: &Batch) {
+    for name in names(batch) {
+        client.call(&[b"DEL", &name]).unwrap();
+        assert_eq!(client.call(&[b"LPUSH", &name, b"somebody"]).unwrap(), RespValue::Int(1));
+    }
+}
+
+fn kind(client: &mut RespClient, name: &[u8]) -> RespValue {
+    client.call(&[b"TYPE", name]).unwrap()
+}
+
+/// Gates that the quick way answers, and others.
+fn gates() -> Vec<Batch> {
+    let fixed = Limit::Fixed(FixedTerms { limit: LIMIT, span: HOUR, aligned: false });
+    let inflight = Limit::Inflight(InflightTerms { limit: LIMIT, hold: HOUR });
+    let two = [WindowTerms { limit: LIMIT, span: HOUR }, WindowTerms { limit: 9, span: HOUR }];
+    let several = Limit::Window(two.into_iter().collect());
+    let gates: [&[Limit]; 7] = [
+        &[bucket()],
+        &[bucket(), bucket()],
+        &[window()],
+        &[bucket(), window()],
+        &[fixed],
+        &[inflight],
+        &[several],
+    ];
+    gates.iter().map(|limits| gate(limits)).collect()
+}
+
+#[test]
+fn keys_of_another_type_are_written_over_by_the_first_decision() {
+    let Some(server) = RedisServer::start() else { return };
+    let (store, mut client) = (connect(&server.url()), server.connect());
+    for batch in gates() {
+        spoil(&mut client, &batch);
+        let passed = |_: &i32| match store.apply(&batch, When::Store).unwrap() {
+            Reply::Check(reply) => reply.passed,
+            other => panic!("{other:?}"),
+        };
+        let admitted = (0..9).filter(passed).count();
+        assert_eq!(admitted as i64, LIMIT, "{batch:?}");
+        let counter = &names(&batch)[0];
+        assert_eq!(kind(&mut client, counter), RespValue::Bytes(b"string".to_vec()), "{batch:?}");
+        client.call(&[b"FLUSHALL"]).unwrap();
+    }
+}
+
+/// A block that is told to a store stands there, whatever was under its key.
+#[test]
+fn a_block_is_written_over_what_is_no_block() {
+    let Some(server) = RedisServer::start() else { return };
+    let (store, mut client) = (connect(&server.url()), server.connect());
+    let asked = gate(&[bucket()]);
+    let Batch::Check(CheckBatch { rows, .. }) = &asked else { panic!("not a check") };
+    let (key, name) = (rows[0].key, &names(&asked)[1]);
+    let (origin, note) = (Origin::Operator, BlockNote::default());
+    let act = BlockProposal { penalty: Penalty::fixed(HOUR), origin, shadow: false, note };
+    let block = Batch::Block(vec![BlockRow { key, act, past: None }]);
+    let spoils: [&[&[u8]]; 2] = [&[b"SADD", name, b"somebody"], &[b"SET", name, b"too short"]];
+    for spoil in spoils {
+        client.call(&[b"DEL", name]).unwrap();
+        client.call(spoil).unwrap();
+        let freed = store.apply(&Batch::Unblock(vec![key]), When::Store).unwrap();
+        assert_eq!(freed, Reply::Unblock(vec![false]), "{spoil:?}");
+        let Reply::Block(told) = store.apply(&block, When::Store).unwrap() else { panic!() };
+        assert!(told[0].changed, "{told:?}");
+        let Reply::Check(reply) = store.apply(&asked, When::Store).unwrap() else { panic!() };
+        assert!(!reply.passed && reply.rows[0].block.is_some(), "{reply:?}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Buckets: reads their levels, and reconciles them with the levels that an upstream reports.
+
+use catraca_core::batch::{
+    self, Batch, BucketAdjustment, CheckReply, CheckRow, ReconcileRow, Reply, RowReply,
+};
+use catraca_core::limit::{BucketTerms, Limit};
+use catraca_core::policy::{Mode, Name, PolicyId};
+use catraca_core::refusal::Refusal;
+use catraca_core::request::COST_MAX;
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+use smallvec::SmallVec;
+
+use super::check::check_reply;
+use super::{Engine, find_policy};
+use crate::error::Error;
+use crate::rule_set::RuleSet;
+use crate::settlement::{BucketState, Drift};
+use crate::store::{Store, StoreError, When};
+
+/// The level of a bucket as an upstream reports it.
+#[derive(Clone, Copy, Debug)]
+pub struct BucketObservation<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// Whole tokens.
+    pub available: i64,
+}
+
+/// A bucket that applies to a subject, with the row that reads it.
+pub(crate) struct ApplicableBucket {
+    policy: PolicyId,
+    terms: BucketTerms,
+    row: CheckRow,
+}
+
+/// The batch of a reconcile, and the policy of each of its rows.
+pub(crate) struct ReconcilePlan {
+    pub batch: Batch,
+    policies: Vec<Name>,
+}
+
+impl<S: Store> Engine<S> {
+    /// Every bucket that applies to a subject. Buckets that were never charged are full.
+    pub fn buckets(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<BucketState>, Error> {
+        let rules = self.rules.load();
+        let found = self.find_buckets(&rules, namespace, subject)?;
+        let reply = check_reply(self.store.apply(&peek_batch(&found), When::Store)?)?;
+        Ok(bucket_states(&rules, &found, &reply))
+    }
+
+    /// The bucket of one policy.
+    pub fn bucket_state(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<BucketState, Error> {
+        let rules = self.rules.load();
+        let found = self.find_bucket(&rules, namespace, policy, subject)?;
+        let reply = check_reply(self.store.apply(&peek_batch(&found), When::Store)?)?;
+        bucket_states(&rules, &found, &reply).pop().ok_or_else(|| not_a_bucket(policy).into())
+    }
+
+    /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
+    /// one only if the bucket was not written after `observed_at`.
+    pub fn reconcile(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+        observed_at: Time,
+        states: &[BucketObservation<'_>],
+    ) -> Result<Vec<Drift>, Error> {
+        let rules = self.rules.load();
+        let plan = self.plan_reconcile(&rules, namespace, subject, observed_at, states)?;
+        plan.drifts(self.store.apply(&plan.batch, When::Store)?)
+    }
+}
+
+impl ReconcilePlan {
+    /// How each bucket changed.
+    pub(crate) fn drifts(&self, reply: Reply) -> Result<Vec<Drift>, Error> {
+        let Reply::Reconcile(done) = reply else {
+            return Err(StoreError::mismatched_reply().into());
+        };
+        let drift = |(policy, done): (&Name, BucketAdjustment)| Drift {
+            policy: policy.clone(),
+            before: done.before,
+            after: done.after,
+        };
+        Ok(self.policies.iter().zip(done).map(drift).collect())
+    }
+}
+
+impl<S> Engine<S> {
+    pub(crate) fn find_buckets(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<ApplicableBucket>, Refusal> {
+        let mut found = Vec::new();
+        for index in 0..rules.catalog.policies.len() {
+            match self.buckets_of(rules, namespace, PolicyId(index as u16), subject) {
+                Ok(buckets) => found.extend(buckets),
+                // Such a policy does not apply to this subject.
+                Err(Refusal::MissingAttribute { .. } | Refusal::NoTier(_)) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn find_bucket(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<ApplicableBucket>, Refusal> {
+        self.buckets_of(rules, namespace, find_policy(rules, policy)?, subject)
+    }
+
+    pub(crate) fn plan_reconcile(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        subject: &Subject<'_>,
+        observed_at: Time,
+        states: &[BucketObservation<'_>],
+    ) -> Result<ReconcilePlan, Refusal> {
+        let mut rows = Vec::new();
+        let mut policies = Vec::new();
+        for state in states {
+            // Larger amounts could not be computed exactly.
+            if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
+                return Err(Refusal::BadCost(state.available));
+            }
+            let id = find_policy(rules, state.policy)?;
+            let found = self.buckets_of(rules, namespace, id, subject)?;
+            if found.is_empty() {
+                return Err(not_a_bucket(state.policy));
+            }
+            for bucket in found {
+                rows.push(ReconcileRow {
+                    key: bucket.row.key,
+                    terms: bucket.terms,
+                    available: state.available,
+                    observed_at,
+                });
+                policies.push(rules.catalog.policy(id).name.clone());
+            }
+        }
+        Ok(ReconcilePlan { batch: Batch::Reconcile(rows), policies })
+    }
+
+    /// The buckets of one policy. A policy that `otherwise` selects instead is not included: it is
+    /// found under its own name.
+    fn buckets_of(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        id: PolicyId,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<ApplicableBucket>, Refusal> {
+        let scope = self.scope(rules, namespace);
+        let rows = rules.selector().select(&[id], subject)?;
+        let rows = rows.into_iter().filter(|row| row.policy == id && row.mode != Mode::Off);
+        let found = rows.filter_map(|row| {
+            let Limit::Bucket(terms) = row.terms?.limit else { return None };
+            let policy = rules.catalog.policy(id);
+            let key = scope.key(&policy.name, &row.parts);
+            Some(ApplicableBucket {
+                policy: id,
+                terms,
+                row: peek_row(key, scope.family(policy), terms),
+            })
+        });
+        Ok(found.collect())
+    }
+}
+
+/// The batch that reads buckets and changes nothing.
+pub(crate) fn peek_batch(found: &[ApplicableBucket]) -> Batch {
+    let rows: SmallVec<[CheckRow; 1]> = found.iter().map(|bucket| bucket.row.clone()).collect();
+    Batch::Check(batch::CheckBatch { rows, peek: true, ..batch::CheckBatch::default() })
+}
+
+/// The level of each bucket.
+pub(crate) fn bucket_states(
+    rules: &RuleSet,
+    found: &[ApplicableBucket],
+    reply: &CheckReply,
+) -> Vec<BucketState> {
+    found
+        .iter()
+        .zip(&reply.rows)
+        .map(|(bucket, row)| bucket_state_of(rules, bucket, row, reply.now))
+        .collect()
+}
+
+pub(crate) fn not_a_bucket(policy: &str) -> Refusal {
+    Refusal::NotABucket(policy.to_owned())
+}
+
+fn peek_row(key: catraca_core::digest::Key, family: u64, terms: BucketTerms) -> CheckRow {
+    CheckRow {
+        key,
+        family,
+        limit: Limit::Bucket(terms),
+        held: 0,
+        penalty: None,
+        shadow: false,
+        count_denied: false,
+        lease: 0,
+    }
+}
+
+fn bucket_state_of(
+    rules: &RuleSet,
+    bucket: &ApplicableBucket,
+    row: &RowReply,
+    now: Time,
+) -> BucketState {
+    let until = |at: Time| (!at.is_forever()).then(|| at.since(now));
+    BucketState {
+        policy: rules.catalog.policy(bucket.policy).name.clone(),
+        size: bucket.terms.size,
+        balance: row.free,
+        refill_tokens: bucket.terms.tokens,
+        refill_period: catraca_core::time::Span::from_micros(bucket.terms.period),
+        reset_after: until(row.full_at),
+        retry_after: row.fits_at.and_then(until),
+        blocked_until: row.block.as_ref().map(|block| block.until).filter(|at| !at.is_forever()),
+    }
+}

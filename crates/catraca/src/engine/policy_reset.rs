@@ -1,0 +1,51 @@
+//! Reset of a policy for all keys: the epoch becomes part of its keys, so all old keys are
+//! abandoned.
+//!
+//! Nothing searches for the old keys: a key is a digest and does not say which policy it belongs
+//! to.
+
+use catraca_core::batch::Batch;
+use catraca_core::digest::Key;
+use catraca_core::policy_epochs::PolicyEpochs;
+use catraca_core::refusal::Refusal;
+use catraca_core::time::Time;
+
+use super::{Engine, find_policy};
+use crate::error::Error;
+use crate::event::Event;
+use crate::store::{Store, When};
+
+/// Keys that one batch of [`Engine::sweep`] resets.
+pub(crate) const SWEEP_BATCH: usize = 256;
+
+impl<S> Engine<S> {
+    /// Clears counters, blocks, levels and ban counts of all keys of one policy, in every
+    /// namespace, from the next decision on. Returns the new epoch.
+    ///
+    /// The epoch is stored only in the records. Without records, a restart from a snapshot finds
+    /// the state under the old keys again.
+    pub fn reset_policy(&self, policy: &str) -> Result<Time, Refusal> {
+        let at = self.clock.now();
+        let mut epoch = at;
+        self.update_rules(|rules| {
+            find_policy(rules, policy)?;
+            epoch = rules.epochs.next(policy, at);
+            let mut reset = PolicyEpochs::default();
+            reset.note(policy, epoch);
+            Ok::<_, Refusal>(rules.with_epochs(&reset))
+        })?;
+        self.emit(&Event::PolicyReset { at, policy, epoch });
+        Ok(epoch)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Frees the memory of blocks from before a policy reset. They have no effect, but one without
+    /// an end would never expire.
+    pub fn sweep(&self, keys: &[Key]) -> Result<(), Error> {
+        for chunk in keys.chunks(SWEEP_BATCH) {
+            self.store.apply(&Batch::Reset(chunk.to_vec()), When::Store)?;
+        }
+        Ok(())
+    }
+}

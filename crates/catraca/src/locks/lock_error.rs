@@ -1,0 +1,56 @@
+//! Errors of lock calls. A conflict is an answer, not an error.
+
+use catraca_core::lock::LockRefusal;
+use catraca_core::time::Span;
+use thiserror::Error;
+
+use super::NAMESPACES_MAX;
+use super::wait::WAITERS_MAX;
+
+/// Why a lock call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The call is invalid.
+    #[error(transparent)]
+    Refused(#[from] LockRefusal),
+    /// Leases of the previous process may still be valid, so nothing is granted for a while.
+    #[error(
+        "leases of the previous process may still be valid: no locks are granted for {} s",
+        wait.ceil_secs()
+    )]
+    Starting {
+        /// How much longer.
+        wait: Span,
+    },
+    /// The process is stopping.
+    #[error("this process is stopping: try again, on another node or after its restart")]
+    Stopping,
+    /// The journal could not be written.
+    #[error("the change could not be written to disk, so its outcome is unknown: {why}")]
+    WriteFailed {
+        /// Why.
+        why: String,
+    },
+    /// The shared store did not answer.
+    #[error(
+        "the lock store is unavailable, so the outcome of the call is unknown: {why}; try again, \
+         with the same `request_id` if there is one"
+    )]
+    StoreUnavailable {
+        /// Why.
+        why: String,
+    },
+    /// Too many callers wait for the name.
+    #[error("{WAITERS_MAX} callers already wait for this name: try again later")]
+    TooManyWaiters,
+    /// Too many namespaces.
+    #[error("too many namespaces with locks: at most {NAMESPACES_MAX}")]
+    TooManyNamespaces,
+}
+
+impl LockError {
+    pub(super) fn write_failed(why: &dyn std::fmt::Display) -> Self {
+        Self::WriteFailed { why: why.to_string() }
+    }
+}

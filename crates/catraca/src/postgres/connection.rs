@@ -1,0 +1,236 @@
+//! One connection to PostgreSQL: transactions of one or two round trips, each with a deadline.
+//!
+//! A transaction sets its own timeouts on the server (`SET LOCAL`), so the server ends it even if
+//! this node hangs. There is no session state and there are no named statements, so poolers work in
+//! any mode. Nothing is sent twice.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
+
+use super::database_url::DatabaseUrl;
+use super::failure::PostgresFailure;
+use super::lock_store::LockStatement;
+
+/// Connects. The second value must be polled for the client to work; it completes when the client
+/// is dropped or the connection is closed.
+pub(crate) async fn connect(
+    url: &DatabaseUrl,
+    connect_timeout: Duration,
+) -> Result<(Client, impl Future<Output = ()> + Send + use<>), PostgresFailure> {
+    match timeout(connect_timeout, url.config.connect(url.tls.connector.clone())).await {
+        Ok(Ok((client, connection))) => Ok((client, async { drop(connection.await) })),
+        Ok(Err(error)) => match url.tls.explain(&error) {
+            Some(reason) => Err(PostgresFailure::ConnectionLost(reason)),
+            None => Err(PostgresFailure::of(error)),
+        },
+        Err(_) => Err(PostgresFailure::TimedOut(connect_timeout)),
+    }
+}
+
+/// A connection whose driver runs in a task; dropping it closes the socket at once.
+pub(super) struct PostgresConnection {
+    client: Client,
+    driver: JoinHandle<()>,
+}
+
+/// A parameter of a statement and its type. With the type given, the statement needs no extra round
+/// trip to be prepared.
+pub(super) type TypedValue<'v> = (&'v (dyn ToSql + Sync), Type);
+
+/// How long a transaction may take, and wait for locks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TransactionTimeouts {
+    /// The deadline of the callers.
+    pub until: Instant,
+    /// How long it may wait for one row lock.
+    pub lock: Duration,
+}
+
+impl PostgresConnection {
+    pub(super) async fn open(
+        url: &DatabaseUrl,
+        connect_timeout: Duration,
+    ) -> Result<Self, PostgresFailure> {
+        let (client, driver) = connect(url, connect_timeout).await?;
+        Ok(Self { client, driver: tokio::spawn(driver) })
+    }
+
+    /// Completes when the connection is closed. Must not be called again after that.
+    pub(super) async fn closed(&mut self) {
+        drop((&mut self.driver).await);
+    }
+
+    /// Begins a transaction and runs its first statement, in one round trip.
+    pub(super) async fn begin(
+        &self,
+        timeouts: TransactionTimeouts,
+        sql: &str,
+        values: &[TypedValue<'_>],
+    ) -> Result<Row, PostgresFailure> {
+        let begin = begin(timeouts);
+        within(timeouts.until, async {
+            let begin = self.client.batch_execute(&begin);
+            let answer = self.client.query_typed_one(sql, values);
+            Ok(tokio::try_join!(biased; begin, answer)?.1)
+        })
+        .await
+    }
+
+    /// Runs the last statement of a transaction and commits, in one round trip.
+    pub(super) async fn commit(
+        &self,
+        until: Instant,
+        sql: &str,
+        values: &[TypedValue<'_>],
+    ) -> Result<(), PostgresFailure> {
+        within(until, async {
+            let answer = self.client.query_typed(sql, values);
+            let commit = self.client.batch_execute("COMMIT");
+            tokio::try_join!(biased; answer, commit).map(drop)
+        })
+        .await
+    }
+
+    /// A transaction of one statement, in one round trip.
+    pub(super) async fn transact(
+        &self,
+        timeouts: TransactionTimeouts,
+        sql: &str,
+        values: &[TypedValue<'_>],
+    ) -> Result<Row, PostgresFailure> {
+        let begin = begin(timeouts);
+        within(timeouts.until, async {
+            let begin = self.client.batch_execute(&begin);
+            let answer = self.client.query_typed_one(sql, values);
+            let commit = self.client.batch_execute("COMMIT");
+            Ok(tokio::try_join!(biased; begin, answer, commit)?.1)
+        })
+        .await
+    }
+
+    /// Begins a transaction and runs its first statements, in one round trip.
+    pub(super) async fn begin_all(
+        &self,
+        timeouts: TransactionTimeouts,
+        statements: &[LockStatement],
+    ) -> Result<Vec<Vec<Row>>, PostgresFailure> {
+        // A granted lock must survive a crash of the server, even if its default is `off`.
+        let begin = format!("{}; SET LOCAL synchronous_commit = on", begin(timeouts));
+        let typed: Vec<_> = statements.iter().map(LockStatement::typed).collect();
+        let mut calls: Vec<PendingQuery<'_>> = vec![self.plain(&begin)];
+        calls.extend(self.calls(statements, &typed));
+        let answers = within(timeouts.until, pipeline(calls)).await?;
+        Ok(answers.into_iter().skip(1).collect())
+    }
+
+    /// Runs the last statements of a transaction and commits, in one round trip.
+    pub(super) async fn commit_all(
+        &self,
+        until: Instant,
+        statements: &[LockStatement],
+    ) -> Result<(), PostgresFailure> {
+        let typed: Vec<_> = statements.iter().map(LockStatement::typed).collect();
+        let mut calls = self.calls(statements, &typed);
+        calls.push(self.plain("COMMIT"));
+        within(until, pipeline(calls)).await.map(drop)
+    }
+
+    fn calls<'c>(
+        &'c self,
+        statements: &'c [LockStatement],
+        typed: &'c [Vec<TypedValue<'c>>],
+    ) -> Vec<PendingQuery<'c>> {
+        let pairs = statements.iter().zip(typed);
+        pairs
+            .map(|(statement, values)| -> PendingQuery<'c> {
+                Box::pin(self.client.query_typed(statement.sql(), values))
+            })
+            .collect()
+    }
+
+    fn plain<'c>(&'c self, sql: &'c str) -> PendingQuery<'c> {
+        Box::pin(async move { self.client.batch_execute(sql).await.map(|()| Vec::new()) })
+    }
+
+    /// Runs one statement, inside or outside of a transaction.
+    pub(super) async fn rows(
+        &self,
+        until: Instant,
+        sql: &str,
+        values: &[TypedValue<'_>],
+    ) -> Result<Vec<Row>, PostgresFailure> {
+        within(until, self.client.query_typed(sql, values)).await
+    }
+
+    /// Runs statements without parameters, such as `ROLLBACK`.
+    pub(super) async fn batch(&self, until: Instant, sql: &str) -> Result<(), PostgresFailure> {
+        within(until, self.client.batch_execute(sql)).await
+    }
+}
+
+/// A statement whose result is awaited.
+type PendingQuery<'c> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'c>>;
+
+/// Sends all statements at once, in order, and returns their rows or the first error. The
+/// statements behind a failed one fail as well, and their errors may arrive earlier, so the results
+/// are judged in order.
+async fn pipeline(mut calls: Vec<PendingQuery<'_>>) -> Result<Vec<Vec<Row>>, Error> {
+    let mut answers: Vec<Option<Result<Vec<Row>, Error>>> = calls.iter().map(|_| None).collect();
+    poll_fn(move |cx| {
+        for (call, answer) in calls.iter_mut().zip(&mut answers).filter(|(_, a)| a.is_none()) {
+            if let Poll::Ready(result) = call.as_mut().poll(cx) {
+                *answer = Some(result);
+            }
+        }
+        let complete = answers.iter().take_while(|answer| answer.is_some()).count();
+        let failed = answers.iter().take(complete).any(|answer| matches!(answer, Some(Err(_))));
+        if complete < answers.len() && !failed {
+            return Poll::Pending;
+        }
+        Poll::Ready(answers.drain(..complete).flatten().collect())
+    })
+    .await
+}
+
+/// Closes the socket at once: a client that is only dropped would wait for pending results first.
+impl Drop for PostgresConnection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Begins a transaction with its timeouts. The isolation level is explicit: a database may have
+/// another default, under which waiting for a row lock ends in an error.
+fn begin(timeouts: TransactionTimeouts) -> String {
+    let left = millis(timeouts.until.saturating_duration_since(Instant::now()));
+    let lock = millis(timeouts.lock).min(left);
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock}; \
+         SET LOCAL statement_timeout = {left}; \
+         SET LOCAL idle_in_transaction_session_timeout = {left}"
+    )
+}
+
+/// Whole milliseconds, at least 1: for the server, 0 means no limit.
+fn millis(time: Duration) -> u128 {
+    time.as_millis().max(1)
+}
+
+/// Waits for a call until the deadline.
+async fn within<T>(
+    until: Instant,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, PostgresFailure> {
+    let started = Instant::now();
+    match timeout_at(until, call).await {
+        Ok(answer) => answer.map_err(PostgresFailure::of),
+        Err(_) => Err(PostgresFailure::TimedOut(until.saturating_duration_since(started))),
+    }
+}

@@ -1,0 +1,25 @@
+-- The table of functions of each algorithm, created when the first row needs it:
+--   read(row)              reads the terms from the batch
+--   load(row, now)         loads the counter and sets row.now, row.free
+--   charge(row, units)     charges units, returns how many
+--   figures(row)           fits_at and full_at, both instants
+--   refund(row, at, units) gives back units that were charged at an instant, returns how many
+--   count_denied(row), finish(row), give_back(row)  only where the algorithm needs them
+
+local bucket, window, fixed, leases
+
+-- `kind` is the algorithm's byte in the batch, from 1 to 4.
+local function meter_of(kind)
+  if kind == 1 then
+    bucket = bucket or make_bucket()
+    return bucket
+  elseif kind == 2 then
+    window = window or make_window()
+    return window
+  elseif kind == 3 then
+    fixed = fixed or make_fixed()
+    return fixed
+  end
+  leases = leases or make_leases()
+  return leases
+end

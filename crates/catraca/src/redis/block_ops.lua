@@ -1,0 +1,44 @@
+-- Operations 5 (block) and 6 (unblock): what operators do to keys, and nodes that write blocks
+-- again after the store lost them.
+
+-- Operation 5. Batch: per row an act, then `dd` level and `forget` of earlier offences (level 0:
+-- none). Key: the block. Reply: per row `dBBI4`: end of the block in force, or now; its origin; 1
+-- if its end moved; length of its note; then the note.
+local function block_all(now)
+  local act, remember = make_act()
+  local reply = ''
+  while place <= #batch do
+    local row, order = { block_key = next_key() }, read_act()
+    local level, forget
+    level, forget, place = unpack('<dd', batch, place)
+    row.block = load_block(row.block_key, true)
+    -- A penalty of length zero with a level only restores the level of a block that has ended.
+    local is_over = level > 0 and min(order.penalty.first, order.penalty.max) == 0
+    local moved = not is_over and act(row, order, now) and 1 or 0
+    if level > 0 then
+      remember(row, order, level, forget, now)
+    end
+    local ends, origin, note = now, order.origin, ''
+    if stands(row.block, now, true) then
+      ends, origin, note = row.block.ends, row.block.origin, row.block.note
+    end
+    reply = reply .. pack('<dBBI4', ends, origin, moved, #note) .. note
+  end
+  return reply
+end
+
+-- Operation 6. Keys: the blocks. Reply: per key B: 1 if a block was in force. The block ends now;
+-- its level stays.
+local function unblock_all(now)
+  local reply = ''
+  for _, key in ipairs(KEYS) do
+    local block = load_block(key, true)
+    local stood = stands(block, now, true)
+    if stood then
+      block.ends = now
+      save_block(key, block)
+    end
+    reply = reply .. char(stood and 1 or 0)
+  end
+  return reply
+end

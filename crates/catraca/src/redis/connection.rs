@@ -1,0 +1,345 @@
+//! A connection to one Redis server that a background task probes, drops and reconnects.
+//!
+//! A call uses the connection as it is now, or fails at once if there is none; it never waits for a
+//! reconnect. A call that gets no answer in time marks the connection as down for all callers until
+//! the server answers a probe, so that calls do not queue up behind a server that hangs. Nothing is
+//! sent twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::connect_error::ConnectError;
+use super::failure::{RoundTripError, unavailable_reason};
+use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
+use super::url::RedisAddress;
+use crate::store::StoreError;
+
+/// How often a connection is probed when no call reports a fault: a server that vanished without
+/// closing the connection would otherwise go unnoticed.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a probe may take before the connection is dropped.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+/// The pause before the second attempt to connect; it doubles with every failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A connection that is reconnected in the background until this value is dropped.
+pub(super) struct RedisConnection {
+    state: Arc<ConnectionState>,
+    tasks: Vec<AbortHandle>,
+}
+
+/// What callers and the background task share.
+struct ConnectionState {
+    status: ArcSwap<ConnectionStatus>,
+    /// Wakes the background task. It holds one report: a second one would tell nothing new.
+    faults: mpsc::Sender<FaultReport>,
+    /// An attempt to connect has ended, with or without success.
+    attempted: Notify,
+    /// The connection is up again. Stores one notification for a waiter that comes later.
+    reconnected: Notify,
+    /// Why the last attempt to connect failed; empty after a success.
+    last_error: ArcSwapOption<ConnectError>,
+}
+
+/// Access to a connection for other tasks, without ending it when dropped.
+#[derive(Clone)]
+pub(super) struct ConnectionHandle(Arc<ConnectionState>);
+
+enum ConnectionStatus {
+    Up(LiveConnection),
+    /// Why it is down.
+    Down(String),
+}
+
+/// An established connection, as one call uses it.
+#[derive(Clone)]
+pub(super) struct LiveConnection {
+    pub connection: MultiplexedConnection,
+    pub server_info: Arc<ServerInfo>,
+    /// Counts the attempts to connect, so that a late report about an earlier connection does not
+    /// take down the present one.
+    number: u64,
+    /// The deadline of the call.
+    until: Instant,
+}
+
+/// What a call noticed about connection `number`.
+#[derive(Clone, Copy)]
+struct FaultReport {
+    number: u64,
+    /// Whether the connection must be replaced. Otherwise it only missed a deadline, and a probe
+    /// decides.
+    broken: bool,
+}
+
+/// Finds the server to use and connects to it.
+pub(super) trait ServerConnector: Send + Sync + 'static {
+    /// Connects to the server that is primary now.
+    fn connect(&self) -> impl Future<Output = Result<ReadyConnection, ConnectError>> + Send;
+}
+
+/// Always the same server.
+pub(super) struct FixedServer {
+    pub settings: ConnectSettings,
+    pub server: RedisAddress,
+}
+
+impl ServerConnector for FixedServer {
+    async fn connect(&self) -> Result<ReadyConnection, ConnectError> {
+        self.settings.connect_checked(&self.server).await
+    }
+}
+
+impl Drop for RedisConnection {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl RedisConnection {
+    /// Starts the background task; does not wait for the connection.
+    pub fn start(connector: impl ServerConnector, connect_timeout: Duration) -> Self {
+        let (sender, faults) = mpsc::channel(1);
+        let down = ConnectionStatus::Down("not connected yet".to_owned());
+        let state = Arc::new(ConnectionState {
+            status: ArcSwap::from_pointee(down),
+            faults: sender,
+            attempted: Notify::new(),
+            reconnected: Notify::new(),
+            last_error: ArcSwapOption::empty(),
+        });
+        let reconnector =
+            Reconnector { state: state.clone(), connector, connect_timeout, faults, attempts: 0 };
+        Self { state, tasks: vec![tokio::spawn(reconnector.run()).abort_handle()] }
+    }
+
+    /// Adds a task that is aborted with the connection.
+    pub fn with_task(mut self, task: AbortHandle) -> Self {
+        self.tasks.push(task);
+        self
+    }
+
+    /// Starts the background task and waits until the first attempt to connect has ended.
+    pub async fn connect(
+        connector: impl ServerConnector,
+        connect_timeout: Duration,
+    ) -> Result<Self, ConnectError> {
+        let connection = Self::start(connector, connect_timeout);
+        connection.wait_until_up().await?;
+        Ok(connection)
+    }
+
+    /// Waits until the connection is up, or an attempt to connect has failed.
+    pub async fn wait_until_up(&self) -> Result<(), ConnectError> {
+        loop {
+            // Created before the status is read, so that an attempt that ends in between is seen.
+            let attempted = self.state.attempted.notified();
+            if self.down_reason().is_none() {
+                return Ok(());
+            }
+            if let Some(error) = self.state.last_error.load_full() {
+                return Err((*error).clone());
+            }
+            attempted.await;
+        }
+    }
+
+    /// Access to this connection for other tasks.
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(self.state.clone())
+    }
+
+    /// The address of the server, if the connection is up.
+    pub fn server(&self) -> Option<RedisAddress> {
+        self.handle().server()
+    }
+
+    /// Why the connection is down, if it is.
+    pub fn down_reason(&self) -> Option<String> {
+        match &**self.state.status.load() {
+            ConnectionStatus::Up(_) => None,
+            ConnectionStatus::Down(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// Makes one call, which is abandoned at `until`; fails at once if the connection is down.
+    pub async fn round_trip<T, F: Future<Output = RedisResult<T>>>(
+        &self,
+        until: Instant,
+        call: impl FnOnce(LiveConnection) -> F,
+    ) -> Result<T, RoundTripError> {
+        let time_left = until.saturating_duration_since(Instant::now());
+        let live = match &**self.state.status.load() {
+            ConnectionStatus::Up(live) => LiveConnection { until, ..live.clone() },
+            ConnectionStatus::Down(reason) => {
+                return Err(RoundTripError::NoReply(StoreError::unavailable(reason.clone())));
+            }
+        };
+        match timeout_at(until, call(live.clone())).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                if breaks_connection(&error) {
+                    self.state.mark_down(&live, true, unavailable_reason(&error));
+                }
+                Err(RoundTripError::Redis(error))
+            }
+            Err(_) => {
+                let reason = format!("no answer from Redis within {} ms", time_left.as_millis());
+                self.state.mark_down(&live, false, reason.clone());
+                Err(RoundTripError::NoReply(StoreError::unavailable(reason)))
+            }
+        }
+    }
+}
+
+impl LiveConnection {
+    /// The call's deadline by the server's clock, in microseconds: the server must not apply the
+    /// call after it.
+    pub fn latest_server_time(&self) -> i64 {
+        self.server_info.clock_offset.to_server_time(self.until)
+    }
+}
+
+impl ConnectionHandle {
+    /// The address of the server, if the connection is up.
+    pub fn server(&self) -> Option<RedisAddress> {
+        match &**self.0.status.load() {
+            ConnectionStatus::Up(live) => Some(live.server_info.server.clone()),
+            ConnectionStatus::Down(_) => None,
+        }
+    }
+
+    /// Completes when the connection has come up since the last completion.
+    pub async fn wait_for_reconnect(self) {
+        self.0.reconnected.notified().await;
+    }
+
+    /// Drops the connection because another server is primary now; a new one is made.
+    pub fn reconnect(&self, reason: &str) {
+        if let ConnectionStatus::Up(live) = &**self.0.status.load() {
+            self.0.mark_down(live, true, reason.to_owned());
+        }
+    }
+}
+
+impl ConnectionState {
+    fn mark_up(&self, live: &LiveConnection) {
+        self.status.store(Arc::new(ConnectionStatus::Up(live.clone())));
+        self.reconnected.notify_one();
+    }
+
+    fn mark_down(&self, live: &LiveConnection, broken: bool, reason: String) {
+        let status = self.status.load();
+        // Compare and swap: a newer connection may have come up meanwhile, and stays up.
+        if matches!(&**status, ConnectionStatus::Up(up) if up.number == live.number) {
+            self.status.compare_and_swap(&*status, Arc::new(ConnectionStatus::Down(reason)));
+        }
+        // If the channel is full, the background task is about to wake up anyway.
+        let _ = self.faults.try_send(FaultReport { number: live.number, broken });
+    }
+}
+
+/// Whether the connection must be replaced after this error. A server that became a replica
+/// (READONLY) answers, but the primary is another one now.
+fn breaks_connection(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::Server(ServerErrorKind::ReadOnly)
+    )
+}
+
+/// The background task of a connection.
+struct Reconnector<C> {
+    state: Arc<ConnectionState>,
+    connector: C,
+    connect_timeout: Duration,
+    faults: mpsc::Receiver<FaultReport>,
+    /// How many times it has tried to connect.
+    attempts: u64,
+}
+
+impl<C: ServerConnector> Reconnector<C> {
+    async fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.connect().await {
+                Ok(live) => {
+                    self.state.mark_up(&live);
+                    self.state.last_error.store(None);
+                    self.state.attempted.notify_waiters();
+                    self.monitor(live).await;
+                    pause = FIRST_PAUSE;
+                }
+                Err(error) => {
+                    self.state.status.store(Arc::new(ConnectionStatus::Down(error.to_string())));
+                    self.state.last_error.store(Some(Arc::new(error)));
+                    self.state.attempted.notify_waiters();
+                    sleep(pause.mul_f64(jitter())).await;
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<LiveConnection, ConnectError> {
+        self.attempts += 1;
+        let connected = timeout(self.connect_timeout, self.connector.connect()).await;
+        let ReadyConnection { connection, server_info } = connected.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} ms", self.connect_timeout.as_millis());
+            // With Sentinels it is not known which of the servers did not answer.
+            Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
+        })?;
+        Ok(LiveConnection { connection, server_info, number: self.attempts, until: Instant::now() })
+    }
+
+    /// Probes the connection; returns when it must be replaced. Its status is down then.
+    async fn monitor(&mut self, live: LiveConnection) {
+        loop {
+            let fault = timeout(PROBE_INTERVAL, self.faults.recv()).await.ok().flatten();
+            let own_fault = fault.filter(|fault| fault.number == live.number);
+            if own_fault.is_some_and(|fault| fault.broken) {
+                return;
+            }
+            if let Err(reason) = probe(live.clone()).await {
+                self.state.status.store(Arc::new(ConnectionStatus::Down(reason)));
+                return;
+            }
+            // A call missed its deadline and marked the connection as down, but the server answers.
+            if own_fault.is_some() || self.is_down() {
+                self.state.mark_up(&live);
+            }
+        }
+    }
+
+    fn is_down(&self) -> bool {
+        matches!(&**self.state.status.load(), ConnectionStatus::Down(_))
+    }
+}
+
+/// Asks the server for its time: proves that it answers, and updates the clock offset.
+async fn probe(mut live: LiveConnection) -> Result<(), String> {
+    let asked = live.server_info.clock_offset.refresh(&mut live.connection);
+    match timeout(PROBE_TIMEOUT, asked).await {
+        Ok(Err(error)) if breaks_connection(&error) => Err(unavailable_reason(&error)),
+        // Any other error is an answer, too.
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let millis = PROBE_TIMEOUT.as_millis();
+            Err(format!("Redis does not respond: no answer to a probe within {millis} ms"))
+        }
+    }
+}
+
+/// A factor from 0.75 to 1.25, so that nodes do not all reconnect at the same moment.
+fn jitter() -> f64 {
+    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+    0.75 + f64::from(random) / f64::from(u32::MAX) / 2.0
+}

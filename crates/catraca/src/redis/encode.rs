@@ -1,0 +1,205 @@
+//! Encodes a batch for the script: little-endian without padding, every number a double that holds
+//! an integer. The layout of each operation is at the top of its Lua file.
+//!
+//! Keys are not encoded: the script gets them in `KEYS`.
+
+use catraca_core::batch::{
+    BanRow, CheckBatch, CheckRow, PriorOffences, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
+};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::limit::{BucketTerms, Limit, Penalty};
+use catraca_core::price::Price;
+
+/// Writes the bytes of one batch.
+#[derive(Clone, Debug)]
+pub(super) struct BatchEncoder {
+    bytes: Vec<u8>,
+}
+
+/// The origins of blocks; the script uses their index as number.
+pub(super) const ORIGINS: [Origin; 4] =
+    [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
+
+impl BatchEncoder {
+    pub fn new(operation: u8) -> Self {
+        Self { bytes: vec![operation] }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn check(&mut self, check: &CheckBatch) {
+        self.flags(&[check.peek, check.already_denied, check.remember.is_some()]);
+        if let Some(remember) = &check.remember {
+            self.numbers(&[remember.span.micros()]);
+            self.bytes.extend(remember.owner.to_bytes());
+            self.long_text(&remember.ticket);
+        }
+    }
+
+    pub fn check_row(&mut self, row: &CheckRow) {
+        self.algorithm(&row.limit);
+        self.flags(&[row.shadow, row.count_denied, row.penalty.is_some()]);
+        self.numbers(&[row.held]);
+        row.penalty.iter().for_each(|penalty| self.penalty(penalty));
+        self.limit(&row.limit, row.lease);
+    }
+
+    pub fn settle(&mut self, settle: &SettleBatch) {
+        self.numbers(&[settle.expires.micros()]);
+        self.flags(&[settle.reference.is_some()]);
+        settle.reference.iter().for_each(|update| self.reference_update(update));
+    }
+
+    fn reference_update(&mut self, update: &ReferenceUpdate) {
+        self.bytes.extend(u32::from(update.status.unwrap_or(0)).to_le_bytes());
+        self.bytes.extend(update.owner.to_bytes());
+    }
+
+    /// Row number `index` of a policy; `first` is the policy's first row. Only the first row
+    /// contains the watched ratio and the acts of the bans, which all rows of the policy share.
+    pub fn settle_row(&mut self, row: &SettleRow, index: usize, first: &SettleRow) {
+        let is_first = index == 0;
+        let watch = row.watch.as_ref().filter(|_| is_first);
+        self.algorithm(&row.limit);
+        self.flags(&[
+            row.shadow,
+            row.debt,
+            row.penalty.is_some(),
+            row.upstream.is_some(),
+            !is_first,
+            watch.is_some(),
+            row.price == Price::Drain,
+        ]);
+        self.bytes.push(row.place);
+        let price = if let Price::Units(units) = row.price { units } else { 0 };
+        self.numbers(&[row.held, row.at.micros(), price]);
+        row.penalty.iter().for_each(|penalty| self.penalty(penalty));
+        row.upstream.iter().for_each(|span| self.numbers(&[span.micros()]));
+        self.limit(&row.limit, row.lease);
+        // The first row says which bans there are; a row with more is cut to that number.
+        let bans = row.bans.len().min(first.bans.len());
+        self.bytes.push(u8::try_from(bans).unwrap_or(u8::MAX));
+        row.bans[..bans].iter().for_each(|ban| self.ban(ban, is_first));
+        watch.into_iter().for_each(|watch| self.watch(watch));
+    }
+
+    fn ban(&mut self, ban: &BanRow, with_act: bool) {
+        self.bytes.push(ban.rule);
+        self.flags(&[ban.after.is_some()]);
+        ban.after.iter().for_each(|after| self.numbers(&[after.amount, after.per.micros()]));
+        if with_act {
+            self.act(&ban.act);
+        }
+    }
+
+    fn watch(&mut self, watch: &WatchRow) {
+        self.flags(&[watch.in_part]);
+        let above = i64::from(watch.above.hundredths());
+        self.numbers(&[watch.per.micros(), above, watch.min]);
+        self.act(&watch.act);
+    }
+
+    pub fn act(&mut self, act: &BlockProposal) {
+        let origin = ORIGINS.iter().position(|origin| *origin == act.origin);
+        self.bytes.push(origin.map_or(0, |origin| origin as u8));
+        self.flags(&[act.shadow]);
+        self.penalty(&act.penalty);
+        self.long_text(&encode_note(&act.note));
+    }
+
+    /// Level 0 means that there are no prior offences.
+    pub fn past(&mut self, past: Option<PriorOffences>) {
+        let level = past.map_or(0, |past| past.level);
+        let forget = past.map_or(0, |past| past.forget.micros());
+        self.numbers(&[i64::from(level), forget]);
+    }
+
+    pub fn event(&mut self, event: &str) {
+        let event = &event.as_bytes()[..event.len().min(u16::MAX.into())];
+        self.short(event.len());
+        self.bytes.extend_from_slice(event);
+    }
+
+    pub fn bucket(&mut self, terms: &BucketTerms) {
+        self.numbers(&[terms.size, terms.tokens, terms.period]);
+        self.bytes.extend(terms.refill_tag().to_le_bytes());
+    }
+
+    /// Numbers as doubles: the script knows no other type. All of them are at most 2^53.
+    pub fn numbers(&mut self, numbers: &[i64]) {
+        numbers.iter().for_each(|number| self.bytes.extend((*number as f64).to_le_bytes()));
+    }
+
+    fn algorithm(&mut self, limit: &Limit) {
+        self.bytes.push(match limit {
+            Limit::Unlimited => 0,
+            Limit::Bucket(_) => 1,
+            Limit::Window(_) => 2,
+            Limit::Fixed(_) => 3,
+            Limit::Inflight(_) => 4,
+        });
+    }
+
+    fn limit(&mut self, limit: &Limit, lease: u64) {
+        match limit {
+            Limit::Unlimited => {}
+            Limit::Bucket(terms) => self.bucket(terms),
+            Limit::Window(windows) => {
+                self.bytes.push(u8::try_from(windows.len()).unwrap_or(u8::MAX));
+                let windows = windows.iter().take(u8::MAX.into());
+                windows.for_each(|window| self.numbers(&[window.limit, window.span.micros()]));
+            }
+            Limit::Fixed(terms) => {
+                self.numbers(&[terms.limit, terms.span.micros()]);
+                self.flags(&[terms.aligned]);
+            }
+            Limit::Inflight(terms) => {
+                self.numbers(&[terms.limit, terms.hold.micros()]);
+                self.bytes.extend(lease.to_be_bytes());
+            }
+        }
+    }
+
+    fn penalty(&mut self, penalty: &Penalty) {
+        self.numbers(&[
+            penalty.first.micros(),
+            penalty.factor,
+            penalty.max.micros(),
+            penalty.forget.micros(),
+        ]);
+    }
+
+    /// Packs flags into one byte; the first flag is the lowest bit.
+    fn flags(&mut self, flags: &[bool]) {
+        let bits = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
+        self.bytes.push(bits);
+    }
+
+    /// A length in two bytes.
+    fn short(&mut self, count: usize) {
+        self.bytes.extend(u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes());
+    }
+
+    /// A text behind its length in four bytes.
+    fn long_text(&mut self, text: &[u8]) {
+        self.bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
+        self.bytes.extend_from_slice(text);
+    }
+}
+
+/// A note, whose bytes the script stores and returns unread: nothing for an empty one, else the
+/// status (0: none), then reason and message, each behind its length plus one (0: none).
+fn encode_note(note: &BlockNote) -> Vec<u8> {
+    let mut encoder = BatchEncoder { bytes: Vec::new() };
+    if *note != BlockNote::default() {
+        encoder.bytes.extend(note.status.unwrap_or(0).to_le_bytes());
+        for text in [&note.reason, &note.message] {
+            let length = text.as_ref().map_or(0, |text| text.len() + 1);
+            encoder.bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+            encoder.bytes.extend(text.iter().flat_map(|text| text.bytes()));
+        }
+    }
+    encoder.bytes
+}

@@ -1,0 +1,140 @@
+//! The arguments of a script call for one batch: the name of every key that the script may touch
+//! (`KEYS`), and the encoded batch (`ARGV[1]`).
+//!
+//! The order of the keys is the order in which the Lua files call `next_key`.
+
+use catraca_core::batch::{Batch, CheckBatch, CreditBatch, ReconcileRow, SettleBatch, SettleRow};
+use catraca_core::digest::Key;
+use catraca_core::run::RULES_MAX;
+
+use super::encode::BatchEncoder;
+use super::keys::{RedisKeyKind, RedisKeys};
+
+/// The arguments of one call of the script.
+#[derive(Clone, Debug)]
+pub struct ScriptArgs<'a> {
+    keys: RedisKeys<'a>,
+    batch: BatchEncoder,
+}
+
+impl<'a> ScriptArgs<'a> {
+    /// The arguments for a batch; all keys begin with `prefix`.
+    pub fn new(prefix: &'a [u8], batch: &Batch) -> Self {
+        let mut args =
+            Self { keys: RedisKeys::new(prefix), batch: BatchEncoder::new(operation(batch)) };
+        match batch {
+            Batch::Check(check) => args.check(check),
+            Batch::Settle(settle) => args.settle(settle),
+            Batch::Recall(key) => args.keys.push(RedisKeyKind::Reference, *key),
+            Batch::Credit(credit) => args.credit(credit),
+            Batch::Block(rows) => rows.iter().for_each(|row| {
+                args.keys.push(RedisKeyKind::Block, row.key);
+                args.batch.act(&row.act);
+                args.batch.past(row.past);
+            }),
+            Batch::Unblock(keys) => {
+                keys.iter().for_each(|key| args.keys.push(RedisKeyKind::Block, *key))
+            }
+            Batch::Reset(keys) => keys.iter().for_each(|key| args.reset(*key)),
+            Batch::Reconcile(rows) => rows.iter().for_each(|row| args.reconcile(row)),
+        }
+        args
+    }
+
+    /// `KEYS`, in order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.keys.iter()
+    }
+
+    /// `ARGV[1]`.
+    pub fn batch(&self) -> &[u8] {
+        self.batch.bytes()
+    }
+
+    fn check(&mut self, check: &CheckBatch) {
+        self.batch.check(check);
+        if let Some(remember) = &check.remember {
+            self.keys.push(RedisKeyKind::Reference, remember.key);
+        }
+        for row in &check.rows {
+            self.batch.check_row(row);
+            self.counter(row.key, RedisKeyKind::of(&row.limit));
+        }
+    }
+
+    fn settle(&mut self, settle: &SettleBatch) {
+        self.batch.settle(settle);
+        self.keys.push(RedisKeyKind::Mark, settle.mark);
+        if let Some(update) = &settle.reference {
+            self.keys.push(RedisKeyKind::Reference, update.key);
+        }
+        // Adjacent rows of one family belong to one policy.
+        for policy in settle.rows.chunk_by(|one, next| one.family == next.family) {
+            for (index, row) in policy.iter().enumerate() {
+                self.batch.settle_row(row, index, &policy[0]);
+                self.settle_keys(row, &policy[0]);
+            }
+        }
+    }
+
+    /// The keys of a row, in the order of `read_row` in `settle.lua`.
+    fn settle_keys(&mut self, row: &SettleRow, first: &SettleRow) {
+        self.counter(row.key, RedisKeyKind::of(&row.limit));
+        for ban in row.bans.iter().take(first.bans.len()).filter(|ban| ban.after.is_some()) {
+            self.keys.push(RedisKeyKind::Log, row.key.with_kind(ban.rule + 1));
+        }
+        if first.watch.is_some() {
+            self.keys.push(RedisKeyKind::Watch, row.key);
+        }
+    }
+
+    fn counter(&mut self, key: Key, kind: Option<RedisKeyKind>) {
+        kind.into_iter().for_each(|kind| self.keys.push(kind, key));
+        self.keys.push(RedisKeyKind::Block, key);
+    }
+
+    fn credit(&mut self, credit: &CreditBatch) {
+        self.keys.push(RedisKeyKind::Reference, credit.reference);
+        self.batch.event(&credit.event);
+        for row in &credit.rows {
+            self.keys.push(RedisKeyKind::Bucket, row.key);
+            self.batch.bucket(&row.terms);
+            self.batch.numbers(&[row.amount]);
+        }
+    }
+
+    /// All cells of a key, except marks and references, which have keys of their own.
+    fn reset(&mut self, key: Key) {
+        let kinds = [
+            RedisKeyKind::Bucket,
+            RedisKeyKind::Log,
+            RedisKeyKind::Fixed,
+            RedisKeyKind::Leases,
+            RedisKeyKind::Block,
+            RedisKeyKind::Watch,
+        ];
+        kinds.into_iter().for_each(|kind| self.keys.push(kind, key));
+        (1..=RULES_MAX).for_each(|kind| self.keys.push(RedisKeyKind::Log, key.with_kind(kind)));
+    }
+
+    fn reconcile(&mut self, row: &ReconcileRow) {
+        self.keys.push(RedisKeyKind::Bucket, row.key);
+        self.batch.bucket(&row.terms);
+        self.batch.numbers(&[row.available, row.observed_at.micros()]);
+    }
+}
+
+/// The number of an operation in `prelude.lua`. Nodes of several versions may share a store, so
+/// numbers may be added, but not changed.
+const fn operation(batch: &Batch) -> u8 {
+    match batch {
+        Batch::Check(_) => 1,
+        Batch::Settle(_) => 2,
+        Batch::Recall(_) => 3,
+        Batch::Credit(_) => 4,
+        Batch::Block(_) => 5,
+        Batch::Unblock(_) => 6,
+        Batch::Reset(_) => 7,
+        Batch::Reconcile(_) => 8,
+    }
+}

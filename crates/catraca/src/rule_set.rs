@@ -1,0 +1,201 @@
+//! The rules of an engine (catalog, facts, lists, modes, epochs) as one immutable value.
+//!
+//! A change builds a new value and replaces the old one as a whole, so a decision loads it once and
+//! never waits for a writer.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use catraca_core::address::Address;
+use catraca_core::catalog::{AttributeKind, Catalog};
+use catraca_core::digest::Digester;
+use catraca_core::facts::Facts;
+use catraca_core::lists::{AccessListEntry, CallerIdentity, Lists};
+use catraca_core::policy::{Mode, Name, PolicyId};
+use catraca_core::policy_epochs::PolicyEpochs;
+use catraca_core::refusal::Refusal;
+use catraca_core::route::UNROUTED;
+use catraca_core::select::{Selector, normalise};
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+
+/// Everything that a decision depends on, except stored state.
+#[derive(Clone, Debug)]
+pub(crate) struct RuleSet {
+    pub catalog: Arc<Catalog>,
+    /// Facts set at run time. Separate from `facts`, so that they survive a reload of the catalog.
+    pub stated: Facts,
+    /// The catalog's facts, overlaid with `stated`.
+    pub facts: Facts,
+    /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms.
+    pub lists: Arc<Lists>,
+    /// The entries of `lists`: the allowlist and the blocklist.
+    #[cfg_attr(
+        not(feature = "records"),
+        allow(dead_code, reason = "read only with the feature `records`")
+    )]
+    pub entries: Arc<(Vec<AccessListEntry>, Vec<AccessListEntry>)>,
+    /// Modes set by an operator, by policy name, so that they survive a reload.
+    pub overrides: Vec<(Name, Mode)>,
+    /// `overrides` by policy id, for this catalog only.
+    pub modes: Vec<(PolicyId, Mode)>,
+    /// The instant of each policy's last reset for all keys; it survives a reload.
+    pub epochs: Arc<PolicyEpochs>,
+}
+
+/// The policies of a gate.
+pub(crate) struct GatePolicies<'w> {
+    pub policies: &'w [PolicyId],
+    /// The name of an undeclared gate, which becomes part of its keys. Absent for a declared gate,
+    /// and for requests without a route.
+    pub unlisted: Option<&'w str>,
+    /// Whether the gate is undeclared and the catalog's default policies apply.
+    pub is_default: bool,
+}
+
+impl RuleSet {
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        Self {
+            facts: catalog.facts.clone(),
+            catalog,
+            stated: Facts::default(),
+            lists: Arc::default(),
+            entries: Arc::default(),
+            overrides: Vec::new(),
+            modes: Vec::new(),
+            epochs: Arc::default(),
+        }
+    }
+
+    /// The same facts and overrides with another catalog. If the new catalog uses the name of a
+    /// stated fact for another attribute, or for an attribute that callers send, the catalog wins:
+    /// the fact is ignored until a later catalog frees its name.
+    pub fn with_catalog(&self, catalog: Arc<Catalog>) -> Self {
+        self.with_catalog_counting(catalog).0
+    }
+
+    /// Like [`Self::with_catalog`]; also returns how many stated facts are ignored.
+    pub fn with_catalog_counting(&self, catalog: Arc<Catalog>) -> (Self, u64) {
+        let mut facts = catalog.facts.clone();
+        let ignored = facts.overlay(&self.stated, |name| catalog.is_caller_attribute(name));
+        let mut next = Self { catalog, facts, modes: Vec::new(), ..self.clone() };
+        next.resolve_modes();
+        (next, ignored)
+    }
+
+    /// Sets the mode of one policy, or returns it to the catalog's.
+    pub fn with_mode(&self, policy: &str, mode: Option<Mode>) -> Self {
+        let mut next = self.clone();
+        next.overrides.retain(|(name, _)| **name != *policy);
+        next.overrides.extend(mode.map(|mode| (policy.into(), mode)));
+        next.resolve_modes();
+        next
+    }
+
+    /// Replaces the run-time lists.
+    #[cfg(feature = "records")]
+    pub fn with_lists(&self, allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) -> Self {
+        let lists = Arc::new(Lists::new(allow.clone(), block.clone()));
+        Self { lists, entries: Arc::new((allow, block)), ..self.clone() }
+    }
+
+    /// Merges policy epochs; an epoch never goes back.
+    pub fn with_epochs(&self, epochs: &PolicyEpochs) -> Self {
+        let mut all = PolicyEpochs::clone(&self.epochs);
+        all.merge(epochs);
+        Self { epochs: Arc::new(all), ..self.clone() }
+    }
+
+    /// The epoch of a policy; zero if it was never reset for all keys.
+    pub fn epoch(&self, policy: &str) -> Time {
+        self.epochs.epoch(policy).unwrap_or(Time::ZERO)
+    }
+
+    fn resolve_modes(&mut self) {
+        // An override of a policy that this catalog lacks is kept for a later catalog.
+        let resolve = |(name, mode): &(Name, Mode)| Some((self.catalog.find(name)?.0, *mode));
+        self.modes = self.overrides.iter().filter_map(resolve).collect();
+    }
+
+    pub fn selector(&self) -> Selector<'_> {
+        Selector { catalog: &self.catalog, facts: &self.facts, modes: &self.modes }
+    }
+
+    /// The policies of a gate, or the catalog's default if the gate is undeclared. A request
+    /// without a route is counted under the default policies' own keys, so that operators can
+    /// block, peek and reset it by their names. Any other undeclared name has separate counters.
+    pub fn policies_for<'w>(&'w self, gate: &'w str) -> Result<GatePolicies<'w>, Refusal> {
+        if let Some(gate) = self.catalog.gates.get(gate) {
+            return Ok(GatePolicies {
+                policies: &gate.policies,
+                is_default: false,
+                unlisted: None,
+            });
+        }
+        match self.catalog.default.as_slice() {
+            [] => Err(Refusal::UnknownGate(gate.to_owned())),
+            default => {
+                let unlisted = (gate != UNROUTED).then_some(gate);
+                Ok(GatePolicies { policies: default, is_default: true, unlisted })
+            }
+        }
+    }
+
+    /// Whether all lists are empty.
+    pub fn has_no_list_entries(&self) -> bool {
+        self.catalog.lists.is_empty() && self.lists.is_empty()
+    }
+
+    /// The list entry that decides for a subject, and whether it allows.
+    pub fn list_entry_for(
+        &self,
+        subject: &Subject<'_>,
+        digester: &Digester,
+        now: Time,
+    ) -> Result<Option<(&AccessListEntry, bool)>, Refusal> {
+        if self.has_no_list_entries() {
+            return Ok(None);
+        }
+        let mut addresses = Vec::new();
+        let mut normalised = Vec::new();
+        for (name, raw) in subject.pairs().iter().filter(|(_, raw)| !raw.is_empty()) {
+            if self.catalog.attribute_kind(name) == AttributeKind::Ip {
+                addresses.extend(Address::parse(raw).ok());
+            }
+            normalised.push((*name, normalise(&self.catalog, name, raw)?));
+        }
+        let found = find_in_lists(&self.catalog.lists, &addresses, &normalised, now);
+        // Pseudonyms cost a keyed digest per attribute; run-time lists are mostly empty.
+        if self.lists.is_empty() {
+            return Ok(found);
+        }
+        let mut pseudonymous = Vec::new();
+        for (name, value) in normalised {
+            match self.catalog.is_private(name) {
+                // With a rotated secret the entry may be stored under the pseudonym of the older
+                // one.
+                true => pseudonymous.extend(
+                    digester.pseudonyms(name, &value).map(|found| (name, Cow::Owned(found))),
+                ),
+                false => pseudonymous.push((name, value)),
+            }
+        }
+        let run_time_entry = find_in_lists(&self.lists, &addresses, &pseudonymous, now);
+        // Allow entries win. Of two block entries the later end wins, so that the announced wait is
+        // long enough.
+        let rank = |found: &(&AccessListEntry, bool)| (found.1, found.0.end());
+        Ok(found.into_iter().chain(run_time_entry).max_by_key(rank))
+    }
+}
+
+fn find_in_lists<'l>(
+    lists: &'l Lists,
+    addresses: &[Address],
+    normalised: &[(&str, Cow<'_, str>)],
+    now: Time,
+) -> Option<(&'l AccessListEntry, bool)> {
+    let attributes: Vec<(&str, &str)> = normalised.iter().map(|(n, v)| (*n, &**v)).collect();
+    let identity = CallerIdentity { addresses, attributes: &attributes };
+    let allowed = lists.find_allow_entry(&identity, now).map(|entry| (entry, true));
+    allowed.or_else(|| lists.find_block_entry(&identity, now).map(|entry| (entry, false)))
+}

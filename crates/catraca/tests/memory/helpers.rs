@@ -1,0 +1,128 @@
+//! What every test here needs: keys, rows, batches, a store with a clock that stands still.
+
+use std::sync::Arc;
+
+use catraca::clock::ManualClock;
+use catraca::memory::{Memory, MemoryOptions};
+use catraca::store::{Store, When};
+use catraca_core::batch::{Batch, BlockRow, CheckBatch, CheckReply, CheckRow, Reply, RowReply};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::digest::Key;
+use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::time::{Span, Time};
+use smallvec::{SmallVec, smallvec};
+
+pub const START: Time = Time::from_micros(1_800_000_000_000_000);
+
+/// A store that is full soon, and its clock.
+pub fn store(options: MemoryOptions) -> (Memory, ManualClock) {
+    let clock = ManualClock::at(START);
+    (Memory::new(options, Arc::new(clock.clone())), clock)
+}
+
+/// Spread like the digests that real keys are.
+pub fn key(number: u64) -> Key {
+    let whole = u128::from(mix(number)) << 64 | u128::from(mix(!number));
+    Key::from_bytes(whole.to_be_bytes())
+}
+
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A random number generator that needs no dependency and no luck.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        mix(self.0) % sides
+    }
+
+    pub fn amount(&mut self, sides: u64) -> i64 {
+        self.roll(sides) as i64
+    }
+
+    pub fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+/// `size` tokens, of which one comes back every `refill`.
+pub fn bucket(size: i64, refill: Span) -> Limit {
+    Limit::Bucket(BucketTerms { size, tokens: 1, period: refill.micros() })
+}
+
+pub fn window(limit: i64, span: Span) -> Limit {
+    Limit::Window(smallvec![WindowTerms { limit, span }])
+}
+
+pub fn fixed(limit: i64, span: Span) -> Limit {
+    Limit::Fixed(FixedTerms { limit, span, aligned: false })
+}
+
+pub fn inflight(limit: i64, hold: Span) -> Limit {
+    Limit::Inflight(InflightTerms { limit, hold })
+}
+
+pub fn row(key: Key, limit: Limit) -> CheckRow {
+    CheckRow {
+        key,
+        family: 1,
+        limit,
+        held: 1,
+        penalty: None,
+        shadow: false,
+        count_denied: false,
+        lease: 1,
+    }
+}
+
+/// A row whose excess starts a block.
+pub fn strict(key: Key, limit: Limit, block: Span) -> CheckRow {
+    CheckRow { penalty: Some(Penalty::fixed(block)), ..row(key, limit) }
+}
+
+pub fn check(rows: impl IntoIterator<Item = CheckRow>) -> Batch {
+    Batch::Check(CheckBatch { rows: rows.into_iter().collect(), ..CheckBatch::default() })
+}
+
+pub fn peek(row: CheckRow) -> Batch {
+    Batch::Check(CheckBatch { rows: smallvec![row], peek: true, ..CheckBatch::default() })
+}
+
+pub fn apply(memory: &Memory, batch: &Batch) -> Reply {
+    memory.apply(batch, When::Store).expect("memory never fails")
+}
+
+pub fn checked(memory: &Memory, batch: &Batch) -> CheckReply {
+    match apply(memory, batch) {
+        Reply::Check(reply) => reply,
+        other => panic!("{other:?} is no answer to a check"),
+    }
+}
+
+pub fn passes(memory: &Memory, row: CheckRow) -> bool {
+    checked(memory, &check([row])).passed
+}
+
+/// The answer to a check of one row.
+pub fn answer(memory: &Memory, row: CheckRow) -> RowReply {
+    let rows: SmallVec<[RowReply; 1]> = checked(memory, &check([row])).rows;
+    rows.into_iter().next().expect("one row in, one row out")
+}
+
+pub fn block(keys: impl IntoIterator<Item = Key>, origin: Origin, span: Span) -> Batch {
+    let note = BlockNote { reason: Some("by hand".into()), ..BlockNote::default() };
+    let act = BlockProposal { penalty: Penalty::fixed(span), origin, shadow: false, note };
+    Batch::Block(keys.into_iter().map(|key| BlockRow::new(key, act.clone())).collect())
+}
+
+/// How many of these keys are blocked now.
+pub fn blocked(memory: &Memory, keys: impl IntoIterator<Item = Key>) -> usize {
+    let rows = keys.into_iter().map(|key| row(key, Limit::Unlimited));
+    rows.filter(|row| !passes(memory, row.clone())).count()
+}

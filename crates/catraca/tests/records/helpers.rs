@@ -1,0 +1,79 @@
+//! What every test here needs, whatever the dialect: records, an engine that is heard.
+
+use std::sync::Arc;
+
+use catraca::records::{BlockRecord, Record, RecordKind, Records, SubjectKey};
+use catraca::{Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
+use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::digest::{Digester, Domain};
+
+pub use crate::place::Folder;
+
+pub const START: Time = Time::from_micros(1_800_000_000_000_000);
+pub const SECRET: Secret = Secret::from_bytes([7; 32]);
+
+/// An engine whose events are recorded, and its clock.
+pub fn engine(catalog: &str, records: &Arc<Records>) -> (Engine, ManualClock) {
+    let clock = ManualClock::at(START);
+    (engine_at(catalog, records, &clock), clock)
+}
+
+pub fn engine_at(catalog: &str, records: &Arc<Records>, clock: &ManualClock) -> Engine {
+    let heard = Arc::clone(records);
+    Engine::builder(Catalog::parse(catalog).unwrap())
+        .clock(clock.clone())
+        .secret(SECRET)
+        .listener(move |event| heard.on_event(event))
+        .build()
+}
+
+pub fn passes(engine: &Engine, gate: &str, subject: &[(&str, &str)]) -> bool {
+    engine
+        .check(&Check::new(gate, subject.iter().copied().collect::<Subject<'_>>()))
+        .unwrap()
+        .allowed
+}
+
+pub fn secs(seconds: i64) -> Span {
+    Span::from_secs(seconds)
+}
+
+pub fn at(seconds: i64) -> Time {
+    START.after(secs(seconds))
+}
+
+/// Whom a record is about: one address under one policy.
+pub fn who(policy: &str, address: &str) -> SubjectKey {
+    let mut hasher = Digester::new(&SECRET).start(Domain::Cell);
+    SubjectKey {
+        key: hasher.part(policy.as_bytes()).part(address.as_bytes()).finish(),
+        namespace: "default".to_owned(),
+        policy: policy.to_owned(),
+        parts: vec![("ip".to_owned(), address.to_owned())],
+    }
+}
+
+pub fn blocking(who: SubjectKey, until: Time, origin: Origin, reason: Option<&str>) -> RecordKind {
+    let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
+    let epoch = Time::ZERO;
+    let shadow = false;
+    let forget = Span::ZERO;
+    RecordKind::Block(Box::new(BlockRecord {
+        subject: who,
+        epoch,
+        until,
+        origin,
+        note,
+        shadow,
+        forget,
+    }))
+}
+
+/// A block that the engine started by itself.
+pub fn excess(policy: &str, address: &str, from: Time, until: Time) -> Record {
+    Record::automatic(from, blocking(who(policy, address), until, Origin::Excess, None))
+}
+
+pub fn write(records: &Records, all: Vec<Record>) {
+    assert!(records.record(all).wait().is_durable());
+}
