@@ -55,7 +55,7 @@ pub(crate) fn tour_script(repo: &Repo, document: &str, word: &str) -> Result<Str
 
 /// The body of a document's only block with a tag, such as `gateway=nginx`.
 pub(crate) fn tagged_block(repo: &Repo, document: &str, tag: &str) -> Result<String> {
-    markdown::tagged(&repo.read(document)?, tag).with_context(|| document.to_owned())
+    markdown::block_with_tag(&repo.read(document)?, tag).with_context(|| document.to_owned())
 }
 
 /// The `docs` part.

@@ -55,7 +55,7 @@ fn problem(package: &Value, allowed: &BTreeSet<String>) -> Option<String> {
     let Some(licence) = package["license"].as_str() else {
         return Some(format!("{name}: declares no licence"));
     };
-    match expression::allowed(licence, allowed) {
+    match expression::is_allowed(licence, allowed) {
         Ok(true) => None,
         Ok(false) => Some(format!("{name}: `{licence}` is not on the list")),
         Err(error) => Some(format!("{name}: {error:#}")),

@@ -68,7 +68,8 @@ fn read_job(args: &[String]) -> Result<Order, String> {
     let [subject, case, pace] = args else {
         return Err(format!("{CHILD} takes SUBJECT CASE quick|full"));
     };
-    let (subject, case) = (subject.clone(), case.clone());
+    let subject = subject.clone();
+    let case = case.clone();
     Ok(Order::Measure(Job { subject, case, quick: pace == "quick" }))
 }
 

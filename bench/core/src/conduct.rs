@@ -12,7 +12,8 @@ use crate::results::{Figures, Results, Row};
 
 /// Runs a whole plan and reports it.
 pub fn run(plan: &Plan) -> Result<(), String> {
-    let (cases, subjects) = (cases(plan), subjects(plan));
+    let cases = cases(plan);
+    let subjects = subjects(plan);
     if plan.list {
         subjects.iter().for_each(|subject| println!("subject {}", subject.name));
         cases.iter().for_each(|case| println!("case {}", case.name()));

@@ -86,7 +86,8 @@ impl Subject for StoreAlone {
 /// A key that looks like a digest and costs next to nothing.
 #[inline]
 fn prehashed(number: u64) -> Key {
-    let (high, low) = (scatter(number), scatter(!number));
+    let high = scatter(number);
+    let low = scatter(!number);
     Key::from_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
 }
 

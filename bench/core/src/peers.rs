@@ -81,7 +81,8 @@ impl<S: Store> Throttlecrab<S> {
 impl<S: Store + Send> Subject for Throttlecrab<S> {
     #[inline]
     fn hit(&self, key: &str) -> bool {
-        let (burst, period) = (i64::from(BURST), i64::from(SECONDS_PER_UNIT));
+        let burst = i64::from(BURST);
+        let period = i64::from(SECONDS_PER_UNIT);
         let mut limiter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let verdict = limiter.rate_limit(key, burst, 1, period, 1, SystemTime::now());
         verdict.is_ok_and(|(allowed, _)| allowed)

@@ -173,7 +173,8 @@ fn windows(results: &Results) -> String {
         let over_rounds = |figure: &str| {
             median(&results.per_round(|round| results.get(round, subject, &case, figure)))
         };
-        let (keys, bytes) = (over_rounds("keys"), over_rounds("bytes_key"));
+        let keys = over_rounds("keys");
+        let bytes = over_rounds("bytes_key");
         Some(format!("| {limit} | {keys:.0} | {bytes:.0} | {:.2} |\n", bytes / *limit as f64))
     };
     let lines: String = WINDOW_LIMITS.iter().filter_map(line).collect();

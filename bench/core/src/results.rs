@@ -28,7 +28,7 @@ impl Figures {
             let (name, value) = line.split_once(' ')?;
             Some((name.to_owned(), value.parse().ok()?))
         };
-        let figures = text.lines().map(|text| line(text).ok_or(format!("odd line {text:?}")));
+        let figures = text.lines().map(|text| line(text).ok_or(format!("invalid line {text:?}")));
         Ok(Figures(figures.collect::<Result<_, _>>()?))
     }
 }
@@ -50,7 +50,9 @@ impl Row {
     pub fn to_json(&self) -> String {
         let figures: String =
             self.figures.0.iter().map(|(name, value)| format!(",\"{name}\":{value}")).collect();
-        let (round, subject, case) = (self.round + 1, self.subject, &self.case);
+        let round = self.round + 1;
+        let subject = self.subject;
+        let case = &self.case;
         format!("{{\"round\":{round},\"subject\":\"{subject}\",\"case\":\"{case}\"{figures}}}")
     }
 }

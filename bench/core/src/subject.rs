@@ -5,8 +5,8 @@ use crate::keys::KeyText;
 /// Burst granted to every key: more than any case asks of one key, so nothing is denied.
 pub const BURST: u32 = 200_000_000;
 
-/// Seconds that one unit takes to come back. Longer than any case runs: a store that forgets
-/// whoever is whole again must still hold every key when its bytes are counted.
+/// Seconds that one unit takes to come back. Longer than any case runs: a store that drops
+/// keys with a full quota must still hold every key when its bytes are counted.
 pub const SECONDS_PER_UNIT: u32 = 30;
 
 /// Something that decides.

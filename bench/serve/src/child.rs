@@ -23,7 +23,7 @@ pub struct Server {
     pub port: u16,
 }
 
-/// A port that nobody listens on.
+/// A free port.
 pub fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|e| format!("a port: {e}"))?;
     listener.local_addr().map(|at| at.port()).map_err(|e| format!("a port: {e}"))
@@ -63,7 +63,8 @@ impl Server {
         let text = read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let after_name = text.rsplit(')').next().unwrap_or_default();
         let mut ticks = after_name.split_whitespace().skip(11).flat_map(str::parse::<f64>);
-        let (user, system) = (ticks.next().unwrap_or(0.0), ticks.next().unwrap_or(0.0));
+        let user = ticks.next().unwrap_or(0.0);
+        let system = ticks.next().unwrap_or(0.0);
         (user / TICKS, (user + system) / TICKS)
     }
 

@@ -24,7 +24,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     let mut rows = Vec::new();
     for round in 0..plan.rounds {
         let mut order: Vec<&Subject> = subjects.iter().collect();
-        // Every second round walks backwards, so that a drift of the machine favours nobody.
+        // Every second round walks backwards, so that a drift of the machine favours no subject.
         if round % 2 == 1 {
             order.reverse();
         }
@@ -51,7 +51,8 @@ fn measure(plan: &Plan, round: usize, subject: &Subject) -> Result<Row, String> 
     let ((user, cpu), busy, own) = (server.cpu_seconds(), busy_seconds(), own_seconds());
     let flat_out = drive(&server, subject, Keys::Random(KEYS), time, None)?;
     let after = server.cpu_seconds();
-    let (user, cpu) = (after.0 - user, after.1 - cpu);
+    let user = after.0 - user;
+    let cpu = after.1 - cpu;
     let foreign = (busy_seconds() - busy - cpu - (own_seconds() - own)).max(0.0);
     let cpu_before = server.cpu_seconds().1;
     let paced = drive(&server, subject, Keys::Random(KEYS), time, Some(RATE))?;
@@ -77,7 +78,8 @@ fn drive(
     until: Until,
     rate: Option<f64>,
 ) -> Result<load::Outcome, String> {
-    let (path, body) = (subject.path, subject.body);
+    let path = subject.path;
+    let body = subject.body;
     let order =
         LoadPlan { port: server.port, path, body, connections: CONNECTIONS, keys, until, rate };
     let outcome = load::run(&order, &mut |_| {}).map_err(|e| format!("{}: {e}", subject.name))?;

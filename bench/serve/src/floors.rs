@@ -1,6 +1,6 @@
 //! Bare servers: they read the body, decide nothing and answer a fixed JSON object.
 //!
-//! What they cost is what HTTP costs with that stack; nobody can check for less. Must not be
+//! Their cost is the cost of HTTP with that stack: the lower bound of any check over HTTP. Must not be
 //! slower than they have to be.
 
 use std::convert::Infallible;

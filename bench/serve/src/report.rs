@@ -25,7 +25,7 @@ pub struct Row {
     pub paced_p50_us: f64,
     /// 99 % of it.
     pub paced_p99_us: f64,
-    /// Cores used by anybody else meanwhile.
+    /// Cores used by other processes at the same time.
     pub foreign: f64,
 }
 

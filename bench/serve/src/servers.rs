@@ -11,7 +11,7 @@ pub struct Subject {
     pub name: &'static str,
     /// The path of a check.
     pub path: &'static str,
-    /// The body of a check; `{key}` stands for eight digits.
+    /// The body of a check; `{key}` is replaced by eight digits.
     pub body: &'static str,
     command: Vec<String>,
 }

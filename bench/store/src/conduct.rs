@@ -13,7 +13,7 @@ use crate::memory::bytes_per_key;
 use crate::report::{self, Row};
 use crate::subjects::{self, Loaded, Subject};
 
-/// Keys of the usual case.
+/// Keys of the default case.
 const KEYS: usize = 10_000;
 /// Keys of the case of memory.
 const FULL: usize = 2_000;

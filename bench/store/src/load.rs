@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// Callers at once.
 pub const CONNECTIONS: usize = 32;
 
-/// What a run came to.
+/// The result of a run.
 pub struct Run {
     /// Answers.
     pub answers: u64,
@@ -62,7 +62,8 @@ async fn join<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
 
 async fn caller(port: u16, commands: &[Vec<u8>], end: Instant, seed: u64) -> io::Result<Vec<u32>> {
     let mut wire = Wire::connect(port).await?;
-    let (mut times, mut dice) = (Vec::new(), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut times = Vec::new();
+    let mut dice = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     loop {
         dice ^= dice << 13;
         dice ^= dice >> 7;

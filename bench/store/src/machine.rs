@@ -23,7 +23,8 @@ pub fn apart(server: u32) {
     if cores < 2 {
         return;
     }
-    let (mut first, mut others) = (CpuSet::new(), CpuSet::new());
+    let mut first = CpuSet::new();
+    let mut others = CpuSet::new();
     first.set(0);
     (1..cores).for_each(|core| others.set(core));
     let pid = i32::try_from(server).ok().and_then(Pid::from_raw);

@@ -8,7 +8,7 @@ use catraca_core::time::Span;
 
 /// The bare scripts.
 pub const GCRA: &str = include_str!("scripts/gcra.lua");
-/// The usual exact window.
+/// The common implementation of an exact window, as a sorted set.
 pub const SORTED_SET: &str = include_str!("scripts/sorted_set.lua");
 /// Ours.
 pub const OURS: &str = SCRIPT;
@@ -23,7 +23,7 @@ const LATEST: &[u8] = b"4000000000000000";
 pub struct Subject {
     /// Its name.
     pub name: String,
-    /// Whose rate it is put beside, if anybody's.
+    /// The subject whose rate it is compared with, if any.
     pub beside: Option<&'static str>,
     /// One command per key.
     pub commands: Vec<Vec<u8>>,
@@ -97,8 +97,10 @@ fn gcra(loaded: &Loaded, key: usize) -> Vec<u8> {
 }
 
 fn sorted_set(loaded: &Loaded, key: usize, window: i64) -> Vec<u8> {
-    let (limit, window) = (ENTRIES.to_string(), window.to_string());
-    let (set, block) = (named("z", key), named("zb", key));
+    let limit = ENTRIES.to_string();
+    let window = window.to_string();
+    let set = named("z", key);
+    let block = named("zb", key);
     let args: [&[u8]; 3] = [limit.as_bytes(), window.as_bytes(), b"0"];
     packed(&[b"EVALSHA", &loaded.sorted_set, b"2", &set, &block, args[0], args[1], args[2]])
 }

@@ -27,7 +27,7 @@ impl BanStorm {
     }
 
     /// Counts a ban. Returns whether it began a storm.
-    pub fn count(&mut self, limit: Rate, now: Time) -> bool {
+    pub fn record_ban(&mut self, limit: Rate, now: Time) -> bool {
         // Bans in shadow mode do not prolong the storm.
         if self.is_active(now) {
             return false;
@@ -57,19 +57,19 @@ mod tests {
     fn a_storm_turns_to_shadow_and_re_arms() {
         let limit = Rate { amount: 3, per: Span::from_secs(60) };
         let mut storm = BanStorm::default();
-        assert!((0..3).all(|second| !storm.count(limit, at(second))));
+        assert!((0..3).all(|second| !storm.record_ban(limit, at(second))));
         assert!(!storm.is_active(at(3)));
-        assert!(storm.count(limit, at(3)));
+        assert!(storm.record_ban(limit, at(3)));
         assert!(storm.is_active(at(4)));
         assert!(storm.is_active(at(602)));
         assert!(!storm.is_active(at(603)));
-        assert!(!storm.count(limit, at(603)));
+        assert!(!storm.record_ban(limit, at(603)));
     }
 
     #[test]
     fn slow_bans_never_storm() {
         let limit = Rate { amount: 3, per: Span::from_secs(60) };
         let mut storm = BanStorm::default();
-        assert!((0..100).all(|turn| !storm.count(limit, at(turn * 20))));
+        assert!((0..100).all(|turn| !storm.record_ban(limit, at(turn * 20))));
     }
 }

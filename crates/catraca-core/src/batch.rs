@@ -63,7 +63,8 @@ pub enum Reply {
 /// A check: one decision over all policies of a gate.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CheckBatch {
-    /// One row per (policy, key), in gate order. No two rows have the same key.
+    /// One row per (policy, key), in gate order. No two rows have the same key. A single row, the
+    /// most common check, needs no allocation.
     pub rows: SmallVec<[CheckRow; 1]>,
     /// Whether this is a peek: nothing is charged and nothing starts.
     pub peek: bool,
@@ -71,7 +72,7 @@ pub struct CheckBatch {
     /// Rows are evaluated, but not charged.
     pub already_denied: bool,
     /// The reference to store if the check passes.
-    pub remember: Option<Box<NewReference>>,
+    pub new_reference: Option<Box<NewReference>>,
 }
 
 /// One (policy, key) of a check.
@@ -184,9 +185,9 @@ pub struct BlockRow {
     /// The key to block.
     pub key: Key,
     /// The proposed block.
-    pub act: BlockProposal,
+    pub proposal: BlockProposal,
     /// Prior offences; only for a block that the records restore.
-    pub past: Option<PriorOffences>,
+    pub prior_offences: Option<PriorOffences>,
 }
 
 /// The escalation level that a key had reached, as the records know it. With a proposal of length
@@ -224,8 +225,8 @@ pub struct BucketAdjustment {
 
 impl BlockRow {
     /// A new block, without prior offences to restore.
-    pub const fn new(key: Key, act: BlockProposal) -> Self {
-        Self { key, act, past: None }
+    pub const fn new(key: Key, proposal: BlockProposal) -> Self {
+        Self { key, proposal, prior_offences: None }
     }
 }
 
@@ -237,12 +238,12 @@ impl Batch {
         match self {
             Self::Check(check) => {
                 check.rows.iter().for_each(|row| visit(row.key));
-                check.remember.iter().for_each(|remember| visit(remember.key));
+                check.new_reference.iter().for_each(|remember| visit(remember.key));
             }
             Self::Settle(settle) => {
-                visit(settle.mark);
+                visit(settle.marker);
                 settle.rows.iter().for_each(|row| visit(row.key));
-                settle.reference.iter().for_each(|told| visit(told.key));
+                settle.reference.iter().for_each(|update| visit(update.key));
             }
             Self::Recall(key) => visit(*key),
             Self::Credit(credit) => {

@@ -71,7 +71,7 @@ pub enum CounterSlot {
     /// At its own key.
     Own,
     /// In an overflow cell, which new keys of the same policy share while memory is full.
-    Shared(Key),
+    Overflow(Key),
 }
 
 /// The instant at which a counter expires: whole seconds since the epoch, rounded up. Four bytes

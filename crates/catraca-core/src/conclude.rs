@@ -20,6 +20,7 @@ pub use message::render;
 pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> Decision {
     let mut replies = reply.rows.iter();
     let mut decision = empty_decision(catalog, reply.now);
+    // An overflow cell also counts other keys, so the decision was made without the full state.
     decision.degraded = reply.rows.iter().any(|row| row.shared);
     for selected in &plan.rows {
         // A policy that denies a missing attribute has no row in the batch, so the reply has none
@@ -165,7 +166,6 @@ fn report_denier(decision: &mut Decision) {
     }
 }
 
-/// Copies the figures of one row to the decision.
 fn copy_row_figures(decision: &mut Decision, index: usize) {
     let row = &decision.rows[index];
     decision.policy = Some(row.policy.clone());

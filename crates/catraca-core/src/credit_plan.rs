@@ -49,7 +49,7 @@ struct Creditable<'a> {
 }
 
 /// Plans the batch of a credit. The inner error says why no credit is due.
-pub fn credit(
+pub fn plan_credit(
     selector: &Selector<'_>,
     scope: &KeyScope<'_>,
     reference: Key,
@@ -116,6 +116,7 @@ pub fn owns(
 ) -> Result<bool, Refusal> {
     let policy: &Policy = selector.catalog.policy(id);
     let keys = selector.key_parts_of(id, subject)?;
+    // `each` gives several keys. Base keys are compared, since a reset does not change them.
     Ok(keys.iter().any(|parts| scope.base_key(&policy.name, parts) == row.key))
 }
 

@@ -83,7 +83,7 @@ pub struct Penalty {
 
 impl Penalty {
     /// A block of one length that does not escalate.
-    pub const fn fixed(span: Span) -> Self {
+    pub const fn without_escalation(span: Span) -> Self {
         Self { first: span, factor: 1, max: span, forget: Span::ZERO }
     }
 

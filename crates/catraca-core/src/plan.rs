@@ -8,7 +8,7 @@ use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
 use crate::limit::Limit;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::policy::{Mode, Policy, Terms};
 use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
@@ -60,6 +60,7 @@ impl KeyScope<'_> {
         let Some(epoch) = self.epochs.epoch(policy) else { return base };
         let mut hasher = self.digester.start(Domain::Epoch);
         hasher.part(&base.to_bytes()).part(&epoch.micros().to_le_bytes());
+        // Still in the group of the base key: all keys of a decision must be on one server.
         self.sharding.assign_group(hasher.finish(), || base.group())
     }
 
@@ -75,7 +76,7 @@ impl KeyScope<'_> {
     /// and its settle, the settle still finds the current key.
     pub fn base_key(&self, policy: &str, parts: &KeyParts<'_, '_>) -> Key {
         let mut hasher = self.digester.start(Domain::Cell);
-        if planted(Bug::KeyJoined) {
+        if is_planted(Bug::KeyJoined) {
             let values: Vec<&str> = parts.iter().map(|(_, value)| &**value).collect();
             return hasher.part(policy.as_bytes()).part(values.join(":").as_bytes()).finish();
         }
@@ -92,7 +93,7 @@ impl KeyScope<'_> {
     }
 
     /// The key of a reference, in the shard of the rows of its check.
-    pub fn reference(&self, reference: &str, row: Key) -> Key {
+    pub fn reference_key(&self, reference: &str, row: Key) -> Key {
         self.sharding.assign_group(self.ungrouped_reference_key(reference), || row.group())
     }
 
@@ -129,12 +130,13 @@ impl KeyScope<'_> {
         if let Some(value) = value {
             hasher.part(value.as_bytes());
         }
+        // Any 16 bits of a digest are evenly distributed.
         hasher.finish().words()[1] as u16
     }
 }
 
 /// Plans the batch of a check. Calls `next_id` only if a ticket or a lease needs an id.
-pub fn plan<'c, 's>(
+pub fn plan_check<'c, 's>(
     catalog: &'c Catalog,
     scope: &KeyScope<'_>,
     check: &Check<'_>,
@@ -147,6 +149,7 @@ pub fn plan<'c, 's>(
     for row in &rows {
         match row.terms {
             Some(terms) => {
+                // Zero is never used: an in-flight row needs a ticket, so then there is an id.
                 let lease = id.map_or(0, lease_id);
                 batch.rows.push(check_row(catalog, scope, check, row, terms, lease));
             }
@@ -158,7 +161,7 @@ pub fn plan<'c, 's>(
     let body = id.map(|id| ticket_body(catalog, scope, check, &rows, &batch.rows, id));
     if let Some(body) = &body {
         body.in_bounds()?;
-        batch.remember = new_reference(catalog, scope, check, &rows, body);
+        batch.new_reference = new_reference(catalog, scope, check, &rows, body);
     }
     Ok(Plan { batch: Batch::Check(batch), rows, body })
 }
@@ -167,7 +170,7 @@ pub fn plan<'c, 's>(
 /// process and the lower half is a counter, so both must enter: otherwise a settle could end the
 /// lease of another process.
 pub(crate) fn lease_id(id: u128) -> u64 {
-    // Multiplying by an uneven number maps the counter one to one, and changes its high bits too.
+    // Multiplying by an odd number maps the counter one to one, and changes its high bits too.
     (id >> 64) as u64 ^ (id as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
@@ -210,7 +213,6 @@ fn needs_ticket(catalog: &Catalog, rows: &Selection<'_, '_>) -> bool {
     rows.iter().any(needs_ticket)
 }
 
-/// The body of the ticket of this check.
 fn ticket_body(
     catalog: &Catalog,
     scope: &KeyScope<'_>,
@@ -219,11 +221,12 @@ fn ticket_body(
     planned: &[CheckRow],
     id: u128,
 ) -> Box<TicketBody> {
-    let counted =
+    let with_terms =
         || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
     // The ticket can be settled for the longest `hold` of its policies.
-    let hold = counted().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
-    let rows = counted().zip(planned).map(|((policy, row), planned)| TicketRow {
+    let hold = with_terms().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
+    // `planned` has no rows for policies without terms, so both have the same order.
+    let rows = with_terms().zip(planned).map(|((policy, row), planned)| TicketRow {
         key: base_key_of(scope, policy, row, planned),
         parts: display_parts(catalog, scope.digester, &row.parts),
         ..ticket_row(policy, row, planned)
@@ -232,14 +235,20 @@ fn ticket_body(
         id,
         gate: check.gate.to_owned(),
         unlisted: scope.unlisted.is_some(),
+        // Set by the engine if it decides without the shared store.
         local: false,
         hold,
         reference: check
             .reference
             .zip(planned.first())
-            .map(|(reference, row)| scope.reference(reference, row.key)),
+            .map(|(reference, row)| scope.reference_key(reference, row.key)),
         rows: rows.collect(),
-        attributes: attributes_for_bans(catalog, scope, counted().map(|(policy, _)| policy), check),
+        attributes: attributes_for_bans(
+            catalog,
+            scope,
+            with_terms().map(|(policy, _)| policy),
+            check,
+        ),
     })
 }
 
@@ -315,7 +324,7 @@ fn new_reference(
     let reference = check.reference?;
     let first = body.rows.first()?;
     Some(Box::new(batch::NewReference {
-        key: scope.reference(reference, first.key),
+        key: scope.reference_key(reference, first.key),
         owner: scope.marker_key(body.id, first.key),
         ticket: body.to_bytes().into_boxed_slice(),
         span: spans.fold(Span::ZERO, Span::max),

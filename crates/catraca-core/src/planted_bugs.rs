@@ -116,17 +116,17 @@ mod planting {
     }
 
     /// Whether this bug is enabled in this thread.
-    pub fn planted(bug: Bug) -> bool {
+    pub fn is_planted(bug: Bug) -> bool {
         PLANTED.get() == Some(bug)
     }
 }
 
 #[cfg(feature = "planted-bugs")]
-pub use planting::{plant, planted};
+pub use planting::{is_planted, plant};
 
 /// Whether this bug is enabled: never, without the feature `planted-bugs`.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
-pub const fn planted(_: Bug) -> bool {
+pub const fn is_planted(_: Bug) -> bool {
     false
 }

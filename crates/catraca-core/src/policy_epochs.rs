@@ -24,13 +24,13 @@ impl PolicyEpochs {
 
     /// The epoch of a reset at `now`: `now`, or one microsecond after the last epoch if the clock
     /// was set back.
-    pub fn next(&self, policy: &str, now: Time) -> Time {
+    pub fn next_epoch(&self, policy: &str, now: Time) -> Time {
         let after = |last: Time| now.max(last.after(Span::from_micros(1)));
         self.epoch(policy).map_or(now, after)
     }
 
     /// Sets the epoch of a policy, unless a later one is known.
-    pub fn note(&mut self, policy: &str, epoch: Time) {
+    pub fn advance(&mut self, policy: &str, epoch: Time) {
         let known = self.0.entry(policy.into()).or_insert(epoch);
         *known = epoch.max(*known);
     }
@@ -38,7 +38,7 @@ impl PolicyEpochs {
     /// Merges the epochs of another node or of the records; the later epoch of each policy wins.
     pub fn merge(&mut self, other: &Self) {
         for (policy, epoch) in &other.0 {
-            self.note(policy, *epoch);
+            self.advance(policy, *epoch);
         }
     }
 }
@@ -55,17 +55,17 @@ mod tests {
     fn an_epoch_never_goes_back() {
         let mut epochs = PolicyEpochs::default();
         assert_eq!(epochs.epoch("login"), None);
-        epochs.note("login", at(7));
-        epochs.note("login", at(5));
+        epochs.advance("login", at(7));
+        epochs.advance("login", at(5));
         assert_eq!(epochs.epoch("login"), Some(at(7)));
-        assert_eq!(epochs.next("login", at(3)), at(8), "a clock that went back");
-        assert_eq!(epochs.next("login", at(9)), at(9));
+        assert_eq!(epochs.next_epoch("login", at(3)), at(8), "a clock that went back");
+        assert_eq!(epochs.next_epoch("login", at(9)), at(9));
     }
 
     #[test]
     fn an_epoch_is_of_one_policy() {
         let mut epochs = PolicyEpochs::default();
-        epochs.note("login", at(7));
+        epochs.advance("login", at(7));
         assert_eq!(epochs.epoch("search"), None);
     }
 
@@ -73,10 +73,10 @@ mod tests {
     fn of_two_that_are_merged_the_later_epoch_stays() {
         let mut here = PolicyEpochs::default();
         let mut there = PolicyEpochs::default();
-        here.note("login", at(7));
-        here.note("search", at(7));
-        there.note("login", at(9));
-        there.note("search", at(5));
+        here.advance("login", at(7));
+        here.advance("search", at(7));
+        there.advance("login", at(9));
+        there.advance("search", at(5));
         here.merge(&there);
         assert_eq!(here.epoch("login"), Some(at(9)));
         assert_eq!(here.epoch("search"), Some(at(7)));

@@ -34,7 +34,7 @@ pub struct SettlePlan {
 
 /// Plans the batch of a settle. `storms` returns whether a ban storm has put the ban rules of a
 /// policy in shadow mode.
-pub fn settle(
+pub fn plan_settle(
     selector: &Selector<'_>,
     scope: &KeyScope<'_>,
     ticket: &Ticket,
@@ -47,7 +47,8 @@ pub fn settle(
     let mark = scope.marker_key(ticket.body.id, first.key);
     let update = |key| Box::new(ReferenceUpdate { key, owner: mark, status: outcome.status });
     let reference = ticket.body.reference.map(update);
-    let batch = batch::SettleBatch { mark, expires: ticket.expires, rows: Vec::new(), reference };
+    let batch =
+        batch::SettleBatch { marker: mark, expires: ticket.expires, rows: Vec::new(), reference };
     let mut plan =
         SettlePlan { batch, rows: Vec::new(), failed_conditions: 0, body_truncated: false };
     let mut rules = BanRules::new(selector, ticket, outcome);
@@ -59,10 +60,12 @@ pub fn settle(
             // A policy must enforce both at the check and now to start a real block.
             let shadow = row.shadow || selector.mode(id) != Mode::Enforce;
             let storm = storms(id);
+            // The tier of the ticket was removed, and the policy has limits only in its tiers.
             let Some(terms) = policy.terms_of(row.tier) else { continue };
             let matching_bans = rules.matching(id, policy);
             let context =
                 SettleContext { scope, ticket, row, policy, outcome, matching_bans, shadow, storm };
+            // Fits in `u8`: a ticket has at most 2,048 bytes, and the key of each row has 16.
             plan.batch.rows.push(context.settle_row(index as u8, terms, at));
             plan.rows.push((id, index));
         }
@@ -100,6 +103,7 @@ impl<'a> BanRules<'a> {
 
     fn evaluate(&mut self, policy: &Policy) -> SmallVec<[u8; 4]> {
         let mut matching = SmallVec::new();
+        // The catalog admits at most 16 rules per policy.
         for (rule, ban) in (0_u8..).zip(&policy.bans) {
             match self.evaluator.evaluate(&ban.when) {
                 ConditionResult::True => matching.push(rule),
@@ -132,7 +136,7 @@ impl SettleContext<'_> {
     fn settle_row(&self, index: u8, terms: &Terms, at: Time) -> SettleRow {
         let price = self.price(terms);
         SettleRow {
-            place: index,
+            ticket_index: index,
             key: self.scope.current_key(&self.row.policy, self.row.key),
             family: self.scope.family(self.policy),
             limit: terms.limit.clone(),
@@ -159,7 +163,7 @@ impl SettleContext<'_> {
     }
 
     /// The length of the block that the upstream asks for: its `Retry-After`, but only for an
-    /// outcome that drains the quota.
+    /// outcome that drains the quota. `retry_after_secs` caps it at 24 hours.
     fn upstream(&self, price: Price) -> Option<Span> {
         let seconds = self.outcome.retry_after_secs().filter(|_| price == Price::Drain)?;
         Some(Span::from_secs(seconds))
@@ -181,7 +185,7 @@ impl SettleContext<'_> {
         };
         let shadow = self.shadow || self.storm;
         let act = BlockProposal { penalty: ban.penalty, origin: Origin::Ban, shadow, note };
-        BanRow { rule, after: ban.after, act }
+        BanRow { rule, after: ban.after, proposal: act }
     }
 
     fn watch(&self) -> Option<Box<WatchRow>> {
@@ -193,7 +197,13 @@ impl SettleContext<'_> {
         let act = BlockProposal { penalty: watch.ban, origin: Origin::Ban, shadow, note };
         watch.of.contains(status).then(|| {
             let in_part = watch.share.contains(status);
-            Box::new(WatchRow { in_part, per: watch.per, above: watch.above, min: watch.min, act })
+            Box::new(WatchRow {
+                in_part,
+                per: watch.per,
+                above: watch.above,
+                min: watch.min,
+                proposal: act,
+            })
         })
     }
 }

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(scope.marker_key(9, row).group(), row.group());
         let subject = Subject::from_iter([("bank", "A "), ("payer", "x")]);
         let found = scope.reference_key_of(&catalog, "E1", &subject).unwrap();
-        assert_eq!(found, scope.reference("E1", row), "found by the normal form");
+        assert_eq!(found, scope.reference_key("E1", row), "found by the normal form");
         let without_bank = Subject::from_iter([("payer", "x")]);
         assert!(scope.reference_key_of(&catalog, "E1", &without_bank).is_err());
     }

@@ -1,23 +1,23 @@
-//! The catalog's reader against texts: good ones, every kind of bad one, and broken bytes.
+//! The reader of the catalog against texts: valid ones, every kind of invalid one, and broken
+//! bytes.
 //!
-//! Each file of `fixtures/catalog/codes` is named after the code it must give, and beside it lies
-//! all
-//! that is said about it. `CATRACA_BLESS=1` writes those files again, for a reader to judge.
+//! Each file of `fixtures/catalog/codes` is named after the code that it must give; its diagnostics
+//! are in the `.expected` file beside it. `CATRACA_BLESS=1` writes those files again, for review.
 
-// A test may fail where it stands, and fixtures are files.
+// A panic fails the test, and fixtures are files.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 #[path = "catalog/codes.rs"]
 mod codes;
-#[path = "catalog/good.rs"]
-mod good;
-#[path = "catalog/located.rs"]
-mod located;
-#[path = "catalog/page.rs"]
-mod page;
-#[path = "catalog/robust.rs"]
-mod robust;
-#[path = "catalog/support.rs"]
-mod support;
+#[path = "catalog/diagnostics_page.rs"]
+mod diagnostics_page;
+#[path = "catalog/helpers.rs"]
+mod helpers;
+#[path = "catalog/malformed_input.rs"]
+mod malformed_input;
+#[path = "catalog/positions.rs"]
+mod positions;
+#[path = "catalog/valid.rs"]
+mod valid;
 #[path = "catalog/variables.rs"]
 mod variables;

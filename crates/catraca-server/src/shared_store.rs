@@ -93,10 +93,10 @@ impl SharedStore for AnySharedStore {
         }
     }
 
-    fn reconnected(&self) -> Reconnection {
+    fn wait_reconnected(&self) -> Reconnection {
         match self {
-            Self::Redis(store) => store.reconnected(),
-            Self::Postgres(store) => store.reconnected(),
+            Self::Redis(store) => store.wait_reconnected(),
+            Self::Postgres(store) => store.wait_reconnected(),
         }
     }
 

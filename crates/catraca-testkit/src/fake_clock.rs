@@ -1,8 +1,8 @@
 //! A fake wall clock for a child process, as a small library for `LD_PRELOAD`.
 //!
-//! Only the wall clock is shifted; the monotonic clock is not, so timeouts work as usual.
-//! libfaketime conflicts with the allocator of Debian's redis-server, hence this library, which `cc`
-//! builds at run time; rustc needs `cc` too.
+//! Only the wall clock is shifted; the monotonic clock is not, so timeouts are not affected.
+//! libfaketime conflicts with the allocator of Debian's redis-server, hence this library, which
+//! `cc` builds at run time; rustc needs `cc` too.
 
 #![expect(clippy::expect_used, reason = "a test cannot run without its clock")]
 
@@ -79,6 +79,7 @@ impl FakeClockLibrary {
         let source = clock.directory.join("clock.c");
         fs::write(&source, SOURCE).expect("the temporary directory can be written");
         let mut cc = Command::new("cc");
+        // A shared library, which LD_PRELOAD puts before the C library.
         cc.args(["-O2", "-shared", "-fPIC", "-o"]).arg(clock.library()).arg(source);
         let built = cc.output().expect("there is a C compiler");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

@@ -132,6 +132,7 @@ impl ProxiedConnection {
 /// Forwards bytes in one direction until a connection closes or is cut.
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut faults: Receiver<Fault>) {
     let mut bytes = vec![0; CHUNK];
+    // A receiver of its own, because `deliver` consumes the changes of the other one.
     let mut cuts = faults.clone();
     let forwarding = async {
         while let Ok(count @ 1..) = from.read(&mut bytes).await {
@@ -154,6 +155,7 @@ async fn deliver(
     while !bytes.is_empty() {
         let fault = *faults.borrow_and_update();
         let (wait, count) = match fault {
+            // `pump` ends this future when the connection is cut.
             Fault::None | Fault::Cut => (Duration::ZERO, bytes.len()),
             Fault::Delay(wait) => (wait, bytes.len()),
             Fault::Trickle(wait) => (wait, 1),

@@ -90,7 +90,9 @@ impl RespClient {
     }
 
     fn bulk(&mut self, length: i64) -> io::Result<RespValue> {
+        // A length of -1 is null.
         let Ok(length) = usize::try_from(length) else { return Ok(RespValue::Null) };
+        // The string is followed by CRLF.
         let mut bytes = vec![0; length + 2];
         self.stream.read_exact(&mut bytes)?;
         bytes.truncate(length);

@@ -1,4 +1,4 @@
-//! The memory store keeps the contract of a store, also under many callers at once.
+//! The store contract on the memory store, also with many concurrent callers.
 
 use std::sync::{Arc, Barrier};
 use std::thread;

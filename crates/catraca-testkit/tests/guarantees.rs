@@ -1,4 +1,4 @@
-//! Every test that `docs/guarantees.md` leans on exists.
+//! Every test that `docs/guarantees.md` cites exists.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! A million leases that nobody gives back: memory is as it was a minute after their end.
+//! A million leases that are never released: their memory is free a minute after they expire.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -11,7 +11,7 @@ use catraca::{Locks, ManualClock, Secret, Span, Time};
 
 const LEASES: u32 = 1_000_000;
 
-/// Pages that the process has in memory.
+/// The resident memory of the process, in pages.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -21,10 +21,11 @@ async fn abandon(locks: &Locks, clock: &ManualClock) {
     for number in 0..LEASES {
         let key = locks.lease_id("n", None, None).unwrap().key();
         let lease = LeaseRequest::new(key, Span::from_secs(300), Span::from_secs(300));
-        let (kind, keys) = ("k".into(), vec![number.to_string().into()]);
-        let asked = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
-        let asked = asked.checked().unwrap();
-        let answer = locks.acquire("n", &asked, Span::ZERO, Durability::Memory).await.unwrap();
+        let kind = "k".into();
+        let keys = vec![number.to_string().into()];
+        let request = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
+        let request = request.validate().unwrap();
+        let answer = locks.acquire("n", &request, Span::ZERO, Durability::Memory).await.unwrap();
         assert!(matches!(answer.acquired, AcquireReply::Granted(_)));
         clock.advance(Span::from_micros(1));
     }
@@ -48,6 +49,6 @@ async fn a_million_abandoned_leases_leave_nothing_behind() {
         locks.maintain();
         assert_eq!(locks.totals().lease_entries, 0);
     }
-    println!("pages at the most of each round: {most:?}");
-    assert!(most[2] < most[0] + most[0] / 5, "every round needs more: {most:?}");
+    println!("pages at the peak of each round: {most:?}");
+    assert!(most[2] < most[0] + most[0] / 5, "memory grows with every round: {most:?}");
 }

@@ -1,8 +1,10 @@
-//! The Redis script against core's rules, on a real server: every figure of every answer.
+//! The Redis script against core's rules, on a real server: every figure of every reply.
 //!
-//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Must not sleep, nor use
-//! the server's clock where figures are compared: both sides are told the instant.
+//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Both sides get the same
+//! instant; the server's clock is not used where figures are compared.
 
+#[path = "lua/coverage.rs"]
+mod coverage;
 #[path = "lua/damaged_cells.rs"]
 mod damaged_cells;
 #[path = "lua/foundations.rs"]
@@ -11,8 +13,6 @@ mod foundations;
 mod planted_mistakes;
 #[path = "lua/random.rs"]
 mod random;
-#[path = "lua/coverage.rs"]
-mod coverage;
 #[path = "lua/store.rs"]
 mod store;
 #[path = "lua/trace.rs"]
@@ -24,7 +24,7 @@ use std::time::Instant;
 use catraca::redis::SCRIPT;
 use catraca_testkit::redis::RedisServer as Server;
 
-/// What the script opens with: arithmetic and time.
+/// The beginning of the script: arithmetic and time.
 const OPENING: &str = include_str!("../../catraca/src/redis/prelude.lua");
 
 /// covers: B-33, B-34, B-37
@@ -41,7 +41,7 @@ fn the_script_answers_as_core_does() {
     assert!(seen.rarest().is_some_and(|(_, count)| *count >= each / 400), "{:?}", seen.rarest());
 }
 
-/// Long windows are kept in pieces. With tiny pieces nearly every window is a long one.
+/// The script stores a long window in pieces. With tiny pieces nearly every window has several.
 #[test]
 fn the_script_answers_as_core_does_over_windows_in_many_pieces() {
     let Some(server) = Server::start() else { return };
@@ -49,18 +49,18 @@ fn the_script_answers_as_core_does_over_windows_in_many_pieces() {
     compared.unwrap_or_else(|difference| panic!("{difference}"));
 }
 
-/// A number from the environment, or the usual one.
-fn setting(name: &str, usual: u64) -> u64 {
-    env::var(name).map_or(usual, |text| text.parse().expect("a whole number"))
+/// A number from the environment, or the default.
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
 }
 
-/// The script with smaller pieces of windows, so that more windows have several.
+/// The script with window pieces of this size.
 fn in_pieces_of(bytes: usize) -> String {
     changed(SCRIPT, "CHUNK = 1024", &format!("CHUNK = {bytes}"))
 }
 
-/// A script with one thing changed.
+/// The script with one text replaced.
 fn changed(script: &str, from: &str, to: &str) -> String {
-    assert_eq!(script.matches(from).count(), 1, "`{from}` must stand once in the script");
+    assert_eq!(script.matches(from).count(), 1, "`{from}` must occur exactly once in the script");
     script.replacen(from, to, 1)
 }

@@ -1,9 +1,8 @@
-//! Millions of random decisions, engine against oracle: every figure of every answer must be the
-//! same.
+//! Random decisions of the engine against the oracle: every figure of every answer must be equal.
 //!
-//! `CATRACA_ORACLE_DECISIONS` says how many (200,000 if unset) and `CATRACA_SEED` where to begin.
-//! A failure prints the seed of its story, the catalog, the shortest list of operations, and both
-//! answers.
+//! `CATRACA_ORACLE_DECISIONS` is the number of decisions (200,000 if unset) and `CATRACA_SEED` the
+//! seed. A failure prints the seed of its trace, the catalog, the shortest list of operations, and
+//! both answers.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use catraca_testkit::generate::Rng;
 
 const DECISIONS: u64 = 200_000;
 const SEED: u64 = 20_260_101;
-/// Operations of one story: long enough for tickets and refs to be forgotten in it.
+/// Operations of one trace: long enough for tickets and refs to expire in it.
 const LENGTH: usize = 300;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -25,13 +24,13 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Tells stories until enough decisions were compared or one failed.
+/// Runs traces until enough decisions were compared or one failed.
 fn work(mut rng: Rng, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Divergence>>) {
     while done.load(Ordering::Relaxed) < wanted && failed.lock().expect("not poisoned").is_empty() {
         match compare::compare_trace(rng.next_u64(), LENGTH) {
-            Ok(tally) => done.fetch_add(tally.decisions, Ordering::Relaxed),
-            Err(mismatch) => {
-                failed.lock().expect("not poisoned").push(*mismatch);
+            Ok(counts) => done.fetch_add(counts.decisions, Ordering::Relaxed),
+            Err(divergence) => {
+                failed.lock().expect("not poisoned").push(*divergence);
                 return;
             }
         };
@@ -41,10 +40,11 @@ fn work(mut rng: Rng, wanted: u64, done: &AtomicU64, failed: &Mutex<Vec<Divergen
 /// covers: 002-06
 #[test]
 fn engine_and_oracle_agree_on_every_figure() {
-    let (wanted, seed) =
-        (number("CATRACA_ORACLE_DECISIONS", DECISIONS), number("CATRACA_SEED", SEED));
+    let wanted = number("CATRACA_ORACLE_DECISIONS", DECISIONS);
+    let seed = number("CATRACA_SEED", SEED);
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let (done, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let done = AtomicU64::new(0);
+    let failed = Mutex::new(Vec::new());
     let began = Instant::now();
     let mut rng = Rng::new(seed);
     thread::scope(|scope| {
@@ -53,15 +53,16 @@ fn engine_and_oracle_agree_on_every_figure() {
             scope.spawn(|| work(rng, wanted, &done, &failed));
         }
     });
-    let (done, failed) = (done.into_inner(), failed.into_inner().expect("not poisoned"));
+    let done = done.into_inner();
+    let failed = failed.into_inner().expect("not poisoned");
     let speed = done as f64 / began.elapsed().as_secs_f64();
     println!(
         "{done} decisions compared, seed {seed}, {} mismatches, {speed:.0} decisions/s on \
          {threads} threads",
         failed.len()
     );
-    for mismatch in &failed {
-        println!("{mismatch}");
+    for divergence in &failed {
+        println!("{divergence}");
     }
     assert!(failed.is_empty() && done >= wanted);
 }

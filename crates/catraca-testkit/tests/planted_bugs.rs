@@ -1,7 +1,7 @@
-//! The bug museum: each known bug is planted alone in our own rules, and the harness must notice
-//! it.
+//! Planted bugs: each known bug is enabled alone in core's rules, and the comparison with the
+//! oracle must detect it.
 //!
-//! A harness that stops noticing one has lost a tooth, and this test fails. Runs with the feature
+//! A bug that is not detected means that the tests have become weaker. Runs with the feature
 //! `planted-bugs`.
 #![cfg(feature = "planted-bugs")]
 
@@ -9,47 +9,47 @@ use catraca_core::planted_bugs::{Bug, plant};
 use catraca_testkit::compare;
 use catraca_testkit::generate::Rng;
 
-/// Where the stories begin; a planted bug must show soon, whatever the seed.
+/// The seed of the traces; a bug must be detected soon with any seed.
 const SEED: u64 = 1_886;
-/// Stories told before a bug counts as missed.
-const STORIES: u64 = 4_000;
-/// Operations in a story.
+/// Traces to run before a bug counts as missed.
+const TRACES: u64 = 4_000;
+/// Operations in a trace.
 const LENGTH: usize = 300;
 
-/// How a bug was caught.
-struct Catch {
+/// The trace that detected a bug.
+struct Detection {
     seed: u64,
-    stories: u64,
+    traces: u64,
     operations: usize,
 }
 
-/// Tells stories until one shows the bug.
-fn catch(bug: Option<Bug>) -> Option<Catch> {
+/// Runs traces until one shows the bug.
+fn detect(bug: Option<Bug>) -> Option<Detection> {
     plant(bug);
     let mut rng = Rng::new(SEED);
-    let caught = (1..=STORIES).find_map(|stories| {
+    let detection = (1..=TRACES).find_map(|traces| {
         let seed = rng.next_u64();
-        let mismatch = compare::compare_trace(seed, LENGTH).err()?;
-        Some(Catch { seed, stories, operations: mismatch.ops.len() })
+        let divergence = compare::compare_trace(seed, LENGTH).err()?;
+        Some(Detection { seed, traces, operations: divergence.ops.len() })
     });
     plant(None);
-    caught
+    detection
 }
 
 #[test]
 fn every_planted_bug_is_caught() {
-    println!("| bug | caught in story | operations needed | seed |");
+    println!("| bug | detected in trace | operations needed | seed |");
     println!("|---|---|---|---|");
     let mut missed = Vec::new();
     for bug in Bug::ALL {
-        match catch(Some(bug)) {
-            Some(Catch { seed, stories, operations }) => {
-                println!("| {bug:?} | {stories} | {operations} | {seed} |");
+        match detect(Some(bug)) {
+            Some(Detection { seed, traces, operations }) => {
+                println!("| {bug:?} | {traces} | {operations} | {seed} |");
             }
             None => missed.push(bug),
         }
     }
-    assert!(missed.is_empty(), "not caught in {STORIES} stories each: {missed:?}");
+    assert!(missed.is_empty(), "not detected in {TRACES} traces each: {missed:?}");
 }
 
 #[test]

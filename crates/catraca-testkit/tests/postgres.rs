@@ -1,19 +1,19 @@
-//! The PostgreSQL store on a real server, which the tests start and end: the contract, equality
-//! with core, many nodes at once, and what a server or a network can do to it.
+//! The PostgreSQL store on a real server, which the tests start and stop: the store contract,
+//! equality with core, concurrent nodes, and failures of the server and the network.
 //!
 //! The programs are found as in the tests of the records. `CATRACA_POSTGRES_STEPS` and
-//! `CATRACA_POSTGRES_ROUNDS` give more random work. Must not touch any other server.
+//! `CATRACA_POSTGRES_ROUNDS` increase the random work.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "postgres/pgbouncer.rs"]
-mod pgbouncer;
-#[path = "postgres/deadlocks.rs"]
-mod deadlocks;
 #[path = "postgres/clock.rs"]
 mod clock;
+#[path = "postgres/clock_jumps.rs"]
+mod clock_jumps;
 #[path = "postgres/contract.rs"]
 mod contract;
+#[path = "postgres/deadlocks.rs"]
+mod deadlocks;
 #[path = "postgres/encrypted.rs"]
 mod encrypted;
 #[path = "postgres/equality.rs"]
@@ -24,8 +24,6 @@ mod faults;
 mod full_disk;
 #[path = "postgres/held_rows.rs"]
 mod held_rows;
-#[path = "postgres/clock_jumps.rs"]
-mod clock_jumps;
 #[path = "postgres/helpers.rs"]
 mod helpers;
 #[path = "postgres/locks.rs"]
@@ -34,6 +32,8 @@ mod locks;
 mod nodes;
 #[path = "postgres/opening.rs"]
 mod opening;
+#[path = "postgres/pgbouncer.rs"]
+mod pgbouncer;
 #[path = "lua/random.rs"]
 mod random;
 #[path = "postgres/rows.rs"]

@@ -1,8 +1,7 @@
-//! The named properties, over random histories against the engine alone.
+//! The properties P1 to P16 that users may rely on, tested on the engine with random histories.
 //!
-//! The oracle says that every figure is right; these say what a user may rely on, in words that
-//! need no model. P7 (floods) is tested with the memory store; P12 and P13 belong to locks and
-//! tenants.
+//! The comparison with the oracle checks every figure; these tests check promises that need no
+//! model. P7 (floods) is tested with the memory store; P12 and P13 belong to locks and tenants.
 
 use catraca::{BlockOrder, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
 use catraca::{Span, Subject, Time};
@@ -46,7 +45,7 @@ impl Bench {
         self.engine.peek(&self.ask(cost)).expect("a good call")
     }
 
-    /// Random costs at random instants; the admitted ones.
+    /// Checks random costs at random instants; returns the instants and costs of the admitted ones.
     fn history(&self, rng: &mut Rng, step: i64, cost: i64, count: usize) -> Vec<(i64, i64)> {
         let mut admitted = Vec::new();
         for _ in 0..count {
@@ -68,7 +67,7 @@ fn policy(rest: &str) -> String {
     format!("[policy.p]\nby = [\"ip\"]\n{rest}\n")
 }
 
-/// The most units in any stretch of `span` that begins at an admission, its end left out.
+/// The largest sum of units in an interval of `span` that starts at an admission, end excluded.
 fn most_in(admitted: &[(i64, i64)], span: i64) -> i64 {
     let sum = |from: i64| -> i64 {
         let inside = admitted.iter().filter(|(at, _)| (from..from + span).contains(at));
@@ -133,7 +132,8 @@ fn p4_the_announced_wait_is_enough_and_a_microsecond_less_is_not() {
         "inflight = 2\nhold = \"3s\"",
     ];
     for limit in limits {
-        let (bench, mut rng) = (Bench::new(&policy(limit)), Rng::new(SEED));
+        let bench = Bench::new(&policy(limit));
+        let mut rng = Rng::new(SEED);
         let mut denied = 0;
         for _ in 0..400 {
             bench.wait(below(&mut rng, 200_000));
@@ -153,7 +153,8 @@ fn p4_the_announced_wait_is_enough_and_a_microsecond_less_is_not() {
 #[test]
 fn p5_denied_calls_change_nothing() {
     for limit in ["bucket = { size = 3, refill = \"1 per 1s\" }", "window = \"3 per 1s\""] {
-        let (bench, mut rng) = (Bench::new(&policy(limit)), Rng::new(SEED));
+        let bench = Bench::new(&policy(limit));
+        let mut rng = Rng::new(SEED);
         for _ in 0..300 {
             bench.wait(below(&mut rng, 300_000));
             let before = bench.peek(1);
@@ -184,13 +185,15 @@ fn p6_waiting_never_makes_it_worse() {
 #[test]
 fn p8_a_block_never_ends_earlier_unless_an_operator_says_so() {
     let bench = Bench::new(&policy("window = \"2 per 1s\"\nblock = \"2s\""));
-    let (mut rng, mut until) = (Rng::new(SEED), None);
+    let mut rng = Rng::new(SEED);
+    let mut until = None;
     for _ in 0..2_000 {
         bench.wait(below(&mut rng, 400_000));
-        if rng.next_u64() % 5 == 0 {
+        if rng.next_u64().is_multiple_of(5) {
             let span = Span::from_micros(1 + below(&mut rng, 5_000_000));
             let subject = Subject::from([("ip", "198.51.100.7")]);
-            let (namespace, reason) = ("default", None);
+            let namespace = "default";
+            let reason = None;
             let order = BlockOrder { namespace, policy: "p", subject, span, reason };
             bench.engine.block(&order).expect("a good call");
         }
@@ -207,8 +210,10 @@ fn p8_a_block_never_ends_earlier_unless_an_operator_says_so() {
 fn p9_what_was_paid_is_what_is_missing_and_settling_twice_is_settling_once() {
     let text = "bucket = { size = 50, refill = \"1 per 24h\" }\ndebt = true\n\
                 cost = { \"200\" = 1, \"404\" = 20, \"5xx\" = 0, default = 3 }";
-    let (bench, mut rng) = (Bench::new(&policy(text)), Rng::new(SEED));
-    let (mut paid, subject) = (0, Subject::from([("ip", "198.51.100.7")]));
+    let bench = Bench::new(&policy(text));
+    let mut rng = Rng::new(SEED);
+    let mut paid = 0;
+    let subject = Subject::from([("ip", "198.51.100.7")]);
     for _ in 0..40 {
         let check = Check::new("p", [("ip", "198.51.100.7")]);
         let decision = bench.engine.check(&check).expect("a good call");
@@ -277,13 +282,16 @@ fn p15_a_shadow_policy_changes_no_verdict_and_shows_what_it_would_have_done() {
              [gate.p]\npolicies = [\"real\", \"tried\"]\n"
         )
     };
-    let (shadow, off) = (Bench::new(&text("shadow")), Bench::new(&text("off")));
-    let (mut rng, mut would_deny) = (Rng::new(SEED), 0);
+    let shadow = Bench::new(&text("shadow"));
+    let off = Bench::new(&text("off"));
+    let mut rng = Rng::new(SEED);
+    let mut would_deny = 0;
     for _ in 0..500 {
         let step = below(&mut rng, 200_000);
         shadow.wait(step);
         off.wait(step);
-        let (seen, plain) = (shadow.check(1), off.check(1));
+        let seen = shadow.check(1);
+        let plain = off.check(1);
         assert_eq!(seen.allowed, plain.allowed);
         assert_eq!(seen.rows[0].remaining, plain.rows[0].remaining);
         assert_eq!(seen.rows[1].mode, Mode::Shadow);
@@ -296,7 +304,8 @@ fn p15_a_shadow_policy_changes_no_verdict_and_shows_what_it_would_have_done() {
 #[test]
 fn p16_reloading_the_same_catalog_changes_nothing() {
     let text = policy("window = \"5 per 1s\"\nblock = \"1s\"");
-    let (steady, reloaded) = (Bench::new(&text), Bench::new(&text));
+    let steady = Bench::new(&text);
+    let reloaded = Bench::new(&text);
     let mut rng = Rng::new(SEED);
     for _ in 0..300 {
         let step = below(&mut rng, 250_000);

@@ -1,8 +1,8 @@
-//! The Redis store on real servers: the contract of a store, equality with the memory store,
-//! crowds, and what servers do to it, alone, under Sentinels and as a cluster.
+//! The Redis store on real servers, single, under Sentinels and as a cluster: the store contract,
+//! equality with the memory store, concurrent processes, and errors of servers.
 //!
-//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; without one nothing is
-//! tested. Must not touch any other server.
+//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; without one the tests
+//! are skipped.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -10,18 +10,18 @@
 mod acl;
 #[path = "redis/cluster.rs"]
 mod cluster;
+#[path = "redis/concurrent_processes.rs"]
+mod concurrent_processes;
 #[path = "redis/connecting.rs"]
 mod connecting;
 #[path = "redis/contract.rs"]
 mod contract;
-#[path = "redis/concurrent_processes.rs"]
-mod concurrent_processes;
-#[path = "redis/helpers.rs"]
-mod helpers;
 #[path = "redis/equality.rs"]
 mod equality;
 #[path = "redis/foreign_values.rs"]
 mod foreign_values;
+#[path = "redis/helpers.rs"]
+mod helpers;
 #[path = "redis/late_calls.rs"]
 mod late_calls;
 #[path = "redis/locks.rs"]
@@ -32,9 +32,9 @@ mod nodes;
 mod random;
 #[path = "redis/sentinels.rs"]
 mod sentinels;
+#[path = "redis/server_errors.rs"]
+mod server_errors;
 #[path = "redis/sharded.rs"]
 mod sharded;
 #[path = "redis/store_status.rs"]
 mod store_status;
-#[path = "redis/server_errors.rs"]
-mod server_errors;

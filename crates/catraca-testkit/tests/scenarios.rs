@@ -1,5 +1,4 @@
-//! Every scenario holds: those of the presets, and the cases of other limiters that we measure
-//! ourselves against.
+//! Runs the scenarios of the presets, and the scenarios that reproduce cases of other limiters.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file under a folder whose name ends so.
+/// All files under a folder whose names end with `ending`.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
@@ -37,8 +36,8 @@ fn assert_all_pass(suites: &[Suite]) {
     let reports: Vec<_> = suites.iter().map(Suite::run).collect();
     reports.iter().for_each(|report| println!("{report}\n"));
     let failed: Vec<_> = reports.iter().filter(|report| !report.has_passed()).collect();
-    let told: Vec<String> = failed.iter().map(ToString::to_string).collect();
-    assert!(failed.is_empty(), "{}", told.join("\n\n"));
+    let texts: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    assert!(failed.is_empty(), "{}", texts.join("\n\n"));
 }
 
 #[test]
@@ -62,7 +61,7 @@ fn the_cases_of_other_limiters_hold() {
     assert_all_pass(&suites(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")));
 }
 
-/// A case that lost its scenario would go unnoticed otherwise.
+/// Otherwise the removal of a scenario would go unnoticed.
 #[test]
 fn no_case_is_left_out() {
     let suites = suites(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"));

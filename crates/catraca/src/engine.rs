@@ -254,7 +254,7 @@ impl<S> Engine<S> {
     }
 
     /// Undeclared gates that were checked, at most 1,000 of them.
-    pub fn unlisted(&self) -> Vec<String> {
+    pub fn undeclared_gates(&self) -> Vec<String> {
         self.unlisted.lock().iter().cloned().collect()
     }
 

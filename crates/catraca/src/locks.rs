@@ -113,7 +113,7 @@ impl Locks {
                 let more = state.table.sweep(now);
                 state.end_cooldowns(now);
                 let mut writes = ns.take_ended_writes(&mut state);
-                if state.table.take_forgotten() {
+                if state.table.take_versions_expired() {
                     writes.push(LockWrite::Forget(ns.namespace.clone(), now));
                 }
                 drop(state);

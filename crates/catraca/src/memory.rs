@@ -150,6 +150,8 @@ impl Memory {
             (shard_index, shard)
         };
         let locked = shard_indexes.into_iter().map(lock).collect();
+        // After the last lock: until then, another batch could still write one of these keys, at a
+        // later instant.
         let now = self.time(when);
         Ok(run(batch, &mut LockedShards { locked, bits: self.bits }, now))
     }
@@ -169,7 +171,7 @@ impl Store for Memory {
 #[inline]
 fn only_key(batch: &Batch) -> Option<Key> {
     match batch {
-        Batch::Check(CheckBatch { rows, remember: None, .. }) => match rows.as_slice() {
+        Batch::Check(CheckBatch { rows, new_reference: None, .. }) => match rows.as_slice() {
             [row] => Some(row.key),
             _ => None,
         },

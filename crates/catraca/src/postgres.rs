@@ -131,7 +131,7 @@ impl PostgresStore {
 
     /// The present load.
     pub fn stats(&self) -> PostgresStats {
-        PostgresStats { connected: self.pool.connected(), waiting: self.pool.queue.len() }
+        PostgresStats { connected: self.pool.connection_count(), waiting: self.pool.queue.len() }
     }
 
     /// Deletes up to 1,000 rows whose cells are all forgotten; returns how many. The store does

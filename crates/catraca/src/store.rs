@@ -47,7 +47,7 @@ pub trait SharedStore: Send + Sync + 'static {
 
     /// Completes when a store that was unavailable can be used again, so that the heartbeat does
     /// not have to wait for its interval. A store that cannot detect this never completes.
-    fn reconnected(&self) -> Reconnection {
+    fn wait_reconnected(&self) -> Reconnection {
         Box::pin(std::future::pending())
     }
 

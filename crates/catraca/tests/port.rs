@@ -1,4 +1,4 @@
-//! The store port: one trip for each decision, and a failing store is not a denial.
+//! The `Store` trait: one call per decision, and a failing store is an error, not a denial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,32 +27,32 @@ ban = [ { when = "status == 402", for = "10m" } ]
 policies = ["login", "lookup", "pay"]
 "#;
 
-/// Memory that counts its trips, and can be cut off.
-struct Line {
+/// A memory store that counts its calls and can be made to fail.
+struct CountingStore {
     memory: Memory,
     trips: AtomicU64,
     cut: AtomicBool,
 }
 
-impl Store for Line {
+impl Store for CountingStore {
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
         if self.cut.load(Ordering::Relaxed) {
-            return Err(StoreError::unavailable("the line is cut"));
+            return Err(StoreError::unavailable("connection lost"));
         }
         self.trips.fetch_add(1, Ordering::Relaxed);
         self.memory.apply(batch, when)
     }
 }
 
-fn engine() -> (Engine<Line>, ManualClock) {
+fn engine() -> (Engine<CountingStore>, ManualClock) {
     let clock = ManualClock::default();
     let memory = Memory::new(MemoryOptions::default(), Arc::new(clock.clone()));
-    let line = Line { memory, trips: AtomicU64::new(0), cut: AtomicBool::new(false) };
+    let store = CountingStore { memory, trips: AtomicU64::new(0), cut: AtomicBool::new(false) };
     let catalog = Catalog::parse(CATALOG).expect("a catalog");
-    (Engine::builder(catalog).clock(clock.clone()).build_with_store(line), clock)
+    (Engine::builder(catalog).clock(clock.clone()).build_with_store(store), clock)
 }
 
-fn trips(engine: &Engine<Line>) -> u64 {
+fn trips(engine: &Engine<CountingStore>) -> u64 {
     engine.store().trips.swap(0, Ordering::Relaxed)
 }
 
@@ -68,7 +68,7 @@ fn a_decision_is_one_trip_to_the_store_and_a_settle_another() {
     assert_eq!(trips(&engine), 1);
     assert!(engine.check(&check).expect("a decision").allowed);
     assert!(!engine.check(&check).expect("a decision").allowed);
-    assert_eq!(trips(&engine), 2, "a denial that starts a block is one trip too");
+    assert_eq!(trips(&engine), 2, "a denial that starts a block is one call too");
     engine.peek(&check).expect("a decision");
     assert_eq!(trips(&engine), 1);
 }
@@ -84,10 +84,10 @@ fn an_error_of_the_store_is_told_from_a_denial() {
     engine.store().cut.store(true, Ordering::Relaxed);
     let failed = engine.check(&check).expect_err("no store");
     assert!(matches!(failed, Error::Store(_)), "{failed:?}");
-    assert_eq!(failed.to_string(), "the store is unavailable: the line is cut");
+    assert_eq!(failed.to_string(), "the store is unavailable: connection lost");
     engine.store().cut.store(false, Ordering::Relaxed);
-    assert!(engine.check(&check).expect("a decision").allowed, "the failed call took nothing");
-    let denied = engine.check(&check).expect("a denial is an answer");
+    assert!(engine.check(&check).expect("a decision").allowed, "the failed call charged nothing");
+    let denied = engine.check(&check).expect("a denial is not an error");
     assert_eq!((denied.allowed, denied.reason.as_str()), (false, "over_limit"));
     clock.advance(Span::from_secs(300));
     assert!(engine.check(&check).expect("a decision").allowed);
@@ -106,6 +106,6 @@ fn a_block_outlives_the_window_that_started_it() {
     assert_eq!(cells(), (1, 1));
     clock.advance(Span::from_secs(2));
     (0..64).for_each(|_| engine.store().memory.reclaim());
-    assert_eq!(cells(), (0, 1), "the window is gone, and the block is not");
+    assert_eq!(cells(), (0, 1), "the window has expired, the block has not");
     assert_eq!(engine.check(&check).expect("a decision").reason.as_str(), "blocked");
 }

@@ -1,4 +1,4 @@
-//! What the shipped catalogs hold, counted and never typed.
+//! The shipped presets: their contents, counted from the catalogs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,10 +29,10 @@ fn the_listed_policies_ship_in_their_groups_and_any_other_name_falls_to_the_defa
         |gate: &str| engine.check(&Check::new(gate, [("ip", "198.51.100.7")])).expect("a decision");
     assert_eq!(ask("create_order").policy.as_deref(), Some("create_order"));
     assert_eq!(ask("no_such_action").policy.as_deref(), Some("default"));
-    assert_eq!(engine.unlisted(), ["no_such_action"]);
+    assert_eq!(engine.undeclared_gates(), ["no_such_action"]);
 }
 
-/// Asking an upstream for its buckets is limited there, too; and it tells nothing of a payer's.
+/// The upstream limits its bucket queries too, and reports no buckets of payers.
 ///
 /// covers: B-27
 #[test]
@@ -55,17 +55,17 @@ fn a_poller_stays_inside_its_budget_and_payers_balances_are_our_own() {
     };
     let payer = "entries_read_user_antiscan";
     assert_eq!(balance(payer), Some(80));
-    // Ten minutes of polling at the pace that is allowed, then faster.
+    // Ten minutes of polling at the allowed rate, then faster.
     for second in 0..600 {
         clock.set(start.after(Span::from_secs(second)));
         assert!(asks("policies_read"), "{second}");
         assert!(second % 10 != 0 || asks("policies_list"), "{second}");
     }
-    assert!((0..40).any(|_| !asks("policies_list")), "and there is a budget");
+    assert!((0..40).any(|_| !asks("policies_list")), "a faster poller is denied");
     let before = balance(payer);
     let view = [BucketObservation { policy: "keys_check", available: 5 }];
     let now = engine.now();
     engine.reconcile("default", &Subject::from(participant), now, &view).expect("a view");
     assert_eq!((balance(payer), balance("keys_check")), (before, Some(5)));
-    assert!(before > Some(80), "it refills by itself: {before:?}");
+    assert!(before > Some(80), "the bucket has refilled: {before:?}");
 }

@@ -1,29 +1,29 @@
-//! Records in SQLite: every act kept with its history, found again, forgotten on time, and never
-//! in clear. `records_postgres.rs` runs the same suite on the other dialect.
+//! Records in SQLite: history, audit, queries, retention and privacy. `records_postgres.rs` runs
+//! the same suite on PostgreSQL.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-#[path = "records/acts.rs"]
-mod acts;
-#[path = "records/anew.rs"]
-mod anew;
-#[path = "records/carried.rs"]
-mod carried;
 #[path = "records/engine.rs"]
 mod engine;
-#[path = "records/files.rs"]
-mod files;
 #[path = "records/helpers.rs"]
 mod helpers;
-#[path = "records/on_sqlite.rs"]
-mod place;
+#[path = "records/history_and_audit.rs"]
+mod history_and_audit;
+#[path = "records/policy_reset.rs"]
+mod policy_reset;
 #[path = "records/privacy.rs"]
 mod privacy;
 #[path = "records/queries.rs"]
 mod queries;
+#[path = "records/restart_after_kill.rs"]
+mod restart_after_kill;
+#[path = "records/restored_locks.rs"]
+mod restored_locks;
 #[path = "records/scale.rs"]
 mod scale;
+#[path = "records/sqlite_files.rs"]
+mod sqlite_files;
+#[path = "records/sqlite_database.rs"]
+mod test_database;
 #[path = "records/views.rs"]
 mod views;
-#[path = "records/whole.rs"]
-mod whole;

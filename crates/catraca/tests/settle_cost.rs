@@ -1,8 +1,8 @@
-//! What settles cost whose ban rules read a large body.
+//! The CPU time of settles whose ban rules read a large body.
 //!
-//! Prints CPU time for people; asserts only what holds on any machine.
+//! Prints the times; asserts only ratios that hold on any machine.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +34,7 @@ fn rule(at: usize) -> String {
     format!("{{ when = \"{when}\", for = \"10m\" }}")
 }
 
-/// Half text, half list, of about this many bytes as JSON.
+/// A JSON body of about this many bytes: half text, half list.
 fn body(bytes: usize) -> serde_json::Value {
     let items: Vec<_> = (0..bytes / 2 / 32)
         .map(|at| serde_json::json!({"code": 1_000_000 + at, "kind": "rejected"}))
@@ -56,7 +56,7 @@ fn settle_ms(engine: &Engine, outcome: &Outcome, rounds: u32) -> f64 {
     spent / f64::from(rounds)
 }
 
-/// CPU time of this thread: other work on the machine does not count.
+/// The CPU time of this thread, which does not depend on other work of the machine.
 fn cpu_ms() -> f64 {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     spent.tv_sec as f64 * 1e3 + spent.tv_nsec as f64 / 1e6
@@ -74,7 +74,7 @@ fn identities_do_not_multiply_the_cost_of_rules() {
         let four = ms(&FOUR);
         let bytes = outcome.body.to_string().len();
         println!("{bytes} bytes, {RULES} rules: {one:.3} ms, with four identities {four:.3} ms");
-        // Four times as much if each row were judged.
+        // It would be four times as much if the rules ran once per row.
         assert!(bytes < 10_000 || four < 2.5 * one, "{one} ms and {four} ms");
     }
 }
@@ -82,10 +82,10 @@ fn identities_do_not_multiply_the_cost_of_rules() {
 #[test]
 fn a_rule_is_judged_once_for_all_identities_of_a_check() {
     let failed = Arc::new(AtomicU32::new(0));
-    let heard = Arc::clone(&failed);
+    let counter = Arc::clone(&failed);
     let engine = Engine::builder(catalog("", &FOUR)).listener(move |event| {
         if let Event::ConditionsFailed { count } = event {
-            heard.fetch_add(*count, Ordering::Relaxed);
+            counter.fetch_add(*count, Ordering::Relaxed);
         }
     });
     let outcome = Outcome { status: Some(200), ..Outcome::default() };
@@ -109,7 +109,7 @@ fn a_body_over_the_maximum_is_not_seen_and_that_is_told() {
         assert_eq!(settled.body_truncated, truncated);
         let banned = settled.rows.iter().filter(|row| row.blocked_by.is_some());
         assert_eq!(banned.count(), if truncated { 0 } else { 4 });
-        // The second answer is the first.
+        // A repeated settle returns the first result.
         let again = engine.settle(&Settle::ticket(&ticket, &outcome)).unwrap();
         assert_eq!(again.body_truncated, truncated);
     }

@@ -21,7 +21,7 @@ use crate::repo::Repo;
 use crate::scratch::Scratch;
 use crate::test::{TestContext, build_release};
 use inside::HolderCounts;
-use load::{Call, Latencies, paced};
+use load::{Call, Latencies, run_at_rate};
 
 const SECONDS: u64 = 10;
 /// Locks in a second: as many acquires, and as many releases.
@@ -108,7 +108,7 @@ impl Bench {
     ) -> Result<()> {
         let mut talk = load::HttpConnection::to(&served.address)?;
         let before = HolderCounts::of(&mut talk)?;
-        let took = paced(&served.address, PACE, self.seconds, call)?;
+        let took = run_at_rate(&served.address, PACE, self.seconds, call)?;
         let within = HolderCounts::of(&mut talk)?.since(&before);
         for (what, took) in what.iter().zip([&took.first, &took.second]) {
             report(what, took);
@@ -185,10 +185,10 @@ fn report(name: &str, took: &Latencies) {
     let mut worst: Vec<Duration> = seconds.into_values().map(|times| share(times, 0.99)).collect();
     worst.sort_unstable();
     let least = worst[0];
-    let usual = worst[worst.len() / 2];
+    let median = worst[worst.len() / 2];
     let most = worst[worst.len() - 1];
     println!(
-        "{name:<48} {:>6} calls  p50 {half:>8.1?}  p99 {usual:>8.1?} ({least:.1?}-{most:.1?})",
+        "{name:<48} {:>6} calls  p50 {half:>8.1?}  p99 {median:>8.1?} ({least:.1?}-{most:.1?})",
         took.len()
     );
 }

@@ -145,7 +145,7 @@ fn log(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
 
 fn lookups(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
     for line in 0..lines {
-        let payer = 11_144_400_000 + mixed(line) % 50_000;
+        let payer = 11_144_400_000 + mix(line) % 50_000;
         let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
         write!(out, r#"{{"at":{},"gate":"lookup","subject":{subject},"#, line * 10)?;
         writeln!(out, r#""ref":"E{line}","outcome":{{"status":200}}}}"#)?;
@@ -155,12 +155,12 @@ fn lookups(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
 
 /// One of some fifty thousand addresses.
 fn address(line: u64) -> String {
-    let number = mixed(line);
+    let number = mix(line);
     format!("10.{}.{}.{}", number % 4, number / 4 % 64, number / 256 % 200)
 }
 
 /// Numbers that look like chance and are the same every time (the finish of splitmix64).
-fn mixed(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let mut mix = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mix = (mix ^ (mix >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mix = (mix ^ (mix >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -13,10 +13,15 @@ const ANY: &str = "...";
 pub(crate) fn problem(command: &Command, reply: &Reply, announced: bool) -> Option<String> {
     let place = format!("{}: $ {}", command.line, command.text);
     let Some(status) = reply.status else { return Some(format!("{place}\n  did not run")) };
-    let expected: Vec<&str> = trimmed(command.expected.iter().map(String::as_str).collect());
-    let got: Vec<&str> = trimmed(reply.output.lines().collect());
+    let expected: Vec<&str> =
+        trim_blank_lines(command.expected.iter().map(String::as_str).collect());
+    let got: Vec<&str> = trim_blank_lines(reply.output.lines().collect());
     if !matches(&expected, &got) {
-        return Some(format!("{place}\n{}{}", shown('-', &expected), shown('+', &got)));
+        return Some(format!(
+            "{place}\n{}{}",
+            prefix_lines('-', &expected),
+            prefix_lines('+', &got)
+        ));
     }
     let hint = "show it with `$ echo $?` in the next line, or make the command succeed";
     (status != 0 && !announced).then(|| format!("{place}\n  exits {status}: {hint}"))
@@ -31,14 +36,14 @@ fn matches(expected: &[&str], got: &[&str]) -> bool {
 }
 
 /// Blank lines at the end are layout, not output.
-fn trimmed(mut lines: Vec<&str>) -> Vec<&str> {
+fn trim_blank_lines(mut lines: Vec<&str>) -> Vec<&str> {
     while lines.last().is_some_and(|line| line.trim().is_empty()) {
         lines.pop();
     }
     lines
 }
 
-fn shown(sign: char, lines: &[&str]) -> String {
+fn prefix_lines(sign: char, lines: &[&str]) -> String {
     lines.iter().map(|line| format!("  {sign}{line}\n")).collect()
 }
 

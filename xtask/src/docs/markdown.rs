@@ -56,7 +56,7 @@ pub(crate) fn parse(markdown: &str) -> Result<Vec<Step>> {
 }
 
 /// The body of the only block with a tag, such as `gateway=nginx`.
-pub(crate) fn tagged(markdown: &str, tag: &str) -> Result<String> {
+pub(crate) fn block_with_tag(markdown: &str, tag: &str) -> Result<String> {
     let blocks = blocks(markdown)?;
     let has_tag = |block: &&Block| block.info.split(',').any(|own| own.trim() == tag);
     let mut found = blocks.iter().filter(has_tag);
@@ -97,7 +97,7 @@ fn read(block: &Block) -> Result<Vec<Step>> {
         return match tags[..] {
             [] => commands(block),
             ["norun"] => Ok(Vec::new()),
-            ["serve"] => served(block),
+            ["serve"] => server_steps(block),
             _ => bail!("`{}`: a console block is run, or tagged norun or serve", block.info),
         };
     }
@@ -152,7 +152,7 @@ fn commands(block: &Block) -> Result<Vec<Step>> {
 }
 
 /// One command that goes on while the rest of the document runs.
-fn served(block: &Block) -> Result<Vec<Step>> {
+fn server_steps(block: &Block) -> Result<Vec<Step>> {
     let mut steps = commands(block)?;
     ensure!(steps.len() == 1, "a block tagged serve has one command, and this has {}", steps.len());
     let Some(Step::Command(command)) = steps.pop() else { return Ok(steps) };
@@ -222,8 +222,11 @@ mod tests {
         let text = "```nginx,gateway=a\nlisten 1;\n```\n\
                     ```nginx,gateway=b\n```\n```nginx,gateway=b\n```\n";
         assert!(parse(text).unwrap().is_empty());
-        assert_eq!(tagged(text, "gateway=a").unwrap(), "listen 1;\n");
-        assert!(tagged(text, "gateway=b").is_err() && tagged(text, "gateway=c").is_err());
+        assert_eq!(block_with_tag(text, "gateway=a").unwrap(), "listen 1;\n");
+        assert!(
+            block_with_tag(text, "gateway=b").is_err()
+                && block_with_tag(text, "gateway=c").is_err()
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::vec::IntoIter;
 use anyhow::{Result, bail, ensure};
 
 /// Whether the expression can be satisfied with licences of the list alone.
-pub(crate) fn allowed(expression: &str, list: &BTreeSet<String>) -> Result<bool> {
+pub(crate) fn is_allowed(expression: &str, list: &BTreeSet<String>) -> Result<bool> {
     let mut parser = Parser { tokens: tokens(expression).into_iter().peekable(), list };
     let verdict = parser.any()?;
     ensure!(parser.tokens.next().is_none(), "`{expression}` is not a licence expression");
@@ -75,7 +75,7 @@ mod tests {
 
     fn verdict(expression: &str) -> Result<bool> {
         let list = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "ISC", "Unicode-3.0"];
-        allowed(expression, &list.into_iter().map(str::to_owned).collect())
+        is_allowed(expression, &list.into_iter().map(str::to_owned).collect())
     }
 
     #[test]

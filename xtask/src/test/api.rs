@@ -21,7 +21,7 @@ const SEED: u64 = 20_260_101;
 const MOST: u32 = 60;
 const FEW: u32 = 12;
 
-/// What is checked of every answer. Not that right requests succeed: a gate that nobody knows, or
+/// What is checked of every answer. Not that right requests succeed: an undeclared gate, or
 /// an address that is none, is right by the schema and refused by the catalog.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,\
@@ -37,9 +37,9 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let seed = env::var("CATRACA_SEED").map_or(Ok(SEED), |text| text.parse());
     let seed = seed.context("CATRACA_SEED is a whole number")?;
     let scratch = Scratch::new("api")?;
-    for caller in ["admin", "check", "read", "stranger", "nobody"] {
+    for caller in ["admin", "check", "read", "stranger", "anonymous"] {
         let served = ServerUnderTest::start(context, &binary, scratch.path(), caller)?;
-        let known = !["stranger", "nobody"].contains(&caller);
+        let known = !["stranger", "anonymous"].contains(&caller);
         let cases = if caller == "admin" { MOST } else { FEW } * context.factor;
         println!("as {caller}: {cases} random cases a call, seed {seed}");
         let mut run = context.repo.command(&tool.display().to_string());

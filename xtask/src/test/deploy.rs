@@ -36,7 +36,7 @@ fn series_exist(context: &TestContext) -> Result<()> {
         fs::read_to_string(context.repo.path(file)).with_context(|| format!("cannot read {file}"))
     };
     let guide = read(OBSERVE)?;
-    let described = described(&guide);
+    let described = documented_series(&guide);
     let dashboard = read(DASHBOARD)?;
     let shown: Value = serde_json::from_str(&dashboard).context(DASHBOARD)?;
     ensure!(shown["panels"].as_array().is_some_and(|all| all.len() > 9), "{DASHBOARD} is empty");
@@ -55,7 +55,7 @@ fn series_exist(context: &TestContext) -> Result<()> {
 }
 
 /// The series of the guide's tables.
-fn described(guide: &str) -> BTreeSet<&str> {
+fn documented_series(guide: &str) -> BTreeSet<&str> {
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| `catraca_"));
     rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name).collect()
 }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_series_is_known_by_its_row_or_by_its_histogram() {
         let guide = "| `catraca_blocks` | | x |\n| `catraca_check_seconds` | | y |\n";
-        let known = described(guide);
+        let known = documented_series(guide);
         let used = series(
             "rate(catraca_check_seconds_bucket[5m]) + catraca_blocks{a=\"b\"} + catraca_bloks",
         );

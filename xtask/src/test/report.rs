@@ -20,14 +20,14 @@ pub(crate) struct PartResult {
 }
 
 impl PartResult {
-    fn failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.error.is_some() || self.took >= self.budget * PATIENCE
     }
 
     fn verdict(&self) -> &'static str {
         match &self.error {
             Some(_) => "FAILED",
-            None if self.failed() => "FAILED: TWICE ITS BUDGET",
+            None if self.has_failed() => "FAILED: TWICE ITS BUDGET",
             None if self.took > self.budget => "ok, but OVER BUDGET",
             None => "ok",
         }
@@ -52,7 +52,7 @@ pub(crate) fn conclude(outcomes: &[PartResult]) -> Result<()> {
     for outcome in outcomes.iter().filter(|outcome| outcome.took > outcome.budget) {
         println!("WARNING: {} is over its budget", outcome.name);
     }
-    let failed: Vec<&PartResult> = outcomes.iter().filter(|outcome| outcome.failed()).collect();
+    let failed: Vec<&PartResult> = outcomes.iter().filter(|outcome| outcome.has_failed()).collect();
     for outcome in &failed {
         println!("{}: {}", outcome.name, outcome.error.as_deref().unwrap_or(outcome.verdict()));
     }

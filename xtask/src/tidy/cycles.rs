@@ -65,12 +65,12 @@ impl Uses {
         let used = self.edges.get(module).into_iter().flatten();
         used.filter_map(move |used| {
             // The path may name an item of the module: the module itself is what is known.
-            let known = self.known(used)?;
-            (!related(module, known)).then_some(known)
+            let known = self.known_module(used)?;
+            (!is_related(module, known)).then_some(known)
         })
     }
 
-    fn known<'a>(&'a self, path: &'a str) -> Option<&'a str> {
+    fn known_module<'a>(&'a self, path: &'a str) -> Option<&'a str> {
         if self.modules.contains(path) {
             return Some(path);
         }
@@ -80,7 +80,7 @@ impl Uses {
 }
 
 /// Whether one module contains the other, or they are the same.
-fn related(a: &str, b: &str) -> bool {
+fn is_related(a: &str, b: &str) -> bool {
     let contains = |outer: &str, inner: &str| inner.starts_with(&format!("{outer}::"));
     a == b || contains(a, b) || contains(b, a)
 }

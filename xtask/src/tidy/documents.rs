@@ -13,7 +13,7 @@ const ARCHITECTURE_LINES: usize = 200;
 const CRATE_ROOTS: [&str; 3] = [
     "crates/catraca-core/src/lib.rs",
     "crates/catraca/src/lib.rs",
-    "crates/catraca-server/src/main.rs",
+    "crates/catraca-server/src/lib.rs",
 ];
 const RECORDS: &str = "docs/adr/";
 const RECORD_LINES: usize = 70;
@@ -24,6 +24,7 @@ pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     match repo.read(ARCHITECTURE) {
         Ok(text) => {
             findings.extend(length(ARCHITECTURE, &text, ARCHITECTURE_LINES));
+            findings.extend(missing_paths(&text, files));
             for root in CRATE_ROOTS {
                 findings.extend(unmapped_modules(root, &repo.read(root)?, &text));
             }
@@ -35,7 +36,7 @@ pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     let index = repo.read(INDEX)?;
     for file in files.iter().filter(|file| is_record(file)) {
         findings.extend(length(file, &repo.read(file)?, RECORD_LINES));
-        findings.extend(listed(file, &index));
+        findings.extend(missing_from_index(file, &index));
     }
     Ok(findings)
 }
@@ -58,6 +59,29 @@ fn unmapped_modules(root: &str, source: &str, map: &str) -> Vec<Finding> {
         .collect()
 }
 
+/// Source files that the map names in backticks and that do not exist. A path may begin below any
+/// folder, and `a/{b,c}.rs` names two files.
+fn missing_paths(map: &str, files: &[String]) -> Vec<Finding> {
+    let quoted = map.split('`').skip(1).step_by(2);
+    let paths = quoted.filter(|text| text.ends_with(".rs") || text.ends_with(".lua"));
+    let missing = paths.flat_map(expand_braces).filter(|path| {
+        let ending = format!("/{path}");
+        !files.iter().any(|file| file.ends_with(&ending))
+    });
+    missing
+        .map(|path| {
+            let message = format!("{ARCHITECTURE}: there is no file `{path}`");
+            Finding::new("architecture-path", ARCHITECTURE, 1, message)
+        })
+        .collect()
+}
+
+fn expand_braces(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((names, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
+    names.split(',').flat_map(|name| expand_braces(&format!("{before}{name}{after}"))).collect()
+}
+
 /// `docs/adr/NNNN-title.md`
 fn is_record(file: &str) -> bool {
     let name = file.strip_prefix(RECORDS).and_then(|name| name.strip_suffix(".md"));
@@ -71,7 +95,7 @@ fn length(file: &str, text: &str, limit: usize) -> Option<Finding> {
     (lines > limit).then(|| Finding::new("document-lines", file, lines, message))
 }
 
-fn listed(file: &str, index: &str) -> Option<Finding> {
+fn missing_from_index(file: &str, index: &str) -> Option<Finding> {
     let name = file.strip_prefix(RECORDS).unwrap_or(file);
     let message = format!("{file}: not listed in {INDEX}");
     (!index.contains(&format!("({name})"))).then(|| Finding::new("adr-index", file, 1, message))
@@ -103,9 +127,17 @@ mod tests {
     }
 
     #[test]
+    fn every_path_of_the_map_exists() {
+        let files =
+            ["crates/a/src/run/check.rs".to_owned(), "crates/a/src/run/settle.rs".to_owned()];
+        assert!(missing_paths("`run/{check,settle}.rs` and `run/`", &files).is_empty());
+        assert_eq!(missing_paths("`run/{check,credit}.rs`, `heck.rs`", &files).len(), 2);
+    }
+
+    #[test]
     fn the_index_must_link_every_record() {
         let index = "| [0001](0001-a.md) | a |";
-        assert!(listed("docs/adr/0001-a.md", index).is_none());
-        assert!(listed("docs/adr/0002-b.md", index).is_some());
+        assert!(missing_from_index("docs/adr/0001-a.md", index).is_none());
+        assert!(missing_from_index("docs/adr/0002-b.md", index).is_some());
     }
 }

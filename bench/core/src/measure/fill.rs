@@ -21,9 +21,12 @@ pub struct Fill;
 
 impl Measure for Fill {
     fn run<S: Subject>(self, make: impl FnOnce(u64) -> S) -> Figures {
-        let (bytes, load) = (KeyBytes::start(), Load::start());
+        let bytes = KeyBytes::start();
+        let load = Load::start();
         let subject = make(TO);
-        let (mut slowest, mut per_key, mut at_million) = (Slowest::start(), Vec::new(), 0.0);
+        let mut slowest = Slowest::start();
+        let mut per_key = Vec::new();
+        let mut at_million = 0.0;
         let mut held = 0;
         for level in levels() {
             for number in held..level {

@@ -61,7 +61,8 @@ impl Speed {
         let mut numbers = Uniform::new(self.keys, 77 + thread as u64);
         let (_, early) = decide(subject, &mut numbers, self.span() / 8, self.most() / 8);
         start.wait();
-        let (cpu, clock) = (machine::thread_cpu_ns(), Instant::now());
+        let cpu = machine::thread_cpu_ns();
+        let clock = Instant::now();
         let (decisions, late) = decide(subject, &mut numbers, self.span(), self.most() * 7 / 8);
         let wall_ns = clock.elapsed().as_nanos() as f64;
         Lap { decisions, denied: early + late, wall_ns, cpu_ns: machine::thread_cpu_ns() - cpu }
@@ -90,7 +91,9 @@ impl Measure for Speed {
 /// Decides until `span` has passed or `most` decisions are made; returns how many, and denials.
 #[inline(never)]
 fn decide(subject: &impl Subject, numbers: &mut Uniform, span: Duration, most: u64) -> (u64, u64) {
-    let (start, mut asked, mut admitted) = (Instant::now(), 0, 0);
+    let start = Instant::now();
+    let mut asked = 0;
+    let mut admitted = 0;
     while asked + BATCH <= most && start.elapsed() < span {
         for _ in 0..BATCH {
             admitted += u64::from(subject.hit_number(numbers.next()));

@@ -22,10 +22,13 @@ pub struct Steps {
 
 impl Measure for Steps {
     fn run<S: Subject>(self, make: impl FnOnce(u64) -> S) -> Figures {
-        let (load, subject) = (Load::start(), make(MILLION));
-        let (mut decide_ns, mut insert_ns) = (Vec::new(), Vec::new());
+        let load = Load::start();
+        let subject = make(MILLION);
+        let mut decide_ns = Vec::new();
+        let mut insert_ns = Vec::new();
         for level in 1..=LEVELS {
-            let (held, grown) = (MILLION * (level - 1) / LEVELS, MILLION * level / LEVELS);
+            let held = MILLION * (level - 1) / LEVELS;
+            let grown = MILLION * level / LEVELS;
             insert_ns.push(insert_cost(&subject, held, grown));
             decide_ns.push(self.decide_cost(&subject, grown));
         }
@@ -53,7 +56,8 @@ impl Steps {
 
 #[inline(never)]
 fn decide_lap(subject: &impl Subject, numbers: &mut Uniform, decisions: u64) -> f64 {
-    let (clock, mut admitted) = (Instant::now(), 0);
+    let clock = Instant::now();
+    let mut admitted = 0;
     for _ in 0..decisions {
         admitted += u64::from(subject.hit_number(numbers.next()));
     }

@@ -74,7 +74,8 @@ impl Column {
 
     /// Median over rounds of subject / `against`.
     pub fn ratio(header: &str, case: &str, figure: &str, against: &'static str) -> Column {
-        let (own, other) = (plain(case, figure), plain(case, figure));
+        let own = plain(case, figure);
+        let other = plain(case, figure);
         let value: PerRound = Box::new(move |results, round, subject| {
             Some(own(results, round, subject)? / other(results, round, against)?)
         });
@@ -83,7 +84,8 @@ impl Column {
 
     /// Median over rounds of one figure over another, both the subject's own.
     pub fn quotient(header: &str, over: (String, &str), under: (String, &str)) -> Column {
-        let (over, under) = (plain(&over.0, over.1), plain(&under.0, under.1));
+        let over = plain(&over.0, over.1);
+        let under = plain(&under.0, under.1);
         let value: PerRound = Box::new(move |results, round, subject| {
             Some(over(results, round, subject)? / under(results, round, subject)?)
         });
@@ -98,7 +100,8 @@ impl Column {
         figure: &str,
         base: &'static str,
     ) -> Column {
-        let (own, other) = (plain(case, figure), plain(case, figure));
+        let own = plain(case, figure);
+        let other = plain(case, figure);
         let value: PerRound = Box::new(move |results, round, subject| {
             Some(own(results, round, subject)? - other(results, round, base)?)
         });
@@ -124,7 +127,8 @@ impl Column {
 }
 
 fn plain(case: &str, figure: &str) -> PerRound {
-    let (case, figure) = (case.to_owned(), figure.to_owned());
+    let case = case.to_owned();
+    let figure = figure.to_owned();
     Box::new(move |results, round, subject| results.get(round, subject, &case, &figure))
 }
 

@@ -23,7 +23,7 @@ pub struct Wire {
     asked: Instant,
 }
 
-/// What was heard.
+/// What the connection received.
 pub enum Event {
     /// Not all of an answer yet.
     Nothing,

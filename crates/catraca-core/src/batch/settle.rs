@@ -15,7 +15,7 @@ use crate::time::{Span, Time};
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettleBatch {
     /// The key of the settled-marker.
-    pub mark: Key,
+    pub marker: Key,
     /// When the ticket expires; the marker is stored until then.
     pub expires: Time,
     /// One per charged row of the ticket whose policy still exists.
@@ -40,7 +40,7 @@ pub struct ReferenceUpdate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettleRow {
     /// The index of the row in its ticket; returned in the reply.
-    pub place: u8,
+    pub ticket_index: u8,
     /// The current key of the row.
     pub key: Key,
     /// The same for all keys of a policy. Adjacent rows of one family are banned together.
@@ -77,7 +77,7 @@ pub struct BanRow {
     /// Strikes within a span that start the ban; absent if one match bans at once.
     pub after: Option<Rate>,
     /// The block to propose.
-    pub act: BlockProposal,
+    pub proposal: BlockProposal,
 }
 
 /// An outcome that counts in a watched ratio, with the terms of the ratio.
@@ -92,7 +92,7 @@ pub struct WatchRow {
     /// The least number of outcomes from which the ratio is evaluated.
     pub min: i64,
     /// The block to propose.
-    pub act: BlockProposal,
+    pub proposal: BlockProposal,
 }
 
 /// The reply to a settle.
@@ -103,7 +103,7 @@ pub enum SettleReply {
         /// The instant of the batch.
         now: Time,
         /// Whether an earlier settle was applied; then `rows` is its result.
-        again: bool,
+        already_settled: bool,
         /// The result of each row.
         rows: Vec<RowSettlement>,
     },
@@ -120,7 +120,7 @@ pub enum SettleReply {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RowSettlement {
     /// The index of the row in its ticket.
-    pub place: u8,
+    pub ticket_index: u8,
     /// Units that the row was charged in total, at the check and at the settle.
     pub charged: i64,
     /// Free units after the settle; absent for rows without a capacity.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Cell;
 use crate::batch::PriorOffences;
 use crate::limit::Penalty;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// What started a block.
@@ -89,7 +89,7 @@ impl Block {
     #[inline]
     pub fn is_active(&self, now: Time, shadow: bool) -> bool {
         let has_not_ended =
-            now < self.until || (planted(Bug::BlockEdgeInclusive) && now == self.until);
+            now < self.until || (is_planted(Bug::BlockEdgeInclusive) && now == self.until);
         has_not_ended && (shadow || !self.shadow)
     }
 
@@ -121,7 +121,7 @@ impl Block {
             next.level = level.saturating_add(1);
             next.forget = proposal.penalty.forget;
         }
-        if until > self.until || planted(Bug::BlockShortens) {
+        if until > self.until || is_planted(Bug::BlockShortens) {
             next = Self {
                 until,
                 origin: proposal.origin,

@@ -6,7 +6,7 @@
 
 use super::{Cell, Second, instant_of, second_after};
 use crate::limit::BucketTerms;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// The state of one bucket.
@@ -57,6 +57,7 @@ impl Bucket {
         // division, so it is not computed for a positive balance.
         let balance = if self.tokens < 0 { self.tokens.max(terms.floor()) } else { self.tokens };
         let (tokens, rem) = refill(terms, balance, rem, now.since(self.at).micros());
+        // `forget` stays that of the last write: a refill is no write (docs/semantics.md, 8).
         Self { at: now, tokens, rem, tag: terms.refill_tag(), forget: self.forget }
     }
 
@@ -65,7 +66,7 @@ impl Bucket {
     #[inline(always)]
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
         let target = self.tokens.saturating_sub(amount);
-        let ceiling = if planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
+        let ceiling = if is_planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
         // The floor costs a division, and is never above zero.
         let lowest = if target < 0 { terms.floor() } else { 0 };
         let after = target.clamp(lowest, ceiling);
@@ -91,14 +92,15 @@ impl Bucket {
         self.reaches_at(terms, terms.size)
     }
 
-    /// When the bucket has this many tokens, rounded up to a microsecond.
+    /// When the bucket has this many tokens, rounded up to a microsecond: at that instant the check
+    /// must pass.
     #[inline(always)]
     fn reaches_at(&self, terms: &BucketTerms, tokens: i64) -> Time {
         if self.tokens >= tokens {
             return self.at;
         }
         let missing = (tokens - self.tokens) * terms.period - self.rem;
-        let rounds_down = planted(Bug::RetryRoundsDown);
+        let rounds_down = is_planted(Bug::RetryRoundsDown);
         let wait =
             if rounds_down { missing / terms.tokens } else { ceil_div(missing, terms.tokens) };
         self.at.after(Span::from_micros(wait))
@@ -109,11 +111,11 @@ impl Bucket {
 /// `elapsed` is in microseconds.
 #[inline(always)]
 fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64) {
-    if planted(Bug::RefillFloat) {
+    if is_planted(Bug::RefillFloat) {
         return refill_in_floats(terms, tokens, elapsed);
     }
     if tokens >= terms.size {
-        let max = if planted(Bug::BurstAfterIdle) { 2 * terms.size } else { terms.size };
+        let max = if is_planted(Bug::BurstAfterIdle) { 2 * terms.size } else { terms.size };
         // The catalog may have reduced the size.
         return (tokens.min(max), 0);
     }
@@ -121,18 +123,19 @@ fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64
     // Compared by division before anything is multiplied: after a long idle time `elapsed * tokens`
     // would overflow.
     if elapsed >= ceil_div(missing, terms.tokens) {
-        let burst = if planted(Bug::BurstAfterIdle) && elapsed > terms.period { 1 } else { 0 };
+        let burst = if is_planted(Bug::BurstAfterIdle) && elapsed > terms.period { 1 } else { 0 };
         return (terms.size + burst, 0);
     }
     let gained = rem + elapsed * terms.tokens;
     // No whole token yet: saves the division and the modulo.
-    if gained < terms.period && !planted(Bug::RefillDropsRemainder) {
+    if gained < terms.period && !is_planted(Bug::RefillDropsRemainder) {
         return (tokens, gained);
     }
-    let rem = if planted(Bug::RefillDropsRemainder) { 0 } else { gained % terms.period };
+    let rem = if is_planted(Bug::RefillDropsRemainder) { 0 } else { gained % terms.period };
     (tokens + gained / terms.period, rem)
 }
 
+/// The planted bug: floating point, and time in whole milliseconds.
 #[cold]
 fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64) {
     let rate = terms.tokens as f64 / terms.period as f64;
@@ -143,7 +146,8 @@ fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64
 #[inline]
 fn ceil_div(numerator: i64, denominator: i64) -> i64 {
     // Most refills are one token per period after division by the gcd, and a division is the most
-    // expensive step here.
+    // expensive step here. The sum fits in 64 bits; in doubles it would not be exact, so the script
+    // divides in another way (docs/batch.md, 4).
     if denominator == 1 { numerator } else { (numerator + denominator - 1) / denominator }
 }
 

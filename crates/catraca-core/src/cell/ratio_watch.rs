@@ -44,7 +44,7 @@ impl RatioWatch {
             *self = Self::new(per, now);
         }
         self.advance(now);
-        let (part, whole) = &mut self.slices[index(self.newest)];
+        let (part, whole) = &mut self.slices[index_of(self.newest)];
         *whole = whole.saturating_add(1);
         *part = part.saturating_add(u32::from(in_part));
     }
@@ -67,16 +67,17 @@ impl RatioWatch {
         // Time never runs backwards for a cell, even if the clock of the store does.
         let present = (now.micros() / self.slice.micros()).max(self.newest);
         // The slices between the newest and the present one are from an earlier round: they must be
-        // zero before they count.
+        // zero before they count. After a long idle time these are all slices.
         let skipped = (present - self.newest).min(SLICES as i64);
         for number in present - skipped + 1..=present {
-            self.slices[index(number)] = (0, 0);
+            self.slices[index_of(number)] = (0, 0);
         }
         self.newest = present;
     }
 }
 
-fn index(number: i64) -> usize {
+/// The index of a slice, by its number since the Unix epoch.
+fn index_of(number: i64) -> usize {
     number.rem_euclid(SLICES as i64) as usize
 }
 

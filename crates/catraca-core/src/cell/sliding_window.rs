@@ -37,7 +37,7 @@ impl Cell for SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// A cell without units.
+    /// A cell without units. It counts as expired until the first charge sets `forget`.
     pub fn new(windows: &[WindowTerms]) -> Self {
         Self { forget: 0, per_window: windows.iter().map(|_| WindowEntries::default()).collect() }
     }
@@ -61,7 +61,7 @@ impl SlidingWindow {
             .per_window
             .iter()
             .zip(windows)
-            .map(|(entries, window)| window.limit - entries.used());
+            .map(|(entries, window)| window.limit - entries.used_units());
         free.min().unwrap_or(0)
     }
 
@@ -71,7 +71,7 @@ impl SlidingWindow {
             .per_window
             .iter()
             .zip(windows)
-            .map(|(entries, window)| (window, window.limit - entries.used()));
+            .map(|(entries, window)| (window, window.limit - entries.used_units()));
         free.min_by_key(|(_, free)| *free)
     }
 
@@ -95,7 +95,7 @@ impl SlidingWindow {
     }
 
     /// Removes units from the entry at `at`, in every window that still has it. Returns the largest
-    /// number removed from a window.
+    /// number removed from a window: a shorter window may have dropped the entry already.
     pub fn refund(&mut self, windows: &[WindowTerms], at: Time, units: i64) -> i64 {
         let refunded = self.per_window.iter_mut().map(|entries| entries.refund(at, units)).max();
         let refunded = refunded.unwrap_or(0);
@@ -125,13 +125,14 @@ impl SlidingWindow {
 
     /// Units that can be added before the fullest window exceeds 2^53, the largest number that
     /// every store counts exactly. The same cap applies to all windows, so that their entries stay
-    /// equal.
+    /// equal: Redis stores one list for all windows.
     fn remaining_exact(&self) -> i64 {
-        EXACT_MAX - self.per_window.iter().map(WindowEntries::used).max().unwrap_or(0)
+        EXACT_MAX - self.per_window.iter().map(WindowEntries::used_units).max().unwrap_or(0)
     }
 
     /// Sets the expiry: the window is empty when its last unit has left.
     fn update_expiry(&mut self, windows: &[WindowTerms]) {
+        // `Time::ZERO` instead of `now`: a cell without entries has expired.
         self.forget = second_after(self.full_at(windows, Time::ZERO));
     }
 }

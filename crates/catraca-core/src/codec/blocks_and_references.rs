@@ -76,9 +76,9 @@ fn write_row(row: &RowSettlement, to: &mut Writer<'_>) {
         | flag(row.blocked_until.is_some(), BLOCKED)
         | flag(row.rule.is_some(), RULE);
     to.byte(flags | row.started.map_or(0, origin_number));
-    to.byte(row.place);
-    to.signed(row.charged);
-    row.free.into_iter().for_each(|free| to.signed(free));
+    to.byte(row.ticket_index);
+    to.write_signed(row.charged);
+    row.free.into_iter().for_each(|free| to.write_signed(free));
     row.blocked_until.into_iter().for_each(|until| to.time(until));
     row.rule.into_iter().for_each(|rule| to.byte(rule));
 }
@@ -90,9 +90,9 @@ fn read_row(from: &mut Reader<'_>) -> Result<RowSettlement, CodecError> {
         return Err(CodecError::Flags { field: "row", found: flags });
     }
     Ok(RowSettlement {
-        place: from.byte()?,
-        charged: from.signed()?,
-        free: read_if(flags, FREE, || from.signed())?,
+        ticket_index: from.byte()?,
+        charged: from.read_signed()?,
+        free: read_if(flags, FREE, || from.read_signed())?,
         blocked_until: read_if(flags, BLOCKED, || from.time("blocked_until"))?,
         started: (flags & STARTED != 0).then(|| origin_of(flags)),
         rule: read_if(flags, RULE, || from.byte())?,

@@ -19,8 +19,8 @@ impl Codec for Bucket {
 impl Fields for Bucket {
     fn write(&self, to: &mut Writer<'_>) {
         to.time(self.at);
-        to.signed(self.tokens);
-        to.signed(self.rem);
+        to.write_signed(self.tokens);
+        to.write_signed(self.rem);
         to.word(self.tag);
         to.number(u64::from(self.forget));
     }
@@ -97,7 +97,7 @@ fn read_entries(from: &mut Reader<'_>) -> Result<WindowEntries, CodecError> {
         if units == 0 {
             return Ok(entries);
         }
-        if units > EXACT_MAX - entries.used() {
+        if units > EXACT_MAX - entries.used_units() {
             return Err(CodecError::Range { field: "units" });
         }
         let at = last + from.amount("entries")?;

@@ -153,7 +153,7 @@ fn row() -> impl Strategy<Value = RowSettlement> {
     let opens = (option::of(any::<i64>()), option::of(time()), option::of(origin()));
     (any::<i64>(), opens, option::of(any::<u8>())).prop_map(
         |(charged, (free, blocked_until, started), rule)| RowSettlement {
-            place: rule.unwrap_or(3),
+            ticket_index: rule.unwrap_or(3),
             charged,
             free,
             blocked_until,

@@ -31,7 +31,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Zigzag: the sign is the lowest bit, so that small negative numbers are short too.
-    pub fn signed(&mut self, number: i64) {
+    pub fn write_signed(&mut self, number: i64) {
         self.number((number << 1 ^ number >> 63) as u64);
     }
 
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         Err(CodecError::Overlong)
     }
 
-    pub fn signed(&mut self) -> Result<i64, CodecError> {
+    pub fn read_signed(&mut self) -> Result<i64, CodecError> {
         let folded = self.number()?;
         Ok((folded >> 1) as i64 ^ -((folded & 1) as i64))
     }
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
 
     /// A signed number from -2^53 to 2^53.
     pub fn balance(&mut self, field: &'static str) -> Result<i64, CodecError> {
-        let balance = self.signed()?;
+        let balance = self.read_signed()?;
         let exact = (-EXACT_MAX..=EXACT_MAX).contains(&balance);
         exact.then_some(balance).ok_or(CodecError::Range { field })
     }

@@ -26,27 +26,31 @@ fn never(language: Language) -> &'static str {
 /// below an hour in minutes.
 fn in_words(seconds: i64, language: Language) -> String {
     let (large, small) = match seconds {
-        0..=119 => return count(seconds, 0, language),
-        120..=3_599 => return count((seconds + 59) / 60, 1, language),
+        0..=119 => return with_unit(seconds, 0, language),
+        120..=3_599 => return with_unit((seconds + 59) / 60, 1, language),
         3_600..=86_399 => split(seconds, 60, 60, 1),
         _ => split(seconds, 3_600, 24, 2),
     };
     match small.0 {
-        0 => count(large.0, large.1, language),
-        _ => [count(large.0, large.1, language), and(language), count(small.0, small.1, language)]
-            .join(" "),
+        0 => with_unit(large.0, large.1, language),
+        _ => [
+            with_unit(large.0, large.1, language),
+            conjunction(language),
+            with_unit(small.0, small.1, language),
+        ]
+        .join(" "),
     }
 }
 
 /// Splits a duration into a number of units of `rank + 1` and the rest in units of `rank`. A rank
-/// is the index of a unit, as in [`count`].
+/// is the index of a unit, as in [`with_unit`].
 fn split(seconds: i64, unit: i64, per: i64, rank: usize) -> ((i64, usize), (i64, usize)) {
     // Rounded up in the smaller unit before it is split: 1 h 59 min 30 s becomes 2 hours.
     let units = (seconds + unit - 1) / unit;
     ((units / per, rank + 1), (units % per, rank))
 }
 
-fn and(language: Language) -> String {
+fn conjunction(language: Language) -> String {
     match language {
         Language::English => "and".to_owned(),
         Language::Portuguese => "e".to_owned(),
@@ -54,7 +58,7 @@ fn and(language: Language) -> String {
 }
 
 /// A number with its unit: rank 0 is seconds, 1 minutes, 2 hours, 3 days.
-fn count(number: i64, rank: usize, language: Language) -> String {
+fn with_unit(number: i64, rank: usize, language: Language) -> String {
     let (one, many) = match language {
         Language::English => {
             [("second", "seconds"), ("minute", "minutes"), ("hour", "hours"), ("day", "days")][rank]

@@ -18,14 +18,14 @@ pub enum LockOp {
     /// Acquire names, all or none.
     Acquire {
         /// The request.
-        asked: Acquire,
+        request: Acquire,
         /// Whether a conflict ends the attempt, so that it is counted. Not if the caller waits.
-        counts: bool,
+        counts_conflict: bool,
     },
     /// Hold a range of time in calendars, all or none. A conflict is counted.
     Hold(Hold),
     /// Count a conflict: an acquire that waited and gave up.
-    Miss {
+    CountConflict {
         /// The tenant.
         tenant: Option<Box<str>>,
         /// The kind.
@@ -54,7 +54,7 @@ pub enum LockOp {
     /// Move a slot to another range or calendar.
     Relocate(Move),
     /// Read the busy and free ranges of a calendar.
-    Look(AvailabilityQuery),
+    Availability(AvailabilityQuery),
     /// Read the lease of a proof, also one that has ended and is remembered.
     Show(Proof),
     /// List live leases by fence.
@@ -89,7 +89,7 @@ pub enum LockOp {
     /// Remove some expired leases.
     Sweep,
     /// Read the counters.
-    Tally,
+    Counters,
 }
 
 /// The reply to an operation.
@@ -118,7 +118,7 @@ pub enum LockOutcome {
     Moved(MoveReply),
     /// Of an availability query. It may cover less than was requested; then it says where to
     /// continue.
-    Seen(Availability),
+    Availability(Availability),
     /// The lease of a proof.
     Shown(Option<Box<Lease>>),
     /// Of a list.
@@ -145,13 +145,13 @@ pub enum LockOutcome {
         more: bool,
     },
     /// The counters, by tenant and kind.
-    Tallied(Vec<(AttemptCountsKey, AttemptCounts)>),
+    Counters(Vec<(AttemptCountsKey, AttemptCounts)>),
 }
 
 impl LockOp {
     /// Whether the operation can take a name or range that another caller may believe to hold. Such
     /// operations are refused while leases may have been lost.
-    pub const fn takes(&self) -> bool {
+    pub const fn may_take(&self) -> bool {
         matches!(
             self,
             Self::Acquire { .. }

@@ -71,10 +71,10 @@ pub enum LockRefusal {
     #[error(
         "`request_id` was used for a request with other parameters: send those again, or another id"
     )]
-    OtherRequest,
+    RequestIdReused,
     /// The lease of this `request_id` has ended.
     #[error("the lease of this `request_id` has ended: send another id for a new lease")]
-    RequestOver,
+    RequestExpired,
     /// The namespace has the maximum number of leases or versions.
     #[error("the namespace has its maximum of {max} leases: release some, or wait")]
     Full {
@@ -87,8 +87,8 @@ impl LockRefusal {
     /// The error code.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::OtherRequest => "request-id-reused",
-            Self::RequestOver => "request-expired",
+            Self::RequestIdReused => "request-id-reused",
+            Self::RequestExpired => "request-expired",
             Self::Full { .. } => "locks-full",
             Self::Empty { .. }
             | Self::TooLong { .. }

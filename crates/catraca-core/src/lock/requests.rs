@@ -120,7 +120,7 @@ pub struct AvailabilityQuery {
     /// Shorter free ranges are left out.
     pub min_length: Span,
     /// A lease whose range counts as free.
-    pub without: Option<LeaseKey>,
+    pub excluded_lease: Option<LeaseKey>,
 }
 
 impl LeaseRequest {
@@ -139,7 +139,7 @@ impl LeaseRequest {
     }
 
     /// Validates all fields.
-    pub fn checked(self) -> Result<Self, LockRefusal> {
+    pub fn validate(self) -> Result<Self, LockRefusal> {
         if let Some(request) = &self.request {
             validate_name("request_id", request)?;
         }
@@ -166,11 +166,11 @@ impl LeaseRequest {
 
 impl Acquire {
     /// Validates all fields, and sorts the keys.
-    pub fn checked(mut self) -> Result<Self, LockRefusal> {
+    pub fn validate(mut self) -> Result<Self, LockRefusal> {
         validate_tenant(self.tenant.as_deref())?;
         validate_name("kind", &self.kind)?;
         validate_and_sort("keys", &mut self.keys)?;
-        self.lease = self.lease.checked()?;
+        self.lease = self.lease.validate()?;
         if self.policy == VersionPolicy::Monotonic && self.lease.version.is_none() {
             return Err(LockRefusal::NoVersion);
         }
@@ -180,19 +180,19 @@ impl Acquire {
 
 impl Hold {
     /// Validates all fields, and sorts the calendars.
-    pub fn checked(mut self, slot_max: Span) -> Result<Self, LockRefusal> {
+    pub fn validate(mut self, slot_max: Span) -> Result<Self, LockRefusal> {
         validate_tenant(self.tenant.as_deref())?;
         validate_name("kind", &self.kind)?;
         validate_and_sort("calendars", &mut self.calendars)?;
         self.range.check(slot_max)?;
-        self.lease = self.lease.checked()?;
+        self.lease = self.lease.validate()?;
         Ok(self)
     }
 }
 
 impl Move {
     /// Validates all fields, and sorts the calendars.
-    pub fn checked(mut self, slot_max: Span) -> Result<Self, LockRefusal> {
+    pub fn validate(mut self, slot_max: Span) -> Result<Self, LockRefusal> {
         if let Some(calendars) = &mut self.calendars {
             validate_and_sort("calendars", calendars)?;
         }
@@ -210,7 +210,7 @@ impl TimeRange {
 
     /// The first and last instant that the range occupies in a calendar: with its buffers, half
     /// open.
-    pub fn taken(&self) -> (Time, Time) {
+    pub fn occupied_range(&self) -> (Time, Time) {
         (self.start.before(self.before), self.end.after(self.after))
     }
 

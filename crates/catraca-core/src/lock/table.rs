@@ -27,7 +27,7 @@ use super::refusal::LockRefusal;
 use super::reply::{Conflict, Lease, LeaseState, LeaseTarget};
 use super::requests::{LeaseRequest, TimeRange};
 use super::{CONFIRMED_RETENTION, LEASES_MAX, SLOT_TOMBSTONE, TOMBSTONE};
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 use idempotency::RequestDigest;
 use versions::Versions;
@@ -92,7 +92,7 @@ pub struct LeaseEnd {
 
 impl LockTable {
     /// Raises the last fence: later ones are higher.
-    pub fn raise(&mut self, fence: i64) {
+    pub fn raise_fence(&mut self, fence: i64) {
         self.fence = self.fence.max(fence);
     }
 
@@ -102,7 +102,7 @@ impl LockTable {
     }
 
     /// Counters of attempts and leases, by tenant and kind.
-    pub const fn tally(&self) -> &LockCounters {
+    pub const fn counters(&self) -> &LockCounters {
         &self.counters
     }
 
@@ -179,7 +179,7 @@ impl LockTable {
         // `max(last + 1, microseconds)`: higher than every fence before a restart or failover, even
         // if the last one was lost, as long as the clock is not behind by more than the outage
         // (docs/adr/0015).
-        let clock = if planted(Bug::LockFenceCounts) { 0 } else { self.now.micros() };
+        let clock = if is_planted(Bug::LockFenceCounts) { 0 } else { self.now.micros() };
         self.fence = (self.fence + 1).max(clock);
         self.fence
     }
@@ -202,7 +202,7 @@ impl LockTable {
         let hold_until = self.now.after(wanted.hold_max.max(wanted.ttl));
         // The planted bug: another clock ends the lease before its TTL has passed.
         let shortened = Span::from_micros(wanted.ttl.micros() / 2);
-        let ttl = if planted(Bug::LockCallersClock) { shortened } else { wanted.ttl };
+        let ttl = if is_planted(Bug::LockCallersClock) { shortened } else { wanted.ttl };
         let lease = Lease {
             key: wanted.key,
             fence,
@@ -234,7 +234,9 @@ impl LockTable {
                     self.names.insert(Arc::clone(name), key);
                 }
             }
-            LeaseTarget::Slot(calendars, range) => self.occupy(calendars, range.taken().0, key),
+            LeaseTarget::Slot(calendars, range) => {
+                self.occupy(calendars, range.occupied_range().0, key)
+            }
         }
         self.live.insert(lease.fence, key);
         self.tenants.entry(lease.tenant().map(Box::from)).or_default().insert(lease.fence);
@@ -255,11 +257,11 @@ impl LockTable {
         let lasted = at.since(lease.acquired_at);
         let remembered_for =
             if matches!(lease.target, LeaseTarget::Slot(..)) { SLOT_TOMBSTONE } else { TOMBSTONE };
-        let stays = (how == LeaseState::Expired && planted(Bug::LockExpiredHoldStays))
+        let stays = (how == LeaseState::Expired && is_planted(Bug::LockExpiredHoldStays))
             .then(|| lease.target.clone());
         self.free(key);
         if let Some(LeaseTarget::Slot(calendars, range)) = stays {
-            self.occupy(&calendars, range.taken().0, key);
+            self.occupy(&calendars, range.occupied_range().0, key);
         }
         self.counters.on_ended(tenant.as_deref(), &kind, how);
         self.ended.push(LeaseEnd { key, confirmed, lasted });
@@ -287,7 +289,9 @@ impl LockTable {
         }
         match target {
             LeaseTarget::Names(names) => self.free_names(names, key),
-            LeaseTarget::Slot(calendars, range) => self.vacate(&calendars, range.taken().0, key),
+            LeaseTarget::Slot(calendars, range) => {
+                self.vacate(&calendars, range.occupied_range().0, key)
+            }
         }
     }
 
@@ -318,7 +322,7 @@ impl LockTable {
 fn due(lease: &Lease) -> Time {
     match (&lease.target, lease.state) {
         (LeaseTarget::Slot(_, range), LeaseState::Confirmed) => {
-            range.taken().1.after(CONFIRMED_RETENTION)
+            range.occupied_range().1.after(CONFIRMED_RETENTION)
         }
         _ => lease.expires_at,
     }

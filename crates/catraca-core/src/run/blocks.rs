@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 /// derived from the row's key.
 pub const RULES_MAX: u8 = 16;
 
-/// The key of the strikes of a ban rule.
+/// The key of the strikes of a ban rule: kinds 1 to 16 of the row's key (docs/batch.md, 2).
 pub fn strikes_key(key: Key, rule: u8) -> Key {
     key.with_kind(rule + 1)
 }
@@ -55,11 +55,11 @@ pub fn block<C: CellStore>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<A
 }
 
 fn block_one<C: CellStore>(row: &BlockRow, cells: &mut C, now: Time) -> ActiveBlock {
-    // Prior offences come with blocks that the records hold. A length of zero says that the block
-    // itself has ended and only its level remains.
-    let prior = row.past.filter(|prior| prior.level > 0);
-    let has_ended = prior.is_some() && row.act.penalty.length(0) == Span::ZERO;
-    let changed = !has_ended && propose_block(row.key, &row.act, cells, now);
+    // Prior offences come with blocks that the records hold. Level 0 means that there are none. A
+    // length of zero says that the block itself has ended and only its level remains.
+    let prior = row.prior_offences.filter(|prior| prior.level > 0);
+    let has_ended = prior.is_some() && row.proposal.penalty.length(0) == Span::ZERO;
+    let changed = !has_ended && propose_block(row.key, &row.proposal, cells, now);
     if let Some(prior) = prior {
         restore_level(row, prior, cells, now);
     }
@@ -67,7 +67,7 @@ fn block_one<C: CellStore>(row: &BlockRow, cells: &mut C, now: Time) -> ActiveBl
     let after = active_block(row.key, true, cells, now);
     ActiveBlock {
         until: after.map_or(now, |block| block.until),
-        origin: after.map_or(row.act.origin, |block| block.origin),
+        origin: after.map_or(row.proposal.origin, |block| block.origin),
         note: after.map(|block| block.note.clone()).unwrap_or_default(),
         changed,
     }
@@ -82,8 +82,9 @@ fn restore_level<C: CellTable<Block>>(
 ) {
     let stored: Option<&mut Block> = cells.get(row.key, now);
     let stored = stored.map(|block| block.clone());
-    let block = stored.unwrap_or_else(|| Block::from_proposal(&row.act, now));
-    if block.shadow == row.act.shadow && block.level <= prior.level {
+    // Without a cell, the level is stored in the block that the proposal would start.
+    let block = stored.unwrap_or_else(|| Block::from_proposal(&row.proposal, now));
+    if block.shadow == row.proposal.shadow && block.level <= prior.level {
         cells.put(row.key, block.with_prior_offences(prior, now), now);
     }
 }
@@ -104,6 +105,8 @@ fn unblock_one<C: CellTable<Block>>(key: Key, cells: &mut C, now: Time) -> bool 
 /// keys of their own and stay.
 pub fn reset<C: CellStore>(keys: &[Key], cells: &mut C, now: Time) {
     for key in keys {
+        // Every kind and every possible rule: a store knows no policies, and the algorithm of the
+        // policy may have changed.
         CellTable::<Bucket>::remove(cells, *key, now);
         CellTable::<SlidingWindow>::remove(cells, *key, now);
         CellTable::<FixedWindow>::remove(cells, *key, now);

@@ -11,7 +11,7 @@ use crate::batch::{
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{Block, CellStore, CellTable, Reference};
 use crate::limit::Limit;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 /// A row of the check with its counter and its verdict.
@@ -20,7 +20,7 @@ struct RowCheck<'a> {
     meter: Meter<'a>,
     verdict: RowVerdict,
     charged: i64,
-    started: bool,
+    block_started: bool,
 }
 
 /// Evaluates the check. Unless it is a peek, charges its rows and starts blocks.
@@ -30,7 +30,7 @@ pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckR
     let rows = check.rows.iter().map(|row| check_row(row, cells, now));
     // Up to four rows need no allocation.
     let mut rows: SmallVec<[RowCheck<'_>; 4]> = rows.collect();
-    let passed = !check.already_denied && rows.iter().all(RowCheck::fits);
+    let passed = !check.already_denied && rows.iter().all(RowCheck::lets_pass);
     // Also for a check that did not pass: rows over their limit count the denial and start their
     // block, whether or not other rows fit.
     if !check.peek {
@@ -40,7 +40,7 @@ pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckR
     let rows = rows.iter().map(|row| row.reply(cells)).collect();
     let mut reply = CheckReply { now, passed, remembered: false, rows };
     // Only an admitted check owns its reference: a denied check has nothing to settle or credit.
-    if let Some(reference) = check.remember.as_deref().filter(|_| passed && !check.peek) {
+    if let Some(reference) = check.new_reference.as_deref().filter(|_| passed && !check.peek) {
         reply.remembered = store_reference(reference, &reply.rows, cells, now);
     }
     reply
@@ -48,16 +48,17 @@ pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckR
 
 #[inline]
 fn can_deny(row: &CheckRow) -> bool {
-    !row.shadow || planted(Bug::ShadowDenies)
+    !row.shadow || is_planted(Bug::ShadowDenies)
 }
 
 #[inline]
 fn check_row<'a, C: CellStore>(row: &'a CheckRow, cells: &mut C, now: Time) -> RowCheck<'a> {
+    // The counter is read even if the key is blocked, since the reply has the figures of every row.
     // The meter moves its own instant forward to the last write of the counter, because time never
     // runs backwards for a counter. Whether a block is active is judged at `now`.
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let verdict = verdict(row, &meter, cells, now);
-    RowCheck { row, meter, verdict, charged: 0, started: false }
+    RowCheck { row, meter, verdict, charged: 0, block_started: false }
 }
 
 #[inline]
@@ -67,6 +68,8 @@ fn verdict<C: CellStore>(
     cells: &mut C,
     now: Time,
 ) -> RowVerdict {
+    // The order of the verdicts is part of the contract (docs/semantics.md, 1): a blocked row is
+    // reported as blocked even if its amount could never fit.
     if blocks::active_block(row.key, row.shadow, cells, now).is_some() {
         return RowVerdict::Blocked;
     }
@@ -77,8 +80,9 @@ fn verdict<C: CellStore>(
     if meter.free(cells) < need { RowVerdict::OverLimit } else { RowVerdict::Fits }
 }
 
-/// Units that must be free for the row to fit: at least one, even if the check reserves none. An
-/// in-flight row needs one lease. A row without a limit always has room.
+/// Units that must be free for the row to fit: at least one, even if the check reserves none
+/// (`reserve = 0`, or a cost of zero). An in-flight row needs one lease. A row without a limit
+/// always has room.
 #[inline]
 pub(super) fn need(row: &CheckRow) -> i64 {
     match row.limit {
@@ -90,7 +94,7 @@ pub(super) fn need(row: &CheckRow) -> i64 {
 impl RowCheck<'_> {
     /// Whether this row lets the gate pass. Shadow rows never deny.
     #[inline]
-    fn fits(&self) -> bool {
+    fn lets_pass(&self) -> bool {
         self.verdict == RowVerdict::Fits || !can_deny(self.row)
     }
 
@@ -98,13 +102,15 @@ impl RowCheck<'_> {
     #[inline]
     fn apply<C: CellStore>(&mut self, passed: bool, cells: &mut C) {
         match self.verdict {
-            RowVerdict::Fits if passed || planted(Bug::DenialConsumes) => {
+            RowVerdict::Fits if passed || is_planted(Bug::DenialConsumes) => {
                 self.charged = self.meter.charge(cells, self.row.held, self.row.lease);
             }
             // A row that is blocked or too costly changes nothing: attempts during a block do not
             // extend it.
             RowVerdict::OverLimit => self.on_over_limit(cells),
-            RowVerdict::Blocked if planted(Bug::BlockExtendsOnAttempt) => self.extend_block(cells),
+            RowVerdict::Blocked if is_planted(Bug::BlockExtendsOnAttempt) => {
+                self.extend_block(cells)
+            }
             _ => {}
         }
     }
@@ -126,7 +132,8 @@ impl RowCheck<'_> {
                 shadow: self.row.shadow,
                 note: BlockNote::default(),
             };
-            self.started = blocks::propose_block(self.row.key, &proposal, cells, self.meter.now);
+            self.block_started =
+                blocks::propose_block(self.row.key, &proposal, cells, self.meter.now);
         }
     }
 
@@ -143,9 +150,10 @@ impl RowCheck<'_> {
         let now = self.meter.now;
         let fits = self.verdict == RowVerdict::Fits;
         let figures = self.meter.figures(cells, need(self.row));
-        // Read again, since this check may have started a block.
+        // Read again, since this check may have started a block. The verdict was judged at the
+        // instant of the batch; all figures are those at the row's instant.
         let block = blocks::active_block(self.row.key, self.row.shadow, cells, now);
-        let block = block.map(|block| Box::new(to_active_block(block, self.started)));
+        let block = block.map(|block| Box::new(to_active_block(block, self.block_started)));
         let block_end = block.as_ref().map_or(Time::ZERO, |block| block.until);
         RowReply {
             verdict: self.verdict,
@@ -158,7 +166,7 @@ impl RowCheck<'_> {
             fits_at: (!fits).then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(block_end)),
             full_at: figures.full_at.max(block_end),
             block,
-            started: self.started,
+            started: self.block_started,
             shared: self.meter.shared,
         }
     }
@@ -190,7 +198,8 @@ fn store_reference<C: CellTable<Reference>>(
     cells.put(new.key, reference, now)
 }
 
-/// A row that did not fit was not charged, so a settle has no charge to correct.
+/// A row that did not fit was not charged, so a settle has no charge to correct. A row that fits
+/// has an instant even if it was charged nothing: ban-only rows are settled too.
 fn charge_instant(row: &RowReply) -> Option<Time> {
     (row.verdict == RowVerdict::Fits).then_some(row.at)
 }

@@ -5,17 +5,19 @@
 
 use crate::batch::{BucketAdjustment, CreditBatch, CreditReply, CreditRow, ReconcileRow};
 use crate::cell::{Block, Bucket, CellStore, CellTable, Reference};
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 /// Credits the buckets of a reference, once per event.
 pub fn run<C: CellStore>(credit: &CreditBatch, cells: &mut C, now: Time) -> CreditReply {
     let reference: Option<&mut Reference> = cells.get(credit.reference, now);
     let Some(reference) = reference else { return CreditReply::Unknown };
+    // A short list: only events that the catalog credits get here.
     if reference.credited.iter().any(|event| **event == *credit.event) {
         return CreditReply::Duplicate;
     }
     // The event is stored even if no bucket can take anything: a repetition must be a duplicate.
+    // Stored by `edit`, because it makes the reference larger.
     cells.edit(credit.reference, now, |reference: &mut Reference| {
         reference.credited.push((*credit.event).into());
     });
@@ -24,7 +26,7 @@ pub fn run<C: CellStore>(credit: &CreditBatch, cells: &mut C, now: Time) -> Cred
 
 /// Gives tokens back to one bucket. Returns how many it took.
 fn credit_bucket<C: CellStore>(row: &CreditRow, cells: &mut C, now: Time) -> i64 {
-    if planted(Bug::CreditLiftsBlock) {
+    if is_planted(Bug::CreditLiftsBlock) {
         CellTable::<Block>::remove(cells, row.key, now);
     }
     // A bucket without a cell is full, so it can take nothing.
@@ -56,9 +58,11 @@ fn reconcile_one<C: CellStore>(row: &ReconcileRow, cells: &mut C, now: Time) -> 
         Some(bucket) => bucket.refill_to(&row.terms, now),
         None => Bucket::full(&row.terms, now),
     };
-    // Both buckets are refilled to the same instant before they are compared.
+    // Both buckets are refilled to the same instant before they are compared. It is that of ours,
+    // which is later than `now` if the clock was set back.
     let theirs = observed_bucket(row, ours.at);
-    // The remainder decides between equal tokens.
+    // The remainder decides between equal tokens. A higher level is not adopted over a later write,
+    // which may be a charge that the upstream had not seen yet.
     let observed = (theirs.tokens, theirs.rem);
     let current = (ours.tokens, ours.rem);
     if observed == current || (observed > current && written_at > row.observed_at) {

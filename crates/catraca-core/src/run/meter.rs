@@ -8,7 +8,7 @@ use crate::cell::{
 };
 use crate::digest::Key;
 use crate::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, WindowTerms};
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 /// The counter of one row at an instant.
@@ -58,9 +58,10 @@ impl<'a> Meter<'a> {
     ) -> Self {
         let mut meter = Self { limit, key, shared: false, now, state: CounterState::InPlace };
         // Only a key without a counter can be sent to an overflow cell: a counter that exists keeps
-        // its cell, however full the memory is.
+        // its cell, however full the memory is. The slot is reserved before the verdict is known; a
+        // peek or a denied check leaves it unused, and the next batch drops the reservation.
         if !meter.load(cells)
-            && let CounterSlot::Shared(other) = cells.counter_slot(key, family, now)
+            && let CounterSlot::Overflow(other) = cells.counter_slot(key, family, now)
         {
             meter = Self { key: other, shared: true, ..meter };
             meter.load(cells);
@@ -110,6 +111,7 @@ impl<'a> Meter<'a> {
         // The catalog has changed the number of windows. Entries cannot be assigned to the new
         // windows, so counting starts from empty.
         if sliding.per_window.len() != windows.len() {
+            // Expired until its next charge, so `get` does not return it again in this batch.
             *sliding = SlidingWindow::new(windows);
         }
         self.now = sliding.effective_now(self.now);
@@ -120,6 +122,7 @@ impl<'a> Meter<'a> {
     }
 
     fn load_leases<C: CellTable<InFlight>>(&mut self, cells: &mut C) -> bool {
+        // `self.now` does not move: leases store their ends, not the instant of the last write.
         cells.get(self.key, self.now).map(|leases| leases.prune(self.now)).is_some()
     }
 
@@ -177,9 +180,10 @@ impl<'a> Meter<'a> {
                 // `used` becomes `min(limit, used + units)` and is never lowered: `free` is
                 // negative if the limit was reduced. `clamp` needs `units >= 0`, which the guard
                 // ensures.
-                let free = self.free(cells).clamp(0, units);
-                self.charge_fixed(terms, cells, free);
+                let counted = self.free(cells).clamp(0, units);
+                self.charge_fixed(terms, cells, counted);
             }
+            // A bucket has no `count_denied` (docs/semantics.md, 1).
             _ => {}
         }
     }
@@ -197,6 +201,7 @@ impl<'a> Meter<'a> {
 
     /// Ends a lease of an in-flight row before its time.
     pub fn release_lease<C: CellStore>(&mut self, cells: &mut C, lease: u64) {
+        // `get` instead of `edit`: a removal keeps the allocation, so the cell's size is the same.
         let leases: Option<&mut InFlight> = cells.get(self.key, self.now);
         leases.map(|leases| leases.release(lease));
     }
@@ -275,7 +280,7 @@ impl<'a> Meter<'a> {
         let CounterState::Fixed(Some(window)) = &self.state else { return 0 };
         // A charge before the start was made in an earlier window, which has ended: its units are
         // free already.
-        let same_window = at >= window.start || planted(Bug::RefundIntoNextWindow);
+        let same_window = at >= window.start || is_planted(Bug::RefundIntoNextWindow);
         let units = if same_window { units.min(window.used) } else { 0 };
         -self.charge_fixed(terms, cells, -units)
     }
@@ -373,6 +378,7 @@ fn in_flight_figures(terms: &InflightTerms, leases: Option<&InFlight>, now: Time
     RowFigures {
         limit: Some(terms.limit),
         free: terms.limit - live,
+        // A check always takes one lease, so `need` does not matter.
         fits_at: Some(leases.map_or(now, |leases| leases.fits_at(terms, now))),
         full_at: leases.map_or(now, |leases| leases.full_at(now)),
     }

@@ -12,7 +12,7 @@ use crate::cell::{
     Block, CellStore, CellTable, RatioWatch, Reference, SettledMarker, SlidingWindow,
 };
 use crate::limit::{EXACT_MAX, Limit, Penalty, WindowTerms};
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::price::Price;
 use crate::time::Time;
 
@@ -23,23 +23,23 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
     if now >= settle.expires {
         return SettleReply::Expired { now };
     }
-    let first: Option<&mut SettledMarker> = cells.get(settle.mark, now);
-    if let Some(first) = first.filter(|_| !planted(Bug::SettleTwice)) {
-        return SettleReply::Settled { now, again: true, rows: first.rows.clone() };
+    let first: Option<&mut SettledMarker> = cells.get(settle.marker, now);
+    if let Some(first) = first.filter(|_| !is_planted(Bug::SettleTwice)) {
+        return SettleReply::Settled { now, already_settled: true, rows: first.rows.clone() };
     }
     // The marker is written before anything is charged. Without room for it, a repeated settle
     // would be applied twice, so nothing is applied at all.
-    if !cells.put(settle.mark, SettledMarker { expires: settle.expires, rows: Vec::new() }, now) {
+    if !cells.put(settle.marker, SettledMarker { expires: settle.expires, rows: Vec::new() }, now) {
         return SettleReply::Full;
     }
     let mut rows: Vec<RowSettlement> =
         settle.rows.iter().map(|row| settle_cost(row, cells, now)).collect();
-    // Every row pays before the outcome is evaluated. Rows of one policy are adjacent, and have the
-    // same family.
+    // Every row pays before the outcome is evaluated: no strike is counted if paying has started a
+    // block. Rows of one policy are adjacent, and have the same family.
     let mut start = 0;
-    for policy in settle.rows.chunk_by(|one, next| one.family == next.family) {
-        let end = start + policy.len();
-        evaluate_outcome(policy, &mut rows[start..end], cells, now);
+    for policy_rows in settle.rows.chunk_by(|one, next| one.family == next.family) {
+        let end = start + policy_rows.len();
+        evaluate_outcome(policy_rows, &mut rows[start..end], cells, now);
         start = end;
     }
     // Read after all bans: a ban that one key triggers blocks the other keys of its policy.
@@ -47,9 +47,9 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
         read_figures(row, result, cells, now);
     }
     // `edit`, because the marker grows by its rows and the pool accounts for its size.
-    cells.edit(settle.mark, now, |mark: &mut SettledMarker| mark.rows = rows.clone());
+    cells.edit(settle.marker, now, |mark: &mut SettledMarker| mark.rows = rows.clone());
     update_reference(settle, cells, now);
-    SettleReply::Settled { now, again: false, rows }
+    SettleReply::Settled { now, already_settled: false, rows }
 }
 
 /// Stores the settled status in the reference, but only if the check of this ticket still owns it:
@@ -59,7 +59,7 @@ fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C
         && let Some(reference) = cells.get(update.key, now)
         && reference.owner == update.owner
     {
-        // Zero means settled without a status.
+        // Zero means settled without a status. Changed in place: the size stays the same.
         reference.settled = Some(update.status.unwrap_or(0));
     }
 }
@@ -67,15 +67,21 @@ fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C
 /// Settles the cost of one row, and starts the block that an excess or the upstream causes.
 fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettlement {
     let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
-    let mut result =
-        RowSettlement { place: row.place, charged: row.held, ..RowSettlement::default() };
+    let mut result = RowSettlement {
+        ticket_index: row.ticket_index,
+        charged: row.held,
+        ..RowSettlement::default()
+    };
     // The sum can exceed 2^53, the largest integer that every store computes exactly.
     result.charged =
         (row.held + charge_difference(row, &mut meter, cells, &mut result)).min(EXACT_MAX);
-    // After the excess: of two proposals the later end wins, and brings its origin.
+    // After the excess: the later end wins, and brings its origin; an equal end changes nothing, so
+    // then the block remains an excess.
     if let Some(span) = row.upstream {
-        let proposal =
-            BlockProposal { penalty: Penalty::fixed(span), ..proposal_of(row, Origin::Upstream) };
+        let proposal = BlockProposal {
+            penalty: Penalty::without_escalation(span),
+            ..proposal_of(row, Origin::Upstream)
+        };
         let started = blocks::propose_block(row.key, &proposal, cells, meter.now);
         report_block(&mut result, started, Origin::Upstream, None);
     }
@@ -93,27 +99,27 @@ fn evaluate_outcome<C: CellStore>(
     // Conditions do not depend on the row, so all rows have the same bans, and the same watch.
     let Some(first) = rows.first() else { return };
     for (index, ban) in first.bans.iter().enumerate() {
-        let mut bans = false;
+        let mut is_triggered = false;
         for row in rows {
             // No short circuit: every key gets its strike, even if an earlier key triggers the ban.
-            bans |= row.bans.get(index).is_some_and(|ban| count_strike(row, ban, cells, now));
+            is_triggered |=
+                row.bans.get(index).is_some_and(|ban| count_strike(row, ban, cells, now));
         }
-        if bans {
-            ban_all(rows, &ban.act, Some(ban.rule), results, cells, now);
+        if is_triggered {
+            ban_all(rows, &ban.proposal, Some(ban.rule), results, cells, now);
         }
     }
     if let Some(watch) = &first.watch {
-        let mut bans = false;
+        let mut is_triggered = false;
         for row in rows {
-            bans |= count_in_ratio(row, watch, cells, now);
+            is_triggered |= count_in_ratio(row, watch, cells, now);
         }
-        if bans {
-            ban_all(rows, &watch.act, None, results, cells, now);
+        if is_triggered {
+            ban_all(rows, &watch.proposal, None, results, cells, now);
         }
     }
 }
 
-/// Proposes a ban for all rows of a policy.
 fn ban_all<C: CellStore>(
     rows: &[SettleRow],
     proposal: &BlockProposal,
@@ -124,7 +130,8 @@ fn ban_all<C: CellStore>(
 ) {
     for (row, result) in rows.iter().zip(results) {
         let changed = blocks::propose_block(row.key, proposal, cells, now);
-        // Bans in shadow mode take effect, but are not reported.
+        // Bans in shadow mode take effect, but are not reported. The engine counts only reported
+        // bans towards a ban storm.
         report_block(result, changed && !proposal.shadow, Origin::Ban, rule);
     }
 }
@@ -144,7 +151,8 @@ fn read_figures<C: CellStore>(
 
 /// The block that a row proposes: that of its policy, in the mode of the row.
 fn proposal_of(row: &SettleRow, origin: Origin) -> BlockProposal {
-    let penalty = row.penalty.unwrap_or(Penalty::fixed(crate::time::Span::ZERO));
+    // The default is never applied: an excess needs a penalty, and the upstream brings its own.
+    let penalty = row.penalty.unwrap_or(Penalty::without_escalation(crate::time::Span::ZERO));
     BlockProposal { penalty, origin, shadow: row.shadow, note: BlockNote::default() }
 }
 
@@ -171,7 +179,8 @@ fn charge_difference<C: CellStore>(
     if let Limit::Unlimited = row.limit {
         return 0;
     }
-    // Before the charge: the crossing of the limit is judged against it.
+    // Before the charge: the crossing of the limit is judged against it. The charges below need no
+    // lease id, since in-flight rows have returned.
     let free = meter.free(cells);
     match row.price {
         // The upstream says that the quota is used up, so everything free is charged; debt stays.
@@ -191,7 +200,7 @@ fn charge_difference<C: CellStore>(
 }
 
 fn may_be_in_debt(row: &SettleRow) -> bool {
-    row.debt && !planted(Bug::DebtClamped)
+    row.debt && !is_planted(Bug::DebtClamped)
 }
 
 /// Starts the block of the policy if the settle charges more than is free: that is an excess, as at
@@ -204,7 +213,9 @@ fn start_block_if_crossing<C: CellStore>(
     now: Time,
     result: &mut RowSettlement,
 ) {
-    let crosses = extra > 0 && extra > free && !planted(Bug::CrossingStartsNothing);
+    // `free` may be negative: then any extra charge crosses the limit, but a price that is equal to
+    // the held amount does not.
+    let crosses = extra > 0 && extra > free && !is_planted(Bug::CrossingStartsNothing);
     if crosses && row.penalty.is_some() {
         let started = blocks::propose_block(row.key, &proposal_of(row, Origin::Excess), cells, now);
         report_block(result, started, Origin::Excess, None);
@@ -237,16 +248,18 @@ fn add_strike<C: CellStore>(row: &SettleRow, ban: &BanRow, cells: &mut C, now: T
         log.charge(&windows, now, 1);
         log.free(&windows) <= 0
     };
-    let bans = cells.edit(key, now, count).unwrap_or_else(|| {
+    let is_reached = cells.edit(key, now, count).unwrap_or_else(|| {
         let mut log = SlidingWindow::new(&windows);
-        let bans = count(&mut log);
+        let is_reached = count(&mut log);
         // A strike has no reserved slot, unlike a counter, so `put` can fail.
-        cells.put(key, log, now) && bans
+        cells.put(key, log, now) && is_reached
     });
-    if bans {
+    if is_reached {
+        // A ban clears its evidence: otherwise the next strike would ban again right after an
+        // operator's release (docs/adr/0007).
         CellTable::<SlidingWindow>::remove(cells, key, now);
     }
-    bans
+    is_reached
 }
 
 /// Counts the outcome in one key's ratio and returns whether the ratio is too high; then its
@@ -258,6 +271,7 @@ fn count_in_ratio<C: CellStore>(
     cells: &mut C,
     now: Time,
 ) -> bool {
+    // Nothing is counted while a block is active (docs/semantics.md, 5).
     if is_blocked(row, cells, now) {
         return false;
     }
@@ -274,6 +288,7 @@ fn count_in_ratio<C: CellStore>(
     // Below `min` outcomes the ratio is not evaluated.
     let exceeded = whole >= watch.min && watch.above.is_exceeded_by(part, whole);
     if exceeded {
+        // Cleared for the same reason as strikes.
         CellTable::<RatioWatch>::remove(cells, row.key, now);
     }
     exceeded

@@ -1,4 +1,4 @@
-//! Every code is given by a text that deserves it, at its place, with its words and a fix.
+//! Every diagnostic code has a text that causes it, with position, message and fix.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +10,10 @@ use catraca_core::catalog::read::{
 };
 use catraca_core::lock::terms::KINDS_MAX;
 
-use crate::support::{codes, fixtures, said};
+use crate::helpers::{codes, diagnostics_of, fixtures};
 
-/// Texts too large to keep as files, by the code that each must give alone.
-pub fn built() -> Vec<(&'static str, String)> {
+/// Texts too large for fixture files, each with the only code that it must give.
+pub fn generated_texts() -> Vec<(&'static str, String)> {
     let policy = |at| format!("[policy.p{at}]\nby = []\nwindow = \"1 per 1s\"\n");
     let policies = |count| (0..count).map(policy).collect::<String>();
     let names: Vec<_> = (0..=GATE_POLICIES_MAX).map(|at| format!("\"p{at}\"")).collect();
@@ -46,36 +46,36 @@ pub fn built() -> Vec<(&'static str, String)> {
 #[test]
 fn each_fixture_gives_its_code_and_exactly_what_lies_beside_it() {
     let bless = std::env::var_os("CATRACA_BLESS").is_some();
-    for (code, text) in kept() {
-        let found = said(&text);
+    for (code, text) in code_fixtures() {
+        let found = diagnostics_of(&text);
         assert!(found.iter().any(|found| found.code == code), "{code}: {found:#?}");
-        let shown: String = found.iter().map(|found| format!("{found}\n")).collect();
+        let printed: String = found.iter().map(|found| format!("{found}\n")).collect();
         let path = fixtures().join("codes").join(format!("{code}.expected"));
         if bless {
-            fs::write(&path, &shown).unwrap();
+            fs::write(&path, &printed).unwrap();
         }
-        assert_eq!(shown, fs::read_to_string(&path).unwrap(), "{code}");
+        assert_eq!(printed, fs::read_to_string(&path).unwrap(), "{code}");
     }
 }
 
 #[test]
 fn each_text_too_large_to_keep_gives_its_code_alone() {
-    for (code, text) in built() {
+    for (code, text) in generated_texts() {
         assert_eq!(codes(&text), [code]);
     }
 }
 
 #[test]
 fn every_code_is_given_by_some_text_and_no_other_is() {
-    let kept: BTreeSet<String> = kept().into_iter().map(|(code, _)| code).collect();
-    let built = built().into_iter().map(|(code, _)| code.to_owned());
-    let given: BTreeSet<String> = kept.into_iter().chain(built).collect();
+    let in_files: BTreeSet<String> = code_fixtures().into_iter().map(|(code, _)| code).collect();
+    let generated = generated_texts().into_iter().map(|(code, _)| code.to_owned());
+    let given: BTreeSet<String> = in_files.into_iter().chain(generated).collect();
     let known: BTreeSet<String> = CODES.iter().map(|(code, _)| (*code).to_owned()).collect();
     assert_eq!(given, known);
     assert!(CODES.is_sorted(), "the list is in alphabetical order");
 }
 
-/// The guide to the catalog names every field that there is.
+/// The guide of the catalog names every field.
 #[test]
 fn the_guide_names_every_field() {
     let guide =
@@ -100,7 +100,7 @@ fn the_guide_names_every_field() {
         "[records]\nzzzzzzzzzzzz = 1\n".to_owned(),
         "[store]\nzzzzzzzzzzzz = 1\n".to_owned(),
     ] {
-        let found = said(&text);
+        let found = diagnostics_of(&text);
         let fixes = found.iter().filter_map(|found| found.fix.as_deref());
         let known: Vec<_> = fixes.filter_map(|fix| fix.strip_prefix("use one of: ")).collect();
         assert_eq!(known.len(), 1, "{text}: {found:?}");
@@ -112,8 +112,8 @@ fn the_guide_names_every_field() {
 
 #[test]
 fn every_diagnostic_names_its_text_and_a_fix() {
-    for (code, text) in kept() {
-        for found in said(&text) {
+    for (code, text) in code_fixtures() {
+        for found in diagnostics_of(&text) {
             assert!(found.fix.as_ref().is_some_and(|fix| !fix.is_empty()), "{code}: {found}");
             assert!(found.to_string().contains(found.text.trim_matches('"')), "{code}: {found}");
             assert!(found.line >= 1 && found.column >= 1, "{code}: {found}");
@@ -127,17 +127,17 @@ fn what_is_said_is_bounded() {
     assert_eq!(codes(&text).len(), DIAGNOSTICS_MAX);
 }
 
-/// The fixtures, by the code each must give.
-pub fn kept() -> Vec<(String, String)> {
+/// The fixture texts, each with the code that it must give.
+pub fn code_fixtures() -> Vec<(String, String)> {
     let files = fs::read_dir(fixtures().join("codes")).unwrap();
     let paths = files.map(|file| file.unwrap().path());
     let texts = paths.filter(|path| path.extension().is_some_and(|name| name == "toml"));
-    let mut kept: Vec<_> = texts
+    let mut fixtures: Vec<_> = texts
         .map(|path| {
             let code = path.file_stem().unwrap().to_str().unwrap().to_owned();
             (code, fs::read_to_string(&path).unwrap())
         })
         .collect();
-    kept.sort();
-    kept
+    fixtures.sort();
+    fixtures
 }

@@ -1,20 +1,20 @@
-//! Variables: what the surroundings say stands in a text, and nowhere else.
+//! Variables of the environment in the texts of a catalog.
 
 use catraca_core::catalog::read::{ParsedCatalog, VARIABLE_MAX, read};
 
-fn with(text: &str, set: &[(&str, &str)]) -> Result<ParsedCatalog, Vec<&'static str>> {
+fn read_with(text: &str, set: &[(&str, &str)]) -> Result<ParsedCatalog, Vec<&'static str>> {
     let variable = |name: &str| {
         let found = set.iter().find(|(own, _)| *own == name);
-        found.map(|(_, held)| (*held).to_owned())
+        found.map(|(_, value)| (*value).to_owned())
     };
     let mut load = |_: &str| Err("none".to_owned());
     read("catalog.toml", text, &mut load, &variable)
         .map_err(|refused| refused.all.iter().map(|found| found.code).collect())
 }
 
-/// What a text of the catalog comes to.
-fn shown(written: &str, set: &[(&str, &str)]) -> String {
-    let catalog = with(&format!("[server]\nlog = '{written}'\n"), set).unwrap().catalog;
+/// The value of a catalog's text after expansion of its variables.
+fn expand(written: &str, set: &[(&str, &str)]) -> String {
+    let catalog = read_with(&format!("[server]\nlog = '{written}'\n"), set).unwrap().catalog;
     assert!(catalog.policies.is_empty());
     catalog.settings.sections["server"]["log"].as_str().unwrap().to_owned()
 }
@@ -32,21 +32,21 @@ fn a_variable_stands_for_what_it_holds_and_else_for_what_is_written() {
         ("$ {A} $A {A}", "$ {A} $A {A}"),
         ("${BRACES}", "x}y${A}"),
     ] {
-        assert_eq!(shown(written, &set), wanted, "{written}");
+        assert_eq!(expand(written, &set), wanted, "{written}");
     }
 }
 
-/// What a variable holds is never syntax, nor a variable again.
+/// The value of a variable is never parsed as syntax and never expanded again.
 #[test]
 fn a_variable_cannot_change_what_a_catalog_is_made_of() {
-    for odd in ["'\n[policy.b]\n", "${A}", "}", "$${", "\\u0041", "\""] {
-        assert_eq!(shown("${LOG}", &[("LOG", odd), ("A", "b")]), odd);
+    for value in ["'\n[policy.b]\n", "${A}", "}", "$${", "\\u0041", "\""] {
+        assert_eq!(expand("${LOG}", &[("LOG", value), ("A", "b")]), value);
     }
 }
 
 #[test]
 fn names_and_keys_are_as_they_are_written() {
-    let found = with("[policy.\"${A}\"]\nby = []\nwindow = '1 per 1s'\n", &[("A", "x")]);
+    let found = read_with("[policy.\"${A}\"]\nby = []\nwindow = '1 per 1s'\n", &[("A", "x")]);
     assert_eq!(found.unwrap_err(), ["bad-name"]);
 }
 
@@ -67,20 +67,20 @@ fn what_is_no_variable_is_refused_and_so_is_one_that_holds_too_much() {
     ] {
         let text = format!("[server]\nlisten = '{written}'\n");
         let set = [("A", "x"), ("LONG", long.as_str()), ("EMPTY", "")];
-        assert_eq!(with(&text, &set).unwrap_err()[0], code, "{written}");
+        assert_eq!(read_with(&text, &set).unwrap_err()[0], code, "{written}");
     }
 }
 
-/// A node whose surroundings differ decides otherwise: it must be told apart.
+/// Nodes with different variables decide differently, so their revisions must differ.
 #[test]
 fn what_is_set_is_part_of_the_revision() {
     let text = "[policy.a]\nby = []\nwindow = '${N:5} per 1s'\n";
-    let revision = |set: &[(&str, &str)]| with(text, set).unwrap().catalog.revision;
+    let revision = |set: &[(&str, &str)]| read_with(text, set).unwrap().catalog.revision;
     assert_eq!(revision(&[]), revision(&[("OTHER", "1")]));
     assert_ne!(revision(&[]), revision(&[("N", "6")]));
     assert_ne!(revision(&[("N", "7")]), revision(&[("N", "6")]));
-    // A password is none of a decision's business, and a revision would be a way to try it out.
+    // Passwords do not change decisions, and with them in the revision, guesses could be verified.
     let text = "[store]\nurl = 'redis://:${N}@h:1'\n";
-    let revision = |held: &str| with(text, &[("N", held)]).unwrap().catalog.revision;
+    let revision = |value: &str| read_with(text, &[("N", value)]).unwrap().catalog.revision;
     assert_eq!(revision("s3cret"), revision("other"));
 }

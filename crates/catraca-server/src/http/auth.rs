@@ -255,16 +255,24 @@ fn forbidden(code: &'static str, detail: impl Into<String>) -> Problem {
 
 fn no_key() -> FullResponse {
     let detail = "missing API key: send `Authorization: Bearer KEY`; `catraca keygen` makes one";
-    unauthorized("no-key", detail, "Bearer realm=\"catraca\"")
+    unauthorized_response("no-key", detail, "Bearer realm=\"catraca\"")
 }
 
 fn unknown_key() -> FullResponse {
     let detail = "unknown API key: send another one, or add its hash to the catalog as an \
                   `[[auth.key]]`";
-    unauthorized("unknown-key", detail, "Bearer realm=\"catraca\", error=\"invalid_token\"")
+    unauthorized_response(
+        "unknown-key",
+        detail,
+        "Bearer realm=\"catraca\", error=\"invalid_token\"",
+    )
 }
 
-fn unauthorized(code: &'static str, detail: &str, challenge: &'static str) -> FullResponse {
+fn unauthorized_response(
+    code: &'static str,
+    detail: &str,
+    challenge: &'static str,
+) -> FullResponse {
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, code, detail).to_response();
     let challenge = HeaderValue::from_static(challenge);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

@@ -267,10 +267,10 @@ impl From<LockRefusal> for Problem {
     fn from(refusal: LockRefusal) -> Self {
         let detail = refusal.to_string();
         match refusal {
-            LockRefusal::OtherRequest => {
+            LockRefusal::RequestIdReused => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "request-id-reused", detail)
             }
-            LockRefusal::RequestOver => Self::new(StatusCode::GONE, "request-expired", detail),
+            LockRefusal::RequestExpired => Self::new(StatusCode::GONE, "request-expired", detail),
             LockRefusal::Full { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "locks-full", detail)
             }

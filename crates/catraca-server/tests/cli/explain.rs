@@ -1,7 +1,7 @@
 //! `catraca explain`.
 
-use crate::test_dir::TestDir;
 use crate::simulate::DICT;
+use crate::test_dir::TestDir;
 
 const SHOP: &str = r#"
 default = "anything"
@@ -79,7 +79,7 @@ fn pseudonym(text: &str) -> &str {
     text[at..].split_whitespace().next().unwrap()
 }
 
-/// Under a fixed secret every taxpayer number could be tried against a pseudonym.
+/// With a fixed secret, a pseudonym could be reversed by trying all taxpayer numbers.
 #[test]
 fn pseudonyms_are_of_one_run_unless_a_file_gives_the_secret() {
     let dir = TestDir::with_file("dict.toml", DICT);
@@ -105,8 +105,11 @@ fn pseudonyms_are_of_one_run_unless_a_file_gives_the_secret() {
 fn a_cost_that_never_passes_says_so() {
     let dir = TestDir::with_file("shop.toml", SHOP);
     let args = ["explain", "-c", "shop.toml", "login", "ip=198.51.100.7", "--cost"];
-    let told = dir.run(&[&args[..], &["99"]].concat()).out;
-    assert!(told.contains("takes    99, and there are never more than 3: too_costly\n"), "{told}");
+    let output = dir.run(&[&args[..], &["99"]].concat()).out;
+    assert!(
+        output.contains("takes    99, and there are never more than 3: too_costly\n"),
+        "{output}"
+    );
     let json = dir.run(&[&args[..], &["99", "-o", "json"]].concat()).json().pop().unwrap();
     assert_eq!(json["policies"][0]["too_costly"], true);
     let json = dir.run(&[&args[..], &["3", "-o", "json"]].concat()).json().pop().unwrap();
@@ -116,7 +119,8 @@ fn a_cost_that_never_passes_says_so() {
 #[test]
 fn what_stands_in_what_only_watches_and_what_is_off_are_told_apart() {
     let dir = TestDir::with_file("shop.toml", SHOP);
-    let output = dir.run(&["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=guess"]);
+    let output =
+        dir.run(&["explain", "-c", "shop.toml", "front", "ip=198.51.100.7", "token=guess"]);
     let expected = "\
 Gate front checks 2 policies: all must allow, or none is charged.
 
@@ -218,8 +222,8 @@ fn a_request_is_explained_by_the_route_it_takes() {
     let order = run(&["POST", "/api//orders/7?x=1", "tenant=t1"]);
     assert_eq!((order.code, order.err.as_str()), (Some(0), ""));
     let lines: Vec<&str> = order.out.lines().take(3).collect();
-    let told = "The route POST /api/orders/* matches this request.";
-    assert_eq!(lines, [told, "It sets order=7.", "Gate orders checks one policy."]);
+    let route = "The route POST /api/orders/* matches this request.";
+    assert_eq!(lines, [route, "It sets order=7.", "Gate orders checks one policy."]);
     assert!(order.out.contains("counts   tenant = t1, order = 7"), "{}", order.out);
     let search = run(&["GET", "/search?q=a%20b", "-o", "json"]);
     let search: serde_json::Value = serde_json::from_str(&search.out).unwrap();

@@ -1,4 +1,4 @@
-//! Help is the first thing that most people read of us.
+//! `catraca help`.
 
 use crate::test_dir::TestDir;
 

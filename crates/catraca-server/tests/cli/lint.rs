@@ -50,8 +50,9 @@ fn twenty_mistakes_are_twenty_located_errors() {
     assert_eq!((output.code, output.err.as_str()), (Some(1), ""));
     let end = "\nbad.toml: refused: 20 errors\nMore on a code: catraca lint --explain ";
     assert!(output.out.contains(end), "{}", output.out);
-    let places: Vec<_> = output.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
-    assert_eq!(places.len(), 20, "{}", output.out);
+    let positions: Vec<_> =
+        output.out.lines().filter(|line| line.contains("--> bad.toml:")).collect();
+    assert_eq!(positions.len(), 20, "{}", output.out);
     assert_eq!(output.out.lines().filter(|line| line.starts_with("error[")).count(), 20);
     assert!(output.out.lines().filter(|line| line.contains("^")).count() >= 20);
     let first = "\
@@ -119,7 +120,8 @@ fn nothing_is_coloured_when_nobody_watches() {
     assert!(!output.out.contains('\u{1b}'), "{}", output.out);
 }
 
-/// A file without end was read until memory was full, and a pipe waited for ever.
+/// Regression: an endless file was read until memory was full, and a pipe was waited for without
+/// end.
 #[test]
 fn only_regular_files_called_toml_are_included() {
     let dir = TestDir::new();
@@ -138,13 +140,13 @@ fn only_regular_files_called_toml_are_included() {
         dir.write("shop.toml", format!("include = [\"{name}\"]\n{GOOD}"));
         let output = dir.run(&["lint", "shop.toml"]);
         assert_eq!(output.code, Some(1), "{name}");
-        let says = format!("error[include-unreadable]: `{name}` cannot be read: {why}");
-        assert!(output.out.contains(&says), "{}", output.out);
+        let message = format!("error[include-unreadable]: `{name}` cannot be read: {why}");
+        assert!(output.out.contains(&message), "{}", output.out);
         assert!(!output.out.contains("root:x"), "{}", output.out);
     }
 }
 
-/// Where the catalog itself is a pipe, somebody means it; still it is read no further than needed.
+/// A pipe as the catalog itself is intended; it is read only up to the size limit.
 #[test]
 fn a_catalog_may_come_through_a_pipe_and_is_read_to_its_bound() {
     let dir = TestDir::new();
@@ -155,10 +157,11 @@ fn a_catalog_may_come_through_a_pipe_and_is_read_to_its_bound() {
     assert!(output.out.contains("error[too-large]"), "{}", output.out);
 }
 
-/// Under another spelling the same file was read twice, and its names were called duplicates.
+/// Regression: the same file under another path was read twice, and its names were duplicates.
 #[test]
 fn a_file_is_one_file_however_it_is_spelt() {
-    let dir = TestDir::with_file("shop.toml", &format!("include = [\"./a.toml\", \"a.toml\"]\n{GOOD}"));
+    let dir =
+        TestDir::with_file("shop.toml", &format!("include = [\"./a.toml\", \"a.toml\"]\n{GOOD}"));
     std::fs::create_dir(dir.path("sub")).unwrap();
     dir.write("a.toml", "[policy.a]\nby = []\nwindow = \"1 per 1s\"\n");
     let output = dir.run(&["lint", "shop.toml"]);
@@ -173,7 +176,7 @@ fn a_file_is_one_file_however_it_is_spelt() {
     }
 }
 
-/// `catraca lint bad.toml | head -1` said yes to a refused catalog.
+/// Regression: `catraca lint bad.toml | head -1` exited with 0 for an invalid catalog.
 #[test]
 fn the_exit_code_does_not_depend_on_who_reads_on() {
     let dir = TestDir::with_file("bad.toml", TWENTY);
@@ -193,7 +196,7 @@ fn the_exit_code_does_not_depend_on_who_reads_on() {
     }
 }
 
-/// A closed standard error made the process panic, and exit 101.
+/// Regression: a closed standard error made the process panic and exit with 101.
 #[test]
 fn nor_on_who_reads_what_is_wrong() {
     let dir = TestDir::with_file("bad.toml", TWENTY);
@@ -209,14 +212,22 @@ const DIFFERS: &str = "catalog = \"shop.toml\"\n[[scenario]]\nname = \"a\"\n[[sc
                        check = { gate = \"login\", subject = { ip = \"198.51.100.7\" } }\n\
                        expect = { allowed = false }\n";
 
-/// Lint names codes; what a code means is one command away.
+/// `catraca lint --explain` describes a code.
 #[test]
 fn a_code_is_explained_with_its_example() {
     let dir = TestDir::with_file("shop.toml", GOOD);
     let output = dir.run(&["lint", "--explain", "bad-rate"]);
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
-    assert!(output.out.starts_with("bad-rate: A text that is not a rate. *(error)*\n"), "{}", output.out);
-    assert!(output.out.contains("error[bad-rate]") && output.out.contains("fix: "), "{}", output.out);
+    assert!(
+        output.out.starts_with("bad-rate: A text that is not a rate. *(error)*\n"),
+        "{}",
+        output.out
+    );
+    assert!(
+        output.out.contains("error[bad-rate]") && output.out.contains("fix: "),
+        "{}",
+        output.out
+    );
     let output = dir.run(&["lint", "--explain", "bad-rat"]);
     assert_eq!((output.code, output.out.as_str()), (Some(2), ""));
     assert!(output.err.ends_with("did you mean `bad-rate`?\n"), "{}", output.err);
@@ -224,7 +235,7 @@ fn a_code_is_explained_with_its_example() {
     assert!(!clean.out.contains("--explain"), "{}", clean.out);
 }
 
-/// A key's mistakes were found when the server started, and not where they are.
+/// Regression: errors of a key were found only when the server started, and without a position.
 #[test]
 fn mistakes_of_keys_are_located() {
     let hash = format!("blake3:{}", "0f".repeat(32));
@@ -237,7 +248,7 @@ fn mistakes_of_keys_are_located() {
     let dir = TestDir::with_file("keys.toml", &text);
     let output = dir.run(&["lint", "keys.toml"]);
     assert_eq!(output.code, Some(1));
-    for said in [
+    for text in [
         "did you mean `check`?",
         "`a b` cannot name a key",
         "this is an API key, and must be its hash",
@@ -245,7 +256,7 @@ fn mistakes_of_keys_are_located() {
         "another key has the same hash",
         "the value is not an address",
     ] {
-        assert!(output.out.contains(said), "{said}: {}", output.out);
+        assert!(output.out.contains(text), "{text}: {}", output.out);
     }
     assert!(!output.out.contains("qnjuxtezg"), "the key is shown: {}", output.out);
 }

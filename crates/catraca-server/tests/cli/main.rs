@@ -1,13 +1,13 @@
-//! The binary as people and scripts use it: arguments and files in, output and exit code out.
+//! The commands that need no server: arguments and files in, output and exit code out.
 //!
-//! Everything runs in a directory of its own and in virtual time.
+//! Each test has its own directory, and simulations run in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod explain;
 mod help;
 mod lint;
-mod test_dir;
 mod scenario;
 mod simulate;
 mod start_errors;
+mod test_dir;

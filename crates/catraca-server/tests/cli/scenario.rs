@@ -65,10 +65,10 @@ bad.scenario.toml
 #[test]
 fn a_malformed_file_is_located_and_exits_2_after_the_others_ran() {
     let dir = test_dir();
-    dir.write("odd.scenario.toml", GOOD.replace("expect = { allowed = true }", "expct = 1"));
-    let output = dir.run(&["test", "odd.scenario.toml", "gone.toml", "bad.scenario.toml"]);
+    dir.write("typo.scenario.toml", GOOD.replace("expect = { allowed = true }", "expct = 1"));
+    let output = dir.run(&["test", "typo.scenario.toml", "gone.toml", "bad.scenario.toml"]);
     assert_eq!(output.code, Some(2));
-    assert!(output.err.contains("--> odd.scenario.toml:11:1"), "{}", output.err);
+    assert!(output.err.contains("--> typo.scenario.toml:11:1"), "{}", output.err);
     assert!(output.err.contains("cannot read gone.toml"), "{}", output.err);
     assert!(output.out.ends_with("0 passed, 1 failed, 2 files not run\n"), "{}", output.out);
 }

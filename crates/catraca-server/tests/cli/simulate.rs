@@ -1,11 +1,11 @@
 //! `catraca simulate`.
 
-mod operator_acts;
 mod compare;
 mod dict;
-mod logs;
-mod output;
 mod line_errors;
+mod logs;
+mod operator_acts;
+mod output;
 mod settle;
 mod summary;
 mod time;
@@ -49,7 +49,7 @@ category = "A"
 category = "H"
 "#;
 
-/// Three a minute, then a quarter of an hour outside.
+/// Three per minute, then a block of 15 minutes.
 const LOGIN: &str = r#"
 [policy.login]
 by     = ["ip"]
@@ -57,12 +57,12 @@ window = "3 per 1m"
 block  = "15m"
 "#;
 
-/// A check of the login gate at so many milliseconds.
+/// A check of the login gate at a time in milliseconds.
 fn login(at: i64) -> String {
     format!(r#"{{"at":{at},"gate":"login","subject":{{"ip":"198.51.100.7"}}}}"#)
 }
 
-/// Replays these lines as JSON.
+/// Replays these lines with `-o json`.
 fn replay(catalog: &str, lines: &[impl AsRef<str>]) -> CliOutput {
     let dir = TestDir::with_file("catalog.toml", catalog);
     let lines: String = lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect();
@@ -70,7 +70,7 @@ fn replay(catalog: &str, lines: &[impl AsRef<str>]) -> CliOutput {
     dir.run(&["simulate", "-c", "catalog.toml", "events.jsonl", "-o", "json"])
 }
 
-/// Replays lines that are all good.
+/// Replays lines that must all be valid; returns the results.
 fn results(catalog: &str, lines: &[impl AsRef<str>]) -> Vec<Value> {
     let output = replay(catalog, lines);
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
@@ -79,7 +79,7 @@ fn results(catalog: &str, lines: &[impl AsRef<str>]) -> Vec<Value> {
     results
 }
 
-/// The whole numbers of one field.
+/// The integers at one JSON pointer.
 fn numbers(results: &[Value], pointer: &str) -> Vec<Option<i64>> {
     results.iter().map(|result| result.pointer(pointer).and_then(Value::as_i64)).collect()
 }

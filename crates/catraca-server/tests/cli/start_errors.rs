@@ -1,4 +1,4 @@
-//! What a start refuses before it serves: files that are none.
+//! Starts that are refused because a file is not a regular file.
 
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use crate::test_dir::TestDir;
 
 const POLICY: &str = "[policy.login]\nby = ['user']\nwindow = '5 per 1h'\n";
 
-/// A start that must end by itself; half a minute later it is ended, with code 124.
+/// Starts a server that must exit; `timeout` kills it after 30 s, with code 124.
 fn start(dir: &TestDir, listen: &str) -> (Option<i32>, String) {
     let mut command = Command::new("timeout");
     command.args(["30", env!("CARGO_BIN_EXE_catraca"), "serve", "--listen", listen]);
@@ -48,9 +48,12 @@ fn a_pipe_in_the_place_of_a_file_is_refused_by_name_and_nobody_waits_for_a_write
         certificate(&dir);
         dir.write("secret", "0f".repeat(32));
         pipe(&dir, "pipe");
-        let (code, said) = start(&dir, "127.0.0.1:0");
-        assert_eq!(code, Some(2), "{settings}: {said}");
-        assert!(said.contains(wanted) && said.contains("not a regular file"), "{settings}: {said}");
+        let (code, stderr) = start(&dir, "127.0.0.1:0");
+        assert_eq!(code, Some(2), "{settings}: {stderr}");
+        assert!(
+            stderr.contains(wanted) && stderr.contains("not a regular file"),
+            "{settings}: {stderr}"
+        );
     }
 }
 
@@ -58,25 +61,25 @@ fn a_pipe_in_the_place_of_a_file_is_refused_by_name_and_nobody_waits_for_a_write
 fn a_pipe_or_a_folder_is_no_catalog_to_serve() {
     let dir = TestDir::new();
     pipe(&dir, "catalog.toml");
-    let (code, said) = start(&dir, "127.0.0.1:0");
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("cannot read catalog.toml: it is not a regular file"), "{said}");
+    let (code, stderr) = start(&dir, "127.0.0.1:0");
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("cannot read catalog.toml: it is not a regular file"), "{stderr}");
     std::fs::remove_file(dir.path("catalog.toml")).unwrap();
     std::fs::create_dir(dir.path("catalog.toml")).unwrap();
-    let (code, said) = start(&dir, "127.0.0.1:0");
-    assert!(code == Some(2) && said.contains("it is not a regular file"), "{code:?}: {said}");
+    let (code, stderr) = start(&dir, "127.0.0.1:0");
+    assert!(code == Some(2) && stderr.contains("it is not a regular file"), "{code:?}: {stderr}");
 }
 
-/// As a mounted ConfigMap has them.
+/// A mounted ConfigMap has its files behind symlinks.
 #[test]
 fn links_to_regular_files_are_read() {
     let dir = TestDir::with_file("real.toml", &format!("{POLICY}[auth]\nsecret_file = 'secret'\n"));
     dir.write("real-secret", "0f".repeat(32));
     symlink("real.toml", dir.path("catalog.toml")).unwrap();
     symlink("real-secret", dir.path("secret")).unwrap();
-    // Whatever comes after the files were read.
+    // The start fails after the files were read: the address is in use.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (code, said) = start(&dir, &taken.local_addr().unwrap().to_string());
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("another process, maybe another catraca, listens there"), "{said}");
+    let (code, stderr) = start(&dir, &taken.local_addr().unwrap().to_string());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("another process, maybe another catraca, listens there"), "{stderr}");
 }

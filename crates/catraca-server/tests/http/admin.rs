@@ -1,14 +1,14 @@
-//! The operators' calls, over real sockets: what they do, what they refuse, and what survives.
+//! The admin API over HTTP: operations, queries, refusals, and what survives a kill.
 
+mod durability;
 mod operations;
 mod reads;
 mod refusals;
-mod durability;
 
 use serde_json::Value;
 
-use crate::test_server::TestServer;
 use crate::raw_connection::JSON;
+use crate::test_server::TestServer;
 
 pub const CATALOG: &str = r#"
 [policy.login]
@@ -39,7 +39,7 @@ plan = "silver"
 pub const PAYER: &str = "52998224725";
 pub const CUSTOMER: &str = "customer-4711";
 
-/// One call with or without a body, answered with JSON.
+/// Sends one call, with a body unless it is empty; returns the status and the JSON body.
 pub fn call(server: &TestServer, request: &str, body: &str) -> (u16, Value) {
     let mut connection = server.connect();
     let headers: &[(&str, &str)] = if body.is_empty() { &[] } else { &[JSON] };
@@ -48,21 +48,21 @@ pub fn call(server: &TestServer, request: &str, body: &str) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
-/// The same, which must succeed.
+/// The same as `call`; asserts status 200.
 pub fn expect_ok(server: &TestServer, request: &str, body: &str) -> Value {
     let (status, value) = call(server, request, body);
     assert_eq!(status, 200, "{request} {body}: {value}");
     value
 }
 
-/// The same, which must be on disk.
+/// The same as `call`; asserts status 200 and `durable: true`.
 pub fn expect_durable(server: &TestServer, request: &str, body: &str) -> Value {
     let value = expect_ok(server, request, body);
     assert_eq!(value["durable"], true, "{request} {body}: {value}");
     value
 }
 
-/// Why a check is decided as it is.
+/// The reason of a check's decision.
 pub fn reason(server: &TestServer, gate: &str, subject: &str) -> String {
     let body = format!(r#"{{"gate":"{gate}","subject":{subject}}}"#);
     let decision = expect_ok(server, "POST /v1/check", &body);

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::admin::CATALOG;
-use crate::test_server::TestServer;
 use crate::raw_connection::JSON;
+use crate::test_server::TestServer;
 
 /// The operations of the document: method, path and the operation object.
 fn calls(document: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
@@ -34,7 +34,7 @@ fn the_description_is_served_to_anybody_and_every_call_of_it_has_a_route() {
     assert_eq!(document["openapi"], "3.1.0");
     let mut count = 0;
     for (method, path, call) in calls(&document) {
-        let place = format!("{method} {}", example_path(path, call));
+        let target = format!("{method} {}", example_path(path, call));
         let body = &call["requestBody"]["content"]["application/json"]["example"];
         // The live feed never ends, and a response to HEAD has no body.
         if path == "/v1/events" || method == "HEAD" || method == "TRACE" {
@@ -42,14 +42,14 @@ fn the_description_is_served_to_anybody_and_every_call_of_it_has_a_route() {
         }
         let mut connection = server.connect();
         let sent = if body.is_null() { String::new() } else { body.to_string() };
-        connection.send(&place, if body.is_null() { &[] } else { &[JSON] }, sent.as_bytes());
+        connection.send(&target, if body.is_null() { &[] } else { &[JSON] }, sent.as_bytes());
         let answer = connection.read_response();
         let described = call["responses"].get(answer.status.to_string());
-        assert!(described.is_some(), "{place}: {answer:?}");
+        assert!(described.is_some(), "{target}: {answer:?}");
         if answer.status == 404 {
-            assert_ne!(answer.problem_code(), "unknown-call", "{place}");
+            assert_ne!(answer.problem_code(), "unknown-call", "{target}");
         }
-        assert!(answer.status < 500, "{place}: {answer:?}");
+        assert!(answer.status < 500, "{target}: {answer:?}");
         count += 1;
     }
     assert!(count >= 40, "{count}");
@@ -83,7 +83,11 @@ fn examples_of_decisions_and_acts_are_taken_as_they_stand() {
             let map = value.as_object().cloned().unwrap_or_default();
             map.keys().cloned().collect::<Vec<_>>()
         };
-        assert_eq!(names(&answer.json()), names(example), "{request}: the example has others");
+        assert_eq!(
+            names(&answer.json()),
+            names(example),
+            "{request}: the members differ from the example"
+        );
     }
 }
 

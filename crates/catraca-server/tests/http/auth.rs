@@ -48,8 +48,10 @@ fn unknown_and_malformed_keys_cannot_be_told_apart() {
 #[test]
 fn a_proxy_may_send_its_own_key_beside_the_callers() {
     let key = keygen(&["--role", "check"]);
-    let server =
-        TestServer::with_catalog(&format!("[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n{}", key.table));
+    let server = TestServer::with_catalog(&format!(
+        "[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n{}",
+        key.table
+    ));
     let request = "GET /v1/gates/a/authorize";
     let theirs = ("Authorization", "Bearer of-the-caller");
     assert_eq!(server.request(request, &[theirs, ("Catraca-Key", &key.key)]).status, 200);
@@ -90,7 +92,10 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
     let route = "[[route]]\nmatch = 'GET /**'\ngate = 'login'\n\
                  set = { tenant = 'header:x-tenant' }\n\
                  [network]\ntrusted_proxies = ['127.0.0.1/32']\n";
-    let server = TestServer::with_catalog(&format!("{POLICY}{route}{}fix = {{ tenant = 't1' }}\n", key.table));
+    let server = TestServer::with_catalog(&format!(
+        "{POLICY}{route}{}fix = {{ tenant = 't1' }}\n",
+        key.table
+    ));
     assert_eq!(key.post(&server, "/v1/check", NOBODY).json()["remaining"], 1);
     let other = r#"{"gate":"login","subject":{"tenant":"t2"}}"#;
     let subject = r#"{"subject":{"tenant":"t2"}}"#;
@@ -105,17 +110,21 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
         ("/v1/credit", credit),
     ] {
         let answer = key.post(&server, path, body);
-        assert_eq!((answer.status, answer.problem_code().as_str()), (403, "fixed-attribute"), "{path}");
+        assert_eq!(
+            (answer.status, answer.problem_code().as_str()),
+            (403, "fixed-attribute"),
+            "{path}"
+        );
         assert!(!answer.body.contains("t1"), "{}", answer.body);
     }
     let list = key.post(&server, "/v1/check", &format!("[{other},{T1}]")).json();
     assert_eq!((&list[0]["status"], &list[1]["remaining"]), (&403.into(), &0.into()));
     let own = ("Catraca-Key", key.key.as_str());
-    let asked = |tenant| {
+    let check_as = |tenant| {
         let headers = [own, ("X-Forwarded-Uri", "/x"), ("X-Tenant", tenant)];
         server.request("GET /v1/authorize", &headers).status
     };
-    assert_eq!((asked("t2"), asked("t1")), (403, 429));
+    assert_eq!((check_as("t2"), check_as("t1")), (403, 429));
 }
 
 #[test]

@@ -43,14 +43,15 @@ by     = ["ip"]
 bucket = { size = 100, refill = "1 per 1s" }
 "#;
 
-fn from(address: &str) -> (&str, &str) {
+fn forwarded_for(address: &str) -> (&str, &str) {
     ("X-Forwarded-For", address)
 }
 
 #[test]
 fn a_trusted_proxy_names_the_caller_and_a_forged_hop_changes_nothing() {
     let server = TestServer::with_catalog(SHOP);
-    let ask = |hops: &str| server.request("GET /v1/gates/ip/authorize", &[from(hops)]).status;
+    let ask =
+        |hops: &str| server.request("GET /v1/gates/ip/authorize", &[forwarded_for(hops)]).status;
     assert_eq!([ask("198.51.100.7"), ask("192.0.2.66, 198.51.100.7")], [200, 200]);
     assert_eq!(ask("192.0.2.67, 198.51.100.7"), 429);
     assert_eq!(ask("198.51.100.8"), 200);
@@ -60,7 +61,8 @@ fn a_trusted_proxy_names_the_caller_and_a_forged_hop_changes_nothing() {
 #[test]
 fn a_stranger_may_forward_nothing() {
     let server = TestServer::with_catalog(&SHOP.replace("127.0.0.0/8", "10.0.0.0/8"));
-    let ask = |hops: &str| server.request("GET /v1/gates/ip/authorize", &[from(hops)]).status;
+    let ask =
+        |hops: &str| server.request("GET /v1/gates/ip/authorize", &[forwarded_for(hops)]).status;
     assert_eq!([ask("198.51.100.7"), ask("198.51.100.8"), ask("198.51.100.9")], [200, 200, 429]);
     let described = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/api/x")];
     let answer = server.request("GET /v1/authorize", &described);
@@ -72,12 +74,13 @@ fn a_stranger_may_forward_nothing() {
 fn the_caller_is_read_from_the_one_header_that_is_named() {
     let other = format!("{SHOP}\n[server]\nclient_address = \"X-Real-Ip\"\n");
     let server = TestServer::with_catalog(&other);
-    let ask = |name: &str, ip: &str| server.request("GET /v1/gates/ip/authorize", &[(name, ip)]).status;
+    let ask =
+        |name: &str, ip: &str| server.request("GET /v1/gates/ip/authorize", &[(name, ip)]).status;
     assert_eq!([ask("X-Forwarded-For", "198.51.100.7"), ask("X-Forwarded-For", "::1")], [200, 200]);
     assert_eq!(ask("X-Forwarded-For", "198.51.100.8"), 429);
     assert_eq!(ask("X-Real-IP", "198.51.100.9"), 200);
     let peer = TestServer::with_catalog(&format!("{SHOP}\n[server]\nclient_address = \"peer\"\n"));
-    let ask = |ip: &str| peer.request("GET /v1/gates/ip/authorize", &[from(ip)]).status;
+    let ask = |ip: &str| peer.request("GET /v1/gates/ip/authorize", &[forwarded_for(ip)]).status;
     assert_eq!([ask("198.51.100.1"), ask("198.51.100.2"), ask("198.51.100.3")], [200, 200, 429]);
 }
 
@@ -182,7 +185,8 @@ fn the_query_of_a_call_never_chooses_a_gate() {
         let answer = server.request(&format!("GET /v1/authorize?{query}"), &order);
         let limit = answer.header("ratelimit").unwrap();
         assert!(limit.starts_with("\"tenant\""), "{query}: {answer:?}");
-        let named = server.request(&format!("GET /v1/gates/ip/authorize?{query}"), &[from("::7")]);
+        let named =
+            server.request(&format!("GET /v1/gates/ip/authorize?{query}"), &[forwarded_for("::7")]);
         assert!(named.header("ratelimit").unwrap().starts_with("\"ip\""), "{query}: {named:?}");
     }
     let answer = server.request("GET /v1/authorize?gate=ip", &[]);
@@ -194,7 +198,7 @@ fn the_query_of_a_call_never_chooses_a_gate() {
 fn an_appended_path_is_the_clients_path_and_never_a_gate() {
     let server = TestServer::with_catalog(&format!("default = \"site\"\n{SHOP}{SITE}"));
     let policy = |request: &str| {
-        let answer = server.request(request, &[("X-Tenant", "t1"), from("198.51.100.7")]);
+        let answer = server.request(request, &[("X-Tenant", "t1"), forwarded_for("198.51.100.7")]);
         let limit = answer.header("ratelimit").unwrap_or_default().to_owned();
         limit.split(';').next().unwrap_or_default().trim_matches('"').to_owned()
     };
@@ -243,7 +247,11 @@ fn another_spelling_of_a_guarded_path_meets_the_same_gate_or_is_refused() {
     for target in ["/api/orders/7%2f", "/x/..%2fapi/orders/7", "/\\api/orders/7", "/api/orders/%00"]
     {
         let answer = ask(target);
-        assert_eq!((answer.status, answer.problem_code().as_str()), (400, "ambiguous-path"), "{target}");
+        assert_eq!(
+            (answer.status, answer.problem_code().as_str()),
+            (400, "ambiguous-path"),
+            "{target}"
+        );
     }
     let upper = ask("/API/ORDERS/7");
     assert!(upper.header("ratelimit").unwrap().starts_with("\"site\""), "{upper:?}");
@@ -258,7 +266,7 @@ fn another_spelling_of_a_guarded_path_meets_the_same_gate_or_is_refused() {
 #[test]
 fn operators_reach_requests_that_no_route_matches_by_the_default_policys_name() {
     let server = TestServer::with_catalog(&format!("default = \"site\"\n{SHOP}{SITE}"));
-    let unmatched = [("X-Forwarded-Uri", "/shop"), from("198.51.100.7")];
+    let unmatched = [("X-Forwarded-Uri", "/shop"), forwarded_for("198.51.100.7")];
     assert_eq!(server.request("GET /v1/authorize", &unmatched).status, 200);
     let (_, peek) = server.json("/v1/peek", r#"{"gate":"site","subject":{"ip":"198.51.100.7"}}"#);
     assert_eq!(peek["remaining"], 99, "{peek}");
@@ -271,8 +279,9 @@ fn operators_reach_requests_that_no_route_matches_by_the_default_policys_name() 
 #[test]
 fn every_denial_has_its_status() {
     let server = TestServer::with_catalog(SHOP);
-    let ask =
-        |gate: &str, ip: &str| server.request(&format!("GET /v1/gates/{gate}/authorize"), &[from(ip)]);
+    let ask = |gate: &str, ip: &str| {
+        server.request(&format!("GET /v1/gates/{gate}/authorize"), &[forwarded_for(ip)])
+    };
     let listed = ask("ip", "203.0.113.9");
     assert_eq!((listed.status, listed.json()["reason"].as_str()), (403, Some("blocklisted")));
     let missing = ask("must", "198.51.100.7");
@@ -285,7 +294,7 @@ fn every_denial_has_its_status() {
     let banned = ask("pay", "198.51.100.7");
     assert_eq!((banned.status, banned.json()["detail"].as_str()), (418, Some("Tea?")));
     assert!(banned.header("retry-after").is_some());
-    let unknown = ask("nobody", "198.51.100.7");
+    let unknown = ask("missing", "198.51.100.7");
     assert_eq!((unknown.status, unknown.problem_code().as_str()), (404, "unknown-gate"));
     for denial in [&listed, &missing, &banned] {
         assert_eq!(denial.header("content-type"), Some("application/problem+json"));
@@ -298,7 +307,7 @@ fn every_denial_has_its_status() {
 fn whoever_stands_behind_the_proxy_can_settle_what_it_let_pass() {
     let server = TestServer::with_catalog(SHOP);
     let ask = |gate: &str| {
-        server.request(&format!("GET /v1/gates/{gate}/authorize"), &[from("198.51.100.7")])
+        server.request(&format!("GET /v1/gates/{gate}/authorize"), &[forwarded_for("198.51.100.7")])
     };
     assert_eq!(ask("ip").header("catraca-ticket"), None, "no outcome changes a plain window");
     let passed = ask("pay");

@@ -8,8 +8,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, RawConnection};
+use crate::test_server::TestServer;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/booking");
 

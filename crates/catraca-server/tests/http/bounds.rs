@@ -3,8 +3,8 @@
 
 use std::net::TcpStream;
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, head};
+use crate::test_server::TestServer;
 
 const CHECK: &str = r#"{"gate":"search","subject":{"user":"ana"}}"#;
 
@@ -27,7 +27,9 @@ fn a_body_without_a_length_is_cut_at_the_bound() {
     connection.send_bytes(&request);
     let chunk = vec![b' '; 64 << 10];
     for _ in 0..17 {
-        if connection.try_send_bytes(&chunk).is_err() || connection.try_send_bytes(b"\r\n10000\r\n").is_err() {
+        if connection.try_send_bytes(&chunk).is_err()
+            || connection.try_send_bytes(b"\r\n10000\r\n").is_err()
+        {
             break;
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Peers are addresses of the loopback network: 127.0.0.2 is another peer than 127.0.0.3.
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, RawConnection, head};
+use crate::test_server::TestServer;
 
 const POLICY: &str = "[policy.a]\nby = ['ip']\nwindow = '10000 per 1s'\n";
 const CHECK: &str = r#"{"gate":"a","subject":{"ip":"198.51.100.7"}}"#;
@@ -15,7 +15,7 @@ fn start_server(settings: &str) -> TestServer {
 }
 
 /// A connection of the live feed: busy until the test ends it.
-fn busy(server: &TestServer, source: &str) -> RawConnection {
+fn busy_connection(server: &TestServer, source: &str) -> RawConnection {
     let mut connection = server.connect_from(source);
     connection.send("GET /v1/events", &[], b"");
     connection.read_until(": listening");
@@ -31,7 +31,7 @@ fn waiting_for_body(server: &TestServer, source: &str) -> RawConnection {
 }
 
 /// A connection that has been answered and waits for the next request.
-fn idle(server: &TestServer, source: &str) -> RawConnection {
+fn idle_connection(server: &TestServer, source: &str) -> RawConnection {
     let mut connection = server.connect_from(source);
     connection.send("GET /healthz", &[], b"");
     assert_eq!(connection.read_response().status, 200);
@@ -93,20 +93,22 @@ fn other_peers_are_served_beside_500_silent_connections_of_one() {
 #[test]
 fn a_peer_whose_connections_are_all_at_work_leaves_half_of_them_to_others() {
     let server = start_server("connections_max = 8");
-    let held: Vec<RawConnection> = (0..4).map(|_| busy(&server, ATTACKER)).collect();
+    let busy_connections: Vec<RawConnection> =
+        (0..4).map(|_| busy_connection(&server, ATTACKER)).collect();
     for _ in 0..20 {
         assert!(!is_served(&server, ATTACKER));
         assert!(is_served(&server, CALLER));
     }
-    let others: Vec<RawConnection> = (0..4).map(|_| busy(&server, CALLER)).collect();
+    let others: Vec<RawConnection> = (0..4).map(|_| busy_connection(&server, CALLER)).collect();
     assert!(!is_served(&server, "127.0.0.4"), "no connection is idle");
-    drop((held, others));
+    drop((busy_connections, others));
 }
 
 #[test]
 fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
     let server = start_server("connections_max = 3\nconnections_per_address = 3");
-    let held: Vec<RawConnection> = (0..2).map(|_| busy(&server, CALLER)).collect();
+    let busy_connections: Vec<RawConnection> =
+        (0..2).map(|_| busy_connection(&server, CALLER)).collect();
     let leaving = waiting_for_body(&server, CALLER);
     assert!(!is_served(&server, CALLER));
     assert!(!is_served(&server, ATTACKER));
@@ -115,7 +117,7 @@ fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
     assert!((0..10_000).any(|_| is_served(&server, ATTACKER)));
     let shed = "catraca_connections_shed_total{limit=\"connections_per_address\"}";
     assert_eq!(counter(&server, ATTACKER, shed), 1);
-    drop(held);
+    drop(busy_connections);
     server.signal("TERM");
     let (_, stderr) = server.wait_for_exit();
     let lines = |text: &str| stderr.lines().filter(|line| line.contains(text)).count();
@@ -126,11 +128,11 @@ fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
 #[test]
 fn the_longest_idle_connection_of_the_largest_holder_gives_way() {
     let server = start_server("connections_max = 4\nconnections_per_address = 3");
-    let mut lone = idle(&server, "127.0.0.4");
-    let mut first = idle(&server, ATTACKER);
-    let mut second = idle(&server, ATTACKER);
-    let at_work = busy(&server, ATTACKER);
-    let mut newcomer = idle(&server, CALLER);
+    let mut lone = idle_connection(&server, "127.0.0.4");
+    let mut first = idle_connection(&server, ATTACKER);
+    let mut second = idle_connection(&server, ATTACKER);
+    let at_work = busy_connection(&server, ATTACKER);
+    let mut newcomer = idle_connection(&server, CALLER);
     assert!(first.is_closed());
     for connection in [&mut lone, &mut second, &mut newcomer] {
         connection.send("GET /healthz", &[], b"");
@@ -146,7 +148,8 @@ fn a_request_that_was_sent_before_its_connection_is_closed_is_answered() {
         let server = start_server("connections_max = 64\nconnections_per_address = 64");
         let mut silent: Vec<RawConnection> = (0..64).map(|_| server.connect_from(CALLER)).collect();
         silent.iter_mut().for_each(|connection| connection.post("/v1/check", CHECK));
-        let newcomers: Vec<RawConnection> = (0..64).map(|_| server.connect_from(ATTACKER)).collect();
+        let newcomers: Vec<RawConnection> =
+            (0..64).map(|_| server.connect_from(ATTACKER)).collect();
         for connection in &mut silent {
             assert_eq!(connection.read_response().status, 200);
         }
@@ -159,10 +162,11 @@ fn trusted_proxies_have_no_cap_of_their_own() {
     let network = format!("[network]\ntrusted_proxies = ['{CALLER}/32']\n");
     let settings = "[server]\nconnections_max = 6\nconnections_per_address = 1\n";
     let server = TestServer::with_catalog(&format!("{POLICY}{network}{settings}"));
-    let held: Vec<RawConnection> = (0..4).map(|_| busy(&server, CALLER)).collect();
+    let busy_connections: Vec<RawConnection> =
+        (0..4).map(|_| busy_connection(&server, CALLER)).collect();
     assert!(is_served(&server, CALLER));
-    let other = busy(&server, ATTACKER);
+    let other = busy_connection(&server, ATTACKER);
     assert!(!is_served(&server, ATTACKER));
     assert!(is_served(&server, CALLER));
-    drop((held, other));
+    drop((busy_connections, other));
 }

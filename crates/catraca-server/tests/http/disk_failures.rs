@@ -12,7 +12,7 @@ use catraca::core::digest::{Digester, Domain, Secret};
 use catraca::records::{BlockRecord, Options, Record, RecordKind, Records, SubjectKey};
 use catraca::{Span, Time};
 
-use crate::admin::{CATALOG, call, expect_ok, expect_durable, payer, reason};
+use crate::admin::{CATALOG, call, expect_durable, expect_ok, payer, reason};
 use crate::test_server::{TestServer, catalog_file};
 
 /// While the file named by the variable exists, syncs fail, or writes fail with ENOSPC.
@@ -59,7 +59,7 @@ fn library(folder: &Path) -> PathBuf {
     fs::write(&source, LIBRARY).unwrap();
     let mut cc = Command::new("cc");
     let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
-    assert!(built.expect("a C compiler, which SQLite needs too").success());
+    assert!(built.expect("a C compiler is needed").success());
     library
 }
 
@@ -193,9 +193,9 @@ fn what_is_over_its_time_is_deleted_while_it_serves() {
     };
     assert!(holds());
     let _server = TestServer::from_file(&file);
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while holds() {
-        assert!(std::time::Instant::now() < patience, "it is still there");
+        assert!(std::time::Instant::now() < deadline, "the row is still on disk");
         std::thread::yield_now();
     }
 }

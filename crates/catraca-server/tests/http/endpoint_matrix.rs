@@ -1,13 +1,13 @@
-//! Every call of the server's own table, tried in every way that must not work.
+//! Every endpoint of the server's own table, called in every way that must be refused.
 
 use crate::keys::{Key, keygen};
+use crate::raw_connection::HttpResponse;
 use crate::roles::{Access, ENDPOINTS, Endpoint, HostCheck, ROLES, Reach, Role};
 use crate::test_server::{TestServer, catalog_file};
-use crate::raw_connection::HttpResponse;
 
 const POLICY: &str = "[policy.login]\nby = ['ip']\nwindow = '5 per 1m'\n";
 
-/// A request of a row, for each of its methods.
+/// One request for each method of an endpoint.
 fn requests(row: &Endpoint) -> Vec<String> {
     let pieces = row.path.split('/').map(|piece| if piece.starts_with('{') { "x" } else { piece });
     let path = pieces.collect::<Vec<_>>().join("/");
@@ -93,10 +93,11 @@ fn a_path_or_method_without_a_row_is_refused_before_and_after_the_key() {
     assert_eq!((options.status, options.header("allow")), (204, Some("GET,HEAD,POST")));
 }
 
-/// One request with these lines of a head, from an address of the loopback network.
+/// Sends a request with these header lines from a source address of the loopback network.
 fn send_request(server: &TestServer, source: &str, request: &str, lines: &str) -> HttpResponse {
     let mut connection = server.connect_from(source);
-    connection.send_bytes(format!("{request} HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n").as_bytes());
+    connection
+        .send_bytes(format!("{request} HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n").as_bytes());
     connection.read_response()
 }
 
@@ -105,7 +106,10 @@ const HERE: &str = "127.0.0.1";
 #[test]
 fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_too() {
     let admin = keygen(&["--role", "admin"]);
-    let keyed = TestServer::with_catalog(&format!("{POLICY}[server]\nhosts = ['a.example']\n{}", admin.table));
+    let keyed = TestServer::with_catalog(&format!(
+        "{POLICY}[server]\nhosts = ['a.example']\n{}",
+        admin.table
+    ));
     let key = format!("Authorization: Bearer {}\r\n", admin.key);
     for (row, request) in all_requests() {
         let operators = row.access == Access::Least(Role::Admin);
@@ -152,7 +156,8 @@ fn without_keys_every_call_needs_a_host_of_ours_and_no_foreign_page() {
     }
 }
 
-/// Envoy and Caddy ask with their client's `Host`; a browser that was led here is no proxy.
+/// Envoy and Caddy send their client's `Host`, so forward auth accepts any `Host` from a trusted
+/// proxy. A browser that was led to this address by a foreign name is refused.
 #[test]
 fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
     let proxies = "[network]\ntrusted_proxies = ['127.0.0.2/32']\n";

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
 use crate::raw_connection::JSON;
+use crate::test_server::TestServer;
 
 const DICT: &str = r#"
 [policy.lookup]
@@ -31,9 +31,9 @@ fn a_decision_is_always_200_and_has_one_shape() {
     let server = TestServer::with_catalog(DICT);
     let ask = r#"{"gate":"login","subject":{"ip":"198.51.100.7"}}"#;
     let mut last = Value::Null;
-    for place in 0..4 {
+    for number in 0..4 {
         let (status, decision) = server.json("/v1/check", ask);
-        assert_eq!((status, &decision["allowed"]), (200, &(place < 3).into()), "{decision}");
+        assert_eq!((status, &decision["allowed"]), (200, &(number < 3).into()), "{decision}");
         last = decision;
     }
     assert_eq!((&last["reason"], &last["limit"]), (&"over_limit".into(), &3.into()));
@@ -62,7 +62,7 @@ fn peek_charges_nothing() {
 fn a_list_is_answered_one_by_one_in_order_and_is_bounded() {
     let server = TestServer::with_catalog(DICT);
     let one = json!({"gate": "login", "subject": {"ip": "198.51.100.7"}});
-    let list = json!([one, {"gate": "nobody"}, one, {"gate": "login", "subject": {}}, one, one]);
+    let list = json!([one, {"gate": "missing"}, one, {"gate": "login", "subject": {}}, one, one]);
     let (status, answers) = server.json("/v1/check", &list.to_string());
     assert_eq!(status, 200);
     let outcome = |at: usize| (&answers[at]["allowed"], answers[at]["code"].as_str());
@@ -130,7 +130,7 @@ fn bucket_states_are_told_for_all_and_for_one() {
     server.json("/v1/check", r#"{"gate":"lookup","subject":{"payer":"11144477735"}}"#);
     let (status, one) = server.json("/v1/buckets/lookup", who);
     assert_eq!((status, &one["balance"]), (200, &99.into()));
-    assert_eq!(server.post("/v1/buckets/nobody", who).problem_code(), "unknown-policy");
+    assert_eq!(server.post("/v1/buckets/missing", who).problem_code(), "unknown-policy");
     let login = r#"{"subject":{"ip":"198.51.100.7"}}"#;
     assert_eq!(server.post("/v1/buckets/login", login).problem_code(), "not-a-bucket");
 }

@@ -1,7 +1,7 @@
 //! API keys for tests, made by `catraca keygen`, and requests that carry them.
 
-use crate::test_server::{TestServer, binary};
 use crate::raw_connection::{HttpResponse, JSON};
+use crate::test_server::{TestServer, binary};
 
 /// An API key and its `[[auth.key]]` table of the catalog.
 pub struct Key {

@@ -1,4 +1,4 @@
-//! Settles with large bodies: what ban rules see of them, and that other callers do not wait.
+//! Settles with large bodies: ban rules see them, and other callers are not delayed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-/// How many settle at once, and how often each of them.
+/// Concurrent settlers, and the settles of each.
 const SETTLERS: usize = 8;
 const ROUNDS: usize = 2;
 
@@ -62,7 +62,7 @@ fn a_body_over_the_maximum_is_told_counted_and_not_read() {
     assert_eq!(settled["policies"][0]["blocked_by"], json!(null));
     let metrics = server.request("GET /metrics", &[]).body;
     assert!(metrics.contains("catraca_settle_bodies_truncated_total 1"), "{metrics}");
-    // Once for each rule, however many identities there are.
+    // Each rule is evaluated once, for any number of identities.
     assert!(metrics.contains("catraca_condition_errors_total 16"), "{metrics}");
     let (status, settled) = server.json("/v1/settle", &request(&server, &body(60_000, 7)));
     assert_eq!((status, &settled["body_truncated"]), (200, &Value::Null), "{settled}");
@@ -95,11 +95,11 @@ fn checks_do_not_wait_for_settles_with_large_bodies() {
     println!("checks, {SETTLERS} settles of 1 MB:   p50, p99, max {:?}", percentiles(&busy));
     println!("settles of 1 MB:              p50, p99, max {settles:?}");
     println!("checks while they ran: {}", busy.len());
-    // On a quiet machine it is below 5 ms; where each waits for a settle, it is a second.
+    // Below 5 ms on an idle machine; about a second if checks waited for settles.
     assert!(p99 < Duration::from_millis(250), "{p99:?}");
 }
 
-/// How long each check takes while all settles run, and how long each settle.
+/// The durations of checks while all settles run, and of the settles.
 fn with_settles(server: &TestServer, requests: &[Vec<String>]) -> (Vec<Duration>, Vec<Duration>) {
     let running = AtomicUsize::new(requests.len());
     let settle = |requests: &[String]| {
@@ -131,7 +131,7 @@ fn settle_all(server: &TestServer, requests: &[String]) -> Vec<Duration> {
     times
 }
 
-/// How long each check takes, on one connection, as long as more are wanted.
+/// The durations of checks on one connection, while `wanted` returns true.
 fn times(server: &TestServer, wanted: impl Fn(usize) -> bool) -> Vec<Duration> {
     let mut connection = server.connect();
     let mut times = Vec::new();

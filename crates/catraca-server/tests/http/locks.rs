@@ -4,12 +4,12 @@
 //! request, what must have happened by a time from after the response.
 
 mod faults;
+mod latency;
 mod leases;
 mod operators;
-mod latency;
+mod restarts;
 mod shared;
 mod slots;
-mod restarts;
 mod waiting;
 mod workload;
 
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use crate::test_server::{TestServer, catalog_file};
 use crate::postgres_server::{self, PASSWORD, Server as PostgresServer};
 use crate::raw_connection::{HttpResponse, JSON};
+use crate::test_server::{TestServer, catalog_file};
 
 /// A kind with short leases, so that tests do not wait for long.
 pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
@@ -72,7 +72,8 @@ pub fn catalog_with_lock_store(catalog: &str) -> (PathBuf, LockStore) {
     match std::env::var("CATRACA_LOCKS_STORE").as_deref() {
         Ok("redis") => {
             lock_store.redis = RedisServer::start();
-            store = lock_store.redis.as_ref().map_or(store, |redis| store_section(&redis.url(), "5s"));
+            store =
+                lock_store.redis.as_ref().map_or(store, |redis| store_section(&redis.url(), "5s"));
         }
         Ok("postgres") => {
             let postgres = postgres_server::shared();

@@ -1,23 +1,23 @@
-//! Keys that are gone from the catalog: a running server keeps the old ones, and a start without
-//! any must be meant.
+//! API keys that disappear from the catalog: a running server keeps the old ones, and a start
+//! without keys needs `--allow-no-keys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::keys::{Key, keygen};
-use crate::test_server::{TestServer, binary, catalog_file};
 use crate::postgres_server::{PASSWORD, Server as PostgresServer};
+use crate::test_server::{TestServer, binary, catalog_file};
 
 const POLICY: &str = "[policy.login]\nby = ['user']\nwindow = '9 per 1m'\n";
 
-/// A catalog whose keys are in a file of their own.
+/// A catalog that includes its keys from another file.
 fn with_key_file(settings: &str) -> (PathBuf, PathBuf) {
     let file = catalog_file(&format!("include = ['keys.toml']\n{POLICY}{settings}"));
     let keys = file.with_file_name("keys.toml");
     (file, keys)
 }
 
-/// What a start says that must be refused.
+/// Asserts that a start is refused; returns its standard error.
 fn refused_start(file: &Path) -> String {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--config"];
     let output = binary().args(serve).arg(file).output().unwrap();
@@ -26,14 +26,14 @@ fn refused_start(file: &Path) -> String {
     stderr
 }
 
-fn is_keyed(server: &TestServer, key: &Key) -> bool {
+fn requires_key(server: &TestServer, key: &Key) -> bool {
     let without = server.request("GET /v1/whoami", &[]).status;
     let with = key.request(server, "GET /v1/whoami").status;
     assert_eq!(with, 200);
     without == 401
 }
 
-/// The changes of whether keys are required, newest first.
+/// The audit's changes of whether keys are required, newest first.
 fn key_changes(audit: &serde_json::Value) -> Vec<(bool, Option<String>)> {
     let acts = audit["acts"].as_array().unwrap().iter().filter(|act| act["act"] == "auth");
     let change = |act: &serde_json::Value| {
@@ -56,13 +56,13 @@ fn a_reload_without_keys_is_refused_and_the_old_keys_stay() {
             assert_eq!(answer.problem_code(), "bad-catalog", "{emptied:?}");
             assert!(answer.body.contains("has no keys"), "{}", answer.body);
             assert!(answer.body.contains("--allow-no-keys"), "{}", answer.body);
-            assert!(is_keyed(&server, &admin), "{emptied:?}");
+            assert!(requires_key(&server, &admin), "{emptied:?}");
         }
-        // The same in the catalog itself, and by a signal.
+        // The same for a catalog without the include, reloaded by a signal.
         fs::write(&file, POLICY).unwrap();
         server.signal("HUP");
         assert_eq!(admin.post(&server, "/v1/config/reload", "").problem_code(), "bad-catalog");
-        assert!(is_keyed(&server, &admin));
+        assert!(requires_key(&server, &admin));
         let ready = admin.request(&server, "GET /readyz").json();
         assert_eq!(ready["problems"][0]["what"], "catalog", "{ready}");
     }
@@ -74,7 +74,7 @@ fn a_start_without_keys_is_refused_once_there_were_some_unless_it_is_meant() {
     let (file, keys) = with_key_file("");
     fs::write(&keys, &admin.table).unwrap();
     let server = TestServer::from_file(&file);
-    assert!(is_keyed(&server, &admin));
+    assert!(requires_key(&server, &admin));
     server.signal("KILL");
     drop(server);
     fs::write(&keys, "").unwrap();
@@ -84,7 +84,7 @@ fn a_start_without_keys_is_refused_once_there_were_some_unless_it_is_meant() {
         assert!(stderr.contains(file.to_str().unwrap()), "{stderr}");
     }
     drop(TestServer::without_keys(&file));
-    // From now on nothing has to be said.
+    // Later starts do not need the option.
     let server = TestServer::from_file(&file);
     assert_eq!(server.request("GET /v1/whoami", &[]).status, 200);
     let audit = server.request("GET /v1/audit", &[]).json();
@@ -92,7 +92,7 @@ fn a_start_without_keys_is_refused_once_there_were_some_unless_it_is_meant() {
     assert_eq!(key_changes(&audit), [(false, flag), (true, None)]);
     drop(server);
     fs::write(&keys, &admin.table).unwrap();
-    assert!(is_keyed(&TestServer::from_file(&file), &admin));
+    assert!(requires_key(&TestServer::from_file(&file), &admin));
     fs::write(&keys, "").unwrap();
     refused_start(&file);
 }
@@ -105,7 +105,7 @@ fn keys_that_come_by_a_reload_are_remembered_too() {
     let server = TestServer::from_file(&file);
     fs::write(&keys, &admin.table).unwrap();
     let answer = server.request("POST /v1/config/reload", &[]);
-    // The watch may have come first.
+    // The file watcher may have loaded the file before the call.
     assert!([200, 401].contains(&answer.status), "{answer:?}");
     assert_eq!(admin.post(&server, "/v1/config/reload", "").status, 200);
     server.signal("KILL");
@@ -114,13 +114,13 @@ fn keys_that_come_by_a_reload_are_remembered_too() {
     assert!(refused_start(&file).contains("has no keys"));
 }
 
-/// Where nothing is kept, only a running server knows that there were keys.
+/// Without records only a running server knows that there were keys.
 #[test]
 fn without_records_a_start_without_keys_is_not_refused() {
     let admin = keygen(&["--role", "admin"]);
     let (file, keys) = with_key_file("[records]\nurl = 'none'\n");
     fs::write(&keys, &admin.table).unwrap();
-    assert!(is_keyed(&TestServer::from_file(&file), &admin));
+    assert!(requires_key(&TestServer::from_file(&file), &admin));
     fs::write(&keys, "").unwrap();
     assert_eq!(TestServer::from_file(&file).request("GET /v1/whoami", &[]).status, 200);
 }
@@ -139,7 +139,7 @@ fn records_in_postgresql_remember_keys_for_every_node() {
     });
     let admin = keygen(&["--role", "admin"]);
     fs::write(&one.1, &admin.table).unwrap();
-    assert!(is_keyed(&TestServer::from_file(&one.0), &admin));
+    assert!(requires_key(&TestServer::from_file(&one.0), &admin));
     assert!(refused_start(&other.0).contains("has no keys"));
     fs::write(&one.1, "").unwrap();
     assert!(refused_start(&one.0).contains("--allow-no-keys"));

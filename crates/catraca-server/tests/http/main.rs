@@ -10,39 +10,39 @@ mod auth;
 mod authorize;
 mod booking;
 mod bounds;
-mod json_calls;
 mod collector;
 mod connections;
 mod dict;
 mod disk_failures;
-mod ratelimit_headers;
-mod quick_start;
-mod memory_full;
-mod persistence;
+mod endpoint_matrix;
+mod json_calls;
 mod keys;
+mod large_settles;
 mod locks;
 mod lost_keys;
-mod endpoint_matrix;
+mod memory_full;
+mod nul_characters;
 mod observe;
-mod private_values;
+mod persistence;
 mod postgres_records;
+#[path = "../../../catraca/tests/records/server.rs"]
+#[allow(dead_code, reason = "the tests of the library use more of it")]
+mod postgres_server;
 mod presets;
-mod request_errors;
+mod private_values;
+mod quick_start;
+mod ratelimit_headers;
+mod raw_connection;
 mod reload;
+mod request_errors;
 #[path = "../../src/http/auth/roles.rs"]
 #[allow(dead_code, reason = "the server's own table, of which tests use a part")]
 mod roles;
 mod secret_rotation;
-mod test_server;
-#[path = "../../../catraca/tests/records/server.rs"]
-#[allow(dead_code, reason = "the tests of the library use more of it")]
-mod postgres_server;
-mod large_settles;
 mod shared_store;
-mod timeouts;
 mod shutdown;
-mod raw_connection;
+mod test_server;
+mod timeouts;
 mod tls;
 mod traces;
-mod nul_characters;
 mod xml;

@@ -39,7 +39,7 @@ fn problems(server: &TestServer) -> Vec<(String, String)> {
 fn fill_counters(server: &TestServer) {
     let invented = |n| format!(r#"{{"gate":"flood","subject":{{"user":"u{n}"}}}}"#);
     checks(server, 0..20_000, invented);
-    assert!(value(&scrape(server), "catraca_store_overflow_total") > 0.0, "never full");
+    assert!(value(&scrape(server), "catraca_store_overflow_total") > 0.0, "the store never filled");
 }
 
 /// Regression: all but the first few of a hundred callers were blocked for an hour at their first

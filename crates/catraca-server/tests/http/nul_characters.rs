@@ -1,17 +1,17 @@
-//! Texts with U+0000, which PostgreSQL cannot store: refused by every call that would keep one,
-//! on every kind of records. An acknowledged entry must not be lost.
+//! Texts with U+0000, which PostgreSQL cannot store: every call that would store one refuses it,
+//! with every kind of records, so that no acknowledged entry is lost.
 
 use serde_json::json;
 
 use crate::admin::{CATALOG, call, expect_ok};
 use crate::postgres_records::nodes;
-use crate::test_server::TestServer;
 use crate::postgres_server::Server as PostgresServer;
+use crate::test_server::TestServer;
 
 const CHECK: &str = "POST /v1/check";
 const LOCK: &str = "POST /v1/locks/acquire";
 
-/// Each request with the code that it must get, and a part of what the problem says.
+/// Each request, its body, the expected code, and a part of the problem's detail.
 const CASES: [(&str, &str, &str, &str); 30] = [
     (
         "POST /v1/blocklist",
@@ -110,7 +110,7 @@ const CASES: [(&str, &str, &str, &str); 30] = [
     ("DELETE /v1/locks?tenant=t1", r#"{"reason":"\u0000"}"#, "bad-text", "`reason`"),
 ];
 
-fn refuses_all(server: &TestServer) {
+fn assert_all_refused(server: &TestServer) {
     for (request, body, code, says) in CASES {
         let (status, problem) = call(server, request, body);
         assert_eq!((status, problem["code"].as_str()), (400, Some(code)), "{request} {body}");
@@ -125,13 +125,13 @@ fn refuses_all(server: &TestServer) {
 
 #[test]
 fn texts_with_u0000_are_refused_with_sqlite_records() {
-    refuses_all(&TestServer::with_catalog(CATALOG));
+    assert_all_refused(&TestServer::with_catalog(CATALOG));
 }
 
-/// Such entries were answered `durable: true` and matched no caller after a restart.
+/// Regression: such entries were answered `durable: true` and matched no caller after a restart.
 #[test]
 fn texts_with_u0000_are_refused_with_postgresql_records() {
     let postgres = PostgresServer::start();
     let [file, _] = nodes(&postgres);
-    refuses_all(&TestServer::from_file(&file));
+    assert_all_refused(&TestServer::from_file(&file));
 }

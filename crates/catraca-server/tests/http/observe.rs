@@ -1,4 +1,4 @@
-//! What operators see: probes, metrics and log lines, and what these must never show.
+//! Probes, metrics and log lines, and the private values that they must not contain.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub fn scrape(server: &TestServer) -> String {
     answer.body
 }
 
-/// The value of a series.
+/// The value of a series of the metrics.
 pub fn value(text: &str, series: &str) -> f64 {
     let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(s, _)| s == series));
     let line = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
@@ -92,7 +92,7 @@ fn no_caller_makes_a_series_and_no_identifier_is_shown() {
     }
     let after = scrape(&server);
     let new: Vec<_> = series(&after).difference(&series(&before)).copied().collect();
-    // The second check of the payer was the first to be denied, and started a block.
+    // The payer's second check was denied and started a block, which creates these series.
     assert!(new.iter().all(|series| series.contains("policy=\"pay\"")), "{new:?}");
     assert!(new.len() <= 6, "{new:?}");
     assert_eq!(value(&after, "catraca_unlisted_gates"), 200.0);
@@ -112,7 +112,7 @@ fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
             check(&server, "login", r#"{"user":"canary\r\n2026 WARN forged \u001b[31mred"}"#);
         }
         let order = r#"{"policy":"login","subject":{"user":"canary-two"},"for":"2h",
-                        "reason":"odd\r\n2026 WARN forged \u001b[31mred"}"#;
+                        "reason":"strange\r\n2026 WARN forged \u001b[31mred"}"#;
         assert_eq!(server.post("/v1/blocks", order).status, 200);
         server.signal("TERM");
         let (_, stderr) = server.wait_for_exit();
@@ -121,7 +121,7 @@ fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
         let has = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
         assert!(has(lines[0], &["blocked", "pay", "payer", "excess", "until"]), "{stderr}");
         assert!(has(lines[1], &["blocked", "login", "user", "over the limit"]), "{stderr}");
-        assert!(has(lines[2], &["blocked", "login", "operator", "odd", "forged"]), "{stderr}");
+        assert!(has(lines[2], &["blocked", "login", "operator", "strange", "forged"]), "{stderr}");
         for secret in [CPF, "canary"] {
             assert!(!stderr.contains(secret), "{stderr}");
         }
@@ -137,12 +137,14 @@ fn every_block_is_a_line_that_names_nobody_and_that_nobody_can_forge() {
 /// covers: 004-65, 004-66
 #[test]
 fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
-    let server = TestServer::with_catalog(&format!("{CATALOG}[server]\nlog = 'json'\nlog_level = 'debug'\n"));
+    let server = TestServer::with_catalog(&format!(
+        "{CATALOG}[server]\nlog = 'json'\nlog_level = 'debug'\n"
+    ));
     check(&server, "login", r#"{"user":"canary","ip":"203.0.113.9"}"#);
     server.post("/v1/check", r#"{"gate":"canary","subject":{"user":"canary"}}"#);
-    let asked = r#"{"tenant":"t1","key":"order-7","version":3}"#;
-    let (_, grant) = server.json("/v1/locks/acquire", asked);
-    assert_eq!(server.post("/v1/locks/acquire", asked).status, 409);
+    let body = r#"{"tenant":"t1","key":"order-7","version":3}"#;
+    let (_, grant) = server.json("/v1/locks/acquire", body);
+    assert_eq!(server.post("/v1/locks/acquire", body).status, 409);
     let proof = grant["lease_id"].as_str().unwrap();
     server.post("/v1/locks/release", &format!(r#"{{"lease_id":"{proof}"}}"#));
     server.signal("TERM");
@@ -154,19 +156,19 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
     let lines: Vec<serde_json::Value> =
         lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5, "{stderr}");
-    let shown = |line: &serde_json::Value, names: &[&str]| {
+    let fields = |line: &serde_json::Value, names: &[&str]| {
         names.iter().map(|name| line[name].to_string()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(shown(&lines[0], &["gate", "allowed", "reason"]), r#""login" true "ok""#);
+    assert_eq!(fields(&lines[0], &["gate", "allowed", "reason"]), r#""login" true "ok""#);
     assert!(lines[0]["caller"].as_str().unwrap().starts_with("user=~"), "{stderr}");
     assert!(lines[0]["caller"].as_str().unwrap().contains(" ip=~"), "{stderr}");
     let names = ["route", "tenant", "key", "version", "fence", "status"];
     let fence = grant["fence"].to_string();
     let taken =
         |result: u16| format!(r#""/v1/locks/acquire" "t1" "order-7" "3" "{fence}" {result}"#);
-    assert_eq!(shown(&lines[2], &names), taken(200));
-    assert_eq!(shown(&lines[3], &names), taken(409));
-    assert_eq!(shown(&lines[4], &["route", "status"]), r#""/v1/locks/release" 200"#);
+    assert_eq!(fields(&lines[2], &names), taken(200));
+    assert_eq!(fields(&lines[3], &names), taken(409));
+    assert_eq!(fields(&lines[4], &["route", "status"]), r#""/v1/locks/release" 200"#);
     let timestamp = lines[4]["timestamp"].as_str().unwrap();
     assert!(timestamp.contains('T') && timestamp.ends_with('Z'), "{timestamp}");
     let quiet = TestServer::with_catalog(CATALOG);
@@ -175,7 +177,7 @@ fn every_call_is_a_line_when_somebody_asks_for_it_and_names_nobody() {
     assert!(!quiet.wait_for_exit().1.contains("DEBUG"));
 }
 
-/// Sets a policy's mode as an operator does; null gives it back to the catalog.
+/// Overrides the mode of a policy; `null` restores the catalog's mode.
 fn set_mode(server: &TestServer, policy: &str, mode: &str) {
     let body = format!(r#"{{"mode":{mode},"why":"an incident"}}"#);
     let mut connection = server.connect();
@@ -244,8 +246,8 @@ fn what_runs_low_is_told_before_anybody_is_denied() {
 #[test]
 fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
     let server = TestServer::with_catalog(&format!("{CATALOG}{LOW}"));
-    for (place, status) in [200, 404, 200, 200].into_iter().enumerate() {
-        let body = format!(r#"{{"gate":"look","subject":{{"user":"ana"}},"ref":"E{place}"}}"#);
+    for (number, status) in [200, 404, 200, 200].into_iter().enumerate() {
+        let body = format!(r#"{{"gate":"look","subject":{{"user":"ana"}},"ref":"E{number}"}}"#);
         let ticket = server.json("/v1/check", &body).1["ticket"].clone();
         let settle = format!(r#"{{"ticket":{ticket},"outcome":{{"status":{status}}}}}"#);
         assert_eq!(server.post("/v1/settle", &settle).status, 200);
@@ -270,7 +272,7 @@ fn lookups_and_payments_and_the_share_of_not_found_are_counted() {
     assert!(!text.contains("made-up"));
 }
 
-/// They were a line in the log, and nothing that an alert could see.
+/// Regression: blocks that were not restored were only logged, so no alert could see them.
 #[test]
 fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
     let with = |mib: u32| format!("{CATALOG}[store]\nblock_mib = {mib}\n");
@@ -278,9 +280,10 @@ fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
     let server = TestServer::from_file(&file);
     assert_eq!(value(&scrape(&server), "catraca_blocks_not_restored"), 0.0);
     let reason = "r".repeat(480);
-    for place in 0..200 {
-        // Two checks of a caller, of which the second starts a block.
-        let check = |n| format!(r#"{{"gate":"login","subject":{{"user":"u{}"}}}}"#, place * 50 + n);
+    for number in 0..200 {
+        // Two checks of each caller; the second one starts a block.
+        let check =
+            |n| format!(r#"{{"gate":"login","subject":{{"user":"u{}"}}}}"#, number * 50 + n);
         let list: Vec<String> = (0..50).flat_map(|n| [check(n), check(n)]).collect();
         let answer = server.post("/v1/check", &format!("[{}]", list.join(",")));
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -331,11 +334,11 @@ fn the_guide_lists_every_series_and_no_other() {
         assert!(text.contains(&format!("\ncatraca_{series}\n")), "{series}: {text}");
     }
     for own in ["shop-9", "made-up", "order-7"] {
-        assert!(!text.contains(own), "a caller's own word is a label: {own}");
+        assert!(!text.contains(own), "a value of a caller is a label: {own}");
     }
     let exported: BTreeSet<String> = text.lines().filter_map(series_name).collect();
     let guide = include_str!("../../../../docs/guide/observe.md");
-    // What only a shared store has is compared where there is one.
+    // Metrics of a shared store are compared in the test that has one.
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| `catraca_"));
     let rows = rows.filter(|row| !row.starts_with("shared_"));
     let listed: BTreeSet<String> =
@@ -343,7 +346,7 @@ fn the_guide_lists_every_series_and_no_other() {
     assert_eq!(exported, listed);
 }
 
-/// The name by which a series of this type is asked for.
+/// The name under which the guide lists a series of this type.
 fn series_name(line: &str) -> Option<String> {
     let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
     let end = match kind {

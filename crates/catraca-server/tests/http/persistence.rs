@@ -181,5 +181,5 @@ fn assert_start_refused(file: &std::path::Path, why: &str) {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains(why) && stderr.contains(file.to_str().unwrap()), "{stderr}");
-    assert!(output.stdout.is_empty(), "it must not have listened");
+    assert!(output.stdout.is_empty(), "the server must not listen");
 }

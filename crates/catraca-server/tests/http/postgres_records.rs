@@ -1,15 +1,14 @@
-//! Records in PostgreSQL under the real binary: what survives, what an outage looks like, and two
-//! nodes at once.
+//! The real binary with records in PostgreSQL: durability, an outage, and two nodes at once.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::admin::{CATALOG, expect_ok, expect_durable, payer, reason};
-use crate::test_server::{TestServer, binary, catalog_file};
+use crate::admin::{CATALOG, expect_durable, expect_ok, payer, reason};
 use crate::postgres_server::{PASSWORD, Server as PostgresServer};
+use crate::test_server::{TestServer, binary, catalog_file};
 
-/// Two nodes of one catalog, with the secret and the password that both need.
+/// The catalog files of two nodes with one secret and one password file.
 pub fn nodes(postgres: &PostgresServer) -> [PathBuf; 2] {
     [(); 2].map(|()| {
         let url = format!("postgres://catraca@127.0.0.1:{}/postgres", postgres.port);
@@ -52,7 +51,7 @@ fn acts_survive_kills_and_a_restart_of_the_database() {
     for customer in ["before", "meanwhile", "after"] {
         assert!(is_blocked(&server, customer), "{customer}");
     }
-    // A stop does not wait for a database that is away.
+    // A stop does not wait for an unavailable database.
     postgres.stop("INT");
     assert_eq!(expect_ok(&server, "POST /v1/blocks", &order("late"))["durable"], false);
     server.signal("TERM");

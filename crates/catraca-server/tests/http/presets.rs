@@ -1,7 +1,7 @@
-//! The presets behind a proxy: each path meets its own limit, and a denial is what its source says.
+//! The presets behind a proxy: each path has its own limit, and denials have the documented shape.
 
-use crate::test_server::{TestServer, catalog_file};
 use crate::raw_connection::HttpResponse;
+use crate::test_server::{TestServer, catalog_file};
 
 const PROXIES: &str = "[network]\ntrusted_proxies = ['127.0.0.0/8']\n";
 
@@ -49,11 +49,11 @@ fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
     assert_eq!((call("t1"), call("t2")), (429, 200));
 }
 
-/// How many seconds the locks of a kind last that is asked for without saying so.
+/// The default time to live of a kind of lock, in seconds.
 fn ttl_seconds(server: &TestServer, kind: &str) -> u64 {
-    let asked = format!(r#"{{"kind":"{kind}","key":"k"}}"#);
-    // Told from the answer on: a moment of it is over.
-    server.json("/v1/locks/acquire", &asked).1["ttl_ms"].as_u64().unwrap().div_ceil(1_000)
+    let body = format!(r#"{{"kind":"{kind}","key":"k"}}"#);
+    // The response has the remaining time, so a few milliseconds are missing: round up.
+    server.json("/v1/locks/acquire", &body).1["ttl_ms"].as_u64().unwrap().div_ceil(1_000)
 }
 
 /// covers: 004-48, 004-49, 004-50, 004-51, 004-55
@@ -79,8 +79,9 @@ fn locks_of_a_booking_site_last_as_the_surroundings_say() {
 fn a_banned_customer_is_told_429_and_for_how_long() {
     let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
     let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
-    let submit =
-        |more: &[(&str, &str)]| send_request(&server, ("POST", "/CheckoutServices-SubmitPayment"), more);
+    let submit = |more: &[(&str, &str)]| {
+        send_request(&server, ("POST", "/CheckoutServices-SubmitPayment"), more)
+    };
     let ana = [("X-Customer-No", "00012345"), ("X-Session-Id", "s1")];
     assert_eq!(submit(&ana).status, 200);
     let check = r#"{"gate":"submit_payment","subject":{"customer":"00012345","session":"s1"}}"#;
@@ -93,5 +94,5 @@ fn a_banned_customer_is_told_429_and_for_how_long() {
     assert_eq!(denied.status, 429, "{denied:?}");
     assert!(matches!(denied.header("retry-after"), Some("600" | "599")), "{denied:?}");
     assert_eq!(submit(&[("X-Session-Id", "s1")]).status, 429, "logged out, in the same browser");
-    assert_eq!(submit(&[("X-Session-Id", "s2")]).status, 200, "somebody else");
+    assert_eq!(submit(&[("X-Session-Id", "s2")]).status, 200, "another session");
 }

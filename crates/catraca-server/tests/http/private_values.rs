@@ -1,13 +1,13 @@
-//! Identifiers planted in every call, right and wrong: none of them is ever on disk, in what the
-//! process says, or in its metrics.
+//! Private values sent in every call, valid or not: none of them appears on disk, in the logs or in
+//! the metrics.
 
 use std::fs;
 
 use serde_json::json;
 
+use crate::raw_connection::JSON;
 use crate::roles::ENDPOINTS;
 use crate::test_server::{TestServer, catalog_file};
-use crate::raw_connection::JSON;
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -52,7 +52,7 @@ snapshot_interval = "100ms"
 log_level = "debug"
 "#;
 
-/// A taxpayer's number, an e-mail, a token, a session and an address.
+/// A taxpayer number, an e-mail address, a token, a session and an IP address, by attribute.
 const PLANTED: [(&str, &str); 5] = [
     ("payer", "52998224725"),
     ("customer", "ana.planted@example.com"),
@@ -60,7 +60,7 @@ const PLANTED: [(&str, &str); 5] = [
     ("session", "sess-planted-8a9b"),
     ("ip", "203.0.113.177"),
 ];
-/// What each call is sent besides bodies that no call takes.
+/// The gates and their attributes.
 const GATES: [(&str, &str); 5] = [
     ("login", "ip"),
     ("lookup", "payer"),
@@ -73,18 +73,19 @@ fn value(attribute: &str) -> &'static str {
     PLANTED.iter().find(|(name, _)| *name == attribute).unwrap().1
 }
 
-/// Sends a request whatever comes of it; the live feed answers without an end, so nobody waits.
+/// Sends a request and returns its status, or 0. The live feed never ends its response, so it is
+/// not read.
 fn send(server: &TestServer, request: &str, body: &str) -> u16 {
     let mut connection = server.connect();
     connection.send(request, &[JSON], body.as_bytes());
     if request.contains("/v1/events") {
         return 200;
     }
-    // A request that is no request may be hung up on.
+    // The server may close the connection of a malformed request without a response.
     connection.try_read_response().map_or(0, |answer| answer.status)
 }
 
-/// Blocks, bans, debts, facts and lists of every planted value.
+/// Creates blocks, bans, debts, facts and list entries for every planted value.
 fn act(server: &TestServer) {
     for (gate, attribute) in GATES {
         let subject = json!({ attribute: value(attribute) });
@@ -108,7 +109,7 @@ fn act(server: &TestServer) {
     }
 }
 
-/// Every call of the table, with a planted value wherever one can be put.
+/// Sends every call of the table with a planted value in the path, the query and the body.
 fn misuse(server: &TestServer, planted: &str) {
     let bodies = [
         format!(r#"{{"{planted}":"{planted}"}}"#),
@@ -130,7 +131,8 @@ fn misuse(server: &TestServer, planted: &str) {
         }
     }
     let mut connection = server.connect();
-    connection.send_bytes(format!("GET /{planted} HTTP/9.9\r\n{planted}: {planted}\r\n\r\n").as_bytes());
+    connection
+        .send_bytes(format!("GET /{planted} HTTP/9.9\r\n{planted}: {planted}\r\n\r\n").as_bytes());
     let mut connection = server.connect();
     let headers = [("Authorization", planted), ("X-Forwarded-For", planted), ("Cookie", planted)];
     connection.send("GET /v1/gates/login/authorize", &headers, b"");
@@ -151,21 +153,21 @@ fn no_planted_identifier_leaves_the_process() {
     let greeting = server.greeting.clone();
     let (status, stderr) = server.wait_for_exit();
     assert!(status.success(), "{stderr}");
-    let mut places = vec![("metrics".to_owned(), metrics), ("stdout".to_owned(), greeting)];
-    places.push(("stderr".to_owned(), stderr));
+    let mut sources = vec![("metrics".to_owned(), metrics), ("stdout".to_owned(), greeting)];
+    sources.push(("stderr".to_owned(), stderr));
     for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
-        places.push((path.display().to_string(), text));
+        sources.push((path.display().to_string(), text));
     }
-    for (place, text) in &places {
+    for (source, text) in &sources {
         for (_, planted) in PLANTED {
-            assert!(!text.contains(planted), "{planted} is in {place}");
+            assert!(!text.contains(planted), "{planted} is in {source}");
         }
     }
-    // The search itself must be able to find something.
+    // The search must be able to find a value that is there.
     let holds = |name: &str, what: &str| {
-        places.iter().any(|(place, text)| place.ends_with(name) && text.contains(what))
+        sources.iter().any(|(source, text)| source.ends_with(name) && text.contains(what))
     };
     assert!(holds("catraca.db", "planted test") && holds("catraca.snapshot", "planted test"));
     assert!(holds("stderr", "DEBUG decided") && holds("stderr", "DEBUG locks"));

@@ -2,8 +2,8 @@
 
 use sfv::{BareItem, List, ListEntry, Parser};
 
-use crate::test_server::TestServer;
 use crate::raw_connection::HttpResponse;
+use crate::test_server::TestServer;
 
 const CATALOG: &str = r#"
 [network]
@@ -53,7 +53,7 @@ fn items(answer: &HttpResponse, header: &str) -> Vec<(String, Vec<(String, i64)>
         .collect()
 }
 
-fn of(params: &[(String, i64)], name: &str) -> Option<i64> {
+fn parameter(params: &[(String, i64)], name: &str) -> Option<i64> {
     params.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
 }
 
@@ -67,19 +67,25 @@ fn both_fields_parse_and_agree_with_the_decision() {
         let policies = items(&answer, "ratelimit-policy");
         let names: Vec<&str> = policies.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["burst", "day"], "neither a shadow nor a ban-only row is a limit");
-        assert_eq!((of(&policies[0].1, "q"), of(&policies[0].1, "w")), (Some(100), Some(1)));
-        assert_eq!((of(&policies[1].1, "q"), of(&policies[1].1, "w")), (Some(3), Some(90)));
+        assert_eq!(
+            (parameter(&policies[0].1, "q"), parameter(&policies[0].1, "w")),
+            (Some(100), Some(1))
+        );
+        assert_eq!(
+            (parameter(&policies[1].1, "q"), parameter(&policies[1].1, "w")),
+            (Some(3), Some(90))
+        );
         let limits = items(&answer, "ratelimit");
-        assert_eq!(of(&limits[1].1, "r"), Some(left));
-        let wait = of(&limits[1].1, "t").unwrap();
+        assert_eq!(parameter(&limits[1].1, "r"), Some(left));
+        let wait = parameter(&limits[1].1, "t").unwrap();
         assert!((1..=90).contains(&wait), "{wait}");
     }
     let denied = server.request("GET /v1/gates/all/authorize", &[]);
     assert_eq!(denied.status, 429);
     let limits = items(&denied, "ratelimit");
-    assert_eq!(of(&limits[1].1, "r"), Some(0));
+    assert_eq!(parameter(&limits[1].1, "r"), Some(0));
     let wait: i64 = denied.header("retry-after").unwrap().parse().unwrap();
-    assert_eq!(of(&limits[1].1, "t"), Some(wait));
+    assert_eq!(parameter(&limits[1].1, "t"), Some(wait));
     assert!((1..=30).contains(&wait), "{wait}");
 }
 
@@ -87,8 +93,8 @@ fn both_fields_parse_and_agree_with_the_decision() {
 fn no_number_is_longer_than_a_structured_field_may_hold() {
     let server = TestServer::with_catalog(CATALOG);
     let answer = server.request("GET /v1/gates/vast/authorize", &[]);
-    assert_eq!(of(&items(&answer, "ratelimit-policy")[0].1, "q"), Some(999_999_999_999_999));
-    assert_eq!(of(&items(&answer, "ratelimit")[0].1, "r"), Some(999_999_999_999_999));
+    assert_eq!(parameter(&items(&answer, "ratelimit-policy")[0].1, "q"), Some(999_999_999_999_999));
+    assert_eq!(parameter(&items(&answer, "ratelimit")[0].1, "r"), Some(999_999_999_999_999));
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn what_has_room_invites_nobody_whom_a_ban_keeps_out() {
     let denied = server.request("GET /v1/gates/all/authorize", &[]);
     assert_eq!((denied.status, denied.header("ratelimit")), (429, None));
     assert_eq!(denied.header("retry-after"), Some("3600"));
-    assert_eq!(items(&denied, "ratelimit-policy").len(), 2, "the limits are what they are");
+    assert_eq!(items(&denied, "ratelimit-policy").len(), 2, "a denial does not change the limits");
 }
 
 #[test]

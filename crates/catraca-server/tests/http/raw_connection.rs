@@ -108,7 +108,10 @@ impl RawConnection {
         let mut from = 0;
         while !text[from..].contains(wanted) {
             from = text.len();
-            assert!(self.reader.read_line(&mut text).unwrap() > 0, "the connection was closed before {wanted:?}");
+            assert!(
+                self.reader.read_line(&mut text).unwrap() > 0,
+                "the connection was closed before {wanted:?}"
+            );
         }
         text
     }

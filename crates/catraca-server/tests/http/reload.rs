@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::keys::keygen;
-use crate::test_server::TestServer;
 use crate::raw_connection::JSON;
+use crate::test_server::TestServer;
 
 /// Longer than any change takes: a test that waits this long has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ fn ready(server: &TestServer) -> Value {
 }
 
 /// Waits until `holds` returns true.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < TIMEOUT, "never: {what}");
@@ -48,7 +48,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn wait_for_limit(server: &TestServer, limit: i64) {
-    until(&format!("limit {limit}"), || peek(server).0 == limit);
+    wait_until(&format!("limit {limit}"), || peek(server).0 == limit);
     assert_eq!(ready(server)["revision"], peek(server).1);
 }
 
@@ -112,14 +112,14 @@ fn what_is_wrong_leaves_the_old_in_force_and_says_so_until_it_is_right() {
             Some(text) => fs::write(&file, text).unwrap(),
             None => fs::remove_file(&file).unwrap(),
         }
-        until("a problem", is_stale);
+        wait_until("a problem", is_stale);
         assert_eq!(peek(&server), (10, revision.clone()), "{text:?}");
         let metrics = server.request("GET /metrics", &[]).body;
         let failed = format!("catraca_reloads_total{{result=\"refused\"}} {}\n", failures + 1);
         assert!(metrics.contains(&failed), "{text:?}: {metrics}");
         assert!(metrics.contains("catraca_catalog_stale 1\n"), "{metrics}");
         fs::write(&file, catalog(10)).unwrap();
-        until("no problem", || !is_stale());
+        wait_until("no problem", || !is_stale());
         assert!(server.request("GET /metrics", &[]).body.contains("catraca_catalog_stale 0\n"));
     }
     fs::write(&file, catalog(12)).unwrap();
@@ -131,7 +131,7 @@ fn what_is_wrong_leaves_the_old_in_force_and_says_so_until_it_is_right() {
 
 #[test]
 fn a_signal_and_a_call_do_not_wait_for_the_watch_and_the_call_says_what_came_of_it() {
-    let folder = folder("told");
+    let folder = folder("reported");
     let file = folder.join("shop.toml");
     let more = |limit: u32| format!("[policy.more]\nby = []\nwindow = '{limit} per 1h'\n");
     fs::write(&file, format!("include = ['more.toml']\n{}", catalog(10))).unwrap();
@@ -165,15 +165,14 @@ fn every_change_is_in_the_audit_with_who_wanted_it() {
     fs::write(&file, catalog(10)).unwrap();
     let server = TestServer::from_file(&file);
     // The file watcher may load the file before the call, which then finds nothing to change.
-    let (limit, first) = (11..50)
-        .find_map(|limit| {
-            let first = peek(&server).1;
-            fs::write(&file, catalog(limit)).unwrap();
-            let (status, done) = server.json("/v1/config/reload", r#"{"why":"more callers"}"#);
-            assert_eq!(status, 200, "{done}");
-            (done["changes"] != json!([])).then_some((limit, first))
-        })
-        .unwrap();
+    let changed = (11..50).find_map(|limit| {
+        let first = peek(&server).1;
+        fs::write(&file, catalog(limit)).unwrap();
+        let (status, done) = server.json("/v1/config/reload", r#"{"why":"more callers"}"#);
+        assert_eq!(status, 200, "{done}");
+        (done["changes"] != json!([])).then_some((limit, first))
+    });
+    let (limit, first) = changed.unwrap();
     fs::write(&file, catalog(limit + 1)).unwrap();
     wait_for_limit(&server, i64::from(limit + 1));
     let change_from = |from: u32| {
@@ -182,19 +181,19 @@ fn every_change_is_in_the_audit_with_who_wanted_it() {
     };
     // A reload by the watcher is recorded asynchronously, so its audit lines may come later.
     let acts = || server.request("GET /v1/audit", &[]).json()["acts"].as_array().unwrap().clone();
-    until("the last change", || acts().iter().any(|act| act["target"] == change_from(limit)));
+    wait_until("the last change", || acts().iter().any(|act| act["target"] == change_from(limit)));
     let acts = acts();
-    let changes: Vec<&Value> = acts.iter().filter(is("change")).collect();
+    let changes: Vec<&Value> = acts.iter().filter(is_act("change")).collect();
     assert_eq!(changes[0]["target"], change_from(limit));
     assert_eq!(changes[0]["why"], "the files changed");
     assert_eq!(changes[1]["target"], change_from(limit - 1));
     assert_eq!((&changes[1]["by"], &changes[1]["why"]), (&"local".into(), &"more callers".into()));
-    let revisions: Vec<&Value> = acts.iter().filter(is("catalog")).collect();
+    let revisions: Vec<&Value> = acts.iter().filter(is_act("catalog")).collect();
     assert_eq!(revisions[1]["before"]["revision"], first);
     assert_eq!(revisions[0]["after"]["revision"], peek(&server).1);
 }
 
-fn is(act: &str) -> impl Fn(&&Value) -> bool {
+fn is_act(act: &str) -> impl Fn(&&Value) -> bool {
     move |row| row["act"] == act
 }
 
@@ -251,7 +250,7 @@ fn the_kill_switch_counts_within_a_second_for_every_connection() {
         assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     }
     let audit = server.request("GET /v1/audit", &[]).json();
-    let switched = audit["acts"].as_array().unwrap().iter().filter(is("mode")).count();
+    let switched = audit["acts"].as_array().unwrap().iter().filter(is_act("mode")).count();
     assert_eq!(switched, 3, "{audit}");
 }
 
@@ -281,7 +280,7 @@ fn settings_that_wait_for_a_restart_are_named_until_it_comes_or_they_are_taken_b
         let why = "these settings take effect after a restart: [server] idle_timeout, [store]";
         assert_eq!(reload_warnings(), json!([{ "what": "restart", "why": why }]));
     }
-    // What is wrong changes nothing, and so nothing of this.
+    // An invalid catalog changes nothing, also not the list of pending settings.
     write(13, "[server]\nidle_timeout = 'x'\n");
     assert_eq!(server.json("/v1/config/reload", "{}").0, 422);
     assert_eq!(waiting(), json!(["[server] idle_timeout", "[store]"]));

@@ -1,9 +1,9 @@
-//! Whatever is wrong with a request is told as problem+json: what, where, and how to fix it.
+//! Invalid requests get problem+json that says what is wrong, where, and how to fix it.
 
 use serde_json::json;
 
-use crate::test_server::TestServer;
 use crate::raw_connection::JSON;
+use crate::test_server::TestServer;
 
 #[test]
 fn bad_input_is_named() {
@@ -13,7 +13,7 @@ fn bad_input_is_named() {
     for (path, body, status, code) in [
         ("/v1/check", r#"{"gate":"demo","subject":{"ip":"x"}}"#.to_owned(), 400, "bad-attribute"),
         ("/v1/check", r#"{"gate":"demo","subject":{}}"#.to_owned(), 400, "missing-attribute"),
-        ("/v1/check", r#"{"gate":"nobody","subject":{}}"#.to_owned(), 404, "unknown-gate"),
+        ("/v1/check", r#"{"gate":"missing","subject":{}}"#.to_owned(), 404, "unknown-gate"),
         ("/v1/check", with("\"cost\":-1"), 400, "bad-cost"),
         ("/v1/check", with("\"cost\":1.5"), 400, "bad-field"),
         ("/v1/check", with("\"cost\":\"1\""), 400, "bad-field"),
@@ -33,7 +33,11 @@ fn bad_input_is_named() {
         ("/v1/buckets", "{}".to_owned(), 400, "bad-field"),
     ] {
         let answer = server.post(path, &body);
-        assert_eq!((answer.status, answer.problem_code().as_str()), (status, code), "{path} {body}");
+        assert_eq!(
+            (answer.status, answer.problem_code().as_str()),
+            (status, code),
+            "{path} {body}"
+        );
     }
 }
 
@@ -109,7 +113,11 @@ fn an_unknown_path_is_404_and_says_what_there_is() {
     let server = TestServer::demo();
     for request in ["GET /", "POST /v1/nothing", "GET /v1/check/", "DELETE /v2/check"] {
         let answer = server.request(request, &[]);
-        assert_eq!((answer.status, answer.problem_code().as_str()), (404, "unknown-call"), "{request}");
+        assert_eq!(
+            (answer.status, answer.problem_code().as_str()),
+            (404, "unknown-call"),
+            "{request}"
+        );
         assert!(answer.body.contains("/docs lists every call"), "{}", answer.body);
     }
 }
@@ -120,7 +128,10 @@ fn a_wrong_method_is_405_with_what_is_allowed_and_options_asks_for_that() {
     for path in ["/v1/check", "/v1/peek", "/v1/settle", "/v1/credit", "/v1/buckets/demo"] {
         for method in ["GET", "PUT", "DELETE"] {
             let answer = server.request(&format!("{method} {path}"), &[]);
-            assert_eq!((answer.status, answer.problem_code().as_str()), (405, "method-not-allowed"));
+            assert_eq!(
+                (answer.status, answer.problem_code().as_str()),
+                (405, "method-not-allowed")
+            );
             assert_eq!(answer.header("allow"), Some("POST"), "{path}");
         }
         let options = server.request(&format!("OPTIONS {path}"), &[]);

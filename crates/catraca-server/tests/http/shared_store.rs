@@ -1,4 +1,4 @@
-//! Nodes over a shared Redis: the real binary, twice, over a real server that dies.
+//! Two nodes of the real binary over a shared Redis or PostgreSQL that is killed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use catraca_testkit::redis::RedisServer;
 
 use crate::admin::expect_durable;
-use crate::test_server::{TestServer, binary, catalog_file};
 use crate::postgres_server::{PASSWORD, Server as PostgresServer};
+use crate::test_server::{TestServer, binary, catalog_file};
 
 const POLICIES: &str = r#"
 [policy.login]
@@ -30,10 +30,10 @@ policies = ["strict"]
 policies = ["browse", "login", "strict"]
 "#;
 
-/// What every node is promised: what others change is in force within a second.
+/// The documented delay after which a change at one node applies at every other node.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A catalog over these places, with the secret that all nodes have.
+/// The catalog file of a node over these URLs, beside the secret of all nodes.
 fn node(store: &str, records: &str) -> PathBuf {
     let text =
         format!("{POLICIES}\n[store]\nurl = {store:?}\nnodes = 3\n[records]\nurl = {records:?}\n");
@@ -49,7 +49,7 @@ fn check(server: &TestServer, gate: &str, ip: &str) -> serde_json::Value {
     decision
 }
 
-fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < SOON * 2, "not in time: {what}");
@@ -71,18 +71,18 @@ fn two_nodes_count_as_one_and_hear_each_others_operators() {
     assert_eq!(seen, [true, true, true, false, false]);
     let entry = r#"{"range":"198.51.100.0/24","reason":"scanners"}"#;
     expect_durable(&here, "POST /v1/blocklist", entry);
-    soon("a list", || check(&there, "login", "198.51.100.7")["reason"] == "blocklisted");
+    wait_until("a list", || check(&there, "login", "198.51.100.7")["reason"] == "blocklisted");
     expect_durable(&there, "PUT /v1/policies/login/mode", r#"{"mode":"off"}"#);
-    soon("the kill switch", || allowed(&here));
+    wait_until("the kill switch", || allowed(&here));
 }
 
-/// For people whose only server is PostgreSQL.
+/// For operators whose only server is PostgreSQL.
 #[test]
 fn two_nodes_need_nothing_but_a_database() {
     let postgres = PostgresServer::start();
-    let place = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
-    let here = TestServer::from_file(&node(&place, &place));
-    let there = TestServer::from_file(&node(&place, &place));
+    let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
+    let here = TestServer::from_file(&node(&url, &url));
+    let there = TestServer::from_file(&node(&url, &url));
     assert!(!here.greeting.contains(PASSWORD), "{}", here.greeting);
     let allowed = |server: &TestServer| check(server, "login", "192.0.2.1")["allowed"] == true;
     let seen = [&here, &there, &here, &there, &here].map(allowed);
@@ -90,13 +90,17 @@ fn two_nodes_need_nothing_but_a_database() {
     postgres.stop("QUIT");
     let decision = check(&there, "login", "192.0.2.2");
     assert_eq!((&decision["degraded"], &decision["limit"]), (&true.into(), &1.into()));
-    assert_eq!(check(&here, "login", "192.0.2.1")["reason"], "blocked", "known here");
+    assert_eq!(check(&here, "login", "192.0.2.1")["reason"], "blocked", "the block is cached here");
     postgres.run();
-    soon("the database is back", || check(&there, "login", "192.0.2.3")["degraded"] == false);
-    assert_eq!(check(&there, "login", "192.0.2.1")["reason"], "blocked", "kept there");
+    wait_until("the database is back", || check(&there, "login", "192.0.2.3")["degraded"] == false);
+    assert_eq!(
+        check(&there, "login", "192.0.2.1")["reason"],
+        "blocked",
+        "the block is in the store"
+    );
 }
 
-/// Every policy does what it says itself, whatever asks and whatever the store is.
+/// Asserts that every policy follows its own `on_failure`, for every kind of call.
 fn each_policy_fails_its_own_way(server: &TestServer) {
     let decide = |gate: &str, ip: &str| {
         let decision = check(server, gate, ip);
@@ -105,11 +109,15 @@ fn each_policy_fails_its_own_way(server: &TestServer) {
     };
     let four = |gate: &str, ip: &str| [0; 4].map(|_| decide(gate, ip)).join(" ");
     assert_eq!(four("browse", "192.0.2.71"), "ok ok ok ok", "open");
-    assert_eq!(four("login", "192.0.2.72"), "ok over_limit blocked blocked", "its part of three");
+    assert_eq!(
+        four("login", "192.0.2.72"),
+        "ok over_limit blocked blocked",
+        "a third of the limit"
+    );
     assert_eq!(four("strict", "192.0.2.73"), ["unavailable"; 4].join(" "), "closed");
     let rows = check(server, "all", "192.0.2.74")["policies"].clone();
     let rows = rows.as_array().unwrap().iter().map(|row| row["reason"].as_str().unwrap());
-    assert_eq!(rows.collect::<Vec<_>>(), ["ok", "ok", "unavailable"], "each for itself");
+    assert_eq!(rows.collect::<Vec<_>>(), ["ok", "ok", "unavailable"], "every policy on its own");
     let ip = [("x-forwarded-for", "192.0.2.75")];
     let authorized = |gate| server.request(&format!("GET /v1/gates/{gate}/authorize"), &ip);
     for (gate, status) in [("browse", 200), ("login", 200), ("strict", 503)] {
@@ -136,15 +144,15 @@ fn without_its_store_every_policy_does_as_it_says_and_header_and_metric_tell() {
     assert_eq!(degraded_decisions(&server), 0);
     redis.kill();
     each_policy_fails_its_own_way(&server);
-    assert_eq!(degraded_decisions(&server), 16, "every one of them");
+    assert_eq!(degraded_decisions(&server), 16, "every decision counts");
 }
 
 /// covers: B-55
 #[test]
 fn without_its_database_every_policy_does_as_it_says() {
     let postgres = PostgresServer::start();
-    let place = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
-    let server = TestServer::from_file(&node(&place, &place));
+    let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
+    let server = TestServer::from_file(&node(&url, &url));
     assert_eq!(check(&server, "browse", "192.0.2.70")["degraded"], false);
     postgres.stop("QUIT");
     each_policy_fails_its_own_way(&server);
@@ -163,15 +171,19 @@ fn a_store_that_dies_is_told_of_and_decided_without() {
     assert_eq!(denied["reason"], "blocked");
     let ip = [("x-forwarded-for", "192.0.2.1")];
     assert_eq!(server.request("GET /v1/gates/pay/authorize", &ip).status, 503);
-    soon("readyz", || {
+    wait_until("readyz", || {
         let ready = server.request("GET /readyz", &[]).json();
         ready["ready"] == true && ready["problems"][0]["what"] == "store"
     });
     let refused = server.post("/v1/blocks", block);
     assert_eq!(refused.status, 503, "{}", refused.problem_code());
     redis.restart();
-    soon("the store is back", || check(&server, "login", "192.0.2.1")["degraded"] == false);
-    assert_eq!(check(&server, "login", "192.0.2.9")["allowed"], false, "the block was written again");
+    wait_until("the store is back", || check(&server, "login", "192.0.2.1")["degraded"] == false);
+    assert_eq!(
+        check(&server, "login", "192.0.2.9")["allowed"],
+        false,
+        "the block was written again"
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::test_server::{TestServer, catalog_file};
 use crate::raw_connection::{JSON, RawConnection, head};
+use crate::test_server::{TestServer, catalog_file};
 
 const CHECK: &str = r#"{"gate":"search","subject":{"user":"ana"}}"#;
 /// Less than the server waits for a response in flight.
@@ -22,9 +22,9 @@ fn in_flight(server: &TestServer) -> RawConnection {
 
 /// Waits until the server does not accept connections any more.
 fn wait_until_closed(address: &str) {
-    let patience = Instant::now() + SOON;
+    let deadline = Instant::now() + SOON;
     while TcpStream::connect(address).is_ok() {
-        assert!(Instant::now() < patience, "it still listens");
+        assert!(Instant::now() < deadline, "the server still accepts connections");
     }
 }
 
@@ -152,10 +152,10 @@ fn probes_hear_of_a_stop_while_callers_are_still_served() {
     let server = TestServer::with_catalog(&format!("{policy}[server]\nstop_delay = '1m'\n"));
     assert_eq!(server.request("GET /readyz", &[]).status, 200);
     server.signal("TERM");
-    let patience = Instant::now() + SOON;
+    let deadline = Instant::now() + SOON;
     let mut ready = server.request("GET /readyz", &[]);
     while ready.status != 503 {
-        assert!(Instant::now() < patience, "{ready:?}");
+        assert!(Instant::now() < deadline, "{ready:?}");
         ready = server.request("GET /readyz", &[]);
     }
     assert_eq!(
@@ -166,5 +166,5 @@ fn probes_hear_of_a_stop_while_callers_are_still_served() {
     assert!(server.request("GET /metrics", &[]).body.contains("catraca_draining 1\n"));
     server.signal("TERM");
     let (status, stderr) = server.wait_for_exit();
-    assert!(status.success() && Instant::now() < patience, "{stderr}");
+    assert!(status.success() && Instant::now() < deadline, "{stderr}");
 }

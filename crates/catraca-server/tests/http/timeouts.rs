@@ -5,8 +5,8 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, RawConnection, head};
+use crate::test_server::TestServer;
 
 const BIG: &str = r#"{"gate":"a","subject":{"ip":"198.51.100.7"}}"#;
 
@@ -22,8 +22,8 @@ fn a_head_that_trickles_is_cut_off() {
     slow.send_bytes(b"GET /healthz HTTP/1.1\r\n");
     slow.set_read_timeout(Duration::from_millis(20));
     // The timeout is for the whole head: more lines do not extend it.
-    let cut = (0..500).any(|place| {
-        slow.try_send_bytes(format!("x-{place}: y\r\n").as_bytes()).is_err() || slow.is_closed()
+    let cut = (0..500).any(|number| {
+        slow.try_send_bytes(format!("x-{number}: y\r\n").as_bytes()).is_err() || slow.is_closed()
     });
     assert!(cut);
     assert_eq!(server.request("GET /healthz", &[]).status, 200);
@@ -83,7 +83,7 @@ fn who_never_reads_answers_is_cut_off() {
 }
 
 /// A server, and a connection of the live feed that the test does not read from.
-fn unread(setting: &str) -> (TestServer, RawConnection) {
+fn unread_feed(setting: &str) -> (TestServer, RawConnection) {
     let policy = "[policy.a]\nby = ['ip']\nwindow = '1 per 1h'\n";
     let server = TestServer::with_catalog(&format!("{policy}[server]\n{setting}\n"));
     let mut listener = server.connect();
@@ -101,7 +101,7 @@ fn deny_a_hundred(connection: &mut RawConnection) {
 
 #[test]
 fn a_listener_that_never_reads_is_cut_off() {
-    let (server, mut listener) = unread("answer_timeout = '200ms'");
+    let (server, mut listener) = unread_feed("answer_timeout = '200ms'");
     let mut connection = server.connect();
     // The server does not read from a connection of the live feed, so the client's writes block.
     let cut = (0..20_000).any(|_| {
@@ -114,7 +114,7 @@ fn a_listener_that_never_reads_is_cut_off() {
 
 #[test]
 fn a_listener_that_falls_behind_is_told_how_far_and_sent_away() {
-    let (server, mut listener) = unread("answer_timeout = '5m'");
+    let (server, mut listener) = unread_feed("answer_timeout = '5m'");
     let mut connection = server.connect();
     // Some 10 MiB: more than the buffers of a connection that is not read.
     (0..700).for_each(|_| deny_a_hundred(&mut connection));

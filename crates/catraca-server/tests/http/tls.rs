@@ -14,7 +14,7 @@ const TLS: &str = "[server]\ntls_cert = 'cert.pem'\ntls_key = 'key.pem'\n";
 
 /// A certificate for this machine, made by `openssl`.
 fn certificate(folder: &Path, serial: &str) {
-    let made = Command::new("openssl")
+    let output = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-days", "2", "-subj", "/CN=localhost", "-set_serial", serial])
         .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
@@ -23,7 +23,7 @@ fn certificate(folder: &Path, serial: &str) {
         .current_dir(folder)
         .output()
         .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn folder_with(catalog: &str) -> (PathBuf, PathBuf) {
@@ -55,15 +55,15 @@ fn serial(address: &str) -> String {
     let line = format!(
         "openssl s_client -connect {address} </dev/null 2>/dev/null | openssl x509 -noout -serial"
     );
-    let shown = Command::new("sh").args(["-c", &line]).output().unwrap();
-    text(&shown.stdout).trim().to_owned()
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    text(&output.stdout).trim().to_owned()
 }
 
 /// Waits until `is_so` returns true.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(Instant::now() < patience, "never {what}");
+        assert!(Instant::now() < deadline, "never {what}");
     }
 }
 
@@ -218,7 +218,10 @@ fn keys_in_clear_are_warned_about_where_others_can_reach() {
         server.wait_for_exit().1
     };
     let clear = stderr_of(TestServer::listening_on("0.0.0.0:0", &catalog));
-    assert!(clear.contains("WARN") && clear.contains("sent to this address unencrypted"), "{clear}");
+    assert!(
+        clear.contains("WARN") && clear.contains("sent to this address unencrypted"),
+        "{clear}"
+    );
     let local = stderr_of(TestServer::with_catalog(&catalog));
     assert!(!local.contains("WARN"), "{local}");
     let (folder, file) = folder_with(&format!("{catalog}{TLS}"));

@@ -1,4 +1,4 @@
-//! Traces, as a real collector receives them, and what a collector's trouble costs: nothing.
+//! Traces as a collector receives them; a failing collector does not affect decisions.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use crate::collector::{Collector, span_attribute, spans};
 use crate::keys::keygen;
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, head};
+use crate::test_server::TestServer;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
@@ -26,11 +26,11 @@ fn start_server(collector: &str, share: &str, more: &str) -> TestServer {
     ))
 }
 
-/// Asks again until it is so.
+/// Waits until `is_so` returns true.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(Instant::now() < patience, "never {what}");
+        assert!(Instant::now() < deadline, "never {what}");
     }
 }
 
@@ -40,14 +40,16 @@ fn counter(server: &TestServer, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// Every call that a collector gets of a server with these requests, each with a status, in a
-/// trace with these flags; all of them full of what nobody may see.
-fn exported_calls(asked: &[(&str, &str, &str, u16)]) -> (Vec<ExportTraceServiceRequest>, String) {
+/// The calls that a collector receives for these requests: target, body, trace flags and expected
+/// status. The requests contain values that no span may contain.
+fn exported_calls(
+    requests: &[(&str, &str, &str, u16)],
+) -> (Vec<ExportTraceServiceRequest>, String) {
     let collector = Collector::start(0);
     let key = keygen(&["--role", "admin"]);
     let server = start_server(&collector.address, "0%", &key.table);
     let bearer = format!("Bearer {}", key.key);
-    for (request, body, flags, status) in asked {
+    for (request, body, flags, status) in requests {
         let parent = format!("00-{TRACE}-{PARENT}{flags}");
         let headers = [
             JSON,
@@ -72,7 +74,7 @@ const UNKNOWN: &str = r#"{"gate":"canary-gate","subject":{"user":"canary-user"}}
 
 #[test]
 fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
-    let asked = [
+    let requests = [
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check?canary-query=1", UNKNOWN, "-01", 200),
         ("GET /v1/gates/other/authorize", "", "-01", 400),
@@ -82,7 +84,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
         ("POST /v1/check", KNOWN, "-00", 200),
         ("POST /v1/check", KNOWN, "", 200),
     ];
-    let (calls, key) = exported_calls(&asked);
+    let (calls, key) = exported_calls(&requests);
     let spans = spans(&calls);
     for span in &spans {
         assert_eq!((&span.trace_id, &span.parent_span_id), (&bytes_of(TRACE), &bytes_of(PARENT)));
@@ -95,7 +97,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     for wanted in ["\"service.name\"", "\"catraca\"", "\"service.version\""] {
         assert!(all.contains(wanted), "{wanted} in {all}");
     }
-    // The one that was not sampled, and the one whose trace has no flags, were not sent.
+    // The unsampled trace and the trace without flags were not exported.
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     let expected = [
         "POST /v1/check",
@@ -106,7 +108,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
         "_OTHER /v1/gates/{gate}/authorize",
     ];
     assert_eq!(names, expected);
-    let word = |place: usize, name: &str| span_attribute(spans[place], name).unwrap_or_default();
+    let word = |index: usize, name: &str| span_attribute(spans[index], name).unwrap_or_default();
     assert_eq!([word(1, "http.route"), word(4, "http.route")], ["/v1/check", ""]);
     let third = [word(3, "http.response.status_code"), word(3, "http.request.method")];
     assert_eq!(third, ["404", "GET"]);
@@ -155,8 +157,8 @@ fn a_collector_that_is_not_there_holds_nobody_up_and_what_is_dropped_is_counted(
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = start_server(&format!("http://{gone}"), "100%", "");
     let body = r#"{"gate":"login","subject":{"user":"ana"}}"#;
-    for place in 0..5 {
-        assert_eq!(server.json("/v1/check", body).1["allowed"], place == 0);
+    for index in 0..5 {
+        assert_eq!(server.json("/v1/check", body).1["allowed"], index == 0);
     }
     wait_until("dropped", || counter(&server, "catraca_spans_dropped_total") >= 5);
     assert_eq!(counter(&server, "catraca_spans_sent_total"), 0);
@@ -169,7 +171,7 @@ fn a_collector_that_is_not_there_holds_nobody_up_and_what_is_dropped_is_counted(
 
 #[test]
 fn a_collector_that_never_answers_fills_the_queue_and_delays_neither_calls_nor_the_stop() {
-    // Connections are made by the system and never taken.
+    // The kernel accepts connections, but the process never reads from them.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = start_server(&format!("http://{}", mute.local_addr().unwrap()), "100%", "");
     let body = r#"{"gate":"login","subject":{"user":"ana"}}"#;
@@ -180,8 +182,10 @@ fn a_collector_that_never_answers_fills_the_queue_and_delays_neither_calls_nor_t
         connection.send_bytes(&call);
         assert_eq!(connection.read_response().status, 200);
     }
-    // One batch on its way and a full queue; all others found no room.
-    wait_until("dropped", || counter(&server, "catraca_spans_dropped_total") >= 4_000 - 2_048 - 512);
+    // One batch is in flight and the queue is full; all other spans are dropped.
+    wait_until("dropped", || {
+        counter(&server, "catraca_spans_dropped_total") >= 4_000 - 2_048 - 512
+    });
     let signalled = Instant::now();
     server.signal("TERM");
     let (status, log) = server.wait_for_exit();

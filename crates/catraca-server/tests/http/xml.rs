@@ -1,11 +1,9 @@
-//! Bucket states in the DICT's own elements, and denials in every shape, over the wire.
-//!
-//! The storefront's preset is served as it stands, behind a proxy that this machine trusts.
+//! Bucket states in the XML of the DICT API, and denials in every configured shape.
 
 use serde_json::json;
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{HttpResponse, JSON};
+use crate::test_server::TestServer;
 
 const CATALOG: &str = r#"
 [attribute.participant]
@@ -33,7 +31,7 @@ fn post_accepting(server: &TestServer, path: &str, accept: &str) -> HttpResponse
     connection.read_response()
 }
 
-/// The body without what differs each time.
+/// The body without the contents of the elements that differ in every response.
 fn without_varying_elements(body: &str) -> String {
     let mut body = body.to_owned();
     for (from, to) in
@@ -108,8 +106,11 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
         assert_eq!((denied.status, denied.header("content-type")), (429, kind), "{shape}");
         let retry_after = denied.header("retry-after").unwrap();
         assert!(denied.header("ratelimit").unwrap().starts_with("\"login\";r=0;t="));
-        let expected =
-            if body.is_null() { String::new() } else { body.to_string().replace("\"WAIT\"", retry_after) };
+        let expected = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string().replace("\"WAIT\"", retry_after)
+        };
         assert_eq!(denied.body, expected, "{shape}");
     }
     let server = TestServer::with_catalog(&format!("{policy}[server]\ndenial = 'problem_xml'\n"));
@@ -123,7 +124,9 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
 #[test]
 fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
     let preset = include_str!("../../../../presets/soft-ban/catalog.toml");
-    let server = TestServer::with_catalog(&format!("{preset}\n[network]\ntrusted_proxies = ['127.0.0.0/8']\n"));
+    let server = TestServer::with_catalog(&format!(
+        "{preset}\n[network]\ntrusted_proxies = ['127.0.0.0/8']\n"
+    ));
     let described = [
         ("X-Forwarded-Method", "POST"),
         ("X-Forwarded-Uri", "/CheckoutServices-SubmitPayment"),
@@ -144,5 +147,8 @@ fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
     assert_eq!((&body["success"], &body["error"]), (&false.into(), &true.into()));
     assert!(body["errorMessage"].as_str().unwrap().contains("Aguarde 10 minutos"), "{body}");
     let retry_after: i64 = denied.header("retry-after").unwrap().parse().unwrap();
-    assert_eq!((body["retryAfter"].as_i64(), (590..=600).contains(&retry_after)), (Some(retry_after), true));
+    assert_eq!(
+        (body["retryAfter"].as_i64(), (590..=600).contains(&retry_after)),
+        (Some(retry_after), true)
+    );
 }

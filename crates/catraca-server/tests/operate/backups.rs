@@ -1,19 +1,19 @@
-//! Backup and restore of the records, by their file.
+//! `catraca backup` and `catraca restore` of the records' file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::helpers::{CATALOG, IP, CliOutput, command, run_ok, run, url};
+use crate::helpers::{CATALOG, CliOutput, IP, command, run, run_ok, url};
 use crate::test_server::{TestServer, catalog_file};
 
-/// Somebody who is blocked only after the backup.
+/// A subject that is blocked only after the backup.
 const LATER: &str = "ip=192.0.2.200";
 
-/// Runs a verb about files.
-fn run_on_files(verb: &str, place: [&Path; 2], more: &[&str]) -> CliOutput {
-    let [config, backup] = place.map(|path| path.to_str().unwrap());
+/// Runs `backup` or `restore` with these catalog and backup files.
+fn run_on_files(verb: &str, files: [&Path; 2], more: &[&str]) -> CliOutput {
+    let [config, backup] = files.map(|path| path.to_str().unwrap());
     let args = [&[verb, "-c", config, backup], more].concat();
     CliOutput::new(command("http://127.0.0.1:9", &args).output().unwrap())
 }
@@ -23,7 +23,7 @@ fn assert_success(output: &CliOutput) -> &str {
     &output.out
 }
 
-/// A catalog whose records hold one block, and a backup of them; the server is gone.
+/// A catalog file whose records hold one block, and a backup of them; the server has ended.
 fn catalog_and_backup() -> (PathBuf, PathBuf) {
     let config = catalog_file(CATALOG);
     let backup = config.with_file_name("monday.db");
@@ -47,7 +47,8 @@ fn a_backup_is_made_while_the_server_goes_on_and_put_back_while_none_does() {
     run_on_files("backup", [&config, &backup], &[]).assert_exit(2, &["exists already"]);
     run_ok(&server, &["blocks", "release", IP]);
     run_ok(&server, &["blocks", "add", "login", LATER, "--for", "forever"]);
-    run_on_files("restore", [&config, &backup], &["--force"]).assert_exit(2, &["in use by process"]);
+    run_on_files("restore", [&config, &backup], &["--force"])
+        .assert_exit(2, &["in use by process"]);
     server.signal("TERM");
     assert!(server.wait_for_exit().0.success());
 
@@ -57,8 +58,12 @@ fn a_backup_is_made_while_the_server_goes_on_and_put_back_while_none_does() {
     assert!(records.with_file_name("catraca.db.old").exists());
     assert!(output.out.contains("catraca.snapshot.old"), "{}", output.out);
     let server = TestServer::from_file(&config);
-    assert_eq!(run(&server, &["check", "login", IP]).code, Some(1), "blocked as on monday");
-    assert_eq!(run(&server, &["check", "login", LATER]).code, Some(0), "nobody knows of a block");
+    assert_eq!(run(&server, &["check", "login", IP]).code, Some(1), "blocked in the backup");
+    assert_eq!(
+        run(&server, &["check", "login", LATER]).code,
+        Some(0),
+        "the block is not in the backup"
+    );
 }
 
 #[test]
@@ -73,7 +78,8 @@ fn records_that_are_missing_are_put_back_without_force() {
     assert!(found.contains("fraud"), "{found}");
 }
 
-/// The header of the file has its schema at byte 60 and whose it is at byte 68.
+/// In the header of an SQLite file, bytes 60 to 63 are the schema version and 68 to 71 the
+/// application id.
 #[test]
 fn what_is_damaged_newer_or_foreign_is_refused_by_name() {
     let (config, backup) = catalog_and_backup();
@@ -94,7 +100,8 @@ fn what_is_damaged_newer_or_foreign_is_refused_by_name() {
     ];
     for (bytes, word) in wrong {
         fs::write(&backup, bytes).unwrap();
-        run_on_files("restore", [&config, &backup], &["--force"]).assert_exit(2, &[word, "monday.db"]);
+        run_on_files("restore", [&config, &backup], &["--force"])
+            .assert_exit(2, &[word, "monday.db"]);
         assert_eq!(fs::read(&records).unwrap(), before, "{word}");
         assert!(!config.with_file_name("catraca.db.old").exists(), "{word}");
         assert!(!config.with_file_name("catraca.db.new").exists(), "{word}");
@@ -133,11 +140,13 @@ fn backups_at_once_hurt_neither_each_other_nor_what_lies_beside_them() {
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert_eq!(all.iter().filter(|output| output.code == Some(0)).count(), 1);
-    all.iter().filter(|output| output.code != Some(0)).for_each(|output| output.assert_exit(2, &["exists already"]));
+    all.iter()
+        .filter(|output| output.code != Some(0))
+        .for_each(|output| output.assert_exit(2, &["exists already"]));
     assert_eq!(fs::read_to_string(&beside).unwrap(), "mine");
     let left = fs::read_dir(config.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     let drafts = left.filter(|path| path.to_string_lossy().ends_with(".new"));
-    assert_eq!(drafts.collect::<Vec<_>>(), [beside], "no draft is left");
+    assert_eq!(drafts.collect::<Vec<_>>(), [beside], "no temporary file is left");
     assert!(fs::metadata(&to).unwrap().len() > 0);
 }
 
@@ -155,7 +164,7 @@ fn a_folder_in_place_of_a_file_is_called_one() {
         .assert_exit(2, &["folder", "not a regular file"]);
     run("restore", &folder, &backup).assert_exit(2, &["folder", "not a regular file"]);
     run("restore", &config.with_file_name("x.db"), &folder).assert_exit(2, &["not a regular file"]);
-    assert!(!config.with_file_name("folder.lock").exists(), "nothing is made beside it");
+    assert!(!config.with_file_name("folder.lock").exists(), "no lock file is created");
 }
 
 #[test]
@@ -165,35 +174,36 @@ fn an_act_that_cannot_be_told_was_done_and_says_so() {
     let to = config.with_file_name("wednesday.db");
     let [config_name, to_name] = [&config, &to].map(|path| path.to_str().unwrap());
     let args = ["backup", "--catalog", config_name, to_name];
-    let output = CliOutput::new(command("http://127.0.0.1:9", &args).stdout(full()).output().unwrap());
+    let output =
+        CliOutput::new(command("http://127.0.0.1:9", &args).stdout(full()).output().unwrap());
     output.assert_exit(4, &["done (", "wednesday.db is a copy", "No space left"]);
     assert!(fs::metadata(&to).unwrap().len() > 0);
     let server = TestServer::from_file(&config);
     let args = ["blocks", "add", "login", LATER, "--for", "1h"];
     let output = CliOutput::new(command(&url(&server), &args).stdout(full()).output().unwrap());
     output.assert_exit(4, &["the server has executed the call", "No space left"]);
-    assert_eq!(run(&server, &["check", "login", LATER]).code, Some(1), "the block stands");
+    assert_eq!(run(&server, &["check", "login", LATER]).code, Some(1), "the block applies");
 }
 
-/// Takes a name as soon as it can be had; the number of the grant.
+/// Acquires a lock as soon as it is free; returns its fence.
 fn fence(server: &TestServer, key: &str, ttl_ms: u32) -> i64 {
     let body = format!(r#"{{"key":"{key}","ttl_ms":{ttl_ms}}}"#);
-    let patience = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let (status, answer) = server.json("/v1/locks/acquire", &body);
         if status == 200 {
             return answer["fence"].as_i64().unwrap();
         }
-        assert!(Instant::now() < patience, "{answer}");
+        assert!(Instant::now() < deadline, "{answer}");
     }
 }
 
-fn killed(server: TestServer) {
+fn kill(server: TestServer) {
     server.signal("KILL");
     drop(server);
 }
 
-/// A kill puts numbers ahead of the clock, and a backup from before it knows nothing of that.
+/// After a kill fences may be ahead of the clock, and an older backup does not contain them.
 #[test]
 fn numbers_of_locks_never_repeat_after_an_older_backup_and_leases_are_waited_for() {
     let config = catalog_file(CATALOG);
@@ -201,10 +211,10 @@ fn numbers_of_locks_never_repeat_after_an_older_backup_and_leases_are_waited_for
     let server = TestServer::from_file(&config);
     fence(&server, "p", 1_000);
     assert_success(&run_on_files("backup", [&config, &backup], &[]));
-    killed(server);
+    kill(server);
     let server = TestServer::from_file(&config);
     let last = fence(&server, "p", 2_000);
-    killed(server);
+    kill(server);
     let output = run_on_files("restore", [&config, &backup], &["--force"]);
     let delay = "no locks are granted for 2 s after the next start";
     assert!(assert_success(&output).contains(delay), "{}", output.out);

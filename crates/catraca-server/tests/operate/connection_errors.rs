@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use crate::helpers::{IP, CliOutput, command, run};
+use crate::helpers::{CliOutput, IP, command, run};
 use crate::test_server::TestServer;
 
 /// A server that sends `answer` to one request; returns its URL and its thread.
@@ -72,7 +72,8 @@ fn nobody_there_is_3_for_every_verb() {
 fn somebody_silent_is_3_after_the_patience() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    run_check(&url, &["--timeout", "50ms"]).assert_exit(3, &["did not respond within 50ms", "--timeout"]);
+    run_check(&url, &["--timeout", "50ms"])
+        .assert_exit(3, &["did not respond within 50ms", "--timeout"]);
     run_check(&url, &["--timeout", "0s"]).assert_exit(2, &["--timeout"]);
 }
 

@@ -1,6 +1,6 @@
-//! Verbs of a caller: check, peek, settle, credit.
+//! The callers' commands: check, peek, settle, credit.
 
-use crate::helpers::{CUSTOMER, IP, PAYER, command, run_ok, json, run, start_server, url};
+use crate::helpers::{CUSTOMER, IP, PAYER, command, json, run, run_ok, start_server, url};
 use crate::test_server::{TestServer, catalog_file};
 
 #[test]
@@ -30,13 +30,21 @@ fn a_check_takes_all_that_the_server_takes() {
     let server = start_server();
     let listed = "ip=192.0.2.66";
     let output = run(&server, &["check", "front", listed, CUSTOMER]);
-    assert_eq!((output.code, output.out.trim()), (Some(1), "denied: blocklisted; retrying does not help"));
+    assert_eq!(
+        (output.code, output.out.trim()),
+        (Some(1), "denied: blocklisted; retrying does not help")
+    );
     let passed = json(&server, &["check", "front", listed, CUSTOMER, "--no-lists"]);
     assert_eq!(passed["policies"].as_array().unwrap().len(), 2);
     let output = run(&server, &["check", "login", IP, "--cost", "3"]);
-    assert!(output.out.starts_with("denied: too_costly by login; retrying does not help"), "{}", output.out);
+    assert!(
+        output.out.starts_with("denied: too_costly by login; retrying does not help"),
+        "{}",
+        output.out
+    );
     run(&server, &["check", "login", IP, "--cost=-1"]).assert_exit(2, &["bad-cost"]);
-    run(&server, &["check", "nowhere", IP]).assert_exit(2, &["unknown-gate", "catraca config show"]);
+    run(&server, &["check", "nowhere", IP])
+        .assert_exit(2, &["unknown-gate", "catraca config show"]);
     run(&server, &["check", "login"]).assert_exit(2, &["missing-attribute"]);
     run(&server, &["check", "login", "198.51.100.7"]).assert_exit(2, &["ATTRIBUTE=VALUE"]);
     run(&server, &["check", "login", IP, "ip=192.0.2.1"]).assert_exit(2, &["`ip` is given twice"]);
@@ -60,7 +68,8 @@ fn what_came_of_a_check_is_settled_once_and_credited_once() {
     let miss = ["settle", "--ticket", ticket.as_str().unwrap(), "--status", "404", "--body", "{}"];
     let settled = json(&server, &miss);
     assert_eq!(settled["policies"][0]["charged"], 20, "{settled}");
-    run(&server, &["settle", "--ticket", "nonsense", "--status", "200"]).assert_exit(2, &["bad-ticket"]);
+    run(&server, &["settle", "--ticket", "nonsense", "--status", "200"])
+        .assert_exit(2, &["bad-ticket"]);
     run(&server, &["settle", "--ticket", "x", "--body", "{"]).assert_exit(2, &["--body"]);
     run(&server, &["settle", "--status", "200"]).assert_exit(2, &["--ticket"]);
     run(&server, &["settle", "--ref", "E1"]).assert_exit(2, &["ATTRIBUTE=VALUE"]);
@@ -77,7 +86,7 @@ fn the_exit_code_does_not_depend_on_who_reads() {
     }
 }
 
-/// Every run of the binary is a process of its own.
+/// Every run of the binary is a new process.
 ///
 /// covers: 000-09
 #[test]

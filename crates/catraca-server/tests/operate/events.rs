@@ -1,19 +1,19 @@
-//! The live feed on a terminal.
+//! `catraca events`: the live feed on a terminal.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr};
 
-use crate::helpers::{CUSTOMER, IP, CliOutput, command, run_ok, run, start_server, url};
+use crate::helpers::{CUSTOMER, CliOutput, IP, command, run, run_ok, start_server, url};
 use crate::test_server::TestServer;
 
-/// Listens, and goes on once nothing can be missed any more.
-fn listening(server: &TestServer, args: &[&str]) -> (Child, BufReader<ChildStderr>) {
+/// Starts `catraca events` and waits until it is connected, so that no event is missed.
+fn start_listening(server: &TestServer, args: &[&str]) -> (Child, BufReader<ChildStderr>) {
     let args = [&["events"], args].concat();
     let mut child = command(&url(server), &args).spawn().unwrap();
-    let mut heard = String::new();
+    let mut stderr = String::new();
     let mut err = BufReader::new(child.stderr.take().unwrap());
-    err.read_line(&mut heard).unwrap();
-    assert!(heard.contains("listening"), "{heard}");
+    err.read_line(&mut stderr).unwrap();
+    assert!(stderr.contains("listening"), "{stderr}");
     (child, err)
 }
 
@@ -21,15 +21,19 @@ fn listening(server: &TestServer, args: &[&str]) -> (Child, BufReader<ChildStder
 fn what_happens_is_told_as_it_happens() {
     let server = start_server();
     let (child, _err) =
-        listening(&server, &["--only", "blocked", "--only", "released", "--count", "2"]);
-    let (lines, _more) = listening(&server, &["--count", "1", "-o", "json"]);
+        start_listening(&server, &["--only", "blocked", "--only", "released", "--count", "2"]);
+    let (lines, _more) = start_listening(&server, &["--count", "1", "-o", "json"]);
     run_ok(&server, &["check", "login", IP]);
     run_ok(&server, &["blocks", "add", "api", CUSTOMER, "--for", "1h", "--reason", "fraud"]);
     assert_eq!(run(&server, &["check", "api", CUSTOMER]).code, Some(1));
     run_ok(&server, &["blocks", "release", CUSTOMER]);
     let output = CliOutput::new(child.wait_with_output().unwrap());
     assert_eq!((output.code, output.out.lines().count()), (Some(0), 2), "{}", output.out);
-    assert!(output.out.contains("reason=fraud") && output.out.contains("released"), "{}", output.out);
+    assert!(
+        output.out.contains("reason=fraud") && output.out.contains("released"),
+        "{}",
+        output.out
+    );
     assert!(!output.out.contains("c-4711"), "{}", output.out);
     let output = CliOutput::new(lines.wait_with_output().unwrap());
     let event: serde_json::Value = serde_json::from_str(&output.out).unwrap();
@@ -39,11 +43,11 @@ fn what_happens_is_told_as_it_happens() {
 #[test]
 fn a_feed_ends_with_its_reader_or_with_the_server() {
     let server = start_server();
-    let (mut child, _err) = listening(&server, &[]);
+    let (mut child, _err) = start_listening(&server, &[]);
     drop(child.stdout.take());
     run_ok(&server, &["blocks", "add", "login", IP, "--for", "1h"]);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let (child, _err) = listening(&server, &[]);
+    let (child, _err) = start_listening(&server, &[]);
     server.signal("TERM");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(3));
 }

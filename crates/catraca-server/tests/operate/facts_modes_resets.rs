@@ -1,14 +1,15 @@
-//! Facts, modes and resets: what changes how a caller is judged.
+//! `catraca facts`, `config mode`, `reset` and `selftest`.
 
 use serde_json::Value;
 
-use crate::helpers::{CUSTOMER, IP, run_ok, json, run, start_server};
+use crate::helpers::{CUSTOMER, IP, json, run, run_ok, start_server};
 
 #[test]
 fn facts_are_stated_shown_and_forgotten() {
     let server = start_server();
     run(&server, &["facts", "get", CUSTOMER]).assert_exit(1, &["unknown-value"]);
-    let stdout = run_ok(&server, &["facts", "set", CUSTOMER, "plan=gold", "seats=5", "--why", "paid"]);
+    let stdout =
+        run_ok(&server, &["facts", "set", CUSTOMER, "plan=gold", "seats=5", "--why", "paid"]);
     assert_eq!(stdout, "before: -\nafter:  plan=gold seats=5\n");
     assert_eq!(run_ok(&server, &["facts", "get", CUSTOMER]), "plan=gold seats=5\n");
     for code in [0, 0, 0, 1] {
@@ -40,19 +41,19 @@ fn all_that_was_stated_is_listed_in_pages_and_private_values_are_not_shown() {
     let after = first["next"].as_str().unwrap();
     let second = json(&server, &["facts", "list", "--limit", "2", "--after", after]);
     assert_eq!(second["facts"].as_array().unwrap()[..], rows[2..4]);
-    let shown = run_ok(&server, &["facts", "list"]);
-    assert!(shown.contains("s1") && !shown.contains("c-4711"), "{shown}");
+    let stdout = run_ok(&server, &["facts", "list"]);
+    assert!(stdout.contains("s1") && !stdout.contains("c-4711"), "{stdout}");
     run(&server, &["facts", "list", "--after", "x"]).assert_exit(2, &["bad-query", "`next`"]);
 }
 
-/// A value is one piece of the path, whatever it holds.
+/// A value is one segment of the path, for all characters it may contain.
 #[test]
 fn a_value_may_hold_any_sign() {
     let server = start_server();
-    let odd = "customer=a b/c?d#e%2F+ç=1";
-    run_ok(&server, &["facts", "set", odd, "plan=gold"]);
-    assert_eq!(run_ok(&server, &["facts", "get", odd]), "plan=gold\n");
-    let body = ["check", "api", odd, "-o", "json"];
+    let value = "customer=a b/c?d#e%2F+ç=1";
+    run_ok(&server, &["facts", "set", value, "plan=gold"]);
+    assert_eq!(run_ok(&server, &["facts", "get", value]), "plan=gold\n");
+    let body = ["check", "api", value, "-o", "json"];
     assert_eq!([0; 4].map(|_| run(&server, &body).code), [Some(0), Some(0), Some(0), Some(1)]);
 }
 

@@ -57,12 +57,13 @@ fn every_shell_gets_a_script_that_knows_the_verbs() {
         let script = run(&["completions", shell]).out;
         assert!(script.contains("blocklist") && script.contains("key-file"), "{shell}");
     }
-    // The shell itself must be able to read it.
+    // bash must be able to parse the script.
     let script = catalog_file("").with_file_name("catraca.bash");
     fs::write(&script, run(&["completions", "bash"]).out).unwrap();
     let read = std::process::Command::new("bash").arg("-n").arg(&script).status().unwrap();
     assert!(read.success());
-    let output = CliOutput::new(command("http://127.0.0.1:9", &["completions", "tcsh"]).output().unwrap());
+    let output =
+        CliOutput::new(command("http://127.0.0.1:9", &["completions", "tcsh"]).output().unwrap());
     output.assert_exit(2, &["tcsh"]);
 }
 
@@ -75,9 +76,9 @@ fn there_is_a_page_for_every_verb() {
     for verb in VERBS {
         let page = fs::read_to_string(folder.join(format!("catraca-{verb}.1"))).unwrap();
         assert!(page.contains("SYNOPSIS"), "{verb}");
-        // Examples are there to be copied, so they stay line by line.
+        // Examples keep their line breaks, so that they can be copied.
         assert!(page.contains(".SH EXAMPLES\n.nf\n"), "{verb}: {page}");
-        // No page is named that is not there.
+        // Every page that is referred to exists.
         let named = page.split(['\n', ' ']).filter_map(|word| word.strip_suffix("(1)"));
         for other in named.map(|word| word.replace('\\', "")) {
             assert!(folder.join(format!("{other}.1")).exists(), "{verb}: {other}");

@@ -7,7 +7,7 @@ mod api_keys;
 
 use std::fs;
 
-use crate::helpers::{CATALOG, IP, CliOutput, command, run, url};
+use crate::helpers::{CATALOG, CliOutput, IP, command, run, url};
 use crate::test_server::{TestServer, catalog_file};
 use api_keys::keygen;
 
@@ -46,7 +46,8 @@ fn a_key_file_that_holds_no_key_is_named_and_not_shown() {
     let server = TestServer::demo();
     let path = catalog_file("").with_file_name("bad.key");
     let name = path.to_str().unwrap();
-    run(&server, &["whoami", "--key-file", name]).assert_exit(2, &["cannot read the key file", name]);
+    run(&server, &["whoami", "--key-file", name])
+        .assert_exit(2, &["cannot read the key file", name]);
     for text in ["", "two words of a secret", "a secret\nand more"] {
         fs::write(&path, text).unwrap();
         let output = run(&server, &["whoami", "--key-file", name]);

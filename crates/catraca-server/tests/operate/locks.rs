@@ -1,6 +1,6 @@
 //! Locks and slots from the command line.
 
-use crate::helpers::{run_ok, json, run, start_server};
+use crate::helpers::{json, run, run_ok, start_server};
 
 #[test]
 fn a_slot_is_held_seen_confirmed_moved_and_given_back() {
@@ -36,10 +36,14 @@ fn leases_are_listed_counted_ended_and_cleared() {
     let why = ["--why", "its holder is gone", "--cool-down-ms", "0"];
     let ended = run_ok(&server, &[&["locks", "release", &fence][..], &why].concat());
     assert_eq!(ended.trim(), "ended order-7");
-    run(&server, &[&["locks", "release", &fence][..], &why].concat()).assert_exit(1, &["unknown-lease"]);
+    run(&server, &[&["locks", "release", &fence][..], &why].concat())
+        .assert_exit(1, &["unknown-lease"]);
     assert!(run_ok(&server, &["audit"]).contains("its holder is gone"));
     assert_eq!(server.post("/v1/locks/acquire", body).status, 200);
-    assert_eq!(run_ok(&server, &["locks", "clear", "t1", "--why", "test"]).trim(), "ended 1 leases");
+    assert_eq!(
+        run_ok(&server, &["locks", "clear", "t1", "--why", "test"]).trim(),
+        "ended 1 leases"
+    );
     let stats = json(&server, &["locks", "stats"]);
     assert_eq!((&stats["success"], &stats["forced"]), (&2.into(), &2.into()), "{stats}");
     assert!(run_ok(&server, &["locks", "stats"]).contains("payment"));

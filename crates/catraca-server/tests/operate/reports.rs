@@ -1,6 +1,6 @@
-//! What operators look at: stats, audit, config, whoami, privacy.
+//! The operators' queries: stats, audit, config, whoami, privacy.
 
-use crate::helpers::{CUSTOMER, IP, run_ok, json, run, start_server};
+use crate::helpers::{CUSTOMER, IP, json, run, run_ok, start_server};
 
 #[test]
 fn totals_add_up_on_a_table_too() {

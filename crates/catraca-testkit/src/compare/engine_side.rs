@@ -199,6 +199,7 @@ fn settle_answer(settlement: Settlement) -> plain::SettleAnswer {
 
 fn refusal_answer(error: Error) -> ComparedAnswer {
     ComparedAnswer::Refused(match error {
+        // The oracle does not distinguish a missing tier from a missing attribute.
         Error::Refused(Refusal::MissingAttribute { .. } | Refusal::NoTier(_)) => {
             ComparedRefusal::MissingAttribute
         }

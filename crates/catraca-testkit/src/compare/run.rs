@@ -72,6 +72,7 @@ fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Divergence {
             fewer.drain(index..(index + size).min(fewer.len()));
             match replay(seed, versions, &fewer) {
                 Some(shorter) => shortest = shorter,
+                // Without these operations the sides agree, so they are needed.
                 None => index += size,
             }
         }

@@ -47,6 +47,7 @@ pub(super) fn an_excess_blocks_once_and_to_the_instant(harness: &StoreHarness) -
 pub(super) fn a_block_gives_no_quota_back(harness: &StoreHarness) -> CaseResult {
     let slow = with_block(5 * S, &row(1, window(2, 60 * S)));
     harness.check_one(&with_held(2, &slow), 0)?;
+    // The block ends at 6 s, but the units leave the window at 60 s.
     let over = harness.check_one(&slow, S)?;
     same("the later of both", over.fits_at, Some(instant(60 * S)))?;
     same("in excess again", harness.check_one(&slow, 6 * S)?.verdict, RowVerdict::OverLimit)?;
@@ -86,11 +87,11 @@ pub(super) fn a_release_says_whether_a_block_stood(harness: &StoreHarness) -> Ca
     let strict = strict(1);
     same("nothing yet", harness.unblock(strict.key, 0)?, false)?;
     offend(harness, &strict, 0)?;
-    same("it stood", harness.unblock(strict.key, 2 * S)?, true)?;
+    same("a block was active", harness.unblock(strict.key, 2 * S)?, true)?;
     same("and not again", harness.unblock(strict.key, 2 * S)?, false)?;
     same("free", harness.check_one(&strict, 2 * S)?.verdict, RowVerdict::Fits)?;
     offend(harness, &strict, 10 * S)?;
-    same("an ended one does not stand", harness.unblock(strict.key, 70 * S)?, false)
+    same("an ended block is not active", harness.unblock(strict.key, 70 * S)?, false)
 }
 
 pub(super) fn repeated_offences_last_longer(harness: &StoreHarness) -> CaseResult {
@@ -98,6 +99,7 @@ pub(super) fn repeated_offences_last_longer(harness: &StoreHarness) -> CaseResul
     same("first", offend(harness, &row, 0)?, 60 * S)?;
     same("doubled", offend(harness, &row, 60 * S)?, 180 * S)?;
     same("at most", offend(harness, &row, 180 * S)?, 360 * S)?;
+    // The level is remembered for 600 s after the end of a block, here until 960 s.
     same("remembered", offend(harness, &row, 960 * S - 1)?, 1_140 * S - 1)?;
     same("forgotten", offend(harness, &row, 1_740 * S - 1)?, 1_800 * S - 1)
 }
@@ -115,7 +117,11 @@ pub(super) fn shadow_blocks_are_seen_by_shadow_rows_only(harness: &StoreHarness)
     let shadow = CheckRow { shadow: true, ..strict(1) };
     offend(harness, &shadow, 0)?;
     same("the shadow's own", harness.check_one(&shadow, 2 * S)?.verdict, RowVerdict::Blocked)?;
-    same("nobody else's", harness.check_one(&strict(1), 2 * S)?.verdict, RowVerdict::Fits)?;
+    same(
+        "not of an enforcing row",
+        harness.check_one(&strict(1), 2 * S)?.verdict,
+        RowVerdict::Fits,
+    )?;
     let real = harness.check_one(&strict(1), 2 * S)?;
     same("a real one replaces it", real.started, true)?;
     let end = real.block.map(|block| block.until);

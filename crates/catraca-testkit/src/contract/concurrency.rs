@@ -135,14 +135,15 @@ pub(super) fn a_crowd_settles_once(harness: &StoreHarness) -> CaseResult {
     let ten = row(1, bucket(100, 1, 3_600 * S));
     harness.check_one(&ten, 0)?;
     let call = || SettleBatch {
-        mark: key(100),
+        marker: key(100),
         expires: instant(60 * S),
         rows: vec![settle_row(&ten, 0, 20)],
         reference: None,
     };
     let replies = all(CALLERS, |_| harness.settle(call(), S));
     let replies: Vec<_> = replies.into_iter().collect::<Result<_, _>>()?;
-    let first = |reply: &&SettleReply| matches!(reply, SettleReply::Settled { again: false, .. });
+    let first =
+        |reply: &&SettleReply| matches!(reply, SettleReply::Settled { already_settled: false, .. });
     same("applied", replies.iter().filter(first).count(), 1)?;
     same("free", harness.free(&ten, S)?, 80)
 }
@@ -157,7 +158,7 @@ pub(super) fn a_crowd_credits_once(harness: &StoreHarness) -> CaseResult {
     };
     let rows = [with_held(50, &ten)].into_iter().collect();
     harness.check_batch(
-        CheckBatch { rows, remember: Some(Box::new(remember)), ..CheckBatch::default() },
+        CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() },
         0,
     )?;
     let credit = CreditRow { key: ten.key, terms: terms(100, 1, 3_600 * S), amount: 2 };

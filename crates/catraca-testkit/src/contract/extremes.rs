@@ -88,7 +88,7 @@ pub(super) fn absurd_views_and_credits_are_clamped(harness: &StoreHarness) -> Ca
         NewReference { key: key(200), owner: key(100), ticket, span: Span::from_secs(10) };
     let rows = [with_held(10, &ten)].into_iter().collect();
     harness.check_batch(
-        CheckBatch { rows, remember: Some(Box::new(remember)), ..CheckBatch::default() },
+        CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() },
         0,
     )?;
     let given = CreditRow { key: ten.key, terms: terms(10, 1, S), amount: COST_MAX };

@@ -34,6 +34,8 @@ pub(super) fn other_terms_keep_tokens_and_drop_the_remainder(harness: &StoreHarn
     let fast = row(1, bucket(10, 1, 100));
     harness.check_one(&with_held(10, &slow), 0)?;
     harness.check_one(&slow, 1_500)?;
+    // Half a token was refilled under the slow terms. As time, 500 µs, it would be five tokens
+    // under the fast ones.
     let changed = harness.check_one(&fast, 1_540)?;
     same("half a token is not five", changed.verdict, RowVerdict::OverLimit)?;
     same("counted anew", changed.fits_at, Some(instant(1_600)))

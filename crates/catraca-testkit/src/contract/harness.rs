@@ -82,8 +82,8 @@ impl StoreHarness {
         let expires = instant(at).after(Span::from_secs(60));
         let mark = key(mark);
         let rows = vec![row];
-        match self.settle(SettleBatch { mark, expires, rows, reference: None }, at)? {
-            SettleReply::Settled { again: false, rows, .. } if rows.len() == 1 => {
+        match self.settle(SettleBatch { marker: mark, expires, rows, reference: None }, at)? {
+            SettleReply::Settled { already_settled: false, rows, .. } if rows.len() == 1 => {
                 rows.into_iter().next().ok_or_else(String::new)
             }
             other => Err(format!("a first settle of one row answered {other:?}")),
@@ -180,14 +180,14 @@ pub(super) fn with_held(held: i64, row: &CheckRow) -> CheckRow {
 
 /// The same row with a block of fixed length, in microseconds, when the limit is exceeded.
 pub(super) fn with_block(span: i64, row: &CheckRow) -> CheckRow {
-    let penalty = Some(Penalty::fixed(Span::from_micros(span)));
+    let penalty = Some(Penalty::without_escalation(Span::from_micros(span)));
     CheckRow { penalty, ..row.clone() }
 }
 
 /// The settlement of a row that was charged at `at`, with its final price.
 pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
     SettleRow {
-        place: 0,
+        ticket_index: 0,
         key: row.key,
         family: row.family,
         limit: row.limit.clone(),
@@ -207,7 +207,7 @@ pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
 /// A block of fixed length with a reason.
 pub(super) fn block_proposal(origin: Origin, span: Span) -> BlockProposal {
     let note = BlockNote { reason: Some("asked for".into()), ..BlockNote::default() };
-    BlockProposal { penalty: Penalty::fixed(span), origin, shadow: false, note }
+    BlockProposal { penalty: Penalty::without_escalation(span), origin, shadow: false, note }
 }
 
 /// A bucket that refills `tokens` per `period` microseconds; the fraction is in lowest terms, as

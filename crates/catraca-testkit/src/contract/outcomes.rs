@@ -22,7 +22,7 @@ const NOTHING: BlockStart = (None, None, None);
 fn rule(rule: u8, after: Option<i64>) -> BanRow {
     let per = Span::from_secs(30);
     let after = after.map(|amount| Rate { amount, per });
-    BanRow { rule, after, act: block_proposal(Origin::Ban, Span::from_secs(600)) }
+    BanRow { rule, after, proposal: block_proposal(Origin::Ban, Span::from_secs(600)) }
 }
 
 fn offence(harness: &StoreHarness, mark: u8, ban: BanRow, at: i64) -> Result<BlockStart, String> {
@@ -55,11 +55,12 @@ pub(super) fn strikes_ban_together_and_are_spent(harness: &StoreHarness) -> Case
 pub(super) fn strikes_age_and_rest_while_a_block_stands(harness: &StoreHarness) -> CaseResult {
     let two = || rule(0, Some(2));
     same("one", offence(harness, 100, two(), 0)?, NOTHING)?;
+    // The strike at 0 s no longer counts at 30 s, so this one is the first again.
     same("exactly too old", offence(harness, 101, two(), 30 * S)?, NOTHING)?;
     harness.block(key(1), block_proposal(Origin::Operator, Span::from_secs(10)), 30 * S)?;
-    let standing = (None, None, Some(instant(40 * S)));
-    same("not counted", offence(harness, 102, two(), 31 * S)?, standing)?;
-    same("nor that", offence(harness, 103, two(), 32 * S)?, standing)?;
+    let active = (None, None, Some(instant(40 * S)));
+    same("not counted", offence(harness, 102, two(), 31 * S)?, active)?;
+    same("nor that", offence(harness, 103, two(), 32 * S)?, active)?;
     harness.reset(key(1), 41 * S)?;
     same("a reset forgets strikes", offence(harness, 104, two(), 42 * S)?, NOTHING)
 }
@@ -72,7 +73,7 @@ fn watch_row(in_part: bool, percent: u32, min: i64) -> Box<WatchRow> {
         per: Span::from_secs(24),
         above: Percent::from_hundredths(percent * 100),
         min,
-        act: block_proposal(Origin::Ban, Span::from_secs(600)),
+        proposal: block_proposal(Origin::Ban, Span::from_secs(600)),
     })
 }
 
@@ -91,17 +92,19 @@ pub(super) fn a_watched_ratio_bans(harness: &StoreHarness) -> CaseResult {
         let part = mark < 102;
         same("too few", outcome(harness, mark, watch_row(part, 20, 10), 0)?, NOTHING)?;
     }
+    // Two of ten outcomes are exactly 20 %, which is not above it.
     let share = outcome(harness, 110, watch_row(false, 20, 10), S)?;
     same("exactly the share", share, NOTHING)?;
     let banned = outcome(harness, 111, watch_row(true, 20, 10), S)?;
     same("more", banned, (Some(Origin::Ban), None, Some(instant(601 * S))))?;
-    let standing = (None, None, Some(instant(601 * S)));
-    same("not counted", outcome(harness, 112, watch_row(true, 20, 1), 2 * S)?, standing)?;
+    let active = (None, None, Some(instant(601 * S)));
+    same("not counted", outcome(harness, 112, watch_row(true, 20, 1), 2 * S)?, active)?;
     same("cleared", outcome(harness, 113, watch_row(true, 20, 2), 601 * S)?, NOTHING)
 }
 
 pub(super) fn a_watched_ratio_forgets_whole_slices(harness: &StoreHarness) -> CaseResult {
     same("one", outcome(harness, 100, watch_row(true, 40, 2), S - 1)?, NOTHING)?;
+    // The slice from 0 s to 1 s leaves as a whole at 24 s, although its outcome is only 23 s old.
     let dropped = outcome(harness, 101, watch_row(false, 40, 1), 24 * S)?;
     same("dropped whole", dropped, NOTHING)?;
     let kept = outcome(harness, 102, watch_row(true, 40, 2), 48 * S - 1)?;

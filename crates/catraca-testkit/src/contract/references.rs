@@ -19,7 +19,7 @@ fn owner(ticket: u8) -> Key {
 }
 
 /// Checks some rows and stores them under one reference for ten seconds.
-fn remembering(
+fn check_with_reference(
     harness: &StoreHarness,
     rows: &[CheckRow],
     ticket: u8,
@@ -30,18 +30,18 @@ fn remembering(
         NewReference { key: key(200), owner: owner(ticket), ticket: Box::new([ticket; 3]), span };
     let rows = rows.iter().cloned().collect();
     harness.check_batch(
-        CheckBatch { rows, remember: Some(Box::new(remember)), ..CheckBatch::default() },
+        CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() },
         at,
     )
 }
 
 pub(super) fn the_first_admitted_check_owns_a_reference(harness: &StoreHarness) -> CaseResult {
     let two = row(1, window(2, S));
-    let denied = remembering(harness, &[with_held(3, &two)], 1, 0)?;
+    let denied = check_with_reference(harness, &[with_held(3, &two)], 1, 0)?;
     same("a denied check owns nothing", denied.remembered, false)?;
     same("nothing is known", harness.recall(key(200), 0)?, None)?;
-    same("the first", remembering(harness, from_ref(&two), 2, 1)?.remembered, true)?;
-    let second = remembering(harness, &[two], 3, 2)?;
+    same("the first", check_with_reference(harness, from_ref(&two), 2, 1)?.remembered, true)?;
+    let second = check_with_reference(harness, &[two], 3, 2)?;
     same("the second passes", (second.passed, second.remembered), (true, false))?;
     let known = harness.recall(key(200), 3)?.ok_or("a remembered check is unknown")?;
     same("the first one's ticket", &*known.ticket, &[2; 3][..])?;
@@ -54,7 +54,7 @@ pub(super) fn a_reference_knows_its_charged_rows_and_its_outcome(
     let shadow = CheckRow { shadow: true, ..row(1, window(1, 60 * S)) };
     harness.check_one(&shadow, 0)?;
     let real = row(2, bucket(5, 1, S));
-    remembering(harness, &[shadow, real.clone()], 1, S)?;
+    check_with_reference(harness, &[shadow, real.clone()], 1, S)?;
     let known = harness.recall(key(200), S)?.ok_or("a remembered check is unknown")?;
     same("instants", known.instants, vec![None, Some(instant(S))])?;
     same("not settled", (known.settled, known.credited.len()), (None, 0))?;
@@ -64,8 +64,10 @@ pub(super) fn a_reference_knows_its_charged_rows_and_its_outcome(
         let expires = instant(60 * S);
         let rows = vec![settle_row(&real, S, 1)];
         let update = ReferenceUpdate { key: key(200), owner: owner(1), status };
-        harness
-            .settle(SettleBatch { mark, expires, rows, reference: Some(Box::new(update)) }, S)?;
+        harness.settle(
+            SettleBatch { marker: mark, expires, rows, reference: Some(Box::new(update)) },
+            S,
+        )?;
         let known = harness.recall(key(200), S)?.ok_or("a settled check is unknown")?;
         same("settled with", known.settled, Some(stored))?;
     }
@@ -77,7 +79,11 @@ pub(super) fn a_reference_hears_only_of_its_own_check(harness: &StoreHarness) ->
     harness.check_one(&shadow, 0)?;
     for ticket in [1, 2] {
         let at = i64::from(ticket) * 20 * S;
-        same("taken", remembering(harness, from_ref(&shadow), ticket, at)?.remembered, true)?;
+        same(
+            "taken",
+            check_with_reference(harness, from_ref(&shadow), ticket, at)?.remembered,
+            true,
+        )?;
     }
     // Neither check was charged, so only the owner distinguishes them: the first check no longer
     // owns the reference, and its settle must not be stored there.
@@ -86,7 +92,8 @@ pub(super) fn a_reference_hears_only_of_its_own_check(harness: &StoreHarness) ->
         let mark = owner(ticket);
         let expires = instant(600 * S);
         let reference = Some(Box::new(update));
-        harness.settle(SettleBatch { mark, expires, rows: Vec::new(), reference }, 41 * S)?;
+        harness
+            .settle(SettleBatch { marker: mark, expires, rows: Vec::new(), reference }, 41 * S)?;
         let known = harness.recall(key(200), 41 * S)?.ok_or("a remembered check is unknown")?;
         same("settled with", known.settled, settled)?;
     }
@@ -95,18 +102,18 @@ pub(super) fn a_reference_hears_only_of_its_own_check(harness: &StoreHarness) ->
 
 pub(super) fn a_reference_is_forgotten_on_time(harness: &StoreHarness) -> CaseResult {
     let many = row(1, window(9, S));
-    remembering(harness, from_ref(&many), 1, 0)?;
+    check_with_reference(harness, from_ref(&many), 1, 0)?;
     same("known", harness.recall(key(200), 10 * S - 1)?.is_some(), true)?;
     same("forgotten", harness.recall(key(200), 10 * S)?, None)?;
     let given = CreditRow { key: key(2), terms: terms(5, 1, S), amount: 1 };
     let credit = harness.credit(key(200), "payment", given, 10 * S)?;
     same("no credit", credit, CreditReply::Unknown)?;
-    same("free for another", remembering(harness, &[many], 2, 10 * S)?.remembered, true)
+    same("free for another", check_with_reference(harness, &[many], 2, 10 * S)?.remembered, true)
 }
 
 pub(super) fn a_credit_counts_once_per_event(harness: &StoreHarness) -> CaseResult {
     let ten = row(1, bucket(10, 1, 3_600 * S));
-    remembering(harness, &[with_held(8, &ten)], 1, 0)?;
+    check_with_reference(harness, &[with_held(8, &ten)], 1, 0)?;
     let give = |amount| CreditRow { key: ten.key, terms: terms(10, 1, 3_600 * S), amount };
     let credit = |event, amount| harness.credit(key(200), event, give(amount), S);
     same("two", credit("a", 2)?, CreditReply::Applied(vec![2]))?;
@@ -120,7 +127,7 @@ pub(super) fn a_credit_counts_once_per_event(harness: &StoreHarness) -> CaseResu
 
 pub(super) fn a_credit_is_capped_and_lifts_no_block(harness: &StoreHarness) -> CaseResult {
     let ten = row(1, bucket(10, 1, 3_600 * S));
-    remembering(harness, &[with_held(10, &ten)], 1, 0)?;
+    check_with_reference(harness, &[with_held(10, &ten)], 1, 0)?;
     harness.block(ten.key, block_proposal(Origin::Operator, Span::from_secs(100)), 0)?;
     let give = |number| CreditRow { key: key(number), terms: terms(10, 1, 3_600 * S), amount: 120 };
     let all = harness.credit(key(200), "a", give(1), S)?;
@@ -139,6 +146,7 @@ fn view(available: i64, observed_at: i64) -> ReconcileRow {
 pub(super) fn an_upstreams_lower_view_wins(harness: &StoreHarness) -> CaseResult {
     let hundred = row(1, bucket(100, 1, S));
     harness.check_one(&with_held(10, &hundred), 0)?;
+    // 50 tokens were observed at 0 s; one more was refilled until 1 s.
     let lower = harness.reconcile(view(50, 0), S)?;
     same("refilled to now", lower, BucketAdjustment { before: 91, after: 51 })?;
     let older = harness.reconcile(view(20, -10 * S), S)?;

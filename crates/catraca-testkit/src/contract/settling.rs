@@ -66,6 +66,7 @@ pub(super) fn debt_goes_below_zero(harness: &StoreHarness) -> CaseResult {
     same("owed", cost(&harness.settle_one(100, owing, 0)?), (20, Some(-15)))?;
     let denied = harness.check_one(&payer, 0)?;
     same("denied", (denied.verdict, denied.free), (RowVerdict::OverLimit, -15))?;
+    // From -15 to 1 are 16 tokens of 30 s each.
     same("for eight minutes", denied.fits_at, Some(instant(480 * S)))?;
     same("not before", harness.check_one(&payer, 480 * S - 1)?.verdict, RowVerdict::OverLimit)?;
     same("and then", harness.check_one(&payer, 480 * S)?.verdict, RowVerdict::Fits)?;
@@ -128,17 +129,17 @@ pub(super) fn a_settle_counts_once(harness: &StoreHarness) -> CaseResult {
     let one = row(1, bucket(10, 1, 60 * S));
     harness.check_one(&one, 0)?;
     let call = |price| SettleBatch {
-        mark: key(100),
+        marker: key(100),
         expires: instant(60 * S),
         rows: vec![settle_row(&one, 0, price)],
         reference: None,
     };
     let first = harness.settle(call(4), S)?;
-    let SettleReply::Settled { again: false, rows, .. } = first else {
+    let SettleReply::Settled { already_settled: false, rows, .. } = first else {
         return Err(format!("a first settle answered {first:?}"));
     };
     same("paid", cost(&rows[0]), (4, Some(6)))?;
-    let again = SettleReply::Settled { now: instant(59 * S), again: true, rows };
+    let again = SettleReply::Settled { now: instant(59 * S), already_settled: true, rows };
     same("the first result", harness.settle(call(9), 59 * S)?, again)?;
     same("and nothing more", harness.free(&one, 59 * S)?, 6)
 }
@@ -147,7 +148,7 @@ pub(super) fn a_late_settle_changes_nothing(harness: &StoreHarness) -> CaseResul
     let one = row(1, bucket(10, 1, 3_600 * S));
     harness.check_one(&one, 0)?;
     let call = |mark| SettleBatch {
-        mark: key(mark),
+        marker: key(mark),
         expires: instant(60 * S),
         rows: vec![settle_row(&one, 0, 9)],
         reference: None,
@@ -156,7 +157,7 @@ pub(super) fn a_late_settle_changes_nothing(harness: &StoreHarness) -> CaseResul
     same("expired", late, SettleReply::Expired { now: instant(60 * S) })?;
     same("what was held stays", harness.free(&one, 60 * S)?, 9)?;
     let just = harness.settle(call(101), 60 * S - 1)?;
-    same("just in time", matches!(just, SettleReply::Settled { again: false, .. }), true)
+    same("just in time", matches!(just, SettleReply::Settled { already_settled: false, .. }), true)
 }
 
 pub(super) fn a_lease_comes_back_at_settle(harness: &StoreHarness) -> CaseResult {

@@ -102,7 +102,9 @@ fn bucket(rng: &mut Rng) -> Algorithm {
         71..=76 => (200, 40, DAY),
         77..=82 => (50_000, 25_000, MIN),
         83..=88 => (1_000_000, rng.within(1, 1_000_000), HOUR),
+        // The largest size whose product with a day in microseconds is below 2^53.
         89..=94 => (104_249, 7, DAY),
+        // A prime, so that the fraction of tokens and period cannot be reduced.
         _ => (rng.within(1, 3), 999_983, DAY),
     };
     Algorithm::Bucket { size, count, period }
@@ -121,7 +123,7 @@ fn span(rng: &mut Rng) -> Micros {
     rng.pick(&[MS, 7 * MS, 100 * MS, S, S, 10 * S, MIN, HOUR, DAY])
 }
 
-/// The largest cost that can pass in any tier; 1 where costs do not count.
+/// The largest cost that can pass in every tier; 1 where costs do not count.
 pub fn capacity(policy: &Policy) -> i64 {
     let of = |algorithm: &Algorithm| match algorithm {
         Algorithm::Bucket { size, .. } => {
@@ -274,7 +276,7 @@ pub fn other(rng: &mut Rng, algorithm: &Algorithm) -> Algorithm {
         Algorithm::Window(windows) => {
             let mut changed: Vec<(i64, Micros)> = Vec::new();
             for &window in windows {
-                let (limit, span) = other_window(rng, window);
+                let (limit, span) = other_window(rng, window.0, window.1);
                 // The catalog refuses two windows of the same span.
                 let taken = changed.iter().any(|other| other.1 == span);
                 let taken = taken || windows.iter().any(|other| other.1 == span);
@@ -283,7 +285,7 @@ pub fn other(rng: &mut Rng, algorithm: &Algorithm) -> Algorithm {
             Algorithm::Window(changed)
         }
         Algorithm::Fixed { limit, span, aligned } => {
-            let (limit, span) = other_window(rng, (*limit, *span));
+            let (limit, span) = other_window(rng, *limit, *span);
             Algorithm::Fixed { limit, span, aligned: *aligned }
         }
         Algorithm::Inflight(limit) => Algorithm::Inflight((limit + rng.within(-1, 2)).max(1)),
@@ -291,7 +293,7 @@ pub fn other(rng: &mut Rng, algorithm: &Algorithm) -> Algorithm {
 }
 
 /// Another limit, and sometimes another span.
-fn other_window(rng: &mut Rng, (limit, length): (i64, Micros)) -> (i64, Micros) {
+fn other_window(rng: &mut Rng, limit: i64, length: Micros) -> (i64, Micros) {
     let length = if rng.chance(40) { span(rng) } else { length };
     ((limit + rng.within(-1, 3)).clamp(1, UNITS), length)
 }

@@ -1,4 +1,5 @@
-//! Renders the oracle's catalog as the TOML that the engine parses, without fields at their default.
+//! Renders the oracle's catalog as the TOML that the engine parses. Fields at their default are
+//! left out.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Checks the history of lock calls that callers observed: no two callers certainly held the same
 //! name at the same time.
 //!
-//! Each grant has a window in which its caller certainly held the lease, whatever the latency of
-//! the messages, and a wider window in which it may have held it. A sweep over the windows finds
+//! Each grant has a window in which its caller certainly held the lease, for any latency of the
+//! messages, and a wider window in which it may have held it. A sweep over the windows finds
 //! every overlap of certain windows; a correct history is never reported.
 
 use std::collections::BTreeMap;
@@ -89,7 +89,8 @@ fn possibly(seen: &ObservedCall, late: i64) -> Option<(i64, i64)> {
             let until = released.map_or(last(ttl), |at| last(ttl).min(at));
             Some((seen.sent, until))
         }
-        // Without an answer, the server may grant it at any later instant.
+        // The lease may have been granted at any instant up to the answer, and without an answer
+        // at any later instant.
         ObservedAnswer::Unknown { ttl } => Some((seen.sent, last(ttl))),
         ObservedAnswer::Conflict => None,
     }

@@ -167,6 +167,7 @@ impl LockModel {
                 let here = grant.tenant == *tenant && grant.things.contains(calendar);
                 let meets = (start..end).any(|instant| from <= instant && instant < to);
                 if here && meets && grant.live(now) && Some(at) != without {
+                    // Of several overlapping slots the conflict names the one that starts last.
                     found = found.filter(|(latest, _)| *latest >= from).or(Some((from, grant)));
                 }
             }
@@ -304,6 +305,7 @@ impl LockModel {
         let last =
             self.grants.iter().rposition(|grant| grant.key == key && grant.is_remembered(now));
         let Some(at) = last.filter(|at| self.grants[*at].live(now)) else { return };
+        // Ended so long ago that the lease is no longer remembered.
         self.grants[at].ended = Some(("undone", i64::MIN / 2));
         let Grant { tenant, kind, things, range: None, .. } = self.grants[at].clone() else {
             return;
@@ -333,7 +335,7 @@ impl LockModel {
             .filter_map(|grant| {
                 let here = grant.tenant.as_deref() == tenant
                     && grant.things.iter().any(|thing| **thing == *op.calendar);
-                let counts = here && grant.live(now) && Some(grant.key) != op.without;
+                let counts = here && grant.live(now) && Some(grant.key) != op.excluded_lease;
                 grant.range.filter(|_| counts).map(|range| occupied_range(&range))
             })
             .collect();

@@ -90,6 +90,8 @@ impl LockTrace<'_> {
     }
 
     fn advance_clock(&mut self) {
+        // Longer than ended names, ended slots, versions and confirmed slots are remembered: a
+        // minute, an hour, a day and a week.
         let long = [61_000_000, 3_700_000_000, 90_000_000_000, 700_000_000_000];
         self.now += match self.rng.within(0, 99) {
             0..40 => 0,
@@ -134,6 +136,7 @@ impl LockTrace<'_> {
     fn random_request(&mut self, tenant: Option<&str>) -> LeaseRequest {
         let request: Option<Box<str>> = self.rng.maybe(15, |rng| rng.pick(&["m", "n", "o"]).into());
         self.next += 1;
+        // The lease id depends on the request id, so that a repetition has the same lease.
         let mut bytes = [0; 16];
         match &request {
             Some(name) => {
@@ -164,6 +167,7 @@ impl LockTrace<'_> {
         let recent = self.keys.len().saturating_sub(12);
         let key = match self.keys.len() {
             0 => LeaseId::from_bytes([255; 16]).key(),
+            // A key that was never granted.
             _ if self.rng.chance(3) => LeaseId::from_bytes([254; 16]).key(),
             _ => self.rng.pick(&self.keys[recent..]),
         };
@@ -199,12 +203,12 @@ impl LockTrace<'_> {
         let monotonic = lease.version.is_some() && self.rng.chance(60);
         let policy = if monotonic { VersionPolicy::Monotonic } else { VersionPolicy::Opaque };
         let kind = self.rng.pick(&["payment", "resource"]).into();
-        let op = Acquire { tenant, kind, keys, lease, policy }.checked();
+        let op = Acquire { tenant, kind, keys, lease, policy }.validate();
         let Ok(op) = op else { return StepAnswers::default() };
         let theirs = self.model.acquire(&op, self.now);
         let tenant = op.tenant.clone();
         let kind = op.kind.clone();
-        let op = LockOp::Acquire { asked: op, counts: true };
+        let op = LockOp::Acquire { request: op, counts_conflict: true };
         let ours = self.request_lease(&op, tenant.as_deref(), &kind);
         (format!("{op:?}"), ours, theirs)
     }
@@ -214,7 +218,7 @@ impl LockTrace<'_> {
         let calendars = self.names();
         let lease = self.random_request(tenant.as_deref());
         let op = Hold { tenant, kind: "slot".into(), calendars, range: self.range(), lease };
-        let Ok(op) = op.checked(Span::from_secs(1)) else { return StepAnswers::default() };
+        let Ok(op) = op.validate(Span::from_secs(1)) else { return StepAnswers::default() };
         let theirs = self.model.hold(&op, self.now);
         let tenant = op.tenant.clone();
         let kind = op.kind.clone();
@@ -276,7 +280,7 @@ impl LockTrace<'_> {
         let range = self.range();
         let proof = self.proof();
         let op = Move { proof, calendars, start: range.start, end: range.end, grace: GRACE };
-        let Ok(op) = op.checked(Span::from_secs(1)) else { return StepAnswers::default() };
+        let Ok(op) = op.validate(Span::from_secs(1)) else { return StepAnswers::default() };
         let theirs = self.model.relocate(&op, self.now);
         let op = LockOp::Relocate(op);
         let ours = match self.execute(&op) {
@@ -338,11 +342,11 @@ impl LockTrace<'_> {
             from: Time::from_micros(from),
             to: Time::from_micros(from + self.rng.within(1, 60)),
             min_length: Span::from_micros(min_length.max(1)),
-            without: self.rng.chance(20).then(|| self.proof().key),
+            excluded_lease: self.rng.chance(20).then(|| self.proof().key),
         };
         let theirs = self.model.look(&op, self.now);
-        let op = LockOp::Look(op);
-        let LockOutcome::Seen(seen) = self.execute(&op) else {
+        let op = LockOp::Availability(op);
+        let LockOutcome::Availability(seen) = self.execute(&op) else {
             return (wrong_reply(), wrong_reply(), String::new());
         };
         let free: Vec<_> = seen.free.iter().map(|gap| (gap.0.micros(), gap.1.micros())).collect();
@@ -368,7 +372,7 @@ impl LockTrace<'_> {
     fn counts(&mut self) -> StepAnswers {
         let theirs = self.model.counts(self.now);
         while self.execute(&LockOp::Sweep) == (LockOutcome::Swept { more: true }) {}
-        let LockOutcome::Tallied(rows) = self.execute(&LockOp::Tally) else {
+        let LockOutcome::Counters(rows) = self.execute(&LockOp::Counters) else {
             return (wrong_reply(), wrong_reply(), String::new());
         };
         let rows = rows.into_iter().map(|((tenant, kind), row)| {

@@ -92,6 +92,7 @@ impl Bucket {
     /// higher one only if the bucket was not written since.
     pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
         let level = level.max(terms.floor());
+        // The observed level has been refilled since then.
         let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
         let observed = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);

@@ -138,6 +138,7 @@ impl Oracle {
         let block = cell.active_block(&row.terms, now).map(|block| block.until);
         // The window with the least free; the first listed on a tie.
         let tightest = cell.quotas(&row.terms, now).into_iter().min_by_key(|&(_, free)| free);
+        // A row that fits, or never can, has no wait.
         let never = reason == Reason::Ok || too_costly(row, cell, requested, now);
         let ready =
             if never { FOREVER } else { cell.ready_at(&row.terms, need(row, requested), now) };
@@ -149,6 +150,7 @@ impl Oracle {
             allowed: reason == Reason::Ok,
             reason,
             limit: tightest.map(|(limit, _)| limit),
+            // None is left during a block, even if the counter has units free.
             remaining: tightest.map(|(_, free)| if block.is_some() { 0 } else { free.max(0) }),
             balance: balance(&row.terms, cell, now),
             retry_at,

@@ -1,5 +1,5 @@
-//! The in-flight limit of section 1: leases, each with its own end. A check is one lease whatever
-//! its cost.
+//! The in-flight limit of section 1: leases, each with its own end. A check is one lease,
+//! independent of its cost.
 
 use super::Micros;
 
@@ -19,6 +19,7 @@ impl Leases {
     /// The first instant at which one more lease fits.
     pub fn ready_at(&self, limit: i64, now: Micros) -> Micros {
         let ends = self.ends(now);
+        // One more lease fits when `surplus + 1` of the present ones have ended.
         let surplus = ends.len() as i64 - limit;
         if surplus < 0 { now } else { ends[surplus as usize] }
     }

@@ -112,6 +112,7 @@ fn resolve<'a>(
     }
     let tier = tier(policy, subject);
     let keys = keys(policy, subject, gate);
+    // A policy that only has limits in its tiers does not apply where no tier matches.
     let limited =
         policy.tiers.is_empty() || tier.is_some() || policy.terms.algorithm != Algorithm::None;
     let row = |(attribute, key): (Option<String>, Option<Key>)| {

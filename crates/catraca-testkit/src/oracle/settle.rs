@@ -18,6 +18,7 @@ impl Oracle {
     /// Replaces the units that a ticket holds by the final price.
     pub fn settle(&mut self, number: usize, outcome: &Outcome, now: Micros) -> SettleAnswer {
         let Some(ticket) = self.tickets.get(number).cloned() else { return SettleAnswer::Unknown };
+        // Before the test for a repetition: a late repetition is expired too.
         if now >= ticket.expiry {
             return SettleAnswer::Expired;
         }
@@ -27,6 +28,7 @@ impl Oracle {
         let catalog = Rc::clone(&self.catalog);
         let known = |held: &HeldRow| {
             let terms = held.terms(catalog.policy(&held.policy)?);
+            // A policy that was in shadow at the check stays so for the outcome of that check.
             Some(ActiveTerms { shadow: terms.shadow || held.shadow, ..terms })
         };
         let rows: Vec<(&HeldRow, ActiveTerms)> =
@@ -178,6 +180,7 @@ fn settle_units(
     let most = if terms.policy.debt { free.saturating_sub(terms.floor()) } else { free };
     let extra = delta.min(most.max(0));
     cell.charge(terms, extra, now);
+    // Needing more than is free is an excess even if debt covers it.
     if delta > 0 && delta > free {
         start_block(cell, terms, Origin::Excess, terms.block, now);
     }
@@ -212,6 +215,7 @@ fn start_block(
 /// Counts one offence against a ban rule; returns whether it bans.
 fn strike(cell: &mut Cell, terms: &ActiveTerms, number: usize, rule: &Ban, now: Micros) -> bool {
     let Some((enough, span)) = rule.after else { return true };
+    // Strikes are not counted during a block.
     if cell.active_block(terms, now).is_some() {
         return false;
     }
@@ -240,6 +244,7 @@ fn observe(
     if cell.active_block(terms, now).is_some() {
         return false;
     }
+    // A watch counts whole slices of a 24th of its period.
     let length = watch.per / 24;
     let slice = now / length;
     // Slices of another length cannot be added to these, so the count starts again.

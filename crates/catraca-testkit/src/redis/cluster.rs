@@ -104,6 +104,7 @@ impl RedisCluster {
 
     fn meet(&self) {
         for (number, server) in self.servers.iter().enumerate() {
+            // Distinct config epochs, as `redis-cli --cluster create` assigns them.
             let epoch = (number + 1).to_string();
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
             let port = server.port().to_string();

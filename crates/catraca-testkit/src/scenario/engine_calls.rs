@@ -66,6 +66,7 @@ impl ScenarioEngine {
                 self.engine.reload(Catalog::clone(catalog));
                 Ok(json!({}))
             }
+            // The runner executes the steps of a cycle one by one.
             StepVerb::Cycle(_) => Ok(json!({})),
         }
     }
@@ -80,6 +81,7 @@ impl ScenarioEngine {
         if let Some(name) = keep {
             match decision.ticket {
                 Some(ticket) => drop(self.tickets.insert(name.to_owned(), ticket)),
+                // A denied repetition must not leave the ticket of an earlier one.
                 None => drop(self.tickets.remove(name)),
             }
         }
@@ -161,9 +163,8 @@ impl ScenarioEngine {
             return Ok(to_json(AsJson(&state)));
         }
         let states = self.engine.buckets(&look.namespace, &subject)?;
-        Ok(
-            json!({ "states": states.iter().map(|state| to_json(AsJson(state))).collect::<Vec<_>>() }),
-        )
+        let states: Vec<_> = states.iter().map(|state| to_json(AsJson(state))).collect();
+        Ok(json!({ "states": states }))
     }
 
     fn reconcile(&self, view: &ReconcileStep) -> StepAnswer {

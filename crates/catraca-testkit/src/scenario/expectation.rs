@@ -35,6 +35,7 @@ pub(super) fn read_expectation(
 }
 
 fn value(diagnostics: &mut DiagnosticSink<'_>, node: Node<'_>, shape: FieldType) -> Option<Value> {
+    // `"null"` and `"any"` are valid for every type, tables included.
     if matches!(node.value.as_str(), Some(NULL | ANY)) {
         return plain(diagnostics, node);
     }

@@ -82,7 +82,7 @@ impl<'t> DiagnosticSink<'t> {
     /// Fails with all errors so far, if any, in the order of the text; those of other files last.
     pub fn finish(&mut self) -> Result<(), Diagnostics> {
         let mut all = std::mem::take(&mut self.found);
-        all.sort_by_key(|fault| (fault.file != self.file, fault.line, fault.column));
+        all.sort_by_key(|found| (found.file != self.file, found.line, found.column));
         if all.is_empty() { Ok(()) } else { Err(Diagnostics { all }) }
     }
 }
@@ -173,7 +173,7 @@ impl<'t> Fields<'t> {
         known: &[&str],
     ) -> Option<Self> {
         let entries = node.entries(diagnostics, &format!("a table with the fields of a {what}"))?;
-        Some(Self::known(diagnostics, node.position, entries, what, known))
+        Some(Self::keep_known(diagnostics, node.position, entries, what, known))
     }
 
     /// The fields of the whole file.
@@ -183,10 +183,11 @@ impl<'t> Fields<'t> {
         known: &[&str],
     ) -> Self {
         let position = SourcePosition { start: 0, end: 0 };
-        Self::known(diagnostics, position, entries(table), "scenario file", known)
+        Self::keep_known(diagnostics, position, entries(table), "scenario file", known)
     }
 
-    fn known(
+    /// Reports the fields that are not in `known`, and keeps the others.
+    fn keep_known(
         diagnostics: &mut DiagnosticSink<'_>,
         position: SourcePosition,
         mut entries: Vec<(SourcePosition, &'t str, Node<'t>)>,

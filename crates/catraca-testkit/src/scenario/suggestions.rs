@@ -16,6 +16,7 @@ fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (line, letter) in from.chars().enumerate() {
+        // The value above and to the left in the matrix, of which only one row is kept.
         let mut diagonal = row[0];
         row[0] = line + 1;
         for (column, other) in to.iter().enumerate() {

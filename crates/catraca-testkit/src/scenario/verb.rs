@@ -30,7 +30,7 @@ pub(super) const VERBS: [&str; 13] = [
     "cycle",
 ];
 
-/// Attributes and values; `{n}` in a value stands for the number of the repetition.
+/// Attributes and values; `{n}` in a value is replaced by the number of the repetition.
 pub(super) type Pairs = Vec<(String, String)>;
 
 /// A verb with its arguments.

@@ -1,14 +1,14 @@
-//! How often each thing was seen, to know that a trace has been everywhere.
+//! Counts the kinds of replies in a trace, to check that it reaches all of them.
 
 use std::collections::BTreeMap;
 
 use catraca_core::batch::{CheckReply, CreditReply, Reply, RowSettlement, SettleReply};
 
-/// Counts by name.
+/// The number of replies by kind.
 #[derive(Debug, Default)]
-pub struct Seen(pub BTreeMap<String, usize>);
+pub struct Coverage(pub BTreeMap<String, usize>);
 
-impl Seen {
+impl Coverage {
     pub fn count(&mut self, reply: &Reply) {
         match reply {
             Reply::Check(reply) => self.check(reply),
@@ -23,7 +23,9 @@ impl Seen {
             }
             Reply::Credit(reply) => self.add("credit", reply),
             Reply::Block(rows) => rows.iter().for_each(|row| self.add("block moved", row.changed)),
-            Reply::Unblock(rows) => rows.iter().for_each(|stood| self.add("unblock stood", stood)),
+            Reply::Unblock(rows) => {
+                rows.iter().for_each(|blocked| self.add("unblock of a block", blocked))
+            }
             Reply::Reset(_) => self.add("reset", ""),
             Reply::Reconcile(rows) => {
                 rows.iter().for_each(|row| self.add("reconcile", row.after.cmp(&row.before)));
@@ -31,7 +33,7 @@ impl Seen {
         }
     }
 
-    /// The thing that was seen least.
+    /// The rarest kind and its count.
     pub fn rarest(&self) -> Option<(&String, &usize)> {
         self.0.iter().min_by_key(|(_, count)| **count)
     }
@@ -49,7 +51,7 @@ impl Seen {
 
     fn settle(&mut self, reply: &SettleReply) {
         match reply {
-            SettleReply::Settled { again: false, rows, .. } => {
+            SettleReply::Settled { already_settled: false, rows, .. } => {
                 rows.iter().for_each(|row| self.settled(row));
             }
             SettleReply::Settled { .. } => self.add("settle", "again"),

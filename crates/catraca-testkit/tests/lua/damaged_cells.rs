@@ -1,6 +1,6 @@
-//! Cells that something else has written over: the script answers or says so, and always ends.
+//! Damaged cells: the script answers or reports an error, and always ends.
 //!
-//! What it answers then is nobody's promise. Must not damage anything but the values of cells.
+//! Its answers over damaged cells are not checked.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,24 @@ use super::{in_pieces_of, trace};
 use catraca_testkit::redis::RedisServer as Server;
 
 const BATCHES: usize = 20_000;
-/// One cell in so many batches is damaged.
+/// A cell is damaged before one in this many batches.
 const EVERY: i64 = 3;
-/// Doubles that no arithmetic of ours makes, and the largest that it does.
-const ODD: [f64; 6] =
+/// Doubles that the script never writes, and the largest that it does.
+const INVALID: [f64; 6] =
     [f64::INFINITY, f64::NAN, -1.0, 0.5, 9_007_199_254_740_992.0, 9_007_199_254_740_991.0];
 
 #[test]
 fn damaged_cells_never_keep_the_script_from_ending() {
     let Some(server) = Server::start() else { return };
-    let (mut client, mut rng) = (server.connect(), Rng::new(5));
+    let mut client = server.connect();
+    let mut rng = Rng::new(5);
     let sha = trace::load(&mut client, &in_pieces_of(64)).expect("the script loads");
-    let (mut random, mut cells) = (Random::new(5), ReferenceCells::default());
+    let mut random = Random::new(5);
+    let mut cells = ReferenceCells::default();
     let mut refused = BTreeMap::<String, usize>::new();
     for _ in 0..BATCHES {
         let (batch, now) = random.step();
-        random.heard(&batch, &run(&batch, &mut cells, now));
+        random.learn(&batch, &run(&batch, &mut cells, now));
         if rng.within(1, EVERY) == 1 {
             damage(&mut client, &mut rng);
         }
@@ -41,7 +43,7 @@ fn damaged_cells_never_keep_the_script_from_ending() {
     assert!(refused.keys().any(|why| why.contains("CATRACA damaged cell")), "{refused:?}");
 }
 
-/// Writes over a few bytes of one cell, cuts it short, or lengthens it.
+/// Overwrites a few bytes of one cell, truncates it, or extends it.
 fn damage(client: &mut RespClient, rng: &mut Rng) {
     let Ok(RespValue::Bytes(key)) = trace::command(client, &[b"RANDOMKEY"]) else { return };
     let Ok(RespValue::Bytes(mut cell)) = trace::command(client, &[b"GET", &key]) else { return };
@@ -54,15 +56,15 @@ fn damage(client: &mut RespClient, rng: &mut Rng) {
         1 => cell.extend_from_slice(&[255; 9]),
         2..5 => cell[at] = rng.within(0, 255) as u8,
         _ => {
-            let odd = ODD[rng.within(0, ODD.len() as i64 - 1) as usize].to_le_bytes();
-            let many = odd.len().min(cell.len() - at);
-            cell[at..at + many].copy_from_slice(&odd[..many]);
+            let bytes = INVALID[rng.within(0, INVALID.len() as i64 - 1) as usize].to_le_bytes();
+            let count = bytes.len().min(cell.len() - at);
+            cell[at..at + count].copy_from_slice(&bytes[..count]);
         }
     }
     trace::command(client, &[b"SET", &key, &cell]).expect("the server takes it");
 }
 
-/// An error without what differs from run to run.
+/// The error without the parts that differ from run to run.
 fn kind(why: &str) -> String {
     let words = why.split(" script: ").next().unwrap_or(why);
     words.chars().filter(|letter| !letter.is_ascii_digit()).collect()

@@ -1,6 +1,6 @@
-//! What the script stands on: exact division in doubles, the server's clock, TTLs and memory.
+//! What the script relies on: exact division of doubles, the server's clock, TTLs and memory.
 //!
-//! Must not compare rules: that is what the traces are for.
+//! The rules themselves are compared by the traces.
 
 use catraca::redis::{SCRIPT, ScriptArgs};
 use catraca_core::batch::{
@@ -24,7 +24,7 @@ use catraca_testkit::redis::RedisServer as Server;
 
 const GRACE: i64 = 60;
 const STEP: i64 = 64;
-/// Divides each pair of arguments as the script does.
+/// Divides each pair of arguments with the script's functions.
 const DIVIDE: &str = "
 local answers = {}
 for index = 1, #ARGV, 2 do
@@ -35,12 +35,13 @@ for index = 1, #ARGV, 2 do
 end
 return answers";
 
-/// Numerators one below, at and above multiples, up to 2^53, where a rounded quotient is closest
-/// to the next whole number.
+/// Numerators one below, at and above multiples of the denominator, up to 2^53: there a rounded
+/// quotient is closest to the next integer.
 #[test]
 fn division_in_doubles_is_exact_up_to_the_bound() {
     let Some(server) = Server::start() else { return };
-    let (mut client, mut rng) = (server.connect(), Rng::new(53));
+    let mut client = server.connect();
+    let mut rng = Rng::new(53);
     let script = format!("{OPENING}{DIVIDE}");
     for _ in 0..40 {
         let pairs: Vec<(i64, i64)> = (0..250).map(|_| pair(&mut rng)).collect();
@@ -48,7 +49,8 @@ fn division_in_doubles_is_exact_up_to_the_bound() {
             pairs.iter().flat_map(|(a, b)| [a, b]).map(i64::to_string).collect();
         let mut parts: Vec<&[u8]> = vec![b"EVAL", script.as_bytes(), b"0"];
         parts.extend(texts.iter().map(String::as_bytes));
-        let right = pairs.iter().flat_map(|(a, b)| [a / b, (a + b - 1) / b, a % b]).map(RespValue::Int);
+        let right =
+            pairs.iter().flat_map(|(a, b)| [a / b, (a + b - 1) / b, a % b]).map(RespValue::Int);
         assert_eq!(trace::command(&mut client, &parts), Ok(RespValue::Array(right.collect())));
     }
 }
@@ -82,14 +84,14 @@ fn without_an_instant_the_servers_clock_counts_and_garbage_gets_a_ttl() {
     assert_eq!(ends, dropped_at(until));
 }
 
-/// At least the grace after it is forgotten, in steps.
+/// The TTL of a cell: its expiry, rounded up to a step, plus the grace.
 fn dropped_at(at: Time) -> i64 {
     let second = i64::from(second_after(at));
     second - second % STEP + STEP + GRACE
 }
 
-/// A TTL is left as it is only where it is right: however often a cell is written, by whichever
-/// part of the script, the server drops it when it should.
+/// The script skips setting a TTL that is already right. However often a cell is written, and by
+/// whichever part of the script, its TTL must be that of its last state.
 #[test]
 fn a_cell_that_is_written_again_and_again_has_the_ttl_of_its_last_state() {
     let Some(server) = Server::start() else { return };
@@ -103,7 +105,7 @@ fn a_cell_that_is_written_again_and_again_has_the_ttl_of_its_last_state() {
     ];
     let mut steps = std::collections::BTreeSet::new();
     for number in 0..40 {
-        // Both together, and each alone, which is the quick way.
+        // Both together, and each alone, which the fast path answers.
         for some in [&rows[..], &rows[..1], &rows[1..]] {
             let batch =
                 CheckBatch { rows: some.iter().cloned().collect(), ..CheckBatch::default() };
@@ -120,7 +122,7 @@ fn a_cell_that_is_written_again_and_again_has_the_ttl_of_its_last_state() {
     assert!(steps.len() > 5, "the bucket's end moves by nine seconds a check: {steps:?}");
 }
 
-/// Every kind of cell is collected by the server, none before it was forgotten.
+/// The server deletes every kind of cell, none before it has expired.
 #[test]
 fn every_kind_of_cell_gets_a_ttl() {
     let Some(server) = Server::start() else { return };
@@ -135,13 +137,15 @@ fn every_kind_of_cell_gets_a_ttl() {
     };
     let checked = CheckBatch {
         rows: rows.into_iter().collect(),
-        remember: Some(Box::new(remember)),
+        new_reference: Some(Box::new(remember)),
         ..CheckBatch::default()
     };
     let now = check(&mut client, &sha, &checked, None).unwrap().now;
     let settle = settle(now);
     trace::apply(&mut client, &sha, &Batch::Settle(settle), None).unwrap();
-    let Ok(RespValue::Array(keys)) = trace::command(&mut client, &[b"KEYS", b"*"]) else { panic!() };
+    let Ok(RespValue::Array(keys)) = trace::command(&mut client, &[b"KEYS", b"*"]) else {
+        panic!()
+    };
     let mut letters = Vec::new();
     for name in keys {
         let RespValue::Bytes(name) = name else { panic!("{name:?}") };
@@ -157,15 +161,17 @@ fn every_kind_of_cell_gets_a_ttl() {
 /// outcomes are watched.
 fn settle(now: Time) -> SettleBatch {
     let note = BlockNote::default();
-    let penalty = Penalty::fixed(Span::from_secs(300));
+    let penalty = Penalty::without_escalation(Span::from_secs(300));
     let act = BlockProposal { penalty, origin: Origin::Ban, shadow: false, note };
     let after = Some(Rate { amount: 3, per: Span::from_secs(600) });
-    let strike = BanRow { rule: 0, after, act: BlockProposal { shadow: true, ..act.clone() } };
-    let ban = BanRow { rule: 1, after: None, act: BlockProposal { shadow: true, ..act.clone() } };
+    let strike = BanRow { rule: 0, after, proposal: BlockProposal { shadow: true, ..act.clone() } };
+    let ban =
+        BanRow { rule: 1, after: None, proposal: BlockProposal { shadow: true, ..act.clone() } };
     let above = Percent::from_hundredths(5_000);
-    let watch = WatchRow { in_part: true, per: Span::from_secs(86_400), above, min: 9, act };
+    let watch =
+        WatchRow { in_part: true, per: Span::from_secs(86_400), above, min: 9, proposal: act };
     let row = SettleRow {
-        place: 0,
+        ticket_index: 0,
         key: key(5),
         family: 0,
         limit: Limit::Unlimited,
@@ -181,7 +187,7 @@ fn settle(now: Time) -> SettleBatch {
         watch: Some(Box::new(watch)),
     };
     let expires = now.after(Span::from_secs(120));
-    SettleBatch { mark: key(8), expires, rows: vec![row], reference: None }
+    SettleBatch { marker: key(8), expires, rows: vec![row], reference: None }
 }
 
 fn fixed() -> Limit {
@@ -215,7 +221,8 @@ fn a_server_without_memory_refuses_the_whole_batch() {
     assert!(check(&mut client, &sha, &batch, now).unwrap().passed);
 }
 
-/// Replicas and the log of writes are sent what is new, not the whole window at each check.
+/// Replicas and the append-only file receive only the new entries, not the whole window at each
+/// check.
 #[test]
 fn of_a_long_window_only_the_ends_are_written() {
     let Some(server) = Server::start() else { return };
@@ -233,13 +240,13 @@ fn of_a_long_window_only_the_ends_are_written() {
     trace::command(&mut client, &[b"CONFIG", b"RESETSTAT"]).unwrap();
     (4_500..4_600).for_each(|milli| ask(&mut client, milli));
     let calls = |command: &str| {
-        let told = server.field(&["INFO", "commandstats"], &format!("cmdstat_{command}"));
-        told.is_some_and(|told| told.starts_with("calls=100,"))
+        let stats = server.field(&["INFO", "commandstats"], &format!("cmdstat_{command}"));
+        stats.is_some_and(|stats| stats.starts_with("calls=100,"))
     };
     assert!(calls("append") && calls("setrange") && !calls("set"));
 }
 
-/// 2,000 live units a window, 12,000 in all: what has left must not stay in the cell.
+/// 12,000 units in all, of which 2,000 count at a time: expired entries must leave the cell.
 #[test]
 fn a_long_window_does_not_grow_with_what_has_left_it() {
     let Some(server) = Server::start() else { return };
@@ -290,7 +297,7 @@ fn block(row: &CheckRow) -> Vec<u8> {
 }
 
 fn bucket(name: u8) -> CheckRow {
-    let penalty = Some(Penalty::fixed(Span::from_secs(90)));
+    let penalty = Some(Penalty::without_escalation(Span::from_secs(90)));
     row(name, Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 700_000_000 }), penalty)
 }
 
@@ -314,7 +321,9 @@ fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
 
 fn clock(client: &mut RespClient) -> Time {
     let Ok(RespValue::Array(parts)) = trace::command(client, &[b"TIME"]) else { panic!("no time") };
-    let [RespValue::Bytes(seconds), RespValue::Bytes(micros)] = &parts[..] else { panic!("{parts:?}") };
+    let [RespValue::Bytes(seconds), RespValue::Bytes(micros)] = &parts[..] else {
+        panic!("{parts:?}")
+    };
     let number = |text: &[u8]| String::from_utf8_lossy(text).parse::<i64>().expect("a number");
     Time::from_micros(number(seconds) * 1_000_000 + number(micros))
 }

@@ -1,6 +1,7 @@
-//! Mistakes planted in the script, one at a time: the comparison must notice every one.
+//! Mistakes planted in the script, one at a time: the comparison with core must detect each.
 //!
-//! What stands here must stand once in the script, so that a changed line is not left unproven.
+//! A mistake replaces text that must occur exactly once in the script, so that a change of that
+//! line fails this test instead of leaving the mistake untested.
 
 use super::{changed, in_pieces_of, trace};
 use catraca_testkit::redis::RedisServer as Server;
@@ -8,7 +9,8 @@ use catraca_testkit::redis::RedisServer as Server;
 #[test]
 fn a_mistake_in_the_script_is_noticed() {
     let Some(server) = Server::start() else { return };
-    let (mut client, script) = (server.connect(), in_pieces_of(64));
+    let mut client = server.connect();
+    let script = in_pieces_of(64);
     let unchanged = trace::compare(&mut client, &script, 0, EACH);
     unchanged.unwrap_or_else(|difference| panic!("without a mistake: {difference}"));
     let missed = MISTAKES.iter().filter(|(right, wrong)| {
@@ -22,11 +24,11 @@ fn a_mistake_in_the_script_is_noticed() {
     assert_eq!(missed.collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
 }
 
-/// Batches of each kind that a seed tries.
+/// Batches of each kind per seed.
 const EACH: usize = 600;
 
 const MISTAKES: [(&str, &str); 69] = [
-    // The quick way. What only makes it leave a check to the other files is no mistake.
+    // The fast path. A change that only makes it leave a check to the other files is no mistake.
     ("instant = now > written and now or written", "instant = now"),
     ("left = cell_tag == tag and left or 0", "left = left"),
     ("if elapsed < wait or (elapsed == wait and wait * gain < missing) then", "if true then"),

@@ -1,7 +1,7 @@
-//! Random batches of every kind: few keys, terms that change, and instants on the edges of earlier
-//! answers.
+//! Random batches of every kind: few keys, changing terms, and instants at the edges of earlier
+//! replies.
 //!
-//! Must not look at the script: what it makes is a function of the seed and of core's answers.
+//! The batches depend only on the seed and on core's replies, never on those of the store.
 
 mod settles;
 mod terms;
@@ -20,15 +20,15 @@ use terms::{NAMES, key};
 
 /// Kinds of batches.
 pub const KINDS: usize = 8;
-/// Keys in use at a time, so that logs grow long before the next keys come.
+/// Keys in use at a time. They are few, so that windows grow long before other keys are used.
 const HOT: i64 = 5;
-/// Operations until another pace, other keys and another kind are taken.
+/// Batches between changes of pace, keys and preferred kind.
 const ERA: usize = 500;
-/// How far the clock may fall behind the latest instant: less than the shortest window, since a
-/// store that has seen a window empty need not remember the instants that were in it.
+/// How far the clock may be set back: less than the shortest window, because a store may delete
+/// the entries of a window that was empty at a later instant.
 const BACK: i64 = 900;
 const START: i64 = 1_784_000_000_123_456;
-/// Where whole seconds stop fitting in 32 bits, and nothing is forgotten any more.
+/// Shortly before seconds no longer fit in 32 bits, after which no counter expires.
 const LAST_SECONDS: i64 = 4_294_967_200_000_000;
 const REFERENCES: i64 = 6;
 const EVENTS: [&str; 3] = ["payment", "payment returned", "devolução"];
@@ -38,7 +38,7 @@ pub struct Random {
     rng: Rng,
     now: i64,
     latest: i64,
-    told: [usize; KINDS],
+    counts: [usize; KINDS],
     pace: i64,
     first_key: u8,
     favourite: usize,
@@ -53,7 +53,7 @@ impl Random {
             rng: Rng::new(seed),
             now,
             latest: now,
-            told: [0; KINDS],
+            counts: [0; KINDS],
             pace: 1,
             first_key: 0,
             favourite: 0,
@@ -62,15 +62,15 @@ impl Random {
         }
     }
 
-    /// How many batches of each kind were made.
-    pub fn told(&self) -> [usize; KINDS] {
-        self.told
+    /// The number of batches of each kind so far.
+    pub fn counts(&self) -> [usize; KINDS] {
+        self.counts
     }
 
     /// The next batch and its instant.
     pub fn step(&mut self) -> (Batch, Time) {
-        if self.told.iter().sum::<usize>().is_multiple_of(ERA) {
-            self.turn();
+        if self.counts.iter().sum::<usize>().is_multiple_of(ERA) {
+            self.change_pace();
         }
         self.advance();
         let kind = match self.rng.within(0, 99) {
@@ -80,15 +80,16 @@ impl Random {
             _ => self.rng.within(0, KINDS as i64 - 1) as usize,
         };
         let batch = self.batch(kind);
-        self.told[kind_of(&batch)] += 1;
+        self.counts[kind_of(&batch)] += 1;
         (batch, Time::from_micros(self.now))
     }
 
-    fn turn(&mut self) {
+    /// Picks another pace and other keys, and prefers the kind with the fewest batches.
+    fn change_pace(&mut self) {
         self.pace = self.rng.pick(&[10, 100, 3_000, 100_000, 5_000_000, 3_600_000_000]);
         self.first_key = self.rng.within(0, i64::from(NAMES) - HOT) as u8;
-        let least = self.told.iter().min().copied();
-        self.favourite = self.told.iter().position(|told| Some(*told) == least).unwrap_or(0);
+        let least = self.counts.iter().min().copied();
+        self.favourite = self.counts.iter().position(|count| Some(*count) == least).unwrap_or(0);
     }
 
     fn batch(&mut self, kind: usize) -> Batch {
@@ -108,11 +109,11 @@ impl Random {
         }
     }
 
-    /// Keeps in mind what can be settled, and the instants at which the next answers may turn.
-    pub fn heard(&mut self, batch: &Batch, reply: &Reply) {
+    /// Learns from a reply the tickets to settle and the instants at which replies may change.
+    pub fn learn(&mut self, batch: &Batch, reply: &Reply) {
         match (batch, reply) {
             (Batch::Check(check), Reply::Check(reply)) => {
-                self.tickets.heard(check, reply, &mut self.rng);
+                self.tickets.learn(check, reply, &mut self.rng);
                 for row in &reply.rows {
                     let until = row.block.as_ref().map(|block| block.until);
                     row.fits_at
@@ -188,7 +189,7 @@ impl Random {
             rows: self.names().into_iter().map(|name| self.row(name)).collect(),
             peek: self.rng.chance(12),
             already_denied: self.rng.chance(3),
-            remember: self.rng.chance(25).then(|| Box::new(self.remember())),
+            new_reference: self.rng.chance(25).then(|| Box::new(self.remember())),
         }
     }
 
@@ -201,7 +202,7 @@ impl Random {
 
     fn row(&mut self, name: u8) -> CheckRow {
         let changed = self.rng.chance(6);
-        // Rarely another algorithm altogether: its cells are others.
+        // Rarely another algorithm, which uses other cells.
         let terms_of = if self.rng.chance(1) { self.any_name() } else { name };
         let limit = terms::limit(terms_of, changed, &mut self.rng);
         // Most keys never block, so that their counters fill.
@@ -243,10 +244,10 @@ impl Random {
             forget: Span::from_micros(rng.within(0, 2 * terms::FORGET)),
         });
         if past.is_some() && self.rng.chance(40) {
-            // It is over, and only remembered.
-            act.penalty = Penalty::fixed(Span::ZERO);
+            // A block that has ended: only its level counts.
+            act.penalty = Penalty::without_escalation(Span::ZERO);
         }
-        BlockRow { key: key(name), act, past }
+        BlockRow { key: key(name), proposal: act, prior_offences: past }
     }
 
     fn reconcile(&mut self, name: u8) -> ReconcileRow {
@@ -261,7 +262,7 @@ impl Random {
     }
 }
 
-/// The place of a batch among the kinds.
+/// The index of a batch's kind.
 pub fn kind_of(batch: &Batch) -> usize {
     match batch {
         Batch::Check(_) => 0,

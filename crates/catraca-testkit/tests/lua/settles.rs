@@ -1,4 +1,4 @@
-//! Random settles: of checks that passed, once or again, in time or late, with every rule.
+//! Random settles of admitted checks: first or repeated, in time or late, with every kind of rule.
 
 use catraca_core::batch::{
     BanRow, CheckBatch, CheckReply, CheckRow, ReferenceUpdate, RowReply, RowVerdict, SettleBatch,
@@ -14,10 +14,10 @@ use catraca_testkit::generate::Rng;
 
 use super::terms;
 
-/// Tickets kept in mind.
+/// The maximum number of tickets to remember.
 const TICKETS: usize = 48;
 
-/// What is known of a check that passed.
+/// What a settle needs of an admitted check.
 #[derive(Clone)]
 struct Ticket {
     mark: Key,
@@ -34,8 +34,8 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    /// Keeps what a check that passed can be settled with.
-    pub fn heard(&mut self, check: &CheckBatch, reply: &CheckReply, rng: &mut Rng) {
+    /// Remembers the ticket of an admitted check.
+    pub fn learn(&mut self, check: &CheckBatch, reply: &CheckReply, rng: &mut Rng) {
         if check.peek || !reply.passed {
             return;
         }
@@ -45,7 +45,7 @@ impl Tickets {
             mark: self.fresh_mark(),
             expires: reply.now.after(Span::from_micros(rng.pick(&[2_000, 400_000, 60_000_000]))),
             rows: pairs.map(|(row, reply)| (row.clone(), reply.at)).collect(),
-            reference: check.remember.as_ref().map(|remember| (remember.key, remember.owner)),
+            reference: check.new_reference.as_ref().map(|remember| (remember.key, remember.owner)),
         };
         if self.known.len() == TICKETS {
             self.known.remove(0);
@@ -68,21 +68,23 @@ impl Tickets {
         if rng.chance(65) {
             let wait = rng.within(0, 50 * pace);
             ticket.expires = now.after(Span::from_micros(rng.pick(&[0, 1, wait, wait, wait])));
-            // An old mark with a new end is no real ticket, but a store must look at its own end.
+            // An old marker with a new expiry is not a real ticket, but a store must use the
+            // expiry that it stored with the marker.
             ticket.mark = if rng.chance(90) { self.fresh_mark() } else { ticket.mark };
         }
         let rows = ticket.rows.iter().enumerate();
-        let rows = rows.map(|(place, (row, at))| settle_row(place, row, *at, pace, rng)).collect();
-        let reference = ticket.reference.map(|(key, owner)| Box::new(told(key, owner, rng)));
-        Some(SettleBatch { mark: ticket.mark, expires: ticket.expires, rows, reference })
+        let rows = rows.map(|(index, (row, at))| settle_row(index, row, *at, pace, rng)).collect();
+        let reference =
+            ticket.reference.map(|(key, owner)| Box::new(reference_update(key, owner, rng)));
+        Some(SettleBatch { marker: ticket.mark, expires: ticket.expires, rows, reference })
     }
 }
 
-fn told(key: Key, owner: Key, rng: &mut Rng) -> ReferenceUpdate {
+fn reference_update(key: Key, owner: Key, rng: &mut Rng) -> ReferenceUpdate {
     ReferenceUpdate { key, owner, status: rng.maybe(80, |rng| rng.within(100, 599) as u16) }
 }
 
-fn settle_row(place: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) -> SettleRow {
+fn settle_row(index: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) -> SettleRow {
     let limit = if rng.chance(6) {
         terms::limit(row.key.to_bytes()[0] - b'A', true, rng)
     } else {
@@ -90,7 +92,7 @@ fn settle_row(place: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) 
     };
     let at = if rng.chance(5) { at.after(Span::from_micros(1)) } else { at };
     SettleRow {
-        place: place as u8,
+        ticket_index: index as u8,
         key: row.key,
         family: row.family,
         price: price(row.held, limit.capacity().unwrap_or(1), rng),
@@ -126,11 +128,11 @@ fn ban(pace: i64, rng: &mut Rng) -> BanRow {
     BanRow {
         rule: rng.within(0, 15).min(2) as u8,
         after: rng.maybe(70, after),
-        act: by_rule(pace, rng),
+        proposal: by_rule(pace, rng),
     }
 }
 
-/// A key is watched over one time, as a rule: another one starts its counts again.
+/// A key mostly has the same watch period, because another period starts its counts again.
 fn watch(key: Key, pace: i64, rng: &mut Rng) -> WatchRow {
     let spans = [240, 24_000, 2_400_000, 86_400_000_000];
     let own = spans[usize::from(key.to_bytes()[0]) % spans.len()];
@@ -139,13 +141,13 @@ fn watch(key: Key, pace: i64, rng: &mut Rng) -> WatchRow {
         per: Span::from_micros(rng.pick(&[own, own, own, own, own, own, own, 20, 240 * pace])),
         above: Percent::from_hundredths(rng.pick(&[0, 3_333, 5_000, 6_000])),
         min: rng.within(1, 20),
-        act: by_rule(pace, rng),
+        proposal: by_rule(pace, rng),
     }
 }
 
 fn by_rule(pace: i64, rng: &mut Rng) -> BlockProposal {
     let act = terms::act(20 * pace, rng);
-    let short = Penalty::fixed(Span::from_micros(rng.within(1, 3 * pace)));
+    let short = Penalty::without_escalation(Span::from_micros(rng.within(1, 3 * pace)));
     let penalty = if rng.chance(70) { short } else { act.penalty };
     BlockProposal { penalty, origin: Origin::Ban, ..act }
 }

@@ -1,6 +1,5 @@
-//! The contract of a store, kept by the script: as many connections as there are callers.
-//!
-//! Must not retry: what the server refuses is an error.
+//! The store contract on the script alone, with one connection per concurrent caller and without
+//! retries.
 
 use std::sync::Mutex;
 
@@ -30,14 +29,14 @@ impl Remote {
 
 impl Store for Remote {
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let idle = self.idle.lock().expect("nobody panics with it").pop();
+        let idle = self.idle.lock().expect("not poisoned").pop();
         let mut client = idle.unwrap_or_else(|| self.server.connect());
         let now = match when {
             When::Store => None,
             When::At(now) => Some(now),
         };
         let reply = trace::apply(&mut client, &self.sha, batch, now);
-        self.idle.lock().expect("nobody panics with it").push(client);
+        self.idle.lock().expect("not poisoned").push(client);
         reply.map_err(StoreError::unavailable)
     }
 }

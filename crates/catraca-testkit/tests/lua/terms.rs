@@ -1,4 +1,4 @@
-//! The terms of random rows: one algorithm per name, with numbers on both ends of what is legal.
+//! The terms of random rows: one algorithm per name, with numbers up to both valid extremes.
 
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
@@ -10,7 +10,7 @@ use catraca_testkit::generate::Rng;
 
 /// Names of keys, six classes of five.
 pub const NAMES: u8 = 30;
-/// How long the usual penalty remembers its level.
+/// How long the most frequent penalty remembers its level.
 pub const FORGET: i64 = 30_000;
 const DAY: i64 = 86_400_000_000;
 const HOUR: i64 = 3_600_000_000;
@@ -51,7 +51,8 @@ pub fn is_bucket(name: u8) -> bool {
 
 /// The terms of a name, or with `changed` others of the same algorithm.
 pub fn limit(name: u8, changed: bool, rng: &mut Rng) -> Limit {
-    let (class, own) = (name % 6, usize::from(name / 6));
+    let class = name % 6;
+    let own = usize::from(name / 6);
     let mut pick = |count: usize| {
         if changed { rng.within(0, count as i64 - 1) as usize } else { (own + 2) % count }
     };
@@ -59,9 +60,15 @@ pub fn limit(name: u8, changed: bool, rng: &mut Rng) -> Limit {
         0 | 3 => Limit::Bucket(bucket(class, own, pick(BUCKETS.len()))),
         1 => window(WINDOWS[pick(WINDOWS.len())]),
         4 => window(WINDOWS[(pick(WINDOWS.len()) + 3) % WINDOWS.len()]),
-        2 => fixed(FIXED[pick(FIXED.len())]),
+        2 => {
+            let (limit, span, aligned) = FIXED[pick(FIXED.len())];
+            fixed(limit, span, aligned)
+        }
         _ if own == 4 => Limit::Unlimited,
-        _ => inflight(INFLIGHT[pick(INFLIGHT.len())]),
+        _ => {
+            let (limit, hold) = INFLIGHT[pick(INFLIGHT.len())];
+            inflight(limit, hold)
+        }
     }
 }
 
@@ -85,15 +92,15 @@ fn window(windows: &[(i64, i64)]) -> Limit {
     Limit::Window(windows.iter().map(terms).collect())
 }
 
-fn fixed((limit, span, aligned): (i64, i64, bool)) -> Limit {
+fn fixed(limit: i64, span: i64, aligned: bool) -> Limit {
     Limit::Fixed(FixedTerms { limit, span: Span::from_micros(span), aligned })
 }
 
-fn inflight((limit, hold): (i64, i64)) -> Limit {
+fn inflight(limit: i64, hold: i64) -> Limit {
     Limit::Inflight(InflightTerms { limit, hold: Span::from_micros(hold) })
 }
 
-/// An amount that a capacity may or may not take.
+/// A random amount, below, at or above the capacity.
 pub fn amount(capacity: i64, rng: &mut Rng) -> i64 {
     match rng.within(0, 99) {
         0..10 => 0,
@@ -116,27 +123,22 @@ pub fn penalty(rng: &mut Rng) -> Penalty {
         forget: span(forget),
     };
     match rng.within(0, 9) {
-        0 => Penalty::fixed(span(rng.within(0, 5_000_000))),
+        0 => Penalty::without_escalation(span(rng.within(0, 5_000_000))),
         1..6 => escalating(700, 3, 2_000_000, FORGET),
         6 => escalating(DAY, 1_000_000, Span::FOREVER.micros(), 30 * DAY),
         7 => escalating(5_000, 1, 1_000, 1),
-        _ => Penalty::fixed(span(1_000)),
+        _ => Penalty::without_escalation(span(1_000)),
     }
 }
 
 pub fn act(longest: i64, rng: &mut Rng) -> BlockProposal {
     let penalty = match rng.within(0, 99) {
-        0..3 => Penalty::fixed(Span::FOREVER),
+        0..3 => Penalty::without_escalation(Span::FOREVER),
         3..40 => penalty(rng),
-        _ => Penalty::fixed(Span::from_micros(rng.within(0, longest))),
+        _ => Penalty::without_escalation(Span::from_micros(rng.within(0, longest))),
     };
     let origins = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
-    BlockProposal {
-        penalty,
-        origin: rng.pick(&origins),
-        shadow: rng.chance(20),
-        note: note(rng),
-    }
+    BlockProposal { penalty, origin: rng.pick(&origins), shadow: rng.chance(20), note: note(rng) }
 }
 
 fn note(rng: &mut Rng) -> BlockNote {

@@ -1,7 +1,7 @@
-//! One trace through the script and through core, compared answer by answer.
+//! Runs one trace through the script and through core, and compares every reply.
 //!
-//! Core runs ahead by as many batches as go out together; a trace does not depend on the server's
-//! answers. Must not forgive: the first figure that differs ends the trace.
+//! Batches are pipelined: core runs them first, since a trace does not depend on the script's
+//! replies. The first figure that differs ends the trace.
 
 use catraca::redis::{ScriptArgs, decode_reply};
 use catraca_core::batch::{Batch, Reply};
@@ -10,17 +10,17 @@ use catraca_core::time::Time;
 use catraca_testkit::reference_cells::ReferenceCells;
 use catraca_testkit::resp::{RespClient, RespValue};
 
+use super::coverage::Coverage;
 use super::random::Random;
-use super::seen::Seen;
 
-/// Batches that go out together.
+/// Batches per pipeline.
 const DEPTH: usize = 200;
-/// What every key begins with.
+/// The prefix of every key.
 pub const TAG: &[u8] = b"{t}";
-/// The latest instant at which a batch may be done: 2^53 - 1.
+/// The deadline of a batch, after which the script refuses it: 2^53 - 1, that is never.
 const NEVER_LATE: &[u8] = b"9007199254740991";
 
-/// A batch on its way, and what core answered.
+/// A batch that was sent, and core's reply.
 struct Pending {
     number: usize,
     batch: Batch,
@@ -28,26 +28,32 @@ struct Pending {
     ours: Reply,
 }
 
-/// Runs at least so many batches of each kind; the error tells the first difference.
-pub fn compare(client: &mut RespClient, script: &str, seed: u64, each: usize) -> Result<Seen, String> {
+/// Runs at least `each` batches of every kind; the error describes the first difference.
+pub fn compare(
+    client: &mut RespClient,
+    script: &str,
+    seed: u64,
+    each: usize,
+) -> Result<Coverage, String> {
     command(client, &[b"FLUSHALL"])?;
     let sha = load(client, script)?;
-    let (mut random, mut cells, mut seen) =
-        (Random::new(seed), ReferenceCells::default(), Seen::default());
+    let mut random = Random::new(seed);
+    let mut cells = ReferenceCells::default();
+    let mut seen = Coverage::default();
     let mut pending = Vec::new();
-    while random.told().iter().any(|told| *told < each) {
+    while random.counts().iter().any(|count| *count < each) {
         for _ in 0..DEPTH {
             let (batch, now) = random.step();
             let ours = run(&batch, &mut cells, now);
-            random.heard(&batch, &ours);
+            random.learn(&batch, &ours);
             seen.count(&ours);
             queue(client, &sha, &batch, Some(now));
-            pending.push(Pending { number: random.told().iter().sum(), batch, now, ours });
+            pending.push(Pending { number: random.counts().iter().sum(), batch, now, ours });
         }
-        // All of them are read, so that who comes next finds nothing on the line.
-        let told: Vec<_> = pending.drain(..).map(|sent| answer(client, &sent)).collect();
-        let told: Result<(), String> = told.into_iter().collect();
-        told.map_err(|told| format!("seed {seed}, {told}"))?;
+        // All replies are read even after a difference, so that the connection can be used again.
+        let results: Vec<_> = pending.drain(..).map(|sent| answer(client, &sent)).collect();
+        let results: Result<(), String> = results.into_iter().collect();
+        results.map_err(|error| format!("seed {seed}, {error}"))?;
     }
     Ok(seen)
 }
@@ -62,7 +68,7 @@ fn answer(client: &mut RespClient, sent: &Pending) -> Result<(), String> {
     Err(format!("step {number}, at {at}: {batch:#?}\ncore:   {ours:#?}\nscript: {theirs:#?}"))
 }
 
-/// Loads a script; returns its digest.
+/// Loads a script; returns its SHA-1 digest.
 pub fn load(client: &mut RespClient, script: &str) -> Result<Vec<u8>, String> {
     match command(client, &[b"SCRIPT", b"LOAD", script.as_bytes()])? {
         RespValue::Bytes(sha) => Ok(sha),
@@ -70,13 +76,13 @@ pub fn load(client: &mut RespClient, script: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// One command; a refusal is an error.
+/// Sends one command; an error reply is an error.
 pub fn command(client: &mut RespClient, parts: &[&[u8]]) -> Result<RespValue, String> {
     client.queue(parts);
     value(client)
 }
 
-/// One batch by the script, at an instant or at the server's own.
+/// Applies one batch with the script, at an instant or at the time of the server's clock.
 pub fn apply(
     client: &mut RespClient,
     sha: &[u8],
@@ -89,7 +95,8 @@ pub fn apply(
 
 fn queue(client: &mut RespClient, sha: &[u8], batch: &Batch, now: Option<Time>) {
     let call = ScriptArgs::new(TAG, batch);
-    let (count, now) = (call.keys().len().to_string(), now.map(|now| now.micros().to_string()));
+    let count = call.keys().len().to_string();
+    let now = now.map(|now| now.micros().to_string());
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", sha, count.as_bytes()];
     parts.extend(call.keys());
     parts.extend([call.batch(), NEVER_LATE]);
@@ -104,7 +111,8 @@ fn receive(client: &mut RespClient, batch: &Batch) -> Result<Reply, String> {
     }
 }
 
-/// A server that does not answer ends the test: it will not answer the next batch either.
+/// Reads one reply. Panics if the server does not answer: it would not answer the next batch
+/// either.
 fn value(client: &mut RespClient) -> Result<RespValue, String> {
     let value = client.receive();
     match value.unwrap_or_else(|error| panic!("the server gave no answer: {error}")) {

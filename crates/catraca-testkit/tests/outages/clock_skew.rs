@@ -1,4 +1,4 @@
-//! F16: nodes whose clocks disagree. Each is as good as a process: nodes share the store alone.
+//! F16: nodes with different clocks. Nodes share only the store, so one process can hold several.
 
 use catraca::Time;
 use catraca::{Clock, SystemClock};
@@ -6,14 +6,14 @@ use catraca_testkit::redis::RedisServer;
 
 use crate::helpers::Node;
 
-/// How many seconds each node's clock is ahead.
+/// The offset of each node's clock, in seconds.
 const AHEAD: [i64; 5] = [0, 5, -5, 61, -61];
 const LIMIT: usize = 5;
 
-/// A clock that goes right and was set wrong.
-struct SetWrong(SystemClock, i64);
+/// The system clock with an offset in seconds.
+struct SkewedClock(SystemClock, i64);
 
-impl Clock for SetWrong {
+impl Clock for SkewedClock {
     fn now(&self) -> Time {
         Time::from_micros(self.0.now().micros() + self.1 * 1_000_000)
     }
@@ -22,12 +22,12 @@ impl Clock for SetWrong {
 #[test]
 fn f16_nodes_whose_clocks_are_apart_give_the_same_answers() {
     let Some(server) = RedisServer::start() else { return };
-    let set_wrong = |ahead| SetWrong(SystemClock::new(), ahead);
-    let nodes = AHEAD.map(|ahead| Node::at(&server.url(), set_wrong(ahead)));
+    let skewed = |ahead| SkewedClock(SystemClock::new(), ahead);
+    let nodes = AHEAD.map(|ahead| Node::at(&server.url(), skewed(ahead)));
     nodes[3].block("192.0.2.2");
     for (node, ahead) in nodes.iter().zip(AHEAD) {
-        let told = node.engine.stats().clock_offset.expect("a beat was made") / 1_000_000;
-        assert!((told + ahead).abs() <= 1, "{ahead} s ahead is told as {told} s");
+        let offset = node.engine.stats().clock_offset.expect("a heartbeat has run") / 1_000_000;
+        assert!((offset + ahead).abs() <= 1, "{ahead} s ahead is reported as {offset} s");
     }
     let mut admitted = 0;
     for round in 0..4 {

@@ -1,12 +1,11 @@
-//! F14, F15 and F16: clocks that jump, stand still or disagree.
+//! F14 and F15: a store whose clock jumps, or whose machine was suspended.
 //!
-//! The store's clock decides, so a jump of it is the only one that can be noticed, and its effect
-//! has a bound.
+//! The store's clock decides, so only its jumps have an effect, which is bounded.
 
 use std::time::{Duration, Instant};
 
-use catraca_testkit::redis::RedisServer;
 use catraca_testkit::fake_clock::FakeClockLibrary;
+use catraca_testkit::redis::RedisServer;
 
 use crate::helpers::{Node, RECOVERS, pause};
 
@@ -19,19 +18,19 @@ fn admitted(node: &Node, gate: &str, ip: &str) -> usize {
     seen.iter().filter(|decision| decision.allowed).count()
 }
 
-/// How far the store's clock is said to be ahead, once that is noticed.
+/// Waits until the node reports that the store's clock is this far ahead.
 fn until_ahead(node: &Node, seconds: i64) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let apart =
         || node.engine.stats().clock_offset.map(|micros| (micros / 1_000_000 - seconds).abs());
     while apart().is_none_or(|seconds| seconds > 1) {
-        assert!(begun.elapsed() < RECOVERS, "not noticed: {:?}", node.engine.stats());
+        assert!(start.elapsed() < RECOVERS, "not noticed: {:?}", node.engine.stats());
         pause(Duration::from_millis(10));
     }
 }
 
-/// Forward: one limit more, and what would have ended in the time that was skipped has ended.
-/// Backward: nothing more, for anybody.
+/// A jump forward gives one limit more, and ends the blocks that would have ended in the skipped
+/// time. A jump backward gives nothing.
 #[test]
 fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
     let clock = FakeClockLibrary::build();
@@ -54,26 +53,27 @@ fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
         assert_eq!(admitted(&node, gate, "192.0.2.1"), 0, "{gate}: an hour backward");
     }
     assert_eq!(node.check("login", "192.0.2.2").reason.as_str(), "blocked");
-    assert_eq!(admitted(&node, "slow", "192.0.2.3"), LIMIT, "who is new is served");
+    assert_eq!(admitted(&node, "slow", "192.0.2.3"), LIMIT, "a new caller is admitted");
 }
 
-/// Small steps, as a clock that is corrected makes them, while callers go on.
+/// Small steps, as of a clock that is being corrected, while calls continue.
 #[test]
 fn f14_a_store_clock_that_wavers_admits_no_more_than_its_steps_refill() {
     let clock = FakeClockLibrary::build();
     let Some(server) = RedisServer::start_with_clock(&clock) else { return };
     let node = Node::over(&server.url(), 1);
-    let (begun, mut passed) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut passed = 0;
     for step in [0, 2, 0, 2, -2, 2, 0] {
         clock.set(step);
         passed += admitted(&node, "slow", "192.0.2.1");
     }
-    // Five in ten minutes is one in two: what was skipped forward in all is less than that.
-    let refilled = (begun.elapsed().as_secs() + 2) / 120;
+    // Five in ten minutes is one in two minutes; the clock is never more than 2 s ahead.
+    let refilled = (start.elapsed().as_secs() + 2) / 120;
     assert!(passed <= LIMIT + refilled as usize, "{passed}");
 }
 
-/// A machine that slept has its time of day when it wakes.
+/// A machine that was suspended has the right wall clock when it resumes.
 #[test]
 fn f15_a_store_that_was_suspended_counts_the_time_that_has_passed() {
     let Some(server) = RedisServer::start() else { return };

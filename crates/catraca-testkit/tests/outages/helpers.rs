@@ -1,4 +1,4 @@
-//! A node over a real Redis, callers that never stop, and what they saw of an outage.
+//! A node over a real Redis, continuous callers, and a report of what they observed in an outage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,13 +10,15 @@ use catraca::{BlockOrder, Catalog, Check, Decision, Engine, Secret, SharedEngine
 use catraca::{Builder, Clock, Span, Subject};
 use tokio::runtime::Runtime;
 
-/// What the docs promise of a call, and what a busy machine may add.
+/// The documented maximum duration of a call to the store.
 pub const DEADLINE: Duration = Duration::from_millis(50);
+/// The additional latency of a busy test machine.
 pub const NOISE: Duration = Duration::from_millis(150);
-/// When the breaker must be open, and when a healed store must be asked again.
+/// The maximum time until the circuit breaker opens.
 pub const OPENS: Duration = Duration::from_secs(1);
+/// The maximum time until a recovered store is used again.
 pub const RECOVERS: Duration = Duration::from_secs(2);
-/// Callers at once.
+/// Concurrent callers.
 const CALLERS: usize = 16;
 
 pub const CATALOG: &str = r#"
@@ -41,23 +43,23 @@ on_failure = "closed"
 
 pub type Shared = SharedEngine<RedisStore>;
 
-/// A node that keeps in touch with its store.
+/// A node that sends heartbeats to its store.
 pub struct Node {
     pub engine: Arc<Shared>,
     pub runtime: Runtime,
 }
 
-/// What callers saw between a fault and some time after it was mended.
+/// What callers observed between the start of a fault and some time after its end.
 #[derive(Debug)]
-pub struct Seen {
+pub struct OutageReport {
     pub answers: usize,
     pub errors: usize,
     pub degraded: usize,
     pub p99: Duration,
     pub worst: Duration,
-    /// From the fault to the breaker, if it opened.
+    /// The time from the start of the fault until the breaker opened, if it did.
     pub opened: Option<Duration>,
-    /// From the mending to the first answer of the store, if there was one.
+    /// The time from the end of the fault until the store decided again, if it did.
     pub recovered: Option<Duration>,
 }
 
@@ -68,18 +70,18 @@ struct Answer {
     failed: bool,
 }
 
-/// Whether the long runs are wanted.
+/// Whether `CATRACA_DEEP` asks for long runs.
 pub fn is_deep() -> bool {
     std::env::var_os("CATRACA_DEEP").is_some()
 }
 
 impl Node {
-    /// One of so many nodes over the store of a URL.
+    /// One of `nodes` nodes over the store at a URL.
     pub fn over(url: &str, nodes: u32) -> Self {
         Self::with(url, nodes, RedisOptions::default())
     }
 
-    /// One of a few with a clock of its own.
+    /// One of four nodes, with its own clock.
     pub fn at(url: &str, clock: impl Clock + 'static) -> Self {
         Self::build(url, 4, RedisOptions::default(), |builder| builder.clock(clock))
     }
@@ -116,7 +118,7 @@ impl Node {
         self.block_for(ip, 3_600);
     }
 
-    /// The same for so many seconds.
+    /// An operator's block of this length.
     pub fn block_for(&self, ip: &str, seconds: i64) {
         let order = BlockOrder {
             namespace: "default",
@@ -128,30 +130,39 @@ impl Node {
         assert_eq!(self.runtime.block_on(self.engine.block(&order)).unwrap().len(), 1);
     }
 
-    /// Callers ask without a pause while something breaks, is mended after a while, and comes back.
-    pub fn outage(&self, length: Duration, breaks: impl FnOnce(), mends: impl FnOnce()) -> Seen {
-        let (stop, next) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    /// Runs callers while `breaks` starts a fault, `mends` ends it after `length`, and the store
+    /// recovers.
+    pub fn outage(
+        &self,
+        length: Duration,
+        breaks: impl FnOnce(),
+        mends: impl FnOnce(),
+    ) -> OutageReport {
+        let stop = Arc::new(AtomicBool::new(false));
+        let next = Arc::new(AtomicU32::new(0));
         let caller = || {
-            let (engine, stop, next) =
-                (Arc::clone(&self.engine), Arc::clone(&stop), Arc::clone(&next));
-            self.runtime.spawn(async move { calling(&engine, &stop, &next).await })
+            let engine = Arc::clone(&self.engine);
+            let stop = Arc::clone(&stop);
+            let next = Arc::clone(&next);
+            self.runtime.spawn(async move { call_until_stopped(&engine, &stop, &next).await })
         };
         let callers: Vec<_> = (0..CALLERS).map(|_| caller()).collect();
-        // So that every caller has been answered before.
+        // Every caller gets an answer before the fault.
         pause(Duration::from_millis(200));
         let broken = Instant::now();
         breaks();
-        let opened = self.opens(broken, length);
+        let opened = self.wait_for_breaker(broken, length);
         pause(length.saturating_sub(broken.elapsed()));
         mends();
         let mended = Instant::now();
-        let back = self.comes_back(mended);
+        let back = self.wait_for_recovery(mended);
         stop.store(true, Ordering::Relaxed);
         let all = callers.into_iter().map(|one| self.runtime.block_on(one).unwrap());
-        Seen::of(all.flatten().filter(|answer| answer.at >= broken), opened, back)
+        OutageReport::of(all.flatten().filter(|answer| answer.at >= broken), opened, back)
     }
 
-    fn opens(&self, broken: Instant, length: Duration) -> Option<Duration> {
+    /// Waits until the breaker opens; returns how long that took.
+    fn wait_for_breaker(&self, broken: Instant, length: Duration) -> Option<Duration> {
         while broken.elapsed() < length {
             if !self.engine.stats().up {
                 return Some(broken.elapsed());
@@ -161,8 +172,8 @@ impl Node {
         None
     }
 
-    /// The store decides again, for a caller that nobody has seen.
-    fn comes_back(&self, mended: Instant) -> Option<Duration> {
+    /// Waits until the store decides again for a new caller; returns how long that took.
+    fn wait_for_recovery(&self, mended: Instant) -> Option<Duration> {
         while mended.elapsed() < RECOVERS * 3 {
             if !self.check("local", "203.0.113.9").degraded {
                 return Some(mended.elapsed());
@@ -173,23 +184,25 @@ impl Node {
     }
 }
 
-async fn calling(engine: &Shared, stop: &AtomicBool, next: &AtomicU32) -> Vec<Answer> {
+/// Checks new callers in a loop until `stop`.
+async fn call_until_stopped(engine: &Shared, stop: &AtomicBool, next: &AtomicU32) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let ip = std::net::Ipv4Addr::from(0x0A00_0000 | next.fetch_add(1, Ordering::Relaxed));
         let ip = ip.to_string();
         let at = Instant::now();
         let answer = engine.check(&Check::new("local", [("ip", ip.as_str())])).await;
-        let (took, failed) = (at.elapsed(), answer.is_err());
+        let took = at.elapsed();
+        let failed = answer.is_err();
         let degraded = answer.is_ok_and(|decision| decision.degraded);
         answers.push(Answer { at, took, degraded, failed });
-        // A caller that never waits would starve the others of two cores.
+        // Without a pause, callers would starve each other on two cores.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     answers
 }
 
-impl Seen {
+impl OutageReport {
     fn of(
         answers: impl Iterator<Item = Answer>,
         opened: Option<Duration>,
@@ -210,25 +223,31 @@ impl Seen {
         }
     }
 
-    /// Prints the figures, then holds them to what the docs promise.
-    pub fn hold(&self, what: &str) {
+    /// Prints the figures and asserts the documented bounds.
+    pub fn assert_bounds(&self, what: &str) {
         println!("{what}: {self}");
-        assert_eq!(self.errors, 0, "{what}: a store's failure is no caller's error");
+        assert_eq!(
+            self.errors, 0,
+            "{what}: a failure of the store must not be an error for callers"
+        );
         assert!(self.p99 <= DEADLINE + NOISE, "{what}: p99 {:?}", self.p99);
-        assert!(self.worst <= OPENS, "{what}: somebody waited {:?}", self.worst);
+        assert!(self.worst <= OPENS, "{what}: a caller waited {:?}", self.worst);
         assert!(self.opened.is_some_and(|after| after <= OPENS), "{what}: {:?}", self.opened);
-        assert!(self.recovered.is_some_and(|after| after <= RECOVERS), "{what}: not back in time");
+        assert!(
+            self.recovered.is_some_and(|after| after <= RECOVERS),
+            "{what}: not recovered in time"
+        );
     }
 }
 
-impl std::fmt::Display for Seen {
+impl std::fmt::Display for OutageReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answers, errors, degraded, p99, worst, opened, recovered } = self;
-        let told =
+        let show =
             |time: &Option<Duration>| time.map_or("never".to_owned(), |t| format!("{t:.1?}"));
         write!(f, "{answers} answers, {degraded} degraded, {errors} errors, p99 {p99:.1?}, ")?;
-        write!(f, "worst {worst:.1?}; left alone after {}, ", told(opened))?;
-        write!(f, "asked again after {}", told(recovered))
+        write!(f, "worst {worst:.1?}; breaker open after {}, ", show(opened))?;
+        write!(f, "store used again after {}", show(recovered))
     }
 }
 

@@ -1,4 +1,4 @@
-//! F1: a server that dies and comes back empty, and blocks that were acknowledged before.
+//! F1 and F7: a server that loses its data, and the blocks that it had acknowledged.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ fn f1_an_acknowledged_block_survives_a_server_that_forgets_everything() {
     let server = RefCell::new(server);
     let killed = || server.borrow_mut().kill();
     let seen = node.outage(Duration::from_secs(1), killed, || server.borrow_mut().restart());
-    seen.hold("F1 kill -9, back empty");
-    // One that knows nothing but what the store says.
+    seen.assert_bounds("F1 kill -9, back empty");
+    // A new node knows only the blocks in the store.
     let fresh = Node::over(&url, 1);
     let free = (0..300).filter(|number| fresh.check("login", &address(*number)).allowed);
     assert_eq!(free.count(), 0, "no acknowledged block was lost");
@@ -38,7 +38,7 @@ fn f1_a_node_alone_keeps_every_block_that_it_knows() {
     assert_eq!(node.check("closed", "192.0.2.1").reason.as_str(), "unavailable");
 }
 
-/// F7: the server lives on and its memory is gone.
+/// F7: the server keeps running and its data is deleted.
 #[test]
 fn f7_after_flushall_every_block_is_told_again() {
     let Some(server) = RedisServer::start() else { return };
@@ -47,13 +47,13 @@ fn f7_after_flushall_every_block_is_told_again() {
     let flushed = Instant::now();
     assert!(!matches!(server.command(&["FLUSHALL"]), RespValue::Error(_)));
     let fresh = Node::over(&server.url(), 1);
-    let told = |number: &u32| {
+    let is_blocked = |number: &u32| {
         let ip = address(*number);
         let peek = Check::new("login", [("ip", ip.as_str())]);
         let seen = fresh.runtime.block_on(fresh.engine.peek(&peek)).unwrap();
         seen.reason.as_str() == "blocked"
     };
-    while !(0..300).all(|number| told(&number)) {
+    while !(0..300).all(|number| is_blocked(&number)) {
         assert!(flushed.elapsed() < RECOVERS, "a block is still missing");
         pause(Duration::from_millis(20));
     }

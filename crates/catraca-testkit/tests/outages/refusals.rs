@@ -1,4 +1,4 @@
-//! F6, F7 and F8: a server that is there and will not, and one that is slow for everybody.
+//! F6, F7 and F8: a server that refuses commands, and one that is slow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,43 +16,46 @@ fn f6_a_full_server_degrades_and_says_why() {
     let Some(server) = RedisServer::start() else { return };
     let node = Node::over(&server.url(), 1);
     assert!(!node.check("local", "192.0.2.1").degraded);
-    done(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+    command(&server, &["CONFIG", "SET", "maxmemory", "1"]);
     let seen = node.check("local", "192.0.2.1");
     assert!(seen.allowed && seen.degraded);
     assert_eq!(node.check("closed", "192.0.2.1").reason.as_str(), "unavailable");
-    let trouble = node.engine.stats().error.unwrap_or_default();
-    assert!(trouble.contains("room") || trouble.contains("OOM"), "{trouble}");
-    done(&server, &["CONFIG", "SET", "maxmemory", "0"]);
-    back(&node, Instant::now());
+    let error = node.engine.stats().error.unwrap_or_default();
+    assert!(error.contains("room") || error.contains("OOM"), "{error}");
+    command(&server, &["CONFIG", "SET", "maxmemory", "0"]);
+    wait_for_recovery(&node, Instant::now());
     assert_eq!(node.engine.stats().error, None);
 }
 
-/// Whoever lets a server evict while it is used is told, and what helps; nobody is refused.
+/// When the eviction policy of a server in use is changed, the node warns and names the remedy; no
+/// call is refused.
 #[test]
 fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
     let Some(server) = RedisServer::start() else { return };
     let node = Node::over(&server.url(), 1);
-    done(&server, &["CONFIG", "SET", "maxmemory", "200mb"]);
+    command(&server, &["CONFIG", "SET", "maxmemory", "200mb"]);
     assert_eq!(node.engine.stats().config_warning, None);
     for policy in ["allkeys-lru", "volatile-ttl"] {
-        done(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
-        let told = |danger: &str| danger.contains(policy) && danger.contains("noeviction");
-        noticed(&node, |danger| danger.is_some_and(told));
-        assert!(!node.check("local", "192.0.2.1").degraded, "it is asked all the same");
+        command(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
+        let names_policy =
+            |warning: &str| warning.contains(policy) && warning.contains("noeviction");
+        wait_for_warning(&node, |warning| warning.is_some_and(names_policy));
+        assert!(!node.check("local", "192.0.2.1").degraded, "the store is used all the same");
     }
-    done(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-    noticed(&node, |danger| danger.is_none());
+    command(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    wait_for_warning(&node, |warning| warning.is_none());
 }
 
-fn noticed(node: &Node, is: impl Fn(Option<&str>) -> bool) {
-    let begun = Instant::now();
+/// Waits until the node's configuration warning is as expected.
+fn wait_for_warning(node: &Node, is: impl Fn(Option<&str>) -> bool) {
+    let start = Instant::now();
     while !is(node.engine.stats().config_warning.as_deref()) {
-        assert!(begun.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        assert!(start.elapsed() < RECOVERS, "{:?}", node.engine.stats());
         pause(Duration::from_millis(10));
     }
 }
 
-/// A script that is not known is sent once more; nobody notices.
+/// A script that the server has dropped is sent again, without an effect on callers.
 #[test]
 fn f7_a_forgotten_script_is_no_fault() {
     let Some(server) = RedisServer::start() else { return };
@@ -63,7 +66,7 @@ fn f7_a_forgotten_script_is_no_fault() {
         let server = &server;
         scope.spawn(move || {
             while !flushing.load(Ordering::Relaxed) {
-                done(server, &["SCRIPT", "FLUSH"]);
+                command(server, &["SCRIPT", "FLUSH"]);
                 pause(Duration::from_millis(20));
             }
         });
@@ -76,16 +79,16 @@ fn f7_a_forgotten_script_is_no_fault() {
 #[test]
 fn f7_refusals_are_named_and_pass() {
     let Some(server) = RedisServer::start() else { return };
-    done(&server, &["ACL", "SETUSER", "node", "on", ">pw", "~*", "&*", "+@all"]);
+    command(&server, &["ACL", "SETUSER", "node", "on", ">pw", "~*", "&*", "+@all"]);
     let url = server.url().replace("redis://", "redis://node:pw@");
     let node = Node::over(&url, 1);
     assert!(!node.check("local", "192.0.2.1").degraded);
-    done(&server, &["ACL", "SETUSER", "node", "-evalsha", "-eval"]);
+    command(&server, &["ACL", "SETUSER", "node", "-evalsha", "-eval"]);
     (0..5).for_each(|_| assert!(node.check("local", "192.0.2.1").degraded));
-    let trouble = node.engine.stats().error.unwrap_or_default();
-    assert!(trouble.contains("NOPERM") && !trouble.contains("pw@"), "{trouble}");
-    done(&server, &["ACL", "SETUSER", "node", "+evalsha", "+eval"]);
-    back(&node, Instant::now());
+    let error = node.engine.stats().error.unwrap_or_default();
+    assert!(error.contains("NOPERM") && !error.contains("pw@"), "{error}");
+    command(&server, &["ACL", "SETUSER", "node", "+evalsha", "+eval"]);
+    wait_for_recovery(&node, Instant::now());
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn f7_a_server_busy_with_somebody_elses_script_is_left_alone() {
             }
         },
     );
-    seen.hold("F7 BUSY");
+    seen.assert_bounds("F7 BUSY");
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn f8_callers_beyond_the_bound_are_answered_at_once() {
         let slept = client.call(&[b"DEBUG", b"SLEEP", b"1"]);
         assert!(matches!(slept, Ok(RespValue::Bytes(_))), "{slept:?}");
     });
-    let begun = Instant::now();
+    let start = Instant::now();
     let callers: Vec<_> = (0..512)
         .map(|number| {
             let engine = Arc::clone(&node.engine);
@@ -133,21 +136,22 @@ fn f8_callers_beyond_the_bound_are_answered_at_once() {
     for caller in callers {
         node.runtime.block_on(caller).unwrap();
     }
-    println!("F8 512 callers answered within {:?}", begun.elapsed());
-    assert!(begun.elapsed() <= DEADLINE + NOISE * 2, "{:?}", begun.elapsed());
+    println!("F8 512 callers answered within {:?}", start.elapsed());
+    assert!(start.elapsed() <= DEADLINE + NOISE * 2, "{:?}", start.elapsed());
     sleeping.join().unwrap();
-    back(&node, Instant::now());
+    wait_for_recovery(&node, Instant::now());
 }
 
-/// The store decides again within its bound.
-fn back(node: &Node, mended: Instant) {
+/// Waits until the store decides again, within its bound.
+fn wait_for_recovery(node: &Node, mended: Instant) {
     while node.check("local", "203.0.113.7").degraded {
-        assert!(mended.elapsed() < RECOVERS, "not back: {:?}", node.engine.stats());
+        assert!(mended.elapsed() < RECOVERS, "not recovered: {:?}", node.engine.stats());
         pause(Duration::from_millis(10));
     }
 }
 
-fn done(server: &RedisServer, command: &[&str]) {
+/// Sends a command that must not be refused.
+fn command(server: &RedisServer, command: &[&str]) {
     let answer = server.command(command);
     assert!(!matches!(answer, RespValue::Error(_)), "{command:?}: {answer:?}");
 }

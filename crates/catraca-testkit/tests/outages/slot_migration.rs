@@ -1,4 +1,4 @@
-//! F5: a slot of a cluster on its way to another server, while callers go on.
+//! F5: a slot of a cluster that migrates to another server while calls continue.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,19 @@ const PRIMARIES: usize = 3;
 fn check(node: &Node, namespace: &str) -> (bool, Duration) {
     let mut check = Check::new("count", [("ip", "192.0.2.1")]);
     check.namespace = namespace;
-    let begun = Instant::now();
+    let start = Instant::now();
     let decision = node.runtime.block_on(node.engine.check(&check)).unwrap();
     assert!(decision.allowed, "{decision:?}");
-    (!decision.degraded, begun.elapsed())
+    (!decision.degraded, start.elapsed())
 }
 
-/// Which primary has the only cell that there is, and in which slot.
-fn place(cluster: &RedisCluster) -> (usize, String) {
+/// The primary that holds the only cell, and the cell's slot.
+fn locate_cell(cluster: &RedisCluster) -> (usize, String) {
     for server in 0..PRIMARIES {
         let mut client = cluster.servers[server].connect();
-        let Ok(RespValue::Array(keys)) = client.call(&[b"KEYS", b"catraca:{*}b*"]) else { panic!() };
+        let Ok(RespValue::Array(keys)) = client.call(&[b"KEYS", b"catraca:{*}b*"]) else {
+            panic!()
+        };
         if let Some(RespValue::Bytes(key)) = keys.first() {
             let Ok(RespValue::Int(slot)) = client.call(&[b"CLUSTER", b"KEYSLOT", key]) else {
                 panic!()
@@ -34,32 +36,36 @@ fn place(cluster: &RedisCluster) -> (usize, String) {
             return (server, slot.to_string());
         }
     }
-    panic!("nobody has it");
+    panic!("no primary has the cell");
 }
 
-/// While it moves, its keys are decided here and say so; nothing else notices, nothing is lost, and
-/// nobody waits.
+/// While the slot migrates, checks of its keys are decided locally and marked as degraded; other
+/// slots are not affected, no charge is lost, and no call waits.
 #[test]
 fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
     let Some(cluster) = RedisCluster::start() else { return };
     let node = Node::over(&cluster.url(), 1);
     assert!(check(&node, MOVES).0);
-    let (from, slot) = place(&cluster);
+    let (from, slot) = locate_cell(&cluster);
     let to = (from + 1) % PRIMARIES;
-    let (mut sure, mut all, mut longest) = (1, 1, Duration::ZERO);
+    let mut by_store = 1;
+    let mut all = 1;
+    let mut longest = Duration::ZERO;
     let mut others = 0;
-    let mut some = || {
+    let mut call_both = || {
         for _ in 0..20 {
             let (decided, took) = check(&node, MOVES);
-            (sure, all, longest) = (sure + i64::from(decided), all + 1, longest.max(took));
+            by_store += i64::from(decided);
+            all += 1;
+            longest = longest.max(took);
             others += i64::from(!check(&node, STAYS).0);
         }
     };
-    some();
+    call_both();
     cluster.begin_move(&slot, from, to);
-    some();
+    call_both();
     cluster.move_keys(&slot, from, to);
-    some();
+    call_both();
     cluster.end_move(&slot, to);
     let moved = Instant::now();
     while !check(&node, MOVES).0 {
@@ -67,13 +73,14 @@ fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
         assert!(moved.elapsed() < RECOVERS, "{:?}", node.engine.stats());
         pause(Duration::from_millis(5));
     }
-    (sure, all) = (sure + 1, all + 1);
-    println!("F5 {all} calls, {sure} by the store, whole again after {:?}", moved.elapsed());
+    by_store += 1;
+    all += 1;
+    println!("F5 {all} calls, {by_store} by the store, recovered after {:?}", moved.elapsed());
     let mut peek = Check::new("count", [("ip", "192.0.2.1")]);
     peek.namespace = MOVES;
     let left = node.runtime.block_on(node.engine.peek(&peek)).unwrap();
     let used = 1_000_000 - left.remaining.unwrap_or_default();
-    assert!(!left.degraded && (sure..=all).contains(&used), "{used} of {sure} to {all}");
+    assert!(!left.degraded && (by_store..=all).contains(&used), "{used} of {by_store} to {all}");
     assert_eq!(others, 0, "keys of other slots were not disturbed");
     assert!(longest <= DEADLINE + NOISE, "{longest:?}");
 }

@@ -1,10 +1,10 @@
-//! F14: a server whose clock jumps.
+//! F14: a PostgreSQL server whose wall clock jumps.
 
 use std::sync::Arc;
 
 use catraca_testkit::fake_clock::FakeClockLibrary;
 
-use crate::helpers::{Database, HOUR, check, gate, patient, row, runtime, window};
+use crate::helpers::{Database, HOUR, check, gate, long_deadline, row, runtime, window};
 use crate::server::Server;
 
 const LIMIT: i64 = 5;
@@ -17,8 +17,9 @@ fn f14_a_server_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() 
     server.stop("INT");
     *server.told.lock().unwrap() = clock.environment();
     server.run();
-    let (database, runtime) = (Database::on(Arc::new(server)), runtime());
-    let store = runtime.block_on(database.open(patient()));
+    let database = Database::on(Arc::new(server));
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
     let admitted = || {
         let batch = gate([row(1, window(LIMIT, HOUR / 2))]);
         let passed = |_: &i32| runtime.block_on(check(&store, &batch)).unwrap().passed;

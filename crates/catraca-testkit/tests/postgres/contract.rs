@@ -1,4 +1,4 @@
-//! The contract of a store, on PostgreSQL: as it is, and as a database may be set up.
+//! The store contract on PostgreSQL, also with another default isolation level.
 
 use std::sync::Mutex;
 
@@ -7,15 +7,15 @@ use catraca::store::Store;
 use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::contract::{Case, admitted_at_once, run_all};
 
-use crate::helpers::{Database, patient};
+use crate::helpers::{Database, long_deadline};
 
-/// Every case on an empty table.
-pub fn judge(database: &Database, url: &str, options: PostgresOptions) {
+/// Runs the store contract, each case on an empty table.
+pub fn assert_contract(database: &Database, url: &str, options: PostgresOptions) {
     let made = Mutex::new(());
     let open = || {
         let _one = made.lock();
         let store = BlockingStore::start(async || PostgresStore::open(url, options).await).unwrap();
-        database.ask("TRUNCATE catraca_store.cells");
+        database.query("TRUNCATE catraca_store.cells");
         Box::new(store) as Box<dyn Store>
     };
     let cases = run_all(open);
@@ -28,25 +28,25 @@ pub fn judge(database: &Database, url: &str, options: PostgresOptions) {
 #[test]
 fn the_store_keeps_the_contract() {
     let database = Database::new();
-    judge(&database, &database.url(), patient());
+    assert_contract(&database, &database.url(), long_deadline());
 }
 
-/// Under the isolation that this database asks for, a wait for a row would end in an error.
+/// Under the default isolation level of this database, a wait for a row would end in an error.
 #[test]
 fn the_store_keeps_the_contract_where_others_want_to_be_serialized() {
     let database = Database::new();
     let name = &database.name;
     database
-        .ask(&format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable"));
-    let one = PostgresOptions { connections: 1, ..patient() };
-    judge(&database, &database.url(), one);
+        .query(&format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable"));
+    let one = PostgresOptions { connections: 1, ..long_deadline() };
+    assert_contract(&database, &database.url(), one);
 }
 
 /// covers: 002-35, B-33, B-34
 #[test]
 fn two_hundred_callers_get_exactly_ten_every_time() {
     let database = Database::new();
-    let store = database.blocking(patient());
+    let store = database.blocking(long_deadline());
     let rounds = crate::helpers::setting("CATRACA_POSTGRES_ROUNDS", 20) as usize;
     let admitted = admitted_at_once(&store, 200, rounds, 10).unwrap();
     assert_eq!(admitted, vec![10; rounds]);

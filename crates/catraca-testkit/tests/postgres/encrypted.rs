@@ -1,4 +1,4 @@
-//! The store over TLS: the same contract, and nobody who is not vouched for.
+//! The store over TLS: the store contract, and servers whose certificate is not trusted.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -7,14 +7,15 @@ use std::sync::Arc;
 use catraca::postgres::PostgresStore;
 use catraca_testkit::certificates;
 
-use crate::contract::judge;
-use crate::helpers::{Database, patient, runtime};
+use crate::contract::assert_contract;
+use crate::helpers::{Database, long_deadline, runtime};
 use crate::server::{PASSWORD, Server};
 
-/// A server that speaks TLS with a certificate for `localhost`; none without openssl.
+/// A server with TLS and a certificate for `localhost`; `None` without openssl.
 fn encrypted() -> Option<Database> {
     let server = Server::start();
-    let (place, data) = (server.directory.clone(), server.data());
+    let place = server.directory.clone();
+    let data = server.data();
     if !certificates::make(&place) {
         println!("skipped: no openssl");
         return None;
@@ -35,15 +36,16 @@ fn encrypted() -> Option<Database> {
 #[test]
 fn the_store_keeps_the_contract_over_tls_and_refuses_who_is_not_vouched_for() {
     let Some(database) = encrypted() else { return };
-    let (port, name, place) =
-        (database.server.port, &database.name, database.server.directory.display().to_string());
+    let port = database.server.port;
+    let name = &database.name;
+    let place = database.server.directory.display().to_string();
     let at = |host: &str, query: &str| {
         format!("postgres://catraca:{PASSWORD}@{host}:{port}/{name}?connect_timeout=3&{query}")
     };
     let trusted = at("localhost", &format!("sslmode=verify-full&sslrootcert={place}/ca.pem"));
-    judge(&database, &trusted, patient());
+    assert_contract(&database, &trusted, long_deadline());
     let runtime = runtime();
-    let store = runtime.block_on(PostgresStore::open(&trusted, patient())).unwrap();
+    let store = runtime.block_on(PostgresStore::open(&trusted, long_deadline())).unwrap();
     let ciphers = "SELECT DISTINCT coalesce(version, 'clear') FROM pg_stat_ssl
                    JOIN pg_stat_activity USING (pid) WHERE application_name = 'catraca'";
     assert_eq!(database.server.psql(name, ciphers), [["TLSv1.3"]]);
@@ -52,7 +54,7 @@ fn the_store_keeps_the_contract_over_tls_and_refuses_who_is_not_vouched_for() {
         ("localhost", "sslmode=verify-full".to_owned()),
         ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={place}/ca.pem")),
     ] {
-        let opened = runtime.block_on(PostgresStore::open(&at(host, &query), patient()));
+        let opened = runtime.block_on(PostgresStore::open(&at(host, &query), long_deadline()));
         let said = opened.expect_err(&query).to_string();
         assert!(said.contains("certificate") || said.contains("sslrootcert"), "{said}");
         assert!(!said.contains(PASSWORD), "{said}");

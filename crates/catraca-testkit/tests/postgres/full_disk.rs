@@ -1,6 +1,7 @@
-//! A disk without room: calls say so, change nothing, and pass again as soon as there is some.
+//! A full disk: calls fail with an error that says so, change nothing, and succeed when there is
+//! space again.
 //!
-//! The cells are put on a small file system in memory, which only root can make.
+//! The cells are on a small tmpfs, which only root can mount; else the test is skipped.
 
 use std::fs;
 use std::io::Write;
@@ -10,14 +11,14 @@ use std::process::Command;
 
 use catraca::store::StoreError;
 
-use crate::helpers::{Database, HOUR, check, gate, patient, peek, row, runtime, window};
+use crate::helpers::{Database, HOUR, check, gate, long_deadline, peek, row, runtime, window};
 use crate::server::other_user;
 
-/// A file system that goes with this value.
-struct Small(PathBuf);
+/// A tmpfs that is unmounted on drop.
+struct SmallFileSystem(PathBuf);
 
-impl Small {
-    /// None where this process may not make one.
+impl SmallFileSystem {
+    /// Mounts it; `None` if this process may not.
     fn mount(place: PathBuf) -> Option<Self> {
         let user = other_user()?;
         fs::create_dir_all(&place).unwrap();
@@ -30,7 +31,7 @@ impl Small {
         Some(Self(place))
     }
 
-    /// Takes all the room that is left; gives it back with the file that is returned.
+    /// Fills the remaining space with a file; returns its path.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = fs::File::create(&path).unwrap();
@@ -39,7 +40,7 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for SmallFileSystem {
     fn drop(&mut self) {
         let ended = Command::new("umount").arg("--lazy").arg(&self.0).status();
         assert!(ended.is_ok_and(|done| done.success()), "{} is left", self.0.display());
@@ -48,15 +49,16 @@ impl Drop for Small {
 
 #[test]
 fn a_full_disk_is_told_changes_nothing_and_is_over_when_there_is_room() {
-    let (database, runtime) = (Database::new(), runtime());
+    let database = Database::new();
+    let runtime = runtime();
     let place = Path::new(&database.server.directory).join("small");
-    let Some(small) = Small::mount(place.clone()) else {
+    let Some(small) = SmallFileSystem::mount(place.clone()) else {
         println!("skipped: only root can make a small file system");
         return;
     };
-    let store = runtime.block_on(database.open(patient()));
-    database.ask(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
-    database.ask("ALTER TABLE catraca_store.cells SET TABLESPACE small");
+    let store = runtime.block_on(database.open(long_deadline()));
+    database.query(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
+    database.query("ALTER TABLE catraca_store.cells SET TABLESPACE small");
     let one = |number: u64| gate([row(number, window(5, HOUR))]);
     for number in 0..50 {
         assert!(runtime.block_on(check(&store, &one(number))).unwrap().passed);
@@ -77,8 +79,8 @@ fn a_full_disk_is_told_changes_nothing_and_is_over_when_there_is_room() {
         let after = runtime.block_on(check(&store, &one(number))).unwrap();
         assert_eq!((after.passed, after.rows[0].free), (true, 4), "what was refused cost nothing");
     }
-    database.ask("ALTER TABLE catraca_store.cells SET TABLESPACE pg_default");
-    database.ask("DROP TABLESPACE small");
+    database.query("ALTER TABLE catraca_store.cells SET TABLESPACE pg_default");
+    database.query("DROP TABLESPACE small");
 }
 
 fn is_full(error: &StoreError) -> bool {

@@ -1,4 +1,4 @@
-//! Short words for databases, stores and batches.
+//! Helpers: databases, stores, sessions and batches.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -22,7 +22,7 @@ use crate::server::{Server, shared};
 
 pub const HOUR: i64 = 3_600_000_000;
 
-/// A database that goes with its server.
+/// A new database on a test server.
 pub struct Database {
     pub server: Arc<Server>,
     pub name: String,
@@ -44,8 +44,8 @@ impl Database {
         self.server.url(&self.name)
     }
 
-    /// The first column of the first row.
-    pub fn ask(&self, sql: &str) -> String {
+    /// Runs SQL with psql; returns the first column of the first row.
+    pub fn query(&self, sql: &str) -> String {
         self.server.psql(&self.name, sql).concat().into_iter().next().unwrap_or_default()
     }
 
@@ -63,8 +63,8 @@ impl Database {
     }
 }
 
-/// For what must not fail because the machine is busy.
-pub fn patient() -> PostgresOptions {
+/// Options with a deadline that a busy machine does not exceed.
+pub fn long_deadline() -> PostgresOptions {
     PostgresOptions { deadline: Duration::from_secs(20), ..PostgresOptions::default() }
 }
 
@@ -72,43 +72,43 @@ pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// A number from the environment, or the usual one.
-pub fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().expect("a whole number"))
+/// A number from the environment, or the default.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
 }
 
-/// Somebody else's connection, in the shell that operators have.
+/// Another client's session, in psql.
 pub struct Session {
     child: Child,
-    asks: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Session {
     fn start(database: &Database) -> Self {
         let mut shell = database.server.shell(&database.name);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let asks = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, asks, answers }
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, input, output }
     }
 
-    /// The last row's only column, once all of it was done.
-    pub fn ask(&mut self, sql: &str) -> String {
-        self.tell(sql);
-        self.heard()
+    /// Runs SQL to its end; returns the last row's only column.
+    pub fn query(&mut self, sql: &str) -> String {
+        self.send(sql);
+        self.receive()
     }
 
-    /// Begins something that may have to wait.
-    pub fn tell(&mut self, sql: &str) {
-        writeln!(self.asks, "{sql}\n\\echo done").unwrap();
+    /// Sends SQL that may have to wait for a lock.
+    pub fn send(&mut self, sql: &str) {
+        writeln!(self.input, "{sql}\n\\echo done").unwrap();
     }
 
-    /// The last row's only column of what was begun, once all of it was done.
-    pub fn heard(&mut self) -> String {
+    /// Waits for the end of the SQL sent; returns the last row's only column.
+    pub fn receive(&mut self) -> String {
         let mut last = String::new();
         loop {
-            let line = self.answers.next().expect("the shell goes on").unwrap();
+            let line = self.output.next().expect("psql is running").unwrap();
             if line == "done" {
                 return last;
             }
@@ -167,7 +167,7 @@ pub fn peek(row: CheckRow) -> Batch {
 /// A settle that takes one unit more than the check did.
 pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
     let row = SettleRow {
-        place: 0,
+        ticket_index: 0,
         key: key(number),
         family: 1,
         limit,
@@ -183,10 +183,10 @@ pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
         watch: None,
     };
     let expires = at.after(Span::from_secs(86_400));
-    Batch::Settle(SettleBatch { mark: key(mark), expires, rows: vec![row], reference: None })
+    Batch::Settle(SettleBatch { marker: key(mark), expires, rows: vec![row], reference: None })
 }
 
-/// A check at the server's own instant.
+/// A check at the time of the server's clock.
 pub async fn check(store: &PostgresStore, batch: &Batch) -> Result<CheckReply, StoreError> {
     match store.apply(batch, When::Store).await? {
         Reply::Check(reply) => Ok(reply),
@@ -194,22 +194,22 @@ pub async fn check(store: &PostgresStore, batch: &Batch) -> Result<CheckReply, S
     }
 }
 
-/// Whether a settle had been done before.
+/// Applies a settle; returns whether it was a repetition.
 pub async fn settled(store: &PostgresStore, batch: &Batch, at: Time) -> Result<bool, StoreError> {
     match store.apply(batch, When::At(at)).await? {
-        Reply::Settle(SettleReply::Settled { again, .. }) => Ok(again),
+        Reply::Settle(SettleReply::Settled { already_settled: again, .. }) => Ok(again),
         other => panic!("a settle answered {other:?}"),
     }
 }
 
-/// All of them at once.
+/// Runs all calls concurrently; returns their results.
 pub async fn all<T: Send + 'static>(
     calls: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     let tasks: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
-    let mut ends = Vec::with_capacity(tasks.len());
+    let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
-        ends.push(task.await.unwrap());
+        results.push(task.await.unwrap());
     }
-    ends
+    results
 }

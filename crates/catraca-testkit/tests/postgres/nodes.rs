@@ -1,7 +1,7 @@
-//! Several processes on one database: at a barrier, together they get exactly the limit; and one
-//! that stands still holds nobody up.
+//! Several processes on one database: together they admit exactly the limit, and a stopped one does
+//! not block the others.
 //!
-//! The test starts itself again as its nodes, and ends them by closing their input.
+//! The test starts itself again as its nodes, and stops them by closing their input.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use catraca::postgres::{PostgresOptions, PostgresStore};
 
 use crate::helpers::{
-    Database, HOUR, all, bucket, check, gate, patient, row, runtime, setting, window,
+    Database, HOUR, all, bucket, check, gate, long_deadline, row, runtime, setting, window,
 };
 use crate::server::kill;
 
-const PLACE: &str = "CATRACA_NODE_OF";
+const NODE_URL: &str = "CATRACA_NODE_OF";
 const NODES: usize = 4;
 const LIMIT: i64 = 10;
 
-/// A process that was started from here.
+/// A child process.
 struct Node {
     child: Child,
     orders: Option<ChildStdin>,
@@ -29,7 +29,7 @@ struct Node {
 impl Node {
     fn start(test: &str, database: &Database) -> Self {
         let mut node = Command::new(std::env::current_exe().unwrap());
-        node.args([test, "--exact", "--nocapture"]).env(PLACE, database.url());
+        node.args([test, "--exact", "--nocapture"]).env(NODE_URL, database.url());
         node.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = node.spawn().unwrap();
         let orders = child.stdin.take();
@@ -39,15 +39,15 @@ impl Node {
         node
     }
 
-    fn tell(&mut self, order: &str) {
-        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
+    fn order(&mut self, text: &str) {
+        writeln!(self.orders.as_mut().unwrap(), "{text}").unwrap();
     }
 
-    /// What follows a word at the start of the next line that has it.
+    /// Waits for a line with `word`; returns the text after it.
     fn answer(&mut self, word: &str) -> String {
-        let line = self.answers.by_ref().map(|line| line.expect("the node goes on"));
-        let mut told = line.filter_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
-        told.next().expect("the node answers")
+        let line = self.answers.by_ref().map(|line| line.expect("the node is running"));
+        let mut values = line.filter_map(|line| Some(line.split_once(word)?.1.trim().to_owned()));
+        values.next().expect("the node answers")
     }
 
     fn id(&self) -> String {
@@ -62,20 +62,21 @@ impl Drop for Node {
     }
 }
 
-/// Orders of the process that started this one.
+/// The orders of the parent process, each a list of numbers.
 fn orders() -> impl Iterator<Item = Vec<u64>> {
     let numbers = |line: String| line.split(' ').map(|word| word.parse().unwrap()).collect();
     std::io::stdin().lines().map(|line| line.unwrap()).map(numbers)
 }
 
-/// Obeys orders of (key, callers) until there are no more.
-fn be_a_node(url: &str) {
+/// The main loop of a node: each order is a key and a number of callers.
+fn run_node(url: &str) {
     let runtime = runtime();
-    let store = Arc::new(runtime.block_on(PostgresStore::open(url, patient())).unwrap());
+    let store = Arc::new(runtime.block_on(PostgresStore::open(url, long_deadline())).unwrap());
     println!("\nready");
     for order in orders() {
         let call = |_| {
-            let (store, batch) = (Arc::clone(&store), gate([row(order[0], window(LIMIT, HOUR))]));
+            let store = Arc::clone(&store);
+            let batch = gate([row(order[0], window(LIMIT, HOUR))]);
             async move { check(&store, &batch).await.unwrap().passed }
         };
         let passed = runtime.block_on(all((0..order[1]).map(call)));
@@ -86,8 +87,8 @@ fn be_a_node(url: &str) {
 /// covers: 002-35, B-33, B-34
 #[test]
 fn four_processes_together_admit_exactly_the_limit() {
-    if let Ok(url) = std::env::var(PLACE) {
-        return be_a_node(&url);
+    if let Ok(url) = std::env::var(NODE_URL) {
+        return run_node(&url);
     }
     let database = Database::new();
     let test = "nodes::four_processes_together_admit_exactly_the_limit";
@@ -95,7 +96,7 @@ fn four_processes_together_admit_exactly_the_limit() {
     let rounds = setting("CATRACA_POSTGRES_ROUNDS", 20);
     for (callers, first) in [(64 / NODES, 0), (256 / NODES, 1_000_000), (256, 2_000_000)] {
         for round in 0..if callers == 256 { rounds / 10 } else { rounds } {
-            nodes.iter_mut().for_each(|node| node.tell(&format!("{} {callers}", first + round)));
+            nodes.iter_mut().for_each(|node| node.order(&format!("{} {callers}", first + round)));
             let admitted: i64 =
                 nodes.iter_mut().map(|node| node.answer("admitted").parse::<i64>().unwrap()).sum();
             assert_eq!(admitted, LIMIT, "round {round} of 4 times {callers} callers");
@@ -104,17 +105,18 @@ fn four_processes_together_admit_exactly_the_limit() {
     println!("{rounds} rounds of 64 and of 256 callers, {} of 1024: {LIMIT} each", rounds / 10);
 }
 
-/// Calls about one key without a pause, until the input ends.
-fn be_busy(url: &str) {
+/// Checks one key without a pause until the input ends.
+fn run_busy_node(url: &str) {
     let runtime = runtime();
-    let hurried = PostgresOptions { deadline: Duration::from_millis(200), ..patient() };
-    let store = Arc::new(runtime.block_on(PostgresStore::open(url, hurried)).unwrap());
+    let short_deadline =
+        PostgresOptions { deadline: Duration::from_millis(200), ..long_deadline() };
+    let store = Arc::new(runtime.block_on(PostgresStore::open(url, short_deadline)).unwrap());
     for _ in 0..8 {
         let store = Arc::clone(&store);
         runtime.spawn(async move {
             loop {
                 drop(check(&store, &gate([row(1, bucket(1_000_000_000))])).await);
-                // A refusal comes without a wait, and the connections need their turn too.
+                // A refused call does not wait, and the connection tasks must run too.
                 tokio::task::yield_now().await;
             }
         });
@@ -123,25 +125,26 @@ fn be_busy(url: &str) {
     orders().for_each(drop);
 }
 
-/// A node that is stopped in the middle of a transaction loses its rows when its time is up.
+/// The server ends the transaction of a stopped node after a timeout, which releases its rows.
 #[test]
 fn a_node_that_stands_still_holds_nobody_up() {
-    if let Ok(url) = std::env::var(PLACE) {
-        return be_busy(&url);
+    if let Ok(url) = std::env::var(NODE_URL) {
+        return run_busy_node(&url);
     }
-    let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(patient()));
+    let database = Database::new();
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
     let node = Node::start("nodes::a_node_that_stands_still_holds_nobody_up", &database);
     let batch = gate([row(1, bucket(1_000_000_000))]);
     let mut longest = Duration::ZERO;
     for _ in 0..setting("CATRACA_POSTGRES_ROUNDS", 20) {
         kill("STOP", &node.id());
-        let begun = Instant::now();
+        let start = Instant::now();
         let answer = runtime.block_on(check(&store, &batch));
-        longest = longest.max(begun.elapsed());
+        longest = longest.max(start.elapsed());
         kill("CONT", &node.id());
         assert!(answer.is_ok_and(|reply| reply.passed));
-        // Lets the node get on until it is stopped somewhere else.
+        // Lets the node run, so that it is next stopped at another point.
         (0..5).for_each(|_| drop(runtime.block_on(check(&store, &batch))));
     }
     println!("the longest wait was {longest:?}");

@@ -1,7 +1,7 @@
-//! A real PgBouncer that hands the connection to somebody else after every transaction.
+//! The store behind a real PgBouncer in transaction mode: each transaction may use another
+//! connection.
 //!
-//! The program is `CATRACA_PGBOUNCER`, else `pgbouncer` on the path or where Debian has it. Must
-//! not touch any other pooler.
+//! The program is `CATRACA_PGBOUNCER`, else `pgbouncer` on the path or in `/usr/sbin`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,12 +10,12 @@ use std::os::unix::fs::chown;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::contract::judge;
-use crate::helpers::{Database, patient};
-use crate::locks::{Asked, tell, wakes};
+use crate::contract::assert_contract;
+use crate::helpers::{Database, long_deadline};
+use crate::locks::{LockClient, assert_wakes, compare_traces};
 use crate::server::other_user;
 
-const NAMED: &str = "CATRACA_PGBOUNCER";
+const PROGRAM_VARIABLE: &str = "CATRACA_PGBOUNCER";
 
 struct Bouncer {
     child: Child,
@@ -23,12 +23,12 @@ struct Bouncer {
 }
 
 impl Bouncer {
-    /// Two connections to the server, for however many there are to the pooler.
+    /// Starts a pooler with two connections to the server.
     fn start(program: PathBuf, database: &Database) -> Self {
         let server = &database.server;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = &server.directory;
-        // Others may have a pooler for the same server.
+        // Tests that share the server have poolers of their own.
         let file = folder.join(format!("pgbouncer-{port}.ini"));
         let users = file.with_extension("txt");
         fs::write(&users, "\"catraca\" \"\"\n").unwrap();
@@ -61,10 +61,10 @@ impl Bouncer {
         };
         let mut child = command.arg(&file).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
-        while !said.contains("process up") {
-            let line = log.next().unwrap_or_else(|| panic!("pgbouncer did not start: {said}"));
-            said.push_str(&line.unwrap());
+        let mut lines = String::new();
+        while !lines.contains("process up") {
+            let line = log.next().unwrap_or_else(|| panic!("pgbouncer did not start: {lines}"));
+            lines.push_str(&line.unwrap());
         }
         std::thread::spawn(move || log.for_each(drop));
         Self { child, port }
@@ -79,36 +79,36 @@ impl Drop for Bouncer {
 }
 
 fn program() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(NAMED) {
+    if let Some(named) = std::env::var_os(PROGRAM_VARIABLE) {
         return Some(named.into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    places.map(|place| place.join("pgbouncer")).find(|file| file.is_file())
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+    folders.map(|folder| folder.join("pgbouncer")).find(|file| file.is_file())
 }
 
 #[test]
 fn the_store_keeps_the_contract_behind_a_pooler() {
     let Some(program) = program() else {
-        println!("skipped: no pgbouncer found and {NAMED} is not set");
+        println!("skipped: no pgbouncer found and {PROGRAM_VARIABLE} is not set");
         return;
     };
     let database = Database::new();
     let bouncer = Bouncer::start(program, &database);
     let url = format!("postgres://catraca@127.0.0.1:{}/{}", bouncer.port, database.name);
-    judge(&database, &url, patient());
+    assert_contract(&database, &url, long_deadline());
 }
 
 #[test]
 fn locks_do_behind_a_pooler_and_whoever_waits_is_told_to_look() {
     let Some(program) = program() else {
-        println!("skipped: no pgbouncer found and {NAMED} is not set");
+        println!("skipped: no pgbouncer found and {PROGRAM_VARIABLE} is not set");
         return;
     };
     let database = Database::new();
     let bouncer = Bouncer::start(program, &database);
     let url = format!("postgres://catraca@127.0.0.1:{}/{}", bouncer.port, database.name);
-    let asked = Asked::of(&url);
-    tell(&asked, 3);
-    wakes(&asked, false);
+    let client = LockClient::of(&url);
+    compare_traces(&client, 3);
+    assert_wakes(&client, false);
 }

@@ -1,35 +1,38 @@
-//! What is in the table: no more than is needed, and nothing that is not ours to read.
+//! The rows of the table: sweeping, rows that are not written, and damaged rows.
 
 use catraca::store::{SharedStore, StoreError, When};
 use catraca_core::batch::{Batch, Reply};
 
-use crate::helpers::{Database, HOUR, bucket, check, gate, patient, peek, row, runtime, window};
+use crate::helpers::{
+    Database, HOUR, bucket, check, gate, long_deadline, peek, row, runtime, window,
+};
 
 const COUNT: &str = "SELECT count(*) FROM catraca_store.cells";
 
 #[test]
 fn rows_whose_time_is_over_are_swept_and_no_others() {
-    let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(patient()));
+    let database = Database::new();
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
     for number in 0..6 {
         runtime.block_on(check(&store, &gate([row(number, window(5, 1_000))]))).unwrap();
     }
     let slack = "SELECT min(expires) - extract(epoch FROM clock_timestamp()) > 590
                  FROM catraca_store.cells";
-    assert_eq!(database.ask(slack), "t", "a clock that is set back finds everything");
+    assert_eq!(database.query(slack), "t", "a clock that is set back finds everything");
     assert_eq!(runtime.block_on(store.sweep()).unwrap(), 0);
     let age = "UPDATE catraca_store.cells SET expires = 1 WHERE key IN
                (SELECT key FROM catraca_store.cells ORDER BY key LIMIT 4)";
-    database.ask(age);
+    database.query(age);
     let mut other = database.session();
-    other.ask(
+    other.query(
         "BEGIN; SELECT count(*) FROM (SELECT FROM catraca_store.cells ORDER BY key LIMIT 1
          FOR UPDATE) AS held;",
     );
     assert_eq!(runtime.block_on(store.sweep()).unwrap(), 3, "not the one that is held");
-    other.ask("COMMIT;");
+    other.query("COMMIT;");
     assert_eq!(runtime.block_on(store.sweep()).unwrap(), 1);
-    assert_eq!(database.ask(COUNT), "2");
+    assert_eq!(database.query(COUNT), "2");
     for number in 0..6 {
         let batch = gate([row(number, window(5, HOUR))]);
         assert!(runtime.block_on(check(&store, &batch)).unwrap().passed);
@@ -38,31 +41,33 @@ fn rows_whose_time_is_over_are_swept_and_no_others() {
 
 #[test]
 fn what_leaves_nothing_behind_leaves_no_row() {
-    let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(patient()));
+    let database = Database::new();
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
     let limit = || window(5, HOUR);
     runtime.block_on(check(&store, &peek(row(1, limit())))).unwrap();
     let mut free_of_charge = row(2, bucket(5));
     free_of_charge.held = 0;
     assert!(runtime.block_on(check(&store, &gate([free_of_charge]))).unwrap().passed);
-    assert_eq!(database.ask(COUNT), "0");
+    assert_eq!(database.query(COUNT), "0");
     runtime.block_on(check(&store, &gate([row(3, limit())]))).unwrap();
-    assert_eq!(database.ask(COUNT), "1");
+    assert_eq!(database.query(COUNT), "1");
     let reset = Batch::Reset(vec![crate::helpers::key(3), crate::helpers::key(4)]);
     assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
-    assert_eq!(database.ask(COUNT), "0");
+    assert_eq!(database.query(COUNT), "0");
 }
 
 #[test]
 fn a_row_that_was_tampered_with_is_named_and_hurts_nobody_else() {
-    let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(patient()));
+    let database = Database::new();
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
     let batch = |number| gate([row(number, window(5, HOUR))]);
     runtime.block_on(check(&store, &batch(1))).unwrap();
     runtime.block_on(check(&store, &batch(2))).unwrap();
     let damage = "UPDATE catraca_store.cells SET body = '\\x0102000000ff'
                   WHERE key = (SELECT key FROM catraca_store.cells LIMIT 1)";
-    database.ask(damage);
+    database.query(damage);
     let answers = [1, 2].map(|number| runtime.block_on(check(&store, &batch(number))));
     let damaged: Vec<String> = answers
         .iter()
@@ -76,7 +81,7 @@ fn a_row_that_was_tampered_with_is_named_and_hurts_nobody_else() {
     assert!(damaged[0].contains("the row of key"), "{damaged:?}");
     let both = gate([row(1, window(5, HOUR)), row(2, window(5, HOUR))]);
     assert!(runtime.block_on(check(&store, &both)).is_err(), "all or nothing");
-    assert_eq!(database.ask(COUNT), "2", "what cannot be read is not dropped either");
+    assert_eq!(database.query(COUNT), "2", "what cannot be read is not dropped either");
     let reset = Batch::Reset(vec![crate::helpers::key(1), crate::helpers::key(2)]);
     assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
     let after = runtime.block_on(check(&store, &both)).unwrap();

@@ -1,13 +1,14 @@
-//! What nodes tell each other through the store: changes, whose records, and which life it is.
+//! The status of the store that nodes share: published changes, bound records and incarnation.
 
 use catraca::store::SharedStore;
 
-use crate::helpers::{Database, patient, runtime};
+use crate::helpers::{Database, long_deadline, runtime};
 
 #[test]
 fn every_node_sees_that_something_has_changed() {
-    let (database, runtime) = (Database::new(), runtime());
-    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(patient())));
+    let database = Database::new();
+    let runtime = runtime();
+    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(long_deadline())));
     let before = runtime.block_on(two.status()).unwrap();
     runtime.block_on(one.publish_change()).unwrap();
     let after = runtime.block_on(two.status()).unwrap();
@@ -17,8 +18,9 @@ fn every_node_sees_that_something_has_changed() {
 
 #[test]
 fn the_first_records_are_the_ones_of_all() {
-    let (database, runtime) = (Database::new(), runtime());
-    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(patient())));
+    let database = Database::new();
+    let runtime = runtime();
+    let [one, two] = [(); 2].map(|()| runtime.block_on(database.open(long_deadline())));
     assert_eq!(runtime.block_on(one.bind_records("records of one")).unwrap(), "records of one");
     assert_eq!(runtime.block_on(two.bind_records("records of two")).unwrap(), "records of one");
     assert_eq!(runtime.block_on(one.bind_records("records of one")).unwrap(), "records of one");
@@ -26,22 +28,24 @@ fn the_first_records_are_the_ones_of_all() {
 
 #[test]
 fn another_database_is_another_life() {
-    let (databases, runtime) = ([Database::new(), Database::new()], runtime());
-    let lives = databases.map(|database| {
-        let store = runtime.block_on(database.open(patient()));
+    let databases = [Database::new(), Database::new()];
+    let runtime = runtime();
+    let incarnations = databases.map(|database| {
+        let store = runtime.block_on(database.open(long_deadline()));
         runtime.block_on(store.status()).unwrap().incarnation
     });
-    assert_ne!(lives[0], lives[1]);
+    assert_ne!(incarnations[0], incarnations[1]);
 }
 
-/// Nodes bring their blocks again then.
+/// Nodes then write their blocks to the store again.
 #[test]
 fn a_table_that_was_emptied_is_another_life() {
-    let (database, runtime) = (Database::new(), runtime());
-    let store = runtime.block_on(database.open(patient()));
-    let life = || runtime.block_on(store.status()).unwrap().incarnation;
-    let before = life();
-    assert_eq!(life(), before);
-    database.ask("TRUNCATE catraca_store.cells");
-    assert_ne!(life(), before);
+    let database = Database::new();
+    let runtime = runtime();
+    let store = runtime.block_on(database.open(long_deadline()));
+    let incarnation = || runtime.block_on(store.status()).unwrap().incarnation;
+    let before = incarnation();
+    assert_eq!(incarnation(), before);
+    database.query("TRUNCATE catraca_store.cells");
+    assert_ne!(incarnation(), before);
 }

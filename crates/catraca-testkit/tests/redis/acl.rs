@@ -1,4 +1,5 @@
-//! The user that `deploy/redis/users.acl` gives to the store: all it needs, and nothing else.
+//! The Redis user of `deploy/redis/users.acl`: it has the rights that the store needs, and no
+//! others.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +11,11 @@ use catraca_testkit::contract::run_all;
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::RespValue;
 
-use super::desk::{CALM, connect_with};
+use super::helpers::{LONG_DEADLINE, connect_with};
 
 const PASSWORD: &str = "a-password-of-this-test";
 
-/// A server that knows the user.
+/// A server with this user.
 pub fn server() -> Option<RedisServer> {
     let server = RedisServer::start()?;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/users.acl");
@@ -28,7 +29,7 @@ pub fn server() -> Option<RedisServer> {
     Some(server)
 }
 
-/// How the user comes in.
+/// The URL with the user and its password.
 pub fn url(server: &RedisServer) -> String {
     format!("redis://catraca:{PASSWORD}@127.0.0.1:{}", server.port())
 }
@@ -40,14 +41,16 @@ fn the_store_keeps_its_contract_as_a_user_with_few_rights() {
     let number = AtomicU32::new(0);
     let make = || {
         let prefix = format!("catraca:{}:", number.fetch_add(1, Ordering::Relaxed));
-        let options = RedisOptions { deadline: CALM, prefix, ..RedisOptions::default() };
+        let options = RedisOptions { deadline: LONG_DEADLINE, prefix, ..RedisOptions::default() };
         Box::new(connect_with(&url, options).expect("the user may come in")) as Box<_>
     };
     let cases = run_all(make);
     let failed: Vec<_> = cases.iter().filter(|case| case.result.is_err()).collect();
     assert!(failed.is_empty(), "{failed:#?}");
-    let store = connect_with(&url, RedisOptions { deadline: CALM, ..Default::default() }).unwrap();
-    let (handle, store) = (store.handle(), store.store());
+    let store =
+        connect_with(&url, RedisOptions { deadline: LONG_DEADLINE, ..Default::default() }).unwrap();
+    let handle = store.handle();
+    let store = store.store();
     handle.block_on(store.status()).unwrap();
     handle.block_on(store.publish_change()).unwrap();
     assert_eq!(handle.block_on(store.bind_records("a")).unwrap(), "a");
@@ -73,10 +76,10 @@ fn the_user_can_do_nothing_else() {
         &[b"ACL", b"LIST"],
     ];
     for command in refused {
-        let told = client.call(command).unwrap();
+        let reply = client.call(command).unwrap();
         let words = command.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>();
         let is_refusal = |error: &str| error.contains("NOPERM") || error.contains("can't access");
-        let noperm = matches!(&told, RespValue::Error(error) if is_refusal(error));
-        assert!(noperm, "{words:?}: {told:?}");
+        let noperm = matches!(&reply, RespValue::Error(error) if is_refusal(error));
+        assert!(noperm, "{words:?}: {reply:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A store over a cluster: spread by group, moved, and with a primary less.
+//! A store over a cluster: sharding by group, migrated slots, and a lost primary.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisCluster, until};
 use catraca_testkit::resp::RespValue;
 
-use super::desk::{CALM, check, connect, connect_with};
+use super::helpers::{LONG_DEADLINE, check, connect, connect_with};
 
 const SLACK: Duration = Duration::from_millis(250);
 const FOLLOWED: Duration = Duration::from_secs(2);
 const PRIMARIES: usize = 3;
 
-/// Units left of a group's own key after one more was taken.
+/// Takes one unit of a group's key; returns the units left.
 fn left(store: &impl Store, group: u16) -> Result<i64, StoreError> {
     let Batch::Check(mut asked) = check(1, 1_000) else { panic!("a check") };
     asked.rows[0].key = asked.rows[0].key.in_group(group);
     match store.apply(&Batch::Check(asked), When::Store)? {
         Reply::Check(reply) => Ok(reply.rows[0].free),
-        other => panic!("not an answer to a check: {other:?}"),
+        other => panic!("not the reply of a check: {other:?}"),
     }
 }
 
@@ -45,7 +45,7 @@ fn owner(cluster: &RedisCluster, group: u16) -> usize {
         let count = cluster.servers[*server].command(&["CLUSTER", "COUNTKEYSINSLOT", &slot]);
         cluster.is_primary(*server) && number(count) > 0
     };
-    (0..cluster.servers.len()).find(has).expect("somebody has it")
+    (0..cluster.servers.len()).find(has).expect("a primary has the key")
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
         Reply::Unblock(vec![false; 60])
     );
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
-    let pulse = || store.handle().block_on(store.store().status()).unwrap();
-    let before = pulse();
-    assert_eq!(pulse().incarnation, before.incarnation);
+    let status = || store.handle().block_on(store.store().status()).unwrap();
+    let before = status();
+    assert_eq!(status().incarnation, before.incarnation);
     cluster.servers[1].command(&["FLUSHALL"]);
-    assert_ne!(pulse().incarnation, before.incarnation, "a part was lost");
+    assert_ne!(status().incarnation, before.incarnation, "a part was lost");
     store.handle().block_on(store.store().publish_change()).unwrap();
-    assert_eq!(pulse().changes, before.changes + 1);
+    assert_eq!(status().changes, before.changes + 1);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn moved_keys_are_followed_without_an_error() {
     let slot = slot(&cluster, group);
     cluster.begin_move(&slot, from, to);
     cluster.move_keys(&slot, from, to);
-    // One key alone is asked for where it is going.
+    // The source redirects a call with a single key to the target (ASK).
     let key = Key::from_bytes([1; 16]).in_group(group);
     let freed = store.apply(&Batch::Unblock(vec![key]), When::Store);
     assert_eq!(freed.unwrap(), Reply::Unblock(vec![false]));
     cluster.end_move(&slot, to);
-    assert_eq!(left(&store, group).unwrap(), 998, "nothing was lost on the way");
+    assert_eq!(left(&store, group).unwrap(), 998, "no charge was lost by the migration");
     assert_eq!(owner(&cluster, group), to);
 }
 
@@ -104,23 +104,29 @@ fn a_primary_less_disturbs_no_other_and_its_replica_takes_over() {
     let spread = |server| {
         (0..200).find(|group| left(&store, *group).is_ok() && owner(&cluster, *group) == server)
     };
-    let (lost, kept) = (spread(0).expect("a group of it"), spread(1).expect("a group of it"));
+    let lost = spread(0).expect("a group of it");
+    let kept = spread(1).expect("a group of it");
     let wait = RespValue::Int(1);
     until("the replica has it all", || cluster.servers[0].command(&["WAIT", "1", "1000"]) == wait);
     cluster.servers[0].kill();
-    let (mut others, mut asked) = (0, 0);
+    let mut others = 0;
+    let mut asked = 0;
     until("the replica is primary", || {
         let call = Instant::now();
         let _ = left(&store, lost);
         assert!(call.elapsed() < SLACK, "a call took {:?}", call.elapsed());
-        (asked, others) = (asked + 1, others + usize::from(left(&store, kept).is_err()));
+        asked += 1;
+        others += usize::from(left(&store, kept).is_err());
         cluster.is_primary(PRIMARIES)
     });
     let took = until("calls pass", || left(&store, lost).is_ok());
     println!("followed {took:?} after the replica took over; {others} of {asked} others failed");
     assert!(others * 20 <= asked, "{others} of {asked} calls to another primary failed");
     assert!(took < FOLLOWED, "{took:?}");
-    let calm = connect_with(&cluster.url(), RedisOptions { deadline: CALM, ..Default::default() });
+    let calm = connect_with(
+        &cluster.url(),
+        RedisOptions { deadline: LONG_DEADLINE, ..Default::default() },
+    );
     assert!(left(&calm.unwrap(), lost).unwrap() < 999, "what was counted is still counted");
     cluster.servers[0].restart();
 }

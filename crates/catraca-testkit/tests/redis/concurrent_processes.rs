@@ -1,7 +1,7 @@
-//! Many callers of several processes at one instant: exactly the limit is admitted, every time.
+//! Concurrent callers of several processes: exactly the limit is admitted in every round.
 //!
-//! The test starts itself again as each process. A line on its standard input is the barrier: all
-//! callers of all processes are ready before it comes. Must not agree by anything but the store.
+//! The test starts itself again as each process. A line on the standard input starts a round, when
+//! the callers of all processes are ready. The processes share only the store.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -19,44 +19,44 @@ use catraca_testkit::redis::RedisServer;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::desk::{CALM, check, setting};
+use super::helpers::{LONG_DEADLINE, check, setting};
 
 const PROCESSES: usize = 4;
 const LIMIT: i64 = 100;
-/// Set in a process of the crowd: the server's URL, and how many callers it has.
-const URL: &str = "CATRACA_CROWD_URL";
-const CALLERS: &str = "CATRACA_CROWD_CALLERS";
-/// What an answer's line begins with, among those of the test's own frame.
+/// Set in a child process: the server's URL, and the number of its callers.
+const URL: &str = "CATRACA_CHILD_URL";
+const CALLERS: &str = "CATRACA_CHILD_CALLERS";
+/// The prefix of a result line, among the output of the test harness.
 const MARK: &str = "admitted ";
 
 /// covers: 002-35, B-33, B-34
 #[test]
 fn four_processes_with_many_callers_each_get_exactly_the_limit() {
     if let Ok(url) = env::var(URL) {
-        return answer(&url);
+        return run_child(&url);
     }
     let Some(server) = RedisServer::start() else { return };
     let rounds = setting("CATRACA_REDIS_ROUNDS", 20);
     for callers in [64, 256] {
-        let begun = Instant::now();
-        let mut crowd: Vec<Process> =
+        let start = Instant::now();
+        let mut processes: Vec<Process> =
             (0..PROCESSES).map(|_| Process::start(&server.url(), callers)).collect();
         let first = callers as u64 * 1_000_000;
         for round in first..first + rounds {
-            crowd.iter_mut().for_each(|process| process.release(round));
-            let admitted: i64 = crowd.iter_mut().map(Process::admitted).sum();
+            processes.iter_mut().for_each(|process| process.release(round));
+            let admitted: i64 = processes.iter_mut().map(Process::admitted).sum();
             assert_eq!(admitted, LIMIT, "round {round} of {callers} callers");
         }
-        crowd.into_iter().for_each(Process::end);
+        processes.into_iter().for_each(Process::end);
         println!(
             "{PROCESSES} processes of {callers} callers, {rounds} rounds: {LIMIT} of {} each, {:?}",
             PROCESSES * callers,
-            begun.elapsed()
+            start.elapsed()
         );
     }
 }
 
-/// A process of the crowd.
+/// A child process.
 struct Process {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -66,7 +66,9 @@ impl Process {
     fn start(url: &str, callers: usize) -> Self {
         let mut command = Command::new(env::current_exe().expect("a test has a file"));
         command.args(["--exact", "--nocapture", "--test-threads=1"]);
-        command.arg("concurrent_processes::four_processes_with_many_callers_each_get_exactly_the_limit");
+        command.arg(
+            "concurrent_processes::four_processes_with_many_callers_each_get_exactly_the_limit",
+        );
         command.env(URL, url).env(CALLERS, callers.to_string());
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.spawn().expect("the test starts again");
@@ -97,11 +99,11 @@ impl Process {
     }
 }
 
-/// What a process of the crowd does.
-fn answer(url: &str) {
+/// The main loop of a child process.
+fn run_child(url: &str) {
     let callers: usize = env::var(CALLERS).unwrap().parse().unwrap();
     let threads = tokio::runtime::Runtime::new().unwrap();
-    let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+    let options = RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() };
     let store = Arc::new(threads.block_on(RedisStore::connect(url, options)).unwrap());
     for line in std::io::stdin().lines() {
         let round = line.unwrap().parse().unwrap();
@@ -110,12 +112,14 @@ fn answer(url: &str) {
 }
 
 async fn round_of(store: Arc<RedisStore>, callers: usize, round: u64) -> i64 {
-    let (barrier, mut tasks) = (Arc::new(Barrier::new(callers)), JoinSet::new());
+    let barrier = Arc::new(Barrier::new(callers));
+    let mut tasks = JoinSet::new();
     for _ in 0..callers {
-        let (store, barrier) = (store.clone(), barrier.clone());
+        let store = store.clone();
+        let barrier = barrier.clone();
         tasks.spawn(async move {
             barrier.wait().await;
-            store.apply(&question(round), When::Store).await.unwrap()
+            store.apply(&round_check(round), When::Store).await.unwrap()
         });
     }
     let replies = tasks.join_all().await;
@@ -123,13 +127,13 @@ async fn round_of(store: Arc<RedisStore>, callers: usize, round: u64) -> i64 {
     replies.iter().filter(|reply| passed(reply)).count() as i64
 }
 
-/// A bucket in even rounds, a window in odd ones.
-fn question(round: u64) -> Batch {
-    let Batch::Check(mut asked) = check(0, LIMIT) else { panic!("a check") };
-    asked.rows[0].key = Key::from_bytes((u128::from(round) << 40).to_be_bytes());
+/// A bucket in even rounds, a window in the others.
+fn round_check(round: u64) -> Batch {
+    let Batch::Check(mut batch) = check(0, LIMIT) else { panic!("a check") };
+    batch.rows[0].key = Key::from_bytes((u128::from(round) << 40).to_be_bytes());
     if round % 2 == 1 {
         let window = WindowTerms { limit: LIMIT, span: Span::from_secs(3_600) };
-        asked.rows[0].limit = Limit::Window([window].into_iter().collect());
+        batch.rows[0].limit = Limit::Window([window].into_iter().collect());
     }
-    Batch::Check(asked)
+    Batch::Check(batch)
 }

@@ -1,18 +1,18 @@
-//! Ways to a server, and servers that are refused before anything is kept in them.
+//! Connecting: URLs, passwords and TLS, and servers that are refused at start.
 
 use catraca::redis::RedisOptions;
 use catraca_testkit::certificates;
 use catraca_testkit::redis::RedisServer;
 
-use super::desk::{CALM, connect, connect_with, passes};
+use super::helpers::{LONG_DEADLINE, connect, connect_with, passes};
 
 const SECRET: &str = "s3cr3t-w0rd";
 
 fn refused(url: &str) -> String {
     let error = connect_with(url, RedisOptions::default()).expect_err("it is refused");
-    let told = format!("{error} {error:?}");
-    assert!(!told.contains(SECRET), "a password is shown: {told}");
-    told
+    let error = format!("{error} {error:?}");
+    assert!(!error.contains(SECRET), "a password is shown: {error}");
+    error
 }
 
 #[test]
@@ -20,9 +20,9 @@ fn a_server_that_may_evict_blocks_is_refused_by_name_with_the_command_that_helps
     for policy in ["allkeys-lru", "volatile-ttl", "allkeys-random"] {
         let settings = ["--maxmemory", "100mb", "--maxmemory-policy", policy];
         let Some(server) = RedisServer::start_with(&settings) else { return };
-        let told = refused(&server.url());
-        assert!(told.contains(policy), "{told}");
-        assert!(told.contains("CONFIG SET maxmemory-policy noeviction"), "{told}");
+        let error = refused(&server.url());
+        assert!(error.contains(policy), "{error}");
+        assert!(error.contains("CONFIG SET maxmemory-policy noeviction"), "{error}");
         server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         assert!(passes(&connect(&server.url()), 1).unwrap());
     }
@@ -43,7 +43,7 @@ fn users_passwords_and_databases_are_taken_from_the_url_and_never_shown() {
     let store = connect(&format!("unix://{}?db=3&pass={SECRET}", socket.display()));
     let used = catraca::store::Store::apply(
         &store,
-        &super::desk::check(1, 1_000),
+        &super::helpers::check(1, 1_000),
         catraca::store::When::Store,
     );
     let catraca_core::batch::Reply::Check(reply) = used.unwrap() else { panic!("not a check") };
@@ -56,9 +56,9 @@ fn nobody_there_and_a_replica_are_said_to_be_so() {
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert!(refused(&server.url()).contains("is a replica"));
     server.kill();
-    let told = refused(&server.url());
-    assert!(told.contains(&format!("127.0.0.1:{}", server.port())), "{told}");
-    assert!(told.contains("cannot be reached"), "{told}");
+    let error = refused(&server.url());
+    assert!(error.contains(&format!("127.0.0.1:{}", server.port())), "{error}");
+    assert!(error.contains("cannot be reached"), "{error}");
     server.restart();
 }
 
@@ -71,7 +71,9 @@ fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
         return;
     }
     let file = |name: &str| directory.join(name).display().to_string();
-    let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let cert = file("server.pem");
+    let key = file("server.key");
+    let ca = file("ca.pem");
     let tls = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
     let port = free_port().to_string();
     let more = ["--tls-port", &port, "--tls-auth-clients", "no"];
@@ -79,17 +81,17 @@ fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
     let Some(_server) = RedisServer::start_with(&settings) else { return };
     let url = format!("rediss://localhost:{port}");
     let trusted = RedisOptions {
-        deadline: CALM,
+        deadline: LONG_DEADLINE,
         ca_file: Some(directory.join("ca.pem")),
         ..RedisOptions::default()
     };
     let store = connect_with(&url, trusted.clone()).unwrap_or_else(|error| panic!("{error}"));
     assert!(passes(&store, 1).unwrap());
-    let told = refused(&url);
-    assert!(told.contains("certificate") || told.contains("UnknownIssuer"), "{told}");
+    let error = refused(&url);
+    assert!(error.contains("certificate") || error.contains("UnknownIssuer"), "{error}");
     let wrong = RedisOptions { ca_file: Some(directory.join("server.key")), ..trusted.clone() };
-    let told = connect_with(&url, wrong).unwrap_err().to_string();
-    assert!(told.contains("server.key") && told.contains("PEM"), "{told}");
+    let error = connect_with(&url, wrong).unwrap_err().to_string();
+    assert!(error.contains("server.key") && error.contains("PEM"), "{error}");
     let gone = RedisOptions { ca_file: Some(directory.join("no.pem")), ..trusted };
     assert!(connect_with(&url, gone).unwrap_err().to_string().contains("no.pem"));
     std::fs::remove_dir_all(&directory).unwrap();

@@ -1,4 +1,4 @@
-//! The contract of a store, kept over real connections.
+//! The store contract on the Redis store.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,7 +6,7 @@ use catraca::redis::RedisOptions;
 use catraca_testkit::contract::{Case, admitted_at_once, run_all};
 use catraca_testkit::redis::RedisServer;
 
-use super::desk::{CALM, connect, connect_with};
+use super::helpers::{LONG_DEADLINE, connect, connect_with};
 
 /// covers: 002-21, 002-22, 002-25, X-02, B-36, B-38
 #[test]
@@ -14,10 +14,11 @@ fn the_redis_store_keeps_the_contract() {
     let Some(server) = RedisServer::start() else { return };
     let number = AtomicU32::new(0);
     let make = || {
-        // Each case has keys of its own.
+        // Each case has its own keys.
         let prefix = format!("case{}:", number.fetch_add(1, Ordering::Relaxed));
-        let options = RedisOptions { deadline: CALM, prefix, ..RedisOptions::default() };
-        Box::new(connect_with(&server.url(), options).expect("the server takes us")) as Box<_>
+        let options = RedisOptions { deadline: LONG_DEADLINE, prefix, ..RedisOptions::default() };
+        Box::new(connect_with(&server.url(), options).expect("the server accepts the connection"))
+            as Box<_>
     };
     let cases = run_all(make);
     let failed: Vec<&Case> = cases.iter().filter(|case| case.result.is_err()).collect();

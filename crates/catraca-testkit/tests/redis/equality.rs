@@ -1,8 +1,8 @@
-//! The same traces through the memory store and through Redis: every figure of every reply.
+//! The same traces through the memory store and through Redis: every figure must be equal.
 //!
-//! Several traces go at once, each with keys of its own; the operations of each go through several
-//! instances, one after the other. Both stores are told the instant. Must not
-//! forgive: the first reply that differs ends the test.
+//! Several traces run concurrently, each with its own keys; each sends its operations in turn
+//! through several store instances. Both stores get the same instant. The first reply that differs
+//! ends the test.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use catraca_core::time::Time;
 use catraca_testkit::redis::RedisServer;
 use tokio::task::JoinSet;
 
-use super::desk::{CALM, setting};
+use super::helpers::{LONG_DEADLINE, setting};
 use super::random::Random;
 
 const TRACES: u64 = 8;
-/// Instances that each trace goes through.
+/// Store instances per trace.
 const INSTANCES: usize = 3;
 
 /// covers: 002-44, B-33, B-34, B-37
@@ -27,7 +27,7 @@ fn memory_and_redis_answer_alike() {
     let Some(server) = RedisServer::start() else { return };
     let operations = setting("CATRACA_REDIS_OPERATIONS", 100_000);
     let seed = setting("CATRACA_REDIS_SEED", 20_261_116);
-    let begun = Instant::now();
+    let start = Instant::now();
     let threads = tokio::runtime::Runtime::new().unwrap();
     threads.block_on(async {
         let mut traces = JoinSet::new();
@@ -36,21 +36,25 @@ fn memory_and_redis_answer_alike() {
         }
         traces.join_all().await
     });
-    println!("{operations} operations from seed {seed}, no difference, in {:?}", begun.elapsed());
+    println!("{operations} operations from seed {seed}, no difference, in {:?}", start.elapsed());
 }
 
 async fn compare(url: String, seed: u64, operations: u64) {
-    let options =
-        RedisOptions { deadline: CALM, prefix: format!("t{seed}:"), ..RedisOptions::default() };
+    let options = RedisOptions {
+        deadline: LONG_DEADLINE,
+        prefix: format!("t{seed}:"),
+        ..RedisOptions::default()
+    };
     let mut instances = Vec::new();
     for _ in 0..INSTANCES {
         instances.push(RedisStore::connect(&url, options.clone()).await.unwrap());
     }
     let memory = Memory::new(MemoryOptions::default(), Arc::new(ManualClock::default()));
-    let (mut random, mut latest) = (Random::new(seed), Time::from_micros(0));
+    let mut random = Random::new(seed);
+    let mut latest = Time::from_micros(0);
     for number in 0..operations {
         let (batch, now) = random.step();
-        // A process has one clock, which never goes back: what it has forgotten it cannot find.
+        // The memory store deletes expired cells, so its clock must not go back.
         latest = latest.max(now);
         let now = latest;
         let ours = memory.apply(&batch, When::At(now)).unwrap();
@@ -58,7 +62,7 @@ async fn compare(url: String, seed: u64, operations: u64) {
         let theirs = redis.apply(&batch, When::At(now)).await.unwrap();
         let at = now.micros();
         assert_eq!(ours, theirs, "seed {seed}, operation {number}, at {at}: {batch:#?}");
-        random.heard(&batch, &ours);
+        random.learn(&batch, &ours);
     }
-    println!("seed {seed}: batches of each kind {:?}", random.told());
+    println!("seed {seed}: batches of each kind {:?}", random.counts());
 }

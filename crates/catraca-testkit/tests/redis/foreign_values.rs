@@ -1,5 +1,4 @@
-//! Keys of ours that somebody else has made something of: never an open gate for as long as that
-//! stays.
+//! Foreign values under Catraca's keys: a limit applies although another program wrote there.
 
 use catraca::redis::ScriptArgs;
 use catraca::store::{Store, When};
@@ -11,7 +10,7 @@ use catraca_core::time::Span;
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::{RespClient, RespValue};
 
-use super::desk::connect;
+use super::helpers::connect;
 
 const PREFIX: &[u8] = b"catraca:";
 const LIMIT: i64 = 3;
@@ -25,13 +24,13 @@ fn window() -> Limit {
     Limit::Window([WindowTerms { limit: LIMIT, span: HOUR }].into_iter().collect())
 }
 
-fn row((name, limit): (u8, Limit)) -> CheckRow {
+fn row(name: u8, limit: Limit) -> CheckRow {
     CheckRow {
         key: Key::from_bytes([name; 16]),
         family: name.into(),
         limit,
         held: 1,
-        penalty: Some(Penalty::fixed(HOUR)),
+        penalty: Some(Penalty::without_escalation(HOUR)),
         shadow: false,
         count_denied: false,
         lease: 0,
@@ -39,7 +38,8 @@ fn row((name, limit): (u8, Limit)) -> CheckRow {
 }
 
 fn gate(limits: &[Limit]) -> Batch {
-    let rows = (1..).zip(limits.iter().cloned()).map(row).collect();
+    let rows = (1..).zip(limits.iter().cloned());
+    let rows = rows.map(|(name, limit)| row(name, limit)).collect();
     Batch::Check(CheckBatch { rows, ..CheckBatch::default() })
 }
 
@@ -47,11 +47,11 @@ fn names(batch: &Batch) -> Vec<Vec<u8>> {
     ScriptArgs::new(PREFIX, batch).keys().map(<[u8]>::to_vec).collect()
 }
 
-/// Whatever stood under the keys is gone, and something else is there.
-fn spoil(client: &mut RespClient, batch: &Batch) {
+/// Replaces the values of all keys of a batch by lists.
+fn overwrite(client: &mut RespClient, batch: &Batch) {
     for name in names(batch) {
         client.call(&[b"DEL", &name]).unwrap();
-        assert_eq!(client.call(&[b"LPUSH", &name, b"somebody"]).unwrap(), RespValue::Int(1));
+        assert_eq!(client.call(&[b"LPUSH", &name, b"foreign"]).unwrap(), RespValue::Int(1));
     }
 }
 
@@ -59,7 +59,7 @@ fn kind(client: &mut RespClient, name: &[u8]) -> RespValue {
     client.call(&[b"TYPE", name]).unwrap()
 }
 
-/// Gates that the quick way answers, and others.
+/// Gates that the script's fast path answers, and others.
 fn gates() -> Vec<Batch> {
     let fixed = Limit::Fixed(FixedTerms { limit: LIMIT, span: HOUR, aligned: false });
     let inflight = Limit::Inflight(InflightTerms { limit: LIMIT, hold: HOUR });
@@ -80,9 +80,10 @@ fn gates() -> Vec<Batch> {
 #[test]
 fn keys_of_another_type_are_written_over_by_the_first_decision() {
     let Some(server) = RedisServer::start() else { return };
-    let (store, mut client) = (connect(&server.url()), server.connect());
+    let store = connect(&server.url());
+    let mut client = server.connect();
     for batch in gates() {
-        spoil(&mut client, &batch);
+        overwrite(&mut client, &batch);
         let passed = |_: &i32| match store.apply(&batch, When::Store).unwrap() {
             Reply::Check(reply) => reply.passed,
             other => panic!("{other:?}"),
@@ -95,25 +96,29 @@ fn keys_of_another_type_are_written_over_by_the_first_decision() {
     }
 }
 
-/// A block that is told to a store stands there, whatever was under its key.
+/// A block replaces any value under its key.
 #[test]
 fn a_block_is_written_over_what_is_no_block() {
     let Some(server) = RedisServer::start() else { return };
-    let (store, mut client) = (connect(&server.url()), server.connect());
+    let store = connect(&server.url());
+    let mut client = server.connect();
     let asked = gate(&[bucket()]);
     let Batch::Check(CheckBatch { rows, .. }) = &asked else { panic!("not a check") };
-    let (key, name) = (rows[0].key, &names(&asked)[1]);
-    let (origin, note) = (Origin::Operator, BlockNote::default());
-    let act = BlockProposal { penalty: Penalty::fixed(HOUR), origin, shadow: false, note };
-    let block = Batch::Block(vec![BlockRow { key, act, past: None }]);
-    let spoils: [&[&[u8]]; 2] = [&[b"SADD", name, b"somebody"], &[b"SET", name, b"too short"]];
-    for spoil in spoils {
+    let key = rows[0].key;
+    let name = &names(&asked)[1];
+    let origin = Origin::Operator;
+    let note = BlockNote::default();
+    let proposal =
+        BlockProposal { penalty: Penalty::without_escalation(HOUR), origin, shadow: false, note };
+    let block = Batch::Block(vec![BlockRow { key, proposal, prior_offences: None }]);
+    let values: [&[&[u8]]; 2] = [&[b"SADD", name, b"foreign"], &[b"SET", name, b"too short"]];
+    for overwrite in values {
         client.call(&[b"DEL", name]).unwrap();
-        client.call(spoil).unwrap();
+        client.call(overwrite).unwrap();
         let freed = store.apply(&Batch::Unblock(vec![key]), When::Store).unwrap();
-        assert_eq!(freed, Reply::Unblock(vec![false]), "{spoil:?}");
-        let Reply::Block(told) = store.apply(&block, When::Store).unwrap() else { panic!() };
-        assert!(told[0].changed, "{told:?}");
+        assert_eq!(freed, Reply::Unblock(vec![false]), "{overwrite:?}");
+        let Reply::Block(blocks) = store.apply(&block, When::Store).unwrap() else { panic!() };
+        assert!(blocks[0].changed, "{blocks:?}");
         let Reply::Check(reply) = store.apply(&asked, When::Store).unwrap() else { panic!() };
         assert!(!reply.passed && reply.rows[0].block.is_some(), "{reply:?}");
     }

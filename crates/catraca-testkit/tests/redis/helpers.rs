@@ -1,4 +1,4 @@
-//! A store on a server, and the simplest question to it.
+//! Helpers: a store on a server, and a simple check.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit};
 use catraca_testkit::blocking_store::BlockingStore;
 
-/// Enough on a machine where others work too: here nothing is said about speed.
-pub const CALM: Duration = Duration::from_secs(5);
+/// Long enough on a busy machine, for tests that do not measure latency.
+pub const LONG_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A store with settings that suit most tests.
+/// Connects with a long deadline.
 pub fn connect(url: &str) -> BlockingStore<RedisStore> {
-    connect_with(url, RedisOptions { deadline: CALM, ..RedisOptions::default() })
+    connect_with(url, RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() })
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -25,7 +25,7 @@ pub fn connect_with(
     BlockingStore::start(async || RedisStore::connect(url, options).await)
 }
 
-/// A check of one unit on a bucket of so many, which hardly refills.
+/// A check of one unit on a bucket of this size, which refills one token an hour.
 pub fn check(key: u8, size: i64) -> Batch {
     let row = CheckRow {
         key: Key::from_bytes([key; 16]),
@@ -40,15 +40,15 @@ pub fn check(key: u8, size: i64) -> Batch {
     Batch::Check(CheckBatch { rows: [row].into_iter().collect(), ..CheckBatch::default() })
 }
 
-/// Whether a unit of key `key` was there.
+/// Whether a check of one unit of `key` passes.
 pub fn passes(store: &impl Store, key: u8) -> Result<bool, StoreError> {
     match store.apply(&check(key, 1_000), When::Store)? {
         Reply::Check(reply) => Ok(reply.passed),
-        other => panic!("not an answer to a check: {other:?}"),
+        other => panic!("not the reply of a check: {other:?}"),
     }
 }
 
-/// A number from the environment, or the usual one.
-pub fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().expect("a whole number"))
+/// A number from the environment, or the default.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
 }

@@ -1,4 +1,4 @@
-//! Calls that reach the server when nobody waits for them any more: they do nothing.
+//! Late calls: a call that reaches the server after its caller's deadline changes nothing.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use catraca_core::lock::LockOutcome;
 use catraca_core::lock::reply::AcquireReply;
 use catraca_core::time::Span;
 use catraca_testkit::blocking_store::BlockingStore;
+use catraca_testkit::fake_clock::FakeClockLibrary;
 use catraca_testkit::fault_proxy::{Fault, FaultProxy};
 use catraca_testkit::redis::{RedisServer, until};
-use catraca_testkit::fake_clock::FakeClockLibrary;
 use tokio::runtime::Runtime;
 
-use super::desk::{check, connect_with, passes};
+use super::helpers::{check, connect_with, passes};
 use super::locks::acquire;
 
 const CHARGED: u8 = 1;
@@ -31,36 +31,37 @@ fn key(name: u8) -> Key {
 }
 
 fn block(name: u8) -> Batch {
-    let (origin, note) = (Origin::Operator, BlockNote::default());
-    let act = BlockProposal {
-        penalty: Penalty::fixed(Span::from_secs(600)),
+    let origin = Origin::Operator;
+    let note = BlockNote::default();
+    let proposal = BlockProposal {
+        penalty: Penalty::without_escalation(Span::from_secs(600)),
         origin,
         shadow: false,
         note,
     };
-    Batch::Block(vec![BlockRow { key: key(name), act, past: None }])
+    Batch::Block(vec![BlockRow { key: key(name), proposal, prior_offences: None }])
 }
 
-/// What the store knows of a key.
-fn seen(store: &impl Store, name: u8) -> RowReply {
+/// The state of a key, read with a peek.
+fn peek(store: &impl Store, name: u8) -> RowReply {
     let Batch::Check(asked) = check(name, 1_000) else { panic!("not a check") };
     let peek = Batch::Check(CheckBatch { peek: true, ..asked });
     match store.apply(&peek, When::Store).unwrap() {
         Reply::Check(reply) => reply.rows[0].clone(),
-        other => panic!("not an answer to a check: {other:?}"),
+        other => panic!("not the reply of a check: {other:?}"),
     }
 }
 
-/// What the store knows of all keys: what is free, and whether it is blocked.
+/// The state of all keys: the free units, and whether the key is blocked.
 fn all(store: &impl Store) -> [(i64, bool); 4] {
     [CHARGED, TO_BLOCK, TO_FREE, TO_FORGET].map(|name| {
-        let row = seen(store, name);
+        let row = peek(store, name);
         (row.free, row.block.is_some())
     })
 }
 
-/// Sends everything at once to a server that does not answer; each call is given up.
-fn given_up(store: &BlockingStore<RedisStore>) {
+/// Sends four concurrent calls to a server that does not answer; each one times out.
+fn time_out_all(store: &BlockingStore<RedisStore>) {
     let free = Batch::Unblock(vec![key(TO_FREE)]);
     let calls = [check(CHARGED, 1_000), block(TO_BLOCK), free, Batch::Reset(vec![key(TO_FORGET)])];
     std::thread::scope(|scope| {
@@ -73,10 +74,10 @@ fn given_up(store: &BlockingStore<RedisStore>) {
     });
 }
 
-/// How many calls the server has refused because they came late.
+/// The number of calls that the script refused because they were late.
 fn refused(server: &RedisServer) -> u64 {
-    let told = server.field(&["INFO", "errorstats"], "errorstat_LATE").unwrap_or_default();
-    told.trim_start_matches("count=").trim().parse().unwrap_or_default()
+    let stats = server.field(&["INFO", "errorstats"], "errorstat_LATE").unwrap_or_default();
+    stats.trim_start_matches("count=").trim().parse().unwrap_or_default()
 }
 
 #[test]
@@ -89,22 +90,23 @@ fn what_was_given_up_is_not_done_when_it_arrives_after_all() {
     store.apply(&block(TO_FREE), When::Store).unwrap();
     let before = all(&store);
     assert_eq!(before, [(999, false), (1_000, false), (1_000, true), (999, false)]);
-    // Once it stands in the server's own buffer, once on the way there.
+    // First the calls wait in the server's receive buffer, then in the proxy.
     server.signal("STOP");
-    given_up(&store);
+    time_out_all(&store);
     server.signal("CONT");
     until("the server has seen all of it", || refused(&server) == 4);
     until("calls pass", || passes(&store, 9).is_ok());
     assert_eq!(all(&store), before);
     proxy.set(Fault::Silent);
-    given_up(&store);
+    time_out_all(&store);
     proxy.set(Fault::None);
     until("the server has seen all of it", || refused(&server) == 8);
     until("calls pass", || passes(&store, 9).is_ok());
     assert_eq!(all(&store), before);
 }
 
-/// A cut line tells at once; that an act was not done is told when it cannot be done any more.
+/// When the connection is closed, a check fails at once. An operator's call fails only after its
+/// deadline, when the server can no longer execute it: its error must mean "not done".
 #[test]
 fn an_act_whose_line_is_cut_is_refused_when_it_can_no_longer_be_done() {
     let Some(server) = RedisServer::start() else { return };
@@ -113,24 +115,25 @@ fn an_act_whose_line_is_cut_is_refused_when_it_can_no_longer_be_done() {
     let options = RedisOptions { deadline, ..RedisOptions::default() };
     let store = connect_with(&format!("redis://{}", proxy.address()), options).unwrap();
     proxy.set(Fault::Silent);
-    let begun = std::time::Instant::now();
-    let told = std::thread::scope(|scope| {
+    let start = std::time::Instant::now();
+    let elapsed = std::thread::scope(|scope| {
         let acting = scope.spawn(|| {
             store.apply(&block(TO_BLOCK), When::Store).unwrap_err();
-            begun.elapsed()
+            start.elapsed()
         });
         let asking = scope.spawn(|| {
             store.apply(&check(CHARGED, 1_000), When::Store).unwrap_err();
-            begun.elapsed()
+            start.elapsed()
         });
         std::thread::sleep(Duration::from_millis(100));
         proxy.set(Fault::Cut);
         (acting.join().unwrap(), asking.join().unwrap())
     });
-    assert!(told.0 >= deadline && told.1 < deadline, "{told:?}");
+    assert!(elapsed.0 >= deadline && elapsed.1 < deadline, "{elapsed:?}");
 }
 
-/// Nobody is refused because the server's clock was set: the first refusal tells its time.
+/// A changed server clock refuses no caller: the script's first refusal carries its time, and the
+/// store repeats the call.
 #[test]
 fn a_clock_that_is_set_refuses_nobody() {
     let clock = FakeClockLibrary::build();
@@ -157,6 +160,6 @@ fn a_lock_that_was_given_up_is_not_granted_later() {
     ask(1).unwrap_err();
     server.signal("CONT");
     until("the server has seen it", || refused(&server) == 1);
-    let granted = |told| matches!(told, LockOutcome::Acquired(AcquireReply::Granted(_)));
+    let granted = |outcome| matches!(outcome, LockOutcome::Acquired(AcquireReply::Granted(_)));
     until("the name is given to who waits for it", || ask(2).is_ok_and(|it| granted(it.outcome)));
 }

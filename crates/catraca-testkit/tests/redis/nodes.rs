@@ -1,11 +1,11 @@
-//! An engine over a cluster: every verb finds all of its keys on one server.
+//! An engine over a cluster: the keys of every call are on one server.
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::settlement::SettleState;
 use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Secret, Settle, SharedOptions};
 use catraca_testkit::redis::RedisCluster;
 
-use super::desk::CALM;
+use super::helpers::LONG_DEADLINE;
 
 const CATALOG: &str = r#"
     [policy.lookup]
@@ -30,7 +30,7 @@ fn every_verb_works_in_every_namespace_of_a_cluster() {
     let Some(cluster) = RedisCluster::start() else { return };
     let threads = tokio::runtime::Runtime::new().unwrap();
     threads.block_on(async {
-        let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+        let options = RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() };
         let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
         let builder = builder.secret(Secret::from_bytes([7; 32]));
@@ -39,12 +39,14 @@ fn every_verb_works_in_every_namespace_of_a_cluster() {
             let namespace = format!("tenant {{{number}}}");
             let subject = [("payer", "p"), ("ip", "198.51.100.7")];
             let mut check = Check::new("all", subject);
-            (check.namespace, check.reference) = (&namespace, Some("E1"));
+            check.namespace = &namespace;
+            check.reference = Some("E1");
             let decision = engine.check(&check).await.unwrap();
             assert!(decision.allowed && !decision.degraded, "{namespace}: {decision:?}");
-            let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
-            let stub = CheckRef::Ticket(&ticket);
-            let settle = Settle { namespace: &namespace, check: stub, outcome: &outcome };
+            let ticket = decision.ticket.unwrap();
+            let outcome = Outcome::status(404);
+            let by_ticket = CheckRef::Ticket(&ticket);
+            let settle = Settle { namespace: &namespace, check: by_ticket, outcome: &outcome };
             assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
             let subject = &check.subject;
             let credited = engine.credit(&namespace, "E1", "payment", subject).await.unwrap();

@@ -1,4 +1,4 @@
-//! What servers do to a store: each trouble has its name, no call waits, and all of it passes.
+//! Errors of a server: each is reported by its name, delays no call, and is over when its cause is.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use catraca::store::StoreError;
 use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisServer, until};
 
-use super::desk::{connect, connect_with, passes};
+use super::helpers::{connect, connect_with, passes};
 
-/// What a caller may see of a machine where others work: the deadline is 50 ms.
+/// The maximum duration of a call on a busy machine; the deadline is 50 ms.
 const SLACK: Duration = Duration::from_millis(250);
-/// How soon a store must be back after its server is.
+/// The maximum time until a store uses a recovered server.
 const BACK: Duration = Duration::from_secs(2);
 
-fn usual(server: &RedisServer) -> BlockingStore<RedisStore> {
+fn default_store(server: &RedisServer) -> BlockingStore<RedisStore> {
     connect_with(&server.url(), RedisOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn told(store: &BlockingStore<RedisStore>) -> String {
+fn answer(store: &BlockingStore<RedisStore>) -> String {
     match passes(store, 1) {
         Ok(passed) => format!("passed: {passed}"),
         Err(error) => error.to_string(),
@@ -52,12 +52,12 @@ fn each_refusal_of_a_server_is_told_by_its_name() {
     let Some(server) = RedisServer::start() else { return };
     let store = connect(&server.url());
     server.command(&["ACL", "SETUSER", "default", "-evalsha", "-eval"]);
-    assert!(told(&store).contains("NOPERM"), "{}", told(&store));
+    assert!(answer(&store).contains("NOPERM"), "{}", answer(&store));
     server.command(&["ACL", "SETUSER", "default", "+@all"]);
-    assert_eq!(told(&store), "passed: true");
+    assert_eq!(answer(&store), "passed: true");
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    assert!(told(&store).contains("READONLY"), "{}", told(&store));
-    assert!(told(&store).contains("replica"), "{}", told(&store));
+    assert!(answer(&store).contains("READONLY"), "{}", answer(&store));
+    assert!(answer(&store).contains("replica"), "{}", answer(&store));
     server.command(&["REPLICAOF", "NO", "ONE"]);
     let took = until("the primary is taken back", || passes(&store, 1).is_ok());
     assert!(took < BACK, "{took:?}");
@@ -66,10 +66,11 @@ fn each_refusal_of_a_server_is_told_by_its_name() {
 #[test]
 fn a_server_without_slots_and_one_that_cannot_save_say_so() {
     let Some(server) = RedisServer::start_with(&["--cluster-enabled", "yes"]) else { return };
-    assert!(told(&connect(&server.url())).contains("CLUSTERDOWN"));
+    assert!(answer(&connect(&server.url())).contains("CLUSTERDOWN"));
     let settings = ["--save", "900 1", "--stop-writes-on-bgsave-error", "yes"];
     let Some(server) = RedisServer::start_with(&settings) else { return };
-    let (store, mut client) = (connect(&server.url()), server.connect());
+    let store = connect(&server.url());
+    let mut client = server.connect();
     let directory = server.socket().parent().unwrap().to_owned();
     std::fs::remove_dir_all(&directory).unwrap();
     let failed = |line: &[u8]| String::from_utf8_lossy(line).contains("rdb_last_bgsave_status:err");
@@ -80,19 +81,19 @@ fn a_server_without_slots_and_one_that_cannot_save_say_so() {
             other => panic!("no info: {other:?}"),
         }
     });
-    assert!(told(&store).contains("MISCONF"), "{}", told(&store));
+    assert!(answer(&store).contains("MISCONF"), "{}", answer(&store));
     std::fs::create_dir_all(&directory).unwrap();
 }
 
 #[test]
 fn a_server_that_stands_still_delays_nobody_and_is_back_at_once() {
     let Some(server) = RedisServer::start() else { return };
-    let store = usual(&server);
+    let store = default_store(&server);
     assert!(passes(&store, 1).unwrap());
     server.signal("STOP");
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut longest = Duration::ZERO;
-    while begun.elapsed() < Duration::from_secs(3) {
+    while start.elapsed() < Duration::from_secs(3) {
         let call = Instant::now();
         assert!(passes(&store, 1).is_err());
         longest = longest.max(call.elapsed());
@@ -107,12 +108,12 @@ fn a_server_that_stands_still_delays_nobody_and_is_back_at_once() {
 #[test]
 fn a_killed_server_delays_nobody_and_is_back_at_once() {
     let Some(mut server) = RedisServer::start() else { return };
-    let store = usual(&server);
+    let store = default_store(&server);
     for _ in 0..3 {
         assert!(passes(&store, 1).unwrap());
         server.kill();
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(1) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(1) {
             let call = Instant::now();
             assert!(passes(&store, 1).is_err());
             assert!(call.elapsed() < SLACK, "a call took {:?}", call.elapsed());
@@ -128,11 +129,11 @@ fn a_killed_server_delays_nobody_and_is_back_at_once() {
 fn a_busy_server_is_told_by_its_name_once_it_says_so() {
     let settings = ["--busy-reply-threshold", "100"];
     let Some(server) = RedisServer::start_with(&settings) else { return };
-    let store = usual(&server);
+    let store = default_store(&server);
     let mut other = server.connect();
     other.queue(&[b"EVAL", b"while true do end", b"0"]);
     let busy = std::thread::spawn(move || other.receive());
-    until("the store hears BUSY", || told(&store).contains("BUSY"));
+    until("the store reports BUSY", || answer(&store).contains("BUSY"));
     server.command(&["SCRIPT", "KILL"]);
     busy.join().unwrap().unwrap();
     let took = until("calls pass", || passes(&store, 1).is_ok());

@@ -1,5 +1,5 @@
-//! An engine over a cluster that spreads by an attribute: one namespace is on all primaries, and
-//! every decision is still one step on one of them.
+//! An engine over a cluster that is sharded by an attribute: one namespace is on all primaries, and
+//! every decision is one script call on one of them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use catraca_testkit::redis::RedisCluster;
 use catraca_testkit::resp::RespValue;
 use tokio::task::JoinSet;
 
-use super::desk::{CALM, setting};
+use super::helpers::{LONG_DEADLINE, setting};
 
 const CATALOG: &str = r#"
     [store]
@@ -43,7 +43,7 @@ const LIMIT: usize = 10;
 type Shared = SharedEngine<RedisStore>;
 
 async fn engine(cluster: &RedisCluster) -> Shared {
-    let options = RedisOptions { deadline: CALM, ..RedisOptions::default() };
+    let options = RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() };
     let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
@@ -62,8 +62,8 @@ fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
         for number in 0..40 {
             every_verb(&engine, &format!("bank {{{number}}}")).await;
         }
-        let nobody = Subject::from_iter([("payer", "p")]);
-        let refused = engine.credit("default", "E1", "payment", &nobody).await.unwrap_err();
+        let without_bank = Subject::from_iter([("payer", "p")]);
+        let refused = engine.credit("default", "E1", "payment", &without_bank).await.unwrap_err();
         assert!(refused.to_string().contains("`bank`"), "{refused}");
     });
     let size = |server: usize| match cluster.servers[server].command(&["DBSIZE"]) {
@@ -75,14 +75,15 @@ fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
     assert!(sizes.iter().all(|size| *size > 5), "{sizes:?}");
 }
 
-/// The same reference at every bank: each has its own.
+/// Uses the same reference for every bank: references of different shards are independent.
 async fn every_verb(engine: &Shared, bank: &str) {
     let subject = || Subject::from_iter([("bank", bank), ("payer", "p")]);
     let mut check = Check::new("lookup", [("bank", bank), ("payer", "p")]);
     check.reference = Some("E1");
     let decision = engine.check(&check).await.unwrap();
     assert!(decision.allowed && !decision.degraded, "{bank}: {decision:?}");
-    let (ticket, outcome) = (decision.ticket.unwrap(), Outcome::status(404));
+    let ticket = decision.ticket.unwrap();
+    let outcome = Outcome::status(404);
     let by_reference = CheckRef::Reference("E1", subject());
     let settle = Settle { namespace: "default", check: by_reference, outcome: &outcome };
     assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
@@ -120,7 +121,8 @@ fn callers_at_once_get_exactly_the_limit_of_a_spread_gate() {
             let bank = format!("bank {round}");
             let mut callers = JoinSet::new();
             for _ in 0..64 {
-                let (engine, bank) = (Arc::clone(&engine), bank.clone());
+                let engine = Arc::clone(&engine);
+                let bank = bank.clone();
                 callers.spawn(async move {
                     let check = Check::new("lookup", [("bank", bank.as_str()), ("payer", "p")]);
                     let decision = engine.check(&check).await.unwrap();
@@ -130,7 +132,7 @@ fn callers_at_once_get_exactly_the_limit_of_a_spread_gate() {
             }
             let passed = callers.join_all().await.into_iter().filter(|passed| *passed).count();
             assert_eq!(passed, LIMIT, "round {round}");
-            // Nobody who was denied by one policy was counted by the other.
+            // Checks that one policy denied were not counted by the other.
             let other = Check::new("bank", [("bank", bank.as_str())]);
             let left = engine.check(&other).await.unwrap().remaining;
             assert_eq!(left, Some(50 - LIMIT as i64 - 1), "round {round}");

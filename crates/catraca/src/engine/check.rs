@@ -3,7 +3,7 @@
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
-use catraca_core::plan::{KeyScope, Plan, plan};
+use catraca_core::plan::{KeyScope, Plan, plan_check};
 use catraca_core::policy::Mode;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
@@ -79,7 +79,7 @@ impl<S> Engine<S> {
         let selected = rules.selector().select(gate.policies, &check.subject)?;
         let unlisted = gate.is_default;
         let scope = KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
-        let plan = plan(&rules.catalog, &scope, check, selected, peek, || self.ids.next())?;
+        let plan = plan_check(&rules.catalog, &scope, check, selected, peek, || self.ids.next())?;
         Ok(PreparedCheck::ByStore(PlannedCheck { plan, unlisted }))
     }
 

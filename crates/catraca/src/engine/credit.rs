@@ -1,7 +1,7 @@
 //! Credit: a later event gives units back to the buckets of an earlier check.
 
 use catraca_core::batch::{Batch, CreditReply, Reply, StoredReference};
-use catraca_core::credit_plan::{CreditPlan, CreditRejection, credit};
+use catraca_core::credit_plan::{CreditPlan, CreditRejection, plan_credit};
 use catraca_core::digest::Key;
 use catraca_core::policy::PolicyId;
 use catraca_core::refusal::Refusal;
@@ -90,7 +90,7 @@ impl<S> Engine<S> {
     ) -> Result<Result<CreditPlan, CreditRejection>, Error> {
         let Some(recalled) = recalled else { return Ok(Err(CreditRejection::Unknown)) };
         let scope = self.scope(rules, call.namespace);
-        Ok(credit(&rules.selector(), &scope, key, call.event, call.subject, recalled)?)
+        Ok(plan_credit(&rules.selector(), &scope, key, call.event, call.subject, recalled)?)
     }
 
     pub(crate) fn emit_credit(&self, event: &str, credited: &CreditResult) {

@@ -236,7 +236,7 @@ pub(crate) fn keys_only(keys: &[NamedKey]) -> Vec<Key> {
 fn operator_proposal(order: &BlockOrder<'_>) -> BlockProposal {
     let note = BlockNote { reason: order.reason.map(Into::into), ..BlockNote::default() };
     BlockProposal {
-        penalty: Penalty::fixed(order.span),
+        penalty: Penalty::without_escalation(order.span),
         origin: Origin::Operator,
         shadow: false,
         note,

@@ -29,9 +29,9 @@ impl<S> Engine<S> {
         let mut epoch = at;
         self.update_rules(|rules| {
             find_policy(rules, policy)?;
-            epoch = rules.epochs.next(policy, at);
+            epoch = rules.epochs.next_epoch(policy, at);
             let mut reset = PolicyEpochs::default();
-            reset.note(policy, epoch);
+            reset.advance(policy, epoch);
             Ok::<_, Refusal>(rules.with_epochs(&reset))
         })?;
         self.emit(&Event::PolicyReset { at, policy, epoch });

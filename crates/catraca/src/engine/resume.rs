@@ -227,7 +227,7 @@ impl ResumeBatches {
                 self.summary.modes += 1;
             }
             RestoredItem::ResetPolicy(reset) => {
-                self.epochs.note(&reset.policy, reset.epoch);
+                self.epochs.advance(&reset.policy, reset.epoch);
                 self.summary.resets += 1;
             }
         }
@@ -242,7 +242,7 @@ impl ResumeBatches {
     /// Counts the blocks for which the store had no room.
     pub fn count_left_out(&mut self, batch: &Batch, reply: &Reply) {
         let (Batch::Block(rows), Reply::Block(stored)) = (batch, reply) else { return };
-        let wanted = rows.iter().map(|row| self.now.after(row.act.penalty.length(0)));
+        let wanted = rows.iter().map(|row| self.now.after(row.proposal.penalty.length(0)));
         // The later end wins in a store, so an earlier end means that the block was not stored.
         let stored_and_wanted = stored.iter().zip(wanted);
         for (_, wanted) in stored_and_wanted.filter(|(stored, wanted)| stored.until < *wanted) {
@@ -264,7 +264,7 @@ impl ResumeBatches {
     }
 
     fn block_row(&self, block: RestoredBlock) -> BlockRow {
-        let penalty = Penalty::fixed(block.until.since(self.now));
+        let penalty = Penalty::without_escalation(block.until.since(self.now));
         // A block that has ended is remembered for its level: `forget` counts from its end, so the
         // time since then is subtracted.
         let since_end = self.now.since(block.until).micros();
@@ -272,7 +272,7 @@ impl ResumeBatches {
         let past = (block.level > 0).then_some(PriorOffences { level: block.level, forget });
         let act =
             BlockProposal { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
-        BlockRow { key: block.key, act, past }
+        BlockRow { key: block.key, proposal: act, prior_offences: past }
     }
 
     fn add_release(&mut self, key: Key) -> Vec<Batch> {

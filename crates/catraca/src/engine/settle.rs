@@ -11,7 +11,7 @@ use catraca_core::plan::KeyScope;
 use catraca_core::policy::Policy;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::validate_name;
-use catraca_core::settle_plan::{SettlePlan, settle};
+use catraca_core::settle_plan::{SettlePlan, plan_settle};
 use catraca_core::subject::Subject;
 use catraca_core::ticket::{Ticket, TicketBody, TicketRow};
 use catraca_core::time::{Span, Time};
@@ -127,7 +127,7 @@ impl<S> Engine<S> {
     ) -> Result<SettlePlan, Error> {
         let scope = self.scope(rules, call.namespace);
         let in_ban_storm = |id| self.is_in_ban_storm(rules, id);
-        Ok(settle(&rules.selector(), &scope, ticket, call.outcome, in_ban_storm)?)
+        Ok(plan_settle(&rules.selector(), &scope, ticket, call.outcome, in_ban_storm)?)
     }
 
     /// Turns the reply into the result, and emits the events.
@@ -293,7 +293,7 @@ impl<S> Engine<S> {
     fn count_ban(&self, policy: &Policy, now: Time) {
         let Some(limit) = policy.ban_storm else { return };
         let begins =
-            self.ban_storms.lock().entry(policy.name.clone()).or_default().count(limit, now);
+            self.ban_storms.lock().entry(policy.name.clone()).or_default().record_ban(limit, now);
         if begins {
             self.emit(&Event::BanStorm { at: now, policy: &policy.name });
         }
@@ -324,18 +324,19 @@ pub(crate) fn ban_note(planned: &SettleRow, result: &RowSettlement) -> BlockNote
     let Some(rule) = result.rule.filter(|_| result.started == Some(Origin::Ban)) else {
         return BlockNote::default();
     };
-    let ban = planned.bans.iter().find(|ban| ban.rule == rule).map(|ban| &ban.act);
-    let act = ban.or_else(|| planned.watch.as_ref().map(|watch| &watch.act));
+    let ban = planned.bans.iter().find(|ban| ban.rule == rule).map(|ban| &ban.proposal);
+    let act = ban.or_else(|| planned.watch.as_ref().map(|watch| &watch.proposal));
     act.map(|act| act.note.clone()).unwrap_or_default()
 }
 
 /// How long the offence that started a block is remembered for escalation.
 fn offence_memory(planned: &SettleRow, result: &RowSettlement, origin: Origin) -> Span {
-    let rule = planned.bans.iter().find(|ban| Some(ban.rule) == result.rule).map(|ban| &ban.act);
+    let rule =
+        planned.bans.iter().find(|ban| Some(ban.rule) == result.rule).map(|ban| &ban.proposal);
     let penalty = match origin {
         Origin::Excess => planned.penalty,
         Origin::Ban => {
-            rule.or(planned.watch.as_ref().map(|watch| &watch.act)).map(|act| act.penalty)
+            rule.or(planned.watch.as_ref().map(|watch| &watch.proposal)).map(|act| act.penalty)
         }
         Origin::Operator | Origin::Upstream => None,
     };
@@ -354,10 +355,10 @@ fn ticket_from_reference(recalled: &StoredReference) -> Option<Ticket> {
 /// catalog has changed.
 fn settlement_of(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) -> Settlement {
     match reply {
-        SettleReply::Settled { now, again, rows } => {
+        SettleReply::Settled { now, already_settled: again, rows } => {
             let state = if *again { SettleState::Again } else { SettleState::Applied };
             let named = |result: &RowSettlement| {
-                let row = ticket.body.rows.get(usize::from(result.place))?;
+                let row = ticket.body.rows.get(usize::from(result.ticket_index))?;
                 Some(settled_row(rules, &row.policy, result, *now))
             };
             let rows = rows.iter().filter_map(named).collect();

@@ -9,7 +9,7 @@ use catraca_core::lock::reply::{AcquireReply, ReleaseReply, RenewReply};
 use catraca_core::lock::requests::{Acquire, Proof};
 use catraca_core::lock::terms::WAIT_MAX;
 use catraca_core::lock::{Durability, LeaseKey};
-use catraca_core::planted_bugs::{Bug, planted};
+use catraca_core::planted_bugs::{Bug, is_planted};
 use catraca_core::time::Span;
 
 use super::Locks;
@@ -36,7 +36,7 @@ impl Locks {
         durability: Durability,
     ) -> Result<LockAttempt, LockError> {
         let ns = self.namespace(namespace)?;
-        if planted(Bug::LockCheckThenTake) {
+        if is_planted(Bug::LockCheckThenTake) {
             return self.check_then_take(&ns, request).await;
         }
         let waiting = match self.first_attempt(&ns, request, wait)? {

@@ -119,7 +119,7 @@ impl Locks {
         let ns = self.namespace(namespace)?;
         let mut state = ns.state.lock();
         while state.table.sweep(self.clock.now()) {}
-        let rows = state.table.tally().rows().map(|(row, counts)| (row.clone(), *counts));
+        let rows = state.table.counters().rows().map(|(row, counts)| (row.clone(), *counts));
         let stats = LockStats::of(rows, tenant, state.waiting_of(tenant));
         drop(state);
         self.process_ends(&ns);
@@ -139,7 +139,7 @@ impl Locks {
             let state = ns.state.lock();
             totals.waiters += state.waiting;
             totals.lease_entries += state.table.len();
-            for ((_, kind), counts) in state.table.tally().rows() {
+            for ((_, kind), counts) in state.table.counters().rows() {
                 let row = totals.kinds.entry(kind.clone()).or_default();
                 *row = row.plus(counts);
             }

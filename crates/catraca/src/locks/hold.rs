@@ -146,7 +146,7 @@ impl Locks {
             return Ok((moved, None));
         };
         if let Err(starting) = state.check_open(now) {
-            state.table.put_back(&before, lease);
+            state.table.restore_previous(&before, lease);
             return Err(starting);
         }
         let change = PendingSlotChange::begin(ns, &mut state, before, lease);
@@ -160,7 +160,7 @@ impl Locks {
         request: &AvailabilityQuery,
     ) -> Result<Availability, LockError> {
         let ns = self.namespace(namespace)?;
-        let availability = ns.state.lock().table.look(request, self.clock.now());
+        let availability = ns.state.lock().table.availability(request, self.clock.now());
         Ok(availability)
     }
 

@@ -9,7 +9,7 @@ use catraca_core::lock::persistence::{LockWrite, PersistedFence};
 use catraca_core::lock::reply::{AcquireReply, Lease, LeaseTarget};
 use catraca_core::lock::requests::Acquire;
 use catraca_core::lock::{LeaseKey, LockName, LockTable};
-use catraca_core::planted_bugs::{Bug, planted};
+use catraca_core::planted_bugs::{Bug, is_planted};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
@@ -123,7 +123,7 @@ impl NamespaceState {
     /// Offers a free name to its waiters in order, until one of them takes it.
     fn grant_to_waiters(&mut self, name: &Arc<LockName>, now: Time) {
         while let Some(waiter) = self.pop_waiter(name) {
-            let late = now >= waiter.deadline && !planted(Bug::LockExpiredWaiter);
+            let late = now >= waiter.deadline && !is_planted(Bug::LockExpiredWaiter);
             if late || waiter.reply.is_closed() {
                 continue;
             }

@@ -91,7 +91,7 @@ impl Locks {
         state: &mut NamespaceState,
         change: &PendingSlotChange<'_>,
     ) {
-        if !state.table.put_back(&change.before, &change.after) {
+        if !state.table.restore_previous(&change.before, &change.after) {
             return;
         }
         state.pending_changes.entry(change.after.key).or_default().reverted = true;

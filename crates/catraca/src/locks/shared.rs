@@ -60,7 +60,7 @@ impl SharedLocks {
     pub fn new(store: Arc<dyn LockStore>, secret: &Secret) -> Self {
         let queues = Arc::new(WaitQueues::default());
         let freed_listener =
-            tokio::spawn(Arc::clone(&queues).forward_freed(store.freed())).abort_handle();
+            tokio::spawn(Arc::clone(&queues).forward_freed(store.freed_notices())).abort_handle();
         Self {
             undoer: Undoer::new(Arc::clone(&store)),
             store,
@@ -169,12 +169,12 @@ impl SharedLocks {
     }
 
     /// Wait times of callers of this node.
-    pub fn waited(&self) -> &DurationHistogram {
+    pub fn wait_times(&self) -> &DurationHistogram {
         &self.waited
     }
 
     /// Calls of this node that the store did not answer.
-    pub fn unanswered(&self) -> u64 {
+    pub fn unanswered_calls(&self) -> u64 {
         self.unanswered.load(Ordering::Relaxed)
     }
 
@@ -186,7 +186,7 @@ impl SharedLocks {
         counts: bool,
     ) -> Result<StoreTimed<AcquireReply>, LockError> {
         let undo_guard = self.undoer.guard(namespace, &request.lease);
-        let op = LockOp::Acquire { asked: request.clone(), counts };
+        let op = LockOp::Acquire { request: request.clone(), counts_conflict: counts };
         let reply = self.ask(namespace, &op).await?;
         undo_guard.disarm();
         match reply.outcome {

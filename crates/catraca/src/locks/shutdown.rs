@@ -84,7 +84,7 @@ impl Locks {
 impl NamespaceState {
     /// Restores the fence of the previous process.
     fn restore_fence(&mut self, fence: PersistedFence, now: Time) {
-        self.table.raise(fence.ceiling);
+        self.table.raise_fence(fence.ceiling);
         // `left` is only stored by a clean shutdown; without it, any lease may still be valid.
         self.closed_until = now.after(fence.left.unwrap_or(fence.longest));
         // The next stored fence has no remaining time, which marks a crash until a clean shutdown;

@@ -25,7 +25,7 @@ pub trait LockStore: Send + Sync + 'static {
     /// Notices of names that become free, on any node. Notices may be lost, duplicated or wrong: a
     /// waiter checks again, and sleeps at most until the lease of the holder expires. After the
     /// receiver reports a lag, all names must be checked.
-    fn freed(&self) -> broadcast::Receiver<FreedNotice>;
+    fn freed_notices(&self) -> broadcast::Receiver<FreedNotice>;
 
     /// Whether an answered operation survives a crash of its server.
     fn is_durable(&self) -> bool {

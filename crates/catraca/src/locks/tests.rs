@@ -44,7 +44,7 @@ fn acquire_request(locks: &Locks, keys: &[&str], ttl_ms: i64) -> Acquire {
         lease: LeaseRequest::new(key, ttl, Span::from_secs(3_600)),
         policy: VersionPolicy::Opaque,
     }
-    .checked()
+    .validate()
     .unwrap()
 }
 

@@ -48,6 +48,7 @@ impl<C: CounterCell> CellTable<C> for Shard {
 
     #[inline]
     fn put(&mut self, key: Key, cell: C, now: Time) -> bool {
+        // Also overwrites an expired cell of this key, which has a slot already.
         match self.table_of(key).replace(key, cell) {
             Ok(()) => true,
             Err(cell) => self.add(key, cell, now),

@@ -13,6 +13,7 @@ const DERIVED: u64 = u64::MAX >> SHARD_BITS_MAX;
 
 /// The overflow key of a family in the shard of `key`.
 pub(super) fn overflow_key(key: Key, family: u64, bits: u32) -> Key {
+    // The first `bits` bits. The shift cannot fail: `bits` is at most 16.
     let shard_mask = !u64::MAX.checked_shr(bits).unwrap_or(0);
     // The shard bits are those of `key`; the second word identifies the family; the other bits of
     // the first word are derived from the second, which marks the key as an overflow key.
@@ -38,7 +39,7 @@ fn mix(number: u64) -> u64 {
     number ^ number >> 32
 }
 
-/// Separates families from other mixed numbers.
+/// Separates families from other mixed numbers. The bytes are `catraca!` in ASCII.
 const FAMILY: u64 = 0x6361_7472_6163_6121;
 
 #[cfg(test)]

@@ -74,7 +74,8 @@ impl References {
         now: Time,
         on_dropped: impl Fn(),
     ) -> bool {
-        // An existing reference is replaced and becomes the newest.
+        // An existing reference is replaced and becomes the newest. It has expired, since a check
+        // stores no reference over a live one.
         self.remove(key);
         self.sweep_if_due(now);
         let aged = AgedReference { reference, sequence: self.next_sequence };

@@ -92,7 +92,8 @@ impl Shard {
         self.reserved = 0;
     }
 
-    /// Bytes of all counters.
+    /// Bytes that count against the budget. Overflow cells do not: they are inserted even if the
+    /// budget is used up.
     pub fn counter_bytes(&self) -> usize {
         self.buckets.bytes()
             + self.logs.bytes()
@@ -168,7 +169,7 @@ impl CellStore for Shard {
         // Never cleared: overflow cells may outlive the shortage of memory.
         self.overflowing = true;
         self.cold.pressure.overflowed.add(now);
-        CounterSlot::Shared(overflow_key(key, family, self.cold.bits))
+        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits))
     }
 }
 

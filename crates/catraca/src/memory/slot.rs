@@ -21,7 +21,6 @@ pub(super) trait WeighedCell: Cell {
 
 /// The weight with which a cell was last accounted.
 pub(super) trait AccountedWeight: Copy + std::fmt::Debug {
-    /// Remembers a weight.
     fn of(weight: usize) -> Self;
     /// The remembered weight, or `present` if none is remembered.
     fn or(self, present: impl FnOnce() -> usize) -> usize;

@@ -95,12 +95,14 @@ impl<C: WeighedCell> Table<C> {
     /// Visits the next `visits` slots, wrapping around, and removes expired cells. Calls
     /// `on_removed` with each.
     pub fn sweep(&mut self, visits: usize, now: Time, mut on_removed: impl FnMut(&C)) {
-        let slots = self.slots.num_buckets();
+        let slot_count = self.slots.num_buckets();
         let before = self.slots.len();
         // Visits no slot twice, even if `visits` is larger than the table.
-        for _ in 0..visits.min(slots) {
-            // The number of slots is a power of two.
-            let index = self.cursor as usize & (slots - 1);
+        for _ in 0..visits.min(slot_count) {
+            // The number of slots is a power of two. The cursor may be beyond the end, if the table
+            // has shrunk since the last sweep.
+            let index = self.cursor as usize & (slot_count - 1);
+            // Beyond 2^32 slots the cursor would only start over.
             self.cursor = (index + 1) as u32;
             self.remove_if_expired(index, now, &mut on_removed);
         }

@@ -64,11 +64,11 @@ impl<C: WeighedCell> Table<C> {
     /// The additional bytes of the next size that holds `cells` cells.
     fn growth_bytes(&self, cells: usize) -> usize {
         // The smallest hashbrown table has four slots.
-        let mut buckets = self.slots.num_buckets().max(2) * 2;
-        while capacity(buckets) < cells {
-            buckets *= 2;
+        let mut slot_count = self.slots.num_buckets().max(2) * 2;
+        while capacity(slot_count) < cells {
+            slot_count *= 2;
         }
-        table_bytes::<C>(buckets).saturating_sub(self.slots.allocation_size())
+        table_bytes::<C>(slot_count).saturating_sub(self.slots.allocation_size())
     }
 
     fn rebuild(&mut self) {
@@ -82,20 +82,22 @@ impl<C: WeighedCell> Table<C> {
 
 /// How many cells fit into a table of at most `bytes`.
 pub(super) fn max_cells<C: WeighedCell>(bytes: usize) -> usize {
-    let mut buckets = 2;
-    while table_bytes::<C>(buckets * 2) <= bytes {
-        buckets *= 2;
+    let mut slot_count = 2;
+    while table_bytes::<C>(slot_count * 2) <= bytes {
+        slot_count *= 2;
     }
-    if buckets < 4 { 0 } else { capacity(buckets) }
+    // The smallest hashbrown table has four slots.
+    if slot_count < 4 { 0 } else { capacity(slot_count) }
 }
 
 /// The allocation of a hashbrown table: slots, one control byte per slot, and 16 trailing control
 /// bytes (one SIMD group).
-fn table_bytes<C: WeighedCell>(buckets: usize) -> usize {
-    buckets * (size_of::<Slot<C>>() + 1) + 16
+fn table_bytes<C: WeighedCell>(slot_count: usize) -> usize {
+    slot_count * (size_of::<Slot<C>>() + 1) + 16
 }
 
 /// The load limit of hashbrown: seven eighths of the slots, and one free slot in small tables.
-fn capacity(buckets: usize) -> usize {
-    if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 }
+fn capacity(slot_count: usize) -> usize {
+    // Never zero: hashbrown reports one slot for a table without an allocation.
+    if slot_count <= 8 { slot_count - 1 } else { slot_count / 8 * 7 }
 }

@@ -63,7 +63,7 @@ impl PostgresConnection {
     }
 
     /// Completes when the connection is closed. Must not be called again after that.
-    pub(super) async fn closed(&mut self) {
+    pub(super) async fn wait_closed(&mut self) {
         drop((&mut self.driver).await);
     }
 
@@ -123,7 +123,7 @@ impl PostgresConnection {
     ) -> Result<Vec<Vec<Row>>, PostgresFailure> {
         // A granted lock must survive a crash of the server, even if its default is `off`.
         let begin = format!("{}; SET LOCAL synchronous_commit = on", begin(timeouts));
-        let typed: Vec<_> = statements.iter().map(LockStatement::typed).collect();
+        let typed: Vec<_> = statements.iter().map(LockStatement::typed_values).collect();
         let mut calls: Vec<PendingQuery<'_>> = vec![self.plain(&begin)];
         calls.extend(self.calls(statements, &typed));
         let answers = within(timeouts.until, pipeline(calls)).await?;
@@ -136,7 +136,7 @@ impl PostgresConnection {
         until: Instant,
         statements: &[LockStatement],
     ) -> Result<(), PostgresFailure> {
-        let typed: Vec<_> = statements.iter().map(LockStatement::typed).collect();
+        let typed: Vec<_> = statements.iter().map(LockStatement::typed_values).collect();
         let mut calls = self.calls(statements, &typed);
         calls.push(self.plain("COMMIT"));
         within(until, pipeline(calls)).await.map(drop)

@@ -47,13 +47,13 @@ impl DatabaseUrl {
         if config.get_application_name().is_none() {
             config.application_name("catraca");
         }
-        let redacted = redacted(&config);
+        let redacted = redacted_text(&config);
         Ok(Self { config, tls, redacted })
     }
 }
 
 /// User, host, port and database; parameters and the password are left out.
-fn redacted(config: &Config) -> String {
+fn redacted_text(config: &Config) -> String {
     let user = config.get_user().unwrap_or_default();
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),

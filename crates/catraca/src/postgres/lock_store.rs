@@ -100,7 +100,7 @@ impl LockStore for PostgresStore {
         })
     }
 
-    fn freed(&self) -> tokio::sync::broadcast::Receiver<FreedNotice> {
+    fn freed_notices(&self) -> tokio::sync::broadcast::Receiver<FreedNotice> {
         let connect_timeout = self.options.connect_timeout;
         let listener = || listen::listen(self.url.clone(), self.freed.clone(), connect_timeout);
         self.listening.get_or_init(|| tokio::spawn(listener()));
@@ -166,8 +166,10 @@ async fn run_transaction(
 ) -> Result<Result<LockReply, StoreError>, PostgresFailure> {
     let op = &call.op;
     let namespace = call.namespace.as_str();
-    let only_reads =
-        matches!(op, LockOp::Look(_) | LockOp::Show(_) | LockOp::List { .. } | LockOp::Tally);
+    let only_reads = matches!(
+        op,
+        LockOp::Availability(_) | LockOp::Show(_) | LockOp::List { .. } | LockOp::Counters
+    );
     let mut plan = LoadPlan::for_op(namespace, op, call.explicit_time());
     let lease_results = plan.leases.len();
     let has_versions = plan.versions.is_some();
@@ -186,12 +188,12 @@ async fn run_transaction(
     // Some operations need leases that depend on the clock, the last fence or the loaded lease.
     let further = LoadPlan::after_clock(namespace, op, loaded.now, loaded.fence);
     if let Some(statement) = further.or_else(|| loaded.further_load(namespace, op)) {
-        let rows = connection.rows(call.until, statement.sql, &statement.typed()).await?;
+        let rows = connection.rows(call.until, statement.sql, &statement.typed_values()).await?;
         if let Err(error) = loaded.add_leases(&rows) {
             return rollback(connection, call, Err(error)).await;
         }
     }
-    let counts = results.next().filter(|_| matches!(op, LockOp::Tally));
+    let counts = results.next().filter(|_| matches!(op, LockOp::Counters));
     if let Some(counts) = counts {
         return rollback(connection, call, tally_reply(&counts, loaded.now)).await;
     }
@@ -231,7 +233,7 @@ fn tally_reply(rows: &[Row], now: Time) -> Result<LockReply, StoreError> {
     let rows: Result<Vec<_>, _> = rows.iter().map(write_plan::read_counts).collect();
     let mut rows = rows.map_err(|error| StoreError::corrupt(error.to_string()))?;
     rows.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(LockReply { now, outcome: LockOutcome::Tallied(rows) })
+    Ok(LockReply { now, outcome: LockOutcome::Counters(rows) })
 }
 
 impl LockStatement {
@@ -239,7 +241,7 @@ impl LockStatement {
         self.sql
     }
 
-    pub(super) fn typed(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    pub(super) fn typed_values(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         fn value((value, kind): &BoundValue) -> (&(dyn ToSql + Sync), Type) {
             (&**value, kind.clone())
         }

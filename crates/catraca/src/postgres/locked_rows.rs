@@ -81,7 +81,7 @@ impl LockedRows {
             let bytes = key.to_bytes();
             let found = locked.binary_search_by(|(row_key, _)| (*row_key).cmp(&bytes[..]));
             match found {
-                Ok(index) => KeyEntry::locked(key, locked[index].1),
+                Ok(index) => KeyEntry::from_locked_row(key, locked[index].1),
                 // A row that was to be created exists, so it is locked by another transaction.
                 Err(_) if is_created || missed.contains(&&bytes[..]) => {
                     KeyEntry::new(key, RowState::Missed)
@@ -197,7 +197,7 @@ impl KeyEntry {
         Self { key, cells: KeyCells::default(), state }
     }
 
-    fn locked(key: Key, body: &[u8]) -> Self {
+    fn from_locked_row(key: Key, body: &[u8]) -> Self {
         match KeyCells::decode(body) {
             Ok(cells) => Self { key, cells, state: RowState::Locked(body.to_owned()) },
             Err(error) => Self::new(key, RowState::Damaged(error.to_string())),

@@ -83,7 +83,7 @@ async fn schema_version(
         return Ok(0);
     }
     match (count(1), count(2)) {
-        // An empty schema, which the owner of the database may have created for us.
+        // An empty schema: it is used.
         (0, _) => Ok(0),
         // Tables, but none of ours.
         (_, 0) => Err(PostgresError::Taken { database: url.redacted.clone() }),

@@ -50,12 +50,12 @@ impl RowKeys {
             let only_reads = check.peek || matches!(row.limit, Limit::Unlimited);
             if only_reads { self.existing.push(row.key) } else { self.create.push(row.key) }
         }
-        let remember = check.remember.iter().map(|remember| remember.key);
+        let remember = check.new_reference.iter().map(|remember| remember.key);
         if check.peek { self.existing.extend(remember) } else { self.create.extend(remember) }
     }
 
     fn add_settle(&mut self, settle: &SettleBatch) {
-        self.create.push(settle.mark);
+        self.create.push(settle.marker);
         for row in &settle.rows {
             if may_create(row) { self.create.push(row.key) } else { self.existing.push(row.key) }
         }
@@ -108,7 +108,7 @@ mod tests {
         let check = Batch::Check(CheckBatch {
             rows: vec![row(3, bucket.clone()), row(1, bucket.clone()), row(9, Limit::Unlimited)]
                 .into(),
-            remember: Some(Box::new(remember)),
+            new_reference: Some(Box::new(remember)),
             ..CheckBatch::default()
         });
         let rows = [row(1, bucket.clone()), row(4, bucket)].into_iter().collect();

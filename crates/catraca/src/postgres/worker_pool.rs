@@ -43,7 +43,7 @@ impl WorkerPool {
         Self { queue, connected: AtomicUsize::new(0), last_error: Mutex::default() }
     }
 
-    pub(super) fn connected(&self) -> usize {
+    pub(super) fn connection_count(&self) -> usize {
         self.connected.load(Ordering::Acquire)
     }
 
@@ -54,7 +54,7 @@ impl WorkerPool {
 
     /// Queues a call; fails at once if no worker has a connection or the queue is full.
     pub(super) fn submit(&self, call: QueuedCall) -> Result<(), StoreError> {
-        if self.connected() == 0 {
+        if self.connection_count() == 0 {
             return Err(StoreError::unavailable(self.last_error.lock().clone()));
         }
         if self.queue.push(call) { Ok(()) } else { Err(StoreError::unavailable(FULL)) }
@@ -121,7 +121,7 @@ async fn serve(
         let work = tokio::select! {
             // A closed connection first: a call must not be taken for it.
             biased;
-            () = connection.closed() => return CLOSED.to_owned(),
+            () = connection.wait_closed() => return CLOSED.to_owned(),
             work = pool.queue.next() => work,
         };
         let done = match work {

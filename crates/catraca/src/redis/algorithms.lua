@@ -5,6 +5,7 @@
 --   figures(row)           fits_at and full_at, both instants
 --   refund(row, at, units) gives back units that were charged at an instant, returns how many
 --   count_denied(row), finish(row), give_back(row)  only where the algorithm needs them
+-- `reconcile` of the bucket and `strike` of the sliding window are described in their files.
 
 local bucket, window, fixed, leases
 

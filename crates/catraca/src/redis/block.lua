@@ -61,7 +61,8 @@ local function make_act()
     return span
   end
 
-  -- The block that an act starts where there is none.
+  -- The block that an act starts where there is none. `forget` > 0 means that the penalty
+  -- escalates: level 1 makes the next one longer.
   local function started(act, now)
     local penalty = act.penalty
     return {

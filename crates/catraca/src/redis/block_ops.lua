@@ -19,6 +19,7 @@ local function block_all(now)
       remember(row, order, level, forget, now)
     end
     local ends, origin, note = now, order.origin, ''
+    -- `true`: shadow blocks are reported, too. The same in `unblock_all`.
     if stands(row.block, now, true) then
       ends, origin, note = row.block.ends, row.block.origin, row.block.note
     end

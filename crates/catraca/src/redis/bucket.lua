@@ -53,8 +53,10 @@ local function make_bucket()
     end
     -- Time never goes backwards for a counter.
     row.now = max(now, at)
+    -- A debt made under other terms may be below the floor of these (docs/batch.md, section 4).
     tokens = max(tokens, lowest(row))
-    -- The remainder is only valid under the terms that produced it.
+    -- The remainder is only valid under the terms that produced it. The time since `at` counts
+    -- under the terms of this batch.
     row.free, row.rem = refill(row, tokens, tag == row.tag and rem or 0, row.now - at)
     return at
   end
@@ -99,8 +101,10 @@ local function make_bucket()
       local row, available, observed = { key = next_key(), now = now }, nil, nil
       read(row)
       available, observed, place = unpack('<dd', batch, place)
+      -- Without a live cell the bucket is full, and no report can be higher.
       local written, before = load(row, now) or 0, row.free
       local seen = min(max(available, lowest(row)), row.size)
+      -- Refilled from the observation to now; an observation in the future counts as one of now.
       local tokens, rem = refill(row, seen, 0, row.now - min(observed, row.now))
       local same = tokens == before and rem == row.rem
       local higher = tokens > before or (tokens == before and rem > row.rem)

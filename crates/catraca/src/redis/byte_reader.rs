@@ -83,7 +83,7 @@ impl<'a> ByteReader<'a> {
     }
 
     pub fn bytes(&mut self, length: usize) -> DecodeResult<&'a [u8]> {
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated)?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(truncated_reply)?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -116,7 +116,7 @@ impl<'a> ByteReader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> DecodeResult<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk().ok_or_else(truncated)?;
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(truncated_reply)?;
         self.0 = rest;
         Ok(*array)
     }
@@ -132,7 +132,7 @@ pub(super) fn invalid_reply(what: impl std::fmt::Display) -> StoreError {
     StoreError::corrupt(format!("the script answered {what}"))
 }
 
-fn truncated() -> StoreError {
+fn truncated_reply() -> StoreError {
     invalid_reply("too few bytes")
 }
 

@@ -16,7 +16,8 @@
 
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
--- Reads one row of the batch.
+-- Reads one row of the batch. `need` units must be free for the row to fit, and it can never fit if
+-- `need` exceeds `capacity`. `now` becomes the row's instant when its counter is loaded.
 local function read_row(now)
   local kind, flags, held
   kind, flags, held, place = unpack('<BBd', batch, place)
@@ -33,12 +34,14 @@ local function read_row(now)
   return row
 end
 
--- Loads counter and block of a row; returns the verdict. Writes nothing but expired entries.
+-- Loads counter and block of a row; returns the verdict. Writes nothing: expired entries that it
+-- dropped are saved by `finish`, even for a peek (docs/batch.md, section 2).
 local function judge(row, now)
   if row.meter then
     row.meter.load(row, now)
   end
   row.block = load_block(row.block_key)
+  -- At the instant of the batch; everything later happens at the row's instant, `row.now`.
   if stands(row.block, now, row.shadow) then
     return BLOCKED
   elseif not row.meter then

@@ -27,7 +27,6 @@ impl ClockOffset {
         Ok(offset)
     }
 
-    /// Asks the server again.
     pub async fn refresh(&self, connection: &mut impl ConnectionLike) -> RedisResult<()> {
         let sent = Instant::now();
         self.observe(sent, server_clock(connection).await?);

@@ -79,7 +79,6 @@ impl ClusterConnections {
         Arc::new(move || state.map.load().connections().find_map(|connection| connection.server()))
     }
 
-    /// The present slot map.
     pub fn map(&self) -> Arc<SlotMap> {
         self.state.map.load_full()
     }
@@ -93,7 +92,7 @@ impl ClusterConnections {
         call: impl Fn(LiveConnection, bool) -> F,
     ) -> Result<T, RoundTripError> {
         let time_left = || until.saturating_duration_since(Instant::now());
-        let deadline = time_left();
+        let time_allowed = time_left();
         let Some(connection) = self.state.map.load().connection(slot) else {
             self.state.stale.notify_one();
             let reason = "no server of the cluster has these keys";
@@ -111,7 +110,7 @@ impl ClusterConnections {
         let is_up = matches!(timeout(time_left(), connection.wait_until_up()).await, Ok(Ok(())));
         // With less than half of the time left the call would probably miss its deadline, which
         // marks a healthy connection as down.
-        if !is_up || time_left() < deadline / 2 {
+        if !is_up || time_left() < time_allowed / 2 {
             return Err(RoundTripError::Redis(error));
         }
         connection.round_trip(until, |live| call(live, asking)).await

@@ -297,6 +297,7 @@ impl<C: ServerConnector> Reconnector<C> {
             // With Sentinels it is not known which of the servers did not answer.
             Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
         })?;
+        // Each call sets its own `until`.
         Ok(LiveConnection { connection, server_info, number: self.attempts, until: Instant::now() })
     }
 
@@ -313,6 +314,7 @@ impl<C: ServerConnector> Reconnector<C> {
                 return;
             }
             // A call missed its deadline and marked the connection as down, but the server answers.
+            // Its report may be missing: the channel holds only one.
             if own_fault.is_some() || self.is_down() {
                 self.state.mark_up(&live);
             }

@@ -47,13 +47,15 @@ local function credit(now)
   elseif was_credited(cell, event) then
     return char(1)
   end
+  -- APPEND keeps the TTL of the reference.
   call('APPEND', key, pack('<I2', length) .. event)
   local meter, reply = meter_of(1), char(0)
   while place <= #batch do
     local row, amount = { key = next_key(), now = now }, nil
     meter.read(row)
     amount, place = unpack('<d', batch, place)
-    -- A bucket without a live cell is full and takes nothing.
+    -- A bucket without a live cell is full and takes nothing. A charge of a negative number gives
+    -- tokens back and returns a negative number.
     reply = reply .. pack('<d', meter.load(row, now) and -meter.charge(row, -amount) or 0)
   end
   return reply

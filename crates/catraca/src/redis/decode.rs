@@ -9,6 +9,7 @@ use catraca_core::time::Time;
 
 use super::byte_reader::{ByteReader, DecodeResult, invalid_reply, origin};
 
+/// The verdicts of a row; the script uses their index as number.
 const VERDICTS: [RowVerdict; 4] =
     [RowVerdict::Fits, RowVerdict::Blocked, RowVerdict::TooCostly, RowVerdict::OverLimit];
 
@@ -68,6 +69,7 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
     let fits_at = from.maybe_time()?;
     let full_at = from.time()?;
     let until = from.maybe_time()?;
+    // Origin and note mean nothing without an end.
     let origin = from.origin()?;
     let started = from.flag()?;
     let note = from.note()?;
@@ -106,7 +108,9 @@ fn settle_reply(from: &mut ByteReader<'_>) -> DecodeResult<SettleReply> {
     let now = from.time()?;
     let state = from.byte()?;
     match state {
-        0 | 1 => Ok(SettleReply::Settled { now, again: state == 1, rows: settlements(from)? }),
+        0 | 1 => {
+            Ok(SettleReply::Settled { now, already_settled: state == 1, rows: settlements(from)? })
+        }
         2 => Ok(SettleReply::Expired { now }),
         other => Err(invalid_reply(format!("the unknown settle state {other}"))),
     }
@@ -131,7 +135,7 @@ fn settlement(from: &mut ByteReader<'_>) -> DecodeResult<RowSettlement> {
     let started = from.byte()?;
     let rule = from.byte()?;
     Ok(RowSettlement {
-        place,
+        ticket_index: place,
         charged,
         free: has_free.then_some(free),
         blocked_until,

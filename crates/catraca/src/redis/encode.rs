@@ -30,8 +30,8 @@ impl BatchEncoder {
     }
 
     pub fn check(&mut self, check: &CheckBatch) {
-        self.flags(&[check.peek, check.already_denied, check.remember.is_some()]);
-        if let Some(remember) = &check.remember {
+        self.flags(&[check.peek, check.already_denied, check.new_reference.is_some()]);
+        if let Some(remember) = &check.new_reference {
             self.numbers(&[remember.span.micros()]);
             self.bytes.extend(remember.owner.to_bytes());
             self.long_text(&remember.ticket);
@@ -52,6 +52,7 @@ impl BatchEncoder {
         settle.reference.iter().for_each(|update| self.reference_update(update));
     }
 
+    /// Status 0 means none.
     fn reference_update(&mut self, update: &ReferenceUpdate) {
         self.bytes.extend(u32::from(update.status.unwrap_or(0)).to_le_bytes());
         self.bytes.extend(update.owner.to_bytes());
@@ -72,7 +73,7 @@ impl BatchEncoder {
             watch.is_some(),
             row.price == Price::Drain,
         ]);
-        self.bytes.push(row.place);
+        self.bytes.push(row.ticket_index);
         let price = if let Price::Units(units) = row.price { units } else { 0 };
         self.numbers(&[row.held, row.at.micros(), price]);
         row.penalty.iter().for_each(|penalty| self.penalty(penalty));
@@ -90,7 +91,7 @@ impl BatchEncoder {
         self.flags(&[ban.after.is_some()]);
         ban.after.iter().for_each(|after| self.numbers(&[after.amount, after.per.micros()]));
         if with_act {
-            self.act(&ban.act);
+            self.act(&ban.proposal);
         }
     }
 
@@ -98,7 +99,7 @@ impl BatchEncoder {
         self.flags(&[watch.in_part]);
         let above = i64::from(watch.above.hundredths());
         self.numbers(&[watch.per.micros(), above, watch.min]);
-        self.act(&watch.act);
+        self.act(&watch.proposal);
     }
 
     pub fn act(&mut self, act: &BlockProposal) {
@@ -116,6 +117,7 @@ impl BatchEncoder {
         self.numbers(&[i64::from(level), forget]);
     }
 
+    /// Cut to what a length of two bytes can say.
     pub fn event(&mut self, event: &str) {
         let event = &event.as_bytes()[..event.len().min(u16::MAX.into())];
         self.short(event.len());
@@ -157,6 +159,7 @@ impl BatchEncoder {
             }
             Limit::Inflight(terms) => {
                 self.numbers(&[terms.limit, terms.hold.micros()]);
+                // Eight opaque bytes for the script, which only compares them.
                 self.bytes.extend(lease.to_be_bytes());
             }
         }

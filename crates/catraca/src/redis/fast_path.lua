@@ -29,7 +29,8 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
   -- The call arrived after the caller's deadline (it was queued somewhere): the caller has given up
-  -- and may have acted on that, so nothing may be applied any more.
+  -- and may have acted on that, so nothing may be applied any more. (`-` converts the text of
+  -- ARGV[2] to a number; Lua's `<` would not.)
   if ARGV[2] - now < 0 then
     return redis.error_reply(string.format('LATE %.0f', now))
   end
@@ -41,22 +42,27 @@ local kind = string.byte(ARGV[1], 3)
 if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '\1\0' then
   local batch, call, keys = ARGV[1], redis.call, KEYS
   local read, write = struct.unpack, struct.pack
-  -- All counters and blocks in one command. MGET answers nil for a key of another type.
+  -- All counters and blocks in one command. MGET answers nil for a key of another type. `unpack` is
+  -- still Lua's own; prelude.lua gives the name to `struct.unpack`.
   local cells = call('MGET', unpack(keys))
 
   if kind == 1 then
     -- A row is `BBd` (algorithm, flags, held), 32 bytes of penalty if flag 4 is set, and the terms
     -- `dddI4` (size, tokens per period, period in microseconds, tag of the refill).
     -- Its keys are the counter and the block, so cells[row + 1] is the block: none may exist.
+    -- `place` is the offset of the row in the batch, `row` the index of its counter in KEYS.
     local place, row, answer = 3, 1, nil
     while not cells[row + 1] and string.byte(batch, place) == 1 do
       local _, flags, held, size, gain, period, tag, after = read('<BBddddI4', batch, place)
-      -- Flags 0: no penalty. Flags 4: the terms come after the penalty. Others: not handled here.
+      -- Flags 0: no penalty. Flags 4: the terms come after the penalty (what was read above as
+      -- terms is part of the penalty). Others: not handled here. `after` is the offset behind the
+      -- row.
       if flags == 4 then
         size, gain, period, tag, after = read('<dddI4', batch, place + 42)
       elseif flags ~= 0 then
         break
       end
+      -- A row of 0 units is not charged, but needs one free unit (`need` in check.lua).
       if held < 1 then
         break
       end
@@ -77,6 +83,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
           end
           -- The remainder is a fraction of a token under the terms of the tag; other terms drop it.
           left = cell_tag == tag and left or 0
+          -- Otherwise the bucket is full, as `free` and `rem` say already.
           if tokens < size then
             -- `missing` and `gained` are in units of 1/period tokens. The bucket is full once
             -- `elapsed` reaches ceil(missing / gain); only below that is `elapsed * gain` exact.
@@ -143,7 +150,8 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
     -- One row without a block: `BBd` (algorithm, flags, held), 32 bytes of penalty if flag 4 is
     -- set, `B` number of windows (must be 1), `dd` limit and span in microseconds.
     -- The layout of the cell is in sliding_window.lua: 49 bytes of head for one window, then the
-    -- entries. `sound` becomes false when the full path has to take over.
+    -- entries. `last` and `newest` are instant and units of the newest entry; `first`, `used`,
+    -- `cut` and `head` belong to the window. `sound` becomes false when the full path takes over.
     local flags, held, count, limit, span = read('<BdBdd', batch, 4)
     if flags == 4 then
       count, limit, span = read('<Bdd', batch, 45)
@@ -151,6 +159,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
     local sound = (flags == 0 or flags == 4) and held >= 1 and count == 1
     local cell, changed, forget, last, newest, first, used, cut, head =
       cells[1] or '', false, 0, 0, 0, 0, 0, 0, 0
+    -- As for buckets: the 64 s step of the TTL that the key has now.
     local kept = 0
     if sound and cell ~= '' then
       forget, count, last, newest, first, used, cut, head = read('<I4BdddddI4', cell)
@@ -163,6 +172,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
         sound = count == 1 and #cell < 8192
       end
     end
+    -- `length`, that of the body, is only used if `used` > 0, hence if there is a cell.
     local instant, length, byte = now, #cell - 49, string.byte
     if used > 0 then
       instant = last > now and last or now
@@ -174,7 +184,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
     -- Drops the entries that have left the window, oldest first. Offset 50 is the first byte of the
     -- body; an entry is decoded as in window_entries.lua. At the end of the body the newest entry,
     -- which is in the head, is the oldest one left. Figures that do not add up end the fast path;
-    -- the full path reports the damaged cell.
+    -- the full path reports the damaged cell. `or 0` ends the loops where the body breaks off.
     while sound and used > 0 and instant - first >= span do
       local units, gap, next = newest - cut, 0, head
       if head < length then
@@ -211,9 +221,11 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
           local gap, char = instant - last, string.char
           local low = gap % 64
           local rest = (gap - low) / 64
+          -- Bit 6: the number of units follows the gap.
           if newest ~= 1 then
             low = low + 64
           end
+          -- One to three bytes (gaps below 64 us, 8.2 ms and 1.05 s) are written without a loop.
           if rest == 0 then
             tail = char(low)
           elseif rest < 128 then
@@ -248,6 +260,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
         forget = forget + 1
       end
       forget = forget < 4294967295 and forget or 4294967295
+      -- `body` begins with the oldest live entry, so its offset becomes 0.
       cell = write('<I4BdddddI4', forget, 1, instant, newest, first, used, cut, 0) .. body .. tail
       if at or forget - forget % 64 == kept then
         call('SET', keys[1], cell, 'KEEPTTL')
@@ -258,7 +271,8 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
       end
       return write('<dBBddd', now, 1, 4, instant, limit - used, full)
     elseif sound and not changed and flags == 0 and held == 1 and used == limit then
-      -- The window is exactly full, one unit is wanted and nothing has to be written: a denial
+      -- The window is exactly full, one unit is wanted and nothing has to be written (no entries
+      -- were dropped; flags 0: no penalty starts, and denied units are not counted): a denial
       -- (verdict 3, in the long form of check.lua). A unit fits again when the oldest one leaves.
       local fits = first + span < 9007199254740991 and first + span or 9007199254740991
       local full = last + span < 9007199254740991 and last + span or 9007199254740991

@@ -9,8 +9,10 @@ local function make_fixed()
     if not row.start then
       row.start = row.aligned and row.now - row.now % row.span or row.now
     end
+    -- Beyond 2^53 units would not be counted exactly (docs/batch.md, section 4).
     row.used = min(max(row.used + units, 0), EXACT_MAX)
     row.free = row.limit - row.used
+    -- When the window ends, all units are free again.
     local forget = second_after(after(row.start, row.span))
     save(row.key, pack('<ddI4', row.start, row.used, forget), forget)
     return units

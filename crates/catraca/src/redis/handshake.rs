@@ -53,7 +53,7 @@ impl ConnectSettings {
         options: &RedisOptions,
         script: &'static str,
     ) -> Result<Self, ConnectError> {
-        let tls = if url.tls { Some(certificates(options)?) } else { None };
+        let tls = if url.tls { Some(read_certificates(options)?) } else { None };
         let login = login_info(&url.login).set_db(url.db);
         Ok(Self { login, sentinel: login_info(&url.sentinel), tls, script })
     }
@@ -130,7 +130,7 @@ fn login_info(login: &RedisCredentials) -> RedisConnectionInfo {
     info
 }
 
-fn certificates(options: &RedisOptions) -> Result<TlsCertificates, ConnectError> {
+fn read_certificates(options: &RedisOptions) -> Result<TlsCertificates, ConnectError> {
     let read = |file: &std::path::PathBuf| {
         let failed = |reason: String| ConnectError::Certificates { file: file.clone(), reason };
         let bytes = fs::read(file).map_err(|error| failed(error.to_string()))?;

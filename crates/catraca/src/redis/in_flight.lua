@@ -18,7 +18,7 @@ local function make_leases()
 
   return {
     -- Reads the terms from the batch. Until `load` finds a cell, nothing is in flight. A lease
-    -- takes one place at any price of the request, so the need is 1.
+    -- takes one place at any price of the request, so the need is 1, and no row is too costly.
     read = function(row)
       row.limit, row.hold, place = unpack('<dd', batch, place)
       row.id, row.need, row.free, row.leases = read_bytes(8), 1, row.limit, ''
@@ -30,13 +30,15 @@ local function make_leases()
       if not cell or end_at(cell, #cell - LEASE + 1) <= now then
         return
       end
+      -- Stops at the last lease at the latest, which was tested above.
       while end_at(cell, first) <= now do
         first = first + LEASE
       end
       row.leases, row.dirty = sub(cell, first), first > 1
       row.free = row.limit - #row.leases / LEASE
     end,
-    -- Inserts a lease behind all that end earlier or at the same time.
+    -- Inserts a lease behind all that end earlier or at the same time. (Core sorts equal ends by
+    -- id; no reply depends on their order.)
     charge = function(row)
       local ends, kept = after(row.now, row.hold), #row.leases
       while kept > 0 and end_at(row.leases, kept - LEASE + 1) > ends do

@@ -113,7 +113,7 @@ impl RedisLocks {
         };
         let reply = self.run(group, call, op).await?;
         // A look writes nothing, so missing data after it does not mean a loss.
-        if !answered && !matches!(op, LockOp::Look(_)) {
+        if !answered && !matches!(op, LockOp::Availability(_)) {
             self.add_answered(namespace);
         }
         Ok(reply)
@@ -173,7 +173,7 @@ impl LockStore for RedisLocks {
         Box::pin(self.send(namespace, op, when))
     }
 
-    fn freed(&self) -> broadcast::Receiver<FreedNotice> {
+    fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
         self.freed.subscribe()
     }
 }
@@ -192,7 +192,7 @@ impl fmt::Debug for RedisLocks {
 
 /// Whether the reply may be a promise to the holder that must survive a failover.
 fn may_promise(op: &LockOp) -> bool {
-    op.takes() || matches!(op, LockOp::Confirm { .. } | LockOp::Renew { .. })
+    op.may_take() || matches!(op, LockOp::Confirm { .. } | LockOp::Renew { .. })
 }
 
 /// The lease that was granted, extended, confirmed or moved, if one was.

@@ -21,6 +21,7 @@
 -- Formats are those of Redis' `struct`: B is 1 byte, I2 and I4 are unsigned integers of 2 and 4
 -- bytes, d is a double that holds an integer, c16 is 16 raw bytes. Instants and spans are in
 -- microseconds unless a comment says seconds. The reply is one string, packed in the same way.
+-- A byte of flags is a sum of powers of two: flag f is set if `flags % (2 * f) >= f`.
 --
 -- Several operations contain these parts:
 --   limit    B  algorithm: 0 none, 1 bucket, 2 sliding window, 3 fixed window, 4 in flight. It is
@@ -86,8 +87,8 @@ local function damaged()
 end
 
 -- The value of a key, or false. A key of another type (a list or set written by another program)
--- counts as absent, as it does for MGET in fast_path.lua; the next write replaces it. Any other
--- error is raised by calling again without `pcall`.
+-- counts as absent, as it does for MGET in fast_path.lua; the next write replaces it. `pcall`
+-- returns an error as a table; any other error is raised by calling again without `pcall`.
 local function read_cell(command, key, ...)
   local cell = redis.pcall(command, key, ...)
   if type(cell) ~= 'table' then
@@ -112,7 +113,8 @@ local function ceil_div(numerator, denominator)
   return whole
 end
 
--- The first whole second at or after an instant.
+-- The first whole second at or after an instant. `forget` is rounded up to it in all stores, so
+-- that it fits in 32 bits (docs/adr/0006).
 local function second_after(at)
   return min(ceil_div(at, SECOND), NEVER)
 end
@@ -128,7 +130,7 @@ local function dropped_at(second)
   return second - second % STEP + STEP + GRACE .. ''
 end
 
--- Writes a cell that is forgotten at `second`.
+-- Writes a cell that is forgotten at `second`. SET without EXAT also removes a TTL of the key.
 local function save(key, value, second)
   if timed and second < NEVER then
     call('SET', key, value, 'EXAT', dropped_at(second))

@@ -30,6 +30,7 @@ local function make_watch()
       end
       return counts
     end
+    -- The slices are numbered from the epoch on.
     counts = { slice, floor(now / slice) }
     for index = 3, 2 + 2 * SLICES do
       counts[index] = 0

@@ -81,6 +81,8 @@ pub(super) async fn send(
     if !asking {
         return command.query_async(connection).await;
     }
+    // `ASKING` applies only to the next command of its connection, which other calls use, too: a
+    // pipeline keeps both together.
     let mut commands = pipe();
     commands.cmd("ASKING").ignore().add_command(command);
     let (bytes,) = commands.query_async(connection).await?;
@@ -91,6 +93,7 @@ pub(super) async fn send(
 /// clock.
 fn script_call(command: &str, script: &str, args: &ScriptArgs<'_>, latest: i64, when: When) -> Cmd {
     let keys = args.keys();
+    // Only guesses, to allocate the buffers once.
     let size = script.len() + args.batch().len() + 64 * keys.len();
     let mut call = Cmd::with_capacity(6 + keys.len(), 64 + size);
     call.arg(command).arg(script).arg(keys.len());

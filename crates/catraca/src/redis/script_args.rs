@@ -29,8 +29,8 @@ impl<'a> ScriptArgs<'a> {
             Batch::Credit(credit) => args.credit(credit),
             Batch::Block(rows) => rows.iter().for_each(|row| {
                 args.keys.push(RedisKeyKind::Block, row.key);
-                args.batch.act(&row.act);
-                args.batch.past(row.past);
+                args.batch.act(&row.proposal);
+                args.batch.past(row.prior_offences);
             }),
             Batch::Unblock(keys) => {
                 keys.iter().for_each(|key| args.keys.push(RedisKeyKind::Block, *key))
@@ -53,18 +53,18 @@ impl<'a> ScriptArgs<'a> {
 
     fn check(&mut self, check: &CheckBatch) {
         self.batch.check(check);
-        if let Some(remember) = &check.remember {
+        if let Some(remember) = &check.new_reference {
             self.keys.push(RedisKeyKind::Reference, remember.key);
         }
         for row in &check.rows {
             self.batch.check_row(row);
-            self.counter(row.key, RedisKeyKind::of(&row.limit));
+            self.push_counter_and_block(row.key, RedisKeyKind::of(&row.limit));
         }
     }
 
     fn settle(&mut self, settle: &SettleBatch) {
         self.batch.settle(settle);
-        self.keys.push(RedisKeyKind::Mark, settle.mark);
+        self.keys.push(RedisKeyKind::Mark, settle.marker);
         if let Some(update) = &settle.reference {
             self.keys.push(RedisKeyKind::Reference, update.key);
         }
@@ -77,10 +77,12 @@ impl<'a> ScriptArgs<'a> {
         }
     }
 
-    /// The keys of a row, in the order of `read_row` in `settle.lua`.
+    /// The keys of a row, in the order of `read_row` in `settle.lua`. The bans are cut as in
+    /// `BatchEncoder::settle_row`.
     fn settle_keys(&mut self, row: &SettleRow, first: &SettleRow) {
-        self.counter(row.key, RedisKeyKind::of(&row.limit));
+        self.push_counter_and_block(row.key, RedisKeyKind::of(&row.limit));
         for ban in row.bans.iter().take(first.bans.len()).filter(|ban| ban.after.is_some()) {
+            // The same key as `strikes_key` of core.
             self.keys.push(RedisKeyKind::Log, row.key.with_kind(ban.rule + 1));
         }
         if first.watch.is_some() {
@@ -88,7 +90,8 @@ impl<'a> ScriptArgs<'a> {
         }
     }
 
-    fn counter(&mut self, key: Key, kind: Option<RedisKeyKind>) {
+    /// `kind` is that of the counter; a row without a limit has only the block.
+    fn push_counter_and_block(&mut self, key: Key, kind: Option<RedisKeyKind>) {
         kind.into_iter().for_each(|kind| self.keys.push(kind, key));
         self.keys.push(RedisKeyKind::Block, key);
     }
@@ -114,6 +117,7 @@ impl<'a> ScriptArgs<'a> {
             RedisKeyKind::Watch,
         ];
         kinds.into_iter().for_each(|kind| self.keys.push(kind, key));
+        // The strikes of every ban rule.
         (1..=RULES_MAX).for_each(|kind| self.keys.push(RedisKeyKind::Log, key.with_kind(kind)));
     }
 

@@ -72,12 +72,14 @@ impl Sentinels {
         sentinel: &RedisAddress,
         config: AsyncConnectionConfig,
     ) -> RedisResult<redis::aio::MultiplexedConnection> {
+        // RESP3, because announcements arrive as pushes.
         self.settings.for_sentinels().open(sentinel, config, ProtocolVersion::RESP3).await
     }
 
     /// Subscribes to one Sentinel after the other, each until its connection breaks.
     pub async fn listen(self: Arc<Self>, handle: ConnectionHandle) {
         for sentinel in self.servers.iter().cycle() {
+            // Dropping the connection would end the subscription.
             if let Ok((_connection, pushes)) = self.subscribe(sentinel).await {
                 self.compare_primary(sentinel, &handle).await;
                 self.receive(pushes, &handle).await;

@@ -120,6 +120,7 @@ local function make_settle()
     end
     local extra = row.price - row.held
     cross(row, extra)
+    -- Without debt only what is free; a negative `row.free` charges nothing.
     return charge(row, row.debt and extra or min(extra, row.free))
   end
 
@@ -129,9 +130,11 @@ local function make_settle()
     if row.meter then
       row.meter.load(row, now)
     end
+    -- The sum may exceed 2^53, which the reply cannot represent (docs/batch.md, section 4).
     row.charged = min(row.held + difference(row), EXACT_MAX)
     if row.upstream then
       local span = row.upstream
+      -- A block of this length that does not escalate.
       local penalty = { first = span, factor = 1, max = span, forget = 0 }
       local asked = { penalty = penalty, origin = UPSTREAM, shadow = row.shadow, note = '' }
       note(row, act(row, asked, row.now), UPSTREAM, UNTOLD)
@@ -204,12 +207,14 @@ local function make_settle()
     if row.meter and row.meter.finish then
       row.meter.finish(row)
     end
+    -- Free units are reported only where there is a capacity, hence not for requests in flight.
     local counts = row.meter and row.meter ~= leases
     local ends = stands(row.block, now, row.shadow) and row.block.ends or -1
     return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free, ends,
       row.started, row.rule)
   end
 
+  -- Unlike a check, a settle denies nothing, so each row pays as soon as it is read.
   local function pay_all(now)
     local rows, results = {}, ''
     while place <= #batch do

@@ -11,18 +11,21 @@
 --         windows: the units of a shorter window are the last ones of a longer window.
 -- The newest entry is in the head, because further units of the same instant are added to it.
 --
--- A cell up to CHUNK bytes is read and written as a whole. Of a longer one only the head and the
+-- A body below CHUNK bytes is read and written as a whole. Of a longer one only the head and the
 -- end are written, so that a check of a window with 10,000 units costs as much as one with 10.
 --
 -- In a row: `whole` says that `chunk` is the complete body, `length` is the length of the body,
 -- `last` and `newest` are instant and units of the newest entry, `dirty` asks `finish` to write.
+-- In a window: `first`, `used`, `cut` and `head` are the four fields of the cell's head. If `used`
+-- is 0, the other three mean nothing.
 
 local function make_window()
   local write_entry, read_entry = make_entries()
 
   -- Counted units of the oldest entry of a window, its gap to the next entry, and the offset of
   -- that one. A cell whose figures do not add up is damaged: without these tests the loops below
-  -- might never end.
+  -- might never end. At the end of the body the newest entry is the oldest one left, and all that
+  -- the window counts must be in it.
   local function oldest(row, place, cut, used)
     local units, gap, next = row.newest - cut, 0, place
     if place < row.length then
@@ -104,6 +107,7 @@ local function make_window()
       end
     end
     row.chunk = sub(cell, place)
+    -- `open` read CHUNK bytes of the body at most: if it got fewer, there are no more.
     row.whole = #cell < row.head_size + CHUNK
     row.length = row.whole and #row.chunk or call('STRLEN', row.key) - row.head_size
   end
@@ -111,6 +115,7 @@ local function make_window()
   -- Reads the cell without removing expired entries; returns whether there is a live one.
   local function open(row, now)
     local cell = read_cell('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
+    -- GETRANGE answers an empty string for a missing key.
     if not cell or cell == '' then
       return false
     end
@@ -137,7 +142,7 @@ local function make_window()
   end
 
   -- Removes the units of the newest entry that every window has cut. Otherwise units of the same
-  -- instant would add up beyond 2^53.
+  -- instant would add up beyond 2^53. At least one window counts something here (`make_room`).
   local function drop_uncounted(row)
     local least = FOREVER
     for _, window in ipairs(row.windows) do
@@ -181,6 +186,7 @@ local function make_window()
   local function push(row, units)
     make_room(row)
     for _, window in ipairs(row.windows) do
+      -- The window begins at the newest entry, but does not count the units already in it.
       if window.used == 0 then
         window.first, window.head, window.cut = row.now, row.length, row.newest
       end
@@ -204,7 +210,8 @@ local function make_window()
     return EXACT_MAX - most
   end
 
-  -- Adds units to all windows. With `trimmed`, the oldest units above each limit are removed.
+  -- Adds units to all windows. With `trimmed`, the oldest units above each limit are removed. All
+  -- windows count the same number of units, because they share the entries.
   local function charge(row, units, trimmed)
     local counted = min(units, countable(row))
     if counted > 0 then
@@ -240,7 +247,8 @@ local function make_window()
   end
 
   -- Writes a cell. A short one is written as a whole. A long one is compacted when more than half
-  -- of its body has left all windows; otherwise only its head is written (APPEND wrote the end).
+  -- of its body has left all windows; otherwise only its head is written (APPEND wrote the end), so
+  -- that replicas and the append-only file do not get the whole window at each check.
   local function rewrite(row, start)
     if row.whole then
       save(row.key, encode(row, start) .. sub(row.chunk, start + 1), row.forget)
@@ -326,6 +334,7 @@ local function make_window()
       local log, window = { key = key, now = now }, untouched(limit, span)
       begin(log, { window })
       if open(log, now) then
+        -- Unlike a counter, strikes are pruned at `now` itself (docs/batch.md, section 3).
         log.now = now
         prune(log, window)
         log.now = window.used > 0 and max(now, log.last) or now

@@ -21,6 +21,7 @@ pub(super) fn hash_tag(group: u16) -> String {
 pub(super) fn slot_of_group(group: u16) -> u16 {
     let tag = hash_tag(group);
     let bytes = tag.as_bytes();
+    // Without the braces.
     crc16(&bytes[1..bytes.len() - 1]) % SLOTS
 }
 
@@ -113,7 +114,7 @@ pub(super) async fn query_slots(
     let ask = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
     let answer: RedisResult<Vec<Vec<Value>>> = ask.query_async(&mut connection).await;
     let ranges: Vec<SlotRange> =
-        answer.map_err(refused)?.iter().filter_map(|entry| range(entry, server)).collect();
+        answer.map_err(refused)?.iter().filter_map(|entry| parse_range(entry, server)).collect();
     if ranges.is_empty() {
         let reason = "its cluster has no slots yet".to_owned();
         return Err(ConnectError::Refused { server: server.to_string(), reason });
@@ -123,7 +124,7 @@ pub(super) async fn query_slots(
 
 /// Reads an entry of `CLUSTER SLOTS`: first slot, last slot, the primary, its replicas. A server is
 /// its host, its port and more. An empty host means the host of the server that was asked.
-fn range(entry: &[Value], asked: &RedisAddress) -> Option<SlotRange> {
+fn parse_range(entry: &[Value], asked: &RedisAddress) -> Option<SlotRange> {
     let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = entry else {
         return None;
     };

@@ -96,6 +96,7 @@ fn shared_key(prefix: &[u8], name: &str) -> Vec<u8> {
 /// database is new or was emptied, and that is a new incarnation.
 fn status_query(prefix: &[u8]) -> Result<Pipeline, StoreError> {
     let number = getrandom::u64().map_err(|error| StoreError::unavailable(error.to_string()))?;
+    // Stored under this name; nodes of several versions may share the store.
     let incarnation = shared_key(prefix, "life");
     let mut query = pipe();
     query.cmd("TIME").cmd("GET").arg(shared_key(prefix, "changes"));

@@ -186,7 +186,7 @@ impl SharedStore for RedisStore {
         self.config_warning.load().as_deref().cloned()
     }
 
-    fn reconnected(&self) -> Reconnection {
+    fn wait_reconnected(&self) -> Reconnection {
         match &self.topology {
             RedisTopology::Single(connection) => Box::pin(connection.handle().wait_for_reconnect()),
             // Several connections: one that is back says nothing about the others.

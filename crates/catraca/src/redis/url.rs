@@ -17,7 +17,6 @@ const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, unix:///
                      redis+sentinel://host:port,host:port/name?sentinel_password=… or \
                      redis+cluster://host:port,host:port";
 
-/// A parsed URL.
 #[derive(Clone)]
 pub(super) struct RedisUrl {
     pub discovery: ServerDiscovery,
@@ -126,7 +125,7 @@ fn parse(url: &str) -> Result<RedisUrl, String> {
     parsed.parse_query(query)?;
     // The database in the path wins over `?db=`.
     if let Some(db) = path_db {
-        parsed.db = database(&db)?;
+        parsed.db = parse_database(&db)?;
     }
     if parsed.discovery == ServerDiscovery::Cluster && parsed.db != 0 {
         return Err("a cluster has only database 0".to_owned());
@@ -150,7 +149,7 @@ impl RedisUrl {
         }
         let port = if kind == "sentinel" { SENTINEL_PORT } else { PORT };
         for host in hosts.split(',') {
-            self.servers.push(server(host, port)?);
+            self.servers.push(parse_server(host, port)?);
         }
         let path = decode(path.trim_start_matches('/'))?;
         match kind {
@@ -172,7 +171,7 @@ impl RedisUrl {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match name {
-                "db" => self.db = database(value)?,
+                "db" => self.db = parse_database(value)?,
                 "user" => self.login.user = decode(value)?,
                 "pass" | "password" => self.login.password = decode(value)?,
                 "sentinel_user" => self.sentinel.user = decode(value)?,
@@ -193,23 +192,23 @@ impl RedisUrl {
     }
 }
 
-fn database(text: &str) -> Result<i64, String> {
+fn parse_database(text: &str) -> Result<i64, String> {
     let number = text.parse().ok().filter(|number| *number >= 0);
     number.ok_or_else(|| format!("{text:?} is no number of a database"))
 }
 
-fn server(text: &str, port: u16) -> Result<RedisAddress, String> {
+fn parse_server(text: &str, default_port: u16) -> Result<RedisAddress, String> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(text) => text.split_once(']').ok_or("an IPv6 address lacks its closing bracket")?,
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
-    let named = match rest.strip_prefix(':') {
+    let port = match rest.strip_prefix(':') {
         Some(digits) => digits.parse().ok().filter(|port| *port > 0),
-        None if rest.is_empty() => Some(port),
+        None if rest.is_empty() => Some(default_port),
         None => None,
     };
     let host = decode(host)?.ok_or("a server has no name")?;
-    Ok(RedisAddress::Tcp(host, named.ok_or("a port is a number from 1 to 65535")?))
+    Ok(RedisAddress::Tcp(host, port.ok_or("a port is a number from 1 to 65535")?))
 }
 
 /// Decodes percent-encoding; an empty text is none.

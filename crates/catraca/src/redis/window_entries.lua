@@ -5,7 +5,8 @@
 -- units follows (else it is 1), bit 7 says that the rest of the gap follows. Then the rest of the
 -- gap and the units, each as a varint: 7 bits per byte, low bits first, bit 7 set if more follow.
 
--- How many bytes of a body are read at once. Must be larger than the longest entry.
+-- How many bytes of a body are read at once (measurements: docs/adr/0003). Must be larger than the
+-- longest entry.
 local CHUNK = 1024
 
 local function make_entries()
@@ -40,7 +41,7 @@ local function make_entries()
 
   -- Decodes the entry at offset `place` of the body: gap to the next entry, units, offset of the
   -- next entry. `row.chunk` is the part of the body that was read last, beginning at `row.base`;
-  -- another part is read if the entry (at most 20 bytes are needed) may not be inside it.
+  -- another part is read if the entry (at most 16 bytes; 20 are demanded) may not be inside it.
   local function read(row, place)
     if place < row.base or (not row.whole and place + 20 > row.base + #row.chunk) then
       local from = row.head_size + place

@@ -1,4 +1,5 @@
--- The refund of a sliding window: removes units from the entry at exactly the instant of the check.
+-- The refund of a sliding window: removes units from the entry at exactly the instant of the check,
+-- which is the instant of its row that the ticket stores (docs/adr/0002).
 --
 -- Entries store only the gap to the next one, so the instant of an entry is known only by reading
 -- all entries from the oldest on. An entry that loses all its units is removed, and its gap is
@@ -38,7 +39,8 @@ local function make_refund(read_entry, write_entry)
 
   -- Subtracts the units from every window that counts the entry; returns the most that any of them
   -- subtracted. A window whose oldest entry is gone begins with the next one. `window.cut` units of
-  -- its oldest entry are not counted by a window.
+  -- its oldest entry are not counted by a window. `held` is what the entry has, `seen` what the
+  -- window counts of it.
   local function take(row, place, held, units, gap, next)
     local most = 0
     for _, window in ipairs(row.windows) do
@@ -68,7 +70,8 @@ local function make_refund(read_entry, write_entry)
   end
 
   -- Refund of the newest entry. If it loses all its units, the entry before it becomes the newest
-  -- one and moves from the body to the head.
+  -- one and moves from the body to the head. Without an entry before it, no window counts anything
+  -- any more, and `store` deletes the cell.
   local function refund_newest(row, at, units, before, gap, before_units)
     local held, place = row.newest, row.length
     local most = take(row, place, held, units, 0, place)
@@ -97,6 +100,7 @@ local function make_refund(read_entry, write_entry)
     local most = take(row, place, held, units, gap, next)
     if held > units then
       splice(row, place, next, write_entry(gap, held - units))
+    -- Without an entry before it, no window begins here any more, and `store` drops the bytes.
     elseif before then
       splice(row, before, next, write_entry(before_gap + gap, before_units))
     end

@@ -50,7 +50,7 @@ pub fn run_heartbeat<S: SharedStore>(
     let engine = Arc::downgrade(engine);
     tokio::spawn(async move {
         loop {
-            let Some(reconnected) = engine.upgrade().map(|engine| engine.store.reconnected())
+            let Some(reconnected) = engine.upgrade().map(|engine| engine.store.wait_reconnected())
             else {
                 return;
             };

@@ -34,7 +34,7 @@ pub(super) fn to_local_plan(plan: &mut Plan<'_, '_>, failure_modes: &FailureMode
     }
     if let Some(body) = &mut plan.body {
         body.local = true;
-        if let Some(remember) = &mut check.remember {
+        if let Some(remember) = &mut check.new_reference {
             remember.ticket = body.to_bytes().into_boxed_slice();
         }
     }

@@ -95,7 +95,7 @@ impl<S: SharedStore> SharedEngine<S> {
     }
 
     fn update_from_settle(&self, ticket: &Ticket, plan: &SettlePlan, reply: &SettleReply) {
-        let SettleReply::Settled { now, rows, again: false } = reply else { return };
+        let SettleReply::Settled { now, rows, already_settled: false } = reply else { return };
         if !ticket.body.local {
             self.charge_locally(plan);
         }

@@ -83,7 +83,7 @@ impl UnsyncedBlocks {
 pub(super) fn blocks_to_batch(blocks: &[UnsyncedBlock], now: Time) -> Batch {
     let row = |block: &UnsyncedBlock| {
         let act = BlockProposal {
-            penalty: Penalty::fixed(block.until.since(now)),
+            penalty: Penalty::without_escalation(block.until.since(now)),
             origin: block.origin,
             shadow: block.shadow,
             note: block.note.clone(),

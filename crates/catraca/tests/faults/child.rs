@@ -1,4 +1,4 @@
-//! The process that suffers.
+//! The child process: writes records until it is killed, the disk is full or a sync fails.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use catraca::records::{Ack, Record, RecordKind, Records};
 use catraca::{Catalog, Check, Engine};
 
 use crate::engine;
-use crate::helpers::{NOW, block, deeds, open, who};
+use crate::helpers::{NOW, block, open, records_of, subject};
 
 const THREADS: usize = 3;
 
-pub fn play(role: &str) {
+pub fn run_role(role: &str) {
     let folder = PathBuf::from(std::env::var_os("CATRACA_FOLDER").unwrap());
     match role {
-        "act" => act(&folder),
+        "act" => write_until_killed(&folder),
         "hold" => hold(&folder),
         "fill" => fill(&folder),
         "sync" => sync(&folder),
@@ -22,8 +22,8 @@ pub fn play(role: &str) {
     }
 }
 
-/// Acts without end, from several threads, and says which acts were acknowledged.
-fn act(folder: &Path) {
+/// Writes records from several threads until it is killed; prints a line for each acknowledged act.
+fn write_until_killed(folder: &Path) {
     let records = std::sync::Arc::new(open(folder));
     let engine = engine::start(folder, &records);
     println!("ready");
@@ -41,27 +41,28 @@ fn act(folder: &Path) {
             let records = &records;
             let round = &round;
             scope.spawn(move || {
-                // More than any process lives to do.
-                (0..1_000_000).for_each(|n| one_act(records, &format!("{round}.{thread}.{n}")))
+                // More than a process can do before it is killed.
+                (0..1_000_000)
+                    .for_each(|n| write_and_release(records, &format!("{round}.{thread}.{n}")))
             });
         }
     });
 }
 
-fn one_act(records: &Records, mark: &str) {
-    if records.record(deeds(mark)).wait().is_durable() {
+fn write_and_release(records: &Records, mark: &str) {
+    if records.record(records_of(mark)).wait().is_durable() {
         println!("did {mark}");
     }
     let freed = format!("{mark}.freed");
-    let both = [block(&freed), RecordKind::Release(who(&freed))];
-    let both = both.map(|deed| Record::operator(NOW, "ana", None, deed));
+    let both = [block(&freed), RecordKind::Release(subject(&freed))];
+    let both = both.map(|kind| Record::operator(NOW, "ana", None, kind));
     let receipts = both.map(|record| records.record(vec![record]));
     if receipts.map(|receipt| receipt.wait().is_durable()) == [true, true] {
         println!("freed {freed}");
     }
 }
 
-/// Has the records until its input ends.
+/// Keeps the records open until standard input ends.
 fn hold(folder: &Path) {
     let _records = open(folder);
     println!("ready");
@@ -69,13 +70,14 @@ fn hold(folder: &Path) {
     std::io::stdin().read_to_end(&mut nothing).unwrap();
 }
 
-/// Fills the disk, is refused, goes on deciding and reading, gets room again.
+/// Fills the disk until acts are refused, checks that decisions and reads continue, and frees
+/// space.
 fn fill(folder: &Path) {
     let records = std::sync::Arc::new(open(folder));
-    let heard = std::sync::Arc::clone(&records);
+    let recorder = std::sync::Arc::clone(&records);
     let catalog = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1m\"\nblock = \"15m\"";
     let engine = Engine::builder(Catalog::parse(catalog).unwrap())
-        .listener(move |event| heard.on_event(event))
+        .listener(move |event| recorder.on_event(event))
         .build();
     std::fs::write(folder.join("ballast"), vec![1; 2 << 20]).unwrap();
     let mut refused = 0;
@@ -83,7 +85,7 @@ fn fill(folder: &Path) {
     while refused < 20 {
         assert!(number < 50_000, "the disk does not fill");
         let mark = format!("{number}.{}", "x".repeat(1_000));
-        match records.record(deeds(&mark)).wait() {
+        match records.record(records_of(&mark)).wait() {
             Ack::Durable => println!("did {mark}"),
             Ack::NotYet(why) => {
                 refused += 1;
@@ -95,19 +97,23 @@ fn fill(folder: &Path) {
     }
     let check = Check::new("login", [("ip", "198.51.100.7")]);
     let decided = [(); 3].map(|()| engine.check(&check).unwrap().reason.as_str());
-    assert_eq!(decided, ["ok", "over_limit", "blocked"], "decisions go on, and the block stands");
-    assert!(records.audit(&Default::default()).is_ok(), "reads go on");
+    assert_eq!(
+        decided,
+        ["ok", "over_limit", "blocked"],
+        "decisions continue, and the block applies"
+    );
+    assert!(records.audit(&Default::default()).is_ok(), "reads continue");
     let health = records.health();
     assert!(health.down.is_some() && health.failures > 0 && health.refused >= 20, "{health:?}");
     std::fs::remove_file(folder.join("ballast")).unwrap();
     records.flush().unwrap();
     let health = records.health();
     assert!(health.down.is_none() && health.lost == 0 && health.waiting == 0, "{health:?}");
-    assert!(records.record(deeds("last")).wait().is_durable());
+    assert!(records.record(records_of("last")).wait().is_durable());
     println!("did last");
 }
 
-/// Acts under a disk whose n-th sync fails.
+/// Writes records while the n-th sync of the process fails.
 fn sync(folder: &Path) {
     let opened = Records::open(&crate::helpers::url(folder), Default::default());
     let records = match opened {
@@ -116,7 +122,7 @@ fn sync(folder: &Path) {
     };
     for number in 0..8 {
         let mark = number.to_string();
-        match records.record(deeds(&mark)).wait() {
+        match records.record(records_of(&mark)).wait() {
             Ack::Durable => println!("did {mark}"),
             Ack::NotYet(why) => println!("later {mark} {why}"),
         }

@@ -1,6 +1,6 @@
-//! An engine that is killed with its records: resets and offences that were acknowledged.
+//! An engine that is killed together with its records: acknowledged resets and offences survive.
 //!
-//! Its clock is the system's and its spans are long, so that no machine is too slow for it.
+//! It uses the system clock, so its spans are hours: no machine is too slow for them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ const CATALOG: &str = r#"
     window = "1 per 7d"
     block  = { first = "1h", factor = 2, max = "100d", forget = "7d" }
 "#;
-/// More offences than this last longer than the catalog's longest.
+/// Keeps the doubled block below the catalog's `max`.
 const OFFENCES_MAX: u32 = 5;
 
-/// The engine as a start makes it.
+/// Restores the engine from its snapshot and its records, as a start does.
 pub fn start(folder: &Path, records: &Arc<Records>) -> Engine {
-    let heard = Arc::clone(records);
+    let recorder = Arc::clone(records);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
-    let builder = builder.listener(move |event| heard.on_event(event));
+    let builder = builder.listener(move |event| recorder.on_event(event));
     let (engine, restored) = builder.restore(&snapshot(folder)).unwrap();
     let since = match restored {
         RestoreOutcome::Read { created_at, .. } => Some(created_at),
@@ -33,12 +33,12 @@ pub fn start(folder: &Path, records: &Arc<Records>) -> Engine {
     engine
 }
 
-/// Where the engine's cells are written, again and again.
+/// The path of the snapshot that the child writes repeatedly.
 pub fn snapshot(folder: &Path) -> PathBuf {
     folder.join("catraca.snapshot")
 }
 
-/// Uses up what a name has, is blocked and is reset; then another offends several times.
+/// Blocks and resets one name; then another name offends several times.
 pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
     let name = format!("{mark}.reset");
     engine.check(&check(&name)).unwrap();
@@ -60,16 +60,16 @@ pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
     }
 }
 
-/// A name that was reset begins anew: all of its quota, no block, no level.
+/// Asserts that a reset name has its whole quota, no block and no escalation level.
 pub fn assert_reset(engine: &Engine, name: &str) {
     assert!(engine.check(&check(name)).unwrap().allowed, "{name} is not reset");
     assert_eq!(offend(engine, name), hours(1), "{name} has a level");
 }
 
-/// A name that offended this often, at least, is blocked for so long the next time.
+/// Asserts that the next block of a name is at least as long as after this many offences.
 pub fn assert_offended(engine: &Engine, name: &str, offences: u32) {
     engine.unblock("default", "login", &subject(name)).unwrap();
-    // The quota may be back: a check acknowledges nothing.
+    // A check is not acknowledged, so its count may be lost and the quota free again.
     let first = engine.check(&check(name)).unwrap();
     let length = match first.blocked_until {
         Some(until) => until.since(first.at),

@@ -1,4 +1,4 @@
-//! Folders, child processes, and what both sides agree on.
+//! Folders, child processes, and the records that parent and child use.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ pub const LATER: Time = Time::from_micros(1_900_000_000_000_000);
 
 const TERMS: BucketTerms = BucketTerms { size: 100, tokens: 1, period: 30_000_000 };
 
-/// A folder that goes with the test.
+/// A folder that is removed when the test ends.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -47,20 +47,20 @@ pub fn open(folder: &Path) -> Records {
     Records::open(&url(folder), Options::default()).unwrap()
 }
 
-/// This very program in another role, to be started through another one if need be.
+/// The command that starts this program in another role.
 pub fn role(role: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env("CATRACA_ROLE", role).env("CATRACA_FOLDER", folder);
     command
 }
 
-/// A child that ends with this value, and its lines as they come.
-pub struct Running {
+/// A child process, killed on drop, and the lines of its standard output.
+pub struct ChildProcess {
     pub child: Child,
     pub lines: Receiver<String>,
 }
 
-impl Running {
+impl ChildProcess {
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = mpsc::channel();
@@ -71,25 +71,25 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Everything up to the end.
+    /// Waits for the end of the child; returns its lines and whether it succeeded.
     pub fn finish(mut self) -> (Vec<String>, bool) {
         let lines = self.lines.iter().collect();
         (lines, self.child.wait().unwrap().success())
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Four things that are written together or not at all, under one mark.
-pub fn deeds(mark: &str) -> Vec<Record> {
+/// Four records of one mark, written together or not at all.
+pub fn records_of(mark: &str) -> Vec<Record> {
     let about = AttributeValue { attribute: "mark".to_owned(), value: mark.to_owned() };
     let what = ListTarget::Value { attribute: "mark".to_owned(), value: mark.to_owned() };
-    let deeds = [
+    let kinds = [
         block(mark),
         RecordKind::List(
             ListName::Block,
@@ -97,53 +97,45 @@ pub fn deeds(mark: &str) -> Vec<Record> {
         ),
         RecordKind::SetFacts(about, vec![("name".to_owned(), mark.to_owned())]),
         RecordKind::Debt(Box::new(Debt {
-            subject: who(mark),
+            subject: subject(mark),
             epoch: Time::ZERO,
             balance: -15,
             terms: TERMS,
         })),
     ];
-    deeds.map(|deed| Record::operator(NOW, "ana", Some("test"), deed)).into()
+    kinds.map(|kind| Record::operator(NOW, "ana", Some("test"), kind)).into()
 }
 
 pub fn block(mark: &str) -> RecordKind {
     let note = BlockNote { reason: Some(mark.into()), ..BlockNote::default() };
-    let who = who(mark);
+    let subject = subject(mark);
     let until = LATER;
     let origin = Origin::Operator;
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
-    RecordKind::Block(Box::new(BlockRecord {
-        subject: who,
-        epoch,
-        until,
-        origin,
-        note,
-        shadow,
-        forget,
-    }))
+    RecordKind::Block(Box::new(BlockRecord { subject, epoch, until, origin, note, shadow, forget }))
 }
 
-pub fn who(mark: &str) -> SubjectKey {
+pub fn subject(mark: &str) -> SubjectKey {
     let digester = Digester::new(&Secret::from_bytes([7; 32]));
     let key = digester.start(Domain::Cell).part(mark.as_bytes()).finish();
     let parts = vec![("mark".to_owned(), mark.to_owned())];
     SubjectKey { key, namespace: "default".to_owned(), policy: "test".to_owned(), parts }
 }
 
-/// The marks of each kind that are in force.
+/// The marks that are active after a restore, by kind of record.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ActiveMarks {
     pub blocks: BTreeSet<String>,
     pub lists: BTreeSet<String>,
     pub facts: BTreeSet<String>,
     pub debts: BTreeSet<Key>,
 }
 
-pub fn found(records: &Records) -> Found {
-    let mut found = Found::default();
-    let visit = |standing| match standing {
+pub fn active_marks(records: &Records) -> ActiveMarks {
+    let mut found = ActiveMarks::default();
+    let visit = |item| match item {
         RestoredItem::Block(block) => {
             found.blocks.extend(block.note.reason.map(|mark| mark.to_string()));
         }

@@ -1,4 +1,4 @@
-//! What is forgotten leaves memory, by traffic or by tending, and a key costs what it should.
+//! Expired cells are removed by traffic or by maintenance, and the memory that a key uses.
 
 use catraca::memory::{Memory, MemoryOptions, MemoryStats};
 use catraca_core::batch::CheckRow;
@@ -6,10 +6,12 @@ use catraca_core::cell::block::Origin;
 use catraca_core::limit::{Limit, WindowTerms};
 use catraca_core::time::Span;
 
-use crate::helpers::{answer, apply, block, bucket, fixed, inflight, key, passes, row, store, window};
+use crate::helpers::{
+    answer, apply, block, bucket, fixed, inflight, key, passes, row, store, window,
+};
 
 const MINUTE: Span = Span::from_secs(60);
-/// Enough to come around in every table of these tests.
+/// Enough maintenance steps to visit every slot of the tables here.
 const TURNS: usize = 64;
 
 fn cells(stats: &MemoryStats) -> usize {
@@ -44,7 +46,7 @@ fn a_quiet_store_gives_everything_back() {
     assert_eq!(memory.stats(), empty);
 }
 
-/// A policy whose windows changed in number starts its logs again, and the books stay right.
+/// A policy whose number of windows changed restarts its logs, and the accounting stays exact.
 #[test]
 fn a_log_that_starts_again_is_accounted_for() {
     let (memory, clock) = store(MemoryOptions { shards: 1, ..MemoryOptions::default() });
@@ -58,7 +60,7 @@ fn a_log_that_starts_again_is_accounted_for() {
         });
         clock.advance(Span::from_millis(10));
     }
-    // Cells are forgotten at whole seconds.
+    // Cells expire at whole seconds.
     clock.advance(MINUTE.plus(Span::from_secs(1)));
     (0..TURNS).for_each(|_| memory.reclaim());
     assert_eq!(memory.stats(), empty);
@@ -83,7 +85,7 @@ fn clock_end(clock: &catraca::clock::ManualClock) -> catraca_core::time::Time {
     catraca::clock::Clock::now(clock).after(MINUTE)
 }
 
-/// Traffic alone keeps the dead from piling up, without anybody tending.
+/// Traffic alone removes expired cells, without maintenance.
 ///
 /// covers: 002-11
 #[test]
@@ -95,10 +97,10 @@ fn waves_of_new_keys_sweep_out_the_old_ones() {
         most = most.max(cells(&memory.stats()));
         clock.advance(MINUTE);
     }
-    assert!(most < 3 * 8_000, "{most} cells where 8000 live");
+    assert!(most < 3 * 8_000, "{most} cells for 8000 active keys");
 }
 
-/// Tending must never take what still counts.
+/// Maintenance must not remove cells that still count.
 #[test]
 fn the_living_are_never_swept() {
     let (memory, clock) = store(MemoryOptions { shards: 1, ..MemoryOptions::default() });
@@ -130,12 +132,12 @@ fn bytes_per_key(limit: i64) -> usize {
 fn an_active_key_of_an_exact_window_takes_less_than_a_kibibyte() {
     let bytes = [10, 60, 120].map(bytes_per_key);
     assert!(bytes.iter().all(|bytes| *bytes < 1_024), "{bytes:?}");
-    // Three bytes at least for every unit that is kept exactly.
+    // At least three bytes for every unit that is stored exactly.
     let grows = |pair: &[usize]| pair[1] > pair[0] + 3 * 50;
     assert!(bytes.windows(2).all(grows), "{bytes:?}");
 }
 
-/// The common case has no byte to spare.
+/// The most common kind of cell must stay small.
 #[test]
 fn a_bucket_takes_48_bytes_and_its_share_of_the_table() {
     const KEYS: u64 = 400_000;

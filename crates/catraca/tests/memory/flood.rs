@@ -1,4 +1,4 @@
-//! A flood of keys: memory stays within its budget, nobody who was denied gets free.
+//! A flood of keys: memory stays within its budget, and denied keys stay denied.
 
 use catraca::memory::{Memory, MemoryOptions};
 use catraca_core::batch::{CheckRow, RowVerdict};
@@ -7,21 +7,21 @@ use catraca_core::limit::Limit;
 use catraca_core::time::Span;
 
 use crate::helpers::{
-    answer, apply, block, blocked, bucket, fixed, inflight, key, passes, row, store, window,
+    answer, apply, block, bucket, count_blocked, fixed, inflight, key, passes, row, store, window,
 };
 
 const HOUR: Span = Span::from_secs(3_600);
 const BUDGET: usize = 16 << 20;
 const FLOOD: u64 = 2_000_000;
-/// Numbers that no flood reaches.
+/// Key numbers that the flood does not use.
 const PLANTED: u64 = 1 << 40;
 const BLOCKS: u64 = 20_000;
 
-fn small() -> MemoryOptions {
+fn small_budget() -> MemoryOptions {
     MemoryOptions { budget_bytes: BUDGET, block_bytes: 8 << 20, ..MemoryOptions::default() }
 }
 
-/// The algorithms in turn, each with a policy of its own.
+/// A row of the flood; the algorithms alternate, each with its own policy.
 fn attacker(number: u64) -> CheckRow {
     let limit = match number % 4 {
         0 => bucket(5, HOUR),
@@ -38,8 +38,8 @@ fn assert_within_budget(memory: &Memory) {
     assert!(bytes <= BUDGET + BUDGET / 20, "{bytes} bytes: {stats:?}");
 }
 
-/// A key that has used its limit up.
-fn exhausted(memory: &Memory) -> CheckRow {
+/// A key that has used up its limit.
+fn exhausted_row(memory: &Memory) -> CheckRow {
     let row = row(key(PLANTED - 1), bucket(5, HOUR));
     assert_eq!((0..9).filter(|_| passes(memory, row.clone())).count(), 5);
     row
@@ -48,35 +48,35 @@ fn exhausted(memory: &Memory) -> CheckRow {
 /// covers: X-31, B-15
 #[test]
 fn two_million_keys_neither_pass_the_budget_nor_free_anybody() {
-    let (memory, _) = store(small());
+    let (memory, _) = store(small_budget());
     let planted = || (0..BLOCKS).map(|number| key(PLANTED + number));
     apply(&memory, &block(planted(), Origin::Ban, HOUR));
     let victim = row(key(PLANTED), Limit::Unlimited);
-    let spent = exhausted(&memory);
+    let spent = exhausted_row(&memory);
     for number in 0..FLOOD {
         answer(&memory, attacker(number));
         if number % 1_000 == 0 {
-            assert!(!passes(&memory, victim.clone()), "free after {number} keys");
-            assert!(!passes(&memory, spent.clone()), "full again after {number} keys");
+            assert!(!passes(&memory, victim.clone()), "unblocked after {number} keys");
+            assert!(!passes(&memory, spent.clone()), "quota restored after {number} keys");
         }
         if number % 100_000 == 0 {
             assert_within_budget(&memory);
         }
     }
     assert_within_budget(&memory);
-    assert_eq!(blocked(&memory, planted()), BLOCKS as usize);
+    assert_eq!(count_blocked(&memory, planted()), BLOCKS as usize);
     let stats = memory.stats();
     assert_eq!(stats.blocks.cells, BLOCKS as usize);
     assert!(stats.overflowed > FLOOD / 2, "{stats:?}");
-    // One cell for each of four policies in each shard at most.
+    // At most one overflow cell per policy and shard; there are four policies.
     assert!(stats.overflow.cells <= 4 * 512, "{stats:?}");
 }
 
-/// Each algorithm alone fills the budget without passing it, and uses a good part of it.
+/// Each algorithm alone stays within the budget and uses most of it.
 #[test]
 fn every_kind_of_counter_keeps_to_the_budget_alone() {
     for kind in 0..4 {
-        let (memory, _) = store(small());
+        let (memory, _) = store(small_budget());
         for number in 0..FLOOD / 8 {
             answer(&memory, attacker(4 * number + kind));
         }
@@ -90,7 +90,7 @@ fn every_kind_of_counter_keeps_to_the_budget_alone() {
 ///
 #[test]
 fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
-    let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small() });
+    let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small_budget() });
     let early = row(key(PLANTED), bucket(5, HOUR));
     assert!(!answer(&memory, early.clone()).shared);
     for number in 0..5_000 {
@@ -102,15 +102,15 @@ fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
     let replies: Vec<_> = (1..=20).map(|number| newcomer(number, 1)).collect();
     assert!(replies.iter().all(|reply| reply.shared));
     let passed = replies.iter().filter(|reply| reply.verdict == RowVerdict::Fits).count();
-    assert_eq!(passed, 5, "one family, one quota");
-    assert_eq!(newcomer(30, 2).verdict, RowVerdict::Fits, "another family has its own");
-    assert!(!answer(&memory, early).shared, "who was there keeps its own cell");
+    assert_eq!(passed, 5, "keys of one family share one quota");
+    assert_eq!(newcomer(30, 2).verdict, RowVerdict::Fits, "another family has its own quota");
+    assert!(!answer(&memory, early).shared, "an existing key keeps its own cell");
 }
 
 ///
 #[test]
 fn room_that_comes_free_is_used_again() {
-    let options = MemoryOptions { shards: 1, budget_bytes: 256 << 10, ..small() };
+    let options = MemoryOptions { shards: 1, budget_bytes: 256 << 10, ..small_budget() };
     let (memory, clock) = store(options);
     let wave = |from: u64| (from..from + 4_000).map(|number| row(key(number), bucket(1, HOUR)));
     let mut own = Vec::new();
@@ -121,7 +121,7 @@ fn room_that_comes_free_is_used_again() {
     }
     assert!(own[0] > 3_000 && own[0] < 4_000, "{own:?}");
     assert!(own.iter().all(|count| *count > own[0] * 9 / 10), "{own:?}");
-    // Another kind finds the bytes that buckets no longer need, once a few calls have searched.
+    // Another algorithm gets the bytes of expired buckets after a few calls.
     let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
     let shared: Vec<u64> = (0..500).filter(|number| window(*number).shared).collect();
     assert!(shared.iter().all(|number| *number < 250), "{shared:?}");

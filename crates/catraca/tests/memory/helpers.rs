@@ -1,4 +1,4 @@
-//! What every test here needs: keys, rows, batches, a store with a clock that stands still.
+//! Keys, rows, batches, and a store with a manual clock.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use smallvec::{SmallVec, smallvec};
 
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
 
-/// A store that is full soon, and its clock.
+/// A store with these options, and its clock.
 pub fn store(options: MemoryOptions) -> (Memory, ManualClock) {
     let clock = ManualClock::at(START);
     (Memory::new(options, Arc::new(clock.clone())), clock)
 }
 
-/// Spread like the digests that real keys are.
+/// A key with the distribution of a digest.
 pub fn key(number: u64) -> Key {
     let whole = u128::from(mix(number)) << 64 | u128::from(mix(!number));
     Key::from_bytes(whole.to_be_bytes())
@@ -33,25 +33,25 @@ pub fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A random number generator that needs no dependency and no luck.
-pub struct Dice(pub u64);
+/// A deterministic random number generator (SplitMix64).
+pub struct Rng(pub u64);
 
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
+impl Rng {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(1);
-        mix(self.0) % sides
+        mix(self.0) % bound
     }
 
-    pub fn amount(&mut self, sides: u64) -> i64 {
-        self.roll(sides) as i64
+    pub fn amount(&mut self, bound: u64) -> i64 {
+        self.below(bound) as i64
     }
 
-    pub fn one_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
+    pub fn one_in(&mut self, number: u64) -> bool {
+        self.below(number) == 0
     }
 }
 
-/// `size` tokens, of which one comes back every `refill`.
+/// A bucket of `size` tokens that refills one token every `refill`.
 pub fn bucket(size: i64, refill: Span) -> Limit {
     Limit::Bucket(BucketTerms { size, tokens: 1, period: refill.micros() })
 }
@@ -83,7 +83,7 @@ pub fn row(key: Key, limit: Limit) -> CheckRow {
 
 /// A row whose excess starts a block.
 pub fn strict(key: Key, limit: Limit, block: Span) -> CheckRow {
-    CheckRow { penalty: Some(Penalty::fixed(block)), ..row(key, limit) }
+    CheckRow { penalty: Some(Penalty::without_escalation(block)), ..row(key, limit) }
 }
 
 pub fn check(rows: impl IntoIterator<Item = CheckRow>) -> Batch {
@@ -98,7 +98,7 @@ pub fn apply(memory: &Memory, batch: &Batch) -> Reply {
     memory.apply(batch, When::Store).expect("memory never fails")
 }
 
-pub fn checked(memory: &Memory, batch: &Batch) -> CheckReply {
+pub fn check_reply(memory: &Memory, batch: &Batch) -> CheckReply {
     match apply(memory, batch) {
         Reply::Check(reply) => reply,
         other => panic!("{other:?} is no answer to a check"),
@@ -106,23 +106,24 @@ pub fn checked(memory: &Memory, batch: &Batch) -> CheckReply {
 }
 
 pub fn passes(memory: &Memory, row: CheckRow) -> bool {
-    checked(memory, &check([row])).passed
+    check_reply(memory, &check([row])).passed
 }
 
-/// The answer to a check of one row.
+/// The reply to a check of one row.
 pub fn answer(memory: &Memory, row: CheckRow) -> RowReply {
-    let rows: SmallVec<[RowReply; 1]> = checked(memory, &check([row])).rows;
+    let rows: SmallVec<[RowReply; 1]> = check_reply(memory, &check([row])).rows;
     rows.into_iter().next().expect("one row in, one row out")
 }
 
 pub fn block(keys: impl IntoIterator<Item = Key>, origin: Origin, span: Span) -> Batch {
     let note = BlockNote { reason: Some("by hand".into()), ..BlockNote::default() };
-    let act = BlockProposal { penalty: Penalty::fixed(span), origin, shadow: false, note };
+    let act =
+        BlockProposal { penalty: Penalty::without_escalation(span), origin, shadow: false, note };
     Batch::Block(keys.into_iter().map(|key| BlockRow::new(key, act.clone())).collect())
 }
 
-/// How many of these keys are blocked now.
-pub fn blocked(memory: &Memory, keys: impl IntoIterator<Item = Key>) -> usize {
+/// The number of these keys that are blocked now.
+pub fn count_blocked(memory: &Memory, keys: impl IntoIterator<Item = Key>) -> usize {
     let rows = keys.into_iter().map(|key| row(key, Limit::Unlimited));
     rows.filter(|row| !passes(memory, row.clone())).count()
 }

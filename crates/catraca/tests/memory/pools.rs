@@ -1,4 +1,4 @@
-//! Blocks, references and settled-markers: each pool full on its own, each in its own way.
+//! The pools of blocks, references and settled markers when each of them is full.
 
 use catraca::memory::{Memory, MemoryOptions, MemoryPool};
 use catraca_core::batch::{
@@ -12,11 +12,11 @@ use catraca_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use crate::helpers::{
-    START, answer, apply, block, blocked, bucket, check, checked, key, row, store, strict,
+    START, answer, apply, block, bucket, check, check_reply, count_blocked, key, row, store, strict,
 };
 
 const HOUR: Span = Span::from_secs(3_600);
-/// Keys of references and markers, apart from those of rows.
+/// Keys of references and markers, different from those of rows.
 const OTHERS: u64 = 1 << 40;
 
 fn one_shard(bytes: usize) -> MemoryOptions {
@@ -29,7 +29,7 @@ fn one_shard(bytes: usize) -> MemoryOptions {
     }
 }
 
-/// Blocks every key with one unit too many; says how many blocks began.
+/// Exceeds the limit of every key; returns how many blocks started.
 fn exceed(memory: &Memory, keys: impl Iterator<Item = Key>) -> u64 {
     let over = |key| CheckRow { held: 2, ..strict(key, bucket(2, HOUR), HOUR) };
     let started = keys.filter(|key| (0..2).any(|_| answer(memory, over(*key)).started));
@@ -43,13 +43,21 @@ fn a_full_pool_starts_no_automatic_block_and_keeps_a_tenth_for_operators() {
     let stats = memory.stats();
     assert!(started > 300 && started < 2_000, "{stats:?}");
     assert_eq!(stats.refused_blocks, 2_000 - started);
-    assert_eq!(blocked(&memory, (0..2_000).map(key)) as u64, started, "all that began stand");
+    assert_eq!(
+        count_blocked(&memory, (0..2_000).map(key)) as u64,
+        started,
+        "every started block is active"
+    );
     let by_hand = (5_000..7_000).map(key);
     apply(&memory, &block(by_hand.clone(), Origin::Operator, HOUR));
-    let reserved = blocked(&memory, by_hand) as u64;
+    let reserved = count_blocked(&memory, by_hand) as u64;
     assert!(reserved >= started / 10, "{reserved} beside {started}");
-    assert_eq!(exceed(&memory, (8_000..8_100).map(key)), 0, "operators' places stay theirs");
-    assert_eq!(blocked(&memory, (0..2_000).map(key)) as u64, started);
+    assert_eq!(
+        exceed(&memory, (8_000..8_100).map(key)),
+        0,
+        "the reserve for operators is not used by others"
+    );
+    assert_eq!(count_blocked(&memory, (0..2_000).map(key)) as u64, started);
     assert!(memory.stats().blocks.bytes <= 64 << 10);
 }
 
@@ -78,7 +86,7 @@ fn counters_never_take_the_bytes_of_blocks() {
     assert!(memory.stats().overflowed > 0);
     let banned = (OTHERS..OTHERS + 100).map(key);
     apply(&memory, &block(banned.clone(), Origin::Ban, HOUR));
-    assert_eq!(blocked(&memory, banned), 100);
+    assert_eq!(count_blocked(&memory, banned), 100);
 }
 
 fn remember(memory: &Memory, number: u64, size: usize) -> bool {
@@ -89,8 +97,9 @@ fn remember(memory: &Memory, number: u64, size: usize) -> bool {
         span: 24.hours(),
     };
     let rows: SmallVec<[CheckRow; 1]> = [row(key(0), Limit::Unlimited)].into_iter().collect();
-    let batch = CheckBatch { rows, remember: Some(Box::new(remember)), ..CheckBatch::default() };
-    checked(memory, &Batch::Check(batch)).remembered
+    let batch =
+        CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() };
+    check_reply(memory, &Batch::Check(batch)).remembered
 }
 
 fn is_known(memory: &Memory, number: u64) -> bool {
@@ -137,13 +146,13 @@ fn references_that_lapsed_are_not_counted_as_dropped() {
     (100..250).for_each(|number| assert!(remember(&memory, number, 100)));
     assert_eq!(memory.stats().dropped_references, 0);
     assert!((100..250).all(|number| is_known(&memory, number)));
-    // The same reference may be used again by another check.
+    // An expired reference may be used again by another check.
     assert!(remember(&memory, 3, 100));
 }
 
 fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
     let row = SettleRow {
-        place: 0,
+        ticket_index: 0,
         key: key(number),
         family: 1,
         limit: bucket(10, HOUR),
@@ -160,7 +169,10 @@ fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
     };
     let mark = key(OTHERS + number);
     let rows = vec![row];
-    match apply(memory, &Batch::Settle(SettleBatch { mark, expires, rows, reference: None })) {
+    match apply(
+        memory,
+        &Batch::Settle(SettleBatch { marker: mark, expires, rows, reference: None }),
+    ) {
         Reply::Settle(reply) => reply,
         other => panic!("{other:?} is no answer to a settle"),
     }
@@ -171,7 +183,7 @@ fn a_full_pool_of_markers_settles_nothing_until_some_lapse() {
     let (memory, clock) = store(one_shard(64 << 10));
     let minute = START.after(Span::from_secs(60));
     let is_settled = |number, expires| match settle(&memory, number, expires) {
-        SettleReply::Settled { again, .. } => !again,
+        SettleReply::Settled { already_settled: again, .. } => !again,
         _ => false,
     };
     let settled = (0..1_000).filter(|number| is_settled(*number, minute)).count();
@@ -198,7 +210,7 @@ fn strikes_and_ratios_find_room_when_newcomers_do_not() {
     });
     let before = memory.stats();
     assert!(before.overflowed > 0);
-    // A bucket that is new to an upstream's view is such a cell too: nothing promised it a place.
+    // A bucket created by a reconcile is such a cell too: nothing has reserved memory for it.
     let terms = match bucket(10, HOUR) {
         Limit::Bucket(terms) => terms,
         other => panic!("{other:?} is no bucket"),
@@ -218,7 +230,7 @@ fn strikes_and_ratios_find_room_when_newcomers_do_not() {
 #[test]
 fn an_empty_batch_is_answered() {
     let (memory, _) = store(one_shard(64 << 10));
-    let reply = checked(&memory, &check([]));
+    let reply = check_reply(&memory, &check([]));
     assert!(reply.passed && reply.rows.is_empty());
     assert_eq!(reply.now, START);
 }

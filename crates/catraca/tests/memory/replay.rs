@@ -1,16 +1,17 @@
-//! The store answers as plain maps do, to every batch, however its keys are spread over shards.
+//! The memory store gives the replies of the reference store to random batches, for any number of
+//! shards.
 
 use catraca::memory::{Memory, MemoryOptions};
 use catraca::store::{Store, When};
 use catraca_core::run::run;
 
 use crate::helpers::store;
-use crate::plain::Plain;
-use crate::story::Story;
+use crate::random_batches::BatchGenerator;
+use crate::reference_store::ReferenceStore;
 
 fn compare(memory: &Memory, seed: u64, batches: usize) {
-    let mut plain = Plain::default();
-    let mut story = Story::new(seed);
+    let mut plain = ReferenceStore::default();
+    let mut story = BatchGenerator::new(seed);
     for step in 0..batches {
         let batch = story.next_batch();
         let expected = run(&batch, &mut plain, story.now);
@@ -28,12 +29,12 @@ fn random_batches_are_answered_as_plain_maps_answer_them() {
     }
 }
 
-/// Tending in between drops only what nobody can notice.
+/// Maintenance between batches removes only cells that no reply depends on.
 #[test]
 fn tending_is_never_noticed() {
     let (memory, clock) = store(MemoryOptions { shards: 2, ..MemoryOptions::default() });
-    let mut plain = Plain::default();
-    let mut story = Story::new(99);
+    let mut plain = ReferenceStore::default();
+    let mut story = BatchGenerator::new(99);
     for step in 0..5_000 {
         let batch = story.next_batch();
         clock.set(story.now);

@@ -1,4 +1,4 @@
-//! Snapshots: what was known is known again, and a damaged file is never taken for an empty one.
+//! Snapshots: the state is restored completely, and a damaged file is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,14 @@ use catraca_core::limit::Limit;
 use catraca_core::time::Span;
 use proptest::prelude::*;
 
-use crate::helpers::{START, answer, apply, block, blocked, bucket, key, passes, row, store, window};
-use crate::story::Story;
+use crate::helpers::{
+    START, answer, apply, block, bucket, count_blocked, key, passes, row, store, window,
+};
+use crate::random_batches::BatchGenerator;
 
 const HOUR: Span = Span::from_secs(3_600);
 
-/// A folder of one test, gone when it ends.
+/// A folder of one test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,10 +54,10 @@ fn restore(path: &Path, options: MemoryOptions) -> Result<(Memory, RestoreOutcom
     Memory::restore(path, options, Arc::new(ManualClock::at(START)))
 }
 
-/// A store that has lived through a random story, and what comes next in it.
-fn lived(seed: u64, batches: usize) -> (Memory, ManualClock, Story) {
+/// A store after random batches, and the generator of the next ones.
+fn after_random_batches(seed: u64, batches: usize) -> (Memory, ManualClock, BatchGenerator) {
     let (memory, clock) = store(few_shards(4));
-    let mut story = Story::new(seed);
+    let mut story = BatchGenerator::new(seed);
     for _ in 0..batches {
         let batch = story.next_batch();
         memory.apply(&batch, When::At(story.now)).expect("memory never fails");
@@ -74,7 +76,7 @@ proptest! {
         shards in prop_oneof![Just(1_usize), Just(4), Just(64)],
     ) {
         let folder = Folder::new();
-        let (memory, clock, mut story) = lived(seed, 400);
+        let (memory, clock, mut story) = after_random_batches(seed, 400);
         let written = memory.snapshot(&folder.file()).expect("written");
         let (again, found) =
             Memory::restore(&folder.file(), few_shards(shards), Arc::new(clock)).expect("read");
@@ -91,10 +93,10 @@ proptest! {
     }
 }
 
-/// The bytes of a small snapshot with every kind of cell in it.
+/// The bytes of a small snapshot with every kind of cell.
 fn small_snapshot() -> Vec<u8> {
     let folder = Folder::new();
-    let (memory, _, _) = lived(3, 60);
+    let (memory, _, _) = after_random_batches(3, 60);
     let stats = memory.stats();
     let kinds = [stats.buckets, stats.logs, stats.fixed, stats.leases, stats.blocks];
     let others = [stats.watches, stats.marks, stats.references];
@@ -104,10 +106,10 @@ fn small_snapshot() -> Vec<u8> {
 }
 
 /// Restoring these bytes fails, and the error names the file.
-fn refused(bytes: &[u8]) -> SnapshotError {
+fn restore_error(bytes: &[u8]) -> SnapshotError {
     let folder = Folder::new();
     fs::write(folder.file(), bytes).expect("written");
-    let error = restore(&folder.file(), few_shards(1)).expect_err("damage must be seen");
+    let error = restore(&folder.file(), few_shards(1)).expect_err("a damaged file must be refused");
     let text = error.to_string();
     assert!(text.contains(&folder.file().display().to_string()), "{text}");
     error
@@ -116,13 +118,13 @@ fn refused(bytes: &[u8]) -> SnapshotError {
 #[test]
 fn a_flipped_bit_is_found_wherever_it_is() {
     let whole = small_snapshot();
-    for place in 0..whole.len() {
+    for offset in 0..whole.len() {
         let mut damaged = whole.clone();
-        damaged[place] ^= 1 << (place % 8);
-        let error = refused(&damaged);
+        damaged[offset] ^= 1 << (offset % 8);
+        let error = restore_error(&damaged);
         let newer = matches!(error, SnapshotError::Newer { .. });
         let corrupt = matches!(error, SnapshotError::Corrupt { .. });
-        assert!(corrupt || (newer && (8..12).contains(&place)), "byte {place}: {error}");
+        assert!(corrupt || (newer && (8..12).contains(&offset)), "byte {offset}: {error}");
     }
 }
 
@@ -130,27 +132,27 @@ fn a_flipped_bit_is_found_wherever_it_is() {
 fn a_cut_file_is_found_at_every_length() {
     let whole = small_snapshot();
     for length in 0..whole.len() {
-        let error = refused(&whole[..length]);
+        let error = restore_error(&whole[..length]);
         assert!(matches!(error, SnapshotError::Corrupt { .. }), "{length} bytes: {error}");
     }
     let longer = [whole.as_slice(), &[0]].concat();
-    assert!(refused(&longer).to_string().contains("unexpected bytes after the end"));
+    assert!(restore_error(&longer).to_string().contains("unexpected bytes after the end"));
 }
 
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let mut newer = small_snapshot();
     newer[8..12].copy_from_slice(&7_u32.to_le_bytes());
-    let error = refused(&newer);
+    let error = restore_error(&newer);
     assert!(matches!(error, SnapshotError::Newer { found: 7, known: 1, .. }), "{error}");
     assert!(error.to_string().contains("format 7"), "{error}");
 }
 
 #[test]
 fn another_file_is_not_taken_for_a_snapshot() {
-    let error = refused(b"SQLite format 3\0 and so on, for a while");
+    let error = restore_error(b"SQLite format 3\0 and so on, for a while");
     assert!(error.to_string().contains("not a snapshot"), "{error}");
-    // A folder in its place is trouble too, not an empty start.
+    // A folder at this path is an error too, and not an empty start.
     let folder = Folder::new();
     assert!(matches!(restore(&folder.0, few_shards(1)), Err(SnapshotError::Read { .. })));
 }
@@ -178,7 +180,7 @@ fn a_restart_in_the_middle_of_a_block_still_denies_and_forgets_what_ended() {
     let expected =
         RestoreOutcome::Read { created_at: START, kept: 100, forgotten: 50, left_out: 0 };
     assert_eq!(found, expected);
-    assert_eq!(blocked(&again, (0..150).map(key)), 100);
+    assert_eq!(count_blocked(&again, (0..150).map(key)), 100);
 }
 
 #[test]
@@ -195,11 +197,11 @@ fn a_smaller_store_says_what_it_left_out_and_keeps_every_block_it_can() {
     let RestoreOutcome::Read { kept, left_out, .. } = found else { panic!("{found:?}") };
     assert_eq!(kept + left_out, 20_300);
     assert!(left_out > 10_000, "{found:?}");
-    assert_eq!(blocked(&again, (0..300).map(key)), 300);
+    assert_eq!(count_blocked(&again, (0..300).map(key)), 300);
     assert!(again.stats().counter_bytes() <= 128 << 10);
 }
 
-/// A full store has shared cells, and these come back as shared cells.
+/// The overflow cells of a full store are restored as overflow cells.
 #[test]
 fn shared_cells_survive_as_such() {
     let folder = Folder::new();
@@ -222,13 +224,13 @@ fn an_older_snapshot_stays_when_a_new_one_cannot_be_written() {
     let (memory, _) = store(few_shards(1));
     apply(&memory, &block([key(1)], Origin::Operator, HOUR));
     memory.snapshot(&folder.file()).expect("written");
-    // A folder where the draft would be.
+    // A folder at the path of the temporary file makes the write fail.
     let draft = folder.0.join("state.snapshot.tmp");
     fs::create_dir(&draft).expect("made");
     let error = memory.snapshot(&folder.file()).expect_err("no draft, no snapshot");
     assert!(matches!(error, SnapshotError::Write { .. }), "{error}");
     let (again, _) = restore(&folder.file(), few_shards(1)).expect("the older one");
-    assert_eq!(blocked(&again, [key(1)]), 1);
+    assert_eq!(count_blocked(&again, [key(1)]), 1);
 }
 
 #[cfg(unix)]
@@ -243,7 +245,7 @@ fn a_snapshot_is_for_its_owner_alone_and_leaves_no_draft() {
     assert_eq!(fs::read_dir(&folder.0).expect("there").count(), 1);
 }
 
-/// Callers go on while a snapshot is written, and what it holds is never torn within a key.
+/// Callers continue while a snapshot is written, and each key is stored consistently.
 #[test]
 fn traffic_goes_on_while_a_snapshot_is_written() {
     let folder = Folder::new();
@@ -272,7 +274,7 @@ fn traffic_goes_on_while_a_snapshot_is_written() {
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1h\"\nblock = \"2h\"\n";
 
-/// An engine's snapshot could be read into a store, but no engine could be built over it.
+/// Regression: a snapshot could be restored into a store, but no engine could be built over it.
 #[test]
 fn an_engine_goes_on_from_a_snapshot() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The engine and its records: what was acknowledged is in force again before the first answer.
+//! The engine and its records: acknowledged acts apply again before the first decision.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use catraca::core::policy::Mode;
 use catraca::records::{BlockQuery, ListName, Record, RecordKind, Records};
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time};
 
-use crate::helpers::{Folder, START, at, engine, engine_at, passes, secs};
+use crate::helpers::{START, TestDatabase, at, engine, engine_at, passes, secs};
 
 const LOGIN: &str = r#"
     [policy.login]
@@ -17,9 +17,9 @@ const LOGIN: &str = r#"
     block  = "15m"
 "#;
 
-/// Another process on the same file, at this time.
-fn again(folder: &Folder, catalog: &str, clock: &ManualClock) -> (Engine, Arc<Records>) {
-    let records = Arc::new(folder.open());
+/// An engine restored from the same records, as the next process restores it.
+fn restart(database: &TestDatabase, catalog: &str, clock: &ManualClock) -> (Engine, Arc<Records>) {
+    let records = Arc::new(database.open());
     let engine = engine_at(catalog, &records, clock);
     engine.resume(&records, None).unwrap();
     (engine, records)
@@ -32,14 +32,14 @@ fn order<'a>(policy: &'a str, subject: Subject<'a>, span: Span) -> BlockOrder<'a
 /// covers: 002-48
 #[test]
 fn a_block_of_a_check_stands_after_a_restart_to_its_exact_end() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(LOGIN, &records);
     let ip = [("ip", "198.51.100.7")];
     assert_eq!([0; 3].map(|_| passes(&before, "login", &ip)), [true, true, false]);
     drop((before, records));
     clock.advance(secs(60));
-    let (after, records) = again(&folder, LOGIN, &clock);
+    let (after, records) = restart(&database, LOGIN, &clock);
     assert!(!passes(&after, "login", &ip));
     let [row] = &records.blocks(&BlockQuery::default(), at(60)).unwrap().rows[..] else { panic!() };
     assert_eq!((row.until, &*row.policy, &*row.namespace), (at(900), "login", "default"));
@@ -52,8 +52,8 @@ fn a_block_of_a_check_stands_after_a_restart_to_its_exact_end() {
 /// covers: 000-11
 #[test]
 fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(LOGIN, &records);
     let subject = || Subject::from([("ip", "198.51.100.7")]);
     let (blocked, receipt) = records.run_recorded(Some("ana"), Some("case 7"), || {
@@ -69,17 +69,17 @@ fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
     let other = Subject::from([("ip", "198.51.100.8")]);
     before.block(&order("login", other, secs(600))).unwrap();
     drop((before, records));
-    let (after, records) = again(&folder, LOGIN, &clock);
+    let (after, records) = restart(&database, LOGIN, &clock);
     assert!(passes(&after, "login", &[("ip", "198.51.100.7")]));
     let [row] = &records.blocks(&BlockQuery::default(), at(1)).unwrap().rows[..] else { panic!() };
     assert_eq!((&*row.parts[0].1, row.reason.as_deref()), ("198.51.100.8", Some("fraud")));
 }
 
-/// A call that causes nothing has nothing to wait for.
+/// A call that changes nothing has nothing to wait for.
 #[test]
 fn nothing_to_write_is_durable_at_once() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, _) = engine(LOGIN, &records);
     let subject = Subject::from([("ip", "198.51.100.7")]);
     let (released, receipt) =
@@ -88,11 +88,11 @@ fn nothing_to_write_is_durable_at_once() {
     assert_eq!(records.health().written, 0);
 }
 
-/// A snapshot older than a release still holds the block; the records know better.
+/// A snapshot older than a release still contains the block; the records take precedence.
 #[test]
 fn a_snapshots_block_that_was_released_since_is_not_brought_back() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(LOGIN, &records);
     let subject = || Subject::from([("ip", "198.51.100.7")]);
     before.block(&order("login", subject(), secs(3600))).unwrap();
@@ -101,8 +101,8 @@ fn a_snapshots_block_that_was_released_since_is_not_brought_back() {
     clock.advance(secs(1));
     before.block(&order("login", subject(), secs(60))).unwrap();
     drop((before, records));
-    // What a snapshot of the first second would have brought back.
-    let records = Arc::new(folder.open());
+    // The block that a snapshot of the first second would have restored.
+    let records = Arc::new(database.open());
     let after = engine_at(LOGIN, &records, &clock);
     clock.set(START);
     after.block(&order("login", subject(), secs(3600))).unwrap();
@@ -129,8 +129,8 @@ const LOOKUP: &str = r#"
 
 #[test]
 fn a_debt_is_still_owed_after_a_restart() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(LOOKUP, &records);
     let check = Check::new("lookup", [("payer", "52998224725")]);
     let not_found = Outcome { status: Some(404), ..Outcome::default() };
@@ -141,13 +141,14 @@ fn a_debt_is_still_owed_after_a_restart() {
         });
         assert!(receipt.wait().is_durable());
         settled = done.rows[0].balance.unwrap();
-        // Not whole numbers, so that the last one is a debt.
+        // A refill of one unit per settle: the balance is not a multiple of the cost, so the last
+        // settle leaves a debt.
         clock.advance(secs(30));
     }
     assert!(settled < 0, "{settled}");
     let owed = before.peek(&check).unwrap().rows[0].balance;
     drop((before, records));
-    let (after, _records) = again(&folder, LOOKUP, &clock);
+    let (after, _records) = restart(&database, LOOKUP, &clock);
     assert_eq!(after.peek(&check).unwrap().rows[0].balance, owed);
 }
 
@@ -163,27 +164,27 @@ const TIERS: &str = r#"
 
 #[test]
 fn a_fact_about_a_private_value_is_kept_as_a_pseudonym_and_still_found() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(TIERS, &records);
     let about = before.stored_names("token", "secret-token").unwrap().swap_remove(0);
     let facts = vec![("plan".to_owned(), "gold".to_owned())];
     let state = RecordKind::SetFacts(about, facts);
     assert!(records.record(vec![Record::operator(at(0), "ana", None, state)]).wait().is_durable());
     drop((before, records));
-    let (after, _records) = again(&folder, TIERS, &clock);
+    let (after, _records) = restart(&database, TIERS, &clock);
     let gold = [0; 4].map(|_| passes(&after, "api", &[("token", "secret-token")]));
     assert_eq!(gold, [true, true, true, false]);
     let other = [0; 2].map(|_| passes(&after, "api", &[("token", "other")]));
     assert_eq!(other, [true, false]);
-    assert!(!folder.holds("secret-token"));
+    assert!(!database.holds("secret-token"));
 }
 
 /// covers: 003-46, 003-47
 #[test]
 fn lists_made_at_run_time_stand_after_a_restart() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(TIERS, &records);
     let hidden = before.stored_names("token", "secret-token").unwrap().swap_remove(0);
     let range = ListTarget::Range(AddressRange::parse("203.0.113.0/24").unwrap());
@@ -199,7 +200,7 @@ fn lists_made_at_run_time_stand_after_a_restart() {
     ];
     assert!(records.record(all).wait().is_durable());
     drop((before, records));
-    let (after, _records) = again(&folder, TIERS, &clock);
+    let (after, _records) = restart(&database, TIERS, &clock);
     let reason = |subject: &[(&str, &str)]| {
         after
             .check(&Check::new("api", subject.iter().copied().collect::<Subject<'_>>()))
@@ -219,13 +220,13 @@ fn lists_made_at_run_time_stand_after_a_restart() {
 
 #[test]
 fn an_overridden_mode_stands_after_a_restart() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(LOGIN, &records);
     let off = RecordKind::Mode("login".to_owned(), Some(Mode::Off));
     assert!(records.record(vec![Record::operator(at(0), "ana", None, off)]).wait().is_durable());
     drop((before, records));
-    let (after, _records) = again(&folder, LOGIN, &clock);
+    let (after, _records) = restart(&database, LOGIN, &clock);
     let ip = [("ip", "198.51.100.7")];
     assert_eq!([0; 4].map(|_| passes(&after, "login", &ip)), [true; 4]);
 }
@@ -233,13 +234,16 @@ fn an_overridden_mode_stands_after_a_restart() {
 /// covers: 000-15
 #[test]
 fn namespaces_have_their_own_blocks() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, _) = engine(LOGIN, &records);
     let subject = Subject::from([("ip", "198.51.100.7")]);
     let order = BlockOrder { namespace: "site-a", ..order("login", subject, secs(60)) };
     engine.block(&order).unwrap();
-    assert!(passes(&engine, "login", &[("ip", "198.51.100.7")]), "the default one is free");
+    assert!(
+        passes(&engine, "login", &[("ip", "198.51.100.7")]),
+        "the default namespace has no block"
+    );
     records.flush().unwrap();
     let of = |namespace: &str| {
         let query = BlockQuery { namespace: Some(namespace.to_owned()), ..Default::default() };

@@ -1,4 +1,4 @@
-//! What every test here needs, whatever the dialect: records, an engine that is heard.
+//! Records and engines for the tests of both dialects.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use catraca::{Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
 use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::digest::{Digester, Domain};
 
-pub use crate::place::Folder;
+pub use crate::test_database::TestDatabase;
 
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
 pub const SECRET: Secret = Secret::from_bytes([7; 32]);
 
-/// An engine whose events are recorded, and its clock.
+/// An engine that writes its events to the records, and its clock.
 pub fn engine(catalog: &str, records: &Arc<Records>) -> (Engine, ManualClock) {
     let clock = ManualClock::at(START);
     (engine_at(catalog, records, &clock), clock)
 }
 
 pub fn engine_at(catalog: &str, records: &Arc<Records>, clock: &ManualClock) -> Engine {
-    let heard = Arc::clone(records);
+    let recorder = Arc::clone(records);
     Engine::builder(Catalog::parse(catalog).unwrap())
         .clock(clock.clone())
         .secret(SECRET)
-        .listener(move |event| heard.on_event(event))
+        .listener(move |event| recorder.on_event(event))
         .build()
 }
 
@@ -42,8 +42,8 @@ pub fn at(seconds: i64) -> Time {
     START.after(secs(seconds))
 }
 
-/// Whom a record is about: one address under one policy.
-pub fn who(policy: &str, address: &str) -> SubjectKey {
+/// The subject of a record: one address under one policy.
+pub fn subject_key(policy: &str, address: &str) -> SubjectKey {
     let mut hasher = Digester::new(&SECRET).start(Domain::Cell);
     SubjectKey {
         key: hasher.part(policy.as_bytes()).part(address.as_bytes()).finish(),
@@ -53,13 +53,18 @@ pub fn who(policy: &str, address: &str) -> SubjectKey {
     }
 }
 
-pub fn blocking(who: SubjectKey, until: Time, origin: Origin, reason: Option<&str>) -> RecordKind {
+pub fn block_record(
+    subject_key: SubjectKey,
+    until: Time,
+    origin: Origin,
+    reason: Option<&str>,
+) -> RecordKind {
     let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
     RecordKind::Block(Box::new(BlockRecord {
-        subject: who,
+        subject: subject_key,
         epoch,
         until,
         origin,
@@ -69,9 +74,9 @@ pub fn blocking(who: SubjectKey, until: Time, origin: Origin, reason: Option<&st
     }))
 }
 
-/// A block that the engine started by itself.
-pub fn excess(policy: &str, address: &str, from: Time, until: Time) -> Record {
-    Record::automatic(from, blocking(who(policy, address), until, Origin::Excess, None))
+/// A block that the engine started for an excess.
+pub fn excess_block(policy: &str, address: &str, from: Time, until: Time) -> Record {
+    Record::automatic(from, block_record(subject_key(policy, address), until, Origin::Excess, None))
 }
 
 pub fn write(records: &Records, all: Vec<Record>) {

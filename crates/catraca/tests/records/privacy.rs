@@ -1,4 +1,4 @@
-//! Privacy: nothing private in clear on disk, retention that deletes, erasure that does not free.
+//! Privacy: no private value on disk in clear, retention, and erasure that does not end blocks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use catraca::records::{
 };
 use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::helpers::{Folder, START, at, engine, passes, secs};
+use crate::helpers::{START, TestDatabase, at, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.pay]
@@ -39,7 +39,7 @@ const CATALOG: &str = r#"
 
 pub const PLANTED: [&str; 4] = ["customer-4711", "session-8a9b", "52998224725", "token-c0ffee"];
 
-/// Does a bit of everything with the planted values.
+/// Creates bans, debts, blocks and facts with the planted values.
 fn act_on_planted(engine: &Engine, records: &Records) {
     let identities = [("customer", PLANTED[0]), ("session", PLANTED[1])];
     let ticket = engine.check(&Check::new("pay", identities)).unwrap().ticket.unwrap();
@@ -69,38 +69,41 @@ fn act_on_planted(engine: &Engine, records: &Records) {
     records.flush().unwrap();
 }
 
-pub fn set_up(options: Options) -> (Folder, Arc<Records>, Engine, ManualClock) {
-    let folder = Folder::new();
-    let records = Arc::new(Records::open(&folder.url(), options).unwrap());
+pub fn set_up(options: Options) -> (TestDatabase, Arc<Records>, Engine, ManualClock) {
+    let database = TestDatabase::new();
+    let records = Arc::new(Records::open(&database.url(), options).unwrap());
     let (engine, clock) = engine(CATALOG, &records);
     act_on_planted(&engine, &records);
-    (folder, records, engine, clock)
+    (database, records, engine, clock)
 }
 
 /// covers: B-14
 #[test]
 fn no_planted_identifier_is_in_any_file() {
-    let (folder, records, engine, _) = set_up(Options::default());
+    let (database, records, engine, _) = set_up(Options::default());
     let named = engine.stored_names("customer", PLANTED[0]).unwrap();
-    let looked_for = |when: &str| {
+    let assert_only_pseudonyms = |when: &str| {
         for planted in PLANTED {
-            assert!(!folder.holds(planted), "{planted} {when}");
+            assert!(!database.holds(planted), "{planted} {when}");
         }
-        // The search itself must be able to find something.
-        assert!(folder.holds(&named[0].value), "{when}");
+        // The search must be able to find a value that is there.
+        assert!(database.holds(&named[0].value), "{when}");
     };
-    looked_for("while open");
-    let shown = folder.rows("SELECT identifier FROM buyer_rate_limits").concat();
-    assert!(shown.len() == 6 && shown.iter().all(|name| name.starts_with('~')), "{shown:?}");
-    folder.back_up(&records);
+    assert_only_pseudonyms("while open");
+    let identifiers = database.rows("SELECT identifier FROM buyer_rate_limits").concat();
+    assert!(
+        identifiers.len() == 6 && identifiers.iter().all(|name| name.starts_with('~')),
+        "{identifiers:?}"
+    );
+    database.back_up(&records);
     drop((engine, records));
-    looked_for("after closing");
+    assert_only_pseudonyms("after closing");
 }
 
 /// covers: 000-14
 #[test]
 fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
-    let (folder, records, engine, _) = set_up(Options::default());
+    let (database, records, engine, _) = set_up(Options::default());
     for (attribute, value) in [("customer", PLANTED[0]), ("session", PLANTED[1])] {
         let order = BlockOrder {
             namespace: "default",
@@ -114,22 +117,22 @@ fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
         let name = engine.stored_names(attribute, value).unwrap().swap_remove(0).value;
         assert!(name.starts_with('~') && name != value);
         let sql = format!("SELECT unblockTime FROM rate_limit_tracking WHERE blockedID = '{name}'");
-        assert_eq!(folder.rows(&sql), [["9999-12-31T23:59:59.999Z"]]);
+        assert_eq!(database.rows(&sql), [["9999-12-31T23:59:59.999Z"]]);
     }
     for planted in PLANTED {
-        assert!(!folder.holds(planted), "{planted}");
+        assert!(!database.holds(planted), "{planted}");
     }
 }
 
-/// A cleaner that has seen a block end must not take the one that came after it.
+/// A purge that has seen a block end must not delete the block that was started after it.
 ///
 /// covers: B-08
 #[test]
 fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
-    let folder = Folder::new();
+    let database = TestDatabase::new();
     let days = |number: i64| Span::from_secs(number * 86_400);
     let retention = Retention { history: secs(3_600), audit: days(60), counts: days(10) };
-    let records = Arc::new(Records::open(&folder.url(), Options { retention }).unwrap());
+    let records = Arc::new(Records::open(&database.url(), Options { retention }).unwrap());
     let (engine, clock) = engine(CATALOG, &records);
     let order = |seconds| BlockOrder {
         namespace: "default",
@@ -146,13 +149,17 @@ fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
     assert!(passes(&engine, "api", &[("token", "t")]), "it has ended");
     engine.block(&order(86_400)).unwrap();
     records.flush().unwrap();
-    // The end that was read lies further back than anything is kept; the one that stands does not.
+    // The first end is older than the retention; the end of the renewed block is not.
     clock.set(at(60 + 3_601));
     assert!(records.purge(at(60 + 3_601)).unwrap().is_empty());
     let left = records.blocks(&BlockQuery::default(), at(60 + 3_601)).unwrap().rows;
     assert_eq!((left.len(), left[0].until), (1, at(61 + 86_400)));
     assert!(!passes(&engine, "api", &[("token", "t")]));
-    assert_eq!(records.purge(at(61 + 86_400 + 3_601)).unwrap().blocks, 1, "and it can clean");
+    assert_eq!(
+        records.purge(at(61 + 86_400 + 3_601)).unwrap().blocks,
+        1,
+        "a purge after the end deletes it"
+    );
 }
 
 /// covers: X-27, B-56
@@ -160,29 +167,29 @@ fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
 fn what_is_over_its_time_is_gone_from_the_disk() {
     let days = |number: i64| Span::from_secs(number * 86_400);
     let retention = Retention { history: days(30), audit: days(60), counts: days(10) };
-    let (folder, records, engine, _) = set_up(Options { retention });
+    let (database, records, engine, _) = set_up(Options { retention });
     let revision = |number: u32| Revision { revision: format!("r{number}"), policies: None };
     for number in 0..2 {
-        let deed = RecordKind::Catalog(revision(number));
-        assert!(records.record(vec![Record::automatic(START, deed)]).wait().is_durable());
+        let kind = RecordKind::Catalog(revision(number));
+        assert!(records.record(vec![Record::automatic(START, kind)]).wait().is_durable());
     }
     let name = engine.stored_names("token", PLANTED[3]).unwrap().swap_remove(0).value;
-    assert!(folder.holds(&name));
+    assert!(database.holds(&name));
     assert!(records.purge(START.after(days(1))).unwrap().is_empty());
     let first = records.purge(START.after(days(11))).unwrap();
     assert!(first.counts > 0 && PurgeCounts { counts: 0, ..first }.is_empty(), "{first:?}");
     let second = records.purge(START.after(days(31))).unwrap();
     assert!(second.blocks == 4 && second.history == 6 && second.subjects == 4, "{second:?}");
-    assert!(!folder.holds(&name));
+    assert!(!database.holds(&name));
     let third = records.purge(START.after(days(61))).unwrap();
     assert!(third.audit > 0, "{third:?}");
-    assert_eq!(records.revisions(9).unwrap().len(), 1, "the one in force stays");
+    assert_eq!(records.revisions(9).unwrap().len(), 1, "the current revision stays");
 }
 
 /// covers: X-28
 #[test]
 fn erasure_removes_what_has_ended_and_reports_what_stands() {
-    let (folder, records, engine, _) = set_up(Options::default());
+    let (database, records, engine, _) = set_up(Options::default());
     let about = engine.stored_names("customer", PLANTED[0]).unwrap();
     let name = about[0].value.clone();
     let before = records.export(&about).unwrap();
@@ -195,45 +202,45 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     assert_eq!((late.retained_blocks, late.blocks), (0, 1));
     let after = records.export(&about).unwrap();
     assert!(after.blocks.is_empty() && after.facts.is_empty() && after.audit.is_empty());
-    assert!(!folder.holds(&name));
+    assert!(!database.holds(&name));
     let other = engine.stored_names("session", PLANTED[1]).unwrap();
-    assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "nobody else's is touched");
+    assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "other subjects are unchanged");
 }
 
-/// An entry that is over stood in the way of taking the name out of the audit.
+/// Regression: an expired list entry prevented the erasure of the name from the audit.
 #[test]
 fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
-    let (folder, records, engine, _) = set_up(Options::default());
+    let (database, records, engine, _) = set_up(Options::default());
     for (value, until) in [("over-991", Some(at(60))), ("stands-992", None)] {
         let about = engine.stored_names("plan", value).unwrap();
         let AttributeValue { attribute, value: name } = about[0].clone();
         let what = ListTarget::Value { attribute, value: name };
-        let deed = RecordKind::List(
+        let kind = RecordKind::List(
             ListName::Block,
             AccessListEntry { target: what, reason: None, until },
         );
-        let listed = Record::operator(at(0), "ana", None, deed);
+        let listed = Record::operator(at(0), "ana", None, kind);
         assert!(records.record(vec![listed]).wait().is_durable());
         let erased = records.erase(&about, at(61)).unwrap();
         assert_eq!(erased.retained_lists, u64::from(until.is_none()));
         let left = records.export(&about).unwrap();
         let stands = usize::from(until.is_none());
         assert_eq!((left.lists.len(), left.audit.len()), (stands, stands));
-        assert_eq!(folder.holds(value), until.is_none(), "{value}");
+        assert_eq!(database.holds(value), until.is_none(), "{value}");
     }
 }
 
-/// Lines of the audit whose target, motive, before or after hold this.
-fn told(records: &Records, needle: &str) -> Vec<String> {
+/// The lines of the audit that contain this text.
+fn audit_lines_with(records: &Records, needle: &str) -> Vec<String> {
     let rows = records.audit(&AuditQuery { limit: 100, ..AuditQuery::default() }).unwrap().rows;
     rows.iter().map(|row| format!("{row:?}")).filter(|row| row.contains(needle)).collect()
 }
 
-/// An address is listed as a range, and its line in the audit was not found by the address; and a
-/// motive that names somebody stayed.
+/// Regression: an address is listed as a range, so its audit lines were not found by the address,
+/// and reasons that contain the value stayed.
 #[test]
 fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
-    let (folder, records, engine, _) = set_up(Options::default());
+    let (database, records, engine, _) = set_up(Options::default());
     let plan = ListTarget::Value { attribute: "plan".to_owned(), value: "gone-993".to_owned() };
     let range = |text: &str| ListTarget::Range(AddressRange::parse(text).unwrap());
     let cases = [
@@ -243,7 +250,7 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
     ];
     for (attribute, value, what) in cases {
         let reason = Some(format!("{value} is a nuisance"));
-        let by = |deed| Record::operator(at(0), "ana", Some(&format!("case {value}")), deed);
+        let by = |kind| Record::operator(at(0), "ana", Some(&format!("case {value}")), kind);
         let on = |list, until| {
             RecordKind::List(
                 list,
@@ -258,16 +265,17 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
         assert!(records.record(acts).wait().is_durable());
         let about = engine.stored_names(attribute, value).unwrap();
         assert_eq!(records.export(&about).unwrap().audit.len(), 3);
-        // The entry of the allowlist stands, and so does its line; those of the other list go.
+        // The allowlist entry is still active, so its line stays; the lines of the blocklist are
+        // erased.
         let early = records.erase(&about, at(59)).unwrap();
         assert_eq!((early.audit, early.retained_lists), (2, 1), "{value}");
-        assert_eq!(told(&records, value).len(), 1, "{value}");
+        assert_eq!(audit_lines_with(&records, value).len(), 1, "{value}");
         let late = records.erase(&about, at(60)).unwrap();
         assert_eq!((late.audit, late.retained_lists), (1, 0), "{value}");
-        assert_eq!(told(&records, value), Vec::<String>::new());
-        assert!(!folder.holds(value), "{value}");
+        assert_eq!(audit_lines_with(&records, value), Vec::<String>::new());
+        assert!(!database.holds(value), "{value}");
     }
-    let kinds = told(&records, "(erased)");
+    let kinds = audit_lines_with(&records, "(erased)");
     assert_eq!(kinds.len(), 9);
     let left = |words: [&str; 3]| {
         kinds.iter().filter(|row| words.iter().all(|word| row.contains(word))).count()
@@ -282,7 +290,7 @@ fn page(about: &[AttributeValue]) -> BlockQuery {
 
 #[test]
 fn a_debt_that_stands_keeps_its_subject() {
-    let (_folder, records, engine, _) = set_up(Options::default());
+    let (_database, records, engine, _) = set_up(Options::default());
     let about = engine.stored_names("payer", PLANTED[2]).unwrap();
     let erased = records.erase(&about, at(86_400)).unwrap();
     assert_eq!((erased.retained_debts, erased.blocks), (1, 0));

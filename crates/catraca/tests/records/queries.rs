@@ -1,4 +1,4 @@
-//! Questions: pages that neither skip nor repeat, filters, and totals that add up.
+//! Queries: pages that neither skip nor repeat rows, filters, and consistent totals.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use catraca::records::{
 };
 use catraca::{Check, Time};
 
-use crate::helpers::{Folder, at, blocking, engine, excess, passes, secs, who, write};
+use crate::helpers::{
+    TestDatabase, at, block_record, engine, excess_block, passes, secs, subject_key, write,
+};
 
 fn address(number: i64) -> String {
     format!("198.51.100.{number}")
@@ -16,10 +18,10 @@ fn address(number: i64) -> String {
 
 #[test]
 fn pages_go_from_new_to_old_without_a_gap_or_a_repeat() {
-    let folder = Folder::new();
-    let records = folder.open();
-    // Pairs start at the same instant, so that only the id tells them apart.
-    let all = (0..25).map(|n| excess("login", &address(n), at(n / 2), at(1_000))).collect();
+    let database = TestDatabase::new();
+    let records = database.open();
+    // Two blocks start at each time, so that only the id orders them.
+    let all = (0..25).map(|n| excess_block("login", &address(n), at(n / 2), at(1_000))).collect();
     write(&records, all);
     let mut seen = Vec::new();
     let mut after = None;
@@ -38,14 +40,14 @@ fn pages_go_from_new_to_old_without_a_gap_or_a_repeat() {
 
 #[test]
 fn filters_narrow_by_policy_origin_and_attribute() {
-    let folder = Folder::new();
-    let records = folder.open();
-    let ban = blocking(who("pay", &address(1)), at(600), Origin::Ban, Some("reject 5"));
+    let database = TestDatabase::new();
+    let records = database.open();
+    let ban = block_record(subject_key("pay", &address(1)), at(600), Origin::Ban, Some("reject 5"));
     write(
         &records,
         vec![
-            excess("login", &address(1), at(0), at(600)),
-            excess("login", &address(2), at(0), at(600)),
+            excess_block("login", &address(1), at(0), at(600)),
+            excess_block("login", &address(2), at(0), at(600)),
             Record::automatic(at(0), ban),
         ],
     );
@@ -59,8 +61,8 @@ fn filters_narrow_by_policy_origin_and_attribute() {
 
 #[test]
 fn a_private_value_is_found_by_its_real_one() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let catalog = "[policy.api]\nby = [\"token\"]\nwindow = \"1 per 1m\"\nblock = \"10m\"";
     let (engine, _) = engine(catalog, &records);
     for token in ["first-token", "second-token"] {
@@ -79,8 +81,8 @@ fn a_private_value_is_found_by_its_real_one() {
 
 #[test]
 fn the_audit_is_paged_and_filtered() {
-    let folder = Folder::new();
-    let records = folder.open();
+    let database = TestDatabase::new();
+    let records = database.open();
     let note = |number: i64| {
         let by = if number % 2 == 0 { "ana" } else { "rui" };
         let noted = AuditNote { act: "backup".to_owned(), target: number.to_string() };
@@ -111,8 +113,8 @@ const MIXED: &str = r#"
 /// covers: 003-50, B-54, 004-63
 #[test]
 fn totals_equal_the_traffic_and_add_up() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, clock) = engine(MIXED, &records);
     let mut allowed = 0;
     for _ in 0..5 {
@@ -143,10 +145,10 @@ fn totals_equal_the_traffic_and_add_up() {
 /// covers: 003-49, B-53
 #[test]
 fn the_most_blocked_are_counted_by_events() {
-    let folder = Folder::new();
-    let records = folder.open();
-    let often = (0..3).map(|n| excess("login", &address(1), at(n * 100), at(n * 100 + 50)));
-    let once = excess("login", &address(2), at(0), at(9_000));
+    let database = TestDatabase::new();
+    let records = database.open();
+    let often = (0..3).map(|n| excess_block("login", &address(1), at(n * 100), at(n * 100 + 50)));
+    let once = excess_block("login", &address(2), at(0), at(9_000));
     write(&records, often.chain([once]).collect());
     let top = records.top_blocked(Time::ZERO, 20).unwrap();
     let seen: Vec<_> = top.iter().map(|row| (&*row.parts[0].1, row.blocks)).collect();

@@ -1,4 +1,4 @@
-//! Many blocks: how long until all of them are in force, and how long until one is on disk.
+//! Many blocks: the time until all of them apply after a start, and until one is on disk.
 //!
 //! Small by default; `CATRACA_BLOCKS=1000000 cargo test … --test records scale -- --nocapture`
 //! prints the figures for a million.
@@ -10,7 +10,9 @@ use catraca::records::{BlockQuery, Record};
 use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
 use catraca_core::cell::block::Origin;
 
-use crate::helpers::{Folder, SECRET, START, at, blocking, engine, excess, passes, who, write};
+use crate::helpers::{
+    SECRET, START, TestDatabase, at, block_record, engine, excess_block, passes, subject_key, write,
+};
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"2 per 1m\"\nblock = \"15m\"";
 
@@ -22,8 +24,8 @@ fn address(number: u64) -> String {
     std::net::Ipv6Addr::from(u128::from(number) << 64 | 0x2001_0db8 << 96).to_string()
 }
 
-/// An engine with room for a million blocks, which the default has not.
-fn roomy() -> Engine {
+/// An engine with memory for a million blocks, more than the default.
+fn large_engine() -> Engine {
     let memory = MemoryOptions { block_bytes: 512 << 20, ..MemoryOptions::default() };
     let catalog = Catalog::parse(LOGIN).unwrap();
     Engine::builder(catalog).clock(ManualClock::at(START)).secret(SECRET).memory(memory).build()
@@ -31,21 +33,21 @@ fn roomy() -> Engine {
 
 #[test]
 fn every_live_block_is_in_force_before_the_first_answer() {
-    let folder = Folder::new();
+    let database = TestDatabase::new();
     let many = count();
-    let records = folder.open();
+    let records = database.open();
     let begun = Instant::now();
     for first in (0..many).step_by(1_000) {
         let some = first..many.min(first + 1_000);
-        let all = some.map(|n| excess("login", &address(n), at(0), at(3_600))).collect();
+        let all = some.map(|n| excess_block("login", &address(n), at(0), at(3_600))).collect();
         write(&records, all);
     }
     println!("{many} blocks written in {:?}", begun.elapsed());
     assert_eq!(records.close(), 0);
     let begun = Instant::now();
-    let records = Arc::new(folder.open());
+    let records = Arc::new(database.open());
     let opened = begun.elapsed();
-    let engine = roomy();
+    let engine = large_engine();
     let resumed = engine.resume(&records, None).unwrap();
     println!("{many} blocks in force after {:?}, {opened:?} of it to open", begun.elapsed());
     assert_eq!((resumed.blocks, resumed.blocks_left_out), (many, 0));
@@ -56,12 +58,12 @@ fn every_live_block_is_in_force_before_the_first_answer() {
     assert_eq!(page.rows.len(), 50);
 }
 
-/// A store that is too small says how many it could not take.
+/// A store that is too small reports how many blocks were not restored.
 #[test]
 fn blocks_without_room_are_counted() {
-    let folder = Folder::new();
-    let records = folder.open();
-    write(&records, (0..500).map(|n| excess("login", &address(n), at(0), at(60))).collect());
+    let database = TestDatabase::new();
+    let records = database.open();
+    write(&records, (0..500).map(|n| excess_block("login", &address(n), at(0), at(60))).collect());
     let memory = MemoryOptions { block_bytes: 8 << 10, ..MemoryOptions::default() };
     let catalog = Catalog::parse(LOGIN).unwrap();
     let engine = Engine::builder(catalog).clock(ManualClock::at(START)).memory(memory).build();
@@ -71,21 +73,24 @@ fn blocks_without_room_are_counted() {
     assert_eq!(kept + resumed.blocks_left_out, 500);
 }
 
-/// Says how long a lone act and a crowd of them wait for the disk; only their truth is asserted.
+/// Prints how long single and concurrent acts wait for the disk; asserts only the number of
+/// commits.
 #[test]
 fn acts_that_come_together_share_their_wait() {
-    let folder = Folder::new();
-    let records = folder.open();
+    let database = TestDatabase::new();
+    let records = database.open();
     let mut alone: Vec<Duration> = (0..200)
         .map(|n| {
             let begun = Instant::now();
-            write(&records, vec![excess("login", &address(n), at(0), at(60))]);
+            write(&records, vec![excess_block("login", &address(n), at(0), at(60))]);
             begun.elapsed()
         })
         .collect();
     let before = records.health();
     let begun = Instant::now();
-    let block = |n| blocking(who("login", &address(n)), at(60), Origin::Operator, Some("fraud"));
+    let block = |n| {
+        block_record(subject_key("login", &address(n)), at(60), Origin::Operator, Some("fraud"))
+    };
     let acts = (1_000..5_000).map(|n| Record::operator(at(0), "ana", None, block(n)));
     let receipts: Vec<_> = acts.map(|act| records.record(vec![act])).collect();
     assert!(receipts.into_iter().all(|receipt| receipt.wait().is_durable()));
@@ -100,8 +105,8 @@ fn acts_that_come_together_share_their_wait() {
 
 #[test]
 fn a_check_never_waits_and_its_block_is_on_disk_soon() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, _) = engine(LOGIN, &records);
     for number in 0..500 {
         let address = address(number);

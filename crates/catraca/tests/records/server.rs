@@ -1,7 +1,8 @@
-//! A private PostgreSQL: a directory, a socket and a port of its own, ended with the value.
+//! A private PostgreSQL server with its own directory, socket and port, stopped on drop.
 //!
-//! The programs are those of `CATRACA_POSTGRES_BIN`, else of the path or of Debian's package. Root
-//! may not run them, so root becomes the package's user. Must not touch any other server.
+//! The programs are those in `CATRACA_POSTGRES_BIN`, or on the path, or of Debian's package. Root
+//! may not run them, so tests of root start them as the user `postgres`. Must not touch another
+//! server.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-const NAMED: &str = "CATRACA_POSTGRES_BIN";
+const PROGRAMS_VARIABLE: &str = "CATRACA_POSTGRES_BIN";
 const USER: &str = "postgres";
 const READY: &str = "ready to accept connections";
 pub const PASSWORD: &str = "pw-0f-the-server";
@@ -23,11 +24,11 @@ pub struct Server {
     pub directory: PathBuf,
     pub port: u16,
     running: Mutex<Option<Child>>,
-    /// What it is told by its environment from the next start on.
+    /// Environment variables for the next start.
     pub told: Mutex<Vec<(&'static str, OsString)>>,
 }
 
-/// The server that tests share while any of them needs it.
+/// The server that tests share while any of them uses it.
 pub fn shared() -> Arc<Server> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
@@ -51,13 +52,13 @@ impl Server {
             chown(&directory, Some(user), None).unwrap();
             chown(directory.join("password"), Some(user), None).unwrap();
         }
-        // Whoever takes the port in between makes the start fail, loudly.
+        // If another process takes the port before the start, the start fails with an error.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let programs = programs();
         let running = Mutex::default();
         let told = Mutex::default();
         let server = Self { programs, directory, port, running, told };
-        let made = server
+        let initdb = server
             .program("initdb")
             .args(["--no-sync", "-U", "catraca", "-A", "scram-sha-256", "--auth-local=trust"])
             .args(["-E", "UTF8", "--locale=C.UTF-8", "-D"])
@@ -65,41 +66,43 @@ impl Server {
             .arg("--pwfile")
             .arg(server.directory.join("password"))
             .output();
-        let made = made.unwrap();
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let initdb = initdb.unwrap();
+        assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
         server.run();
         server
     }
 
-    /// Starts it, or starts it again; returns when it is ready.
+    /// Starts the server; returns when it accepts connections.
     pub fn run(&self) {
         let mut postgres = self.program("postgres");
         postgres.envs(self.told.lock().unwrap().iter().cloned());
         postgres.arg("-D").arg(self.data()).arg("-k").arg(&self.directory);
         postgres.args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
-        // What is tested are processes that end; disks that fail are tested elsewhere.
+        // Tests kill processes and not the machine, so fsync is not needed; other tests cover
+        // disks.
         postgres.args(["-c", "fsync=off", "-c", "max_connections=60"]);
         let mut child = postgres.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
-        while !said.contains(READY) {
-            let line = log.next().unwrap_or_else(|| panic!("postgres did not start: {said}"));
-            said.push_str(&line.unwrap());
-            said.push('\n');
+        let mut log_text = String::new();
+        while !log_text.contains(READY) {
+            let line = log.next().unwrap_or_else(|| panic!("postgres did not start: {log_text}"));
+            log_text.push_str(&line.unwrap());
+            log_text.push('\n');
         }
         std::thread::spawn(move || log.for_each(drop));
         *self.running.lock().unwrap() = Some(child);
     }
 
-    /// Ends it: `INT` closes every connection, `QUIT` is as good as a crash, and `KILL` is one.
+    /// Stops the server: `INT` closes all connections, `QUIT` exits without a checkpoint, `KILL` is
+    /// a crash.
     pub fn stop(&self, signal: &str) {
         let Some(mut child) = self.running.lock().unwrap().take() else { return };
         let id = child.id().to_string();
         let others = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
         kill(signal, &id);
         child.wait().unwrap();
-        // After a kill, the others notice by themselves that it is gone, and hold its memory till
-        // then.
+        // After a kill, the child processes notice the death of their parent by themselves, and use
+        // its shared memory until then.
         for other in others.unwrap_or_default().split_whitespace() {
             while is_alive(other) {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -119,16 +122,16 @@ impl Server {
         )
     }
 
-    /// What a question gives, asked with the shell that operators have.
+    /// Runs a query in psql; returns the rows.
     pub fn psql(&self, database: &str, sql: &str) -> Vec<Vec<String>> {
-        let asked = self.shell(database).args(["-c", sql]).output().unwrap();
-        let said = String::from_utf8_lossy(&asked.stderr);
-        assert!(asked.status.success(), "{sql}: {said}");
-        let rows = String::from_utf8(asked.stdout).unwrap();
+        let output = self.shell(database).args(["-c", sql]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}: {stderr}");
+        let rows = String::from_utf8(output.stdout).unwrap();
         rows.lines().map(|row| row.split('\u{1f}').map(str::to_owned).collect()).collect()
     }
 
-    /// The shell on a database, for one question or for many.
+    /// The command of psql on a database.
     pub fn shell(&self, database: &str) -> Command {
         let mut shell = Command::new(self.programs.join("psql"));
         shell
@@ -139,7 +142,7 @@ impl Server {
         shell
     }
 
-    /// A program of the server's, as whom it may run.
+    /// A program of PostgreSQL, started as a user that may run it.
     fn program(&self, name: &str) -> Command {
         let program = self.programs.join(name);
         let mut command = match other_user() {
@@ -163,10 +166,10 @@ impl Drop for Server {
     }
 }
 
-/// Whether a process is there, and not only its name on a list.
+/// Whether a process exists and is not a zombie.
 fn is_alive(id: &str) -> bool {
-    let told = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    told.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 /// Sends a signal to one process.
@@ -183,7 +186,7 @@ pub fn other_user() -> Option<u32> {
 }
 
 fn programs() -> PathBuf {
-    if let Some(named) = std::env::var_os(NAMED) {
+    if let Some(named) = std::env::var_os(PROGRAMS_VARIABLE) {
         return named.into();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -193,13 +196,13 @@ fn programs() -> PathBuf {
         .unwrap_or_default();
     versions.sort();
     let all = on_path.iter().chain(versions.iter().rev());
-    let has = |place: &&PathBuf| ["initdb", "postgres", "psql"].iter().all(|p| is_file(place, p));
+    let has = |dir: &&PathBuf| ["initdb", "postgres", "psql"].iter().all(|p| is_file(dir, p));
     let found = all.into_iter().find(has).cloned();
     found.unwrap_or_else(|| {
-        panic!("no initdb, postgres and psql: install postgresql, or set {NAMED}")
+        panic!("no initdb, postgres and psql: install postgresql, or set {PROGRAMS_VARIABLE}")
     })
 }
 
-fn is_file(place: &Path, name: &str) -> bool {
-    place.join(name).is_file()
+fn is_file(dir: &Path, name: &str) -> bool {
+    dir.join(name).is_file()
 }

@@ -17,7 +17,7 @@ use catraca::{
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
 pub const SECRET: Secret = Secret::from_bytes([7; 32]);
 
-/// The memory of some server, reached over a wire that can break.
+/// A memory store behind a connection that can fail.
 #[derive(Clone)]
 pub struct Remote(Arc<Server>);
 
@@ -25,27 +25,27 @@ struct Server {
     memory: RwLock<Memory>,
     clock: ManualClock,
     down: AtomicBool,
-    mute: AtomicBool,
+    replies_lost: AtomicBool,
     trips: AtomicU64,
     changes: AtomicU64,
-    life: AtomicU64,
-    claim: RwLock<Option<String>>,
-    spreads: AtomicBool,
+    incarnation: AtomicU64,
+    bound_records: RwLock<Option<String>>,
+    sharded: AtomicBool,
 }
 
 impl Remote {
-    /// A server whose clock is its own.
+    /// An empty store that uses this clock.
     pub fn new(clock: &ManualClock) -> Self {
         Self(Arc::new(Server {
             memory: RwLock::new(memory(clock)),
             clock: clock.clone(),
             down: AtomicBool::new(false),
-            mute: AtomicBool::new(false),
+            replies_lost: AtomicBool::new(false),
             trips: AtomicU64::new(0),
             changes: AtomicU64::new(0),
-            life: AtomicU64::new(1),
-            claim: RwLock::new(None),
-            spreads: AtomicBool::new(false),
+            incarnation: AtomicU64::new(1),
+            bound_records: RwLock::new(None),
+            sharded: AtomicBool::new(false),
         }))
     }
 
@@ -53,23 +53,23 @@ impl Remote {
         self.0.down.store(down, Ordering::SeqCst);
     }
 
-    /// Does what it is told, and the answers are lost.
-    pub fn lose_answers(&self, mute: bool) {
-        self.0.mute.store(mute, Ordering::SeqCst);
+    /// Applies batches, but loses the replies.
+    pub fn lose_answers(&self, replies_lost: bool) {
+        self.0.replies_lost.store(replies_lost, Ordering::SeqCst);
     }
 
-    /// Says from now on that it spreads over servers.
-    pub fn spread(&self) {
-        self.0.spreads.store(true, Ordering::SeqCst);
+    /// Reports from now on that its keys are sharded over servers.
+    pub fn become_sharded(&self) {
+        self.0.sharded.store(true, Ordering::SeqCst);
     }
 
-    /// Starts anew, knowing nothing.
+    /// Loses all data, as after a restart without persistence.
     pub fn lose_everything(&self) {
         *self.0.memory.write() = memory(&self.0.clock);
-        self.0.life.fetch_add(1, Ordering::SeqCst);
+        self.0.incarnation.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How often it was asked to apply something.
+    /// The number of batches that it was asked to apply.
     pub fn trips(&self) -> u64 {
         self.0.trips.load(Ordering::SeqCst)
     }
@@ -87,23 +87,23 @@ impl SharedStore for Remote {
         self.0.trips.fetch_add(1, Ordering::SeqCst);
         self.reach()?;
         let reply = self.0.memory.read().apply(batch, when);
-        match self.0.mute.load(Ordering::SeqCst) {
+        match self.0.replies_lost.load(Ordering::SeqCst) {
             true => Err(StoreError::unavailable("no answer")),
             false => reply,
         }
     }
 
     fn is_sharded(&self) -> bool {
-        self.0.spreads.load(Ordering::SeqCst)
+        self.0.sharded.load(Ordering::SeqCst)
     }
 
     async fn status(&self) -> Result<StoreStatus, StoreError> {
         self.reach()?;
         let changes = &self.0.changes;
-        let life = &self.0.life;
+        let incarnation = &self.0.incarnation;
         let changes = changes.load(Ordering::SeqCst);
-        let life = life.load(Ordering::SeqCst);
-        Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation: life })
+        let incarnation = incarnation.load(Ordering::SeqCst);
+        Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation })
     }
 
     async fn publish_change(&self) -> Result<(), StoreError> {
@@ -114,8 +114,8 @@ impl SharedStore for Remote {
 
     async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
         self.reach()?;
-        let mut claim = self.0.claim.write();
-        Ok(claim.get_or_insert_with(|| records.to_owned()).clone())
+        let mut bound_records = self.0.bound_records.write();
+        Ok(bound_records.get_or_insert_with(|| records.to_owned()).clone())
     }
 }
 
@@ -123,7 +123,7 @@ fn memory(clock: &ManualClock) -> Memory {
     Memory::new(MemoryOptions::default(), Arc::new(clock.clone()))
 }
 
-/// One of `nodes` over a remote store; its clock is the given one.
+/// One of `nodes` engines over this store.
 pub fn node(text: &str, store: &Remote, clock: &ManualClock, nodes: u32) -> SharedEngine<Remote> {
     let options = SharedOptions { nodes, ..SharedOptions::default() };
     let catalog = Catalog::parse(text).unwrap();
@@ -131,7 +131,7 @@ pub fn node(text: &str, store: &Remote, clock: &ManualClock, nodes: u32) -> Shar
     builder.share(store.clone(), options).unwrap()
 }
 
-/// A store and one node of some, with one clock for both.
+/// One of `nodes` engines and its store, with one clock for both.
 pub fn pair(text: &str, nodes: u32) -> (SharedEngine<Remote>, Remote, ManualClock) {
     let clock = ManualClock::at(START);
     let store = Remote::new(&clock);
@@ -139,22 +139,22 @@ pub fn pair(text: &str, nodes: u32) -> (SharedEngine<Remote>, Remote, ManualCloc
 }
 
 pub fn check(engine: &SharedEngine<Remote>, gate: &str, ip: &str) -> Decision {
-    now(engine.check(&Check::new(gate, [("ip", ip)]))).unwrap()
+    poll_ready(engine.check(&Check::new(gate, [("ip", ip)]))).unwrap()
 }
 
-pub fn beat(engine: &SharedEngine<Remote>) -> catraca::shared::HeartbeatReport {
-    now(engine.heartbeat())
+pub fn heartbeat(engine: &SharedEngine<Remote>) -> catraca::shared::HeartbeatReport {
+    poll_ready(engine.heartbeat())
 }
 
 pub fn secs(seconds: i64) -> Span {
     Span::from_secs(seconds)
 }
 
-/// The answer of a future that never really waits.
-pub fn now<T>(future: impl Future<Output = T>) -> T {
+/// The output of a future that must be ready at the first poll.
+pub fn poll_ready<T>(future: impl Future<Output = T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut context) {
         Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("nothing here has to be waited for"),
+        Poll::Pending => panic!("the future is not ready"),
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes that share a store and records: lists, facts and modes reach every node by a beat.
+//! Nodes that share a store and records: lists, facts and modes reach every node by a heartbeat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,14 +27,14 @@ struct Nodes {
 }
 
 impl Nodes {
-    async fn keep(&self, deed: RecordKind) {
-        let receipt = self.records.record(vec![Record::automatic(START, deed)]);
+    async fn record(&self, kind: RecordKind) {
+        let receipt = self.records.record(vec![Record::automatic(START, kind)]);
         assert_eq!(receipt.await, Ack::Durable);
     }
 
-    /// Everything that was heard of until now is on disk.
-    async fn written(&self) {
-        self.keep(RecordKind::Mode("login".to_owned(), None)).await;
+    /// Waits until everything recorded until now is on disk: records are written in order.
+    async fn flush(&self) {
+        self.record(RecordKind::Mode("login".to_owned(), None)).await;
     }
 }
 
@@ -59,10 +59,10 @@ fn records() -> Arc<Records> {
 }
 
 async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> SharedEngine<Remote> {
-    let heard = Arc::clone(records);
+    let recorder = Arc::clone(records);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.clock(clock.clone()).secret(SECRET);
-    let builder = builder.listener(move |event| heard.on_event(event));
+    let builder = builder.listener(move |event| recorder.on_event(event));
     let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
     engine.resume(Arc::clone(records)).await.unwrap();
     engine
@@ -81,14 +81,14 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
     let nodes = nodes().await;
     let entry = range("192.0.2.0/24");
     nodes.here.engine().add_to_list(ListName::Block, vec![entry.clone()]);
-    let deed = RecordKind::List(ListName::Block, entry.clone());
-    nodes.keep(deed).await;
+    let kind = RecordKind::List(ListName::Block, entry.clone());
+    nodes.record(kind).await;
     nodes.here.publish_change().await;
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
     assert!(nodes.there.heartbeat().await.changed);
     assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
-    let deed = RecordKind::Unlist(ListName::Block, entry.target);
-    nodes.keep(deed).await;
+    let kind = RecordKind::Unlist(ListName::Block, entry.target);
+    nodes.record(kind).await;
     nodes.here.publish_change().await;
     nodes.there.heartbeat().await;
     assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
@@ -98,8 +98,8 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
 async fn a_mode_changed_on_one_node_is_changed_and_given_back_on_the_other() {
     let nodes = nodes().await;
     for mode in [Some(Mode::Off), None] {
-        let deed = RecordKind::Mode("login".to_owned(), mode);
-        nodes.keep(deed).await;
+        let kind = RecordKind::Mode("login".to_owned(), mode);
+        nodes.record(kind).await;
         nodes.here.publish_change().await;
         nodes.there.heartbeat().await;
         assert_eq!(nodes.there.engine().mode_override("login"), mode);
@@ -115,7 +115,7 @@ async fn a_release_on_one_node_counts_on_the_other_when_it_is_alone() {
     nodes.clock.advance(secs(61));
     let subject = Subject::from_iter([("ip", "192.0.2.1")]);
     assert!(nodes.here.unblock("default", "login", &subject).await.unwrap());
-    nodes.written().await;
+    nodes.flush().await;
     nodes.there.heartbeat().await;
     nodes.store.fail(true);
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
@@ -130,7 +130,7 @@ async fn a_reset_for_everybody_on_one_node_counts_on_the_other_after_a_beat() {
     }
     nodes.clock.advance(secs(1));
     nodes.here.engine().reset_policy("login").unwrap();
-    nodes.written().await;
+    nodes.flush().await;
     let records = Arc::clone(&nodes.records);
     let now = nodes.here.engine().now();
     let swept = tokio::task::spawn_blocking(move || records.sweep(now)).await.unwrap().unwrap();
@@ -141,7 +141,7 @@ async fn a_reset_for_everybody_on_one_node_counts_on_the_other_after_a_beat() {
     assert!(nodes.there.heartbeat().await.changed);
     assert!(!check_on(&nodes.there, "192.0.2.1").await.allowed, "counted by the other node");
     assert!(check_on(&nodes.there, "192.0.2.2").await.allowed);
-    // Alone, it does not bring back what it knew before.
+    // Without the store, blocks from before the reset do not come back.
     nodes.store.fail(true);
     let alone = check_on(&nodes.there, "192.0.2.3").await;
     assert!(alone.allowed && alone.degraded);
@@ -153,7 +153,7 @@ async fn a_store_that_lost_everything_is_told_what_the_records_say() {
     for _ in 0..3 {
         check_on(&nodes.here, "192.0.2.1").await;
     }
-    nodes.written().await;
+    nodes.flush().await;
     nodes.there.heartbeat().await;
     nodes.store.lose_everything();
     assert!(nodes.there.heartbeat().await.restarted);
@@ -176,7 +176,7 @@ async fn check_on(engine: &SharedEngine<Remote>, ip: &str) -> catraca::Decision 
     engine.check(&catraca::Check::new("login", [("ip", ip)])).await.unwrap()
 }
 
-/// Keys under another spread are other keys: blocks of the records would free whom they name.
+/// With another sharding the keys differ: the blocks of the records would apply to no subject.
 #[tokio::test]
 async fn records_of_a_store_that_spread_in_another_way_are_refused() {
     let clock = ManualClock::at(START);
@@ -187,11 +187,11 @@ async fn records_of_a_store_that_spread_in_another_way_are_refused() {
         let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
         engine.resume(Arc::clone(&records)).await.map_err(|error| error.to_string())
     };
-    store.spread();
+    store.become_sharded();
     let by_ip = format!("{CATALOG}[store]\nshard_by = 'ip'");
     resumed(&by_ip).await.unwrap();
     resumed(&by_ip).await.unwrap();
-    let told = resumed(CATALOG).await.unwrap_err();
-    assert!(told.contains("spread by ip") && told.contains("spread by namespace"), "{told}");
-    assert!(told.contains("shard_by"), "{told}");
+    let error = resumed(CATALOG).await.unwrap_err();
+    assert!(error.contains("spread by ip") && error.contains("spread by namespace"), "{error}");
+    assert!(error.contains("shard_by"), "{error}");
 }

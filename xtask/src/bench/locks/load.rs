@@ -43,7 +43,7 @@ impl Call {
 }
 
 /// So many calls a second, for so long.
-pub(super) fn paced(
+pub(super) fn run_at_rate(
     address: &str,
     pace: u64,
     seconds: u64,

@@ -70,7 +70,7 @@ impl ServerUnderTest {
         desk: &Path,
         caller: &str,
     ) -> Result<Self> {
-        let role = if ["stranger", "nobody"].contains(&caller) { "admin" } else { caller };
+        let role = if ["stranger", "anonymous"].contains(&caller) { "admin" } else { caller };
         let (key, table) = keygen(context, binary, role)?;
         let (other, _) = keygen(context, binary, "admin")?;
         let folder = desk.join(caller);
@@ -79,7 +79,7 @@ impl ServerUnderTest {
         fs::write(&catalog, format!("{CATALOG}\n{table}"))?;
         let bearer = |key: &str| vec![format!("Authorization: Bearer {key}")];
         let headers = match caller {
-            "nobody" => Vec::new(),
+            "anonymous" => Vec::new(),
             "stranger" => bearer(&other),
             _ => bearer(&key),
         };

@@ -15,13 +15,13 @@ pub(crate) struct Attack {
 /// All of them, in the order of the table.
 pub(crate) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
-    attacks.extend(GATE_TARGETS.iter().map(|target| spelled("gate", target)));
+    attacks.extend(GATE_TARGETS.iter().map(|target| with_target("gate", target)));
     attacks.extend(gate_headers());
     attacks.extend(REPLACED.iter().map(|(method, target, name, value)| {
         with_header("gate", Request::new(method, target), name, value)
     }));
     attacks.extend(addresses());
-    attacks.extend(SPELLINGS.iter().map(|target| spelled("spelling", target)));
+    attacks.extend(SPELLINGS.iter().map(|target| with_target("spelling", target)));
     attacks
 }
 
@@ -160,7 +160,7 @@ fn addresses() -> Vec<Attack> {
     ]
 }
 
-fn spelled(aim: &'static str, target: &str) -> Attack {
+fn with_target(aim: &'static str, target: &str) -> Attack {
     let name = target.escape_default().to_string().replace("\\\\", "\\");
     Attack { aim, name, request: Request::get(target) }
 }

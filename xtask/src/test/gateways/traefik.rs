@@ -45,7 +45,7 @@ impl<'a> Traefik<'a> {
     }
 
     /// What the middlewares behind the entry point see.
-    fn entered(&self, request: &Request) -> Request {
+    fn at_entry_point(&self, request: &Request) -> Request {
         let is_kept = |name: &str| !self.removed.iter().any(|own| own.eq_ignore_ascii_case(name));
         let mut entered = request.clone();
         let dropped: Vec<String> = request.values("Connection").map(str::to_lowercase).collect();
@@ -72,7 +72,7 @@ impl<'a> Traefik<'a> {
 
 impl Route for Traefik<'_> {
     fn send(&self, from: Ipv4Addr, request: &Request) -> Result<Response> {
-        let entered = self.entered(request);
+        let entered = self.at_entry_point(request);
         let answer = exchange(Ipv4Addr::LOCALHOST, self.catraca, &self.question(from, &entered))?;
         if (200..300).contains(&answer.status) {
             self.upstream.note(entered);

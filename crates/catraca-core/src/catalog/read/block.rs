@@ -14,7 +14,7 @@ const FIELDS: [&str; 4] = ["first", "factor", "max", "forget"];
 pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<Option<Penalty>> {
     if matches!(node.value, DeValue::String(_)) {
         let span = scalar::duration_or_forever(report, node)?;
-        return Some((span > Span::ZERO).then(|| Penalty::fixed(span)));
+        return Some((span > Span::ZERO).then(|| Penalty::without_escalation(span)));
     }
     penalty(report, node).map(Some)
 }
@@ -22,7 +22,7 @@ pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<Option<Penalty
 /// Reads a duration above zero, which may be `forever`, or an escalation.
 pub(super) fn penalty(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
     match node.value {
-        DeValue::String(_) => above_zero(report, node).map(Penalty::fixed),
+        DeValue::String(_) => above_zero(report, node).map(Penalty::without_escalation),
         DeValue::Table(_) => escalation(report, node),
         _ => node.report_wrong_type(
             report,

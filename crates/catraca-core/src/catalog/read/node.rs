@@ -151,7 +151,7 @@ impl<'t> TableFields<'t> {
                 names::suggest(report, key.text, known),
             );
         }
-        Some(Self { location: location, entries })
+        Some(Self { location, entries })
     }
 
     /// The fields of a table without a name of its own, such as an item of a list.

@@ -6,14 +6,15 @@
 //! removed at the front, so they are always in order of time.
 
 use crate::limit::WindowTerms;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// The entries of one window, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowEntries {
     bytes: Vec<u8>,
-    /// The offset of the oldest live entry. The bytes before it are free for reuse.
+    /// The offset of the oldest live entry. The bytes before it are free for reuse. Offsets fit in
+    /// 32 bits: the catalog refuses more than 10,000 units per key.
     head: u32,
     /// The offset of the newest entry.
     tail: u32,
@@ -37,7 +38,7 @@ struct PackedEntry {
 
 impl WindowEntries {
     /// The sum of all live units.
-    pub fn used(&self) -> i64 {
+    pub fn used_units(&self) -> i64 {
         self.used
     }
 
@@ -60,7 +61,7 @@ impl WindowEntries {
 
     fn has_left(&self, span: Span, now: Time) -> bool {
         let age = now.since(self.first);
-        if planted(Bug::WindowEdgeInclusive) { age > span } else { age >= span }
+        if is_planted(Bug::WindowEdgeInclusive) { age > span } else { age >= span }
     }
 
     /// Adds units at an instant. An instant before the newest entry becomes that of the newest,
@@ -79,7 +80,7 @@ impl WindowEntries {
             self.append(0, units);
         } else if at > self.last {
             self.append(at.since(self.last).micros(), units);
-        } else if planted(Bug::SameInstantMerges) {
+        } else if is_planted(Bug::SameInstantMerges) {
             return;
         } else {
             // Units of the same instant share one entry.
@@ -109,10 +110,11 @@ impl WindowEntries {
         let mut refunded = 0;
         let entries: Vec<(Time, i64)> = self.entries().collect();
         self.clear();
-        for (instant, held) in entries {
-            let returned = if instant == at { held.min(units - refunded) } else { 0 };
+        for (instant, counted) in entries {
+            let returned = if instant == at { counted.min(units - refunded) } else { 0 };
             refunded += returned;
-            self.push(instant, held - returned);
+            // An entry without units is not pushed, so it disappears.
+            self.push(instant, counted - returned);
         }
         refunded
     }
@@ -204,6 +206,7 @@ impl WindowEntries {
         }
         let dead = self.head as usize;
         if dead >= length / 8 && dead > 0 {
+            // `tail` is not moved: `append` sets it next.
             self.bytes.drain(..dead);
             self.head = 0;
         } else {
@@ -222,6 +225,8 @@ impl WindowEntries {
     }
 }
 
+/// Writes seven bits per byte, the lowest first; the top bit says that another byte follows.
+/// Returns the offset after the last byte.
 fn write_varint(into: &mut [u8; 20], mut offset: usize, mut word: u64) -> usize {
     while word >= 0x80 {
         into[offset] = word as u8 | 0x80;
@@ -259,7 +264,7 @@ mod tests {
     fn a_thousand_units_of_one_instant_are_a_thousand() {
         let mut track = WindowEntries::default();
         (0..1_000).for_each(|_| track.push(at(5), 1));
-        assert_eq!(track.used(), 1_000);
+        assert_eq!(track.used_units(), 1_000);
         assert_eq!(track.entries().collect::<Vec<_>>(), [(at(5), 1_000)]);
     }
 
@@ -282,7 +287,7 @@ mod tests {
             track.prune(Span::from_micros(2_000), at(now));
             model.retain(|(instant, _)| now - instant < 2_000);
             let expected: i64 = model.iter().map(|(_, units)| units).sum();
-            assert_eq!(track.used(), expected, "at step {step}");
+            assert_eq!(track.used_units(), expected, "at step {step}");
         }
         let read: Vec<_> = track.entries().map(|(t, units)| (t.micros(), units)).collect();
         assert_eq!(read, model);
@@ -295,7 +300,7 @@ mod tests {
             track.push(at(request * 500_000), 1);
             track.prune(Span::from_secs(60), at(request * 500_000));
         }
-        assert_eq!(track.used(), 120);
+        assert_eq!(track.used_units(), 120);
         assert!(track.heap_bytes() < 480, "{} bytes", track.heap_bytes());
     }
 

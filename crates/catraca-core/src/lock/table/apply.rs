@@ -17,13 +17,15 @@ impl LockTable {
 
     fn apply_at(&mut self, op: &LockOp, now: Time) -> LockOutcome {
         match op {
-            LockOp::Acquire { asked, counts } => self.acquire_and_count(asked, *counts, now),
+            LockOp::Acquire { request: asked, counts_conflict: counts } => {
+                self.acquire_and_count(asked, *counts, now)
+            }
             LockOp::Hold(asked) => {
                 let acquired = self.hold(asked, now);
                 self.count_if_conflict(&acquired, asked.tenant.as_deref(), &asked.kind);
                 LockOutcome::Acquired(acquired)
             }
-            LockOp::Miss { tenant, kind } => {
+            LockOp::CountConflict { tenant, kind } => {
                 self.count_conflict(tenant.as_deref(), kind);
                 LockOutcome::Done
             }
@@ -34,7 +36,7 @@ impl LockTable {
                 LockOutcome::Confirmed(self.confirm(proof, *again, now))
             }
             LockOp::Relocate(asked) => LockOutcome::Moved(self.relocate(asked, now)),
-            LockOp::Look(asked) => LockOutcome::Seen(self.look(asked, now)),
+            LockOp::Availability(asked) => LockOutcome::Availability(self.availability(asked, now)),
             LockOp::Show(proof) => {
                 self.begin(now);
                 LockOutcome::Shown(self.lease_of_proof(proof).map(Box::new))
@@ -62,9 +64,9 @@ impl LockTable {
                 LockOutcome::Done
             }
             LockOp::Sweep => LockOutcome::Swept { more: self.sweep(now) },
-            LockOp::Tally => {
+            LockOp::Counters => {
                 let rows = self.counters.rows().map(|(row, counts)| (row.clone(), *counts));
-                LockOutcome::Tallied(rows.collect())
+                LockOutcome::Counters(rows.collect())
             }
         }
     }

@@ -15,7 +15,7 @@ pub const BUSY_MAX: usize = 10_000;
 impl LockTable {
     /// The busy and free ranges of a calendar within a range. The caller can exclude a lease of its
     /// own.
-    pub fn look(&self, query: &AvailabilityQuery, now: Time) -> Availability {
+    pub fn availability(&self, query: &AvailabilityQuery, now: Time) -> Availability {
         let now = self.now.max(now);
         let mut page = Vec::new();
         let mut next = None;
@@ -50,8 +50,8 @@ impl LockTable {
             // A confirmed slot that is due to be forgotten may not have been removed yet.
             let is_past = lease.state == LeaseState::Confirmed && entry.due <= now;
             let is_live = !is_past && now < lease.expires_at;
-            let counts = is_live && query.without != Some(*key);
-            let (start, end) = range.taken();
+            let counts = is_live && query.excluded_lease != Some(*key);
+            let (start, end) = range.occupied_range();
             let start = start.max(query.from);
             let end = end.min(query.to);
             (counts && start < end).then_some(Busy {

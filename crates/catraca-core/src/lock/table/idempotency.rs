@@ -18,28 +18,28 @@ impl LockTable {
         let (id, parameters) = digest?;
         let (known_parameters, key) = self.requests.get(&id)?;
         if *known_parameters != parameters {
-            return Some(AcquireReply::Refused(LockRefusal::OtherRequest));
+            return Some(AcquireReply::Refused(LockRefusal::RequestIdReused));
         }
         let entry = self.leases.get(key)?;
         let is_live = entry.lease.state.is_live() && self.now < entry.lease.expires_at;
         Some(if is_live {
             AcquireReply::Again(Box::new(entry.lease.clone()))
         } else {
-            AcquireReply::Refused(LockRefusal::RequestOver)
+            AcquireReply::Refused(LockRefusal::RequestExpired)
         })
     }
 }
 
 impl Acquire {
     /// The digests that identify this request; `None` without a request id.
-    pub fn print(&self) -> Option<RequestDigest> {
+    pub fn request_digest(&self) -> Option<RequestDigest> {
         digest_acquire(self)
     }
 }
 
 impl Hold {
     /// The digests that identify this request; `None` without a request id.
-    pub fn print(&self) -> Option<RequestDigest> {
+    pub fn request_digest(&self) -> Option<RequestDigest> {
         digest_hold(self)
     }
 }

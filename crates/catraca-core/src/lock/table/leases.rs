@@ -13,7 +13,7 @@ use crate::lock::reply::{
 };
 use crate::lock::requests::{Acquire, Proof};
 use crate::lock::terms::VersionPolicy;
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 impl LockTable {
@@ -71,7 +71,7 @@ impl LockTable {
     pub fn renew(&mut self, proof: &Proof, ttl: Span, now: Time) -> RenewReply {
         self.begin(now);
         let Some(mut lease) = self.lease_of_proof(proof) else { return RenewReply::NotHolder };
-        if planted(Bug::LockRenewByAnyone) && lease.state == LeaseState::Expired {
+        if is_planted(Bug::LockRenewByAnyone) && lease.state == LeaseState::Expired {
             lease.state = LeaseState::Held;
             lease.expires_at = self.now.after(ttl);
         }
@@ -100,7 +100,7 @@ impl LockTable {
         let lease = self
             .lease_of_proof(proof)
             .filter(|lease| matches!(lease.target, LeaseTarget::Names(_)));
-        if planted(Bug::LockReleaseByName) {
+        if is_planted(Bug::LockReleaseByName) {
             self.release_by_name(lease.as_ref());
         }
         self.end_by_holder(proof.key, lease.map(|lease| lease.state))
@@ -203,7 +203,7 @@ impl LockTable {
 
     /// Whether an instant has come. A lease is free at the very instant of its end.
     pub(super) fn has_passed(&self, instant: Time) -> bool {
-        if planted(Bug::LockExpiryInclusive) {
+        if is_planted(Bug::LockExpiryInclusive) {
             return instant < self.now;
         }
         instant <= self.now

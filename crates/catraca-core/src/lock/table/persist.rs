@@ -64,7 +64,7 @@ impl LockTable {
     /// shorter than promised.
     pub fn restore(&mut self, persisted: PersistedLease, now: Time) {
         self.now = self.now.max(now);
-        self.raise(persisted.fence);
+        self.raise_fence(persisted.fence);
         let expires_at = match persisted.state {
             LeaseState::Confirmed => Time::FOREVER,
             _ => self.now.after(persisted.ttl),

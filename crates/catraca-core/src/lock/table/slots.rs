@@ -15,7 +15,7 @@ use crate::lock::reply::{
     AcquireReply, ConfirmReply, Conflict, Lease, LeaseState, LeaseTarget, MoveReply, ReleaseReply,
 };
 use crate::lock::requests::{Hold, Move, Proof, TimeRange};
-use crate::planted_bugs::{Bug, planted};
+use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 impl LockTable {
@@ -90,12 +90,12 @@ impl LockTable {
         };
         let new_range = TimeRange { start: request.start, end: request.end, ..range };
         // Removed first: the new range may overlap the old one of the same slot.
-        self.vacate(&names, range.taken().0, lease.key);
+        self.vacate(&names, range.occupied_range().0, lease.key);
         if let Some(conflict) = self.overlap(&new_names, new_range) {
-            self.occupy(&names, range.taken().0, lease.key);
+            self.occupy(&names, range.occupied_range().0, lease.key);
             return MoveReply::Conflict(conflict);
         }
-        self.occupy(&new_names, new_range.taken().0, lease.key);
+        self.occupy(&new_names, new_range.occupied_range().0, lease.key);
         lease.target = LeaseTarget::Slot(new_names, new_range);
         // A move takes a new range, so like a grant it needs a higher fence.
         self.assign_new_fence(&mut lease);
@@ -162,7 +162,7 @@ impl LockTable {
         names: &[Arc<CalendarName>],
         range: TimeRange,
     ) -> Option<Box<Conflict>> {
-        let (start, end) = range.taken();
+        let (start, end) = range.occupied_range();
         names.iter().find_map(|name| {
             let key = self.find_overlap(name, start, end)?;
             self.conflict(key, &name.calendar)
@@ -177,8 +177,8 @@ impl LockTable {
             let LeaseTarget::Slot(_, other) = &self.leases.get(&key)?.lease.target else {
                 return None;
             };
-            let other_end = other.taken().1;
-            let touches = planted(Bug::LockOverlapInclusive) && other_end == start;
+            let other_end = other.occupied_range().1;
+            let touches = is_planted(Bug::LockOverlapInclusive) && other_end == start;
             if other_end <= start && !touches {
                 return None;
             }
@@ -187,7 +187,7 @@ impl LockTable {
             }
             // The hold had expired, and `current_lease` has removed it from the calendar. The range
             // before it can overlap too.
-            if planted(Bug::LockExpiredHoldStays) {
+            if is_planted(Bug::LockExpiredHoldStays) {
                 return None;
             }
         }

@@ -19,7 +19,7 @@ impl LockTable {
 
     /// Restores a slot to its state before a confirmation or a move. Returns whether it was
     /// restored: not if the slot was changed again, or if its former range is taken by now.
-    pub fn put_back(&mut self, before: &StoredLease, changed: &Lease) -> bool {
+    pub fn restore_previous(&mut self, before: &StoredLease, changed: &Lease) -> bool {
         let key = changed.key;
         let Some(current) = self.stored_lease(key).filter(|current| current.lease == *changed)
         else {

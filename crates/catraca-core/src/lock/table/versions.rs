@@ -95,7 +95,7 @@ impl LockTable {
     }
 
     /// Whether a version expired since the last call.
-    pub fn take_forgotten(&mut self) -> bool {
+    pub fn take_versions_expired(&mut self) -> bool {
         std::mem::take(&mut self.versions.forgotten)
     }
 

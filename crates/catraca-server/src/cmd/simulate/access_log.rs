@@ -128,12 +128,14 @@ impl<'c> Reader<'c> {
         if let Some(gate) = self.gate {
             return Ok(gate.into());
         }
-        let Some((method, target)) = &request.request else { return self.unrouted(request) };
+        let Some((method, target)) = &request.request else {
+            return self.gate_without_route(request);
+        };
         let routed = self.catalog.route(&RouteRequest { method, target }).map_err(|why| {
             let why = format!("ambiguous path, which the server answers with 400: {why}");
             LineError::Refused(why)
         })?;
-        let Some((route, path)) = routed else { return self.unrouted(request) };
+        let Some((route, path)) = routed else { return self.gate_without_route(request) };
         // `ip` always comes from the connection or a trusted proxy, never from a route.
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             if let Some(value) = picked_value(from, &path, target, &request.headers) {
@@ -143,7 +145,7 @@ impl<'c> Reader<'c> {
         Ok(gate_of(route))
     }
 
-    fn unrouted<'a>(&self, request: &LogRequest<'a>) -> Result<EventText<'a>, LineError> {
+    fn gate_without_route<'a>(&self, request: &LogRequest<'a>) -> Result<EventText<'a>, LineError> {
         if self.catalog.default.is_some() {
             return Ok(UNROUTED.into());
         }

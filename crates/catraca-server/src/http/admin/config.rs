@@ -97,6 +97,6 @@ pub fn show(context: &AdminContext<'_>, request: &AdminRequest) -> AdminResult {
         blocklist: catalog.blocklist.len(),
         sections: catalog.settings.sections.keys().cloned().collect(),
         after_restart: context.app.reloader.after_restart(),
-        unlisted: context.engine.unlisted(),
+        unlisted: context.engine.undeclared_gates(),
     })
 }

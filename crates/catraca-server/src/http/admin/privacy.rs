@@ -105,8 +105,9 @@ pub struct RetainedRows {
 pub fn export(context: &AdminContext<'_>, request: &AdminRequest) -> AdminResult {
     let body: PrivacyRequest = request.json_body()?;
     let about = context.engine.stored_names(&body.attribute, &body.value)?;
+    let why = check_text("why", body.why.as_deref())?;
     // Audited first, so that an export that fails is in the audit too.
-    let durable = write_audit(context, &body, "export")?;
+    let durable = write_audit(context, &body.attribute, why, "export")?;
     let found = context.records()?.export(&about)?;
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
         block: record_bodies::BlockBody::from(row),
@@ -132,10 +133,12 @@ pub fn export(context: &AdminContext<'_>, request: &AdminRequest) -> AdminResult
 pub fn erase(context: &AdminContext<'_>, request: &AdminRequest) -> AdminResult {
     let body: PrivacyRequest = request.json_body()?;
     let about = context.engine.stored_names(&body.attribute, &body.value)?;
+    // Before the erasure: a request that is refused must not have erased anything.
+    let why = check_text("why", body.why.as_deref())?;
     let erased = context.records()?.erase(&about, context.engine.now())?;
     // Facts are also in the memory of the engine.
     context.engine.forget_facts(&body.attribute, &body.value)?;
-    let durable = write_audit(context, &body, "erase")?;
+    let durable = write_audit(context, &body.attribute, why, "erase")?;
     to_json(&ErasureReport {
         attribute: body.attribute,
         erased: ErasedRows { blocks: erased.blocks, facts: erased.facts, acts: erased.audit },
@@ -152,10 +155,10 @@ pub fn erase(context: &AdminContext<'_>, request: &AdminRequest) -> AdminResult 
 /// Audits a privacy request; returns whether the audit is on disk.
 fn write_audit(
     context: &AdminContext<'_>,
-    body: &PrivacyRequest,
+    attribute: &str,
+    why: Option<&str>,
     act: &str,
 ) -> Result<bool, Problem> {
-    let why = check_text("why", body.why.as_deref())?;
-    let target = format!("one value of {}", body.attribute);
+    let target = format!("one value of {attribute}");
     context.record_acts(why, vec![RecordKind::Note(AuditNote { act: act.to_owned(), target })])
 }

@@ -227,7 +227,7 @@ impl AcquireLock {
             grace: terms.grace(&kind),
         };
         let keys = one_or_several(("key", "keys"), self.key, self.keys)?;
-        Ok(Acquire { tenant: into_boxed(tenant), kind, keys, lease, policy }.checked()?)
+        Ok(Acquire { tenant: into_boxed(tenant), kind, keys, lease, policy }.validate()?)
     }
 }
 
@@ -258,7 +258,7 @@ impl HoldSlot {
         };
         let calendars = one_or_several(("calendar", "calendars"), self.calendar, self.calendars)?;
         let hold = Hold { tenant: into_boxed(tenant), kind, calendars, range, lease };
-        Ok(hold.checked(terms.slot_max)?)
+        Ok(hold.validate(terms.slot_max)?)
     }
 }
 

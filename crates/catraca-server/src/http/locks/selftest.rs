@@ -204,7 +204,7 @@ async fn test_lock(locks: &LockService, data: &SelfTestData) -> Result<(bool, Va
         let key = data.resource_id.as_deref().unwrap_or("selftest").into();
         let lease = LeaseRequest::new(id.key(), Span::from_secs(5), Span::from_secs(5));
         let policy = VersionPolicy::Opaque;
-        Acquire { tenant: None, kind, keys: vec![key], lease, policy }.checked()
+        Acquire { tenant: None, kind, keys: vec![key], lease, policy }.validate()
     };
     let first = locks.lease_id(NAMESPACE, None, None)?;
     let second = locks.lease_id(NAMESPACE, None, None)?;
@@ -261,7 +261,7 @@ async fn book(locks: Arc<LockService>, range: TimeRange) -> Result<Option<LeaseK
         range,
         lease,
     };
-    let hold = hold.checked(Span::from_secs(86_400))?;
+    let hold = hold.validate(Span::from_secs(86_400))?;
     let (attempt, _) = locks.hold(NAMESPACE, &hold, Durability::Memory).await?;
     Ok(matches!(attempt.acquired, AcquireReply::Granted(_)).then_some(key))
 }

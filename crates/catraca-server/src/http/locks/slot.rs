@@ -78,7 +78,7 @@ pub async fn move_slot(request: &LockApiRequest) -> LockApiResult {
     let end = body.end.time("end")?;
     let proof = request.proof(&body.lease_id)?;
     let grace = grace(request, &proof).await?;
-    let operation = Move { proof, calendars, start, end, grace }.checked(terms.slot_max)?;
+    let operation = Move { proof, calendars, start, end, grace }.validate(terms.slot_max)?;
     let locks = request.locks();
     let (reply, now) = match locks.relocate(request.namespace(), &operation, terms.durability).await
     {
@@ -163,7 +163,7 @@ pub async fn show_calendar(request: &LockApiRequest) -> LockApiResult {
         from,
         to,
         min_length: Span::from_millis(min_length),
-        without,
+        excluded_lease: without,
     };
     let calendar = request.locks().look(request.namespace(), &query).await?;
     let free_range = |(start, end): &(Time, Time)| FreeRange {

@@ -18,7 +18,7 @@ pub fn catalog(registry: &mut Registry, app: &App) {
     let revision = Info::new(labels([("revision", &catalog.revision)]));
     registry.register("catalog", "Revision of the current catalog", revision);
     gauge(registry, "policies", "Policies of the current catalog", catalog.policies.len());
-    let unlisted = app.engine.unlisted().len();
+    let unlisted = app.engine.undeclared_gates().len();
     let help = "Distinct gates in checks that the catalog does not declare, up to 1000";
     gauge(registry, "unlisted_gates", help, unlisted);
     let error = app.reloader.error();

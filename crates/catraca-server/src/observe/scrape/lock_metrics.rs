@@ -36,8 +36,8 @@ pub fn locks(registry: &mut Registry, service: &LockService, terms: &LockTerms) 
 /// the store.
 fn shared_locks(registry: &mut Registry, locks: &SharedLocks) {
     gauge(registry, "lock_waiters", WAITERS, locks.waiters());
-    counter(registry, "lock_write_failures", WRITE_FAILURES, locks.unanswered());
-    registry.register("lock_wait_seconds", WAITED, histogram(locks.waited()));
+    counter(registry, "lock_write_failures", WRITE_FAILURES, locks.unanswered_calls());
+    registry.register("lock_wait_seconds", WAITED, histogram(locks.wait_times()));
 }
 
 /// Locks of this process.

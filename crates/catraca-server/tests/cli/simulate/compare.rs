@@ -15,14 +15,14 @@ fn test_dir(after: &str) -> TestDir {
     dir
 }
 
-fn compared(after: &str, more: &[&str]) -> CliOutput {
+fn run_compare(after: &str, more: &[&str]) -> CliOutput {
     let args = ["simulate", "-c", "before.toml", "--compare", "after.toml", "events.jsonl"];
     test_dir(after).run(&[&args[..], more].concat())
 }
 
 #[test]
 fn a_looser_limit_shows_who_passes_now() {
-    let output = compared(&LOGIN.replace("3 per", "5 per"), &["-o", "json"]);
+    let output = run_compare(&LOGIN.replace("3 per", "5 per"), &["-o", "json"]);
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     let all = output.json();
     assert_eq!(all.len(), 1);
@@ -40,7 +40,7 @@ fn a_looser_limit_shows_who_passes_now() {
 
 #[test]
 fn a_tighter_limit_shows_who_is_denied_now() {
-    let output = compared(&LOGIN.replace("3 per", "2 per"), &[]);
+    let output = run_compare(&LOGIN.replace("3 per", "2 per"), &[]);
     assert_eq!(output.code, Some(0));
     for expected in [
         "10 events over 8s2ms, from 0s to 8s2ms\nbefore  before.toml  revision ",
@@ -57,7 +57,7 @@ fn a_tighter_limit_shows_who_is_denied_now() {
 fn policies_that_come_and_go_are_told() {
     let after =
         LOGIN.replace("policy.login", "policy.other") + "\n[gate.login]\npolicies=['other']";
-    let found = compared(&after, &["-o", "json"]).json().remove(0);
+    let found = run_compare(&after, &["-o", "json"]).json().remove(0);
     assert_eq!(found["policies"][0]["policy"], "login");
     assert!(found["policies"][0]["after"].is_null() && found["policies"][1]["before"].is_null());
     assert_eq!(found["newly_denied"]["requests"], 0);
@@ -65,7 +65,7 @@ fn policies_that_come_and_go_are_told() {
 
 #[test]
 fn a_gate_that_is_gone_makes_bad_lines_under_one_catalog_alone() {
-    let output = compared(&LOGIN.replace("policy.login", "policy.other"), &[]);
+    let output = run_compare(&LOGIN.replace("policy.login", "policy.other"), &[]);
     assert_eq!(output.code, Some(2));
     let note = "note: before.toml has 0 bad lines and after.toml has 10 bad lines; simulate each \
                 alone to see the reasons\n";
@@ -75,9 +75,10 @@ fn a_gate_that_is_gone_makes_bad_lines_under_one_catalog_alone() {
 #[test]
 fn the_comparison_is_that_of_two_runs_alone() {
     let after = LOGIN.replace("3 per 1m", "2 per 3s");
-    let found = compared(&after, &["-o", "json"]).json().remove(0);
+    let found = run_compare(&after, &["-o", "json"]).json().remove(0);
     for (side, catalog) in [("before", "before.toml"), ("after", "after.toml")] {
-        let alone = test_dir(&after).run(&["simulate", "-c", catalog, "events.jsonl", "-o", "json"]);
+        let alone =
+            test_dir(&after).run(&["simulate", "-c", catalog, "events.jsonl", "-o", "json"]);
         let allowed = alone.json().iter().filter(|line| line["allowed"] == true).count();
         assert_eq!(found[side]["allowed"], allowed, "{side}");
     }
@@ -111,7 +112,11 @@ fn a_hostile_history_cannot_write_markup_nor_move_the_cursor() {
     let line = format!(r#"{{"at":0,"gate":"p","subject":{{"user":"{user}"}}}}"#);
     dir.write("e.jsonl", format!("{line}\n{line}\n"));
     let output = dir.run(&["simulate", "-c", "c.toml", "e.jsonl", "--report", "out.html"]);
-    assert!(output.out.contains("user=<script>") && !output.out.contains('\u{1b}'), "{}", output.out);
+    assert!(
+        output.out.contains("user=<script>") && !output.out.contains('\u{1b}'),
+        "{}",
+        output.out
+    );
     let page = fs::read_to_string(dir.path("out.html")).unwrap();
     assert!(page.contains("user=&lt;script&gt;alert(1)") && !page.contains("<script"), "{page}");
 }

@@ -1,4 +1,4 @@
-//! Pix lookups: outcomes that cost, debt, and payments that give back.
+//! Pix lookups: outcomes with a cost, debt, and credits for payments.
 
 use super::{DICT, numbers, reasons, results};
 
@@ -9,7 +9,7 @@ fn lookup(at: i64, payer: &str, rest: &str) -> String {
     format!(r#"{{"at":{at},"gate":"lookup","subject":{subject}{rest}}}"#)
 }
 
-fn paid(at: i64, reference: &str, payer: &str) -> String {
+fn payment(at: i64, reference: &str, payer: &str) -> String {
     let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
     let credit = format!(r#"{{"ref":"{reference}","event":"payment","subject":{subject}}}"#);
     format!(r#"{{"at":{at},"credit":{credit}}}"#)
@@ -71,13 +71,13 @@ fn a_payment_gives_back_once_to_whom_it_belongs() {
         with_ref(0, PF, "E3", ""),
         with_ref(0, company, "E4", FOUND),
         with_ref(0, company, "E5", FOUND),
-        paid(1, "E1", PF),
-        paid(1, "E1", PF),
-        paid(1, "E2", PF),
-        paid(1, "E3", PF),
-        paid(1, "E4", PF),
-        paid(1, "E9", PF),
-        paid(1, "E4", company),
+        payment(1, "E1", PF),
+        payment(1, "E1", PF),
+        payment(1, "E2", PF),
+        payment(1, "E3", PF),
+        payment(1, "E4", PF),
+        payment(1, "E9", PF),
+        payment(1, "E4", company),
     ];
     let credits = &results(DICT, &lines)[5..];
     let reasons: Vec<_> = credits.iter().map(|line| line["credit"]["reason"].as_str()).collect();

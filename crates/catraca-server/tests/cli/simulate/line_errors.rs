@@ -1,9 +1,9 @@
-//! Lines that are refused: by name, with nothing changed, and the run goes on.
+//! Invalid lines of a history: each is reported, changes nothing, and the replay continues.
 
 use super::{LOGIN, login, replay};
 
-/// Replays one bad line between two good ones; the second must find the quota untouched.
-fn refused(bad: &str) -> String {
+/// Replays one invalid line between two valid ones; the invalid line must not use quota.
+fn replay_invalid(bad: &str) -> String {
     let output = replay(LOGIN, &[&login(0), bad, &login(10)]);
     assert_eq!(output.code, Some(2), "{bad:.200}");
     let [first, error, second] = &output.json()[..] else { panic!("{}", output.out) };
@@ -37,7 +37,7 @@ fn malformed_lines_are_refused_by_what_is_wrong() {
         (&check(r#","outcome":{"state":200}"#), "unknown field `state`: `outcome` takes"),
         (&check(r#","reset":{"policy":"login","subject":{}}"#), "a line has one kind"),
     ] {
-        let error = refused(bad);
+        let error = replay_invalid(bad);
         assert!(error.starts_with(why), "{bad}\n  {error}");
     }
 }
@@ -45,20 +45,20 @@ fn malformed_lines_are_refused_by_what_is_wrong() {
 /// covers: 003-05
 #[test]
 fn inline_limits_are_refused() {
-    let error = refused(&check(r#","limit":1000000"#));
+    let error = replay_invalid(&check(r#","limit":1000000"#));
     assert!(error.starts_with("unknown field `limit`"), "{error}");
 }
 
 #[test]
 fn absurd_costs_are_refused_by_name() {
     for cost in ["-1", "1099511627777", "9223372036854775807", "-9223372036854775808"] {
-        let error = refused(&check(&format!(r#","cost":{cost}"#)));
+        let error = replay_invalid(&check(&format!(r#","cost":{cost}"#)));
         assert_eq!(error, format!("cost {cost} is not between 0 and 1099511627776"));
-        let error = refused(&check(&format!(r#","outcome":{{"cost":{cost}}}"#)));
+        let error = replay_invalid(&check(&format!(r#","outcome":{{"cost":{cost}}}"#)));
         assert!(error.starts_with(&format!("`outcome.cost`: cost {cost} is not")), "{error}");
     }
     for cost in ["9223372036854775808", "-9223372036854775809", "1e400", "0.5", "\"1\""] {
-        let error = refused(&check(&format!(r#","cost":{cost}"#)));
+        let error = replay_invalid(&check(&format!(r#","cost":{cost}"#)));
         assert!(error.starts_with("`cost`: "), "{error}");
     }
 }
@@ -67,12 +67,12 @@ fn absurd_costs_are_refused_by_name() {
 fn instants_and_delays_at_the_edge_are_refused_or_exact() {
     for at in ["-1", "-9223372036854775808", "9223372036854775807", "18446744073709551615"] {
         let bad = login(0).replace("\"at\":0", &format!("\"at\":{at}"));
-        let error = refused(&bad);
+        let error = replay_invalid(&bad);
         assert!(error.starts_with("`at`: "), "{error}");
     }
     let outcome = r#","outcome":{"status":200},"after_ms":"#;
     for after in ["-1", "-9223372036854775808", "9223372036854775808"] {
-        let error = refused(&check(&format!("{outcome}{after}")));
+        let error = replay_invalid(&check(&format!("{outcome}{after}")));
         assert!(error.starts_with("`after_ms`: "), "{error}");
     }
 }
@@ -80,16 +80,20 @@ fn instants_and_delays_at_the_edge_are_refused_or_exact() {
 #[test]
 fn huge_keys_are_refused_by_name() {
     let of = |bytes: usize| login(5).replace("198.51.100.7", &"x".repeat(bytes));
-    let error = refused(&of(500_000));
+    let error = replay_invalid(&of(500_000));
     assert_eq!(
         error,
         "attribute `ip` has 500000 bytes, more than 256: send a shorter value or a hash"
     );
-    assert_eq!(refused(&of(10_000_000)), "the line has more than 1048576 bytes");
+    assert_eq!(replay_invalid(&of(10_000_000)), "the line has more than 1048576 bytes");
     let gate = login(5).replace("login", &"g".repeat(300));
-    assert!(refused(&gate).starts_with("the gate has 300 bytes"), "{}", refused(&gate));
+    assert!(
+        replay_invalid(&gate).starts_with("the gate has 300 bytes"),
+        "{}",
+        replay_invalid(&gate)
+    );
     let reference = check(&format!(r#","ref":"{}""#, "r".repeat(257)));
-    assert!(refused(&reference).starts_with("the reference has 257 bytes"));
+    assert!(replay_invalid(&reference).starts_with("the reference has 257 bytes"));
 }
 
 #[test]
@@ -98,8 +102,13 @@ fn text_that_is_no_text_and_depth_without_end_are_refused() {
     dir.write("events.jsonl", b"{\"at\":5,\"gate\":\"\xff\xfe\",\"subject\":{}}\n");
     let output = dir.run(&["simulate", "-c", "catalog.toml", "events.jsonl", "-o", "json"]);
     assert_eq!(output.code, Some(2));
-    assert!(output.out.starts_with(r#"{"line":1,"error":"`gate`: invalid unicode"#), "{}", output.out);
-    let error = refused(&check(&format!(r#","outcome":{{"body":{}"#, "[".repeat(1_000_000))));
+    assert!(
+        output.out.starts_with(r#"{"line":1,"error":"`gate`: invalid unicode"#),
+        "{}",
+        output.out
+    );
+    let error =
+        replay_invalid(&check(&format!(r#","outcome":{{"body":{}"#, "[".repeat(1_000_000))));
     assert!(error.starts_with("`outcome.body`: recursion limit exceeded"), "{error}");
 }
 
@@ -108,7 +117,8 @@ const LOOKUP: &str = "[policy.lookup]\nby = ['ip']\nbucket = { size = 100, refil
                       cost = { '404' = 20, default = 1 }\n\
                       credit = { payment = { amount = 1, on = ['404'] } }\n";
 
-/// Only checks were looked at before what was due ran: a refused act had moved the time.
+/// Regression: only checks were validated before due settles ran, so a refused operator line had
+/// moved the time.
 #[test]
 fn a_refused_act_does_not_move_the_time_either() {
     let ip = r#""subject":{"ip":"198.51.100.7"}"#;
@@ -134,15 +144,15 @@ fn a_refused_act_does_not_move_the_time_either() {
         let all = output.json();
         assert!(all[1]["error"].as_str().unwrap().starts_with(why), "{}", all[1]);
         let left = [&all[0], &all[2], &all[3]].map(|one| one["remaining"].as_i64().unwrap());
-        assert_eq!(left, [99, 98, 78], "{bad}: the outcome came when it was due");
+        assert_eq!(left, [99, 98, 78], "{bad}: the outcome was applied when it was due");
     }
 }
 
-/// The wrong line is refused before anything that is due at its instant runs.
+/// The invalid line is refused before any settle that is due at its time runs.
 #[test]
 fn a_refused_line_does_not_move_the_time() {
     let far = r#"{"at":9000000,"gate":"nowhere","subject":{"ip":"198.51.100.7"}}"#;
-    assert!(refused(far).starts_with("no gate or policy is called `nowhere`"));
+    assert!(replay_invalid(far).starts_with("no gate or policy is called `nowhere`"));
     let missing = r#"{"at":9000000,"gate":"login","subject":{}}"#;
-    assert!(refused(missing).starts_with("policy `login` counts by `ip`"));
+    assert!(replay_invalid(missing).starts_with("policy `login` counts by `ip`"));
 }

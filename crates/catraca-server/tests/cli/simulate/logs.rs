@@ -1,4 +1,4 @@
-//! Access logs: gates from routes, addresses, attributes, outcomes, order and mistakes.
+//! Access logs: gates from routes, addresses, attributes, outcomes, order and errors.
 
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ fn what_no_route_takes_meets_the_default_and_never_nothing() {
     );
 }
 
-/// The server answers such requests with 400, so the replay goes on and succeeds.
+/// The server answers such requests with 400, so the replay skips them and succeeds.
 #[test]
 fn an_ambiguous_path_is_told_and_is_no_failure() {
     let requests = ["POST /a/../login HTTP/1.1", "POST //x/login HTTP/1.1", "POST /login HTTP/1.1"];
@@ -120,7 +120,8 @@ fn lines_a_little_out_of_order_are_decided_in_the_order_of_the_file_and_counted(
     assert_eq!(output.code, Some(0));
     let all = output.json();
     assert_eq!(reasons(&all), ["ok", "ok", "over_limit", "ok"]);
-    // What a line says is shown, and the second counts as of the first: both leave at 31:30.
+    // The output shows the time of the line, but the second line counts at the time of the first
+    // one: both leave the window at 31:30.
     assert_eq!(all[1]["at"], "2026-01-06T09:00:10Z");
     assert_eq!(numbers(&all, "/reset_after_ms")[1], Some(60_000));
     let note = "note: 2 lines are older than an earlier line, by 26s at most; decided in the order \
@@ -176,10 +177,10 @@ fn a_json_log_is_read_with_trusted_proxies_and_by_fields() {
     let output = dir.run(&args);
     assert_eq!(reasons(&output.json()), ["ok", "ok", "over_limit"], "{}", output.err);
     dir.write(
-        "odd.log",
+        "mixed.log",
         r#"{"when":"2026-01-06T09:00:00Z","peer":"::1","request":"GET / HTTP/1.1"}"#,
     );
-    let args = ["simulate", "-c", "catalog.toml", "-f", "json", "odd.log"];
+    let args = ["simulate", "-c", "catalog.toml", "-f", "json", "mixed.log"];
     assert!(dir.run(&args).err.starts_with("line 1: `time` not found at the default paths"));
     let output = dir.run(&[&args[..], &["--field", "time=when", "--field", "ip=peer"]].concat());
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));

@@ -1,4 +1,4 @@
-//! What operators do in a history: block, release, reset.
+//! Operator lines of a history: block, release, reset.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The form of the output: one line each, in order, the same every time, and nothing else on it.
+//! The form of the output: one line per input line, in order, deterministic.
 
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ fn private_values_appear_nowhere() {
     assert!(human.out.contains("payer=~") && !human.out.contains("11144477735"), "{}", human.out);
 }
 
-/// Callers that share a cell are not decided as each would be, so whoever reads figures is told.
+/// Callers that share an overflow cell are not decided on their own, so the output says so.
 #[test]
 fn a_run_that_outgrew_its_memory_says_that_its_figures_are_not_exact() {
     let dir = TestDir::with_file("catalog.toml", LOGIN);

@@ -1,4 +1,4 @@
-//! Outcomes: at once, later, too late, or for nothing; and the order in which they come.
+//! Outcomes: immediate, delayed, too late or without a check; and their order.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn lookup(at: i64, rest: &str) -> String {
     format!(r#"{{"at":{at},"gate":"lookup","subject":{{"who":"a"}}{rest}}}"#)
 }
 
-fn later(at: i64, status: u16, after: i64) -> String {
+fn lookup_settled_after(at: i64, status: u16, after: i64) -> String {
     lookup(at, &format!(r#","outcome":{{"status":{status}}},"after_ms":{after}"#))
 }
 
@@ -40,7 +40,8 @@ fn an_outcome_settles_at_once_and_the_next_line_sees_it() {
 
 #[test]
 fn a_settle_due_at_an_instant_runs_before_the_lines_of_that_instant() {
-    let lines = [later(0, 404, 100), lookup(99, ""), lookup(100, ""), lookup(100, "")];
+    let lines =
+        [lookup_settled_after(0, 404, 100), lookup(99, ""), lookup(100, ""), lookup(100, "")];
     let all = results(LOOKUP, &lines);
     assert_eq!(numbers(&all, "/remaining"), [Some(99), Some(98), Some(78), Some(77)]);
     assert_eq!(balances(&all), [Some(79), None, None, None]);
@@ -48,7 +49,12 @@ fn a_settle_due_at_an_instant_runs_before_the_lines_of_that_instant() {
 
 #[test]
 fn results_keep_the_order_of_their_lines() {
-    let lines = [later(0, 404, 300), later(1, 200, 100), lookup(2, ""), later(400, 200, 5)];
+    let lines = [
+        lookup_settled_after(0, 404, 300),
+        lookup_settled_after(1, 200, 100),
+        lookup(2, ""),
+        lookup_settled_after(400, 200, 5),
+    ];
     let all = results(LOOKUP, &lines);
     assert_eq!(numbers(&all, "/at"), [Some(0), Some(1), Some(2), Some(400)]);
     assert_eq!(balances(&all), [Some(78), Some(97), None, Some(77)]);
@@ -57,21 +63,31 @@ fn results_keep_the_order_of_their_lines() {
 #[test]
 fn of_several_settles_the_one_due_first_comes_first_then_the_earlier_line() {
     // Due at 100, 50 and 100: the second first, then the first, then the third.
-    let all = results(LOOKUP, &[later(0, 404, 100), later(0, 404, 50), later(60, 404, 40)]);
+    let all = results(
+        LOOKUP,
+        &[
+            lookup_settled_after(0, 404, 100),
+            lookup_settled_after(0, 404, 50),
+            lookup_settled_after(60, 404, 40),
+        ],
+    );
     assert_eq!(numbers(&all, "/remaining"), [Some(99), Some(98), Some(78)]);
     assert_eq!(balances(&all), [Some(59), Some(79), Some(40)]);
 }
 
 #[test]
 fn what_is_due_after_the_last_line_still_comes() {
-    let all = results(LOOKUP, &[later(0, 404, 9_999), later(0, 404, 9_998)]);
+    let all = results(
+        LOOKUP,
+        &[lookup_settled_after(0, 404, 9_999), lookup_settled_after(0, 404, 9_998)],
+    );
     assert_eq!(balances(&all), [Some(60), Some(79)]);
 }
 
 #[test]
 fn an_outcome_later_than_the_hold_is_expired_and_leaves_what_was_held() {
     for (after, state) in [(9_999, "settled"), (10_000, "expired"), (i64::MAX, "expired")] {
-        let all = results(LOOKUP, &[later(0, 404, after), lookup(20_000, "")]);
+        let all = results(LOOKUP, &[lookup_settled_after(0, 404, after), lookup(20_000, "")]);
         assert_eq!(all[0]["settled"]["state"], state, "{after}");
         let left = if state == "expired" { 98 } else { 79 };
         assert_eq!(all[1]["remaining"], left, "{after}");

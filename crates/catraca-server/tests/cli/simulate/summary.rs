@@ -1,4 +1,4 @@
-//! The summary that people read.
+//! The text summary of a replay.
 
 use super::{LOGIN, login};
 use crate::test_dir::TestDir;
@@ -10,15 +10,16 @@ fn summary(catalog: &str, lines: &[String]) -> (String, String) {
     (output.out, output.err)
 }
 
-fn from(at: i64, ip: &str) -> String {
+fn login_from(at: i64, ip: &str) -> String {
     login(at).replace("198.51.100.7", ip)
 }
 
 #[test]
 fn policies_subjects_and_the_worst_minute_add_up() {
-    let mut lines: Vec<_> = (0..5).map(|second| from(second * 1_000, "198.51.100.7")).collect();
-    lines.extend((0..6).map(|second| from(60_000 + second, "198.51.100.8")));
-    lines.push(from(119_000, "198.51.100.9"));
+    let mut lines: Vec<_> =
+        (0..5).map(|second| login_from(second * 1_000, "198.51.100.7")).collect();
+    lines.extend((0..6).map(|second| login_from(60_000 + second, "198.51.100.8")));
+    lines.push(login_from(119_000, "198.51.100.9"));
     let (out, err) = summary(LOGIN, &lines);
     assert_eq!(err, "");
     let (head, rest) = out.split_once('\n').unwrap();
@@ -45,7 +46,7 @@ denied             5   41.7%  blocked 3, over_limit 2
 #[test]
 fn only_five_subjects_are_ranked_with_ties_by_name() {
     let ips = (1..=7).map(|last| format!("198.51.100.{last}"));
-    let lines: Vec<_> = ips.flat_map(|ip| vec![from(0, &ip); 4]).collect();
+    let lines: Vec<_> = ips.flat_map(|ip| vec![login_from(0, &ip); 4]).collect();
     let (out, _) = summary(LOGIN, &lines);
     let ranked: Vec<_> = out.lines().filter(|line| line.contains("ip=")).collect();
     assert_eq!(ranked.len(), 5, "{out}");
@@ -58,10 +59,10 @@ fn bad_lines_go_to_standard_error_and_are_counted() {
     lines.extend(vec!["oops".to_owned(); 25]);
     let (out, err) = summary(LOGIN, &lines);
     assert!(out.contains("bad lines         25          they changed nothing\n"), "{out}");
-    let shown: Vec<_> = err.lines().collect();
-    assert_eq!(shown.len(), 21, "{err}");
-    assert!(shown[0].starts_with("line 2: not JSON: "), "{err}");
-    assert_eq!(shown[20], "and 5 more bad lines");
+    let lines: Vec<_> = err.lines().collect();
+    assert_eq!(lines.len(), 21, "{err}");
+    assert!(lines[0].starts_with("line 2: not JSON: "), "{err}");
+    assert_eq!(lines[20], "and 5 more bad lines");
 }
 
 #[test]

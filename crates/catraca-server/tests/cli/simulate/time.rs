@@ -1,4 +1,4 @@
-//! Virtual time: it never goes back, and it is shown as it was written.
+//! Virtual time: it never goes back, and it is printed as it was written.
 
 use super::{LOGIN, login, numbers, replay, results};
 
@@ -28,7 +28,8 @@ fn both_ways_to_write_an_instant_are_one_time_and_each_is_echoed() {
     assert!(error.starts_with(why), "{error}");
 }
 
-/// A refused settle-time line leaves what is due where it is: the next good line is not too early.
+/// An invalid line with a settle time does not run due settles: the next valid line is not too
+/// early.
 #[test]
 fn what_is_due_does_not_run_for_a_line_that_is_refused() {
     let lookup =

@@ -1,4 +1,4 @@
-//! Windows with a block, shadow rows, lists and tiers, as a history shows them.
+//! Windows with a block, shadow policies, lists and tiers in a replay.
 
 use super::{LOGIN, login, numbers, reasons, results};
 

@@ -1,8 +1,8 @@
-//! What was answered `durable: true` survives a kill, without a private value on disk.
+//! Operations answered `durable: true` survive a kill, and no private value is on disk.
 
 use std::fs;
 
-use super::{CATALOG, CUSTOMER, PAYER, customer, expect_ok, expect_durable, payer, reason};
+use super::{CATALOG, CUSTOMER, PAYER, customer, expect_durable, expect_ok, payer, reason};
 use crate::test_server::{TestServer, catalog_file};
 
 /// covers: X-24, X-26, 000-11, 003-46
@@ -15,12 +15,16 @@ fn every_act_survives_a_kill() {
     };
     expect_durable(&server, "POST /v1/blocks", &order(&payer()));
     let freed = r#"{"payer":"11144477735"}"#;
-    let made = expect_durable(&server, "POST /v1/blocks", &order(freed));
-    let id = &made["blocks"][0]["id"];
+    let created = expect_durable(&server, "POST /v1/blocks", &order(freed));
+    let id = &created["blocks"][0]["id"];
     expect_durable(&server, &format!("DELETE /v1/blocks/{id}"), "");
     expect_durable(&server, "POST /v1/blocklist", r#"{"range":"203.0.113.0/24"}"#);
     expect_durable(&server, "POST /v1/allowlist", r#"{"range":"203.0.113.9"}"#);
-    expect_durable(&server, &format!("PUT /v1/facts/customer/{CUSTOMER}"), r#"{"facts":{"plan":"gold"}}"#);
+    expect_durable(
+        &server,
+        &format!("PUT /v1/facts/customer/{CUSTOMER}"),
+        r#"{"facts":{"plan":"gold"}}"#,
+    );
     expect_durable(&server, "PUT /v1/policies/login/mode", r#"{"mode":"shadow"}"#);
     server.signal("KILL");
     drop(server);
@@ -37,8 +41,9 @@ fn every_act_survives_a_kill() {
     assert_eq!(expect_ok(&server, "GET /v1/policies/login", "")["mode"], "shadow");
     let blocks = expect_ok(&server, "GET /v1/blocks", "");
     assert_eq!(blocks["blocks"][0]["reason"], "fraud");
-    // An entry from before the restart is still an entry: it can be changed and taken away.
-    let again = expect_durable(&server, "POST /v1/blocklist", r#"{"range":"203.0.113.0/24","for":"1h"}"#);
+    // An entry from before the restart can be changed and removed.
+    let again =
+        expect_durable(&server, "POST /v1/blocklist", r#"{"range":"203.0.113.0/24","for":"1h"}"#);
     assert!(again["entries"][0]["before"].is_object(), "{again}");
     expect_durable(&server, "DELETE /v1/blocklist", r#"{"range":"203.0.113.0/24"}"#);
     assert_eq!(reason(&server, "login", r#"{"ip":"203.0.113.7"}"#), "ok");

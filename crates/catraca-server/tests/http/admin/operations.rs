@@ -1,6 +1,6 @@
-//! What operators do.
+//! Operations: blocks, lists, facts, modes, resets and reconciled buckets.
 
-use super::{CATALOG, CUSTOMER, PAYER, call, customer, expect_ok, expect_durable, payer, reason};
+use super::{CATALOG, CUSTOMER, PAYER, call, customer, expect_durable, expect_ok, payer, reason};
 use crate::test_server::TestServer;
 
 /// covers: X-29, X-21
@@ -11,9 +11,9 @@ fn a_block_is_made_found_explained_and_released() {
         r#"{{"policy":"lookup","subject":{},"for":"1h","reason":"fraud","why":"case 7"}}"#,
         payer()
     );
-    let made = expect_durable(&server, "POST /v1/blocks", &order);
-    let id = made["blocks"][0]["id"].as_i64().unwrap();
-    assert_eq!(made["blocks"][0]["changed"], true);
+    let created = expect_durable(&server, "POST /v1/blocks", &order);
+    let id = created["blocks"][0]["id"].as_i64().unwrap();
+    assert_eq!(created["blocks"][0]["changed"], true);
     assert_eq!(reason(&server, "lookup", &payer()), "blocked");
     let found = format!("GET /v1/blocks?policy=lookup&attribute=payer&value={PAYER}");
     let found = expect_ok(&server, &found, "");
@@ -31,8 +31,8 @@ fn a_block_is_made_found_explained_and_released() {
     let one = expect_ok(&server, &format!("GET /v1/blocks/{id}"), "");
     assert_eq!((&one["standing"], &one["history"][1]["act"]), (&false.into(), &"released".into()));
     let acts = expect_ok(&server, "GET /v1/audit", "");
-    let audit_line = |place: usize| {
-        let act = &acts["acts"][place];
+    let audit_line = |index: usize| {
+        let act = &acts["acts"][index];
         [&act["by"], &act["act"], &act["why"]].map(|text| text.as_str().unwrap_or("").to_owned())
     };
     assert_eq!(audit_line(0), ["local", "release", "called in"]);
@@ -47,9 +47,12 @@ fn lists_decide_at_once_and_end_by_themselves_or_by_hand() {
     let near = r#"{"ip":"203.0.113.9"}"#;
     let entries = r#"[{"range":"203.0.113.0/24","reason":"scan","for":"1h"},
         {"range":"2001:db8::/32"}]"#;
-    let made = expect_durable(&server, "POST /v1/blocklist", entries);
-    assert_eq!((&made["list"], &made["entries"][0]["before"]), (&"blocklist".into(), &().into()));
-    assert!(made["entries"][0]["until"].is_string() && made["entries"][1]["until"].is_null());
+    let created = expect_durable(&server, "POST /v1/blocklist", entries);
+    assert_eq!(
+        (&created["list"], &created["entries"][0]["before"]),
+        (&"blocklist".into(), &().into())
+    );
+    assert!(created["entries"][0]["until"].is_string() && created["entries"][1]["until"].is_null());
     assert_eq!(reason(&server, "login", near), "blocklisted");
     assert_eq!(reason(&server, "login", r#"{"ip":"203.0.114.9"}"#), "ok");
     expect_durable(&server, "POST /v1/allowlist", r#"{"range":"203.0.113.9"}"#);
@@ -63,8 +66,8 @@ fn lists_decide_at_once_and_end_by_themselves_or_by_hand() {
     assert_eq!(second["entries"][0]["reason"], "scan");
     assert_eq!((second["entries"].as_array().unwrap().len(), &second["next"]), (1, &().into()));
     let hidden = format!(r#"{{"attribute":"customer","value":"{CUSTOMER}"}}"#);
-    let made = expect_durable(&server, "POST /v1/blocklist", &hidden);
-    assert!(!made.to_string().contains(CUSTOMER), "{made}");
+    let created = expect_durable(&server, "POST /v1/blocklist", &hidden);
+    assert!(!created.to_string().contains(CUSTOMER), "{created}");
     assert_eq!(reason(&server, "api", &customer()), "blocklisted");
     expect_durable(&server, "DELETE /v1/blocklist", &hidden);
     assert_eq!(reason(&server, "api", &customer()), "ok");
@@ -74,7 +77,8 @@ fn lists_decide_at_once_and_end_by_themselves_or_by_hand() {
 fn facts_choose_the_tier_until_they_are_forgotten() {
     let server = TestServer::with_catalog(CATALOG);
     let about = |verb: &str| format!("{verb} /v1/facts/customer/{CUSTOMER}");
-    let stated = expect_durable(&server, &about("PUT"), r#"{"facts":{"plan":"gold"},"why":"paid"}"#);
+    let stated =
+        expect_durable(&server, &about("PUT"), r#"{"facts":{"plan":"gold"},"why":"paid"}"#);
     assert_eq!(
         (&stated["before"], &stated["after"]["plan"]),
         (&serde_json::json!({}), &"gold".into())
@@ -84,28 +88,29 @@ fn facts_choose_the_tier_until_they_are_forgotten() {
         [0; 4].map(|_| reason(&server, "api", &customer())),
         ["ok", "ok", "ok", "over_limit"]
     );
-    let gone = expect_durable(&server, &about("DELETE"), "");
-    assert_eq!(gone["before"]["plan"], "gold");
-    // A name that nothing is known by any more is the callers' again.
+    let removed = expect_durable(&server, &about("DELETE"), "");
+    assert_eq!(removed["before"]["plan"], "gold");
+    // A fact's name is reserved while any fact has it; afterwards callers may send it again.
     expect_durable(&server, &about("PUT"), r#"{"facts":{"colour":"red"}}"#);
     let sent = r#"{"customer":"another","colour":"blue"}"#;
     let body = format!(r#"{{"gate":"api","subject":{sent}}}"#);
     assert_eq!(server.json("/v1/check", &body).1["code"], "reserved-attribute");
     expect_durable(&server, &about("DELETE"), "");
     assert_eq!(reason(&server, "api", sent), "ok");
-    let known = expect_ok(&server, "GET /v1/facts/customer/known", "");
-    assert_eq!(known["facts"]["plan"], "silver");
+    let facts = expect_ok(&server, "GET /v1/facts/customer/known", "");
+    assert_eq!(facts["facts"]["plan"], "silver");
 }
 
 #[test]
 fn a_mode_is_overridden_at_once_and_given_back() {
     let server = TestServer::with_catalog(CATALOG);
     let ip = r#"{"ip":"198.51.100.7"}"#;
-    let off = expect_durable(&server, "PUT /v1/policies/login/mode", r#"{"mode":"off","why":"outage"}"#);
+    let off =
+        expect_durable(&server, "PUT /v1/policies/login/mode", r#"{"mode":"off","why":"outage"}"#);
     assert_eq!((&off["before"], &off["after"]), (&"enforce".into(), &"off".into()));
     assert_eq!([0; 4].map(|_| reason(&server, "login", ip)), ["ok"; 4]);
-    let shown = expect_ok(&server, "GET /v1/policies/login", "");
-    assert_eq!((&shown["mode"], &shown["overridden"]), (&"off".into(), &true.into()));
+    let policy = expect_ok(&server, "GET /v1/policies/login", "");
+    assert_eq!((&policy["mode"], &policy["overridden"]), (&"off".into(), &true.into()));
     let back = expect_durable(&server, "PUT /v1/policies/login/mode", r#"{"mode":null}"#);
     assert_eq!((&back["after"], &back["overridden"]), (&"enforce".into(), &false.into()));
     assert_eq!([0; 3].map(|_| reason(&server, "login", ip)), ["ok", "ok", "over_limit"]);
@@ -157,6 +162,7 @@ fn an_upstreams_lower_view_of_a_bucket_wins() {
     );
     let taken = expect_ok(&server, "POST /v1/buckets/reconcile", &view);
     assert_eq!(taken["buckets"][0]["before"], 10, "{taken}");
-    let state = expect_ok(&server, "POST /v1/buckets/lookup", &format!(r#"{{"subject":{}}}"#, payer()));
+    let state =
+        expect_ok(&server, "POST /v1/buckets/lookup", &format!(r#"{{"subject":{}}}"#, payer()));
     assert_eq!(state["balance"], taken["buckets"][0]["after"]);
 }

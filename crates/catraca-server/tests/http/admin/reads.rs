@@ -1,8 +1,8 @@
-//! What operators look at.
+//! Queries: statistics, the catalog, privacy exports and the live feed.
 
-use super::{CATALOG, CUSTOMER, call, customer, expect_ok, expect_durable, reason};
-use crate::test_server::TestServer;
+use super::{CATALOG, CUSTOMER, call, customer, expect_durable, expect_ok, reason};
 use crate::raw_connection::head;
+use crate::test_server::TestServer;
 
 /// covers: 004-11
 #[test]
@@ -21,10 +21,13 @@ fn totals_add_up_and_name_who_is_blocked_most() {
     assert_eq!(top["subjects"][0]["blocks"], 1);
     let blocks = expect_ok(&server, "GET /v1/blocks?origin=excess", "");
     assert_eq!(blocks["blocks"].as_array().unwrap().len(), 1);
-    assert_eq!(expect_ok(&server, "GET /v1/blocks?origin=ban", "")["blocks"], serde_json::json!([]));
+    assert_eq!(
+        expect_ok(&server, "GET /v1/blocks?origin=ban", "")["blocks"],
+        serde_json::json!([])
+    );
 }
 
-/// A check of three policies was counted three times.
+/// Regression: a check of three policies was counted three times.
 #[test]
 fn totals_count_requests_and_rows_count_verdicts() {
     let server = TestServer::with_catalog(
@@ -97,7 +100,11 @@ fn a_person_is_exported_and_erased_and_what_stands_is_reported() {
     let server = TestServer::with_catalog(CATALOG);
     let order = format!(r#"{{"policy":"api","subject":{},"for":"1h"}}"#, customer());
     expect_durable(&server, "POST /v1/blocks", &order);
-    expect_durable(&server, &format!("PUT /v1/facts/customer/{CUSTOMER}"), r#"{"facts":{"plan":"gold"}}"#);
+    expect_durable(
+        &server,
+        &format!("PUT /v1/facts/customer/{CUSTOMER}"),
+        r#"{"facts":{"plan":"gold"}}"#,
+    );
     let person = format!(r#"{{"attribute":"customer","value":"{CUSTOMER}","why":"request"}}"#);
     let found = expect_durable(&server, "POST /v1/privacy/export", &person);
     assert_eq!(
@@ -105,8 +112,8 @@ fn a_person_is_exported_and_erased_and_what_stands_is_reported() {
         (&"gold".into(), &"started".into())
     );
     assert!(found["counters"].as_str().unwrap().contains("lapses"));
-    let gone = expect_durable(&server, "POST /v1/privacy/erase", &person);
-    assert_eq!((&gone["erased"]["facts"], &gone["retained"]["blocks"]), (&1.into(), &1.into()));
+    let erased = expect_durable(&server, "POST /v1/privacy/erase", &person);
+    assert_eq!((&erased["erased"]["facts"], &erased["retained"]["blocks"]), (&1.into(), &1.into()));
     let (status, _) = call(&server, &format!("GET /v1/facts/customer/{CUSTOMER}"), "");
     assert_eq!(status, 404);
     assert_eq!(reason(&server, "api", &customer()), "blocked");

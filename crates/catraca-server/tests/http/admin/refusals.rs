@@ -1,4 +1,4 @@
-//! What operators' calls refuse, by name, changing nothing.
+//! Calls of the admin API that are refused with a code and change nothing.
 
 use super::{CATALOG, call, expect_ok};
 use crate::test_server::TestServer;
@@ -64,7 +64,7 @@ fn bad_calls_about_all_else_are_named() {
         ("POST /v1/blocklist", r#"{"range":"::1","until":"later"}"#.into(), 400, "bad-instant"),
         ("DELETE /v1/allowlist", r#"{"range":"::1"}"#.into(), 404, "unknown-entry"),
         ("GET /v1/events?since=now", String::new(), 400, "bad-query"),
-        ("GET /v1/facts/customer/nobody", String::new(), 404, "unknown-value"),
+        ("GET /v1/facts/customer/unknown", String::new(), 404, "unknown-value"),
         ("DELETE /v1/facts/customer/known", String::new(), 404, "unknown-value"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{"ip":"x"}}"#.into(), 400, "bad-attribute"),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::workload::{TTL, record_history, assert_valid};
+use super::workload::{TTL, assert_valid, record_history};
 use super::{CATALOG, acquire};
 use crate::test_server::{TestServer, catalog_file};
 
@@ -68,7 +68,7 @@ fn a_start_after_a_kill_is_careful_and_says_for_how_long() {
     }
 }
 
-/// Acquires a lock, prints its fence, and prints the write as soon as it gets a line of input.
+/// Acquires a lock and prints its fence; prints it again, as a write, when its input ends.
 const PAUSED: &str = r#"
 import json, sys, urllib.request
 body = json.dumps({"key": "p", "kind": "quick"}).encode()
@@ -125,13 +125,13 @@ fn a_caller_that_stood_still_is_stopped_by_its_number() {
     let old = fence("holds");
     paused.signal("STOP");
     let begun = Instant::now();
-    let asked = json!({ "key": "p", "kind": "quick", "wait_ms": 20_000 });
-    let new = acquire(&server, &asked)["fence"].as_i64().unwrap();
+    let body = json!({ "key": "p", "kind": "quick", "wait_ms": 20_000 });
+    let new = acquire(&server, &body)["fence"].as_i64().unwrap();
     assert!(new > old && resource.write(new));
     thread::park_timeout(Duration::from_millis(800).saturating_sub(begun.elapsed()));
     drop(paused.0.stdin.take());
     paused.signal("CONT");
     let late = fence("writes");
     assert_eq!(late, old);
-    assert!(!resource.write(late), "the resource took what came too late");
+    assert!(!resource.write(late), "the resource accepted a write with an old fence");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CATALOG, release, post, acquire};
+use super::{CATALOG, acquire, post, release};
 use crate::test_server::{TestServer, catalog_file};
 
 const CALLERS: u64 = 8;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CATALOG, release, post, status_and_code, lock_server, acquire};
+use super::{CATALOG, acquire, lock_server, post, release, status_and_code};
 use crate::keys::keygen;
 use crate::raw_connection::JSON;
 
@@ -42,7 +42,7 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
         assert_eq!((loser.status, &conflict["holder"]["version"]), (409, version), "{conflict}");
         assert_eq!(conflict["conflict"], true);
         assert!(!loser.body.contains("lease_id"), "{conflict}");
-        // Neither the lease id nor the fence of the winner is shown: they could end its lease.
+        // A conflict shows nothing that could end the winner's lease.
         assert!(conflict["holder"].get("fence").is_none());
     }
     let stats = server.request("GET /v1/stats/locks", &[]).json();
@@ -62,21 +62,28 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
     assert!(lease["ttl_ms"].as_i64().unwrap() <= 400);
     let mut conflicts = 0;
     loop {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let answer = post(&server, "/v1/locks/acquire", &json!({ "key": "p", "kind": "quick" }));
         if answer.status == 200 {
-            assert!(before.elapsed() >= Duration::from_millis(400), "it was given away early");
+            assert!(
+                before.elapsed() >= Duration::from_millis(400),
+                "the lease was granted to another caller too early"
+            );
             assert!(answer.json()["fence"].as_i64() > lease["fence"].as_i64());
             break;
         }
         // This request was sent after the end of the lease, so the lock must be free.
-        assert!(asked.duration_since(before) < Duration::from_millis(900), "{answer:?}");
+        assert!(sent_at.duration_since(before) < Duration::from_millis(900), "{answer:?}");
         conflicts += 1;
     }
     assert!(conflicts > 0);
     // A's lease has expired and cannot be renewed; B's lease is not changed by A's release.
     assert_eq!(
-        status_and_code(&post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        status_and_code(&post(
+            &server,
+            "/v1/locks/renew",
+            &json!({ "lease_id": lease["lease_id"] })
+        )),
         (410, "lease-expired".to_owned())
     );
     assert_eq!(release(&server, &lease), "expired");
@@ -89,8 +96,8 @@ fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
 #[test]
 fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     let server = lock_server(CATALOG);
-    let asked = json!({ "key": "p", "tenant": "t1", "kind": "payment", "version": 7 });
-    let answer = post(&server, "/v1/locks/acquire", &asked);
+    let body = json!({ "key": "p", "tenant": "t1", "kind": "payment", "version": 7 });
+    let answer = post(&server, "/v1/locks/acquire", &body);
     let lease = answer.json();
     assert_eq!(answer.header("x-lock-version"), Some("7"));
     assert_eq!(answer.header("x-lock-fence"), Some(lease["fence"].to_string().as_str()));
@@ -99,7 +106,10 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     assert!((expires - acquired - 30_000).abs() <= 1, "{lease}");
     let stranger = json!({ "lease_id": "0123456789abcdef0123456789abcdef" });
     assert_eq!(release(&server, &stranger), "not_holder");
-    assert_eq!(status_and_code(&post(&server, "/v1/locks/renew", &stranger)), (409, "not-holder".to_owned()));
+    assert_eq!(
+        status_and_code(&post(&server, "/v1/locks/renew", &stranger)),
+        (409, "not-holder".to_owned())
+    );
     let renewed = post(
         &server,
         "/v1/locks/renew",
@@ -110,20 +120,24 @@ fn only_the_holder_renews_and_releases_and_every_end_has_its_name() {
     assert_eq!(release(&server, &lease), "released");
     assert_eq!(release(&server, &lease), "already_released");
     assert_eq!(
-        status_and_code(&post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }))),
+        status_and_code(&post(
+            &server,
+            "/v1/locks/renew",
+            &json!({ "lease_id": lease["lease_id"] })
+        )),
         (410, "lease-expired".to_owned())
     );
-    let next = acquire(&server, &asked);
+    let next = acquire(&server, &body);
     assert_eq!(release(&server, &lease), "already_released");
-    assert_eq!(post(&server, "/v1/locks/acquire", &asked).status, 409, "{next}");
+    assert_eq!(post(&server, "/v1/locks/acquire", &body).status, 409, "{next}");
 }
 
 /// L07.
 #[test]
 fn renewals_end_where_they_must() {
     let server = lock_server(CATALOG);
-    let asked = json!({ "key": "p", "ttl_ms": 5_000, "max_hold_ms": 5_000 });
-    let lease = acquire(&server, &asked);
+    let body = json!({ "key": "p", "ttl_ms": 5_000, "max_hold_ms": 5_000 });
+    let lease = acquire(&server, &body);
     let renewed = post(&server, "/v1/locks/renew", &json!({ "lease_id": lease["lease_id"] }));
     assert_eq!(status_and_code(&renewed), (409, "max-hold-reached".to_owned()));
     assert_eq!(lease["renewable_until"], lease["expires_at"]);
@@ -133,12 +147,12 @@ fn renewals_end_where_they_must() {
 #[test]
 fn a_repeated_request_gets_the_same_lease_and_counts_once() {
     let server = lock_server(CATALOG);
-    let asked = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_000 });
+    let body = json!({ "key": "p", "request_id": "r-1", "ttl_ms": 20_000 });
     // The response of the first request is not read, as if it had been lost.
     let mut lost = server.connect();
-    lost.post("/v1/locks/acquire", &asked.to_string());
+    lost.post("/v1/locks/acquire", &body.to_string());
     let first = lost.read_response().json();
-    let again = acquire(&server, &asked);
+    let again = acquire(&server, &body);
     for field in ["lease_id", "fence", "version", "expires_at", "acquired_at", "keys"] {
         assert_eq!(first[field], again[field], "{field}");
     }
@@ -151,7 +165,7 @@ fn a_repeated_request_gets_the_same_lease_and_counts_once() {
     assert_eq!((&stats["total"], &stats["success"]), (&1.into(), &1.into()));
     assert_eq!(release(&server, &first), "released");
     assert_eq!(
-        status_and_code(&post(&server, "/v1/locks/acquire", &asked)),
+        status_and_code(&post(&server, "/v1/locks/acquire", &body)),
         (410, "request-expired".to_owned())
     );
 }
@@ -166,8 +180,8 @@ fn a_version_is_a_note_or_must_rise_but_is_never_a_proof() {
     assert_eq!(post(&server, "/v1/locks/acquire", &plain).status, 409);
     let mut said_so = Vec::new();
     for version in [5, 4, 5, 6] {
-        let asked = json!({ "key": "q", "version": version, "version_policy": "monotonic" });
-        let answer = post(&server, "/v1/locks/acquire", &asked);
+        let body = json!({ "key": "q", "version": version, "version_policy": "monotonic" });
+        let answer = post(&server, "/v1/locks/acquire", &body);
         if answer.status == 200 {
             release(&server, &answer.json());
         } else {
@@ -254,8 +268,8 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
         connection.send(request, &[JSON, ("Authorization", &bearer)], body.as_bytes());
         connection.read_response()
     };
-    let theirs = ask(&b, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#).json();
-    assert_eq!(theirs["tenant"], "b");
+    let other_lease = ask(&b, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#).json();
+    assert_eq!(other_lease["tenant"], "b");
     let own = ask(&a, "POST /v1/locks/acquire", r#"{"key":"p","ttl_ms":60000}"#);
     assert_eq!(own.status, 200, "the same name of another tenant: {own:?}");
     let list = ask(&a, "GET /v1/locks", "").json();
@@ -267,14 +281,14 @@ fn a_tenants_key_sees_and_ends_only_its_own() {
     }
     let stolen = ask(&a, "POST /v1/locks/acquire", r#"{"key":"p","tenant":"b"}"#);
     assert_eq!(stolen.status, 403);
-    let proof = json!({ "lease_id": theirs["lease_id"] }).to_string();
+    let proof = json!({ "lease_id": other_lease["lease_id"] }).to_string();
     assert_eq!(ask(&a, "POST /v1/locks/release", &proof).json()["outcome"], "not_holder");
     assert_eq!(ask(&a, "POST /v1/locks/renew", &proof).status, 409);
-    let fence = theirs["fence"].to_string();
+    let fence = other_lease["fence"].to_string();
     let force = ask(&a, &format!("DELETE /v1/locks/{fence}"), r#"{"reason":"mine"}"#);
     assert_eq!((force.status, force.problem_code().as_str()), (404, "unknown-lease"));
     let still: Value = ask(&b, "GET /v1/locks", "").json();
-    assert_eq!(still["locks"][0]["fence"], theirs["fence"]);
+    assert_eq!(still["locks"][0]["fence"], other_lease["fence"]);
 }
 
 /// Regression: a key bound to one tenant saw the figures of every tenant of the namespace.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{CATALOG, delete, release, post, status_and_code, lock_server, acquire};
+use super::{CATALOG, acquire, delete, lock_server, post, release, status_and_code};
 
-fn adds_up(row: &Value) {
+fn assert_consistent(row: &Value) {
     let number = |name: &str| row[name].as_u64().unwrap();
     assert_eq!(number("total"), number("success") + number("conflicts"), "{row}");
     let ends = ["active", "released", "expired", "forced"].map(number);
@@ -20,7 +20,8 @@ fn adds_up(row: &Value) {
 #[test]
 fn an_operator_ends_a_lease_with_a_reason_that_is_kept() {
     let server = lock_server(CATALOG);
-    let lease = acquire(&server, &json!({ "key": "p", "ttl_ms": 60_000, "owner_label": "worker 7" }));
+    let lease =
+        acquire(&server, &json!({ "key": "p", "ttl_ms": 60_000, "owner_label": "worker 7" }));
     let list = server.request("GET /v1/locks", &[]);
     assert!(!list.body.contains(lease["lease_id"].as_str().unwrap()), "{list:?}");
     assert_eq!(list.json()["locks"][0]["owner_label"], "worker 7");
@@ -65,7 +66,7 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
         let tenant = if number < 100 { "t1" } else { "t2" };
         acquire(&server, &json!({ "tenant": tenant, "key": number.to_string(), "ttl_ms": 60_000 }));
     }
-    let kept = post(
+    let slot = post(
         &server,
         "/v1/slots/hold",
         &json!({
@@ -74,11 +75,12 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
         }),
     )
     .json();
-    post(&server, "/v1/slots/confirm", &json!({ "lease_id": kept["lease_id"] }));
+    post(&server, "/v1/slots/confirm", &json!({ "lease_id": slot["lease_id"] }));
     post(&server, "/v1/locks/acquire", &json!({ "tenant": "t2", "key": "110" }));
     let page = server.request("GET /v1/locks?tenant=t1&limit=60", &[]).json();
     let next = page["next"].as_str().unwrap();
-    let rest = server.request(&format!("GET /v1/locks?tenant=t1&limit=60&after={next}"), &[]).json();
+    let rest =
+        server.request(&format!("GET /v1/locks?tenant=t1&limit=60&after={next}"), &[]).json();
     let count = |page: &Value| page["locks"].as_array().unwrap().len();
     assert_eq!((count(&page), count(&rest)), (60, 41));
     let cleared = delete(&server, "/v1/locks?tenant=t1", &json!({ "reason": "they asked" }));
@@ -86,8 +88,8 @@ fn a_tenant_is_cleared_to_the_last_lease_and_all_counts_add_up() {
     assert_eq!(server.request("DELETE /v1/locks?tenant=t1", &[]).json()["cleared"], 0);
     assert_eq!(server.request("DELETE /v1/locks", &[]).status, 400);
     let stats = server.request("GET /v1/stats/locks", &[]).json();
-    adds_up(&stats);
-    stats["rows"].as_array().unwrap().iter().for_each(adds_up);
+    assert_consistent(&stats);
+    stats["rows"].as_array().unwrap().iter().for_each(assert_consistent);
     assert_eq!(
         (&stats["forced"], &stats["active"], &stats["conflicts"]),
         (&100.into(), &21.into(), &1.into()),
@@ -130,7 +132,11 @@ fn the_self_test_tries_everything_and_touches_nothing() {
         (&report["locks"]["total"], &report["ttl_ms"]["payment"]),
         (&1.into(), &30_000.into())
     );
-    assert_eq!(report["active"].as_array().unwrap().len(), 1, "ours was not cleared: {report}");
+    assert_eq!(
+        report["active"].as_array().unwrap().len(),
+        1,
+        "the test's own lease is not cleared: {report}"
+    );
     let audit = server.request("GET /v1/audit", &[]).json();
     let acts = audit["acts"].as_array().unwrap().iter();
     assert_eq!(acts.filter(|act| act["act"] == "selftest").count(), 5, "{audit}");
@@ -179,6 +185,6 @@ fn clearing_ten_thousand_leases_counts_them_and_lets_others_through() {
     // Below 5 ms on an idle machine; other tests run at the same time.
     assert!(slowest < Duration::from_millis(250), "{slowest:?}");
     let stats = server.request("GET /v1/stats/locks", &[]).json();
-    adds_up(&stats);
+    assert_consistent(&stats);
     assert_eq!(stats["forced"], LEASES);
 }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::workload::{record_history, assert_valid};
-use super::{CATALOG, release, post, status_and_code, acquire};
-use crate::test_server::{TestServer, catalog_file};
+use super::workload::{assert_valid, record_history};
+use super::{CATALOG, acquire, post, release, status_and_code};
 use crate::raw_connection::HttpResponse;
+use crate::test_server::{TestServer, catalog_file};
 
 /// Stops the server in order.
 fn stop(server: TestServer) {

@@ -8,15 +8,18 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catraca_testkit::redis::RedisServer;
 use catraca_testkit::fake_clock::FakeClockLibrary;
+use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use super::workload::{TTL, record_history, assert_valid};
-use super::{CATALOG, create_database, release, post, status_and_code, catalog_with_secret, store_section, acquire};
-use crate::test_server::TestServer;
+use super::workload::{TTL, assert_valid, record_history};
+use super::{
+    CATALOG, acquire, catalog_with_secret, create_database, post, release, status_and_code,
+    store_section,
+};
 use crate::postgres_server::{PASSWORD, Server as PostgresServer, kill};
 use crate::raw_connection::HttpResponse;
+use crate::test_server::TestServer;
 
 /// A store that nodes share, and its faults.
 trait SharedStore {
@@ -123,15 +126,15 @@ fn node(store: &dyn SharedStore, records: &str, deadline: &str) -> PathBuf {
 #[test]
 fn what_one_node_grants_every_node_knows() {
     let Some(redis) = RedisServer::start() else { return };
-    every_node_knows(&redis);
+    assert_leases_are_shared(&redis);
 }
 
 #[test]
 fn what_one_node_grants_in_postgresql_every_node_knows() {
-    every_node_knows(&Postgres::start());
+    assert_leases_are_shared(&Postgres::start());
 }
 
-fn every_node_knows(store: &dyn SharedStore) {
+fn assert_leases_are_shared(store: &dyn SharedStore) {
     let postgres = PostgresServer::start();
     let records = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
     let here = TestServer::from_file(&node(store, &records, "5s"));
@@ -244,14 +247,14 @@ fn retry_until_granted(server: &TestServer, key: &str) -> Value {
 fn nodes_and_a_store_that_stand_still_or_die_give_nothing_to_two() {
     let Some(mut redis) = RedisServer::start() else { return };
     // The test's Redis loses all its data when it is killed, so it is not killed.
-    nothing_to_two(&mut redis, 41, &[Fault::NodeStops, Fault::StoreStops, Fault::NodeDies]);
+    assert_exclusive(&mut redis, 41, &[Fault::NodeStops, Fault::StoreStops, Fault::NodeDies]);
 }
 
 /// The same, and the store is killed as well: committed rows are on its disk.
 #[test]
 fn nodes_and_a_postgresql_that_stand_still_or_die_give_nothing_to_two() {
     let faults = [Fault::NodeStops, Fault::StoreStops, Fault::NodeDies, Fault::StoreDies];
-    nothing_to_two(&mut Postgres::start(), 43, &faults);
+    assert_exclusive(&mut Postgres::start(), 43, &faults);
 }
 
 #[derive(Clone, Copy)]
@@ -262,7 +265,7 @@ enum Fault {
     StoreDies,
 }
 
-fn nothing_to_two(store: &mut dyn SharedStore, seed: u64, faults: &[Fault]) {
+fn assert_exclusive(store: &mut dyn SharedStore, seed: u64, faults: &[Fault]) {
     let file = node(store, "sqlite:catraca.db", "100ms");
     let while_others_wait = || thread::park_timeout(Duration::from_millis(2 * TTL as u64 / 1_000));
     let again = file.clone();

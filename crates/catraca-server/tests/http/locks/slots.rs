@@ -6,9 +6,9 @@ use std::thread;
 use catraca_testkit::generate::Rng;
 use serde_json::{Value, json};
 
-use super::{CATALOG, catalog_with_lock_store, post, status_and_code, lock_server};
-use crate::test_server::TestServer;
+use super::{CATALOG, catalog_with_lock_store, lock_server, post, status_and_code};
 use crate::raw_connection::HttpResponse;
+use crate::test_server::TestServer;
 
 fn hold(server: &TestServer, calendar: &str, from: &str, to: &str) -> HttpResponse {
     let body = json!({ "calendar": calendar, "start": at(from), "end": at(to), "kind": "payment" });
@@ -30,7 +30,7 @@ fn cancel(server: &TestServer, lease: &Value) -> String {
     answer.json()["outcome"].as_str().unwrap().to_owned()
 }
 
-fn look(server: &TestServer, calendar: &str, more: &str) -> Value {
+fn availability(server: &TestServer, calendar: &str, more: &str) -> Value {
     let range = "from=2030-01-07T09:00:00Z&to=2030-01-07T12:00:00Z";
     let answer = server.request(&format!("GET /v1/slots?calendar={calendar}&{range}{more}"), &[]);
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -108,12 +108,12 @@ fn what_is_confirmed_stays_until_it_is_cancelled() {
     server.signal("KILL");
     drop(server);
     let server = TestServer::from_file(&file);
-    assert_eq!(look(&server, "ana", "")["busy"][0]["state"], "confirmed");
+    assert_eq!(availability(&server, "ana", "")["busy"][0]["state"], "confirmed");
     assert_eq!(cancel(&server, &lease), "released");
     server.signal("KILL");
     drop(server);
     let server = TestServer::from_file(&file);
-    assert_eq!(look(&server, "ana", "")["available"], true);
+    assert_eq!(availability(&server, "ana", "")["available"], true);
 }
 
 /// S08, S10.
@@ -127,14 +127,18 @@ fn a_move_frees_the_old_place_or_keeps_it_and_several_calendars_go_together() {
         post(&server, "/v1/slots/move", &body)
     };
     assert_eq!(go("11:15", "11:45").status, 409);
-    assert_eq!(hold(&server, "ana", "10:00", "10:30").status, 409, "the old place is kept");
-    assert_eq!(go("10:15", "10:45").status, 200, "over its own old place");
-    assert_eq!(hold(&server, "ana", "10:00", "10:15").status, 200, "the rest is free");
+    assert_eq!(hold(&server, "ana", "10:00", "10:30").status, 409, "the old slot is still held");
+    assert_eq!(go("10:15", "10:45").status, 200, "overlaps only its own old slot");
+    assert_eq!(
+        hold(&server, "ana", "10:00", "10:15").status,
+        200,
+        "the rest of the old slot is free"
+    );
     hold(&server, "room", "09:00", "12:00").json();
     let both = json!({ "calendars": ["zoe", "room"], "start": at("11:00"), "end": at("11:30") });
     let conflict = post(&server, "/v1/slots/hold", &both);
     assert_eq!((conflict.status, &conflict.json()["taken"]), (409, &"room".into()));
-    assert_eq!(look(&server, "zoe", "")["available"], true, "nothing is held");
+    assert_eq!(availability(&server, "zoe", "")["available"], true, "nothing is held");
 }
 
 /// S12, and buffers.
@@ -147,7 +151,7 @@ fn a_look_shows_gaps_and_leaves_out_ones_own() {
         "buffer_before_ms": 300_000, "buffer_after_ms": 600_000, "kind": "payment",
     });
     let lease = post(&server, "/v1/slots/hold", &body).json();
-    let seen = look(&server, "ana", "&min_length_ms=3600000");
+    let seen = availability(&server, "ana", "&min_length_ms=3600000");
     assert_eq!(seen["busy"][0]["start"], "2030-01-07T09:55:00Z");
     assert_eq!(seen["busy"][0]["end"], "2030-01-07T10:40:00Z");
     assert_eq!(
@@ -156,8 +160,8 @@ fn a_look_shows_gaps_and_leaves_out_ones_own() {
     );
     assert_eq!(seen["available"], false);
     let own = format!("&without={}", lease["lease_id"].as_str().unwrap());
-    assert_eq!(look(&server, "ana", &own)["available"], true);
-    assert_eq!(hold(&server, "ana", "10:30", "10:40").status, 409, "kept free");
+    assert_eq!(availability(&server, "ana", &own)["available"], true);
+    assert_eq!(hold(&server, "ana", "10:30", "10:40").status, 409, "the buffer is not bookable");
     assert_eq!(hold(&server, "ana", "10:40", "10:50").status, 200);
 }
 
@@ -189,35 +193,35 @@ fn what_is_no_range_is_refused_and_nothing_is_held() {
 fn of_many_at_once_exactly_one_gets_each_moment() {
     let server = lock_server(CATALOG);
     let barrier = Barrier::new(8);
-    let held: Vec<(i64, i64)> = thread::scope(|scope| {
-        let one = |seed| booker(&server, &barrier, seed);
+    let granted: Vec<(i64, i64)> = thread::scope(|scope| {
+        let one = |seed| hold_at_random(&server, &barrier, seed);
         let threads: Vec<_> = (0..8).map(|seed| scope.spawn(move || one(seed))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let mut sorted = held.clone();
+    let mut sorted = granted.clone();
     sorted.sort_unstable();
     assert!(sorted.windows(2).all(|pair| pair[0].1 <= pair[1].0), "an overlap was granted");
-    assert!(held.len() > 20, "{}", held.len());
+    assert!(granted.len() > 20, "{}", granted.len());
     let stats = server.request("GET /v1/stats/locks", &[]).json();
-    assert_eq!((&stats["total"], &stats["success"]), (&2_400.into(), &held.len().into()));
+    assert_eq!((&stats["total"], &stats["success"]), (&2_400.into(), &granted.len().into()));
 }
 
 /// Sends three hundred random holds on one connection; returns those that were granted.
-fn booker(server: &TestServer, barrier: &Barrier, seed: u64) -> Vec<(i64, i64)> {
+fn hold_at_random(server: &TestServer, barrier: &Barrier, seed: u64) -> Vec<(i64, i64)> {
     let mut connection = server.connect();
-    let mut held = Vec::new();
-    let mut dice = Rng::new(seed);
+    let mut granted = Vec::new();
+    let mut rng = Rng::new(seed);
     barrier.wait();
     for _ in 0..300 {
-        let start = 1_900_000_000_000 + dice.within(0, 2_000) * 1_000;
-        let end = start + dice.within(1, 60) * 1_000;
+        let start = 1_900_000_000_000 + rng.within(0, 2_000) * 1_000;
+        let end = start + rng.within(1, 60) * 1_000;
         let body = json!({ "calendar": "ana", "start": start, "end": end, "ttl_ms": 300_000 });
         connection.post("/v1/slots/hold", &body.to_string());
         let answer = connection.read_response();
         match answer.status {
-            200 => held.push((start, end)),
+            200 => granted.push((start, end)),
             status => assert_eq!(status, 409, "{answer:?}"),
         }
     }
-    held
+    granted
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{CATALOG, release, post, status_and_code, lock_server, acquire};
+use super::{CATALOG, acquire, lock_server, post, release, status_and_code};
 use crate::test_server::TestServer;
 
 /// Waits until the server reports this many waiters.
@@ -46,13 +46,13 @@ fn a_hundred_waiters_are_served_one_after_the_other() {
 fn whoever_hangs_up_loses_its_place() {
     let server = lock_server(CATALOG);
     let held = acquire(&server, &json!({ "key": "p", "ttl_ms": 60_000 }));
-    let mut gone = server.connect();
-    gone.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
+    let mut first = server.connect();
+    first.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
     wait_for_waiters(&server, 1);
     let mut next = server.connect();
     next.post("/v1/locks/acquire", r#"{"key":"p","wait_ms":30000}"#);
     wait_for_waiters(&server, 2);
-    drop(gone);
+    drop(first);
     wait_for_waiters(&server, 1);
     let begun = Instant::now();
     assert_eq!(release(&server, &held), "released");

@@ -1,7 +1,7 @@
 //! A workload of concurrent callers, and the history of their lock and slot calls.
 //!
-//! The time of a request is taken before it is sent and that of a response after it was read, so
-//! that a lease is never recorded as shorter than it could be.
+//! The time of a request is taken before it is sent and that of a response after it was read: the
+//! call took effect between them.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use catraca_testkit::generate::Rng;
-use catraca_testkit::locks::history::{ALL, ObservedAnswer, ObservedCall, ClockTolerance, judge};
+use catraca_testkit::locks::history::{ALL, ClockTolerance, ObservedAnswer, ObservedCall, judge};
 use serde_json::{Value, json};
 
-use crate::test_server::TestServer;
 use crate::raw_connection::{JSON, RawConnection, head};
+use crate::test_server::TestServer;
 
 /// The time to live of every lease, in microseconds.
 pub const TTL: i64 = 300_000;
@@ -30,7 +30,8 @@ pub struct History {
 
 struct Workload {
     started: Instant,
-    /// The smallest and the largest observed offset of the wall clock to `started`, in microseconds.
+    /// The smallest and the largest observed offset of the wall clock to `started`, in
+    /// microseconds.
     wall_offset: Mutex<(i64, i64)>,
     address: Mutex<String>,
     finished: AtomicBool,
@@ -80,7 +81,8 @@ impl Caller<'_> {
             std::net::TcpStream::connect(&address).ok()?;
             self.connection = std::panic::catch_unwind(|| RawConnection::open(&address)).ok();
         }
-        let answer = self.connection.as_mut().and_then(|connection| post_once(connection, path, body));
+        let answer =
+            self.connection.as_mut().and_then(|connection| post_once(connection, path, body));
         if answer.is_none() {
             self.connection = None;
             // The server may be restarting; try again soon.
@@ -91,12 +93,14 @@ impl Caller<'_> {
 
     /// Acquires something and releases it most of the time.
     fn run_round(&mut self, rng: &mut Rng) {
-        let mut planned = if rng.chance(40) { slot(rng) } else { name(rng) };
+        let mut planned = if rng.chance(40) { plan_slot(rng) } else { plan_lock(rng) };
         planned.observed.sent = self.workload.now();
         let response = self.call(planned.path, &planned.body);
         planned.observed.answered = Some(self.workload.now());
         match response {
-            Some((200, grant)) => planned.observed.answer = self.granted(&grant, planned.end, rng),
+            Some((200, grant)) => {
+                planned.observed.answer = self.maybe_release(&grant, planned.end, rng)
+            }
             Some((409, _)) => {}
             Some((503, response)) if response["code"] == "lock-store-unavailable" => {
                 // The store may apply the call when it is back, and the server undoes it only after
@@ -116,10 +120,11 @@ impl Caller<'_> {
         self.workload.observed.lock().unwrap().push(planned.observed);
     }
 
-    fn granted(&mut self, grant: &Value, end: &str, rng: &mut Rng) -> ObservedAnswer {
+    /// Releases the lease most of the time; returns the grant as the caller observed it.
+    fn maybe_release(&mut self, grant: &Value, end: &str, rng: &mut Rng) -> ObservedAnswer {
         let fence = grant["fence"].as_i64().unwrap();
-        // The lease is counted from the response on; the time on the wire makes it shorter for the
-        // caller than for the server.
+        // The time that remained when the server answered. `judge` counts it from the request on,
+        // so that latency never makes a lease look longer than it was.
         let ttl = grant["ttl_ms"].as_i64().unwrap() * 1_000;
         let mut release_sent = None;
         let mut released = None;
@@ -142,14 +147,14 @@ fn post_once(connection: &mut RawConnection, path: &str, body: &Value) -> Option
     Some((answer.status, serde_json::from_str(&answer.body).ok()?))
 }
 
-fn name(rng: &mut Rng) -> PlannedCall {
+fn plan_lock(rng: &mut Rng) -> PlannedCall {
     let name = rng.pick(&["p", "q", "r", "s", "t"]).to_owned();
     let wait = rng.pick(&[0, 0, 0, 50, 200]);
     let body = json!({ "key": name, "ttl_ms": TTL / 1_000, "wait_ms": wait });
     planned_call(name, ALL, "/v1/locks/acquire", body, "/v1/locks/release")
 }
 
-fn slot(rng: &mut Rng) -> PlannedCall {
+fn plan_slot(rng: &mut Rng) -> PlannedCall {
     let calendar = rng.pick(&["ana", "rui"]);
     let start = rng.within(0, 40);
     let end = start + rng.within(1, 6);
@@ -157,7 +162,13 @@ fn slot(rng: &mut Rng) -> PlannedCall {
         "calendar": calendar, "ttl_ms": TTL / 1_000,
         "start": NOON + start * 60_000, "end": NOON + end * 60_000,
     });
-    planned_call(format!("calendar {calendar}"), (start, end), "/v1/slots/hold", body, "/v1/slots/cancel")
+    planned_call(
+        format!("calendar {calendar}"),
+        (start, end),
+        "/v1/slots/hold",
+        body,
+        "/v1/slots/cancel",
+    )
 }
 
 fn planned_call(
@@ -167,12 +178,17 @@ fn planned_call(
     body: Value,
     end: &'static str,
 ) -> PlannedCall {
-    let observed = ObservedCall { name, range, sent: 0, answered: None, answer: ObservedAnswer::Conflict };
+    let observed =
+        ObservedCall { name, range, sent: 0, answered: None, answer: ObservedAnswer::Conflict };
     PlannedCall { observed, path, body, end }
 }
 
 /// Runs the workload while `act` does something to the server, four times; returns the history.
-pub fn record_history(file: &Path, seed: u64, mut act: impl FnMut(TestServer) -> TestServer) -> History {
+pub fn record_history(
+    file: &Path,
+    seed: u64,
+    mut act: impl FnMut(TestServer) -> TestServer,
+) -> History {
     let mut server = TestServer::from_file(file);
     let workload = Workload {
         started: Instant::now(),
@@ -207,11 +223,12 @@ pub fn record_history(file: &Path, seed: u64, mut act: impl FnMut(TestServer) ->
 /// Asserts that the history is long enough and has no conflict. `early` is how far the clock of
 /// the leases was stepped.
 pub fn assert_valid(History { observed, .. }: &History, early: i64) {
-    let granted = observed.iter().filter(|one| matches!(one.answer, ObservedAnswer::Granted { .. })).count();
+    let granted =
+        observed.iter().filter(|one| matches!(one.answer, ObservedAnswer::Granted { .. })).count();
     println!("{} calls, {granted} grants", observed.len());
     assert!(observed.len() > 1_000 && granted > 100, "{} calls, {granted} grants", observed.len());
-    // A grant whose response was lost may still be in effect, so conflicts are allowed up to twice
-    // the time to live.
+    // A lease may end late, such as one whose response was lost: conflicts up to twice the time to
+    // live after its expiry are allowed.
     let wrong = judge(observed, ClockTolerance { early, late: 2 * TTL });
     assert!(wrong.is_empty(), "{} of {}: {}", wrong.len(), observed.len(), wrong[0]);
 }

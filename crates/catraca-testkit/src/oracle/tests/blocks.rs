@@ -51,7 +51,7 @@ fn a_block_gives_no_quota_back() {
 #[test]
 fn operators_block_for_a_while_or_for_good() {
     let mut oracle = oracle(vec![Policy::new("p", bucket(9, 1, S))]);
-    oracle.block("p", &ip(), 2 * S, "odd", T).expect("known");
+    oracle.block("p", &ip(), 2 * S, "abuse", T).expect("known");
     assert_eq!(oracle.go(&plain(), T + 500 * MS).retry_ms, Some(1_500));
     oracle.block("p", &ip(), FOREVER, "enough", T + S).expect("known");
     let denied = oracle.go(&plain(), T + 1_000 * HOUR);
@@ -115,7 +115,7 @@ fn release_keeps_the_level_and_reset_clears_it() {
 fn a_fixed_length_neither_raises_nor_forgets_the_level() {
     let mut oracle = oracle(vec![blocking(fixed(1, MS), escalating())]);
     assert_eq!(oracle.admitted(2, T), 1);
-    oracle.block("p", &ip(), 20 * S, "odd", T).expect("known");
+    oracle.block("p", &ip(), 20 * S, "abuse", T).expect("known");
     assert_eq!(oracle.admitted(2, T + 20 * S), 1);
     assert_eq!(oracle.go(&plain(), T + 20 * S).blocked_until, Some(T + 40 * S));
 }

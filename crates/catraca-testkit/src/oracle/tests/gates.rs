@@ -95,15 +95,15 @@ fn an_unknown_token_is_counted_by_address() {
 #[test]
 fn a_missing_attribute_is_an_error_no_row_or_a_denial() {
     let mut oracle = pair();
-    let nobody = CheckRequest { subject: Vec::new(), ..plain() };
-    assert_eq!(oracle.check(&nobody, T), Err(Refusal::MissingAttribute));
+    let no_subject = CheckRequest { subject: Vec::new(), ..plain() };
+    assert_eq!(oracle.check(&no_subject, T), Err(Refusal::MissingAttribute));
     let mut catalog = oracle.catalog().clone();
     catalog.policies[0].on_missing = OnMissing::Skip;
     catalog.policies[1].on_missing = OnMissing::Deny;
     oracle.reload(catalog);
-    let denied = oracle.go(&nobody, T);
+    let denied = oracle.go(&no_subject, T);
     assert_eq!((denied.reason, denied.retry_ms, denied.rows.len()), (Reason::Missing, None, 1));
-    assert!(oracle.go(&CheckRequest { gate: "a".to_owned(), ..nobody }, T).rows.is_empty());
+    assert!(oracle.go(&CheckRequest { gate: "a".to_owned(), ..no_subject }, T).rows.is_empty());
 }
 
 #[test]

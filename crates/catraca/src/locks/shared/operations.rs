@@ -87,8 +87,10 @@ impl SharedLocks {
         let mut busy = Vec::new();
         let mut part = request.clone();
         loop {
-            let reply = self.ask(namespace, &LockOp::Look(part.clone())).await?;
-            let LockOutcome::Seen(seen) = reply.outcome else { return Err(unexpected_reply()) };
+            let reply = self.ask(namespace, &LockOp::Availability(part.clone())).await?;
+            let LockOutcome::Availability(seen) = reply.outcome else {
+                return Err(unexpected_reply());
+            };
             busy.extend(seen.busy);
             match seen.next {
                 Some(next) if busy.len() < BUSY_MAX && next > part.from => part.from = next,
@@ -154,7 +156,8 @@ impl SharedLocks {
                 break;
             }
         }
-        let LockOutcome::Tallied(rows) = self.ask(namespace, &LockOp::Tally).await?.outcome else {
+        let LockOutcome::Counters(rows) = self.ask(namespace, &LockOp::Counters).await?.outcome
+        else {
             return Err(unexpected_reply());
         };
         let waiters = match tenant {

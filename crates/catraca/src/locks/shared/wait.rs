@@ -113,7 +113,7 @@ impl SharedLocks {
 
 /// The operation that counts a conflict.
 fn count_conflict(request: &Acquire) -> LockOp {
-    LockOp::Miss { tenant: request.tenant.clone(), kind: request.kind.clone() }
+    LockOp::CountConflict { tenant: request.tenant.clone(), kind: request.kind.clone() }
 }
 
 fn duration(span: Span) -> Duration {

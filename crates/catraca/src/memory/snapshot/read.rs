@@ -121,6 +121,7 @@ impl SnapshotReader {
         let key = Key::from_bytes(self.take()?);
         let length = u32::from_le_bytes(self.take()?);
         let bytes = self.take_bytes(length)?;
+        // No lock is needed: no other thread has the store yet.
         let shard = memory.shards[key.shard(memory.bits)].0.get_mut();
         admit(shard, kind, key, &bytes, now)
             .map_err(|error| SnapshotReadError::Corrupt(error.to_string()))

@@ -51,7 +51,8 @@ fn write_cells(memory: &Memory, to: &mut ChecksummedFile) -> io::Result<u64> {
     let mut records = Vec::new();
     for shard in &memory.shards {
         records.clear();
-        // The lock ends with this statement, before the write to disk.
+        // The lock ends with this statement, before the write to disk. The clock is read after the
+        // shard is locked, since arguments are evaluated in order.
         cells += encode(&mut shard.0.lock(), memory.clock.now(), &mut records);
         to.write(&records)?;
     }

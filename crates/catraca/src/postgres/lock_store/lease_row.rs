@@ -90,7 +90,7 @@ pub(super) fn name_digests(namespace: &str, lease: &Lease) -> Vec<NameDigest> {
 pub(super) fn read(row: &Row) -> Result<StoredLease, StoreError> {
     let columns = LeaseColumns::read(row)
         .map_err(|error| StoreError::corrupt(format!("a lease cannot be read: {error}")))?;
-    columns.stored().ok_or_else(|| StoreError::corrupt("a lease has invalid values"))
+    columns.into_stored_lease().ok_or_else(|| StoreError::corrupt("a lease has invalid values"))
 }
 
 /// The columns of a lease, grouped by type.
@@ -132,7 +132,7 @@ impl LeaseColumns {
         })
     }
 
-    fn stored(self) -> Option<StoredLease> {
+    fn into_stored_lease(self) -> Option<StoredLease> {
         let [tenant, kind, label, meta, state] = self.texts;
         let [fence, version, acquired, expires, hold_until, ttl, due, cool_until] = self.numbers;
         let kind = kind?;

@@ -81,7 +81,7 @@ impl LoadPlan {
     pub(super) fn for_op(namespace: &str, op: &LockOp, at: Option<Time>) -> Self {
         let ns = NameDigest::of_namespace(namespace);
         match op {
-            LockOp::Acquire { asked: request, .. } => acquire(namespace, request),
+            LockOp::Acquire { request, .. } => acquire(namespace, request),
             LockOp::Hold(request) => hold(namespace, request),
             LockOp::Renew { proof, .. }
             | LockOp::Release(proof)
@@ -94,14 +94,15 @@ impl LoadPlan {
                 let values = vec![bind_digest(ns), bind(*fence, Type::INT8)];
                 Self::leases(vec![LockStatement { sql: BY_FENCE, values }])
             }
-            LockOp::Look(query) => Self::leases(vec![look(namespace, query, at)]),
-            LockOp::Tally => {
+            LockOp::Availability(query) => Self::leases(vec![look(namespace, query, at)]),
+            LockOp::Counters => {
                 let counts = LockStatement { sql: COUNTS, values: vec![bind_digest(ns)] };
                 Self { counts: Some(counts), ..Self::default() }
             }
-            LockOp::Miss { .. } | LockOp::List { .. } | LockOp::Clear { .. } | LockOp::Sweep => {
-                Self::default()
-            }
+            LockOp::CountConflict { .. }
+            | LockOp::List { .. }
+            | LockOp::Clear { .. }
+            | LockOp::Sweep => Self::default(),
         }
     }
 
@@ -182,7 +183,7 @@ fn acquire(namespace: &str, request: &Acquire) -> LoadPlan {
     let digests: Vec<_> = names.iter().map(|name| name.mark(namespace)).collect();
     let by_name = LockStatement { sql: BY_NAME, values: vec![bind_digests(&digests)] };
     let mut leases = vec![by_key(ns, request.lease.key), by_name];
-    leases.extend(request.print().map(|(id_digest, _)| by_request(ns, id_digest)));
+    leases.extend(request.request_digest().map(|(id_digest, _)| by_request(ns, id_digest)));
     let is_monotonic = request.policy == VersionPolicy::Monotonic;
     let versions = || LockStatement { sql: VERSIONS, values: vec![bind_digests(&digests)] };
     LoadPlan { leases, versions: is_monotonic.then(versions), counts: None }
@@ -195,7 +196,7 @@ fn hold(namespace: &str, request: &Hold) -> LoadPlan {
     let calendars = request.calendars.iter();
     let digests: Vec<_> = calendars.map(|name| calendar_digest(namespace, tenant, name)).collect();
     let mut leases = vec![by_key(ns, request.lease.key), by_range(&digests, &request.range)];
-    leases.extend(request.print().map(|(id_digest, _)| by_request(ns, id_digest)));
+    leases.extend(request.request_digest().map(|(id_digest, _)| by_request(ns, id_digest)));
     LoadPlan::leases(leases)
 }
 
@@ -237,7 +238,7 @@ fn by_request(ns: NameDigest, id_digest: [u8; 16]) -> LockStatement {
 
 /// The leases that overlap a range of time in some calendars.
 fn by_range(calendars: &[NameDigest], range: &TimeRange) -> LockStatement {
-    let (start, end) = range.taken();
+    let (start, end) = range.occupied_range();
     let values = vec![
         bind_digests(calendars),
         bind_number(start.micros()),

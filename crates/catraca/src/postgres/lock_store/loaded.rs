@@ -50,7 +50,7 @@ impl LoadedNamespace {
         for _ in 0..lease_results {
             loaded.add_leases(&results.next().unwrap_or_default())?;
         }
-        if has_versions && let LockOp::Acquire { asked: request, .. } = &call.op {
+        if has_versions && let LockOp::Acquire { request, .. } = &call.op {
             let rows = results.next().unwrap_or_default();
             let versions = read_versions(&call.namespace, request, &rows);
             loaded.versions = versions.map_err(unreadable)?;
@@ -124,7 +124,7 @@ impl LoadedNamespace {
 /// the change of timeline was noticed.
 fn grace_period_error(op: &LockOp, changed: Time, now: Time) -> Option<StoreError> {
     let grace = match op {
-        LockOp::Acquire { asked: request, .. } => request.lease.grace,
+        LockOp::Acquire { request, .. } => request.lease.grace,
         LockOp::Hold(request) => request.lease.grace,
         LockOp::Relocate(request) => request.grace,
         LockOp::Confirm { grace, .. } => *grace,

@@ -199,7 +199,7 @@ impl<'n> LeaseChanges<'n> {
                 self.later.push(LockStatement { sql: TAKE_NAMES, values });
             }
             LeaseTarget::Slot(_, range) => {
-                let (start, end) = range.taken();
+                let (start, end) = range.occupied_range();
                 let start = bind_number(start.micros());
                 let end = bind_number(end.micros());
                 let values = vec![bind_digests(&digests), start, end, ns, lease];
@@ -257,11 +257,11 @@ impl<'n> LeaseChanges<'n> {
             LockOutcome::Acquired(AcquireReply::Conflict(_) | AcquireReply::Stale { .. })
         );
         let (tenant, kind) = match op {
-            LockOp::Acquire { asked: request, counts: true } if is_conflict => {
+            LockOp::Acquire { request, counts_conflict: true } if is_conflict => {
                 (&request.tenant, &request.kind)
             }
             LockOp::Hold(request) if is_conflict => (&request.tenant, &request.kind),
-            LockOp::Miss { tenant, kind } => (tenant, kind),
+            LockOp::CountConflict { tenant, kind } => (tenant, kind),
             _ => return,
         };
         self.counts.entry((tenant.clone(), kind.clone())).or_default()[CONFLICTS] += 1;

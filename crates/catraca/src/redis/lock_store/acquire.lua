@@ -15,7 +15,8 @@ local GRANTED, AGAIN, MET, STALE, OTHER_REQUEST, REQUEST_OVER, FULL, NO_VERSION,
 
 -- Reads the fields that acquire and hold share: digest of the proof, slot?, ttl, longest hold,
 -- grace after a failover, version?, version, tenant, request?, digest of the request id, digest of
--- its content; tenant and kind as a text; label and meta as a text. The names follow.
+-- its content; tenant and kind as a text; label and meta as a text. The names follow. `row` is the
+-- field of the counts, `named` is 1 if there is a request id, `print` is the digest of its content.
 local function read_wanted()
   local f = read('c16BdddBdc16Bc16c16')
   local wanted = {
@@ -65,6 +66,7 @@ local function careful(grace)
 end
 
 -- Creates the lease and the reply. Without a version of its own, a lease has its fence as version.
+-- `hold_until` bounds renewals, and is never before the first expiry.
 local function grant(wanted)
   local own = next_fence()
   local lease = {
@@ -120,6 +122,7 @@ local function lower_versions(key, lease)
     if last then
       local _, _, by, is_before, version, until_instant = unpack('<ddc16Bdd', last)
       if by == key and is_before == 1 then
+        -- No lease may lower it further: only the last grant can be undone.
         set_version(mark, version, until_instant, NOBODY, 0, 0, 0)
       elseif by == key then
         call('HDEL', VERSIONS, mark)
@@ -172,6 +175,7 @@ local function acquire()
     wanted.marks[index] = read('c16')[1]
   end
   sweep()
+  -- A repeated request takes nothing new, so it is answered even after a change of server.
   local before = repeated(wanted) or careful(wanted.grace)
   if before then
     return before
@@ -188,6 +192,7 @@ local function acquire()
   if call('HLEN', LEASES) >= LEASES_MAX then
     return pack('B', FULL)
   end
+  -- Last, because it writes: after it nothing refuses the grant.
   local stale = flags[2] == 1 and raise(wanted)
   if stale then
     if flags[1] == 1 and string.byte(stale) == STALE then
@@ -198,7 +203,8 @@ local function acquire()
   return grant(wanted)
 end
 
--- The live lease that has part of a range in a calendar, or nil.
+-- The live lease that has part of a range in a calendar, or nil. Finds the last range that begins
+-- before `to`: members that begin at `to` are longer than the bound and sort behind it.
 local function overlapping(tenant, name, from, to)
   local prefix = calendar(tenant, name)
   while true do

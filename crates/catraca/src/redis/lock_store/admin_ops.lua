@@ -22,6 +22,7 @@ local function look()
     end
     local key = sub(member, -16)
     local lease = stored(key)
+    -- A confirmed slot that `sweep` has not deleted yet, though it is due.
     local past = lease and lease.state == CONFIRMED and lease.due <= now
     if lease and not past and now < lease.expires and key ~= without then
       local start, finish = max(taken_from(lease), from), min(taken_to(lease), to)
@@ -46,6 +47,7 @@ end
 local function list()
   local f = read('dd')
   sweep()
+  -- `%.0f` writes all digits of a fence; `..` would write only 14.
   local found = call('ZRANGEBYSCORE', LIVE, string.format('(%.0f', f[1]), '+inf', 'WITHSCORES',
     'LIMIT', 0, f[2] + 1)
   local leases, on = {}, -1
@@ -65,7 +67,8 @@ end
 
 -- Operation 12, an operator ends a lease: fence, tenant?, tenant, cool-down. Reply: B 1 and the
 -- lease, or 0. During the cool-down (at most until the lease would have expired) its names stay
--- taken: the holder may still work as if it had the lock.
+-- taken: the holder may still work as if it had the lock. The server admits at most 60 s, which is
+-- TOMBSTONE: the record lasts as long as the cool-down.
 local function force()
   local f = read('dBc16d')
   sweep()
@@ -94,6 +97,7 @@ end
 -- meanwhile.
 local function clear()
   local f = read('c16dBdd')
+  -- The first page comes without an upper bound: it is the last fence so far.
   local tenant, upto, most = f[1], f[3] == 1 and f[4] or fence, f[5]
   sweep()
   local found = {}

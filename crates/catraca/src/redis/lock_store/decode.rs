@@ -27,12 +27,11 @@ const STATES: [LeaseState; 5] = [
     LeaseState::Forced,
 ];
 
-/// Decodes the reply to an operation.
 pub(super) fn decode_lock_reply(op: &LockOp, bytes: &[u8]) -> DecodeResult<LockReply> {
     let mut from = ByteReader::new(bytes);
     let now = from.time()?;
     let outcome = match op {
-        LockOp::Acquire { asked: request, .. } => LockOutcome::Acquired(acquire_reply(
+        LockOp::Acquire { request, .. } => LockOutcome::Acquired(acquire_reply(
             &mut from,
             request.tenant.as_deref(),
             &request.kind,
@@ -42,12 +41,12 @@ pub(super) fn decode_lock_reply(op: &LockOp, bytes: &[u8]) -> DecodeResult<LockR
             request.tenant.as_deref(),
             &request.kind,
         )?),
-        LockOp::Miss { .. } | LockOp::Undo(_) => LockOutcome::Done,
+        LockOp::CountConflict { .. } | LockOp::Undo(_) => LockOutcome::Done,
         LockOp::Renew { .. } => LockOutcome::Renewed(renew_reply(&mut from)?),
         LockOp::Release(_) | LockOp::Cancel(_) => LockOutcome::Ended(release_reply(&mut from)?),
         LockOp::Confirm { .. } => LockOutcome::Confirmed(confirm_reply(&mut from)?),
         LockOp::Relocate(_) => LockOutcome::Moved(move_reply(&mut from)?),
-        LockOp::Look(query) => LockOutcome::Seen(availability(&mut from, query)?),
+        LockOp::Availability(query) => LockOutcome::Availability(availability(&mut from, query)?),
         LockOp::Show(_) => LockOutcome::Shown(maybe_lease(&mut from)?),
         LockOp::List { .. } => {
             LockOutcome::Listed { leases: many(&mut from, lease)?, next: maybe_number(&mut from)? }
@@ -59,7 +58,7 @@ pub(super) fn decode_lock_reply(op: &LockOp, bytes: &[u8]) -> DecodeResult<LockR
             upto: from.int()?,
         },
         LockOp::Sweep => LockOutcome::Swept { more: from.flag()? },
-        LockOp::Tally => LockOutcome::Tallied(attempt_counts(&mut from)?),
+        LockOp::Counters => LockOutcome::Counters(attempt_counts(&mut from)?),
     };
     from.finish().map(|()| LockReply { now, outcome })
 }
@@ -88,8 +87,8 @@ fn acquire_reply(
             let name = LockName { tenant: tenant.map(Box::from), kind: kind.into(), key };
             Ok(AcquireReply::Stale { name: Arc::new(name), last })
         }
-        4 => refused(LockRefusal::OtherRequest),
-        5 => refused(LockRefusal::RequestOver),
+        4 => refused(LockRefusal::RequestIdReused),
+        5 => refused(LockRefusal::RequestExpired),
         6 => refused(LockRefusal::Full { max: LEASES_MAX }),
         7 => refused(LockRefusal::NoVersion),
         8 => refused(LockRefusal::Full { max: VERSIONS_MAX }),

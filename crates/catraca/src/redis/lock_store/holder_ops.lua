@@ -17,7 +17,8 @@ local function proven(proof)
 end
 
 -- Operation 4: proof, ttl. Reply: 0 extended, 1 already at its longest, 2 ended (and how), 3 not
--- the holder. A renewal never shortens a lease, and never extends it beyond `hold_until`.
+-- the holder. A renewal never shortens a lease, and never extends it beyond `hold_until`. A
+-- confirmed slot does not expire, so it is at its longest.
 local function renew()
   local proof, ttl = read_proof(), read('d')[1]
   sweep()
@@ -40,8 +41,7 @@ local function renew()
 end
 
 -- Operations 5 (release a lock, slot is 0) and 6 (cancel a slot, slot is 1): proof. Reply: 0
--- released,
--- 1 released before, 2 expired, 3 not the holder.
+-- released, 1 released before, 2 expired, 3 not the holder (also if an operator ended the lease).
 local function give_back(slot)
   local proof = read_proof()
   sweep()
@@ -83,6 +83,7 @@ local function confirm()
   end
   local free_still = not overlap(lease.tenant, lease.texts, taken_from(lease), taken_to(lease))
   if lease.state == EXPIRED and again and free_still then
+    -- The range is taken again, as by a new hold.
     local refused = careful(grace)
     if refused then
       return refused
@@ -124,6 +125,7 @@ local function relocate()
   end
   lease.texts, lease.count, lease.start, lease.finish = texts, #texts, range[1], range[2]
   occupy(key, lease)
+  -- A moved slot has a new fence, and the indexes are by fence.
   unnumber(key, lease)
   lease.fence = next_fence()
   number(key, lease)

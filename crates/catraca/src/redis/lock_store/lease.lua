@@ -74,7 +74,7 @@ end
 local OTHERS = pack('<I4c0I4c0', 9, '(others)', 8, '(others)')
 
 -- Adds to the counts of a tenant and kind: success, conflicts, active, released, expired, forced,
--- undone.
+-- undone. Rows are never removed, so that a lease ends in the row in which it was granted.
 local function count(row, ...)
   local counts = call('HGET', TALLY, row)
   if not counts and call('HLEN', TALLY) >= ROWS_MAX then
@@ -170,7 +170,8 @@ local function free(key, lease)
   end
 end
 
--- Deletes the record. Its request id is freed only if no later lease uses it.
+-- Deletes the record. Its request id is freed only if no later lease uses it. After a cool-down its
+-- names still belong to it, unless another lease has taken them.
 local function forget(key, lease)
   known[key] = false
   call('HDEL', LEASES, key)
@@ -188,6 +189,7 @@ end
 
 -- Ends a lease. The record is kept for a while, so that the holder learns how it ended.
 local function finish(key, lease, how)
+  -- An expiry is noticed late: the lease ended when it expired. A confirmed slot has no expiry.
   local at = how == EXPIRED and min(lease.expires, now) or now
   free(key, lease)
   count_end(lease.row, how)
@@ -207,7 +209,8 @@ local function current(key)
 end
 
 -- Cleans up at most SWEEP versions and SWEEP leases that are due; returns whether more may be left.
--- Every operation that writes calls it, so garbage cannot pile up while a namespace is used.
+-- Every operation that writes calls it, so garbage cannot pile up while a namespace is used. A
+-- lease that expired long ago comes twice in one call: it ends, then its record is due at once.
 local function sweep()
   for _, mark in ipairs(call('ZRANGEBYSCORE', RAISED, '-inf', now, 'LIMIT', 0, SWEEP)) do
     call('HDEL', VERSIONS, mark)

@@ -56,6 +56,7 @@ impl FreedListener {
     ) -> RedisResult<(MultiplexedConnection, UnboundedReceiver<PushInfo>)> {
         let (sender, pushes) = mpsc::unbounded_channel();
         let config = AsyncConnectionConfig::new().set_push_sender(sender);
+        // RESP3, because notices arrive as pushes.
         let mut connection = self.settings.open(server, config, ProtocolVersion::RESP3).await?;
         connection.subscribe(&self.channel).await?;
         Ok((connection, pushes))

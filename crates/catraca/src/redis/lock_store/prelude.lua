@@ -49,15 +49,18 @@
 local FOREVER = 9007199254740991
 local SECOND = 1000000
 -- How long the record of an ended lease is kept, so that its holder learns how it ended: of a lock,
--- of a slot.
+-- of a slot (longer, because a late payment may still confirm it if its range is free).
 local TOMBSTONE, SLOT_TOMBSTONE = 60 * SECOND, 3600 * SECOND
 -- How long a confirmed slot is kept after its end, and a version after its last use.
 local PAST_KEPT, VERSION_KEPT = 7 * 86400 * SECOND, 86400 * SECOND
--- Bounds of a namespace: leases, versions, rows of counts.
+-- Bounds of a namespace: leases, versions, rows of counts. These and the spans above must equal
+-- those of catraca_core::lock: the client names core's values in refusals.
 local LEASES_MAX, VERSIONS_MAX, ROWS_MAX = 1048576, 1048576, 10000
--- The most that one call cleans up, and the most busy ranges that one look returns.
+-- The most that one call cleans up, and the most busy ranges that one look returns; the client goes
+-- on from there.
 local SWEEP, LOOKED = 128, 500
--- Seconds: keys live GRACE longer than their content matters; TTLs move in steps of GRAIN.
+-- Seconds: keys live GRACE longer than their content matters; TTLs move in steps of GRAIN. GRACE is
+-- longer than both tombstones, so the end of a lease need not move a TTL.
 local GRACE, GRAIN = 7200, 3600
 -- States of a lease.
 local HELD, CONFIRMED, RELEASED, EXPIRED, FORCED = 0, 1, 2, 3, 4
@@ -99,7 +102,8 @@ local function after(at, span)
   return min(at + span, FOREVER)
 end
 
--- Without KEYS[1] the namespace is new, or was lost. `kept` is the second at which all keys expire.
+-- Without KEYS[1] the namespace is new, or was lost. `kept` is the second at which all keys expire,
+-- `changed` when a change of server was noticed (-FOREVER: never), `known_as` the run_id before.
 local last, fence, kept, changed, known_as = 0, 0, 0, -FOREVER, ARGV[3]
 local meta = call('GET', META)
 if meta then
@@ -111,7 +115,8 @@ local timed, now = not ARGV[6], tonumber(ARGV[6])
 if timed then
   local time = call('TIME')
   now = time[1] * SECOND + time[2]
-  -- The caller has given up by now and may have acted on that: nothing may be applied.
+  -- The caller has given up by now and may have acted on that: nothing may be applied. (`-`
+  -- converts the text of ARGV[5] to a number; Lua's `<` would not.)
   if ARGV[5] - now < 0 then
     return redis.error_reply(string.format('LATE %.0f', now))
   end
@@ -151,6 +156,7 @@ local function keep(until_instant, ...)
   local second = (math.floor(until_instant / SECOND / GRAIN) + 1) * GRAIN + GRACE
   if second > kept then
     kept = second
+    -- All but KEYS[1] and the counts, which never expire (dispatch.lua).
     for index = 2, 10 do
       call('EXPIREAT', KEYS[index], kept)
     end

@@ -6,9 +6,11 @@ use catraca_core::lock::table::idempotency::RequestDigest;
 use catraca_core::lock::{LeaseKey, LockName, LockOp, NameDigest, VersionPolicy};
 use catraca_core::time::Span;
 
-/// The letters of a namespace's keys, in the order of `KEYS` in `prelude.lua`.
+/// The letters of a namespace's keys, in the order of `KEYS` in `prelude.lua`. Stored keys depend
+/// on them.
 const LETTERS: &[u8; 11] = b"flncdvtrwus";
-/// The largest number that the script can increment: 2^53 - 2. Larger ones are sent as 2^53 - 1.
+/// The largest number whose successor is still below 2^53 (the script adds one to the bounds of
+/// pages): 2^53 - 2. Larger ones are sent as 2^53 - 1.
 const LARGEST: i64 = (1 << 53) - 2;
 
 /// The encoded operation of one call of the script.
@@ -31,13 +33,12 @@ pub(super) fn namespace_group(namespace: &str) -> u16 {
 }
 
 impl<'a> LockScriptArgs<'a> {
-    /// Encodes an operation.
     pub fn new(namespace: &'a str, op: &LockOp) -> Self {
         let mut args = Self { namespace, bytes: vec![operation(op)] };
         match op {
-            LockOp::Acquire { asked: request, counts } => args.acquire(request, *counts),
+            LockOp::Acquire { request, counts_conflict: counts } => args.acquire(request, *counts),
             LockOp::Hold(request) => args.hold(request),
-            LockOp::Miss { tenant, kind } => args.counts_key(tenant.as_deref(), kind),
+            LockOp::CountConflict { tenant, kind } => args.counts_key(tenant.as_deref(), kind),
             LockOp::Renew { proof, ttl } => args.proof(proof).numbers(&[ttl.micros()]),
             LockOp::Release(proof) | LockOp::Cancel(proof) | LockOp::Show(proof) => {
                 args.proof(proof);
@@ -47,7 +48,7 @@ impl<'a> LockScriptArgs<'a> {
                 args.numbers(&[grace.micros()]);
             }
             LockOp::Relocate(request) => args.relocate(request),
-            LockOp::Look(query) => args.look(query),
+            LockOp::Availability(query) => args.look(query),
             LockOp::List { after, most } => {
                 args.numbers(&[*after, i64::try_from(*most).unwrap_or(LARGEST)]);
             }
@@ -63,7 +64,7 @@ impl<'a> LockScriptArgs<'a> {
                 args.numbers(&[upto.unwrap_or(0), i64::try_from(*most).unwrap_or(LARGEST)]);
             }
             LockOp::Undo(key) => args.key(Some(*key)),
-            LockOp::Sweep | LockOp::Tally => {}
+            LockOp::Sweep | LockOp::Counters => {}
         }
         args
     }
@@ -77,7 +78,7 @@ impl<'a> LockScriptArgs<'a> {
         self.flag(counts);
         self.flag(request.policy == VersionPolicy::Monotonic);
         let tenant = request.tenant.as_deref();
-        self.lease_request(&request.lease, tenant, &request.kind, false, request.print());
+        self.lease_request(&request.lease, tenant, &request.kind, false, request.request_digest());
         self.texts(&request.keys);
         for key in &request.keys {
             let name = LockName {
@@ -92,7 +93,7 @@ impl<'a> LockScriptArgs<'a> {
 
     fn hold(&mut self, request: &Hold) {
         let tenant = request.tenant.as_deref();
-        self.lease_request(&request.lease, tenant, &request.kind, true, request.print());
+        self.lease_request(&request.lease, tenant, &request.kind, true, request.request_digest());
         let range = &request.range;
         self.numbers(&[range.start.micros(), range.end.micros()]);
         self.numbers(&[range.before.micros(), range.after.micros()]);
@@ -138,8 +139,8 @@ impl<'a> LockScriptArgs<'a> {
         self.tenant(query.tenant.as_deref());
         text(&mut self.bytes, query.calendar.as_bytes());
         self.numbers(&[query.from.micros(), query.to.micros()]);
-        self.flag(query.without.is_some());
-        self.key(query.without);
+        self.flag(query.excluded_lease.is_some());
+        self.key(query.excluded_lease);
     }
 
     fn proof(&mut self, proof: &Proof) -> &mut Self {
@@ -206,19 +207,19 @@ const fn operation(op: &LockOp) -> u8 {
     match op {
         LockOp::Acquire { .. } => 1,
         LockOp::Hold(_) => 2,
-        LockOp::Miss { .. } => 3,
+        LockOp::CountConflict { .. } => 3,
         LockOp::Renew { .. } => 4,
         LockOp::Release(_) => 5,
         LockOp::Cancel(_) => 6,
         LockOp::Confirm { .. } => 7,
         LockOp::Relocate(_) => 8,
-        LockOp::Look(_) => 9,
+        LockOp::Availability(_) => 9,
         LockOp::Show(_) => 10,
         LockOp::List { .. } => 11,
         LockOp::Force { .. } => 12,
         LockOp::Clear { .. } => 13,
         LockOp::Undo(_) => 14,
         LockOp::Sweep => 15,
-        LockOp::Tally => 16,
+        LockOp::Counters => 16,
     }
 }

@@ -58,6 +58,7 @@ impl ReplicaWaiter {
         let full = || StoreError::unavailable("too many calls wait for replicas");
         let permit = timeout(self.deadline, self.permits.acquire()).await.map_err(|_| full())?;
         let _permit = permit.map_err(|_| StoreError::unavailable("the store is being closed"))?;
+        // Dropped before the permit, so that a call with a permit finds a free connection.
         let borrowed = BorrowedConnection::take(&self.free);
         let connection = borrowed.index.and_then(|index| self.connections.get(index));
         let connection = connection.ok_or_else(full)?;

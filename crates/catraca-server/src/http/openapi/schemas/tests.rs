@@ -79,5 +79,5 @@ fn the_words_are_those_of_core() {
         CreditRejection::NotSettled,
         CreditRejection::NotCreditable,
     ];
-    known::<schema_values::CreditRefusal>(&reasons.map(CreditRejection::as_str));
+    known::<CreditRefusal>(&reasons.map(CreditRejection::as_str));
 }

@@ -4,11 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use catraca_testkit::redis::RedisServer;
 use catraca_testkit::fake_clock::FakeClockLibrary;
+use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use super::super::{post, acquire};
+use super::super::{acquire, post};
 use super::{Postgres, SharedStore, node};
 use crate::test_server::TestServer;
 
@@ -22,7 +22,7 @@ fn acquire_body(key: &str, ttl_ms: u64) -> Value {
 }
 
 /// Asserts that this name is not granted during `MEANWHILE`.
-fn stays_taken(server: &TestServer, key: &str) {
+fn assert_stays_taken(server: &TestServer, key: &str) {
     let begun = Instant::now();
     while begun.elapsed() < MEANWHILE {
         assert_eq!(post(server, "/v1/locks/acquire", &acquire_body(key, 200)).status, 409, "{key}");
@@ -36,7 +36,7 @@ fn stays_taken(server: &TestServer, key: &str) {
 fn a_clock_that_is_set_moves_ends_and_never_a_number_back() {
     let clock = FakeClockLibrary::build();
     let Some(redis) = RedisServer::start_with_clock(&clock) else { return };
-    moves_ends(&redis, &clock);
+    assert_ends_follow_clock(&redis, &clock);
 }
 
 /// L24 on PostgreSQL.
@@ -44,19 +44,19 @@ fn a_clock_that_is_set_moves_ends_and_never_a_number_back() {
 #[test]
 fn a_clock_of_postgresql_that_is_set_moves_ends_and_never_a_number_back() {
     let clock = FakeClockLibrary::build();
-    moves_ends(&Postgres::start_believing(&clock), &clock);
+    assert_ends_follow_clock(&Postgres::start_believing(&clock), &clock);
 }
 
-fn moves_ends(store: &dyn SharedStore, clock: &FakeClockLibrary) {
+fn assert_ends_follow_clock(store: &dyn SharedStore, clock: &FakeClockLibrary) {
     let server = TestServer::from_file(&node(store, "sqlite:catraca.db", "5s"));
     let mut fences = vec![acquire(&server, &acquire_body("p", 60_000))["fence"].as_i64()];
-    stays_taken(&server, "p");
+    assert_stays_taken(&server, "p");
     clock.set(HOUR);
     fences.push(acquire(&server, &acquire_body("p", 60_000))["fence"].as_i64());
     clock.set(0);
     fences.push(acquire(&server, &acquire_body("q", 200))["fence"].as_i64());
-    stays_taken(&server, "q");
-    stays_taken(&server, "p");
+    assert_stays_taken(&server, "q");
+    assert_stays_taken(&server, "p");
     clock.set(HOUR + 61);
     for key in ["q", "p"] {
         fences.push(acquire(&server, &acquire_body(key, 200))["fence"].as_i64());

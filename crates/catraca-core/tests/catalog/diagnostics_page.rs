@@ -1,17 +1,17 @@
-//! The page that users look codes up in: each code with its meaning, a text that gives it, and what
-//! is said of that text. Written by this test with `CATRACA_BLESS=1`, and held to by it without.
+//! `docs/diagnostics.md`: each code with its meaning, an example catalog and its diagnostics. The
+//! test writes the page with `CATRACA_BLESS=1`, and compares it otherwise.
 
 use std::fmt::Write as _;
 use std::fs;
 
 use catraca_core::catalog::diagnostic::{CODES, Diagnostic};
 
-use crate::codes::{built, kept};
-use crate::support::{fixtures, said};
+use crate::codes::{code_fixtures, generated_texts};
+use crate::helpers::{diagnostics_of, fixtures};
 
-/// What stands before the part that is written here.
+/// The end of the hand-written head of the page.
 const HEAD_ENDS: &str = "|---|---|---|\n";
-/// Lines and columns of an example that are shown: some are as large as a bound.
+/// The part of an example that is printed: some examples are as large as a limit.
 const LINES_SHOWN: usize = 30;
 const COLUMNS_SHOWN: usize = 100;
 
@@ -20,11 +20,11 @@ fn the_page_of_codes_shows_each_with_an_example_that_gives_it() {
     let path = fixtures().join("../../../../../docs/diagnostics.md");
     let page = fs::read_to_string(&path).unwrap();
     let (head, _) = page.split_once(HEAD_ENDS).unwrap();
-    let examples: Vec<_> = kept()
+    let examples: Vec<_> = code_fixtures()
         .into_iter()
-        .chain(built().into_iter().map(|(code, text)| (code.to_owned(), text)))
+        .chain(generated_texts().into_iter().map(|(code, text)| (code.to_owned(), text)))
         .map(|(code, text)| {
-            let found = said(&text);
+            let found = diagnostics_of(&text);
             (code, text, found)
         })
         .collect();
@@ -35,7 +35,7 @@ fn the_page_of_codes_shows_each_with_an_example_that_gives_it() {
         let (_, text, found) = examples.iter().find(of).unwrap_or_else(|| panic!("{code}"));
         let kind = kind(code, found);
         writeln!(rows, "| [`{code}`](#{code}) | {kind} | {meaning} |").unwrap();
-        section(&mut sections, (code, meaning, kind), text, found);
+        section(&mut sections, code, meaning, kind, text, found);
     }
     let wanted = format!("{head}{HEAD_ENDS}{rows}{sections}");
     if std::env::var_os("CATRACA_BLESS").is_some() {
@@ -51,7 +51,9 @@ fn kind(code: &str, found: &[Diagnostic]) -> &'static str {
 
 fn section(
     page: &mut String,
-    (code, meaning, kind): (&str, &str, &str),
+    code: &str,
+    meaning: &str,
+    kind: &str,
     text: &str,
     found: &[Diagnostic],
 ) {

@@ -1,4 +1,4 @@
-//! Several nodes on one database: each act once, in one order, with sums that add up.
+//! Several nodes on one database: every act is written once, in one order, with correct sums.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use catraca::records::{
     AuditNote, AuditQuery, BlockQuery, MinuteCount, Record, RecordKind, Records,
 };
 
-use crate::helpers::{Folder, at, excess, write};
+use crate::helpers::{TestDatabase, at, excess_block, write};
 
 const ACTS: i64 = 200;
 
@@ -26,9 +26,9 @@ fn act(records: &Records, node: i64, number: i64) {
     write(
         records,
         vec![
-            // Everybody blocks the first, and somebody of their own.
-            excess("login", "198.51.100.1", at(number), at(1_000 + number)),
-            excess("login", &address, at(0), at(1_000)),
+            // Every node blocks the first address, and one of its own.
+            excess_block("login", "198.51.100.1", at(number), at(1_000 + number)),
+            excess_block("login", &address, at(0), at(1_000)),
             Record::operator(at(0), "ana", None, RecordKind::Note(noted)),
             Record::automatic(Time::ZERO, RecordKind::Count(vec![count])),
         ],
@@ -38,9 +38,9 @@ fn act(records: &Records, node: i64, number: i64) {
 /// covers: X-24
 #[test]
 fn two_nodes_write_to_one_database_without_a_loss() {
-    let folder = Folder::new();
-    // Both find no schema, and one of them makes it.
-    let open = || folder.open();
+    let database = TestDatabase::new();
+    // Both nodes find no schema, and one of them creates it.
+    let open = || database.open();
     std::thread::scope(|scope| {
         let nodes: Vec<_> = (0..2)
             .map(|node| {
@@ -53,7 +53,7 @@ fn two_nodes_write_to_one_database_without_a_loss() {
             .collect();
         nodes.into_iter().for_each(|node| node.join().unwrap());
     });
-    let records = Arc::new(folder.open());
+    let records = Arc::new(database.open());
     let all = BlockQuery { limit: 1_000, ..BlockQuery::default() };
     assert_eq!(records.blocks(&all, at(500)).unwrap().rows.len() as i64, 2 * ACTS + 1);
     let audited = AuditQuery { limit: 1_000, ..AuditQuery::default() };
@@ -63,5 +63,5 @@ fn two_nodes_write_to_one_database_without_a_loss() {
     let steps = "SELECT act, count(*) FROM catraca.history AS h JOIN catraca.subjects AS s
                  ON s.id = h.subject WHERE identifier = '198.51.100.1' GROUP BY act ORDER BY act";
     let extended = (2 * ACTS - 1).to_string();
-    assert_eq!(folder.rows(steps), [["extended", &extended], ["started", "1"]]);
+    assert_eq!(database.rows(steps), [["extended", &extended], ["started", "1"]]);
 }

@@ -1,22 +1,22 @@
-//! A second process on the same file does not start, until the first has ended.
+//! A second process cannot open the same file until the first one has ended.
 
 use catraca::records::{OpenError, Options, Records};
 
-use crate::helpers::{Folder, Running, open, role, url};
+use crate::helpers::{ChildProcess, Folder, open, role, url};
 
 pub fn a_second_process_is_refused() {
     let folder = Folder::new("second");
-    let mut running = Running::start(&mut role("hold", &folder.0));
+    let mut running = ChildProcess::start(&mut role("hold", &folder.0));
     assert_eq!(running.lines.recv().unwrap(), "ready");
     let error = Records::open(&url(&folder.0), Options::default()).expect_err("must not open");
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");
-    let said = error.to_string();
+    let message = error.to_string();
     for part in ["catraca.db", &running.child.id().to_string(), "stop it", "postgres:"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    // The lock file is still there; nobody holds it.
+    // The lock file remains, but no process holds the lock.
     assert!(folder.0.join("catraca.db.lock").exists());
     open(&folder.0).close();
 }

@@ -1,15 +1,15 @@
-//! A disk that fails to sync, once, at every place in turn: no acknowledgement without a sync that
-//! worked, and nothing lost that was refused.
+//! One failing sync, each sync in turn: no act is acknowledged without a successful sync, and
+//! refused acts are written later.
 //!
-//! The failure comes from a small library loaded before the C library, so that SQLite is the very
-//! one that ships.
+//! A small library loaded before the C library makes the call fail, so that SQLite itself is
+//! unchanged.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::helpers::{Folder, Running, found, open, role};
+use crate::helpers::{ChildProcess, Folder, active_marks, open, role};
 
-/// Fails the n-th sync of the process, whatever the file.
+/// Fails the n-th sync of the process, of any file.
 const LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,8 +35,8 @@ int fdatasync(int file) {
 }
 "#;
 
-/// More than the acts need, so that the last ones fail nothing.
-const PLACES: u64 = 24;
+/// More syncs than the acts need, so that the last rounds have no failure.
+const SYNCS: u64 = 24;
 
 pub fn a_failed_sync_is_never_acknowledged() {
     let library = Folder::new("library");
@@ -44,31 +44,31 @@ pub fn a_failed_sync_is_never_acknowledged() {
     let mut closed = 0;
     let mut refused = 0;
     let mut untouched = 0;
-    for place in 1..=PLACES {
-        let folder = Folder::new(&format!("sync{place}"));
+    for number in 1..=SYNCS {
+        let folder = Folder::new(&format!("sync{number}"));
         let mut command = role("sync", &folder.0);
-        command.env("LD_PRELOAD", &library_file).env("FAIL_SYNC_AT", place.to_string());
-        let (lines, passed) = Running::start(&mut command).finish();
-        assert!(passed, "place {place}: {lines:?}");
+        command.env("LD_PRELOAD", &library_file).env("FAIL_SYNC_AT", number.to_string());
+        let (lines, passed) = ChildProcess::start(&mut command).finish();
+        assert!(passed, "sync {number}: {lines:?}");
         if lines.iter().any(|line| line.starts_with("closed ")) {
             closed += 1;
             assert!(lines[0].contains("catraca.db"), "{lines:?}");
-            // What failed at a start must not stand in the way of the next one.
-            assert!(found(&open(&folder.0)).blocks.is_empty());
+            // Files of a failed start must not prevent the next one.
+            assert!(active_marks(&open(&folder.0)).blocks.is_empty());
             continue;
         }
         let later = lines.iter().filter(|line| line.starts_with("later ")).count();
         let failures = format!("failures {}", u64::from(later > 0));
-        assert_eq!(lines.last(), Some(&failures), "place {place}: {lines:?}");
+        assert_eq!(lines.last(), Some(&failures), "sync {number}: {lines:?}");
         if later > 0 {
             refused += 1
         } else {
             untouched += 1
         }
-        assert_eq!(found(&open(&folder.0)).lists.len(), 8, "place {place}: {lines:?}");
+        assert_eq!(active_marks(&open(&folder.0)).lists.len(), 8, "sync {number}: {lines:?}");
     }
     println!(
-        "{PLACES} places: {closed} refused to start, {refused} refused an act, {untouched} none"
+        "{SYNCS} syncs: {closed} refused to start, {refused} refused an act, {untouched} none"
     );
     assert!(closed > 0 && refused >= 8, "the failures did not reach the records");
 }
@@ -79,6 +79,6 @@ fn build(folder: &Path) -> PathBuf {
     std::fs::write(&source, LIBRARY).unwrap();
     let mut cc = Command::new("cc");
     let built = cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
-    assert!(built.expect("a C compiler, which SQLite needs too").success());
+    assert!(built.expect("a C compiler is needed").success());
     library
 }

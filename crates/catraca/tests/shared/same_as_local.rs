@@ -1,10 +1,10 @@
-//! While the store is well, an engine that shares says what an engine alone says.
+//! While the store is available, a shared engine answers exactly as an engine with local memory.
 
 use catraca::{
     BlockOrder, Catalog, Check, CheckRef, Engine, ManualClock, Outcome, Settle, Subject,
 };
 
-use crate::helpers::{Remote, SECRET, START, node, now, pair, secs};
+use crate::helpers::{Remote, SECRET, START, node, pair, poll_ready, secs};
 
 const CATALOG: &str = r#"
 [policy.read]
@@ -26,32 +26,35 @@ fn every_verb_answers_as_in_process() {
     let (shared, _, clock) = pair(CATALOG, 3);
     let twin = ManualClock::at(START);
     let catalog = Catalog::parse(CATALOG).unwrap();
-    let alone = Engine::builder(catalog).clock(twin.clone()).secret(SECRET).build();
+    let local = Engine::builder(catalog).clock(twin.clone()).secret(SECRET).build();
     let references: Vec<String> = (0..12).map(|step| format!("E{step}")).collect();
     for (step, reference) in references.iter().enumerate() {
         let subject = Subject::from_iter([("ip", "192.0.2.1")]);
-        let asked = Check { reference: Some(reference), ..Check::new("both", subject.clone()) };
-        let mut one = now(shared.check(&asked)).unwrap();
-        let mut other = alone.check(&asked).unwrap();
-        let (ticket, twin_ticket) = (one.ticket.take(), other.ticket.take());
+        let check = Check { reference: Some(reference), ..Check::new("both", subject.clone()) };
+        let mut one = poll_ready(shared.check(&check)).unwrap();
+        let mut other = local.check(&check).unwrap();
+        // Each engine issues its own tickets, so they are not compared.
+        let ticket = one.ticket.take();
+        let twin_ticket = other.ticket.take();
         let cached = std::mem::take(&mut one.cached);
         assert!(cached || one == other, "step {step}: {one:#?} {other:#?}");
         assert_eq!((one.allowed, one.retry_after), (other.allowed, other.retry_after));
-        assert_eq!(now(shared.peek(&asked)).unwrap(), alone.peek(&asked).unwrap());
+        assert_eq!(poll_ready(shared.peek(&check)).unwrap(), local.peek(&check).unwrap());
         let status = if step % 2 == 0 { 200 } else { 404 };
         let outcome = Outcome { status: Some(status), ..Outcome::default() };
         assert_eq!(ticket.is_some(), twin_ticket.is_some());
         if let Some(twin_ticket) = twin_ticket {
             let by_name = CheckRef::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
             let settle = Settle { namespace: "default", check: by_name, outcome: &outcome };
-            let settled = now(shared.settle(&settle)).unwrap();
-            assert_eq!(settled, alone.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
-            let credit = now(shared.credit("default", reference, "payment", &subject)).unwrap();
-            let twin_credit = alone.credit("default", reference, "payment", &subject).unwrap();
+            let settled = poll_ready(shared.settle(&settle)).unwrap();
+            assert_eq!(settled, local.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
+            let credit =
+                poll_ready(shared.credit("default", reference, "payment", &subject)).unwrap();
+            let twin_credit = local.credit("default", reference, "payment", &subject).unwrap();
             assert_eq!(credit, twin_credit);
         }
-        let states = now(shared.buckets("default", &subject)).unwrap();
-        assert_eq!(states, alone.buckets("default", &subject).unwrap());
+        let states = poll_ready(shared.buckets("default", &subject)).unwrap();
+        assert_eq!(states, local.buckets("default", &subject).unwrap());
         clock.advance(secs(37));
         twin.advance(secs(37));
     }
@@ -74,12 +77,12 @@ fn nodes_share_every_limit_and_every_block() {
         span: secs(60),
         reason: Some("seen elsewhere"),
     };
-    assert_eq!(now(one.block(&order)).unwrap().len(), 1);
+    assert_eq!(poll_ready(one.block(&order)).unwrap().len(), 1);
     assert!(!crate::helpers::check(&other, "login", "192.0.2.9").allowed, "at once");
-    assert!(now(other.unblock("default", "login", &subject)).unwrap());
+    assert!(poll_ready(other.unblock("default", "login", &subject)).unwrap());
     assert!(crate::helpers::check(&other, "login", "192.0.2.9").allowed);
-    now(one.reset("default", "login", &Subject::from_iter([("ip", "192.0.2.1")]))).unwrap();
-    assert!(allowed(&one), "a reset frees here at once");
+    poll_ready(one.reset("default", "login", &Subject::from_iter([("ip", "192.0.2.1")]))).unwrap();
+    assert!(allowed(&one), "a reset applies here at once");
 }
 
 #[test]
@@ -115,7 +118,7 @@ ban    = [ { when = "body.reject_id == 5", for = "10m", reason = "rejected" } ]
         let decision = crate::helpers::check(&engine, "read", "192.0.2.1");
         let outcome = Outcome { status: Some(status), body: body.into(), ..Outcome::default() };
         let ticket = decision.ticket.unwrap();
-        let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+        let settled = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
         assert_eq!(settled.rows[0].charged, charged, "row {number}");
         let after = crate::helpers::check(&engine, "read", "192.0.2.1");
         assert_eq!(!after.allowed, banned, "row {number}");

@@ -1,8 +1,9 @@
-//! The store is away: every policy does what its `on_failure` says, and nothing else opens a gate.
+//! The store is unavailable: every policy follows its `on_failure`, and invalid calls are still
+//! refused.
 
 use catraca::{Check, Error, Outcome, Refusal, Settle, SharedEngine, Span, Subject};
 
-use crate::helpers::{Remote, beat, check, now, pair, secs};
+use crate::helpers::{Remote, check, heartbeat, pair, poll_ready, secs};
 
 const CATALOG: &str = r#"
 [policy.local]
@@ -39,7 +40,7 @@ policies = ["open", "watched"]
 
 const IP: &str = "192.0.2.1";
 
-fn admitted(engine: &SharedEngine<Remote>, gate: &str, times: usize) -> usize {
+fn count_admitted(engine: &SharedEngine<Remote>, gate: &str, times: usize) -> usize {
     (0..times).filter(|_| check(engine, gate, IP).allowed).count()
 }
 
@@ -49,8 +50,8 @@ fn a_node_alone_gives_its_part_of_a_limit_and_says_so() {
     store.fail(true);
     let first = check(&engine, "local", IP);
     assert!(first.allowed && first.degraded);
-    assert_eq!((first.limit, first.remaining), (Some(3), Some(2)), "9 by 4, rounded up");
-    assert_eq!(admitted(&engine, "local", 5), 2);
+    assert_eq!((first.limit, first.remaining), (Some(3), Some(2)), "9 / 4, rounded up");
+    assert_eq!(count_admitted(&engine, "local", 5), 2);
     let denied = check(&engine, "local", IP);
     assert_eq!((denied.reason.as_str(), denied.degraded), ("blocked", true));
 }
@@ -58,16 +59,16 @@ fn a_node_alone_gives_its_part_of_a_limit_and_says_so() {
 #[test]
 fn the_part_is_warm_when_the_store_goes_away() {
     let (engine, store, _) = pair(CATALOG, 4);
-    assert_eq!(admitted(&engine, "local", 2), 2);
+    assert_eq!(count_admitted(&engine, "local", 2), 2);
     store.fail(true);
-    assert_eq!(admitted(&engine, "local", 5), 1, "two of three were used before");
+    assert_eq!(count_admitted(&engine, "local", 5), 1, "two of three were used before");
 }
 
 #[test]
 fn an_open_policy_lets_pass_and_a_closed_one_denies() {
     let (engine, store, _) = pair(CATALOG, 1);
     store.fail(true);
-    assert_eq!(admitted(&engine, "open", 20), 20);
+    assert_eq!(count_admitted(&engine, "open", 20), 20);
     let denied = check(&engine, "closed", IP);
     assert_eq!((denied.reason.as_str(), denied.retry_after), ("unavailable", None));
     assert!(denied.degraded && denied.ticket.is_none());
@@ -89,37 +90,44 @@ fn known_blocks_deny_in_every_mode() {
             span: secs(3_600),
             reason: Some("fraud"),
         };
-        now(engine.block(&order)).unwrap();
+        poll_ready(engine.block(&order)).unwrap();
         store.fail(true);
         clock.advance(secs(60));
         let denied = check(&engine, gate, IP);
         assert_eq!((denied.allowed, denied.reason.as_str()), (false, "blocked"), "{gate}");
         assert_eq!(denied.retry_after, Some(secs(3_540)));
         clock.advance(secs(3_540));
-        assert_eq!(check(&engine, gate, IP).allowed, gate != "closed", "{gate}: it ends in time");
+        assert_eq!(
+            check(&engine, gate, IP).allowed,
+            gate != "closed",
+            "{gate}: the block ends in time"
+        );
     }
 }
 
 #[test]
 fn a_block_that_another_check_saw_denies_alone_too() {
     let (engine, store, _) = pair(CATALOG, 1);
-    assert_eq!(admitted(&engine, "open", 3), 1);
+    assert_eq!(count_admitted(&engine, "open", 3), 1);
     store.fail(true);
-    assert_eq!(admitted(&engine, "open", 3), 0);
+    assert_eq!(count_admitted(&engine, "open", 3), 0);
 }
 
 #[test]
 fn a_wrong_call_is_refused_and_opens_nothing() {
     let (engine, store, _) = pair(CATALOG, 1);
     store.fail(true);
-    let nobody = now(engine.check(&Check::new("open", Subject::new())));
-    assert!(matches!(nobody, Err(Error::Refused(Refusal::MissingAttribute { .. }))), "{nobody:?}");
-    let nowhere = now(engine.check(&Check::new("nowhere", [("ip", IP)])));
-    assert!(matches!(nowhere, Err(Error::Refused(Refusal::UnknownGate(_)))));
-    let odd = now(engine.check(&Check::new("open", [("ip", "not an address")])));
-    assert!(matches!(odd, Err(Error::Refused(_))), "{odd:?}");
+    let no_subject = poll_ready(engine.check(&Check::new("open", Subject::new())));
+    assert!(
+        matches!(no_subject, Err(Error::Refused(Refusal::MissingAttribute { .. }))),
+        "{no_subject:?}"
+    );
+    let unknown_gate = poll_ready(engine.check(&Check::new("nowhere", [("ip", IP)])));
+    assert!(matches!(unknown_gate, Err(Error::Refused(Refusal::UnknownGate(_)))));
+    let bad_address = poll_ready(engine.check(&Check::new("open", [("ip", "not an address")])));
+    assert!(matches!(bad_address, Err(Error::Refused(_))), "{bad_address:?}");
     let cost = Check { cost: Some(-1), ..Check::new("open", [("ip", IP)]) };
-    assert!(matches!(now(engine.check(&cost)), Err(Error::Refused(_))));
+    assert!(matches!(poll_ready(engine.check(&cost)), Err(Error::Refused(_))));
 }
 
 #[test]
@@ -128,14 +136,15 @@ fn what_was_decided_alone_is_settled_alone() {
     store.fail(true);
     let ticket = check(&engine, "paid", IP).ticket.unwrap();
     let outcome = Outcome { status: Some(404), ..Outcome::default() };
-    let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    let settled = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
     assert_eq!((settled.rows[0].charged, settled.rows[0].balance), (5, Some(5)), "of 10");
     store.fail(false);
-    beat(&engine);
-    let again = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    heartbeat(&engine);
+    let again = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
     assert_eq!(again.state.as_str(), "again");
-    let state = now(engine.bucket_state("default", "paid", &Subject::from_iter([("ip", IP)])));
-    assert_eq!(state.unwrap().balance, 30, "the others were not charged");
+    let state =
+        poll_ready(engine.bucket_state("default", "paid", &Subject::from_iter([("ip", IP)])));
+    assert_eq!(state.unwrap().balance, 30, "the store was not charged");
 }
 
 #[test]
@@ -144,11 +153,11 @@ fn a_ticket_of_the_store_waits_for_the_store() {
     let ticket = check(&engine, "paid", IP).ticket.unwrap();
     store.fail(true);
     let outcome = Outcome { status: Some(404), ..Outcome::default() };
-    let refused = now(engine.settle(&Settle::ticket(&ticket, &outcome)));
+    let refused = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome)));
     assert!(matches!(refused, Err(Error::Store(_))), "{refused:?}");
     store.fail(false);
     clock.advance(Span::from_secs(5));
-    let settled = now(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+    let settled = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
     assert_eq!((settled.state.as_str(), settled.rows[0].balance), ("settled", Some(25)));
 }
 
@@ -157,7 +166,10 @@ fn an_operators_act_is_refused_rather_than_lost() {
     let (engine, store, _) = pair(CATALOG, 1);
     store.fail(true);
     let subject = Subject::from_iter([("ip", IP)]);
-    assert!(matches!(now(engine.unblock("default", "open", &subject)), Err(Error::Store(_))));
-    assert!(matches!(now(engine.reset("default", "open", &subject)), Err(Error::Store(_))));
-    assert!(matches!(now(engine.buckets("default", &subject)), Err(Error::Store(_))));
+    assert!(matches!(
+        poll_ready(engine.unblock("default", "open", &subject)),
+        Err(Error::Store(_))
+    ));
+    assert!(matches!(poll_ready(engine.reset("default", "open", &subject)), Err(Error::Store(_))));
+    assert!(matches!(poll_ready(engine.buckets("default", &subject)), Err(Error::Store(_))));
 }

@@ -1,9 +1,9 @@
-//! Blocks that a node knows of: no trip while they are fresh, and never longer than a second of
-//! error.
+//! The block cache of a node: a cached block denies without a trip to the store, and a release is
+//! noticed within a second.
 
 use catraca::{Span, Subject};
 
-use crate::helpers::{check, node, now, pair, secs};
+use crate::helpers::{check, node, pair, poll_ready, secs};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -52,9 +52,9 @@ fn a_release_counts_here_at_once_and_elsewhere_within_a_second() {
     let subject = Subject::from_iter([("ip", IP)]);
     clock.advance(secs(61));
     (0..2).for_each(|_| drop((check(&here, "login", IP), check(&there, "login", IP))));
-    assert!(now(here.unblock("default", "login", &subject)).unwrap());
-    assert!(check(&here, "login", IP).allowed, "its window is over, and it is free");
-    assert!(check(&there, "login", IP).cached, "not heard of it yet");
+    assert!(poll_ready(here.unblock("default", "login", &subject)).unwrap());
+    assert!(check(&here, "login", IP).allowed, "the window is over and the block released");
+    assert!(check(&there, "login", IP).cached, "the release is not known here yet");
     clock.advance(secs(1));
     let later = check(&there, "login", IP);
     assert_eq!((later.cached, later.reason.as_str()), (false, "over_limit"));

@@ -1,10 +1,10 @@
-//! Where mistakes are, how many are said, and what is kept quiet.
+//! Positions of diagnostics, their number, and errors that are not reported twice.
 
 use catraca_core::catalog::diagnostic::Severity;
 
-use crate::support::{codes, fixture, read_text, said};
+use crate::helpers::{codes, diagnostics_of, fixture, read_text};
 
-/// Each mistake of `twenty.toml`: line, column, code, offending text.
+/// The errors of `twenty.toml`: line, column, code, offending text.
 const TWENTY: [(usize, usize, &str, &str); 20] = [
     (6, 1, "unknown-field", "windw"),
     (10, 10, "wrong-type", "\"ip\""),
@@ -44,7 +44,7 @@ fn twenty_mistakes_give_twenty_located_errors() {
 
 #[test]
 fn a_diagnostic_reads_like_a_compiler() {
-    let found = &said("[policy.login]\nby     = [\"ip\"]\nwindw  = \"10 per 15m\"\n")[0];
+    let found = &diagnostics_of("[policy.login]\nby     = [\"ip\"]\nwindw  = \"10 per 15m\"\n")[0];
     assert_eq!(
         found.to_string(),
         "catalog.toml:1:9: error[no-limit]: `login`: the policy limits nothing: no window, bucket, \
@@ -57,23 +57,27 @@ fn a_diagnostic_reads_like_a_compiler() {
 fn columns_count_characters() {
     let text = "\u{feff}default = \"ação\"\r\n[policy.a]\r\nby = [\"ip\"]\r\n\
                 group = \"ção\"\r\nwindow = 5\r\n";
-    let places: Vec<_> = said(text).iter().map(|found| (found.line, found.column)).collect();
-    assert_eq!(places, [(1, 11), (4, 9), (5, 10)]);
-    let found =
-        &said("[policy.a]\nmessage = \"ção\" # ã\nby = []\nfixed = \"1 per 1s\"\nnó = 1\n")[0];
+    let positions: Vec<_> =
+        diagnostics_of(text).iter().map(|found| (found.line, found.column)).collect();
+    assert_eq!(positions, [(1, 11), (4, 9), (5, 10)]);
+    let found = &diagnostics_of(
+        "[policy.a]\nmessage = \"ção\" # ã\nby = []\nfixed = \"1 per 1s\"\nnó = 1\n",
+    )[0];
     assert_eq!((found.code, &*found.text), ("syntax", "ó"));
-    let found = &said("[[blocklist]]\nrange = \"1.2.3.4\"\n'nó' = { 'ção' = 1 }\n")[0];
+    let found = &diagnostics_of("[[blocklist]]\nrange = \"1.2.3.4\"\n'nó' = { 'ção' = 1 }\n")[0];
     assert_eq!((found.line, found.column, &*found.text), (3, 1, "'nó'"));
-    let found = &said("server = { \"ção\" = 1, connections_max = 99999999999999999999 }\n")[1];
+    let found =
+        &diagnostics_of("server = { \"ção\" = 1, connections_max = 99999999999999999999 }\n")[1];
     assert_eq!((found.line, found.column), (1, 41));
 }
 
 #[test]
 fn files_are_told_apart_and_come_in_the_order_of_reading() {
     let text = "include = [\"z.toml\", \"a.toml\"]\n[x]\n#--- a.toml\n[x]\n#--- z.toml\n\n[x]\n";
-    let places: Vec<_> = said(text).into_iter().map(|found| (found.file, found.line)).collect();
+    let positions: Vec<_> =
+        diagnostics_of(text).into_iter().map(|found| (found.file, found.line)).collect();
     let wanted = [("catalog.toml", 2), ("z.toml", 2), ("a.toml", 1)];
-    assert_eq!(places, wanted.map(|(file, line)| (file.to_owned(), line)));
+    assert_eq!(positions, wanted.map(|(file, line)| (file.to_owned(), line)));
 }
 
 /// covers: B-14
@@ -81,7 +85,7 @@ fn files_are_told_apart_and_come_in_the_order_of_reading() {
 fn a_private_value_is_never_shown() {
     let text = "[attribute.payer]\nkind = \"cpf_cnpj\"\n[[blocklist]]\nattribute = \"payer\"\n\
                 value = \"529.982.247-2\"\n";
-    let found = said(text);
+    let found = diagnostics_of(text);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
         (&*found[0].text, &*found[0].line_text),
@@ -102,7 +106,8 @@ fn warnings_do_not_refuse() {
 /// covers: 000-16
 #[test]
 fn a_ban_must_say_how_long() {
-    let found = said("[policy.pay]\nby = []\nban = [ { when = \"body.reject_id == 5\" } ]\n");
+    let found =
+        diagnostics_of("[policy.pay]\nby = []\nban = [ { when = \"body.reject_id == 5\" } ]\n");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].code, found[0].line), ("missing-field", 3));
     assert!(found[0].message.contains("`for`"), "{}", found[0]);
@@ -111,7 +116,7 @@ fn a_ban_must_say_how_long() {
 #[test]
 fn one_mistake_is_said_once() {
     for (text, wanted) in [
-        // A bad limit is not a missing one, nor is a bad key.
+        // An invalid limit is not reported as missing, nor is an invalid key.
         ("by = [\"ip\"]\nwindow = \"x\"\ncount_denied = true\n", "bad-rate"),
         ("by = 5\nwindow = \"1 per 1s\"\n", "wrong-type"),
         ("by = []\nban = [ { when = \"status ==\", for = \"1m\" } ]\n", "bad-condition"),
@@ -130,12 +135,12 @@ fn one_mistake_is_said_once() {
 
 #[test]
 fn damage_hides_only_itself() {
-    // An open bracket swallows what follows, for the parser but not for the reader.
+    // After an open bracket the TOML parser cannot continue, but the reader does.
     let text = "[policy.a]\nby = [\"ip\"\nwindow = 5\n[policy.b]\nby = []\nwindow = 5\n\
                 [gate.g]\npolicies = [\"a\", \"c\"]\n";
-    let found: Vec<_> = said(text).iter().map(|found| (found.line, found.code)).collect();
+    let found: Vec<_> = diagnostics_of(text).iter().map(|found| (found.line, found.code)).collect();
     assert_eq!(found, [(3, "syntax"), (6, "wrong-type"), (8, "unknown-policy")]);
-    // A name that could not be read is not called unknown.
+    // A name that could not be parsed is not reported as unknown.
     let text = "[policy.a\nby = []\n[gate.g]\npolicies = [\"a\"]\n";
     assert_eq!(codes(text), ["syntax"]);
 }

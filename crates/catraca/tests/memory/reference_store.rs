@@ -1,4 +1,4 @@
-//! Cells in ordered maps, without locks, bounds or haste: what the memory store must equal.
+//! A store of ordered maps without locks or limits: the memory store must give the same replies.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 #[derive(Default)]
-pub struct Plain {
+pub struct ReferenceStore {
     buckets: BTreeMap<Key, Bucket>,
     logs: BTreeMap<Key, SlidingWindow>,
     fixed: BTreeMap<Key, FixedWindow>,
@@ -23,7 +23,7 @@ pub struct Plain {
 
 macro_rules! pool {
     ($cell:ty, $map:ident) => {
-        impl CellTable<$cell> for Plain {
+        impl CellTable<$cell> for ReferenceStore {
             fn get(&mut self, key: Key, now: Time) -> Option<&mut $cell> {
                 self.$map.get_mut(&key).filter(|cell| now < cell.expires_at())
             }
@@ -58,7 +58,7 @@ pool!(RatioWatch, watches);
 pool!(SettledMarker, marks);
 pool!(Reference, references);
 
-impl CellStore for Plain {
+impl CellStore for ReferenceStore {
     fn counter_slot(&mut self, _: Key, _: u64, _: Time) -> CounterSlot {
         CounterSlot::Own
     }

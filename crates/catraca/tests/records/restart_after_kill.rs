@@ -1,4 +1,4 @@
-//! A start after a kill: resets and offences since the last snapshot are those of the records.
+//! A start after a kill: resets and offences since the last snapshot come from the records.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use catraca::memory::RestoreOutcome;
 use catraca::records::Records;
 use catraca::{Catalog, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::helpers::{Folder, SECRET, engine, passes, secs};
+use crate::helpers::{SECRET, TestDatabase, engine, passes, secs};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -26,11 +26,11 @@ const CATALOG: &str = r#"
 "#;
 const HERE: [(&str, &str); 1] = [("ip", "198.51.100.7")];
 
-/// A snapshot that goes with its test.
+/// A snapshot file that is removed with its test.
 struct Snapshot(PathBuf);
 
 impl Snapshot {
-    fn of(engine: &Engine) -> Self {
+    fn take(engine: &Engine) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("catraca-anew-{}-{number}.snapshot", std::process::id());
@@ -39,14 +39,14 @@ impl Snapshot {
         snapshot
     }
 
-    /// The process after the one that was killed.
-    fn resume(&self, folder: &Folder, clock: &ManualClock) -> (Engine, Arc<Records>) {
-        let records = Arc::new(folder.open());
-        let heard = Arc::clone(&records);
+    /// Restores an engine from the snapshot and the records, as the next process does.
+    fn resume(&self, database: &TestDatabase, clock: &ManualClock) -> (Engine, Arc<Records>) {
+        let records = Arc::new(database.open());
+        let recorder = Arc::clone(&records);
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
         let builder = builder.clock(clock.clone()).secret(SECRET);
         let (engine, restored) =
-            builder.listener(move |event| heard.on_event(event)).restore(&self.0).unwrap();
+            builder.listener(move |event| recorder.on_event(event)).restore(&self.0).unwrap();
         let RestoreOutcome::Read { created_at, .. } = restored else { panic!("{restored:?}") };
         engine.resume(&records, Some(created_at)).unwrap();
         (engine, records)
@@ -70,7 +70,7 @@ fn release(engine: &Engine) -> bool {
     engine.unblock("default", "login", &Subject::from(HERE)).unwrap()
 }
 
-/// Offends, and says how long the block is.
+/// Exceeds the limit; returns the length of the block.
 fn offend(engine: &Engine) -> Span {
     let decision = engine.check(&Check::new("login", HERE)).unwrap();
     assert!(!decision.allowed);
@@ -90,63 +90,63 @@ fn minutes(number: i64) -> Span {
 
 #[test]
 fn a_key_that_was_reset_since_the_snapshot_stays_reset() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     assert!(passes(&before, "login", &HERE));
     assert_eq!(offend(&before), minutes(1));
     clock.advance(secs(1));
-    let snapshot = Snapshot::of(&before);
+    let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
     reset(&before, &records, "login");
     drop((before, records));
     clock.advance(secs(1));
-    let (after, _records) = snapshot.resume(&folder, &clock);
-    assert!(passes(&after, "login", &HERE), "counters and block are forgotten");
-    assert_eq!(offend(&after), minutes(1), "and so is the level");
+    let (after, _records) = snapshot.resume(&database, &clock);
+    assert!(passes(&after, "login", &HERE), "counters and block are reset");
+    assert_eq!(offend(&after), minutes(1), "the level is reset too");
 }
 
 #[test]
 fn a_reset_that_the_snapshot_knows_of_forgets_nothing_since() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     reset(&before, &records, "login");
     clock.advance(secs(1));
     assert!(passes(&before, "login", &HERE));
     clock.advance(secs(1));
-    let snapshot = Snapshot::of(&before);
+    let snapshot = Snapshot::take(&before);
     drop((before, records));
-    let (after, _records) = snapshot.resume(&folder, &clock);
+    let (after, _records) = snapshot.resume(&database, &clock);
     assert!(!passes(&after, "login", &HERE));
 }
 
 #[test]
 fn a_debt_since_the_reset_is_owed_and_one_from_before_is_not() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     assert_eq!([settle(&before, 404), settle(&before, 404)], [None, None]);
-    let snapshot = Snapshot::of(&before);
+    let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
     reset(&before, &records, "pay");
     drop((before, records));
-    let (between, records) = snapshot.resume(&folder, &clock);
+    let (between, records) = snapshot.resume(&database, &clock);
     clock.advance(secs(1));
-    assert_eq!([settle(&between, 404), settle(&between, 404)], [None, None], "not owed any more");
+    assert_eq!([settle(&between, 404), settle(&between, 404)], [None, None], "the debt is reset");
     drop((between, records));
-    let (after, _records) = snapshot.resume(&folder, &clock);
-    assert!(!passes(&after, "pay", &HERE), "owed since the reset");
+    let (after, _records) = snapshot.resume(&database, &clock);
+    assert!(!passes(&after, "pay", &HERE), "the debt since the reset is restored");
 }
 
 #[test]
 fn offences_since_the_snapshot_are_remembered_as_long_as_they_would_have_been() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     assert!(passes(&before, "login", &HERE));
     assert_eq!(offend(&before), minutes(1));
-    let snapshot = Snapshot::of(&before);
+    let snapshot = Snapshot::take(&before);
     clock.advance(minutes(2));
     assert_eq!(offend(&before), minutes(2));
     clock.advance(secs(30));
@@ -155,31 +155,31 @@ fn offences_since_the_snapshot_are_remembered_as_long_as_they_would_have_been() 
     assert_eq!(offend(&before), minutes(4));
     drop((before, records));
     clock.advance(minutes(1));
-    let (after, records) = snapshot.resume(&folder, &clock);
+    let (after, records) = snapshot.resume(&database, &clock);
     clock.advance(secs(179));
-    assert_eq!(offend(&after), secs(1), "the block that stood ends when it would have");
+    assert_eq!(offend(&after), secs(1), "the active block keeps its end");
     clock.advance(secs(1));
     assert_eq!(offend(&after), minutes(8));
-    // Ended, and remembered for an hour: known again although nothing of it stands.
+    // The block has ended, but its level is remembered for an hour and restored.
     drop((after, records));
     clock.advance(minutes(8 + 59));
-    let (after, records) = snapshot.resume(&folder, &clock);
+    let (after, records) = snapshot.resume(&database, &clock);
     drop((after, records));
     clock.advance(Span::from_micros(minutes(1).micros() - 1));
-    let (after, records) = snapshot.resume(&folder, &clock);
-    assert_eq!(offend(&after), minutes(16), "to the last microsecond");
+    let (after, records) = snapshot.resume(&database, &clock);
+    assert_eq!(offend(&after), minutes(16), "remembered to the last microsecond of `forget`");
     drop((after, records));
     clock.advance(minutes(16 + 60));
-    let (after, _records) = snapshot.resume(&folder, &clock);
-    assert_eq!(offend(&after), minutes(1), "and not one longer");
+    let (after, _records) = snapshot.resume(&database, &clock);
+    assert_eq!(offend(&after), minutes(1), "forgotten after `forget`");
 }
 
 #[test]
 fn a_ban_rules_offences_are_remembered_and_an_operators_block_raises_nothing() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
-    let snapshot = Snapshot::of(&before);
+    let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
     assert_eq!(settle(&before, 403), Some(minutes(1)));
     clock.advance(minutes(1));
@@ -195,6 +195,6 @@ fn a_ban_rules_offences_are_remembered_and_an_operators_block_raises_nothing() {
     before.block(&order).unwrap();
     drop((before, records));
     clock.advance(minutes(1));
-    let (after, _records) = snapshot.resume(&folder, &clock);
+    let (after, _records) = snapshot.resume(&database, &clock);
     assert_eq!(settle(&after, 403), Some(minutes(9)));
 }

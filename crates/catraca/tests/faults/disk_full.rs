@@ -1,18 +1,19 @@
-//! A disk that is full: acts are refused before they are acknowledged, and none is lost.
+//! A full disk: acts are not acknowledged while it is full, and written when there is space again.
 //!
-//! The disk is a small tmpfs in a mount namespace of the child's own, which goes with it.
+//! The disk is a small tmpfs in a mount namespace of the child process, removed when the child
+//! ends.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::helpers::{Folder, Running, found, open, role};
+use crate::helpers::{ChildProcess, Folder, active_marks, open, role};
 
 /// covers: B-03
 pub fn a_full_disk_is_admitted() {
     let folder = Folder::new("full");
     let copy = Folder::new("copy");
-    let (lines, passed) = Running::start(&mut on_a_small_disk(&folder.0, &copy.0)).finish();
+    let (lines, passed) = ChildProcess::start(&mut small_disk_command(&folder.0, &copy.0)).finish();
     assert!(passed, "the child failed: {:?}", lines.last());
     let marks = |word: &str| -> BTreeSet<String> {
         let lines = lines.iter().filter_map(|line| line.strip_prefix(word));
@@ -23,13 +24,13 @@ pub fn a_full_disk_is_admitted() {
     assert!(did.len() > 20 && later.len() == 20, "{} {}", did.len(), later.len());
     println!("{} acts acknowledged, {} refused and written later", did.len(), later.len());
     let all: BTreeSet<String> = did.union(&later).cloned().collect();
-    let found = found(&open(&copy.0));
+    let found = active_marks(&open(&copy.0));
     assert!(found.lists == all && found.facts == all, "an act was lost");
     assert!(all.is_subset(&found.blocks), "a block was lost");
 }
 
-/// Root may mount; everybody else may in a user namespace of their own, where that is allowed.
-fn on_a_small_disk(disk: &Path, copy: &Path) -> Command {
+/// Root may mount; other users need a user namespace, where the system allows it.
+fn small_disk_command(disk: &Path, copy: &Path) -> Command {
     let own = Command::new("unshare").args(["--mount", "true"]).output();
     let may = own.expect("`unshare` of util-linux is needed here").status.success();
     let child = role("fill", disk);

@@ -1,4 +1,4 @@
-//! Where the records of one test are: a database of its own on the server that the tests share.
+//! The PostgreSQL database of one test, on a server that the tests share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use catraca::records::{Options, Records};
 
 use crate::server::{Server, shared};
 
-/// The fences of the guide's queries in this dialect, best first.
+/// The Markdown fences of the guide's queries in this dialect, preferred first.
 pub const FENCES: &[&str] = &["```postgresql\n", "```sql\n"];
 
 const TABLES: [&str; 12] = [
@@ -25,13 +25,13 @@ const TABLES: [&str; 12] = [
     "writers",
 ];
 
-/// A database that goes with its server.
-pub struct Folder {
+/// A database, removed together with its server.
+pub struct TestDatabase {
     pub server: Arc<Server>,
     pub name: String,
 }
 
-impl Folder {
+impl TestDatabase {
     pub fn new() -> Self {
         Self::on(shared())
     }
@@ -51,19 +51,19 @@ impl Folder {
         Records::open(&self.url(), Options::default()).unwrap()
     }
 
-    /// What a question asked of the database itself gives; instants as the other dialect has them.
+    /// Runs a query in psql; returns its rows, with times in the format of the SQLite tests.
     pub fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         let rows = self.server.psql(&self.name, sql).into_iter();
         rows.map(|row| row.iter().map(|text| instant(text)).collect()).collect()
     }
 
-    /// A server is backed up with its own tools, and the records say so.
+    /// Asserts that `backup` refers to PostgreSQL's own tools.
     pub fn back_up(&self, records: &Records) {
         let refused = records.backup(&self.server.directory.join("backup.db")).unwrap_err();
         assert!(refused.to_string().contains("pg_dump"), "{refused}");
     }
 
-    /// Whether any row of any table holds this.
+    /// Whether any row of any table contains this text.
     pub fn holds(&self, needle: &str) -> bool {
         let table = |table: &&str| {
             let sql = format!(

@@ -1,9 +1,9 @@
-//! What operators order, and what is refused before it is kept.
+//! Operators' calls that are refused: long reasons, blocks without memory, invalid bucket states.
 
 use catraca::{BlockOrder, BucketObservation, Catalog, Check, Engine, MemoryOptions, Span, Time};
 use catraca_core::request::REASON_MAX;
 
-/// A reason of any length was kept for as long as the block.
+/// Regression: a reason of any length was stored for as long as the block.
 #[test]
 fn a_reason_has_a_bound() {
     let engine = Engine::new(
@@ -24,7 +24,7 @@ fn a_reason_has_a_bound() {
     assert_eq!(refused.to_string(), "the reason has 1001 characters: send at most 1000");
 }
 
-/// Such a block was acknowledged and did not stand.
+/// Regression: such a block was acknowledged and had no effect.
 #[test]
 fn a_block_that_finds_no_room_is_refused_and_not_acknowledged() {
     let catalog = Catalog::parse("[policy.login]\nby = [\"user\"]\nwindow = \"1 per 1h\"\n");
@@ -42,15 +42,15 @@ fn a_block_that_finds_no_room_is_refused_and_not_acknowledged() {
             span,
             reason: None,
         };
-        let stands = engine.block(&order).is_ok();
-        refused += usize::from(!stands);
+        let accepted = engine.block(&order).is_ok();
+        refused += usize::from(!accepted);
         let denied = !engine.peek(&Check::new("login", subject)).expect("a decision").allowed;
-        assert_eq!(stands, denied, "{number}");
+        assert_eq!(accepted, denied, "{number}");
     }
     assert!(refused > 0, "the pool never filled");
 }
 
-/// The least number has no positive twin.
+/// The negation of `i64::MIN` overflows.
 #[test]
 fn an_absurd_view_of_a_bucket_is_refused() {
     let text = "[policy.read]\nby = [\"user\"]\nbucket = { size = 5, refill = \"1 per 1m\" }\n";

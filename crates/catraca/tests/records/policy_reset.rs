@@ -1,4 +1,4 @@
-//! Resetting a policy for everybody: nothing of before decides any more, and it stays so.
+//! Reset of a policy for all subjects: no earlier state decides any more, also after a restart.
 
 use std::sync::Arc;
 
@@ -9,8 +9,10 @@ use catraca::records::{
 };
 use catraca::{BlockOrder, Catalog, Check, Engine, Outcome, Settle, Subject, Time};
 
-use crate::helpers::{Folder, SECRET, START, at, blocking, engine, engine_at, excess, passes, secs};
-use crate::helpers::{who, write};
+use crate::helpers::{
+    SECRET, START, TestDatabase, at, block_record, engine, engine_at, excess_block, passes, secs,
+};
+use crate::helpers::{subject_key, write};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -35,13 +37,13 @@ const CATALOG: &str = r#"
 const HERE: [(&str, &str); 1] = [("ip", "198.51.100.7")];
 const THERE: [(&str, &str); 1] = [("ip", "198.51.100.8")];
 
-fn standing(records: &Records, now: Time) -> Vec<(String, String)> {
+fn active_blocks(records: &Records, now: Time) -> Vec<(String, String)> {
     records.flush().unwrap();
     let page = records.blocks(&BlockQuery { limit: 1_000, ..BlockQuery::default() }, now).unwrap();
     page.rows.into_iter().map(|row| (row.policy, row.parts[0].1.clone())).collect()
 }
 
-/// Resets a policy as an operator, on disk, and sweeps up; says how many blocks ended.
+/// Resets a policy durably as an operator, and sweeps; returns how many blocks ended.
 fn reset(engine: &Engine, records: &Records, policy: &str, why: &str) -> usize {
     let (done, receipt) =
         records.run_recorded(Some("ana"), Some(why), || engine.reset_policy(policy));
@@ -63,8 +65,8 @@ fn sweep(records: &Records, now: Time) -> usize {
 
 #[test]
 fn everybody_begins_anew_and_nobody_else_does() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, clock) = engine(CATALOG, &records);
     for ip in [&HERE, &THERE] {
         assert_eq!([0; 3].map(|_| passes(&engine, "login", ip)), [true, true, false]);
@@ -84,8 +86,8 @@ fn everybody_begins_anew_and_nobody_else_does() {
 
 #[test]
 fn it_stays_so_after_a_restart_from_an_older_snapshot() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     assert_eq!([0; 3].map(|_| passes(&before, "login", &HERE)), [true, true, false]);
     assert!(passes(&before, "login", &THERE), "counted, not blocked");
@@ -98,24 +100,24 @@ fn it_stays_so_after_a_restart_from_an_older_snapshot() {
     assert!(passes(&before, "login", &HERE));
     drop((before, records));
 
-    let records = Arc::new(folder.open());
-    let heard = Arc::clone(&records);
+    let records = Arc::new(database.open());
+    let recorder = Arc::clone(&records);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap())
         .clock(clock.clone())
         .secret(SECRET)
-        .listener(move |event| heard.on_event(event));
+        .listener(move |event| recorder.on_event(event));
     let (after, _) = builder.restore(&snapshot).unwrap();
     std::fs::remove_file(&snapshot).unwrap();
     assert_eq!(after.resume(&records, Some(begun)).unwrap().resets, 1);
     assert_eq!([0; 3].map(|_| passes(&after, "login", &THERE)), [true, true, false]);
-    assert!(passes(&after, "login", &HERE), "its block is of before");
-    assert_eq!(standing(&records, after.now()), [("login".into(), THERE[0].1.into())]);
+    assert!(passes(&after, "login", &HERE), "its block is from before the reset");
+    assert_eq!(active_blocks(&records, after.now()), [("login".into(), THERE[0].1.into())]);
 }
 
 #[test]
 fn the_history_and_the_audit_tell_who_and_why() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (engine, clock) = engine(CATALOG, &records);
     assert_eq!([0; 3].map(|_| passes(&engine, "login", &HERE)), [true, true, false]);
     records.flush().unwrap();
@@ -125,50 +127,54 @@ fn the_history_and_the_audit_tell_who_and_why() {
     clock.advance(secs(1));
     reset(&engine, &records, "login", "and again");
     let history = records.history(id).unwrap();
-    let told: Vec<_> =
+    let rows: Vec<_> =
         history.iter().map(|row| (&*row.act, row.by.as_deref(), row.reason.as_deref())).collect();
     let wrong = Some("the limit was wrong");
-    assert_eq!(told, [("started", None, None), ("reset", Some("ana"), wrong)]);
+    assert_eq!(rows, [("started", None, None), ("reset", Some("ana"), wrong)]);
     let audit = records.audit(&AuditQuery::default()).unwrap().rows;
-    let told: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act, &*row.target)).collect();
-    assert_eq!(told, [("ana", "reset", "login"); 2]);
+    let rows: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act, &*row.target)).collect();
+    assert_eq!(rows, [("ana", "reset", "login"); 2]);
     let since = |row: &Option<String>| row.as_ref().map(|text| text.contains(&at(1).to_rfc3339()));
     assert_eq!((since(&audit[1].before), since(&audit[1].after)), (None, Some(true)));
     assert_eq!((since(&audit[0].before), since(&audit[0].after)), (Some(true), Some(false)));
 }
 
-/// Another node, or a thread that was under way, may write by what it knew before.
+/// Another node or thread may write records that it decided before the reset.
 #[test]
 fn what_was_decided_before_and_is_written_after_does_not_stand() {
-    let folder = Folder::new();
-    let records = folder.open();
+    let database = TestDatabase::new();
+    let records = database.open();
     let reset = RecordKind::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
     let terms = BucketTerms { size: 10, tokens: 1, period: 1_000_000 };
-    let owing = |epoch| Debt { subject: who("login", "192.0.2.1"), epoch, balance: -3, terms };
-    let late = |epoch| match blocking(who("login", "192.0.2.2"), at(900), Origin::Ban, None) {
-        RecordKind::Block(block) => RecordKind::Block(Box::new(BlockRecord { epoch, ..*block })),
-        other => other,
-    };
+    let debt =
+        |epoch| Debt { subject: subject_key("login", "192.0.2.1"), epoch, balance: -3, terms };
+    let late =
+        |epoch| match block_record(subject_key("login", "192.0.2.2"), at(900), Origin::Ban, None) {
+            RecordKind::Block(block) => {
+                RecordKind::Block(Box::new(BlockRecord { epoch, ..*block }))
+            }
+            other => other,
+        };
     let write_at = |epoch| {
-        let deeds = [late(epoch), RecordKind::Debt(Box::new(owing(epoch)))];
-        write(&records, deeds.map(|deed| Record::automatic(at(6), deed)).into());
+        let kinds = [late(epoch), RecordKind::Debt(Box::new(debt(epoch)))];
+        write(&records, kinds.map(|kind| Record::automatic(at(6), kind)).into());
     };
-    let debts = || folder.rows("SELECT balance FROM debts");
+    let debts = || database.rows("SELECT balance FROM debts");
     write_at(Time::ZERO);
-    assert_eq!((standing(&records, at(7)).len(), debts().len()), (0, 0));
+    assert_eq!((active_blocks(&records, at(7)).len(), debts().len()), (0, 0));
     write_at(at(5));
-    assert_eq!((standing(&records, at(7)).len(), debts().len()), (1, 1));
+    assert_eq!((active_blocks(&records, at(7)).len(), debts().len()), (1, 1));
     let page = records.blocks(&BlockQuery::default(), at(7)).unwrap();
-    assert_eq!(records.history(page.rows[0].id).unwrap().len(), 2, "every act is told");
+    assert_eq!(records.history(page.rows[0].id).unwrap().len(), 2, "the history has every act");
 }
 
 #[test]
 fn sweeping_is_bounded_and_leaves_nothing() {
-    let folder = Folder::new();
-    let records = folder.open();
+    let database = TestDatabase::new();
+    let records = database.open();
     let block = |policy: &str, number: u32| {
-        excess(policy, &format!("10.0.{}.{}", number / 256, number % 256), at(0), at(900))
+        excess_block(policy, &format!("10.0.{}.{}", number / 256, number % 256), at(0), at(900))
     };
     let all = (0..2_500).map(|number| block("login", number));
     write(&records, all.chain((0..3).map(|number| block("search", number))).collect());
@@ -177,31 +183,31 @@ fn sweeping_is_bounded_and_leaves_nothing() {
     let first = records.sweep(at(6)).unwrap();
     assert_eq!((first.blocks.len(), first.more), (1_000, true));
     assert_eq!(sweep(&records, at(6)), 1_500);
-    assert_eq!(standing(&records, at(6)).len(), 3);
+    assert_eq!(active_blocks(&records, at(6)).len(), 3);
     assert_eq!(sweep(&records, at(6)), 0);
 }
 
-/// A purge finishes what a killed process has left.
+/// A purge finishes the sweep of a killed process.
 #[test]
 fn a_purge_sweeps_too() {
-    let folder = Folder::new();
-    let records = folder.open();
-    write(&records, vec![excess("login", "192.0.2.1", at(0), at(900))]);
+    let database = TestDatabase::new();
+    let records = database.open();
+    write(&records, vec![excess_block("login", "192.0.2.1", at(0), at(900))]);
     let reset = RecordKind::ResetPolicy(PolicyReset { policy: "login".to_owned(), epoch: at(5) });
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
-    assert_eq!(standing(&records, at(6)).len(), 1);
+    assert_eq!(active_blocks(&records, at(6)).len(), 1);
     records.purge(at(6)).unwrap();
-    assert_eq!(standing(&records, at(6)).len(), 0);
+    assert_eq!(active_blocks(&records, at(6)).len(), 0);
 }
 
-/// How a policy may be reset between a check and what follows.
-type Between = fn(&Engine);
+/// A reset between a check and its settle.
+type ResetStep = fn(&Engine);
 
-fn of_one(engine: &Engine) {
+fn reset_one(engine: &Engine) {
     engine.reset("default", "lookup", &payer()).unwrap();
 }
 
-fn of_all(engine: &Engine) {
+fn reset_all(engine: &Engine) {
     engine.reset_policy("lookup").unwrap();
 }
 
@@ -212,9 +218,9 @@ fn payer() -> Subject<'static> {
 #[test]
 fn what_began_before_is_settled_as_after_a_reset_of_its_key() {
     for status in [200, 404, 403] {
-        let after = |between: Between| {
-            let folder = Folder::new();
-            let (engine, clock) = engine(CATALOG, &Arc::new(folder.open()));
+        let after = |between: ResetStep| {
+            let database = TestDatabase::new();
+            let (engine, clock) = engine(CATALOG, &Arc::new(database.open()));
             let check = Check { reference: Some("E1"), ..Check::new("lookup", payer()) };
             let ticket = engine.check(&check).unwrap().ticket.unwrap();
             clock.advance(secs(1));
@@ -226,14 +232,14 @@ fn what_began_before_is_settled_as_after_a_reset_of_its_key() {
             let allowed = engine.peek(&Check::new("lookup", payer())).unwrap().allowed;
             (settled.rows[0].charged, credited, state.balance, state.blocked_until, allowed)
         };
-        assert_eq!(after(of_one), after(of_all), "status {status}");
+        assert_eq!(after(reset_one), after(reset_all), "status {status}");
     }
 }
 
 #[test]
 fn an_operators_block_made_after_it_stands() {
-    let folder = Folder::new();
-    let records = Arc::new(folder.open());
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
     let (before, clock) = engine(CATALOG, &records);
     reset(&before, &records, "login", "the limit was wrong");
     let order = BlockOrder {
@@ -247,9 +253,9 @@ fn an_operators_block_made_after_it_stands() {
     assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
     assert!(!passes(&before, "login", &HERE));
     drop((before, records));
-    let records = Arc::new(folder.open());
+    let records = Arc::new(database.open());
     let after = engine_at(CATALOG, &records, &clock);
     after.resume(&records, None).unwrap();
     assert!(!passes(&after, "login", &HERE));
-    assert_eq!(standing(&records, at(1)).len(), 1);
+    assert_eq!(active_blocks(&records, at(1)).len(), 1);
 }

@@ -1,18 +1,19 @@
-//! Whatever the bytes, reading ends with a catalog or with located words.
+//! Malformed, truncated and huge inputs: the reader returns a catalog or diagnostics, and never
+//! panics.
 
 use catraca_core::catalog::diagnostic::Severity;
 use catraca_core::catalog::read::{GATE_POLICIES_MAX, IncludedFile, read};
 
-use crate::support::{codes, fixture, read_text, said};
+use crate::helpers::{codes, diagnostics_of, fixture, read_text};
 
-/// Texts that are cut and bent.
+/// The texts that the tests truncate and modify.
 fn texts() -> Vec<String> {
     ["good/example.toml", "good/everything.toml", "twenty.toml", "codes/syntax.toml"]
         .map(fixture)
         .into()
 }
 
-/// Reads a text; whatever comes of it must be consistent.
+/// Reads a text and asserts that the result is consistent.
 fn probe(text: &str) {
     let found = match read_text(text) {
         Ok(reading) => {
@@ -20,7 +21,7 @@ fn probe(text: &str) {
             reading.warnings
         }
         Err(refused) => {
-            assert!(refused.errors().next().is_some(), "refused for nothing: {text}");
+            assert!(refused.errors().next().is_some(), "refused without an error: {text}");
             refused.all
         }
     };
@@ -42,11 +43,12 @@ fn no_cut_of_a_catalog_makes_the_reader_panic() {
 
 #[test]
 fn no_bent_byte_makes_the_reader_panic() {
-    let bent = [b'"', b'[', b']', b'{', b'}', b'\n', b'=', b'#', b'.', b'0', b'-', b'|', b'\\', 0];
+    let replacements =
+        [b'"', b'[', b']', b'{', b'}', b'\n', b'=', b'#', b'.', b'0', b'-', b'|', b'\\', 0];
     for text in texts() {
-        for (at, bend) in (0..text.len()).zip(bent.iter().cycle()).step_by(11) {
+        for (at, byte) in (0..text.len()).zip(replacements.iter().cycle()).step_by(11) {
             let mut bytes = text.clone().into_bytes();
-            bytes[at] = *bend;
+            bytes[at] = *byte;
             probe(&String::from_utf8_lossy(&bytes));
         }
     }
@@ -57,9 +59,9 @@ fn no_lost_line_makes_the_reader_panic() {
     for text in texts() {
         let lines: Vec<&str> = text.lines().collect();
         for lost in 0..lines.len() {
-            let kept = lines.iter().enumerate().filter(|(at, _)| *at != lost);
-            let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
-            probe(&kept.join("\n"));
+            let remaining = lines.iter().enumerate().filter(|(at, _)| *at != lost);
+            let remaining: Vec<&str> = remaining.map(|(_, line)| *line).collect();
+            probe(&remaining.join("\n"));
         }
     }
 }
@@ -67,11 +69,11 @@ fn no_lost_line_makes_the_reader_panic() {
 #[test]
 fn ten_megabytes_are_refused_by_name() {
     let huge = "# nothing to read here\n".repeat(10 * 1024 * 1024 / 23 + 1);
-    let refused =
-        read("huge.toml", &huge, &mut |_| Err("never asked".to_owned()), &|_| None).unwrap_err();
-    let shown = refused.to_string();
+    let refused = read("huge.toml", &huge, &mut |_| Err("must not be read".to_owned()), &|_| None)
+        .unwrap_err();
+    let message = refused.to_string();
     assert!(
-        shown.starts_with(
+        message.starts_with(
             "huge.toml:1:1: error[too-large]: the catalog is larger than 4194304 bytes"
         )
     );
@@ -99,7 +101,8 @@ fn hostile_shapes_are_read_in_bounded_time_and_stack() {
     }
 }
 
-/// What is refused for its number is not compared with itself first: that took most of a minute.
+/// Regression: lists that are too long were compared item by item before they were refused, which
+/// took most of a minute.
 #[test]
 fn what_is_too_much_is_refused_before_it_is_judged() {
     let same = |count| vec!["\"a\""; count].join(", ");
@@ -119,10 +122,10 @@ fn what_is_too_much_is_refused_before_it_is_judged() {
     let gate = format!("by = []\nwindow = \"1 per 1s\"\n[gate.g]\npolicies = [{}]", same(100_000));
     let found = codes(&policy(&gate));
     assert_eq!(found.iter().filter(|code| **code == "too-many-policies").count(), 1);
-    assert!(found.len() <= GATE_POLICIES_MAX, "{} said", found.len());
+    assert!(found.len() <= GATE_POLICIES_MAX, "{} diagnostics", found.len());
 }
 
-/// Every value was looked for in every other tier's, one by one.
+/// Regression: every value was searched linearly in the values of every other tier.
 #[test]
 fn long_lists_of_values_are_compared_in_bounded_time() {
     let values =
@@ -134,12 +137,12 @@ fn long_lists_of_values_are_compared_in_bounded_time() {
         tier(1),
         tier(0)
     );
-    let found = said(&text);
-    let places: Vec<_> = found.iter().map(|found| found.code).collect();
-    assert_eq!(places, ["tier-unreachable"]);
+    let found = diagnostics_of(&text);
+    let found_codes: Vec<_> = found.iter().map(|found| found.code).collect();
+    assert_eq!(found_codes, ["tier-unreachable"]);
 }
 
-/// A value of three megabytes was echoed whole.
+/// Regression: a value of three megabytes was repeated in full.
 #[test]
 fn what_is_said_of_a_long_value_is_short() {
     let long = "x".repeat(3 * 1024 * 1024);
@@ -151,7 +154,7 @@ fn what_is_said_of_a_long_value_is_short() {
         format!("include = [\"{long}\"]\n"),
         format!("[{long}]\n"),
     ] {
-        let found = said(&text);
+        let found = diagnostics_of(&text);
         assert_eq!(found.len(), 1);
         assert!(found[0].to_string().len() < 4_000, "{} bytes", found[0].to_string().len());
         assert!(found[0].message.contains('…'), "{}", found[0].message);

@@ -1,5 +1,5 @@
-//! Many callers at one instant: exactly the limit passes, all rows or none, and nobody waits
-//! forever.
+//! Concurrent callers: exactly the limit passes, a batch charges all rows or none, and there is no
+//! deadlock.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -11,16 +11,16 @@ use catraca_core::limit::Limit;
 use catraca_core::time::{Span, Time};
 
 use crate::helpers::{
-    Dice, START, answer, bucket, check, checked, fixed, inflight, key, passes, peek, row, store,
+    Rng, START, answer, bucket, check, check_reply, fixed, inflight, key, passes, peek, row, store,
     strict, window,
 };
 
 const THREADS: usize = 64;
 const HOUR: Span = Span::from_secs(3_600);
 
-/// Runs `call` in every thread at once, round after round, and adds up what they return.
+/// Runs `call` in all threads at once, round after round; returns the sum of each round.
 ///
-/// Nothing is asserted inside: a thread that panics would leave the others at the barrier.
+/// `call` must not assert: a thread that panics would leave the others at the barrier.
 fn rounds(rounds: usize, call: impl Fn(usize, usize) -> usize + Sync) -> Vec<usize> {
     let barrier = Barrier::new(THREADS);
     let sums: Vec<AtomicUsize> = (0..rounds).map(|_| AtomicUsize::new(0)).collect();
@@ -84,35 +84,34 @@ fn rows_in_several_shards_are_charged_together_or_not_at_all() {
     };
     let call = |thread: usize, round: usize| {
         let mut rows = rows(round).to_vec();
-        // Half of the callers name the keys the other way round, which must not make two wait for
-        // each other.
+        // Half of the callers name the keys in reverse order, which must not cause a deadlock.
         if thread.is_multiple_of(2) {
             rows.reverse();
         }
-        usize::from(checked(&memory, &check(rows)).passed)
+        usize::from(check_reply(&memory, &check(rows)).passed)
     };
     assert_eq!(rounds(300, call), [30; 300]);
     for round in 0..300 {
-        let free = rows(round).map(|row| checked(&memory, &peek(row)).rows[0].free);
+        let free = rows(round).map(|row| check_reply(&memory, &peek(row)).rows[0].free);
         assert_eq!(free, [20, 0], "round {round}");
     }
 }
 
-/// Every charge is where it belongs after many batches over the same shards in any order.
+/// The counters are exact after many batches over the same shards in any order.
 #[test]
 fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
     const KEYS: u64 = 16;
     let (memory, _) = store(MemoryOptions { shards: 8, ..MemoryOptions::default() });
     let charged: Vec<AtomicUsize> = (0..KEYS).map(|_| AtomicUsize::new(0)).collect();
     let call = |thread: usize, round: usize| {
-        let mut dice = Dice((thread * 1_000 + round) as u64 * 1_000);
+        let mut rng = Rng((thread * 1_000 + round) as u64 * 1_000);
         for _ in 0..20 {
-            let first = dice.roll(KEYS);
-            let step = 1 + 2 * dice.roll(KEYS / 2);
+            let first = rng.below(KEYS);
+            let step = 1 + 2 * rng.below(KEYS / 2);
             let numbers: Vec<u64> =
-                (0..1 + dice.roll(6)).map(|n| (first + n * step) % KEYS).collect();
+                (0..1 + rng.below(6)).map(|n| (first + n * step) % KEYS).collect();
             let rows = numbers.iter().map(|number| row(key(*number), bucket(9_000, HOUR)));
-            if checked(&memory, &check(rows)).passed {
+            if check_reply(&memory, &check(rows)).passed {
                 numbers.iter().for_each(|number| {
                     charged[*number as usize].fetch_add(1, Ordering::SeqCst);
                 });
@@ -120,41 +119,41 @@ fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
         }
         0
     };
-    assert_eq!(rounds(20, call).len(), 20, "nobody waits forever");
+    assert_eq!(rounds(20, call).len(), 20, "no round deadlocked");
     for number in 0..KEYS {
-        let free = checked(&memory, &peek(row(key(number), bucket(9_000, HOUR)))).rows[0].free;
+        let free = check_reply(&memory, &peek(row(key(number), bucket(9_000, HOUR)))).rows[0].free;
         let charged = charged[number as usize].load(Ordering::SeqCst) as i64;
         assert_eq!(free, 9_000 - charged, "key {number}");
         assert!(charged > 0);
     }
 }
 
-/// A clock that never shows the same instant twice.
+/// A clock that never returns the same time twice.
 #[derive(Default)]
-struct Ticking(AtomicI64);
+struct TickingClock(AtomicI64);
 
-impl Clock for Ticking {
+impl Clock for TickingClock {
     fn now(&self) -> Time {
         let tick = self.0.fetch_add(1, Ordering::SeqCst);
-        // Lets others overtake who has read the time and does not hold the key.
+        // Lets another thread overtake one that reads the time before it has locked the key.
         thread::yield_now();
         Time::from_micros(START.micros() + tick)
     }
 }
 
-/// The clock is read while the keys are held: nobody decides with an instant that is earlier than
-/// one that was already used for the key.
+/// The clock is read while the keys are locked: no decision uses a time earlier than one that was
+/// already used for the key.
 ///
 /// covers: B-35
 #[test]
 fn time_never_runs_backwards_for_a_key() {
-    let memory = Memory::new(MemoryOptions::default(), Arc::new(Ticking::default()));
+    let memory = Memory::new(MemoryOptions::default(), Arc::new(TickingClock::default()));
     let call = |_, round: usize| {
         let [one, other] = [2 * round as u64, 2 * round as u64 + 1].map(key);
         let rows = [row(one, window(1_000, HOUR)), row(other, bucket(1_000, HOUR))];
         let batches = [check(rows.clone()), check([rows[0].clone()]), check([rows[1].clone()])];
         let earlier = |batch| {
-            let reply = checked(&memory, batch);
+            let reply = check_reply(&memory, batch);
             !reply.passed || reply.rows.iter().any(|row| row.at != reply.now)
         };
         batches.iter().filter(|batch| earlier(batch)).count()
@@ -162,7 +161,7 @@ fn time_never_runs_backwards_for_a_key() {
     assert_eq!(rounds(100, call), [0; 100]);
 }
 
-/// A store that is shared by threads must not need anything but a reference.
+/// Threads share a store by reference alone.
 #[test]
 fn a_store_can_be_shared() {
     fn is_shared<T: Send + Sync>() {}

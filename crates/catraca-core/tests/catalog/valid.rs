@@ -1,4 +1,4 @@
-//! Good catalogs become exactly the values they say.
+//! Valid catalogs are read into exactly the values that they contain.
 
 use catraca_core::catalog::read::{IncludedFile, ParsedCatalog, read};
 use catraca_core::catalog::{Attribute, AttributeKind, AttributeSource, Catalog, Language};
@@ -12,7 +12,7 @@ use catraca_core::select::normalise;
 use catraca_core::time::{Span, Time};
 use smallvec::smallvec;
 
-use crate::support::{codes, fixture, must_read, said};
+use crate::helpers::{codes, diagnostics_of, fixture, must_read};
 
 fn minutes(minutes: i64) -> Span {
     Span::from_secs(minutes * 60)
@@ -22,7 +22,7 @@ fn policy<'c>(catalog: &'c Catalog, name: &str) -> &'c Policy {
     catalog.find(name).unwrap_or_else(|| panic!("no policy {name}")).1
 }
 
-/// Reads `good/everything.toml`, which includes its neighbours.
+/// Reads `good/everything.toml`, which includes other files of its folder.
 fn everything() -> ParsedCatalog {
     let load = &mut |name: &str| Ok(IncludedFile::Text(fixture(&format!("good/{name}"))));
     let read = read("everything.toml", &fixture("good/everything.toml"), load, &|_| None);
@@ -45,7 +45,7 @@ fn the_example_reads_as_it_says() {
     assert_eq!(login.group.as_deref(), Some("authentication"));
     assert_eq!(login.key_spec, KeySpec::By(vec![vec!["ip".into()]]));
     assert_eq!(terms.limit, Limit::Window(smallvec![WindowTerms { limit: 10, span: minutes(15) }]));
-    assert_eq!(terms.block, Some(Penalty::fixed(minutes(30))));
+    assert_eq!(terms.block, Some(Penalty::without_escalation(minutes(30))));
     assert_eq!(terms.cost, Cost::Request);
     assert_eq!((login.mode, login.on_failure), (Mode::Enforce, OnFailure::Local));
     assert_eq!((login.on_missing, login.reserve), (OnMissing::Error, 1));
@@ -84,7 +84,7 @@ fn a_policy_may_only_ban() {
     assert_eq!(payment.base.as_ref().unwrap().limit, Limit::Unlimited);
     let ban = &payment.bans[0];
     assert_eq!(ban.when.source(), "body.reject_id == 5");
-    assert_eq!(ban.penalty, Penalty::fixed(minutes(10)));
+    assert_eq!(ban.penalty, Penalty::without_escalation(minutes(10)));
     assert_eq!((&*ban.reason, ban.status), ("Payment API reject_id: 5", Some(400)));
     assert!(ban.message.as_ref().is_some_and(|text| text.contains("{retry_after}")));
 }
@@ -119,7 +119,7 @@ fn gates_routes_attributes_and_facts_are_kept() {
 #[test]
 fn every_field_is_read() {
     let ParsedCatalog { catalog, warnings } = everything();
-    // Its fallback denies all, which is worth a warning.
+    // Its fallback denies everything, which causes a warning.
     assert_eq!(warnings.iter().map(|found| found.code).collect::<Vec<_>>(), ["never-admits"]);
     assert_eq!(catalog.language, Language::Portuguese);
     let antiscan = policy(&catalog, "PARTICIPANT_ANTISCAN");
@@ -178,7 +178,7 @@ fn a_block_of_zero_is_none_and_a_tier_may_have_its_own() {
     let calm = policy(&catalog, "calm");
     assert_eq!(calm.base.as_ref().unwrap().block, None);
     let tier = &calm.tiers[0].terms;
-    assert_eq!(tier.block, Some(Penalty::fixed(Span::FOREVER)));
+    assert_eq!(tier.block, Some(Penalty::without_escalation(Span::FOREVER)));
     assert_eq!(tier.limit, calm.base.as_ref().unwrap().limit);
 }
 
@@ -229,7 +229,7 @@ fn the_sections_of_the_process_are_kept_as_read() {
     assert_eq!(server["idle_timeout"].as_str(), Some("1m"));
 }
 
-/// A misspelt or mistyped setting of the process was taken without a word.
+/// Regression: misspelt or mistyped settings of the process were accepted without a diagnostic.
 #[test]
 fn the_sections_of_the_process_are_checked() {
     for (field, code) in [
@@ -241,15 +241,15 @@ fn the_sections_of_the_process_are_checked() {
         ("connections_max = 1_000_001", "inexact"),
         ("idle_timeout = \"soon\"", "bad-duration"),
     ] {
-        let found = said(&format!("\n[server]\n{field}\n"));
-        let place: Vec<_> = found.iter().map(|found| (found.code, found.line)).collect();
-        assert_eq!(place, [(code, 3)], "{field}");
+        let found = diagnostics_of(&format!("\n[server]\n{field}\n"));
+        let positions: Vec<_> = found.iter().map(|found| (found.code, found.line)).collect();
+        assert_eq!(positions, [(code, 3)], "{field}");
     }
     assert_eq!(codes("server = 5\n"), ["wrong-type"]);
     assert_eq!(codes("[server]\n#--- never.toml\n"), [""; 0]);
 }
 
-/// `{name}` was taken literally, so that no request matched it.
+/// Regression: `{name}` was read literally, so that no request matched it.
 #[test]
 fn a_named_segment_is_any_segment() {
     let text = "[policy.a]\nby = [\"ip\"]\nwindow = \"1 per 1s\"\n[[route]]\n\

@@ -1,6 +1,4 @@
-//! Reads fixtures: one text may hold several files, each after a line `#--- name`.
-//!
-//! Must not judge what was read.
+//! Reads fixtures. One text may contain several files, each after a line `#--- name`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,20 +29,20 @@ pub fn read_text(text: &str) -> Result<ParsedCatalog, Diagnostics> {
     read("catalog.toml", root, &mut load, &|_| None)
 }
 
-/// Everything that is said about a catalog, refused or not.
-pub fn said(text: &str) -> Vec<Diagnostic> {
+/// All diagnostics of a catalog, valid or not.
+pub fn diagnostics_of(text: &str) -> Vec<Diagnostic> {
     match read_text(text) {
         Ok(reading) => reading.warnings,
         Err(refused) => refused.all,
     }
 }
 
-/// The codes of everything that is said about a catalog.
+/// The codes of all diagnostics of a catalog.
 pub fn codes(text: &str) -> Vec<&'static str> {
-    said(text).iter().map(|found| found.code).collect()
+    diagnostics_of(text).iter().map(|found| found.code).collect()
 }
 
-/// A catalog that must be read.
+/// Reads a catalog that must be valid.
 pub fn must_read(text: &str) -> ParsedCatalog {
     read_text(text).unwrap_or_else(|refused| panic!("{refused}"))
 }
