@@ -39,7 +39,7 @@ impl Case {
     }
 
     /// The case of that name.
-    pub fn named(name: &str) -> Option<Case> {
+    pub fn from_name(name: &str) -> Option<Case> {
         Case::all().into_iter().find(|case| case.name() == name)
     }
 

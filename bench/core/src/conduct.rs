@@ -38,21 +38,21 @@ pub fn run(plan: &Plan) -> Result<(), String> {
 /// Measures one job in this process and prints its figures: what a child does.
 pub fn measure_here(job: &Job) -> Result<(), String> {
     let entry = registry::entry(&job.subject).ok_or(format!("no subject {:?}", job.subject))?;
-    let case = Case::named(&job.case).ok_or(format!("no case {:?}", job.case))?;
+    let case = Case::from_name(&job.case).ok_or(format!("no case {:?}", job.case))?;
     let figures = registry::measure(entry, case, job.quick);
     print!("{}", figures.ok_or(format!("{} has no {}", job.subject, job.case))?.to_lines());
     Ok(())
 }
 
 fn cases(plan: &Plan) -> Vec<Case> {
-    Case::all().into_iter().filter(|case| kept(&plan.cases, &case.name())).collect()
+    Case::all().into_iter().filter(|case| is_selected(&plan.cases, &case.name())).collect()
 }
 
 fn subjects(plan: &Plan) -> Vec<&'static Entry> {
-    SUBJECTS.iter().filter(|entry| kept(&plan.only, entry.name)).collect()
+    SUBJECTS.iter().filter(|entry| is_selected(&plan.only, entry.name)).collect()
 }
 
-fn kept(prefixes: &[String], name: &str) -> bool {
+fn is_selected(prefixes: &[String], name: &str) -> bool {
     prefixes.is_empty() || prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
 }
 

@@ -42,17 +42,17 @@ impl Arrivals {
 type Shard = Mutex<HashMap<u128, u64, FxBuildHasher>>;
 
 /// 64 locked maps from a 128-bit fingerprint to an arrival time.
-pub struct Sharded {
+pub struct ShardedMap {
     arrivals: Arrivals,
     high: ahash::RandomState,
     low: ahash::RandomState,
     shards: Vec<Shard>,
 }
 
-impl Sharded {
+impl ShardedMap {
     /// Empty shards that grow on demand.
     pub fn new() -> Self {
-        Sharded {
+        ShardedMap {
             arrivals: Arrivals::new(),
             high: ahash::RandomState::new(),
             low: ahash::RandomState::new(),
@@ -61,7 +61,7 @@ impl Sharded {
     }
 }
 
-impl Subject for Sharded {
+impl Subject for ShardedMap {
     #[inline]
     fn hit(&self, key: &str) -> bool {
         let high = self.high.hash_one(key.as_bytes());

@@ -79,13 +79,13 @@ impl Subject for StoreAlone {
     fn hit_number(&self, number: u64) -> bool {
         let now = INSTANT.replace(INSTANT.get() + 1);
         let when = When::At(Time::from_micros(1_800_000_000_000_000 + now));
-        passes(&self.0, prehashed(number), bucket(), when)
+        passes(&self.0, key_of(number), bucket(), when)
     }
 }
 
 /// A key that looks like a digest and costs next to nothing.
 #[inline]
-fn prehashed(number: u64) -> Key {
+fn key_of(number: u64) -> Key {
     let high = scatter(number);
     let low = scatter(!number);
     Key::from_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
@@ -194,7 +194,7 @@ pub fn windows(limit: u64, quick: bool) -> Option<Figures> {
     let store = memory();
     for entry in 0..limit {
         for key in 0..keys {
-            let fits = passes(&store, prehashed(key), window(limit), at(key, entry, limit));
+            let fits = passes(&store, key_of(key), window(limit), at(key, entry, limit));
             assert!(fits, "key {key} was denied entry {entry} of {limit}");
         }
     }
@@ -220,7 +220,7 @@ fn at(key: u64, entry: u64, limit: u64) -> When {
 /// Panics unless no key has room for one more.
 fn expect_full(store: &Memory, keys: u64, limit: u64) {
     let full = |key| {
-        let batch = one_row(prehashed(key), window(limit), true);
+        let batch = one_row(key_of(key), window(limit), true);
         match store.apply(&batch, at(key, limit, limit)) {
             Ok(Reply::Check(reply)) => reply.rows[0].verdict == RowVerdict::OverLimit,
             _ => false,

@@ -13,10 +13,10 @@ use throttlecrab::{AdaptiveStore, PeriodicStore, Store};
 use crate::keys::KEY_LEN;
 use crate::subject::{BURST, SECONDS_PER_UNIT, Subject};
 
-type Keyed<K> = RateLimiter<K, DashMapStateStore<K>, DefaultClock>;
+type KeyedLimiter<K> = RateLimiter<K, DashMapStateStore<K>, DefaultClock>;
 
 /// governor with owned text keys, as its guides show it.
-pub struct GovernorString(Keyed<String>);
+pub struct GovernorString(KeyedLimiter<String>);
 
 impl GovernorString {
     /// An empty limiter.
@@ -33,7 +33,7 @@ impl Subject for GovernorString {
 }
 
 /// governor with fixed-size keys: its fastest form for this workload.
-pub struct GovernorArray(Keyed<[u8; KEY_LEN]>);
+pub struct GovernorArray(KeyedLimiter<[u8; KEY_LEN]>);
 
 impl GovernorArray {
     /// An empty limiter.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::case::Case;
-use crate::floors::{Flat, Sharded};
+use crate::floors::{Flat, ShardedMap};
 use crate::measure::{self, Measure};
 use crate::ours;
 use crate::parts::{InstantClock, Loop, TwoAhash};
@@ -103,7 +103,7 @@ fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
         PEER => measure.run(|_| GovernorArray::new()),
         "throttlecrab-periodic" => measure.run(Throttlecrab::periodic),
         "throttlecrab-adaptive" => measure.run(Throttlecrab::adaptive),
-        FLOOR => measure.run(|_| Sharded::new()),
+        FLOOR => measure.run(|_| ShardedMap::new()),
         "flat-fp64-gcra" => measure.run(Flat::new),
         "loop" => measure.run(|_| Loop),
         "floor-clock" => measure.run(|_| InstantClock(Instant::now())),

@@ -122,7 +122,7 @@ fn has_taskset() -> bool {
     Path::new("/usr/bin/taskset").is_file()
 }
 
-/// Cores that anybody uses, measured between two calls.
+/// Cores in use by all processes, measured between two calls.
 pub fn busy_seconds() -> f64 {
     let text = read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();

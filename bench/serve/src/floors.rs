@@ -1,7 +1,7 @@
 //! Bare servers: they read the body, decide nothing and answer a fixed JSON object.
 //!
-//! Their cost is the cost of HTTP with that stack: the lower bound of any check over HTTP. Must not be
-//! slower than they have to be.
+//! Their cost is the cost of HTTP with that stack: the lower bound of any check over HTTP. Must not
+//! be slower than they have to be.
 
 use std::convert::Infallible;
 

@@ -11,7 +11,7 @@ use crate::load::{fill, run as load};
 use crate::machine;
 use crate::memory::bytes_per_key;
 use crate::report::{self, Row};
-use crate::subjects::{self, Loaded, Subject};
+use crate::subjects::{self, ScriptDigests, Subject};
 
 /// Keys of the default case.
 const KEYS: usize = 10_000;
@@ -24,7 +24,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     machine::apart(server.pid());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let loaded = loaded(&server)?;
+    let loaded = load_scripts(&server)?;
     let mut subjects = subjects::all(&loaded, KEYS);
     subjects.push(subjects::many(&loaded, plan.many));
     let mut rows = Vec::new();
@@ -52,10 +52,10 @@ fn one(
     subject: &Subject,
     (round, seconds): (usize, f64),
 ) -> Result<Row, String> {
-    let before = machine::spent(server.pid());
+    let before = machine::cpu_seconds(server.pid());
     let length = Duration::from_secs_f64(seconds);
     let done = runtime.block_on(load(server.port(), &subject.commands, length))?;
-    let spent = machine::spent(server.pid()) - before;
+    let spent = machine::cpu_seconds(server.pid()) - before;
     let at = |share: usize| done.times.get(done.times.len() * share / 1_000).copied();
     Ok(Row {
         round,
@@ -67,12 +67,12 @@ fn one(
     })
 }
 
-fn loaded(server: &RedisServer) -> Result<Loaded, String> {
+fn load_scripts(server: &RedisServer) -> Result<ScriptDigests, String> {
     let load = |script: &str| match server.command(&["SCRIPT", "LOAD", script]) {
         RespValue::Bytes(digest) => Ok(digest),
         other => Err(format!("a script does not load: {other:?}")),
     };
-    Ok(Loaded {
+    Ok(ScriptDigests {
         gcra: load(subjects::GCRA)?,
         sorted_set: load(subjects::SORTED_SET)?,
         ours: load(subjects::OURS)?,

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Seconds that a process has spent on a core.
-pub fn spent(pid: u32) -> f64 {
+pub fn cpu_seconds(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<&str> =
         stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

@@ -30,7 +30,7 @@ pub struct Subject {
 }
 
 /// The digests under which the server knows the scripts.
-pub struct Loaded {
+pub struct ScriptDigests {
     /// Of the bare bucket.
     pub gcra: Vec<u8>,
     /// Of the sorted set.
@@ -40,7 +40,7 @@ pub struct Loaded {
 }
 
 /// Everybody that every round runs.
-pub fn all(loaded: &Loaded, keys: usize) -> Vec<Subject> {
+pub fn all(loaded: &ScriptDigests, keys: usize) -> Vec<Subject> {
     let mut subjects = vec![
         subject("INCR", Some("INCR"), keys, |key| incr(key)),
         subject("bare GCRA script", Some("bare GCRA script"), keys, |key| gcra(loaded, key)),
@@ -65,13 +65,13 @@ pub fn all(loaded: &Loaded, keys: usize) -> Vec<Subject> {
 }
 
 /// One bucket each, for the case of many keys.
-pub fn many(loaded: &Loaded, keys: usize) -> Subject {
+pub fn many(loaded: &ScriptDigests, keys: usize) -> Subject {
     let name = format!("catraca, one bucket, {keys} keys");
     subject(&name, Some("catraca, one bucket"), keys, |key| ours(loaded, &[bucket(key, 0)]))
 }
 
 /// Full windows of an hour, both ways, for the case of memory.
-pub fn hours(loaded: &Loaded, keys: usize) -> [Subject; 2] {
+pub fn hours(loaded: &ScriptDigests, keys: usize) -> [Subject; 2] {
     let hour = 3_600_000_000;
     [
         subject("sorted set and block", None, keys, |key| sorted_set(loaded, key, hour)),
@@ -89,23 +89,23 @@ fn subject(
 }
 
 fn incr(key: usize) -> Vec<u8> {
-    packed(&[b"INCR", &named("i", key)])
+    encode_command(&[b"INCR", &key_name("i", key)])
 }
 
-fn gcra(loaded: &Loaded, key: usize) -> Vec<u8> {
-    packed(&[b"EVALSHA", &loaded.gcra, b"1", &named("g", key), b"1000", b"1000000"])
+fn gcra(loaded: &ScriptDigests, key: usize) -> Vec<u8> {
+    encode_command(&[b"EVALSHA", &loaded.gcra, b"1", &key_name("g", key), b"1000", b"1000000"])
 }
 
-fn sorted_set(loaded: &Loaded, key: usize, window: i64) -> Vec<u8> {
+fn sorted_set(loaded: &ScriptDigests, key: usize, window: i64) -> Vec<u8> {
     let limit = ENTRIES.to_string();
     let window = window.to_string();
-    let set = named("z", key);
-    let block = named("zb", key);
+    let set = key_name("z", key);
+    let block = key_name("zb", key);
     let args: [&[u8]; 3] = [limit.as_bytes(), window.as_bytes(), b"0"];
-    packed(&[b"EVALSHA", &loaded.sorted_set, b"2", &set, &block, args[0], args[1], args[2]])
+    encode_command(&[b"EVALSHA", &loaded.sorted_set, b"2", &set, &block, args[0], args[1], args[2]])
 }
 
-fn ours(loaded: &Loaded, rows: &[CheckRow]) -> Vec<u8> {
+fn ours(loaded: &ScriptDigests, rows: &[CheckRow]) -> Vec<u8> {
     let check = CheckBatch { rows: rows.iter().cloned().collect(), ..CheckBatch::default() };
     let batch = Batch::Check(check);
     let call = ScriptArgs::new(PREFIX, &batch);
@@ -113,7 +113,7 @@ fn ours(loaded: &Loaded, rows: &[CheckRow]) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = vec![b"EVALSHA", &loaded.ours, count.as_bytes()];
     parts.extend(call.keys());
     parts.extend([call.batch(), LATEST]);
-    packed(&parts)
+    encode_command(&parts)
 }
 
 /// A thousand a second, as the bare script has it.
@@ -143,11 +143,11 @@ fn row(key: usize, family: u64, limit: Limit) -> CheckRow {
     }
 }
 
-fn named(kind: &str, key: usize) -> Vec<u8> {
+fn key_name(kind: &str, key: usize) -> Vec<u8> {
     format!("bench:{kind}:{key}").into_bytes()
 }
 
-fn packed(parts: &[&[u8]]) -> Vec<u8> {
+fn encode_command(parts: &[&[u8]]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", parts.len()).into_bytes();
     for part in parts {
         out.extend_from_slice(format!("${}\r\n", part.len()).as_bytes());

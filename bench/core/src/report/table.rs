@@ -25,7 +25,8 @@ impl Table {
             return lines;
         }
         let headers = self.columns.iter().map(|column| format!(" {} |", column.header));
-        let (headers, rule) = (headers.collect::<String>(), "---:|".repeat(self.columns.len()));
+        let headers = headers.collect::<String>();
+        let rule = "---:|".repeat(self.columns.len());
         let note = if self.note.is_empty() { "" } else { &format!("{}\n\n", self.note) };
         format!("\n### {}\n\n{note}| subject |{headers}\n|---|{rule}\n{lines}", self.title)
     }

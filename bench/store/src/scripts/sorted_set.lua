@@ -1,4 +1,5 @@
--- The common implementation of an exact window: a sorted set of instants and a key that blocks, as one script.
+-- The common implementation of an exact window: a sorted set of instants and a key that blocks, as
+-- one script.
 local left = redis.call('PTTL', KEYS[2])
 if left > 0 then
   return { 0, left }

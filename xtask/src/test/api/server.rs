@@ -62,8 +62,8 @@ pub(crate) struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// Starts a server with a key for this caller, unless it is `stranger` (wrong key) or `nobody`
-    /// (no key).
+    /// Starts a server with a key for this caller, unless it is `stranger` (wrong key) or
+    /// `anonymous` (no key).
     pub(crate) fn start(
         context: &TestContext,
         binary: &Path,

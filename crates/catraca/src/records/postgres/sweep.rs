@@ -26,7 +26,7 @@ const BLOCKS: &str = "WITH ended AS (
         WHERE s.id = b.subject AND b.until > $4 AND b.epoch < r.epoch
             AND s.policy = $1 AND s.id > $2 AND s.id <= $3
         RETURNING b.subject, b.key, b.shadow, r.at, r.why, r.by),
-    told AS (
+    recorded AS (
         INSERT INTO catraca.history (subject, at, act, until, shadow, origin, reason, by)
         SELECT subject, at, 'reset', at, shadow, 'operator', why, by FROM ended)
     SELECT key FROM ended";
