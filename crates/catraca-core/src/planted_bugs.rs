@@ -1,8 +1,8 @@
 //! Planted bugs: known mistakes that tests can enable one at a time, to prove that the test suite
 //! detects them.
 //!
-//! Without the feature `planted-bugs`, [`planted`] is a constant `false` and leaves nothing in the
-//! binary.
+//! Without the feature `planted-bugs`, [`is_planted`] is a constant `false` and leaves nothing in
+//! the binary.
 
 /// A mistake in the rules that a rate limiter or lock service could plausibly have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@
 //! extreme.
 
 pub mod catalog;
+pub mod catalog_toml;
 pub mod op;
 pub mod outcome;
 pub mod policy;
 pub mod rng;
-pub mod text;
 pub mod trace;
 
 pub use op::{Op, OpKind};

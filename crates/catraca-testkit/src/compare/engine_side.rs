@@ -11,8 +11,8 @@ use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::answer::{ComparedAnswer, ComparedRefusal};
 use super::convert;
+use crate::generate::catalog_toml;
 use crate::generate::op::{Op, OpKind};
-use crate::generate::text;
 use crate::oracle::answer as plain;
 use crate::oracle::select::{CheckRequest, Subject as Attributes};
 use crate::oracle::{FOREVER, Micros, catalog, outcome};
@@ -140,7 +140,7 @@ impl EngineSide {
 
 /// The catalog, parsed from TOML as a user would write it.
 fn read(catalog: &catalog::Catalog) -> Catalog {
-    let text = text::toml(catalog);
+    let text = catalog_toml::toml(catalog);
     Catalog::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

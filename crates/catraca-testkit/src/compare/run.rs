@@ -8,7 +8,7 @@ use super::answer::ComparedAnswer;
 use super::engine_side::EngineSide;
 use super::oracle_side::OracleSide;
 use crate::generate::op::Op;
-use crate::generate::{Trace, text};
+use crate::generate::{Trace, catalog_toml};
 use crate::oracle::catalog::Catalog;
 
 /// How many answers were compared.
@@ -103,7 +103,7 @@ impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "oracle and engine disagree; seed {}", self.seed)?;
         for (number, version) in self.versions.iter().enumerate() {
-            writeln!(f, "--- catalog, version {number}\n{}", text::toml(version))?;
+            writeln!(f, "--- catalog, version {number}\n{}", catalog_toml::toml(version))?;
         }
         writeln!(f, "--- operations")?;
         for op in &self.ops {

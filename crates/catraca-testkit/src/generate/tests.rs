@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Op, Trace, text};
+use super::{Op, Trace, catalog_toml};
 use crate::compare::answer::ComparedAnswer;
 use crate::compare::oracle_side::OracleSide;
 use crate::oracle::answer::{CreditAnswer, SettleAnswer};
@@ -38,7 +38,10 @@ fn kind(answer: &ComparedAnswer) -> String {
 fn a_seed_always_tells_the_same_story() {
     assert_eq!(run(11, 200), run(11, 200));
     assert_ne!(run(11, 200), run(12, 200));
-    assert_eq!(text::toml(&Trace::new(11).versions[0]), text::toml(&Trace::new(11).versions[0]));
+    assert_eq!(
+        catalog_toml::toml(&Trace::new(11).versions[0]),
+        catalog_toml::toml(&Trace::new(11).versions[0])
+    );
 }
 
 #[test]

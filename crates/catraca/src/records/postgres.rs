@@ -9,10 +9,10 @@ mod lock_tables;
 mod migrate;
 mod purge;
 mod read;
+mod reset_sweep;
 mod restore;
 mod session;
 mod stats;
-mod sweep;
 mod value;
 mod write;
 

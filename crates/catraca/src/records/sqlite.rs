@@ -11,10 +11,10 @@ mod lock_tables;
 mod migrate;
 mod purge;
 mod read;
+mod reset_sweep;
 mod restore;
 mod restore_locks;
 mod stats;
-mod sweep;
 mod write;
 
 use std::ffi::OsString;

@@ -119,6 +119,19 @@ fn a_person_is_exported_and_erased_and_what_stands_is_reported() {
     assert_eq!(reason(&server, "api", &customer()), "blocked");
 }
 
+/// Regression: the reason was checked after the erasure.
+#[test]
+fn an_erasure_that_is_refused_erases_nothing() {
+    let server = TestServer::with_catalog(CATALOG);
+    let path = format!("/v1/facts/customer/{CUSTOMER}");
+    expect_durable(&server, &format!("PUT {path}"), r#"{"facts":{"plan":"gold"}}"#);
+    let why = "x".repeat(501);
+    let person = format!(r#"{{"attribute":"customer","value":"{CUSTOMER}","why":"{why}"}}"#);
+    let (status, problem) = call(&server, "POST /v1/privacy/erase", &person);
+    assert_eq!((status, &problem["code"]), (400, &"text-too-long".into()));
+    assert_eq!(expect_ok(&server, &format!("GET {path}"), "")["facts"]["plan"], "gold");
+}
+
 #[test]
 fn whoever_listens_hears_a_block_and_does_not_keep_the_process() {
     let server = TestServer::with_catalog(CATALOG);

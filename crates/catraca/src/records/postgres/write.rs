@@ -47,7 +47,7 @@ impl DatabaseWriter for PostgresWriter {
     }
 
     fn sweep(&mut self, now: Time) -> Result<SweepResult, WriteError> {
-        Ok(transaction(&mut self.session, |session| super::sweep::sweep(session, now))?)
+        Ok(transaction(&mut self.session, |session| super::reset_sweep::sweep(session, now))?)
     }
 
     fn erase(&mut self, about: &[AttributeValue], now: Time) -> Result<ErasureCounts, WriteError> {

@@ -46,7 +46,7 @@ impl DatabaseWriter for SqliteWriter {
     }
 
     fn sweep(&mut self, now: Time) -> Result<SweepResult, WriteError> {
-        let swept = super::sweep::sweep(&mut self.connection, now)?;
+        let swept = super::reset_sweep::sweep(&mut self.connection, now)?;
         self.since_checkpoint += swept.blocks.len();
         Ok(swept)
     }
