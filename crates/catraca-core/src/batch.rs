@@ -163,7 +163,7 @@ pub struct RowReply {
     /// Whether this check started the block.
     pub started: bool,
     /// Whether the row was counted in an overflow cell, shared with other keys.
-    pub shared: bool,
+    pub is_overflow: bool,
 }
 
 /// An active block of a key, as replies report it.

@@ -21,7 +21,7 @@ pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> D
     let mut replies = reply.rows.iter();
     let mut decision = empty_decision(catalog, reply.now);
     // An overflow cell also counts other keys, so the decision was made without the full state.
-    decision.degraded = reply.rows.iter().any(|row| row.shared);
+    decision.degraded = reply.rows.iter().any(|row| row.is_overflow);
     for selected in &plan.rows {
         // A policy that denies a missing attribute has no row in the batch, so the reply has none
         // either.
@@ -113,8 +113,9 @@ fn decision_row(
 fn window(limit: &Limit, reported: i64) -> Option<Span> {
     match limit {
         Limit::Bucket(terms) => Some(terms.time_to_fill()),
-        // The reply has the limit of the tightest window, but not its index.
-        Limit::Window(all) => all.iter().find(|w| w.limit == reported).map(|w| w.span),
+        // The reply has the limit of the tightest window, but not its index. Of windows with equal
+        // limits the longest is the tightest: a unit in a shorter one is in it too.
+        Limit::Window(all) => all.iter().filter(|w| w.limit == reported).map(|w| w.span).max(),
         Limit::Fixed(terms) => Some(terms.span),
         Limit::Inflight(_) | Limit::Unlimited => None,
     }
@@ -199,4 +200,18 @@ fn set_message(
     let text = note.and_then(|note| note.message.as_ref()).or(policy.message.as_ref());
     decision.status = note.and_then(|note| note.status);
     decision.message = text.map(|text| render(text, decision.retry_after, catalog.language));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::WindowTerms;
+
+    #[test]
+    fn of_windows_with_equal_limits_the_longest_is_reported() {
+        let terms = |limit, seconds| WindowTerms { limit, span: Span::from_secs(seconds) };
+        let windows = Limit::Window(vec![terms(10, 1), terms(10, 60), terms(50, 600)].into());
+        assert_eq!(window(&windows, 10), Some(Span::from_secs(60)));
+        assert_eq!(window(&windows, 50), Some(Span::from_secs(600)));
+    }
 }

@@ -9,7 +9,7 @@ mod changes;
 mod files;
 mod reload_error;
 mod restart;
-mod watch;
+mod watch_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use changes::changes;
 use files::CatalogFiles;
 
 pub use reload_error::ReloadError;
-pub use watch::watch;
+pub use watch_files::watch;
 
 /// The most errors, or changes, of one catalog that are logged.
 const LOGGED_MAX: usize = 20;

@@ -14,11 +14,11 @@ mod pressure;
 mod protected_pools;
 mod references;
 mod shard;
-mod slot;
 mod snapshot;
 mod stats;
 mod table;
 mod table_growth;
+mod weighed_cell;
 
 use std::fmt;
 use std::sync::Arc;

@@ -27,8 +27,9 @@ fn never(language: Language) -> &'static str {
 fn in_words(seconds: i64, language: Language) -> String {
     let (large, small) = match seconds {
         0..=119 => return with_unit(seconds, 0, language),
-        120..=3_599 => return with_unit((seconds + 59) / 60, 1, language),
-        3_600..=86_399 => split(seconds, 60, 60, 1),
+        120..=3_540 => return with_unit((seconds + 59) / 60, 1, language),
+        // From 59 min 1 s on, rounding up gives 1 hour, not 60 minutes; the same for a day.
+        3_541..=86_340 => split(seconds, 60, 60, 1),
         _ => split(seconds, 3_600, 24, 2),
     };
     match small.0 {
@@ -86,7 +87,11 @@ mod tests {
         assert_eq!(pt(601), "Aguarde 11 minutos.");
         assert_eq!(pt(45), "Aguarde 45 segundos.");
         assert_eq!(pt(1), "Aguarde 1 segundo.");
+        assert_eq!(pt(3_540), "Aguarde 59 minutos.");
+        assert_eq!(pt(3_541), "Aguarde 1 hora.");
         assert_eq!(pt(3_600), "Aguarde 1 hora.");
+        assert_eq!(pt(86_340), "Aguarde 23 horas e 59 minutos.");
+        assert_eq!(pt(86_341), "Aguarde 1 dia.");
         assert_eq!(pt(5_400), "Aguarde 1 hora e 30 minutos.");
         assert_eq!(pt(90_000), "Aguarde 1 dia e 1 hora.");
         let en = render(

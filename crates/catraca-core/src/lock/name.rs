@@ -34,7 +34,7 @@ pub struct NameDigest(pub [u8; 16]);
 
 impl LockName {
     /// The digest of this name in a namespace.
-    pub fn mark(&self, namespace: &str) -> NameDigest {
+    pub fn digest(&self, namespace: &str) -> NameDigest {
         let mut digest = Digest::new("name");
         digest.text(Some(namespace)).text(self.tenant.as_deref());
         digest.text(Some(&self.kind)).text(Some(&self.key));
@@ -44,7 +44,7 @@ impl LockName {
 
 impl CalendarName {
     /// The digest of this calendar in a namespace.
-    pub fn mark(&self, namespace: &str) -> NameDigest {
+    pub fn digest(&self, namespace: &str) -> NameDigest {
         let mut digest = Digest::new("calendar");
         digest.text(Some(namespace)).text(self.tenant.as_deref()).text(Some(&self.calendar));
         NameDigest(digest.finish())

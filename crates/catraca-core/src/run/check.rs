@@ -122,7 +122,7 @@ impl RowCheck<'_> {
         }
         // A shared counter contains units of other keys, so it is no evidence that this key
         // exceeded its limit: the row denies, but starts no block.
-        if self.meter.shared {
+        if self.meter.is_overflow {
             return;
         }
         if let Some(penalty) = self.row.penalty {
@@ -167,7 +167,7 @@ impl RowCheck<'_> {
             full_at: figures.full_at.max(block_end),
             block,
             started: self.block_started,
-            shared: self.meter.shared,
+            is_overflow: self.meter.is_overflow,
         }
     }
 }

@@ -68,6 +68,6 @@ fn row_reply(terms: &BucketTerms, bucket: &Bucket, charged: i64) -> RowReply {
         full_at: bucket.full_at(terms),
         block: None,
         started: false,
-        shared: false,
+        is_overflow: false,
     }
 }

@@ -17,7 +17,7 @@ pub struct Meter<'a> {
     /// The key of the counter: the row's own, or that of an overflow cell.
     key: Key,
     /// Whether the counter is an overflow cell, which other keys use too.
-    pub shared: bool,
+    pub is_overflow: bool,
     /// The instant of the row: `now`, or the last write of the counter if that is later. Then the
     /// clock of a shared store was set back.
     pub now: Time,
@@ -56,14 +56,14 @@ impl<'a> Meter<'a> {
         cells: &mut C,
         now: Time,
     ) -> Self {
-        let mut meter = Self { limit, key, shared: false, now, state: CounterState::InPlace };
+        let mut meter = Self { limit, key, is_overflow: false, now, state: CounterState::InPlace };
         // Only a key without a counter can be sent to an overflow cell: a counter that exists keeps
         // its cell, however full the memory is. The slot is reserved before the verdict is known; a
         // peek or a denied check leaves it unused, and the next batch drops the reservation.
         if !meter.load(cells)
             && let CounterSlot::Overflow(other) = cells.counter_slot(key, family, now)
         {
-            meter = Self { key: other, shared: true, ..meter };
+            meter = Self { key: other, is_overflow: true, ..meter };
             meter.load(cells);
         }
         meter

@@ -188,7 +188,7 @@ fn charge_difference<C: CellStore>(
         Price::Units(real) if real < row.held => -meter.refund(cells, row.at, row.held - real),
         Price::Units(real) => {
             let extra = real - row.held;
-            if !meter.shared {
+            if !meter.is_overflow {
                 start_block_if_crossing(row, extra, free, cells, meter.now, result);
             }
             // Without `debt`, at most what is free is charged, so that free does not fall below

@@ -127,7 +127,7 @@ fn memory_and_postgres_answer_alike_about_locks() {
 /// free.
 pub fn assert_wakes(client: &LockClient, by_name: bool) {
     let mut freed = client.threads.block_on(async { client.store.freed_notices() });
-    let mark = LockName { tenant: None, kind: "k".into(), key: "p".into() }.mark("n");
+    let mark = LockName { tenant: None, kind: "k".into(), key: "p".into() }.digest("n");
     let wanted = |freed: FreedNotice| match freed {
         FreedNotice::Name(name) => name == mark,
         FreedNotice::Any => !by_name,

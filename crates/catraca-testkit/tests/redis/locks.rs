@@ -152,7 +152,7 @@ fn assert_wakes(client: &LockClient) {
             client.redis.ask("n", &op, When::Store).await.unwrap();
             client.redis.ask("n", &release(lease), When::Store).await.unwrap();
             let notice = tokio::time::timeout(Duration::from_millis(200), freed.recv()).await;
-            if matches!(notice, Ok(Ok(FreedNotice::Name(mark))) if mark == name.mark("n")) {
+            if matches!(notice, Ok(Ok(FreedNotice::Name(mark))) if mark == name.digest("n")) {
                 return;
             }
             assert!(lease < 1_100, "no notice of the released name");

@@ -9,8 +9,8 @@ use catraca_core::time::Time;
 
 use super::overflow::is_overflow_key;
 use super::shard::Shard;
-use super::slot::WeighedCell;
 use super::table::Table;
+use super::weighed_cell::WeighedCell;
 
 /// The kinds of counters that have overflow cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

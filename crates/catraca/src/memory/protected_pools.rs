@@ -10,7 +10,7 @@ use catraca_core::time::Time;
 
 use super::options::BlockQuota;
 use super::shard::{RECLAIM_SLOTS, Shard};
-use super::slot::{MARK_WEIGHT, WeighedCell};
+use super::weighed_cell::{MARK_WEIGHT, WeighedCell};
 
 impl CellTable<Block> for Shard {
     #[inline]

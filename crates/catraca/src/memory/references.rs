@@ -8,8 +8,8 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::shard::RECLAIM_SLOTS;
-use super::slot::{WeighedCell, allocation_bytes};
 use super::table::Table;
+use super::weighed_cell::{WeighedCell, allocation_bytes};
 
 /// The estimated bytes of an entry of `order`, including its share of a tree node.
 const ORDER_BYTES: usize = 48;

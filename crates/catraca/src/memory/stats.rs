@@ -6,8 +6,8 @@ use catraca_core::cell::Cell;
 
 use super::pressure::PressureCounters;
 use super::shard::Shard;
-use super::slot::WeighedCell;
 use super::table::Table;
+use super::weighed_cell::WeighedCell;
 
 /// Cells and bytes of the memory store. Expired cells that were not removed yet are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

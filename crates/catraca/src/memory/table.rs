@@ -8,7 +8,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use hashbrown::HashTable;
 
-use super::slot::{AccountedWeight, Slot, WeighedCell};
+use super::weighed_cell::{AccountedWeight, Slot, WeighedCell};
 
 /// Insertions between two sweeps.
 const SWEEP_EVERY: u32 = 8;

@@ -6,8 +6,8 @@
 
 use hashbrown::HashTable;
 
-use super::slot::{Slot, WeighedCell};
 use super::table::{Table, hash};
+use super::weighed_cell::{Slot, WeighedCell};
 
 /// A table with so few slots is not shrunk.
 const SHRINK_SLOTS_MIN: usize = 32;

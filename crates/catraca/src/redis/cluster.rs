@@ -17,8 +17,8 @@ use super::connect_error::ConnectError;
 use super::connection::{FixedServer, LiveConnection, RedisConnection};
 use super::failure::RoundTripError;
 use super::handshake::ConnectSettings;
+use super::hash_slots::{SlotMap, query_slots};
 use super::lock_store::ServerLookup;
-use super::slots::{SlotMap, query_slots};
 use super::url::RedisAddress;
 use crate::store::StoreError;
 

@@ -84,7 +84,7 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
         full_at,
         block: until.map(active_block),
         started,
-        shared: false,
+        is_overflow: false,
     })
 }
 
@@ -100,7 +100,7 @@ fn short_row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<Ro
         full_at: from.time()?,
         block: None,
         started: false,
-        shared: false,
+        is_overflow: false,
     })
 }
 

@@ -21,12 +21,12 @@ use super::connect_error::ConnectError;
 use super::connection::{FixedServer, LiveConnection, RedisConnection};
 use super::decode::decode_reply;
 use super::handshake::ConnectSettings;
+use super::hash_slots;
 use super::lock_store::ServerLookup;
 use super::options::RedisOptions;
 use super::script::{SCRIPT, run_script};
 use super::script_args::ScriptArgs;
 use super::sentinel::Sentinels;
-use super::slots;
 use super::url::{RedisUrl, ServerDiscovery};
 use crate::store::{Reconnection, SharedStore, StoreError, StoreStatus, When};
 
@@ -111,7 +111,7 @@ impl RedisStore {
         match &self.topology {
             RedisTopology::Single(_) => Cow::Borrowed(&self.prefix),
             RedisTopology::Cluster(_) => {
-                [&self.prefix, slots::hash_tag(group).as_bytes()].concat().into()
+                [&self.prefix, hash_slots::hash_tag(group).as_bytes()].concat().into()
             }
         }
     }
@@ -138,7 +138,7 @@ impl RedisStore {
                 connection.round_trip(until, |live| call(live, false)).await
             }
             RedisTopology::Cluster(cluster) => {
-                cluster.round_trip(slots::slot_of_group(group), until, call).await
+                cluster.round_trip(hash_slots::slot_of_group(group), until, call).await
             }
         };
         answer.map_err(StoreError::from)

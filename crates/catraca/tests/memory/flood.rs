@@ -92,7 +92,7 @@ fn every_kind_of_counter_keeps_to_the_budget_alone() {
 fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
     let (memory, _) = store(MemoryOptions { shards: 1, budget_bytes: 64 << 10, ..small_budget() });
     let early = row(key(PLANTED), bucket(5, HOUR));
-    assert!(!answer(&memory, early.clone()).shared);
+    assert!(!answer(&memory, early.clone()).is_overflow);
     for number in 0..5_000 {
         answer(&memory, CheckRow { family: 9, ..row(key(number), bucket(5, HOUR)) });
     }
@@ -100,11 +100,11 @@ fn when_memory_is_full_newcomers_share_what_one_of_them_would_have() {
         answer(&memory, CheckRow { family, ..row(key(PLANTED + number), bucket(5, HOUR)) })
     };
     let replies: Vec<_> = (1..=20).map(|number| newcomer(number, 1)).collect();
-    assert!(replies.iter().all(|reply| reply.shared));
+    assert!(replies.iter().all(|reply| reply.is_overflow));
     let passed = replies.iter().filter(|reply| reply.verdict == RowVerdict::Fits).count();
     assert_eq!(passed, 5, "keys of one family share one quota");
     assert_eq!(newcomer(30, 2).verdict, RowVerdict::Fits, "another family has its own quota");
-    assert!(!answer(&memory, early).shared, "an existing key keeps its own cell");
+    assert!(!answer(&memory, early).is_overflow, "an existing key keeps its own cell");
 }
 
 ///
@@ -116,13 +116,13 @@ fn room_that_comes_free_is_used_again() {
     let mut own = Vec::new();
     for generation in 0..5 {
         let replies = wave(generation * 10_000).map(|row| answer(&memory, row));
-        own.push(replies.filter(|reply| !reply.shared).count());
+        own.push(replies.filter(|reply| !reply.is_overflow).count());
         clock.advance(Span::from_secs(3_601));
     }
     assert!(own[0] > 3_000 && own[0] < 4_000, "{own:?}");
     assert!(own.iter().all(|count| *count > own[0] * 9 / 10), "{own:?}");
     // Another algorithm gets the bytes of expired buckets after a few calls.
     let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
-    let shared: Vec<u64> = (0..500).filter(|number| window(*number).shared).collect();
+    let shared: Vec<u64> = (0..500).filter(|number| window(*number).is_overflow).collect();
     assert!(shared.iter().all(|number| *number < 250), "{shared:?}");
 }

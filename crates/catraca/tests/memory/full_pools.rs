@@ -51,7 +51,7 @@ fn a_shared_cell_denies_and_starts_no_block() {
         let count_denied = |number| CheckRow { count_denied: true, ..strict(number) };
         for number in 0..100 {
             let reply = answer(&memory, strict(number));
-            assert!(reply.shared && !reply.started && reply.block.is_none(), "{limit:?}");
+            assert!(reply.is_overflow && !reply.started && reply.block.is_none(), "{limit:?}");
             assert_eq!(reply.verdict, RowVerdict::OverLimit, "{limit:?}");
             assert!(!answer(&memory, count_denied(number)).started);
         }

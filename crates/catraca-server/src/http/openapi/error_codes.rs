@@ -55,7 +55,7 @@ mod tests {
         "Self::new(",
         "not_found(",
         "forbidden(",
-        "unauthorized(",
+        "unauthorized_response(",
         "unsupported(",
     ];
 

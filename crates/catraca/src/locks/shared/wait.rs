@@ -21,7 +21,7 @@ use crate::locks::lock_error::LockError;
 pub(super) fn name_digest(namespace: &str, request: &Acquire, key: &str) -> NameDigest {
     let tenant = request.tenant.clone();
     let kind = request.kind.clone();
-    LockName { tenant, kind, key: key.into() }.mark(namespace)
+    LockName { tenant, kind, key: key.into() }.digest(namespace)
 }
 
 impl SharedLocks {

@@ -11,7 +11,7 @@ use catraca_core::time::Time;
 use crate::memory::counter::CounterCell;
 use crate::memory::overflow::is_overflow_key;
 use crate::memory::shard::Shard;
-use crate::memory::slot::WeighedCell;
+use crate::memory::weighed_cell::WeighedCell;
 
 /// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

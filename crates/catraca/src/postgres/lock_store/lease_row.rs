@@ -81,8 +81,8 @@ fn names_and_range(lease: &Lease) -> (Vec<String>, Option<TimeRange>) {
 /// The digests of the names or calendars of a lease.
 pub(super) fn name_digests(namespace: &str, lease: &Lease) -> Vec<NameDigest> {
     match &lease.target {
-        LeaseTarget::Names(names) => names.iter().map(|name| name.mark(namespace)).collect(),
-        LeaseTarget::Slot(names, _) => names.iter().map(|name| name.mark(namespace)).collect(),
+        LeaseTarget::Names(names) => names.iter().map(|name| name.digest(namespace)).collect(),
+        LeaseTarget::Slot(names, _) => names.iter().map(|name| name.digest(namespace)).collect(),
     }
 }
 

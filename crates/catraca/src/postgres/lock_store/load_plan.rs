@@ -157,7 +157,7 @@ impl LoadPlan {
         let LeaseTarget::Slot(calendars, range) = target else { return None };
         match op {
             LockOp::Confirm { .. } => {
-                let digests: Vec<_> = calendars.iter().map(|name| name.mark(namespace)).collect();
+                let digests: Vec<_> = calendars.iter().map(|name| name.digest(namespace)).collect();
                 Some(by_range(&digests, range))
             }
             LockOp::Relocate(request) => {
@@ -167,7 +167,7 @@ impl LoadPlan {
                     Some(names) => {
                         names.iter().map(|name| calendar_digest(namespace, tenant, name)).collect()
                     }
-                    None => calendars.iter().map(|name| name.mark(namespace)).collect(),
+                    None => calendars.iter().map(|name| name.digest(namespace)).collect(),
                 };
                 Some(by_range(&digests, &there))
             }
@@ -180,7 +180,7 @@ impl LoadPlan {
 fn acquire(namespace: &str, request: &Acquire) -> LoadPlan {
     let ns = NameDigest::of_namespace(namespace);
     let names = requested_names(request);
-    let digests: Vec<_> = names.iter().map(|name| name.mark(namespace)).collect();
+    let digests: Vec<_> = names.iter().map(|name| name.digest(namespace)).collect();
     let by_name = LockStatement { sql: BY_NAME, values: vec![bind_digests(&digests)] };
     let mut leases = vec![by_key(ns, request.lease.key), by_name];
     leases.extend(request.request_digest().map(|(id_digest, _)| by_request(ns, id_digest)));
@@ -223,7 +223,7 @@ pub(super) fn requested_names(request: &Acquire) -> Vec<LockName> {
 
 /// The digest of a calendar's name.
 fn calendar_digest(namespace: &str, tenant: Option<&str>, name: &str) -> NameDigest {
-    CalendarName { tenant: tenant.map(Box::from), calendar: name.into() }.mark(namespace)
+    CalendarName { tenant: tenant.map(Box::from), calendar: name.into() }.digest(namespace)
 }
 
 fn by_key(ns: NameDigest, key: LeaseKey) -> LockStatement {

@@ -150,7 +150,7 @@ fn read_versions(
     let mut versions = Vec::new();
     for row in rows {
         let digest: Vec<u8> = row.try_get(0)?;
-        let name = names.iter().find(|name| name.mark(namespace).0[..] == digest[..]);
+        let name = names.iter().find(|name| name.digest(namespace).0[..] == digest[..]);
         let version = row.try_get(1)?;
         let until = Time::from_micros(row.try_get(2)?);
         versions.extend(name.map(|name| PersistedVersion { name: name.clone(), version, until }));

@@ -271,7 +271,7 @@ impl<'n> LeaseChanges<'n> {
         for version in raised {
             let [ns, lease] = self.lease_key(key);
             let values = vec![
-                bind_digest(version.name.mark(self.namespace)),
+                bind_digest(version.name.digest(self.namespace)),
                 ns,
                 bind_number(version.version),
                 bind_number(version.until.micros()),
@@ -286,7 +286,7 @@ impl<'n> LeaseChanges<'n> {
         let freed = table.take_freed();
         let announced = freed.iter().take(ANNOUNCED_MAX);
         let mut payloads: Vec<String> =
-            announced.map(|name| to_payload(name.mark(self.namespace))).collect();
+            announced.map(|name| to_payload(name.digest(self.namespace))).collect();
         if freed.len() > ANNOUNCED_MAX {
             payloads.push(String::new());
         }

@@ -86,7 +86,7 @@ impl<'a> LockScriptArgs<'a> {
                 kind: request.kind.clone(),
                 key: key.clone(),
             };
-            let NameDigest(digest) = name.mark(self.namespace);
+            let NameDigest(digest) = name.digest(self.namespace);
             self.bytes.extend(digest);
         }
     }
