@@ -146,7 +146,7 @@ pub fn describe_limit(limit: &Limit) -> String {
         }
         Limit::Fixed(terms) => format!("fixed {} per {}", terms.limit, terms.span),
         Limit::Inflight(terms) => format!("{} in flight", terms.limit),
-        Limit::Unlimited => "bans only".to_owned(),
+        Limit::Unlimited => "none: it only bans".to_owned(),
     }
 }
 
@@ -156,12 +156,15 @@ pub fn describe_block(penalty: Penalty) -> String {
         return penalty.first.to_string();
     }
     let Penalty { first, factor, max, forget } = penalty;
-    format!("{first}, then {factor} times longer up to {max}; the level expires after {forget}")
+    format!(
+        "{first}, each further one {factor} times the previous, up to {max}; {first} again after \
+         {forget} without a block"
+    )
 }
 
 fn describe_price(terms: &Terms) -> String {
     match &terms.cost {
-        Cost::Request => "the request's cost, else 1".to_owned(),
+        Cost::Request => "the request's cost, or 1".to_owned(),
         Cost::Units(units) => format!("always {units}"),
         Cost::Reported => "as reported at settle".to_owned(),
         Cost::Table(table) => {

@@ -174,13 +174,14 @@ async fn serve(app: App, name: &str, state: &str, address: SocketAddr) -> Result
     let needs_key = app.reloadable.load().guard.has_keys();
     tokio::spawn(lock_setup::expire_periodically(Arc::downgrade(&app.locks)));
     let server = bind(address, app).await?;
-    if reloader.has_file() {
+    let is_demo = !reloader.has_file();
+    if !is_demo {
         tokio::spawn(watch(Arc::clone(&reloader)));
     }
     tokio::spawn(reload_on_hang_up(hang_ups, reloader));
     // The address of the listener: it has the chosen port when port 0 was asked for.
     let url = format!("{scheme}://{}", server.address()?);
-    let greeting = greeting::greeting(&catalog, name, state, &url, needs_key);
+    let greeting = greeting::greeting(&catalog, name, state, &url, needs_key, is_demo);
     // Standard output may be closed; the server runs all the same.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     Ok(server.serve(async || signals.next().await).await)

@@ -54,7 +54,7 @@ Gate lookup checks 2 policies: all must allow, or none is charged.
    counts   participant = 12345678, payer = {pseudonym}
    tier     none of 1 matches: its own terms
    limit    bucket of 100, refill 2 per 1m (starts full)
-   takes    1 now; in the end 200: 1, 404: 20, else 0
+   takes    1 at the check; at settle 200: 1, 404: 20, else 0
    debt     a price may push it below zero
    credit   1 back on payment, after 200
 
@@ -62,7 +62,7 @@ Gate lookup checks 2 policies: all must allow, or none is charged.
    counts   participant = 12345678
    tier     1 of 2, as category = A
    limit    bucket of 50000, refill 25000 per 1m (starts full)
-   takes    1 now; in the end 200: 1, 404: 3, else 0
+   takes    1 at the check; at settle 200: 1, 404: 3, else 0
    debt     a price may push it below zero
    credit   1 back on payment, after 200
 "
@@ -128,14 +128,14 @@ Gate front checks 2 policies: all must allow, or none is charged.
    counts   ip = 198.51.100.7
    because  token has no key or no tier for this caller and names login instead
    limit    window 3 per 1m (never more in any such span)
-   takes    1 now (the request's cost, else 1)
-   block    15m after an excess
+   takes    1 at the check (the request's cost, or 1)
+   block    15m, when over the limit
 
 2. quiet
    counts   ip = 198.51.100.7
-   limit    window 600 per 1m and 100 per 1s (never more in any such span; all bind)
-   takes    1 now (the request's cost, else 1)
-   mode     shadow: judged and counted, never decides
+   limit    window 600 per 1m and 100 per 1s (never more in any such span; all apply)
+   takes    1 at the check (the request's cost, or 1)
+   mode     shadow: evaluated and counted, never decides
 
 Not checked: gone, because its mode is off.
 ";
@@ -234,7 +234,7 @@ fn a_request_is_explained_by_the_route_it_takes() {
         (&["POST", "/api/orders/7", "order=8", "tenant=t1"], "leave it out"),
         (&["GET", "/nowhere"], "no `[[route]]` matches GET /nowhere"),
         (&["orders", "tenant=t1", "/api"], "may follow the method"),
-        (&["G E T", "/search"], "no method"),
+        (&["G E T", "/search"], "is not a method"),
         (&["orders", "tenant"], "tenant"),
     ] {
         let wrong = run(words);
@@ -244,4 +244,7 @@ fn a_request_is_explained_by_the_route_it_takes() {
     let dir = TestDir::with_file("shop.toml", SHOP);
     let other = dir.run(&["explain", "-c", "shop.toml", "GET", "/x", "ip=198.51.100.7"]);
     assert!(other.out.starts_with("No route matches this request"), "{}{}", other.out, other.err);
+    // Regression: the key named the gate `unrouted`, which is part of no stored key.
+    assert!(other.out.contains("The request uses the counters of gate "), "{}", other.out);
+    assert!(!other.out.contains("gate = unrouted"), "{}", other.out);
 }

@@ -121,7 +121,7 @@ fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
     server.signal("TERM");
     let (_, stderr) = server.wait_for_exit();
     let lines = |text: &str| stderr.lines().filter(|line| line.contains(text)).count();
-    assert_eq!(lines("connections_max reached and no connection is idle"), 1, "{stderr}");
+    assert_eq!(lines("connections_max is reached and no connection is idle"), 1, "{stderr}");
     assert_eq!(lines("its address has connections_per_address connections"), 1, "{stderr}");
 }
 

@@ -170,5 +170,5 @@ fn no_planted_identifier_leaves_the_process() {
         sources.iter().any(|(source, text)| source.ends_with(name) && text.contains(what))
     };
     assert!(holds("catraca.db", "planted test") && holds("catraca.snapshot", "planted test"));
-    assert!(holds("stderr", "DEBUG decided") && holds("stderr", "DEBUG locks"));
+    assert!(holds("stderr", "DEBUG check decided") && holds("stderr", "DEBUG lock call"));
 }

@@ -118,7 +118,7 @@ fn an_unknown_path_is_404_and_says_what_there_is() {
             (404, "unknown-call"),
             "{request}"
         );
-        assert!(answer.body.contains("/docs lists every call"), "{}", answer.body);
+        assert!(answer.body.contains("see /docs or /openapi.json"), "{}", answer.body);
     }
 }
 

@@ -192,7 +192,7 @@ fn what_is_wrong_with_the_two_files_is_named_before_anything_is_served() {
         ("tls_cert = 'cert.pem'", "tls_cert needs tls_key"),
         ("tls_key = 'key.pem'", "tls_key needs tls_cert"),
         ("tls_cert = 'gone.pem'\ntls_key = 'key.pem'", "gone.pem\": it cannot be read"),
-        ("tls_cert = 'empty.pem'\ntls_key = 'key.pem'", "holds no"),
+        ("tls_cert = 'empty.pem'\ntls_key = 'key.pem'", "contains no certificate"),
         ("tls_cert = 'torn.pem'\ntls_key = 'key.pem'", "it is not valid PEM"),
         ("tls_cert = 'cert.pem'\ntls_key = 'cert.pem'", "BEGIN PRIVATE KEY"),
         ("tls_cert = 'cert.pem'\ntls_key = 'other.pem'", "cannot be used with tls_cert"),

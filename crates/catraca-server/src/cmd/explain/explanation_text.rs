@@ -6,6 +6,7 @@ use catraca::Catalog;
 use catraca::explain::{ExplainedPolicy, Explanation};
 use catraca_core::limit::Limit;
 use catraca_core::policy::{BanRule, CreditRule, Mode, Policy, Terms};
+use catraca_core::route::UNROUTED;
 
 use super::request::RouteMatch;
 use crate::render::Paint;
@@ -40,7 +41,7 @@ impl ExplanationPrinter<'_> {
         self.print_gate(out, explained)?;
         for (index, row) in explained.rows.iter().enumerate() {
             writeln!(out, "\n{}. {}", index + 1, self.paint.strong(&row.policy))?;
-            for (label, text) in self.facts(row, explained.unlisted.then_some(&explained.gate)) {
+            for (label, text) in self.facts(row, own_counters_of(explained)) {
                 writeln!(out, "   {} {text}", self.paint.faint(&format!("{label:<8}")))?;
             }
         }
@@ -58,6 +59,11 @@ impl ExplanationPrinter<'_> {
             return writeln!(out, "Without the list, gate {gate} would check:");
         }
         match explained.rows.len() {
+            _ if explained.gate == UNROUTED => {
+                let policy = self.catalog.default.map(|id| self.catalog.policy(id).name.as_ref());
+                let policy = self.paint.strong(policy.unwrap_or_default());
+                writeln!(out, "The request uses the counters of gate {policy}.")
+            }
             _ if explained.unlisted => {
                 let near = self.catalog.nearest_gate(&explained.gate);
                 let near = near.map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
@@ -79,9 +85,9 @@ impl ExplanationPrinter<'_> {
     fn facts(
         &self,
         row: &ExplainedPolicy,
-        unlisted: Option<&String>,
+        undeclared_gate: Option<&String>,
     ) -> Vec<(&'static str, String)> {
-        let mut facts = vec![("counts", describe_key(row, unlisted))];
+        let mut facts = vec![("counts", describe_key(row, undeclared_gate))];
         facts.extend(row.instead_of.as_ref().map(|asked| ("because", instead_of(asked, row))));
         let Some((_, policy)) = self.catalog.find(&row.policy) else { return facts };
         let tier = row.tier.as_ref().and_then(|(number, _)| policy.tiers.get(number - 1));
@@ -92,7 +98,7 @@ impl ExplanationPrinter<'_> {
             None => facts.push(("limit", row.limit.clone())),
         }
         if row.mode == Mode::Shadow {
-            facts.push(("mode", "shadow: judged and counted, never decides".to_owned()));
+            facts.push(("mode", "shadow: evaluated and counted, never decides".to_owned()));
         }
         facts
     }
@@ -108,13 +114,20 @@ fn terms_of(policy: &Policy, row: &ExplainedPolicy, terms: &Terms) -> Vec<(&'sta
         facts.push(("debt", "a price may push it below zero".to_owned()));
     }
     facts.extend(terms.credits.iter().map(|credit| ("credit", describe_credit(credit))));
-    facts.extend(row.block.as_ref().map(|block| ("block", format!("{block} after an excess"))));
+    facts
+        .extend(row.block.as_ref().map(|block| ("block", format!("{block}, when over the limit"))));
     facts.extend(policy.bans.iter().map(|ban| ("ban", describe_ban(ban))));
     facts
 }
 
-fn describe_key(row: &ExplainedPolicy, unlisted: Option<&String>) -> String {
-    let gate = unlisted.map(|gate| format!("gate = {gate}"));
+/// The undeclared gate whose name is part of the keys of the default policy. Requests without a
+/// route have no gate: the default policy counts them by its own keys.
+fn own_counters_of(explained: &Explanation) -> Option<&String> {
+    (explained.unlisted && explained.gate != UNROUTED).then_some(&explained.gate)
+}
+
+fn describe_key(row: &ExplainedPolicy, undeclared_gate: Option<&String>) -> String {
+    let gate = undeclared_gate.map(|gate| format!("gate = {gate}"));
     let parts = row.key.iter().map(|(name, value)| format!("{name} = {value}"));
     let all: Vec<_> = gate.into_iter().chain(parts).collect();
     if all.is_empty() { "nothing: the key attribute is missing".to_owned() } else { all.join(", ") }
@@ -141,7 +154,7 @@ fn limit(row: &ExplainedPolicy, limit: &Limit) -> String {
         Limit::Window(windows) if windows.len() == 1 => {
             format!("{} (never more in any such span)", row.limit)
         }
-        Limit::Window(_) => format!("{} (never more in any such span; all bind)", row.limit),
+        Limit::Window(_) => format!("{} (never more in any such span; all apply)", row.limit),
         Limit::Fixed(_) => format!("{} (starts with the first request)", row.limit),
         Limit::Bucket(_) => format!("{} (starts full)", row.limit),
         Limit::Inflight(_) | Limit::Unlimited => row.limit.clone(),
@@ -158,9 +171,9 @@ fn charge(row: &ExplainedPolicy, terms: &Terms) -> String {
         return format!("{}, and there are never more than {most}: too_costly", row.held);
     }
     if terms.cost.is_priced_at_settle() {
-        return format!("{} now; in the end {}", row.held, row.price);
+        return format!("{} at the check; at settle {}", row.held, row.price);
     }
-    format!("{} now ({})", row.held, row.price)
+    format!("{} at the check ({})", row.held, row.price)
 }
 
 fn describe_credit(credit: &CreditRule) -> String {

@@ -194,7 +194,8 @@ fn released_text(reply: &Value) -> String {
         id(&block["id"])
     );
     if block["origin"] == "excess" {
-        text += "\nits counters are unchanged; `catraca reset` clears them too";
+        text +=
+            "\nits counters and its escalation level are unchanged; `catraca reset` clears both";
     }
     text
 }

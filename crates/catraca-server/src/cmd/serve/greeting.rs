@@ -13,7 +13,14 @@ const KEY: &str = " -H 'Authorization: Bearer KEY'";
 const SKIP_VERIFICATION: &str = " -k";
 
 /// The banner for a server with this catalog.
-pub fn greeting(catalog: &Catalog, name: &str, state: &str, url: &str, needs_key: bool) -> String {
+pub fn greeting(
+    catalog: &Catalog,
+    name: &str,
+    state: &str,
+    url: &str,
+    needs_key: bool,
+    is_demo: bool,
+) -> String {
     // Writing to a string cannot fail, so results of `writeln!` are ignored.
     let mut text = format!("Catraca {} listens on {url}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
@@ -27,7 +34,11 @@ pub fn greeting(catalog: &Catalog, name: &str, state: &str, url: &str, needs_key
     if let Some(command) = example_command(catalog, url, &options) {
         let _ = writeln!(text, "\n{command}");
     }
-    text + "\nCtrl-C stops it. `catraca serve -c FILE` serves your own catalog.\n"
+    let own_catalog = match is_demo {
+        true => " `catraca serve -c FILE` serves your own catalog.",
+        false => "",
+    };
+    text + "\nCtrl-C stops it." + own_catalog + "\n"
 }
 
 /// A command that calls the gate of the first policy.
@@ -39,9 +50,7 @@ fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String
     };
     let name = &policy.name;
     if by_address(&policy.key_spec) {
-        return Some(format!(
-            "Try it, six times:\n  curl -i{options} '{url}/v1/gates/{name}/authorize'"
-        ));
+        return Some(format!("Try it:\n  curl -i{options} '{url}/v1/gates/{name}/authorize'"));
     }
     let attributes = match &policy.key_spec {
         KeySpec::By(parts) => parts.iter().filter_map(|part| part.first()).collect::<Vec<_>>(),

@@ -31,7 +31,7 @@ pub fn decisions(registry: &mut Registry, metrics: &EngineMetrics, now: Time) {
     registry.register("decisions", "Checks, by the policy that the decision names", decisions);
     registry.register(
         "denials",
-        "Rows of policies without room, including those in shadow mode",
+        "Policy evaluations that did not fit, including those in shadow mode",
         denials,
     );
     registry.register("blocks_started", "Blocks started or extended", blocks);

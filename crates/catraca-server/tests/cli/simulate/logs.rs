@@ -78,7 +78,7 @@ fn what_no_route_takes_meets_the_default_and_never_nothing() {
     let output = replay(&bare, &lines[..1], &[]);
     assert_eq!(output.code, Some(2));
     assert!(
-        output.out.starts_with(r#"{"line":1,"error":"no `[[route]]` takes this GET"#),
+        output.out.starts_with(r#"{"line":1,"error":"no `[[route]]` matches this GET"#),
         "{}",
         output.out
     );
