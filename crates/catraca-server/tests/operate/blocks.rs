@@ -85,7 +85,7 @@ fn a_release_says_that_the_window_is_still_full() {
     let server = start_server();
     while run(&server, &["check", "login", IP]).code == Some(0) {}
     let stdout = run_ok(&server, &["blocks", "release", IP]);
-    assert!(stdout.contains("`catraca reset` clears them too"), "{stdout}");
+    assert!(stdout.contains("`catraca reset` clears both"), "{stdout}");
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(1));
     run_ok(&server, &["reset", "login", IP]);
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
