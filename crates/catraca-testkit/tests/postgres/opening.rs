@@ -19,7 +19,7 @@ fn what_cannot_be_opened_is_told_without_the_password() {
         format!("postgres://{user}:{password}@127.0.0.1:{port}/{name}")
     };
     let wrong = [
-        (at("catraca", "not-the-pass"), "look at the user and the password"),
+        (at("catraca", "not-the-pass"), "check the user and the password"),
         ("postgres://catraca:not-the-pass@127.0.0.1:1/x".to_owned(), "out of reach"),
         ("postgres://catraca:not-the-pass@/x".to_owned(), "names no host"),
         ("postgres://catraca:not-the-pass@127.0.0.1:1".to_owned(), "names no database"),

@@ -102,7 +102,7 @@ fn compare_traces(client: &LockClient, traces: u64) {
     let start = Instant::now();
     let mut rng = Rng::new(seed);
     for number in 0..traces {
-        let namespace = format!("trace {number}");
+        let namespace = format!("namespace {number}");
         let mut both = ComparedLocks { client, namespace, table: LockTable::default() };
         if let Err(difference) = run_trace_on(&mut both, 1_000_000, rng.next_u64(), LENGTH) {
             panic!("{difference}");
