@@ -36,7 +36,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("redis", 12, redis::run) },
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
-    Part { deepens: true, ..part("api", 4, api::run) },
+    Part { deepens: true, ..part("api", 6, api::run) },
     part("gateways", 6, gateways::run),
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),
