@@ -96,7 +96,7 @@ fn key_of(number: u64) -> Key {
 #[inline]
 fn passes(store: &Memory, key: Key, limit: Limit, when: When) -> bool {
     match store.apply(&one_row(key, limit, false), when) {
-        Ok(Reply::Check(reply)) => reply.passed && !reply.rows[0].shared,
+        Ok(Reply::Check(reply)) => reply.passed && !reply.rows[0].is_overflow,
         _ => false,
     }
 }
