@@ -27,7 +27,7 @@ cargo xtask trace [--list]            which requirements have a test; --list nam
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
 cargo xtask docs [FILE...]            run the console blocks of the documentation
-cargo xtask openapi                   write docs/openapi.json anew
+cargo xtask openapi                   replace docs/openapi.json
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! `cargo xtask openapi`: writes the checked-in copy of the API's description anew.
+//! `cargo xtask openapi`: replaces the checked-in copy of the OpenAPI document.
 //!
 //! The server makes the document; this only keeps it, so that a change of the API shows in a diff.
 //! A unit test of the server fails while the copy differs. Must not edit it.

@@ -151,7 +151,7 @@ fn commands(block: &Block) -> Result<Vec<Step>> {
     Ok(commands.into_iter().map(Step::Command).collect())
 }
 
-/// One command that goes on while the rest of the document runs.
+/// The steps of a server that runs until the end of the document.
 fn server_steps(block: &Block) -> Result<Vec<Step>> {
     let mut steps = commands(block)?;
     ensure!(steps.len() == 1, "a block tagged serve has one command, and this has {}", steps.len());

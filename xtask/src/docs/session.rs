@@ -21,7 +21,7 @@ use crate::scratch::Scratch;
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:7878";
 
-/// Starts a server and goes on once it listens, or has ended; it is ended by its id with the shell.
+/// Starts a server, and continues when it listens or has exited. The shell kills it by its id.
 const START: &str = r#"(. "$step.command") >"$step.out" 2>&1 &
 server=$!
 until grep -qs 'listens on' "$step.out" || ! kill -0 $server 2>/dev/null; do sleep 0.05; done

@@ -38,7 +38,7 @@ pub(super) fn other_terms_keep_tokens_and_drop_the_remainder(harness: &StoreHarn
     // under the fast ones.
     let changed = harness.check_one(&fast, 1_540)?;
     same("half a token is not five", changed.verdict, RowVerdict::OverLimit)?;
-    same("counted anew", changed.fits_at, Some(instant(1_600)))
+    same("counted from zero", changed.fits_at, Some(instant(1_600)))
 }
 
 pub(super) fn a_smaller_bucket_is_clamped_and_debt_is_kept(harness: &StoreHarness) -> CaseResult {

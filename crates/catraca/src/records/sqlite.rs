@@ -1,7 +1,7 @@
 //! Records in one SQLite file: opening, first start, and errors.
 //!
-//! All SQL of this dialect is in this folder. A file that should exist is never created anew, and a
-//! damaged one is refused.
+//! All SQL of this dialect is in this folder. Opening fails if the file is damaged or empty, or if
+//! it is missing while its write-ahead log exists: a new file would silently drop all blocks.
 
 mod backup;
 mod erase;

@@ -211,7 +211,7 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
 #[test]
 fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
     let (database, records, engine, _) = set_up(Options::default());
-    for (value, until) in [("over-991", Some(at(60))), ("stands-992", None)] {
+    for (value, until) in [("over-991", Some(at(60))), ("active-992", None)] {
         let about = engine.stored_names("plan", value).unwrap();
         let AttributeValue { attribute, value: name } = about[0].clone();
         let what = ListTarget::Value { attribute, value: name };
@@ -224,8 +224,8 @@ fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
         let erased = records.erase(&about, at(61)).unwrap();
         assert_eq!(erased.retained_lists, u64::from(until.is_none()));
         let left = records.export(&about).unwrap();
-        let stands = usize::from(until.is_none());
-        assert_eq!((left.lists.len(), left.audit.len()), (stands, stands));
+        let retained = usize::from(until.is_none());
+        assert_eq!((left.lists.len(), left.audit.len()), (retained, retained));
         assert_eq!(database.holds(value), until.is_none(), "{value}");
     }
 }

@@ -33,7 +33,7 @@ impl Snapshot {
     fn take(engine: &Engine) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("catraca-anew-{}-{number}.snapshot", std::process::id());
+        let name = format!("catraca-restart-{}-{number}.snapshot", std::process::id());
         let snapshot = Self(std::env::temp_dir().join(name));
         engine.store().snapshot(&snapshot.0).unwrap();
         snapshot
