@@ -31,6 +31,16 @@ impl<'a> Subject<'a> {
         found.map(|(_, value)| *value).filter(|value| !value.is_empty())
     }
 
+    /// A subject of attributes that the caller owns.
+    pub fn from_owned_pairs(pairs: &'a [(String, String)]) -> Self {
+        pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    /// A copy of all attributes, for work that outlives the request.
+    pub fn to_owned_pairs(&self) -> Vec<(String, String)> {
+        self.pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
     /// All attributes, not normalised.
     pub fn pairs(&self) -> &[(&'a str, &'a str)] {
         &self.pairs

@@ -7,6 +7,9 @@
 mod buckets;
 mod check;
 mod credit;
+mod exchange;
+#[cfg(feature = "shared")]
+mod local_share;
 mod operator;
 #[cfg(feature = "records")]
 mod operator_lists;
@@ -40,25 +43,23 @@ use crate::rule_set::RuleSet;
 use crate::store::Store;
 
 pub use buckets::BucketObservation;
+pub use check::CheckMode;
+pub use credit::Credit;
 pub use operator::BlockOrder;
 #[cfg(feature = "records")]
 pub use resume::{ResumeError, ResumeSummary};
 pub use settle::{CheckRef, Settle};
 
 #[cfg(feature = "shared")]
-pub(crate) use buckets::{bucket_states, not_a_bucket, peek_batch};
+pub(crate) use exchange::{BatchTarget, Events, Exchange, FailureModes, ReplySource, StoreReply};
 #[cfg(feature = "shared")]
-pub(crate) use check::{PlannedCheck, PreparedCheck, check_reply};
-#[cfg(feature = "shared")]
-pub(crate) use credit::{CreditCall, credit_result};
-#[cfg(feature = "shared")]
-pub(crate) use operator::{block_batch, keys_only};
+pub(crate) use local_share::local_charge;
 #[cfg(feature = "shared")]
 pub(crate) use policy_reset::SWEEP_BATCH;
 #[cfg(all(feature = "shared", feature = "records"))]
 pub(crate) use resume::ResumeBatches;
 #[cfg(feature = "shared")]
-pub(crate) use settle::{SettleTarget, ban_note, recall_reply, settle_reply};
+pub(crate) use settle::{ban_note, recall_reply};
 
 /// How many undeclared gate names are remembered for reports. Callers may choose such names, so the
 /// set must be bounded.
@@ -233,11 +234,17 @@ impl<S> Engine<S> {
     ///
     /// If keys are grouped by an attribute (`shard_by`), the new catalog must use the same one.
     pub fn reload(&self, catalog: Catalog) {
+        let reloaded = self.replace_catalog(catalog);
+        self.emit(&reloaded);
+    }
+
+    /// Replaces the catalog. Returns the event, which the caller must report.
+    pub(crate) fn replace_catalog(&self, catalog: Catalog) -> Event<'static> {
         let revision = catalog.revision.clone();
         let policies = catalog.policies.len() as u32;
         let catalog = Arc::new(catalog);
         self.update_rules(|rules| Ok::<_, Refusal>(rules.with_catalog(Arc::clone(&catalog)))).ok();
-        self.emit(&Event::CatalogReloaded { at: self.now(), revision: &revision, policies });
+        Event::CatalogReloaded { at: self.now(), revision, policies }
     }
 
     /// Overrides the mode of a policy, or returns it to the catalog's. Takes effect at once.

@@ -8,6 +8,7 @@ use catraca_core::credit_plan::CreditRejection;
 use catraca_core::decision::Decision;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
+use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
 
 use crate::settlement::{SettleState, Settlement};
@@ -26,39 +27,32 @@ pub enum Event<'a> {
         decision: &'a Decision,
     },
     /// A block was started or extended.
-    Blocked(BlockEvent),
+    Blocked {
+        /// The instant.
+        at: Time,
+        /// The block.
+        block: Box<BlockEvent>,
+    },
     /// An operator ended a block.
     Unblocked {
         /// The instant.
         at: Time,
-        /// The namespace.
-        namespace: &'a str,
-        /// The key of (namespace, policy, parts).
-        key: Key,
-        /// The policy.
-        policy: &'a str,
-        /// The attributes of the key and their values, private ones as pseudonyms.
-        parts: Vec<(String, String)>,
+        /// The key that is not blocked any more.
+        subject: SubjectKey,
     },
     /// An operator cleared all state of a key.
     Reset {
         /// The instant.
         at: Time,
-        /// The namespace.
-        namespace: &'a str,
-        /// The key of (namespace, policy, parts).
-        key: Key,
-        /// The policy.
-        policy: &'a str,
-        /// The attributes of the key and their values, private ones as pseudonyms.
-        parts: Vec<(String, String)>,
+        /// The key that has no state any more.
+        subject: SubjectKey,
     },
     /// A policy was reset for all keys, in every namespace.
     PolicyReset {
         /// The instant.
         at: Time,
         /// The policy.
-        policy: &'a str,
+        policy: Name,
         /// The new epoch: state from before it does not count. It is `at`, or later if the clock
         /// was set back.
         epoch: Time,
@@ -68,7 +62,12 @@ pub enum Event<'a> {
     /// A settle changed nothing: the ticket was settled before, or has expired.
     NotSettled(SettleState),
     /// A settle left a bucket in debt, or repaid a debt.
-    Debt(DebtEvent),
+    Debt {
+        /// The instant.
+        at: Time,
+        /// The bucket.
+        debt: Box<DebtEvent>,
+    },
     /// A credit was applied or rejected.
     Credited {
         /// The event's name.
@@ -81,7 +80,7 @@ pub enum Event<'a> {
         /// The instant.
         at: Time,
         /// The policy.
-        policy: &'a str,
+        policy: Name,
         /// Units remaining.
         remaining: i64,
         /// The limit.
@@ -92,7 +91,7 @@ pub enum Event<'a> {
         /// The instant.
         at: Time,
         /// The policy.
-        policy: &'a str,
+        policy: Name,
         /// Whether the outcome counts in the part of the ratio too, or only in the whole.
         in_part: bool,
     },
@@ -101,7 +100,7 @@ pub enum Event<'a> {
         /// The instant.
         at: Time,
         /// The policy.
-        policy: &'a str,
+        policy: Name,
     },
     /// Ban conditions were false because of a missing field, a comparison of different types, or an
     /// estimated cost above the limit.
@@ -121,27 +120,33 @@ pub enum Event<'a> {
         /// The instant.
         at: Time,
         /// The new revision.
-        revision: &'a str,
+        revision: Name,
         /// The number of its policies.
         policies: u32,
     },
 }
 
-/// A block that was started or extended.
+/// The key of a block, a debt or an operator's act, with the values that it was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockEvent {
-    /// The instant.
-    pub at: Time,
+pub struct SubjectKey {
+    /// The digest of namespace, policy and parts.
+    pub key: Key,
     /// The namespace.
     pub namespace: String,
-    /// The key of (namespace, policy, parts).
-    pub key: Key,
-    /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
-    pub epoch: Time,
     /// The policy.
     pub policy: String,
     /// The attributes of the key and their values, private ones as pseudonyms.
     pub parts: Vec<(String, String)>,
+}
+
+/// A block that was started or extended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockEvent {
+    /// The blocked key.
+    pub subject: SubjectKey,
+    /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
+    /// A block that was decided before a reset and is recorded after it is not active.
+    pub epoch: Time,
     /// The end of the block, which is the first instant at which it no longer applies.
     pub until: Time,
     /// What started it.
@@ -159,19 +164,11 @@ pub struct BlockEvent {
 /// negative now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebtEvent {
-    /// The instant.
-    pub at: Time,
-    /// The namespace.
-    pub namespace: String,
-    /// The key of (namespace, policy, parts).
-    pub key: Key,
+    /// The key of the bucket.
+    pub subject: SubjectKey,
     /// The epoch of the policy when the settle was applied; zero if it was never reset for all
     /// keys.
     pub epoch: Time,
-    /// The policy.
-    pub policy: String,
-    /// The attributes of the key and their values, private ones as pseudonyms.
-    pub parts: Vec<(String, String)>,
     /// Whole tokens; negative is debt.
     pub balance: i64,
     /// The bucket's terms.

@@ -24,6 +24,8 @@
 //! A denial is a value; an [`Error`] means an invalid call or a failing store. Tests use
 //! [`ManualClock`] and never sleep.
 
+#[cfg(feature = "shared")]
+pub mod app;
 pub mod clock;
 pub mod engine;
 pub mod error;
@@ -57,6 +59,8 @@ struct Readme;
 #[doc = include_str!("../../../docs/guide/library.md")]
 struct Guide;
 
+#[cfg(feature = "shared")]
+pub use app::{App, AppError};
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
 pub use catraca_core::decision::{Decision, DecisionRow, Reason};
@@ -67,7 +71,9 @@ pub use catraca_core::request::Check;
 pub use catraca_core::subject::Subject;
 pub use catraca_core::time::{Span, Time};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use engine::{BlockOrder, BucketObservation, Builder, CheckRef, Engine, Settle};
+pub use engine::{
+    BlockOrder, BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, Settle,
+};
 pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, environment, load, load_with};
@@ -75,4 +81,4 @@ pub use load::{Includes, LoadError, environment, load, load_with};
 pub use locks::{LockError, Locks, SharedLocks};
 pub use memory::{Memory, MemoryOptions};
 #[cfg(feature = "shared")]
-pub use shared::{SharedEngine, SharedOptions};
+pub use shared::SharedOptions;

@@ -43,7 +43,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{Error, Row};
 
-use crate::store::{SharedStore, StoreError, StoreStatus, When};
+use crate::store::{SharedStore, StoreError, StoreFuture, StoreStatus, When};
 use connection::PostgresConnection;
 use database_url::DatabaseUrl;
 use failure::PostgresFailure;
@@ -147,26 +147,32 @@ impl PostgresStore {
 
 /// A queued call whose caller has gone is dropped; a transaction that has begun is completed.
 impl SharedStore for PostgresStore {
-    async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let until = Instant::now() + self.options.deadline;
-        let (reply, answer) = oneshot::channel();
-        let call = QueuedBatch { batch: batch.clone(), when, until, reply, is_retry: false };
-        self.pool.submit(QueuedCall::Batch(call))?;
-        wait_for_reply(answer, until, self.options.deadline).await
+    fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
+        Box::pin(async move {
+            let until = Instant::now() + self.options.deadline;
+            let (reply, answer) = oneshot::channel();
+            let call = QueuedBatch { batch: batch.clone(), when, until, reply, is_retry: false };
+            self.pool.submit(QueuedCall::Batch(call))?;
+            wait_for_reply(answer, until, self.options.deadline).await
+        })
     }
 
-    async fn status(&self) -> Result<StoreStatus, StoreError> {
-        let row = self.query(STATUS, None).await?;
-        read_status(&row).map_err(unreadable)
+    fn status(&self) -> StoreFuture<'_, StoreStatus> {
+        Box::pin(async move {
+            let row = self.query(STATUS, None).await?;
+            read_status(&row).map_err(unreadable)
+        })
     }
 
-    async fn publish_change(&self) -> Result<(), StoreError> {
-        self.query(INCREMENT_CHANGES, None).await.map(drop)
+    fn publish_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.query(INCREMENT_CHANGES, None).await.map(drop) })
     }
 
-    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
-        let row = self.query(BIND_RECORDS, Some(records.to_owned())).await?;
-        row.try_get(0).map_err(unreadable)
+    fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String> {
+        Box::pin(async move {
+            let row = self.query(BIND_RECORDS, Some(records.to_owned())).await?;
+            row.try_get(0).map_err(unreadable)
+        })
     }
 }
 

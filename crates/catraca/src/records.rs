@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use catraca::records::{Options, Records};
-//! use catraca::{BlockOrder, Catalog, Engine, Secret, Span, Subject};
+//! use catraca::{Catalog, Engine, Secret};
 //! use std::sync::Arc;
 //!
 //! # let catalog = Catalog::parse("")?;
@@ -18,16 +18,6 @@
 //!     .listener(move |event| listener.on_event(event))
 //!     .build();
 //! engine.resume(&records, None)?;
-//!
-//! let order = BlockOrder {
-//!     namespace: "default",
-//!     policy: "login",
-//!     subject: Subject::from([("ip", "198.51.100.7")]),
-//!     span: Span::from_secs(600),
-//!     reason: Some("fraud"),
-//! };
-//! let (blocked, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order));
-//! println!("{:?}, durable: {}", blocked?, receipt.wait().is_durable());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -62,16 +52,17 @@ use minute_counts::MinuteCounts;
 use queue::RecordQueue;
 use writer::WriterThread;
 
+pub use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 pub use crate::url::{is_postgres, redact};
 pub use ack::{Ack, Receipt};
 pub use database::{PurgeCounts, Retention, SweepResult};
 pub use error::{OpenError, RecordsError};
+pub use from_events::Operator;
 pub use health::Health;
 pub use lock_rows::RecordedLock;
 pub use privacy::{ErasureCounts, SubjectExport, stored_values_of};
 pub use record::{
-    AttributeValue, AuditNote, BlockRecord, Debt, ListName, MinuteCount, PolicyReset, Record,
-    RecordKind, Revision, SubjectKey,
+    AttributeValue, AuditNote, ListName, MinuteCount, PolicyReset, Record, RecordKind, Revision,
 };
 pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, CursorParseError, FactCursor, FactRow,

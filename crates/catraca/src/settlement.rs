@@ -2,9 +2,10 @@
 
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
-use catraca_core::digest::Key;
 use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
+
+use crate::event::SubjectKey;
 
 /// The result of a settle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +59,8 @@ pub type CreditResult = Result<Vec<(Name, i64)>, CreditRejection>;
 /// The block of one key after an operator's `block`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedKey {
-    /// The key of (namespace, policy, parts).
-    pub key: Key,
-    /// The attributes of the key and their values, private ones as pseudonyms.
-    pub parts: Vec<(String, String)>,
+    /// The blocked key.
+    pub subject: SubjectKey,
     /// The end of the block; [`Time::FOREVER`] if it has none.
     pub until: Time,
     /// The origin of the block with the later end.

@@ -1,17 +1,15 @@
-//! The engine over a shared store: the same operations, async, with a decision in time even if the
-//! store is unavailable.
+//! The driver for a store that several nodes share: carries the batches of an operation to the
+//! store, and gives an answer in time even if the store is unavailable.
 //!
-//! The rules are the engine's: each operation is its two halves around one call to the store. This
-//! module adds what the network needs: a circuit breaker, a cache of blocks, and a memory store as
+//! The steps and rules of an operation are in its exchange (`engine`). This module adds what the
+//! network needs: a circuit breaker, a cache of blocks, heartbeats, and the memory of this node as
 //! the local fallback, according to each policy's `on_failure`. When the store fails, nothing that
 //! a caller sent may choose the outcome, and no block may be lifted.
 
 mod block_cache;
 mod breaker;
-mod buckets;
 mod check;
 mod heartbeat;
-mod local_fallback;
 mod operator;
 #[cfg(feature = "records")]
 mod resume;
@@ -26,20 +24,22 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
-use crate::engine::{Builder, Engine};
+use crate::engine::{BatchTarget, Builder, Engine, Events, Exchange, ReplySource, StoreReply};
+use crate::error::Error;
 use crate::event::Event;
 use crate::store::{SharedStore, Store, StoreError, StoreStatus, When};
 use block_cache::BlockCache;
 use breaker::Breaker;
 use unsynced_blocks::UnsyncedBlocks;
 
-pub use heartbeat::{HeartbeatReport, run_heartbeat};
+pub use heartbeat::HeartbeatReport;
+pub(crate) use heartbeat::run_heartbeat;
 
-/// An engine over a store that other nodes use too, with a local fallback.
-pub struct SharedEngine<S> {
+/// Drives operations over a store that other nodes use too, with a local fallback.
+pub(crate) struct SharedDriver {
     /// The rules, and the memory store of the local fallback.
     engine: Arc<Engine>,
-    store: S,
+    store: Arc<dyn SharedStore>,
     options: SharedOptions,
     breaker: Breaker,
     block_cache: BlockCache,
@@ -56,7 +56,7 @@ pub struct SharedEngine<S> {
     records: std::sync::OnceLock<resume::RecordsFollower>,
 }
 
-/// Options of an engine over a shared store.
+/// Options of a node of several that share a store.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedOptions {
     /// How many nodes use the store. In the local fallback each node applies its share of a limit.
@@ -97,19 +97,19 @@ impl Default for SharedOptions {
     }
 }
 
-impl Builder {
-    /// Builds an engine over a shared store. The memory store that this builder sets up decides
-    /// while the shared store is unavailable.
-    pub fn share<S: SharedStore>(
-        self,
-        store: S,
+impl SharedDriver {
+    /// A driver over a store. The memory store that the builder sets up decides while the shared
+    /// store is unavailable.
+    pub fn new(
+        builder: Builder,
+        store: Arc<dyn SharedStore>,
         options: SharedOptions,
-    ) -> Result<SharedEngine<S>, NoSecret> {
-        if !self.has_secret() {
+    ) -> Result<Self, NoSecret> {
+        if !builder.has_secret() {
             return Err(NoSecret);
         }
-        Ok(SharedEngine {
-            engine: Arc::new(self.shard_keys(store.is_sharded()).build()),
+        Ok(Self {
+            engine: Arc::new(builder.shard_keys(store.is_sharded()).build()),
             store,
             options,
             breaker: Breaker::default(),
@@ -123,22 +123,39 @@ impl Builder {
             records: std::sync::OnceLock::new(),
         })
     }
-}
 
-impl<S> SharedEngine<S> {
-    /// The engine of the local fallback, which also has the rules: catalog, lists, facts and modes
-    /// are read and changed there. Its own operations do not use the shared store.
+    /// The rules, and the memory of the local fallback. Its own operations do not use the shared
+    /// store.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// The shared store.
-    pub fn store(&self) -> &S {
-        &self.store
+    /// Carries batches to the store and replies back until the operation has its answer.
+    pub async fn drive<X: Exchange>(
+        &self,
+        exchange: &mut X,
+        events: &mut Events,
+    ) -> Result<X::Answer, Error> {
+        while let Some(batch) = exchange.batch() {
+            let reply = match batch {
+                Batch::Check(_) => self.apply_check(exchange).await?,
+                Batch::Settle(_) => self.apply_settle(exchange).await?,
+                Batch::Recall(_) => self.apply_recall(batch).await?,
+                Batch::Credit(_) if exchange.target() == BatchTarget::Local => {
+                    StoreReply::local(self.apply_locally(batch)?)
+                }
+                Batch::Credit(_) | Batch::Reconcile(_) => {
+                    StoreReply::shared(self.call_store(batch).await?)
+                }
+                Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_) => {
+                    self.apply_act(batch).await?
+                }
+            };
+            exchange.on_reply(reply)?;
+        }
+        exchange.conclude(events)
     }
-}
 
-impl<S: SharedStore> SharedEngine<S> {
     /// Statistics of the connection to the shared store.
     pub fn stats(&self) -> SharedStats {
         let (up, breaker_opened, error) = self.breaker.state();
@@ -182,6 +199,16 @@ impl<S: SharedStore> SharedEngine<S> {
         self.engine.store().apply(batch, When::Store)
     }
 
+    /// Applies a batch to the local fallback that the store has applied. An error is ignored: the
+    /// store has the state.
+    fn mirror(&self, batch: &Batch) {
+        let _ = self.apply_locally(batch);
+    }
+
+    fn nodes(&self) -> i64 {
+        i64::from(self.options.nodes.max(1))
+    }
+
     /// Converts an instant of the store's clock into one of this node's, so that the remaining time
     /// is the same.
     fn to_local_time(&self, at: Time, store_now: Time) -> Time {
@@ -189,8 +216,18 @@ impl<S: SharedStore> SharedEngine<S> {
     }
 }
 
-impl<S> std::fmt::Debug for SharedEngine<S> {
+impl StoreReply {
+    fn shared(reply: Reply) -> Self {
+        Self { reply, source: ReplySource::Store }
+    }
+
+    fn local(reply: Reply) -> Self {
+        Self { reply, source: ReplySource::Local }
+    }
+}
+
+impl std::fmt::Debug for SharedDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SharedEngine").field("engine", &self.engine).finish_non_exhaustive()
+        f.debug_struct("SharedDriver").field("engine", &self.engine).finish_non_exhaustive()
     }
 }

@@ -22,11 +22,7 @@ pub trait Store: Send + Sync {
 pub trait SharedStore: Send + Sync + 'static {
     /// Applies a batch atomically and returns the reply variant of the same name. A batch whose
     /// call timed out or was disconnected may have been applied, so it must not be sent again.
-    fn apply(
-        &self,
-        batch: &Batch,
-        when: When,
-    ) -> impl Future<Output = Result<Reply, StoreError>> + Send;
+    fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply>;
 
     /// Whether the store consists of several servers, so that keys must be in groups and all keys
     /// of a group are on one server. Batches that block, unblock, reset or reconcile may have keys
@@ -37,7 +33,7 @@ pub trait SharedStore: Send + Sync + 'static {
     }
 
     /// The change counter of lists, facts and modes, the store's clock and its incarnation.
-    fn status(&self) -> impl Future<Output = Result<StoreStatus, StoreError>> + Send;
+    fn status(&self) -> StoreFuture<'_, StoreStatus>;
 
     /// A setting of the store that may lose state, as seen by the last status call, and how to fix
     /// it. The store is used nevertheless.
@@ -52,15 +48,16 @@ pub trait SharedStore: Send + Sync + 'static {
     }
 
     /// Increments the change counter, so that every node reads lists, facts and modes again.
-    fn publish_change(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn publish_change(&self) -> StoreFuture<'_, ()>;
 
     /// Binds the store to these records, unless it is bound to others; returns the identity of the
     /// records that it is bound to. Nodes that share counters must share blocks and lists too.
-    fn bind_records(
-        &self,
-        records: &str,
-    ) -> impl Future<Output = Result<String, StoreError>> + Send;
+    fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String>;
 }
+
+/// The result of a call to a shared store. Boxed, so that a store can be chosen at run time; the
+/// allocation is small beside a trip over the network.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Completes when an unavailable store can be used again.
 pub type Reconnection = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -146,7 +143,7 @@ mod tests {
     use super::*;
 
     /// Embedders may keep any store behind one pointer.
-    fn _is_object_safe(_: &dyn Store) {}
+    fn _is_object_safe(_: &dyn Store, _: &dyn SharedStore) {}
 
     #[test]
     fn only_damage_needs_help() {

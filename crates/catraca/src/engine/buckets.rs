@@ -12,11 +12,12 @@ use catraca_core::time::Time;
 use smallvec::SmallVec;
 
 use super::check::check_reply;
+use super::exchange::{Events, Exchange, OneBatch};
 use super::{Engine, find_policy};
 use crate::error::Error;
 use crate::rule_set::RuleSet;
 use crate::settlement::{BucketState, Drift};
-use crate::store::{Store, StoreError, When};
+use crate::store::{Store, StoreError};
 
 /// The level of a bucket as an upstream reports it.
 #[derive(Clone, Copy, Debug)]
@@ -28,16 +29,10 @@ pub struct BucketObservation<'a> {
 }
 
 /// A bucket that applies to a subject, with the row that reads it.
-pub(crate) struct ApplicableBucket {
+struct ApplicableBucket {
     policy: PolicyId,
     terms: BucketTerms,
     row: CheckRow,
-}
-
-/// The batch of a reconcile, and the policy of each of its rows.
-pub(crate) struct ReconcilePlan {
-    pub batch: Batch,
-    policies: Vec<Name>,
 }
 
 impl<S: Store> Engine<S> {
@@ -48,9 +43,7 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Vec<BucketState>, Error> {
         let rules = self.rules.load();
-        let found = self.find_buckets(&rules, namespace, subject)?;
-        let reply = check_reply(self.store.apply(&peek_batch(&found), When::Store)?)?;
-        Ok(bucket_states(&rules, &found, &reply))
+        self.run(self.buckets_exchange(&rules, namespace, subject)?)
     }
 
     /// The bucket of one policy.
@@ -61,9 +54,7 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<BucketState, Error> {
         let rules = self.rules.load();
-        let found = self.find_bucket(&rules, namespace, policy, subject)?;
-        let reply = check_reply(self.store.apply(&peek_batch(&found), When::Store)?)?;
-        bucket_states(&rules, &found, &reply).pop().ok_or_else(|| not_a_bucket(policy).into())
+        self.run(self.bucket_exchange(&rules, namespace, policy, subject)?)
     }
 
     /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
@@ -76,28 +67,73 @@ impl<S: Store> Engine<S> {
         states: &[BucketObservation<'_>],
     ) -> Result<Vec<Drift>, Error> {
         let rules = self.rules.load();
-        let plan = self.plan_reconcile(&rules, namespace, subject, observed_at, states)?;
-        plan.drifts(self.store.apply(&plan.batch, When::Store)?)
-    }
-}
-
-impl ReconcilePlan {
-    /// How each bucket changed.
-    pub(crate) fn drifts(&self, reply: Reply) -> Result<Vec<Drift>, Error> {
-        let Reply::Reconcile(done) = reply else {
-            return Err(StoreError::mismatched_reply().into());
-        };
-        let drift = |(policy, done): (&Name, BucketAdjustment)| Drift {
-            policy: policy.clone(),
-            before: done.before,
-            after: done.after,
-        };
-        Ok(self.policies.iter().zip(done).map(drift).collect())
+        self.run(self.reconcile_exchange(&rules, namespace, subject, observed_at, states)?)
     }
 }
 
 impl<S> Engine<S> {
-    pub(crate) fn find_buckets(
+    pub(crate) fn buckets_exchange<'e>(
+        &self,
+        rules: &'e RuleSet,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<impl Exchange<Answer = Vec<BucketState>> + use<'e, S>, Error> {
+        let found = self.find_buckets(rules, namespace, subject)?;
+        Ok(OneBatch::new(peek_batch(&found), move |reply, _: &mut Events| {
+            Ok(bucket_states(rules, &found, &check_reply(reply)?))
+        }))
+    }
+
+    pub(crate) fn bucket_exchange<'e>(
+        &self,
+        rules: &'e RuleSet,
+        namespace: &str,
+        policy: &'e str,
+        subject: &Subject<'_>,
+    ) -> Result<impl Exchange<Answer = BucketState> + use<'e, S>, Error> {
+        let found = self.buckets_of(rules, namespace, find_policy(rules, policy)?, subject)?;
+        Ok(OneBatch::new(peek_batch(&found), move |reply, _: &mut Events| {
+            let states = bucket_states(rules, &found, &check_reply(reply)?);
+            states.into_iter().next_back().ok_or_else(|| not_a_bucket(policy).into())
+        }))
+    }
+
+    pub(crate) fn reconcile_exchange(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        subject: &Subject<'_>,
+        observed_at: Time,
+        states: &[BucketObservation<'_>],
+    ) -> Result<impl Exchange<Answer = Vec<Drift>> + use<S>, Error> {
+        let mut rows = Vec::new();
+        let mut policies = Vec::new();
+        for state in states {
+            // Larger amounts could not be computed exactly.
+            if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
+                return Err(Refusal::BadCost(state.available).into());
+            }
+            let id = find_policy(rules, state.policy)?;
+            let found = self.buckets_of(rules, namespace, id, subject)?;
+            if found.is_empty() {
+                return Err(not_a_bucket(state.policy).into());
+            }
+            for bucket in found {
+                rows.push(ReconcileRow {
+                    key: bucket.row.key,
+                    terms: bucket.terms,
+                    available: state.available,
+                    observed_at,
+                });
+                policies.push(rules.catalog.policy(id).name.clone());
+            }
+        }
+        Ok(OneBatch::new(Batch::Reconcile(rows), move |reply, _: &mut Events| {
+            drifts(policies, reply)
+        }))
+    }
+
+    fn find_buckets(
         &self,
         rules: &RuleSet,
         namespace: &str,
@@ -113,49 +149,6 @@ impl<S> Engine<S> {
             }
         }
         Ok(found)
-    }
-
-    pub(crate) fn find_bucket(
-        &self,
-        rules: &RuleSet,
-        namespace: &str,
-        policy: &str,
-        subject: &Subject<'_>,
-    ) -> Result<Vec<ApplicableBucket>, Refusal> {
-        self.buckets_of(rules, namespace, find_policy(rules, policy)?, subject)
-    }
-
-    pub(crate) fn plan_reconcile(
-        &self,
-        rules: &RuleSet,
-        namespace: &str,
-        subject: &Subject<'_>,
-        observed_at: Time,
-        states: &[BucketObservation<'_>],
-    ) -> Result<ReconcilePlan, Refusal> {
-        let mut rows = Vec::new();
-        let mut policies = Vec::new();
-        for state in states {
-            // Larger amounts could not be computed exactly.
-            if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
-                return Err(Refusal::BadCost(state.available));
-            }
-            let id = find_policy(rules, state.policy)?;
-            let found = self.buckets_of(rules, namespace, id, subject)?;
-            if found.is_empty() {
-                return Err(not_a_bucket(state.policy));
-            }
-            for bucket in found {
-                rows.push(ReconcileRow {
-                    key: bucket.row.key,
-                    terms: bucket.terms,
-                    available: state.available,
-                    observed_at,
-                });
-                policies.push(rules.catalog.policy(id).name.clone());
-            }
-        }
-        Ok(ReconcilePlan { batch: Batch::Reconcile(rows), policies })
     }
 
     /// The buckets of one policy. A policy that `otherwise` selects instead is not included: it is
@@ -185,13 +178,13 @@ impl<S> Engine<S> {
 }
 
 /// The batch that reads buckets and changes nothing.
-pub(crate) fn peek_batch(found: &[ApplicableBucket]) -> Batch {
+fn peek_batch(found: &[ApplicableBucket]) -> Batch {
     let rows: SmallVec<[CheckRow; 1]> = found.iter().map(|bucket| bucket.row.clone()).collect();
     Batch::Check(batch::CheckBatch { rows, peek: true, ..batch::CheckBatch::default() })
 }
 
 /// The level of each bucket.
-pub(crate) fn bucket_states(
+fn bucket_states(
     rules: &RuleSet,
     found: &[ApplicableBucket],
     reply: &CheckReply,
@@ -203,7 +196,20 @@ pub(crate) fn bucket_states(
         .collect()
 }
 
-pub(crate) fn not_a_bucket(policy: &str) -> Refusal {
+/// How each bucket changed.
+fn drifts(policies: Vec<Name>, reply: Reply) -> Result<Vec<Drift>, Error> {
+    let Reply::Reconcile(done) = reply else {
+        return Err(StoreError::mismatched_reply().into());
+    };
+    let drift = |(policy, done): (Name, BucketAdjustment)| Drift {
+        policy,
+        before: done.before,
+        after: done.after,
+    };
+    Ok(policies.into_iter().zip(done).map(drift).collect())
+}
+
+fn not_a_bucket(policy: &str) -> Refusal {
     Refusal::NotABucket(policy.to_owned())
 }
 

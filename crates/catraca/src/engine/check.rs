@@ -1,109 +1,106 @@
-//! Check and peek: the first half builds the batch, the second turns the reply into a decision.
+//! Check and peek: plans the batch of a gate, and turns the reply into a decision.
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
-use catraca_core::plan::{KeyScope, Plan, plan_check};
+use catraca_core::plan::{KeyScope, Plan, display_parts, plan_check};
 use catraca_core::policy::Mode;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
-use catraca_core::time::Span;
+use catraca_core::time::{Span, Time};
 
 use super::Engine;
+use super::exchange::{Events, Exchange, ReplySource, StoreReply};
+#[cfg(feature = "shared")]
+use super::{exchange::FailureModes, local_share};
 use crate::error::Error;
-use crate::event::{BlockEvent, Event};
+use crate::event::{BlockEvent, Event, SubjectKey};
 use crate::rule_set::RuleSet;
-use crate::store::{Store, StoreError, When};
+use crate::store::{Store, StoreError};
 
-/// A check before its batch is applied.
-pub(crate) enum PreparedCheck<'w, 's> {
-    /// A list decides; the store is not called.
-    ByList(Box<Decision>),
-    /// The store decides.
-    ByStore(PlannedCheck<'w, 's>),
+/// Whether a check charges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckMode {
+    /// Decides and charges.
+    Check,
+    /// Decides and changes nothing.
+    Peek,
 }
 
-/// The batch of a check, and the data to conclude its reply.
-pub(crate) struct PlannedCheck<'w, 's> {
-    /// The batch and the policy of each of its rows.
-    pub plan: Plan<'w, 's>,
+/// A check in progress.
+pub(crate) struct CheckExchange<'e, 's, S> {
+    engine: &'e Engine<S>,
+    rules: &'e RuleSet,
+    check: &'e Check<'s>,
+    mode: CheckMode,
+    progress: CheckProgress<'e, 's>,
+}
+
+enum CheckProgress<'e, 's> {
+    /// A list decides; the store is not called.
+    ByList(Option<Box<Decision>>),
+    /// The store decides.
+    ByStore(PlannedCheck<'e, 's>),
+}
+
+/// The batch of a check, and after the reply to it, the reply.
+struct PlannedCheck<'e, 's> {
+    plan: Plan<'e, 's>,
     /// Whether the gate is undeclared.
-    pub unlisted: bool,
+    unlisted: bool,
+    reply: Option<CheckReply>,
+    source: ReplySource,
 }
 
 impl<S: Store> Engine<S> {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
-        let decision = self.decide(&rules, check, false)?;
-        self.emit(&Event::Decided {
-            namespace: check.namespace,
-            gate: check.gate,
-            decision: &decision,
-        });
-        Ok(decision)
+        self.run(self.check_exchange(&rules, check, CheckMode::Check)?)
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block.
     pub fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
-        self.decide(&rules, check, true)
-    }
-
-    fn decide(&self, rules: &RuleSet, check: &Check<'_>, peek: bool) -> Result<Decision, Error> {
-        let planned = match self.plan_check(rules, check, peek)? {
-            PreparedCheck::ByList(decision) => return Ok(*decision),
-            PreparedCheck::ByStore(planned) => planned,
-        };
-        let reply = check_reply(self.store.apply(&planned.plan.batch, When::Store)?)?;
-        Ok(self.conclude_check(rules, check, planned, &reply))
+        self.run(self.check_exchange(&rules, check, CheckMode::Peek)?)
     }
 }
 
 impl<S> Engine<S> {
-    /// The first half of a check: everything before the call to the store.
+    /// Validates a check, selects its policies and plans its batch.
     #[inline]
-    pub(crate) fn plan_check<'w, 's>(
-        &self,
-        rules: &'w RuleSet,
-        check: &Check<'s>,
-        peek: bool,
-    ) -> Result<PreparedCheck<'w, 's>, Error> {
+    pub(crate) fn check_exchange<'e, 's>(
+        &'e self,
+        rules: &'e RuleSet,
+        check: &'e Check<'s>,
+        mode: CheckMode,
+    ) -> Result<CheckExchange<'e, 's, S>, Error> {
         check.validate()?;
         // Before the lists: an undeclared gate without a default is refused even for a listed
         // caller.
         let gate = rules.policies_for(check.gate)?;
-        if let Some(decision) = self.decide_by_list(rules, check)? {
-            return Ok(PreparedCheck::ByList(Box::new(decision)));
-        }
-        let selected = rules.selector().select(gate.policies, &check.subject)?;
-        let unlisted = gate.is_default;
-        let scope = KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
-        let plan = plan_check(&rules.catalog, &scope, check, selected, peek, || self.ids.next())?;
-        Ok(PreparedCheck::ByStore(PlannedCheck { plan, unlisted }))
-    }
-
-    /// The second half of a check: turns the reply into a decision with its ticket, and emits the
-    /// events.
-    #[inline]
-    pub(crate) fn conclude_check(
-        &self,
-        rules: &RuleSet,
-        check: &Check<'_>,
-        planned: PlannedCheck<'_, '_>,
-        reply: &CheckReply,
-    ) -> Decision {
-        let PlannedCheck { plan, unlisted } = planned;
-        let mut decision = conclude(&rules.catalog, &plan, reply);
-        decision.unlisted = unlisted;
-        if !is_peek(&plan.batch) {
-            self.finish_check(rules, check, plan, reply, &mut decision);
-        }
-        decision
+        let progress = match self.decide_by_list(rules, check)? {
+            Some(decision) => CheckProgress::ByList(Some(Box::new(decision))),
+            None => {
+                let selected = rules.selector().select(gate.policies, &check.subject)?;
+                let scope =
+                    KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
+                let is_peek = mode == CheckMode::Peek;
+                let next_id = || self.ids.next();
+                let plan = plan_check(&rules.catalog, &scope, check, selected, is_peek, next_id)?;
+                CheckProgress::ByStore(PlannedCheck {
+                    plan,
+                    unlisted: gate.is_default,
+                    reply: None,
+                    source: ReplySource::Store,
+                })
+            }
+        };
+        Ok(CheckExchange { engine: self, rules, check, mode, progress })
     }
 
     /// The decision of a list entry, which applies to the whole gate and comes before its policies.
-    fn decide_by_list(
+    pub(crate) fn decide_by_list(
         &self,
         rules: &RuleSet,
         check: &Check<'_>,
@@ -115,43 +112,110 @@ impl<S> Engine<S> {
         let entry = rules.list_entry_for(&check.subject, &self.digester, now)?;
         Ok(entry.map(|(entry, passes)| conclude_from_list(&rules.catalog, entry, passes, now)))
     }
+}
 
-    /// Adds the ticket and emits the events, except the one about the decision itself. Not for a
-    /// peek.
-    fn finish_check(
-        &self,
-        rules: &RuleSet,
-        check: &Check<'_>,
-        plan: Plan<'_, '_>,
-        reply: &CheckReply,
-        decision: &mut Decision,
-    ) {
+impl<S> Exchange for CheckExchange<'_, '_, S> {
+    type Answer = Decision;
+
+    #[inline]
+    fn batch(&self) -> Option<&Batch> {
+        match &self.progress {
+            CheckProgress::ByStore(planned) if planned.reply.is_none() => Some(&planned.plan.batch),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn on_reply(&mut self, reply: StoreReply) -> Result<(), Error> {
+        let CheckProgress::ByStore(planned) = &mut self.progress else {
+            return Err(StoreError::mismatched_reply().into());
+        };
+        planned.source = reply.source;
+        #[cfg_attr(not(feature = "shared"), expect(unused_variables, reason = "one source only"))]
+        let check_reply = planned.reply.insert(check_reply(reply.reply)?);
+        match reply.source {
+            ReplySource::Store => {}
+            #[cfg(feature = "shared")]
+            ReplySource::BlockCache { row } => local_share::keep_only_row(&mut planned.plan, row),
+            #[cfg(feature = "shared")]
+            ReplySource::Local => {
+                let failure_modes = local_share::failure_modes(&self.rules.catalog, &planned.plan);
+                local_share::mark_unavailable(check_reply, &failure_modes);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn conclude(&mut self, events: &mut Events) -> Result<Decision, Error> {
+        let no_reply = StoreError::mismatched_reply;
+        let planned = match &mut self.progress {
+            CheckProgress::ByList(decision) => return Ok(*decision.take().ok_or_else(no_reply)?),
+            CheckProgress::ByStore(planned) => planned,
+        };
+        let reply = planned.reply.take().ok_or_else(no_reply)?;
+        let mut decision = conclude(&self.rules.catalog, &planned.plan, &reply);
+        decision.unlisted = planned.unlisted;
+        decision.cached = planned.source.is_block_cache();
+        decision.degraded |= planned.source.is_local();
+        if self.mode == CheckMode::Check {
+            self.finish_check(&reply, &mut decision, events);
+        }
+        Ok(decision)
+    }
+
+    #[inline]
+    fn summary<'d>(&'d self, decision: &'d Decision) -> Option<Event<'d>> {
+        let namespace = self.check.namespace;
+        let gate = self.check.gate;
+        // A peek is not an event: it changes nothing.
+        (self.mode == CheckMode::Check).then_some(Event::Decided { namespace, gate, decision })
+    }
+
+    #[cfg(feature = "shared")]
+    fn localize(&mut self, nodes: i64) -> bool {
+        if let CheckProgress::ByStore(planned) = &mut self.progress {
+            local_share::to_local_plan(&self.rules.catalog, &mut planned.plan, nodes);
+        }
+        true
+    }
+
+    #[cfg(feature = "shared")]
+    fn failure_modes(&self) -> FailureModes {
+        match &self.progress {
+            CheckProgress::ByStore(planned) if self.mode == CheckMode::Check => {
+                local_share::failure_modes(&self.rules.catalog, &planned.plan)
+            }
+            _ => FailureModes::new(),
+        }
+    }
+}
+
+impl<S> CheckExchange<'_, '_, S> {
+    /// Adds the ticket, and the events of blocks and low-water marks. Not for a peek.
+    fn finish_check(&mut self, reply: &CheckReply, decision: &mut Decision, events: &mut Events) {
+        let CheckProgress::ByStore(planned) = &mut self.progress else { return };
         if decision.unlisted {
-            self.note_unlisted(check.gate);
+            self.engine.note_unlisted(self.check.gate);
         }
-        // Building these events allocates; a check without a listener does not pay for it.
-        if self.listener.is_some() {
-            self.emit_blocks(rules, check.namespace, &plan, reply);
-            self.emit_low_water(rules, &plan, decision);
+        let body = planned.plan.body.take().filter(|_| reply.passed);
+        if events.is_wanted() {
+            self.push_blocks(reply, events);
+            self.push_low_water(decision, events);
         }
-        if let Some(body) = plan.body.filter(|_| reply.passed) {
+        if let Some(body) = body {
             // By the store's clock, which also judges the settle.
             let expires = reply.now.after(body.hold);
             let mut ticket = Ticket { body: *body, instants: instants(reply), expires };
             // An earlier check owns this `ref`. The ticket must not name it, or its settle would
             // overwrite what the reference knows of the earlier check.
             ticket.body.reference = ticket.body.reference.filter(|_| reply.remembered);
-            decision.ticket = Some(self.sealer.seal(&ticket, check.namespace));
+            decision.ticket = Some(self.engine.sealer.seal(&ticket, self.check.namespace));
         }
     }
 
-    fn emit_blocks(
-        &self,
-        rules: &RuleSet,
-        namespace: &str,
-        plan: &Plan<'_, '_>,
-        reply: &CheckReply,
-    ) {
+    fn push_blocks(&self, reply: &CheckReply, events: &mut Events) {
+        let CheckProgress::ByStore(PlannedCheck { plan, .. }) = &self.progress else { return };
         let Batch::Check(batch) = &plan.batch else { return };
         // A row without terms denies because its key is missing. It is not in the batch, so it must
         // be left out before zipping with the replies.
@@ -159,35 +223,35 @@ impl<S> Engine<S> {
         let rows = rows.zip(&batch.rows).zip(&reply.rows);
         for ((row, check_row), reply) in rows.filter(|(_, reply)| reply.started) {
             let Some(block) = &reply.block else { continue };
-            self.emit(&Event::Blocked(BlockEvent {
-                at: reply.at,
-                namespace: namespace.to_owned(),
-                key: check_row.key,
-                epoch: rules.epoch(&rules.catalog.policy(row.policy).name),
-                policy: rules.catalog.policy(row.policy).name.to_string(),
-                parts: catraca_core::plan::display_parts(
-                    &rules.catalog,
-                    &self.digester,
-                    &row.parts,
-                ),
+            let policy = &self.rules.catalog.policy(row.policy).name;
+            let block = BlockEvent {
+                subject: SubjectKey {
+                    key: check_row.key,
+                    namespace: self.check.namespace.to_owned(),
+                    policy: policy.to_string(),
+                    parts: display_parts(&self.rules.catalog, &self.engine.digester, &row.parts),
+                },
+                epoch: self.rules.epoch(policy),
                 until: block.until,
                 origin: block.origin,
                 note: block.note.clone(),
                 shadow: row.mode == Mode::Shadow,
                 forget: check_row.penalty.map_or(Span::ZERO, |penalty| penalty.forget),
-            }));
+            };
+            events.push(Event::Blocked { at: reply.at, block: Box::new(block) });
         }
     }
 
-    fn emit_low_water(&self, rules: &RuleSet, plan: &Plan<'_, '_>, decision: &Decision) {
+    fn push_low_water(&self, decision: &Decision, events: &mut Events) {
+        let CheckProgress::ByStore(PlannedCheck { plan, .. }) = &self.progress else { return };
         for (selected, row) in plan.rows.iter().zip(&decision.rows) {
-            let mark = rules.catalog.policy(selected.policy).low_water;
+            let mark = self.rules.catalog.policy(selected.policy).low_water;
             let Some((mark, (remaining, limit))) = mark.zip(row.remaining.zip(row.limit)) else {
                 continue;
             };
             if crosses_below(mark.of(limit), row) {
-                let at = decision.at;
-                self.emit(&Event::LowWater { at, policy: &row.policy, remaining, limit });
+                let policy = row.policy.clone();
+                events.push(Event::LowWater { at: decision.at, policy, remaining, limit });
             }
         }
     }
@@ -195,15 +259,11 @@ impl<S> Engine<S> {
 
 /// The reply to a check batch.
 #[inline]
-pub(crate) fn check_reply(reply: Reply) -> Result<CheckReply, Error> {
+pub(super) fn check_reply(reply: Reply) -> Result<CheckReply, Error> {
     match reply {
         Reply::Check(reply) => Ok(reply),
         _ => Err(StoreError::mismatched_reply().into()),
     }
-}
-
-fn is_peek(batch: &Batch) -> bool {
-    matches!(batch, Batch::Check(check) if check.peek)
 }
 
 /// Whether this charge took the remaining units from the mark or above to below it. Later charges
@@ -214,7 +274,7 @@ fn crosses_below(mark: i64, row: &DecisionRow) -> bool {
 }
 
 /// The instant at which each row was charged; a refund looks for the entry of that instant.
-fn instants(reply: &CheckReply) -> Vec<Option<catraca_core::time::Time>> {
+fn instants(reply: &CheckReply) -> Vec<Option<Time>> {
     let fits = |verdict| verdict == RowVerdict::Fits;
     reply.rows.iter().map(|row| fits(row.verdict).then_some(row.at)).collect()
 }

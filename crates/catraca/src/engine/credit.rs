@@ -1,14 +1,16 @@
 //! Credit: a later event gives units back to the buckets of an earlier check.
 
-use catraca_core::batch::{Batch, CreditReply, Reply, StoredReference};
-use catraca_core::credit_plan::{CreditPlan, CreditRejection, plan_credit};
+use catraca_core::batch::{Batch, CreditReply, Reply};
+use catraca_core::credit_plan::{CreditRejection, plan_credit};
 use catraca_core::digest::Key;
 use catraca_core::policy::PolicyId;
-use catraca_core::refusal::Refusal;
 use catraca_core::request::validate_name;
 use catraca_core::subject::Subject;
 
 use super::Engine;
+#[cfg(feature = "shared")]
+use super::exchange::{BatchTarget, ReplySource};
+use super::exchange::{Events, Exchange, StoreReply};
 use super::settle::recall_reply;
 use crate::error::Error;
 use crate::event::Event;
@@ -17,11 +19,36 @@ use crate::settlement::CreditResult;
 use crate::store::{Store, StoreError, When};
 
 /// The arguments of a credit.
-pub(crate) struct CreditCall<'a, 's> {
+#[derive(Clone, Debug)]
+pub struct Credit<'a, 's> {
+    /// The namespace of the check.
     pub namespace: &'a str,
+    /// The reference of the check.
     pub reference: &'a str,
+    /// The event, as the policy's `credit` names it.
     pub event: &'a str,
+    /// The subject of the check.
     pub subject: &'a Subject<'s>,
+}
+
+/// A credit in progress.
+pub(crate) struct CreditExchange<'e, 's, S> {
+    engine: &'e Engine<S>,
+    rules: &'e RuleSet,
+    call: &'e Credit<'e, 's>,
+    /// The key of the reference.
+    key: Key,
+    progress: CreditProgress,
+    #[cfg(feature = "shared")]
+    target: BatchTarget,
+}
+
+enum CreditProgress {
+    /// The check is in the store, under its reference.
+    Recalling(Batch),
+    /// The check is known, and its policies give credit for the event.
+    Crediting(Batch, Vec<PolicyId>),
+    Done(CreditResult),
 }
 
 impl<S: Store> Engine<S> {
@@ -34,17 +61,8 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<CreditResult, Error> {
         let rules = self.rules.load();
-        let call = CreditCall { namespace, reference, event, subject };
-        let key = self.credit_key(&rules, &call)?;
-        let credited = match self.plan_credit(&rules, &call, key, self.recall(key)?.as_ref())? {
-            Ok(plan) => {
-                let reply = self.store.apply(&Batch::Credit(plan.batch), When::Store)?;
-                credit_result(&rules, &plan.policies, reply)?
-            }
-            Err(reason) => Err(reason),
-        };
-        self.emit_credit(event, &credited);
-        Ok(credited)
+        let call = Credit { namespace, reference, event, subject };
+        self.run(self.credit_exchange(&rules, &call)?)
     }
 
     /// Returns the refusal that [`Engine::credit`] would return. Changes nothing.
@@ -55,52 +73,104 @@ impl<S: Store> Engine<S> {
         event: &str,
         subject: &Subject<'_>,
     ) -> Result<(), Error> {
-        let call = CreditCall { namespace, reference, event, subject };
         let rules = self.rules.load();
-        let key = self.credit_key(&rules, &call)?;
-        self.plan_credit(&rules, &call, key, self.recall(key)?.as_ref()).map(drop)
-    }
-
-    fn recall(&self, key: Key) -> Result<Option<StoredReference>, Error> {
-        recall_reply(self.store.apply(&Batch::Recall(key), When::Store)?)
+        let call = Credit { namespace, reference, event, subject };
+        let mut exchange = self.credit_exchange(&rules, &call)?;
+        if let CreditProgress::Recalling(batch) = &exchange.progress {
+            let recalled = self.store.apply(batch, When::Store)?;
+            exchange.plan(recalled)?;
+        }
+        Ok(())
     }
 }
 
 impl<S> Engine<S> {
-    /// The key of the reference in the store.
-    pub(crate) fn credit_key(
-        &self,
-        rules: &RuleSet,
-        call: &CreditCall<'_, '_>,
-    ) -> Result<Key, Refusal> {
+    /// Validates a credit and asks for the check that it is about.
+    pub(crate) fn credit_exchange<'e, 's>(
+        &'e self,
+        rules: &'e RuleSet,
+        call: &'e Credit<'e, 's>,
+    ) -> Result<CreditExchange<'e, 's, S>, Error> {
         validate_name("the reference", call.reference)?;
         validate_name("the event", call.event)?;
         let scope = self.scope(rules, call.namespace);
-        scope.reference_key_of(&rules.catalog, call.reference, call.subject)
+        let key = scope.reference_key_of(&rules.catalog, call.reference, call.subject)?;
+        Ok(CreditExchange {
+            engine: self,
+            rules,
+            call,
+            key,
+            progress: CreditProgress::Recalling(Batch::Recall(key)),
+            #[cfg(feature = "shared")]
+            target: BatchTarget::Shared,
+        })
+    }
+}
+
+impl<S> CreditExchange<'_, '_, S> {
+    /// Plans the batch from the recalled check. An error is an invalid call; a valid call whose
+    /// credit is rejected is done.
+    fn plan(&mut self, recalled: Reply) -> Result<(), Error> {
+        let Some(recalled) = recall_reply(recalled)? else {
+            self.progress = CreditProgress::Done(Err(CreditRejection::Unknown));
+            return Ok(());
+        };
+        let scope = self.engine.scope(self.rules, self.call.namespace);
+        let selector = self.rules.selector();
+        let Credit { event, subject, .. } = self.call;
+        let planned = plan_credit(&selector, &scope, self.key, event, subject, &recalled)?;
+        self.progress = match planned {
+            Ok(plan) => CreditProgress::Crediting(Batch::Credit(plan.batch), plan.policies),
+            Err(rejection) => CreditProgress::Done(Err(rejection)),
+        };
+        Ok(())
+    }
+}
+
+impl<S> Exchange for CreditExchange<'_, '_, S> {
+    type Answer = CreditResult;
+
+    fn batch(&self) -> Option<&Batch> {
+        match &self.progress {
+            CreditProgress::Recalling(batch) | CreditProgress::Crediting(batch, _) => Some(batch),
+            CreditProgress::Done(_) => None,
+        }
     }
 
-    /// The batch of a credit, or why nothing is credited. The outer error is an invalid call, the
-    /// inner one a valid call whose credit is rejected.
-    pub(crate) fn plan_credit(
-        &self,
-        rules: &RuleSet,
-        call: &CreditCall<'_, '_>,
-        key: Key,
-        recalled: Option<&StoredReference>,
-    ) -> Result<Result<CreditPlan, CreditRejection>, Error> {
-        let Some(recalled) = recalled else { return Ok(Err(CreditRejection::Unknown)) };
-        let scope = self.scope(rules, call.namespace);
-        Ok(plan_credit(&rules.selector(), &scope, key, call.event, call.subject, recalled)?)
+    fn on_reply(&mut self, reply: StoreReply) -> Result<(), Error> {
+        if let CreditProgress::Crediting(_, policies) = &self.progress {
+            let result = credit_result(self.rules, policies, reply.reply)?;
+            self.progress = CreditProgress::Done(result);
+            return Ok(());
+        }
+        // The credit goes to the store that has the check.
+        #[cfg(feature = "shared")]
+        if reply.source == ReplySource::Local {
+            self.target = BatchTarget::Local;
+        }
+        self.plan(reply.reply)
     }
 
-    pub(crate) fn emit_credit(&self, event: &str, credited: &CreditResult) {
+    fn conclude(&mut self, _: &mut Events) -> Result<CreditResult, Error> {
+        match &self.progress {
+            CreditProgress::Done(result) => Ok(result.clone()),
+            _ => Err(StoreError::mismatched_reply().into()),
+        }
+    }
+
+    fn summary<'d>(&'d self, credited: &'d CreditResult) -> Option<Event<'d>> {
         let refused = credited.as_ref().err().copied();
-        self.emit(&Event::Credited { event, refused });
+        Some(Event::Credited { event: self.call.event, refused })
+    }
+
+    #[cfg(feature = "shared")]
+    fn target(&self) -> BatchTarget {
+        self.target
     }
 }
 
 /// The tokens that each bucket received, or why nothing was credited.
-pub(crate) fn credit_result(
+fn credit_result(
     rules: &RuleSet,
     policies: &[PolicyId],
     reply: Reply,

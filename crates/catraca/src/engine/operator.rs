@@ -11,12 +11,13 @@ use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
 use catraca_core::time::{Span, Time};
 
+use super::exchange::{Events, Exchange, OneBatch};
 use super::{Engine, find_policy};
 use crate::error::Error;
-use crate::event::{BlockEvent, Event};
+use crate::event::{BlockEvent, Event, SubjectKey};
 use crate::rule_set::RuleSet;
 use crate::settlement::BlockedKey;
-use crate::store::{Store, StoreError, When};
+use crate::store::{Store, StoreError};
 
 /// An operator's order to block a subject.
 #[derive(Clone, Debug)]
@@ -33,18 +34,10 @@ pub struct BlockOrder<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// A key, with its attributes and their values, private ones as pseudonyms.
-pub(crate) type NamedKey = (Key, Vec<(String, String)>);
-/// The keys that an order blocks, and the epoch of their policy.
-pub(crate) type BlockTargets = (Vec<NamedKey>, Time);
-
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
     pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
-        let rules = self.rules.load();
-        let (keys, epoch) = self.block_targets(&rules, order)?;
-        let reply = self.store.apply(&block_batch(order, &keys), When::Store)?;
-        self.conclude_block(order, keys, epoch, reply)
+        self.run(self.block_exchange(&self.rules.load(), order)?)
     }
 
     /// Returns the refusal that [`Engine::block`] would return. Changes nothing.
@@ -55,7 +48,8 @@ impl<S: Store> Engine<S> {
     /// Returns the refusal that [`Engine::unblock`] and [`Engine::reset`] would return. Changes
     /// nothing.
     pub fn validate_key_act(&self, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
-        Ok(self.resolve_keys(&self.rules.load(), DEFAULT_NAMESPACE, policy, subject).map(drop)?)
+        let rules = self.rules.load();
+        Ok(self.resolve_keys(&rules, DEFAULT_NAMESPACE, policy, subject).map(drop)?)
     }
 
     /// Ends the blocks of a subject under one policy. Returns whether any was active.
@@ -66,40 +60,77 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<bool, Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        let reply = self.store.apply(&Batch::Unblock(keys_only(&keys)), When::Store)?;
-        self.conclude_unblock(namespace, policy, keys, reply)
+        self.run(self.unblock_exchange(keys))
     }
 
     /// Clears counters, block, level and ban counts of a subject under one policy.
     pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.store.apply(&Batch::Reset(keys_only(&keys)), When::Store)?;
-        self.emit_reset(namespace, policy, keys);
-        Ok(())
+        self.run(self.reset_exchange(keys))
     }
 }
 
 impl<S> Engine<S> {
-    pub(crate) fn block_targets(
+    /// Blocks the keys of a subject.
+    pub(crate) fn block_exchange(
         &self,
         rules: &RuleSet,
         order: &BlockOrder<'_>,
-    ) -> Result<BlockTargets, Refusal> {
+    ) -> Result<impl Exchange<Answer = Vec<BlockedKey>>, Error> {
+        let keys = self.block_targets(rules, order)?;
+        let epoch = rules.epoch(order.policy);
+        let proposal = operator_proposal(order);
+        let rows = keys.iter().map(|subject| BlockRow::new(subject.key, proposal.clone()));
+        let batch = Batch::Block(rows.collect());
+        Ok(OneBatch::new(batch, move |reply, events: &mut Events| {
+            self.conclude_block(keys, epoch, &proposal.note, reply, events)
+        }))
+    }
+
+    /// Ends the blocks of keys. The answer is whether any was active.
+    pub(crate) fn unblock_exchange(&self, keys: Vec<SubjectKey>) -> impl Exchange<Answer = bool> {
+        let batch = Batch::Unblock(keys_only(&keys));
+        OneBatch::new(batch, move |reply, events: &mut Events| {
+            let Reply::Unblock(was_active) = reply else {
+                return Err(StoreError::mismatched_reply().into());
+            };
+            let any = was_active.contains(&true);
+            let at = self.clock.now();
+            let ended = keys.into_iter().zip(was_active).filter(|(_, was_active)| *was_active);
+            ended.for_each(|(subject, _)| events.push(Event::Unblocked { at, subject }));
+            Ok(any)
+        })
+    }
+
+    /// Clears all state of keys.
+    pub(crate) fn reset_exchange(&self, keys: Vec<SubjectKey>) -> impl Exchange<Answer = ()> {
+        let batch = Batch::Reset(keys_only(&keys));
+        OneBatch::new(batch, move |_, events: &mut Events| {
+            let at = self.clock.now();
+            keys.into_iter().for_each(|subject| events.push(Event::Reset { at, subject }));
+            Ok(())
+        })
+    }
+
+    fn block_targets(
+        &self,
+        rules: &RuleSet,
+        order: &BlockOrder<'_>,
+    ) -> Result<Vec<SubjectKey>, Refusal> {
         if order.span == Span::ZERO {
             return Err(Refusal::ZeroBlockLength);
         }
         order.reason.map_or(Ok(()), validate_reason)?;
-        let keys = self.resolve_keys(rules, order.namespace, order.policy, &order.subject)?;
-        Ok((keys, rules.epoch(order.policy)))
+        self.resolve_keys(rules, order.namespace, order.policy, &order.subject)
     }
 
-    /// Emits an event per block and returns the active blocks.
-    pub(crate) fn conclude_block(
+    fn conclude_block(
         &self,
-        order: &BlockOrder<'_>,
-        keys: Vec<NamedKey>,
+        keys: Vec<SubjectKey>,
         epoch: Time,
+        note: &BlockNote,
         reply: Reply,
+        events: &mut Events,
     ) -> Result<Vec<BlockedKey>, Error> {
         let Reply::Block(blocks) = reply else {
             return Err(StoreError::mismatched_reply().into());
@@ -108,56 +139,44 @@ impl<S> Engine<S> {
         // A block that did not fit into its pool is neither changed nor active.
         let is_active = |one: &ActiveBlock| one.changed || one.until > now;
         let refused = !blocks.iter().all(is_active);
-        let all = keys.into_iter().zip(blocks).filter(|(_, block)| is_active(block));
-        let all = all.map(|((key, parts), block)| {
-            let until = block.until;
-            self.emit(&Event::Blocked(BlockEvent {
-                at: self.clock.now(),
-                namespace: order.namespace.to_owned(),
-                key,
+        let active = keys.into_iter().zip(blocks).filter(|(_, block)| is_active(block));
+        let done = active.map(|(subject, block)| {
+            let event = BlockEvent {
+                subject: subject.clone(),
                 epoch,
-                policy: order.policy.to_owned(),
-                parts: parts.clone(),
-                until,
+                until: block.until,
                 origin: Origin::Operator,
-                note: operator_proposal(order).note,
+                note: note.clone(),
                 shadow: false,
                 forget: Span::ZERO,
-            }));
-            BlockedKey { key, parts, until, origin: block.origin, changed: block.changed }
+            };
+            events.push(Event::Blocked { at: now, block: Box::new(event) });
+            BlockedKey { subject, until: block.until, origin: block.origin, changed: block.changed }
         });
-        let done = all.collect();
-        // The events of the blocks that did start are emitted above: those blocks are active even
-        // though the call fails.
+        let done = done.collect();
+        // The blocks that did start are reported above: they are active although the call fails.
         if refused { Err(StoreError::full("blocks").into()) } else { Ok(done) }
     }
 
-    /// Emits an event per ended block. Returns whether any was active.
-    pub(crate) fn conclude_unblock(
+    /// The keys under which a policy counts a subject.
+    pub(crate) fn resolve_keys(
         &self,
+        rules: &RuleSet,
         namespace: &str,
         policy: &str,
-        keys: Vec<NamedKey>,
-        reply: Reply,
-    ) -> Result<bool, Error> {
-        let Reply::Unblock(was_active) = reply else {
-            return Err(StoreError::mismatched_reply().into());
-        };
-        let any = was_active.contains(&true);
-        for ((key, parts), _) in
-            keys.into_iter().zip(was_active).filter(|(_, was_active)| *was_active)
-        {
-            let at = self.clock.now();
-            self.emit(&Event::Unblocked { at, namespace, key, policy, parts });
-        }
-        Ok(any)
-    }
-
-    pub(crate) fn emit_reset(&self, namespace: &str, policy: &str, keys: Vec<NamedKey>) {
-        for (key, parts) in keys {
-            let at = self.clock.now();
-            self.emit(&Event::Reset { at, namespace, key, policy, parts });
-        }
+        subject: &Subject<'_>,
+    ) -> Result<Vec<SubjectKey>, Refusal> {
+        validate_storable("the namespace", namespace)?;
+        let id = find_policy(rules, policy)?;
+        let scope = self.scope(rules, namespace);
+        let all = rules.selector().key_parts_of(id, subject)?;
+        let keys = all.iter().map(|parts| SubjectKey {
+            key: scope.key(policy, parts),
+            namespace: namespace.to_owned(),
+            policy: policy.to_owned(),
+            parts: display_parts(&rules.catalog, &self.digester, parts),
+        });
+        Ok(keys.collect())
     }
 
     /// Sets facts about an attribute's value. They override the catalog's.
@@ -203,34 +222,11 @@ impl<S> Engine<S> {
         })?;
         Ok(had)
     }
-
-    pub(crate) fn resolve_keys(
-        &self,
-        rules: &RuleSet,
-        namespace: &str,
-        policy: &str,
-        subject: &Subject<'_>,
-    ) -> Result<Vec<NamedKey>, Refusal> {
-        validate_storable("the namespace", namespace)?;
-        let id = find_policy(rules, policy)?;
-        let scope = self.scope(rules, namespace);
-        let all = rules.selector().key_parts_of(id, subject)?;
-        let keys = all.iter().map(|parts| {
-            (scope.key(policy, parts), display_parts(&rules.catalog, &self.digester, parts))
-        });
-        Ok(keys.collect())
-    }
-}
-
-/// The batch that blocks the keys of an order.
-pub(crate) fn block_batch(order: &BlockOrder<'_>, keys: &[NamedKey]) -> Batch {
-    let act = operator_proposal(order);
-    Batch::Block(keys.iter().map(|(key, _)| BlockRow::new(*key, act.clone())).collect())
 }
 
 /// The keys alone: stores know no attributes.
-pub(crate) fn keys_only(keys: &[NamedKey]) -> Vec<Key> {
-    keys.iter().map(|(key, _)| *key).collect()
+fn keys_only(keys: &[SubjectKey]) -> Vec<Key> {
+    keys.iter().map(|subject| subject.key).collect()
 }
 
 fn operator_proposal(order: &BlockOrder<'_>) -> BlockProposal {

@@ -1,7 +1,6 @@
 //! Operators' acts that need records types: release by key, run-time lists, and queries of facts
 //! and modes.
 
-use catraca_core::batch::{Batch, Reply};
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::{Mode, Name};
 use catraca_core::refusal::Refusal;
@@ -10,7 +9,7 @@ use catraca_core::select::normalise;
 use super::Engine;
 use crate::error::Error;
 use crate::records::{BlockRow, ListName};
-use crate::store::{Store, When};
+use crate::store::Store;
 
 /// The entries of the run-time lists: allowlist and blocklist.
 pub(crate) type Entries = (Vec<AccessListEntry>, Vec<AccessListEntry>);
@@ -18,18 +17,11 @@ pub(crate) type Entries = (Vec<AccessListEntry>, Vec<AccessListEntry>);
 impl<S: Store> Engine<S> {
     /// Ends one block that was found in the records. Returns whether it was active.
     pub fn release(&self, block: &BlockRow) -> Result<bool, Error> {
-        let reply = self.store.apply(&Batch::Unblock(vec![block.key]), When::Store)?;
-        self.conclude_release(block, reply)
+        self.run(self.unblock_exchange(vec![block.subject_key()]))
     }
 }
 
 impl<S> Engine<S> {
-    /// Emits the event of the ended block. Returns whether it was active.
-    pub(crate) fn conclude_release(&self, block: &BlockRow, reply: Reply) -> Result<bool, Error> {
-        let keys = vec![(block.key, block.parts.clone())];
-        self.conclude_unblock(&block.namespace, &block.policy, keys, reply)
-    }
-
     /// Adds entries to a run-time list. Returns, for each, the entry that it replaced. Values of
     /// private attributes are given as pseudonyms.
     pub fn add_to_list(

@@ -25,6 +25,13 @@ impl<S> Engine<S> {
     /// The epoch is stored only in the records. Without records, a restart from a snapshot finds
     /// the state under the old keys again.
     pub fn reset_policy(&self, policy: &str) -> Result<Time, Refusal> {
+        let reset = self.advance_epoch(policy)?;
+        self.emit(&reset);
+        Ok(self.rules.load().epoch(policy))
+    }
+
+    /// Starts a new epoch of a policy. Returns the event, which the caller must report.
+    pub(crate) fn advance_epoch(&self, policy: &str) -> Result<Event<'static>, Refusal> {
         let at = self.clock.now();
         let mut epoch = at;
         self.update_rules(|rules| {
@@ -34,8 +41,7 @@ impl<S> Engine<S> {
             reset.advance(policy, epoch);
             Ok::<_, Refusal>(rules.with_epochs(&reset))
         })?;
-        self.emit(&Event::PolicyReset { at, policy, epoch });
-        Ok(epoch)
+        Ok(Event::PolicyReset { at, policy: policy.into(), epoch })
     }
 }
 

@@ -4,7 +4,7 @@
 
 use catraca_core::lists::ListTarget;
 
-use super::record::SubjectKey;
+use crate::event::SubjectKey;
 
 /// The value of a single part, or all parts as `attribute=value`.
 pub(super) fn identifier(parts: &[(String, String)]) -> String {

@@ -2,13 +2,14 @@
 //!
 //! Values are given as they may be shown: private values are pseudonyms already.
 
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::Origin;
 use catraca_core::digest::Key;
-use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::lock::persistence::LockWrite;
 use catraca_core::policy::Mode;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
+
+use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 
 /// One event to store.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordKind {
     /// A block was started or extended.
-    Block(Box<BlockRecord>),
+    Block(Box<BlockEvent>),
     /// An operator ended a block.
     Release(SubjectKey),
     /// A key was reset: its counters, its block and its debt.
@@ -36,7 +37,7 @@ pub enum RecordKind {
     /// A policy was reset for all keys. Its older blocks and debts are removed later, by a sweep.
     ResetPolicy(PolicyReset),
     /// A settle left a debt or paid it back.
-    Debt(Box<Debt>),
+    Debt(Box<DebtEvent>),
     /// A list entry was added or changed. The entry has a reason of its own; the operator's goes to
     /// the audit.
     List(ListName, AccessListEntry),
@@ -60,19 +61,6 @@ pub enum RecordKind {
     Note(AuditNote),
 }
 
-/// The key of a block or a debt, with the values it was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubjectKey {
-    /// The digest of namespace, policy and parts.
-    pub key: Key,
-    /// The namespace.
-    pub namespace: String,
-    /// The policy.
-    pub policy: String,
-    /// The attributes of the key with their values as they may be shown.
-    pub parts: Vec<(String, String)>,
-}
-
 /// A policy that was reset for all keys in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyReset {
@@ -80,39 +68,6 @@ pub struct PolicyReset {
     pub policy: String,
     /// Counters, blocks and debts from before this time no longer count.
     pub epoch: Time,
-}
-
-/// A block that was started or extended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockRecord {
-    /// The blocked key.
-    pub subject: SubjectKey,
-    /// The last policy reset that the decision knew of; zero if there was none. A block that was
-    /// decided before a reset and is written after it is not active.
-    pub epoch: Time,
-    /// The end of the block, exclusive.
-    pub until: Time,
-    /// What started it.
-    pub origin: Origin,
-    /// The texts and the status that callers and operators see.
-    pub note: BlockNote,
-    /// Whether it only affects policies in shadow mode.
-    pub shadow: bool,
-    /// How long after its end the offence counts for escalation; zero if it does not escalate.
-    pub forget: Span,
-}
-
-/// The balance of a bucket after a settle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Debt {
-    /// The key of the bucket.
-    pub subject: SubjectKey,
-    /// The last policy reset that the settle knew of; zero if there was none.
-    pub epoch: Time,
-    /// Whole tokens. A negative balance is stored as a debt, any other removes the debt.
-    pub balance: i64,
-    /// Size and refill rate of the bucket at that time.
-    pub terms: BucketTerms,
 }
 
 /// An attribute with a value as it may be shown.

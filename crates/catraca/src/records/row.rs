@@ -12,6 +12,7 @@ use catraca_core::policy::Mode;
 use catraca_core::time::{Span, Time};
 
 use super::record::{AttributeValue, ListName, PolicyReset};
+use crate::event::SubjectKey;
 
 /// What to restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,18 @@ pub struct BlockRow {
     pub reason: Option<String>,
     /// The operator, if one did it.
     pub by: Option<String>,
+}
+
+impl BlockRow {
+    /// The blocked key, for acts on the block.
+    pub(crate) fn subject_key(&self) -> SubjectKey {
+        SubjectKey {
+            key: self.key,
+            namespace: self.namespace.clone(),
+            policy: self.policy.clone(),
+            parts: self.parts.clone(),
+        }
+    }
 }
 
 /// One step in the history of a block.

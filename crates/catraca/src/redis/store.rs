@@ -28,7 +28,7 @@ use super::script::{SCRIPT, run_script};
 use super::script_args::ScriptArgs;
 use super::sentinel::Sentinels;
 use super::url::{RedisUrl, ServerDiscovery};
-use crate::store::{Reconnection, SharedStore, StoreError, StoreStatus, When};
+use crate::store::{Reconnection, SharedStore, StoreError, StoreFuture, StoreStatus, When};
 
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
@@ -168,14 +168,16 @@ impl RedisStore {
 }
 
 impl SharedStore for RedisStore {
-    async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        let parts = if self.is_sharded() { split(batch) } else { None };
-        let Some(parts) = parts else { return self.apply_one(batch, when).await };
-        let mut replies = Vec::with_capacity(parts.len());
-        for (rows, part) in parts {
-            replies.push((rows, self.apply_one(&part, when).await?));
-        }
-        merge(replies).ok_or_else(StoreError::mismatched_reply)
+    fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
+        Box::pin(async move {
+            let parts = if self.is_sharded() { split(batch) } else { None };
+            let Some(parts) = parts else { return self.apply_one(batch, when).await };
+            let mut replies = Vec::with_capacity(parts.len());
+            for (rows, part) in parts {
+                replies.push((rows, self.apply_one(&part, when).await?));
+            }
+            merge(replies).ok_or_else(StoreError::mismatched_reply)
+        })
     }
 
     fn is_sharded(&self) -> bool {
@@ -194,16 +196,16 @@ impl SharedStore for RedisStore {
         }
     }
 
-    async fn status(&self) -> Result<StoreStatus, StoreError> {
-        self.query_status().await
+    fn status(&self) -> StoreFuture<'_, StoreStatus> {
+        Box::pin(async move { self.query_status().await })
     }
 
-    async fn publish_change(&self) -> Result<(), StoreError> {
-        self.increment_changes().await
+    fn publish_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.increment_changes().await })
     }
 
-    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
-        self.claim_records(records).await
+    fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String> {
+        Box::pin(async move { self.claim_records(records).await })
     }
 }
 

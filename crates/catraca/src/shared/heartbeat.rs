@@ -11,11 +11,11 @@ use std::time::Duration;
 use catraca_core::batch::Batch;
 use catraca_core::time::Span;
 
-use super::SharedEngine;
-use super::unsynced_blocks::{BATCH, UnsyncedBlock, blocks_to_batch};
+use super::SharedDriver;
+use super::unsynced_blocks::{BATCH, blocks_to_batch};
 #[cfg(not(feature = "records"))]
 use crate::store::StoreStatus;
-use crate::store::{SharedStore, StoreError, When};
+use crate::store::{StoreError, When};
 
 /// The interval between heartbeats.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -41,29 +41,29 @@ pub struct HeartbeatReport {
     pub error: Option<String>,
 }
 
-/// Runs heartbeats on the current tokio runtime until the engine is dropped; calls `on_report` with
+/// Runs heartbeats on the current tokio runtime until the driver is dropped; calls `on_report` with
 /// each report.
-pub fn run_heartbeat<S: SharedStore>(
-    engine: &Arc<SharedEngine<S>>,
+pub(crate) fn run_heartbeat(
+    driver: &Arc<SharedDriver>,
     on_report: impl Fn(&HeartbeatReport) + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
-    let engine = Arc::downgrade(engine);
+    let driver = Arc::downgrade(driver);
     tokio::spawn(async move {
         loop {
-            let Some(reconnected) = engine.upgrade().map(|engine| engine.store.wait_reconnected())
+            let Some(reconnected) = driver.upgrade().map(|driver| driver.store.wait_reconnected())
             else {
                 return;
             };
             // An unavailable store is tried as soon as it reports that it is reachable again.
             let _ = tokio::time::timeout(INTERVAL, reconnected).await;
-            let Some(engine) = engine.upgrade() else { return };
-            let report = engine.heartbeat().await;
+            let Some(driver) = driver.upgrade() else { return };
+            let report = driver.heartbeat().await;
             on_report(&report);
         }
     })
 }
 
-impl<S: SharedStore> SharedEngine<S> {
+impl SharedDriver {
     /// One heartbeat. [`run_heartbeat`] calls it; tests may call it themselves.
     pub async fn heartbeat(&self) -> HeartbeatReport {
         let was_down = !self.breaker.state().0;
@@ -148,7 +148,7 @@ impl<S: SharedStore> SharedEngine<S> {
         let now = self.engine.now();
         self.engine.store().for_each_block(|key, block| {
             if block.until > now && !block.shadow {
-                blocks.push(UnsyncedBlock::from_cell(key, block));
+                blocks.push((key, block.clone()));
             }
         });
         for chunk in blocks.chunks(BATCH) {

@@ -10,11 +10,11 @@ use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::SharedEngine;
+use super::SharedDriver;
 use crate::engine::{ResumeBatches, ResumeError, ResumeSummary};
 use crate::error::Error;
 use crate::records::{Records, RecordsError, RestoreScope, RestoredItem};
-use crate::store::{SharedStore, StoreError, StoreStatus, When};
+use crate::store::{StoreError, StoreStatus, When};
 
 /// How old a release may be that a store has lost, for example by a failover.
 const LOST_MAX: Span = Span::from_secs(3_600);
@@ -30,7 +30,7 @@ pub(super) struct RecordsFollower {
 /// A message from the reading thread.
 type ItemsMessage = Result<Vec<RestoredItem>, RecordsError>;
 
-impl<S: SharedStore> SharedEngine<S> {
+impl SharedDriver {
     /// Applies the records to the store and to this node, and follows their changes from then on;
     /// call it before the first check.
     pub async fn resume(&self, records: Arc<Records>) -> Result<ResumeSummary, ResumeError> {

@@ -5,8 +5,9 @@ use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::time::{Span, Time};
 
 use super::*;
+use crate::event::{BlockEvent, SubjectKey};
 use crate::records::ack::Receipt;
-use crate::records::record::{AuditNote, BlockRecord, RecordKind, SubjectKey};
+use crate::records::record::{AuditNote, RecordKind};
 
 fn key(number: u64) -> Key {
     Key::from_bytes(u128::from(number).to_be_bytes())
@@ -22,7 +23,7 @@ fn step(number: u64, until: i64) -> Record {
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
-    let block = BlockRecord { subject, epoch, until, origin, note, shadow, forget };
+    let block = BlockEvent { subject, epoch, until, origin, note, shadow, forget };
     Record::automatic(Time::ZERO, RecordKind::Block(Box::new(block)))
 }
 

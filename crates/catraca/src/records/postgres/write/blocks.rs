@@ -9,9 +9,10 @@ use super::{
     PostgresAuditLink, PostgresFailure, PostgresRecordWriter, PostgresWriteResult, Value, rfc3339,
     values,
 };
+use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 use crate::records::display::{audit_target, identifier};
 use crate::records::postgres::value::replace_nul;
-use crate::records::record::{BlockRecord, Debt, SubjectKey, origin_name};
+use crate::records::record::origin_name;
 
 const SUBJECT: &str = "WITH new AS (
         INSERT INTO catraca.subjects (key, namespace, policy, identifier, parts)
@@ -89,7 +90,7 @@ const DELETE_DEBT: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects
     WHERE s.id = d.subject AND s.key = $1";
 
 impl PostgresRecordWriter<'_, '_> {
-    pub(super) fn write_block(&mut self, record: &BlockRecord) -> PostgresWriteResult {
+    pub(super) fn write_block(&mut self, record: &BlockEvent) -> PostgresWriteResult {
         self.ensure_subject(&record.subject);
         let key = record.subject.key.to_bytes();
         let until = record.until.micros();
@@ -111,7 +112,7 @@ impl PostgresRecordWriter<'_, '_> {
         Ok(())
     }
 
-    fn audit_block(&mut self, record: &BlockRecord) -> PostgresWriteResult {
+    fn audit_block(&mut self, record: &BlockEvent) -> PostgresWriteResult {
         let active_until = self.active_until(&record.subject, record.shadow)?;
         let until = active_until.unwrap_or_default().max(record.until.micros());
         let after = json!({ "until": rfc3339(until), "reason": record.note.reason.as_deref() });
@@ -147,7 +148,7 @@ impl PostgresRecordWriter<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn write_debt(&mut self, debt: &Debt) {
+    pub(super) fn write_debt(&mut self, debt: &DebtEvent) {
         self.ensure_subject(&debt.subject);
         let key = debt.subject.key.to_bytes();
         let terms = debt.terms;

@@ -8,8 +8,9 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::json;
 
 use super::{SqliteAuditLink, SqliteRecordWriter, SqliteWriteResult, rfc3339};
+use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 use crate::records::display::{audit_target, identifier};
-use crate::records::record::{BlockRecord, Debt, SubjectKey, origin_name};
+use crate::records::record::origin_name;
 
 /// The stored row of a block.
 struct SqliteBlockState {
@@ -43,7 +44,7 @@ impl SqliteBlockState {
 }
 
 impl SqliteRecordWriter<'_> {
-    pub(super) fn write_block(&self, record: &BlockRecord) -> SqliteWriteResult {
+    pub(super) fn write_block(&self, record: &BlockEvent) -> SqliteWriteResult {
         let subject = self.subject_id(&record.subject)?;
         let stored = self.stored_block(subject)?;
         let active = stored
@@ -75,7 +76,7 @@ impl SqliteRecordWriter<'_> {
     fn put_block(
         &self,
         subject: i64,
-        record: &BlockRecord,
+        record: &BlockEvent,
         extends: bool,
         prior: Option<(i64, i64)>,
     ) -> SqliteWriteResult {
@@ -160,7 +161,7 @@ impl SqliteRecordWriter<'_> {
         Ok(())
     }
 
-    pub(super) fn write_debt(&self, debt: &Debt) -> SqliteWriteResult {
+    pub(super) fn write_debt(&self, debt: &DebtEvent) -> SqliteWriteResult {
         if self.was_reset_since(&debt.subject, debt.epoch)? {
             return Ok(());
         }

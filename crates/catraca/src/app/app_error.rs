@@ -1,0 +1,73 @@
+//! Why an operation failed. A denial is not an error.
+
+use crate::error::Error;
+#[cfg(feature = "locks")]
+use crate::locks::LockError;
+#[cfg(feature = "records")]
+use crate::records::RecordsError;
+use catraca_core::refusal::Refusal;
+
+/// Why an operation of the [`crate::App`] failed. An invalid operation has changed nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppError {
+    /// The call is invalid, or the store failed.
+    #[error(transparent)]
+    Call(#[from] Error),
+    /// An argument is invalid.
+    #[error("{detail}")]
+    Invalid {
+        /// The code of the error, such as `text-too-long`.
+        code: &'static str,
+        /// What is invalid, and how to correct it.
+        detail: String,
+    },
+    /// The object of the operation does not exist.
+    #[error("{detail}")]
+    NotFound {
+        /// The code of the error, such as `unknown-block`.
+        code: &'static str,
+        /// What does not exist.
+        detail: String,
+    },
+    /// The operation needs records, and there are none.
+    #[error("there are no records, and this operation needs them")]
+    NoRecords,
+    /// The records could not be read or written.
+    #[cfg(feature = "records")]
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// The operation on locks failed.
+    #[cfg(feature = "locks")]
+    #[error(transparent)]
+    Locks(#[from] LockError),
+    /// The task of the operation ended without a result.
+    #[error("the operation ended without a result: {why}")]
+    Interrupted {
+        /// The cause.
+        why: String,
+    },
+}
+
+#[cfg(feature = "records")]
+impl AppError {
+    pub(super) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::Invalid { code, detail: detail.into() }
+    }
+
+    pub(super) fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::NotFound { code, detail: detail.into() }
+    }
+}
+
+impl From<Refusal> for AppError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Call(refusal.into())
+    }
+}
+
+impl From<tokio::task::JoinError> for AppError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Interrupted { why: error.to_string() }
+    }
+}

@@ -1,0 +1,147 @@
+//! Blocks for operators: list, show with history, create and release.
+
+use catraca_core::refusal::Refusal;
+use catraca_core::subject::Subject;
+
+use super::operator::{OwnedOperator, check_text};
+use super::{App, AppError};
+use crate::engine::BlockOrder;
+use crate::records::{AttributeValue, BlockQuery, BlockRow, Cursor, HistoryRow, Operator, Page};
+use crate::settlement::BlockedKey;
+
+/// The blocks that an operator created.
+#[derive(Clone, Debug)]
+pub struct CreatedBlocks {
+    /// Each blocked key, and its id in the records. The records assign ids when they write, so
+    /// there is none while the block is not on disk.
+    pub blocks: Vec<(BlockedKey, Option<i64>)>,
+    /// Whether they are on disk.
+    pub durable: bool,
+}
+
+/// A block that an operator released.
+#[derive(Clone, Debug)]
+pub struct ReleasedBlock {
+    /// The block before the release.
+    pub before: BlockRow,
+    /// The block after the release, if the records still have it.
+    pub after: Option<BlockRow>,
+    /// Whether the release is on disk.
+    pub durable: bool,
+}
+
+/// A block with its history.
+#[derive(Clone, Debug)]
+pub struct BlockWithHistory {
+    /// The block.
+    pub block: BlockRow,
+    /// Whether it is active now.
+    pub is_active: bool,
+    /// Every step, oldest first.
+    pub history: Vec<HistoryRow>,
+}
+
+impl App {
+    /// Active blocks, newest first.
+    pub async fn blocks(&self, query: BlockQuery) -> Result<Page<BlockRow, Cursor>, AppError> {
+        let now = self.now();
+        self.read_records(move |records| records.blocks(&query, now)).await
+    }
+
+    /// One block with its history.
+    pub async fn block_with_history(&self, id: i64) -> Result<BlockWithHistory, AppError> {
+        let block = self.find_block(id).await?;
+        let is_active = block.until > self.now();
+        let history = self.read_records(move |records| records.history(id)).await?;
+        Ok(BlockWithHistory { block, is_active, history })
+    }
+
+    /// A value in every form that the records may have it: as it is, or as a pseudonym under the
+    /// current secret or an older one.
+    pub fn stored_values(
+        &self,
+        attribute: &str,
+        value: &str,
+    ) -> Result<Vec<AttributeValue>, Refusal> {
+        self.engine().stored_names(attribute, value)
+    }
+
+    /// Blocks every key under which a policy counts a subject. Audited with the block's reason if
+    /// the operator gives none.
+    pub async fn block(
+        &self,
+        by: &Operator<'_>,
+        order: &BlockOrder<'_>,
+    ) -> Result<CreatedBlocks, AppError> {
+        let reason = check_text("reason", order.reason)?.map(str::to_owned);
+        let by = OwnedOperator::new(by)?.or_why(reason.as_deref());
+        let app = self.clone();
+        let namespace = order.namespace.to_owned();
+        let policy = order.policy.to_owned();
+        let subject = order.subject.to_owned_pairs();
+        let span = order.span;
+        self.run_to_end(async move {
+            let order = BlockOrder {
+                namespace: &namespace,
+                policy: &policy,
+                subject: Subject::from_owned_pairs(&subject),
+                span,
+                reason: reason.as_deref(),
+            };
+            app.create_blocks(&by, &order).await
+        })
+        .await
+    }
+
+    async fn create_blocks(
+        &self,
+        by: &OwnedOperator,
+        order: &BlockOrder<'_>,
+    ) -> Result<CreatedBlocks, AppError> {
+        let rules = self.rules();
+        let exchange = self.engine().block_exchange(&rules, order)?;
+        let (blocked, receipt) = self.run_audited(by, exchange).await?;
+        let blocked = blocked?;
+        let durable = receipt.await.is_durable();
+        let mut blocks = Vec::with_capacity(blocked.len());
+        for key in blocked {
+            let digest = key.subject.key;
+            let row = match durable {
+                true => self.read_records(move |records| records.block_of(digest)).await?,
+                false => None,
+            };
+            blocks.push((key, row.map(|row| row.id)));
+        }
+        Ok(CreatedBlocks { blocks, durable })
+    }
+
+    /// Ends a block. A block that has ended already is an error, so that no operator believes to
+    /// have ended another one.
+    pub async fn release(&self, by: &Operator<'_>, id: i64) -> Result<ReleasedBlock, AppError> {
+        let by = OwnedOperator::new(by)?;
+        let before = self.find_block(id).await?;
+        let app = self.clone();
+        self.run_to_end(async move {
+            let exchange = app.engine().unblock_exchange(vec![before.subject_key()]);
+            let (released, receipt) = app.run_audited(&by, exchange).await?;
+            let was_active = released?;
+            let durable = receipt.await.is_durable();
+            // Other nodes drop the key from their caches.
+            app.publish_change().await;
+            if !was_active {
+                let detail = format!("block {id} has ended already");
+                return Err(AppError::not_found("not-blocked", detail));
+            }
+            // Read again: the release has moved the end of the block.
+            let after = app.read_records(move |records| records.block(id)).await?;
+            Ok(ReleasedBlock { before, after, durable })
+        })
+        .await
+    }
+
+    async fn find_block(&self, id: i64) -> Result<BlockRow, AppError> {
+        let found = self.read_records(move |records| records.block(id)).await?;
+        let unknown = || AppError::not_found("unknown-block", format!("there is no block {id}"));
+        found.ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,101 @@
+//! Joins the parts of an application.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::settle::offloaded_max;
+use super::{App, AppParts};
+use crate::engine::{Builder, Engine};
+#[cfg(feature = "locks")]
+use crate::locks::Locks;
+#[cfg(feature = "records")]
+use crate::records::Records;
+use crate::shared::{NoSecret, SharedDriver, SharedOptions};
+use crate::store::SharedStore;
+
+/// Sets up and builds an [`App`].
+pub struct AppBuilder {
+    engine: Arc<Engine>,
+    shared: Option<Arc<SharedDriver>>,
+    #[cfg(feature = "records")]
+    records: Option<Arc<Records>>,
+    #[cfg(feature = "locks")]
+    locks: Option<Arc<Locks>>,
+}
+
+impl App {
+    /// An application over an engine of this process.
+    ///
+    /// ```
+    /// use catraca::{App, Catalog, Check, Engine};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1h'")?;
+    /// let app = App::local(Engine::new(catalog)).build();
+    /// let check = Check::new("login", [("ip", "198.51.100.7")]);
+    /// assert!(app.check(&check).await?.allowed);
+    /// assert!(!app.check(&check).await?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn local(engine: impl Into<Arc<Engine>>) -> AppBuilder {
+        AppBuilder {
+            engine: engine.into(),
+            shared: None,
+            #[cfg(feature = "records")]
+            records: None,
+            #[cfg(feature = "locks")]
+            locks: None,
+        }
+    }
+
+    /// An application over a store that other nodes use too. The memory store that the engine's
+    /// builder sets up decides while the shared store is unavailable.
+    pub fn shared(
+        engine: Builder,
+        store: Arc<dyn SharedStore>,
+        options: SharedOptions,
+    ) -> Result<AppBuilder, NoSecret> {
+        let driver = Arc::new(SharedDriver::new(engine, store, options)?);
+        let local = Self::local(Arc::clone(driver.engine()));
+        Ok(AppBuilder { shared: Some(driver), ..local })
+    }
+}
+
+impl AppBuilder {
+    /// Writes blocks, lists, facts, modes and acts to these records. Call [`App::resume`] before
+    /// the first check.
+    #[cfg(feature = "records")]
+    #[must_use]
+    pub fn records(mut self, records: Arc<Records>) -> Self {
+        self.records = Some(records);
+        self
+    }
+
+    /// Offers these locks and slots.
+    #[cfg(feature = "locks")]
+    #[must_use]
+    pub fn locks(mut self, locks: Arc<Locks>) -> Self {
+        self.locks = Some(locks);
+        self
+    }
+
+    /// Builds the application.
+    pub fn build(self) -> App {
+        App {
+            parts: Arc::new(AppParts {
+                engine: self.engine,
+                shared: self.shared,
+                #[cfg(feature = "records")]
+                records: self.records,
+                #[cfg(feature = "locks")]
+                locks: self.locks,
+                #[cfg(feature = "records")]
+                change_lock: tokio::sync::Mutex::default(),
+                offload_permits: Arc::new(Semaphore::new(offloaded_max())),
+            }),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Decisions: check, peek, credit, and the levels of buckets.
+
+use catraca_core::decision::Decision;
+use catraca_core::request::Check;
+use catraca_core::subject::Subject;
+use catraca_core::time::Time;
+
+use super::App;
+use crate::engine::{BucketObservation, CheckMode, Credit};
+use crate::error::Error;
+use crate::settlement::{BucketState, CreditResult, Drift};
+
+impl App {
+    /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
+    #[inline]
+    pub async fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        self.decide(check, CheckMode::Check).await
+    }
+
+    /// Returns the decision that a check would return. Charges nothing and starts no block.
+    pub async fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        self.decide(check, CheckMode::Peek).await
+    }
+
+    /// Checks or peeks.
+    #[inline]
+    pub async fn decide(&self, check: &Check<'_>, mode: CheckMode) -> Result<Decision, Error> {
+        let rules = self.rules();
+        self.run(self.engine().check_exchange(&rules, check, mode)?).await
+    }
+
+    /// Decides a list of checks, one after the other. Each is decided, or fails, on its own.
+    pub async fn check_batch(&self, checks: &[Check<'_>]) -> Vec<Result<Decision, Error>> {
+        let mut decisions = Vec::with_capacity(checks.len());
+        for check in checks {
+            decisions.push(self.check(check).await);
+        }
+        decisions
+    }
+
+    /// Gives units back for a later event, once per reference and event.
+    pub async fn credit(&self, call: &Credit<'_, '_>) -> Result<CreditResult, Error> {
+        let rules = self.rules();
+        self.run(self.engine().credit_exchange(&rules, call)?).await
+    }
+
+    /// Every bucket that applies to a subject. Buckets that were never charged are full.
+    pub async fn buckets(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<BucketState>, Error> {
+        let rules = self.rules();
+        self.run(self.engine().buckets_exchange(&rules, namespace, subject)?).await
+    }
+
+    /// The bucket of one policy.
+    pub async fn bucket_state(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<BucketState, Error> {
+        let rules = self.rules();
+        self.run(self.engine().bucket_exchange(&rules, namespace, policy, subject)?).await
+    }
+
+    /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
+    /// one only if the bucket was not written after `observed_at`.
+    pub async fn reconcile(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+        observed_at: Time,
+        states: &[BucketObservation<'_>],
+    ) -> Result<Vec<Drift>, Error> {
+        let rules = self.rules();
+        let exchange =
+            self.engine().reconcile_exchange(&rules, namespace, subject, observed_at, states)?;
+        self.run(exchange).await
+    }
+}

@@ -1,0 +1,125 @@
+//! Facts about attribute values, such as a category or a plan: list, show, set and delete.
+//!
+//! Facts that operators set take precedence over those of the catalog.
+
+use std::collections::BTreeMap;
+
+use super::operator::{OwnedOperator, TEXT_MAX};
+use super::{App, AppError};
+use crate::records::{AttributeValue, FactCursor, FactRow, Operator, Page, RecordKind};
+
+/// The most facts in one change.
+pub const FACTS_MAX: usize = 32;
+
+/// Facts by name.
+pub type FactMap = BTreeMap<String, String>;
+
+/// The facts about one value, before and after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFacts {
+    /// The facts before.
+    pub before: FactMap,
+    /// The facts now.
+    pub after: FactMap,
+    /// Whether the change is on disk.
+    pub durable: bool,
+}
+
+impl App {
+    /// The facts that operators set, in the order of attribute, value and name.
+    pub async fn stated_facts(
+        &self,
+        after: Option<FactCursor>,
+        limit: u32,
+    ) -> Result<Page<FactRow, FactCursor>, AppError> {
+        self.read_records(move |records| records.facts(after, limit)).await
+    }
+
+    /// All facts about a value, of operators and of the catalog.
+    pub fn facts_about(&self, attribute: &str, value: &str) -> Result<FactMap, AppError> {
+        let facts = self.engine().facts_about(attribute, value)?;
+        Ok(facts.iter().map(|(name, fact)| (name.to_string(), fact.to_string())).collect())
+    }
+
+    /// Sets these facts about a value; others stay as they are.
+    pub async fn set_facts(
+        &self,
+        by: &Operator<'_>,
+        attribute: &str,
+        value: &str,
+        facts: FactMap,
+    ) -> Result<ChangedFacts, AppError> {
+        let by = OwnedOperator::new(by)?;
+        check_facts(&facts)?;
+        self.required_records()?;
+        let app = self.clone();
+        let attribute = attribute.to_owned();
+        let value = value.to_owned();
+        self.run_to_end(async move {
+            let _change = app.parts.change_lock.lock().await;
+            let before = app.facts_about(&attribute, &value)?;
+            let pairs: Vec<(&str, &str)> = facts.iter().map(|(n, f)| (&**n, &**f)).collect();
+            app.engine().state_facts(&attribute, &value, &pairs)?;
+            let stored = app.stored_value(&attribute, &value)?;
+            let change = RecordKind::SetFacts(stored, facts.into_iter().collect());
+            let durable = app.record_change(&by, vec![change]).await?;
+            let after = app.facts_about(&attribute, &value)?;
+            Ok(ChangedFacts { before, after, durable })
+        })
+        .await
+    }
+
+    /// Deletes all facts that operators set about a value. The catalog's own facts remain.
+    pub async fn forget_facts(
+        &self,
+        by: &Operator<'_>,
+        attribute: &str,
+        value: &str,
+    ) -> Result<ChangedFacts, AppError> {
+        let by = OwnedOperator::new(by)?;
+        self.required_records()?;
+        let app = self.clone();
+        let attribute = attribute.to_owned();
+        let value = value.to_owned();
+        self.run_to_end(async move {
+            let _change = app.parts.change_lock.lock().await;
+            let before = app.facts_about(&attribute, &value)?;
+            if !app.engine().forget_facts(&attribute, &value)? {
+                let detail = format!(
+                    "no operator set a fact about this value of `{attribute}`; the catalog's facts \
+                     are changed in its file"
+                );
+                return Err(AppError::not_found("unknown-value", detail));
+            }
+            let change = RecordKind::ForgetFacts(app.stored_value(&attribute, &value)?);
+            let durable = app.record_change(&by, vec![change]).await?;
+            let after = app.facts_about(&attribute, &value)?;
+            Ok(ChangedFacts { before, after, durable })
+        })
+        .await
+    }
+
+    /// A value as the records store it.
+    pub(super) fn stored_value(
+        &self,
+        attribute: &str,
+        value: &str,
+    ) -> Result<AttributeValue, AppError> {
+        // The first form is that of the catalog in use; the others are older ones.
+        let stored = self.engine().stored_names(attribute, value)?.into_iter().next();
+        stored.ok_or_else(|| AppError::invalid("bad-attribute", "the value has no stored form"))
+    }
+}
+
+fn check_facts(facts: &FactMap) -> Result<(), AppError> {
+    if facts.is_empty() || facts.len() > FACTS_MAX {
+        let detail = format!("send 1 to {FACTS_MAX} facts, such as {{\"plan\":\"gold\"}}");
+        return Err(AppError::invalid("bad-facts", detail));
+    }
+    let fits = |text: &String| (1..=TEXT_MAX).contains(&text.len());
+    if !facts.iter().all(|(name, fact)| fits(name) && fits(fact)) {
+        let detail = format!("a fact's name and its text have 1 to {TEXT_MAX} bytes each");
+        return Err(AppError::invalid("bad-facts", detail));
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! The blocklist and the allowlist: list, add and remove entries.
+//!
+//! An entry is about an address range or an attribute value, and may have an end. Entries about
+//! private values hold pseudonyms.
+
+use catraca_core::address::AddressRange;
+use catraca_core::lists::{AccessListEntry, ListTarget};
+use catraca_core::request::VALUE_BYTES_MAX;
+use catraca_core::time::Time;
+
+use super::operator::{OwnedOperator, check_text};
+use super::{App, AppError};
+use crate::records::{ListName, ListRow, Operator, Page, Record, RecordKind};
+
+/// The most entries in one change.
+pub const ENTRIES_MAX: usize = 1_000;
+/// The longest name of an attribute, in bytes; the catalog has the same bound.
+const NAME_MAX: usize = 64;
+
+/// What an entry is about, as an operator writes it.
+#[derive(Clone, Debug)]
+pub enum ListTargetText {
+    /// An address range, or one address.
+    Range(String),
+    /// An attribute other than `ip`, and its value in clear.
+    Value {
+        /// The attribute.
+        attribute: String,
+        /// The value.
+        value: String,
+    },
+}
+
+/// An entry to add.
+#[derive(Clone, Debug)]
+pub struct NewListEntry {
+    /// What it is about.
+    pub target: ListTargetText,
+    /// When it ends; absent if it lasts until it is removed.
+    pub until: Option<Time>,
+    /// The reason, shown with the entry.
+    pub reason: Option<String>,
+    /// The reason for the audit; `reason` if absent.
+    pub why: Option<String>,
+}
+
+/// The entries that a call added.
+#[derive(Clone, Debug)]
+pub struct AddedEntries {
+    /// For each entry, the one that it replaced.
+    pub before: Vec<Option<AccessListEntry>>,
+    /// Whether the entries are on disk; false for a dry run.
+    pub durable: bool,
+}
+
+/// The entry that a call removed.
+#[derive(Clone, Debug)]
+pub struct RemovedEntry {
+    /// The entry before it was removed.
+    pub before: AccessListEntry,
+    /// Whether the removal is on disk.
+    pub durable: bool,
+}
+
+impl App {
+    /// Active run-time entries of a list, newest first, with ids below `before`.
+    pub async fn list_entries(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Page<ListRow, i64>, AppError> {
+        let now = self.now();
+        self.read_records(move |records| records.lists(list, before, limit, now)).await
+    }
+
+    /// The entry that the lists and the records store, or why this one is invalid. Changes nothing.
+    pub fn list_entry(&self, entry: &NewListEntry) -> Result<AccessListEntry, AppError> {
+        if let ListTargetText::Value { attribute, value } = &entry.target {
+            check_bounds(attribute, value)?;
+        }
+        let target = self.list_target(&entry.target)?;
+        if entry.until.is_some_and(|until| until <= self.now()) {
+            return Err(AppError::invalid("bad-entry", "the entry would have ended already"));
+        }
+        check_text("why", entry.why.as_deref())?;
+        let reason = check_text("reason", entry.reason.as_deref())?.map(str::to_owned);
+        Ok(AccessListEntry { target, reason, until: entry.until })
+    }
+
+    /// Adds entries to a list, all or none; an entry about the same target is replaced. A dry run
+    /// changes nothing, and returns what would be replaced. `entries` are those that
+    /// [`App::list_entry`] returned, each with its reason for the audit.
+    pub async fn add_to_list(
+        &self,
+        by: &Operator<'_>,
+        list: ListName,
+        entries: Vec<(AccessListEntry, Option<String>)>,
+        dry_run: bool,
+    ) -> Result<AddedEntries, AppError> {
+        if entries.len() > ENTRIES_MAX {
+            let sent = entries.len();
+            let detail =
+                format!("a request may have {ENTRIES_MAX} entries and this one has {sent}");
+            return Err(AppError::invalid("list-too-long", detail));
+        }
+        let by = OwnedOperator::new(by)?;
+        self.required_records()?;
+        if dry_run {
+            let current = |(entry, _): &(AccessListEntry, _)| {
+                self.engine().run_time_list_entry(list, &entry.target)
+            };
+            let before = entries.iter().map(current).collect();
+            return Ok(AddedEntries { before, durable: false });
+        }
+        let app = self.clone();
+        self.run_to_end(async move {
+            let _change = app.parts.change_lock.lock().await;
+            let now = app.now();
+            let added = entries.iter().map(|(entry, _)| entry.clone()).collect();
+            let before = app.engine().add_to_list(list, added);
+            let records = entries.into_iter().map(|(entry, why)| {
+                // An entry without a `why` is audited with its `reason`.
+                let why = why.filter(|why| !why.is_empty()).or_else(|| entry.reason.clone());
+                let kind = RecordKind::List(list, entry);
+                Record::operator(now, by.borrow().name, why.as_deref(), kind)
+            });
+            let durable = app.write_change(records.collect()).await?;
+            Ok(AddedEntries { before, durable })
+        })
+        .await
+    }
+
+    /// Removes the entry about a target from a list.
+    pub async fn remove_from_list(
+        &self,
+        by: &Operator<'_>,
+        list: ListName,
+        target: &ListTargetText,
+    ) -> Result<RemovedEntry, AppError> {
+        // Without `check_bounds`: an entry that was recorded before that rule can be removed too.
+        let target = self.list_target(target)?;
+        let by = OwnedOperator::new(by)?;
+        self.required_records()?;
+        let app = self.clone();
+        self.run_to_end(async move {
+            let _change = app.parts.change_lock.lock().await;
+            let Some(before) = app.engine().remove_from_list(list, &target) else {
+                let detail = format!(
+                    "the {} has no such entry made at run time; the catalog's are changed in its \
+                     file",
+                    list.as_str()
+                );
+                return Err(AppError::not_found("unknown-entry", detail));
+            };
+            let durable = app.record_change(&by, vec![RecordKind::Unlist(list, target)]).await?;
+            Ok(RemovedEntry { before, durable })
+        })
+        .await
+    }
+
+    fn list_target(&self, target: &ListTargetText) -> Result<ListTarget, AppError> {
+        match target {
+            ListTargetText::Range(range) => {
+                let range = AddressRange::parse(range)
+                    .map_err(|error| AppError::invalid("bad-range", error.to_string()))?;
+                Ok(ListTarget::Range(range))
+            }
+            ListTargetText::Value { attribute, .. } if attribute == "ip" => {
+                let detail = "write an address as `range`, such as 203.0.113.0/24";
+                Err(AppError::invalid("bad-entry", detail))
+            }
+            ListTargetText::Value { attribute, value } => {
+                let stored = self.stored_value(attribute, value)?;
+                Ok(ListTarget::Value { attribute: stored.attribute, value: stored.value })
+            }
+        }
+    }
+}
+
+/// Refuses a name or value that no subject can have.
+fn check_bounds(attribute: &str, value: &str) -> Result<(), AppError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if !(1..=NAME_MAX).contains(&attribute.len()) || !attribute.chars().all(allowed) {
+        let detail = format!(
+            "an attribute's name has 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`; this one \
+             has {} bytes, or other characters",
+            attribute.len()
+        );
+        return Err(AppError::invalid("bad-entry", detail));
+    }
+    if !(1..=VALUE_BYTES_MAX).contains(&value.len()) {
+        let detail = format!(
+            "the value of `{attribute}` has {} bytes and may have 1 to {VALUE_BYTES_MAX}",
+            value.len()
+        );
+        return Err(AppError::invalid("bad-entry", detail));
+    }
+    Ok(())
+}

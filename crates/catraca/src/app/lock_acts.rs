@@ -1,0 +1,80 @@
+//! Operators' acts on locks, which are audited.
+
+use catraca_core::lock::reply::{Lease, LeaseTarget};
+use catraca_core::time::Span;
+
+use super::operator::OwnedOperator;
+use super::{App, AppError};
+use crate::locks::Locks;
+use crate::records::{AuditNote, Operator, Record, RecordKind};
+
+impl App {
+    /// Ends a lease by its fence; its names stay taken for `cool_down`. Returns the lease and
+    /// whether the audit is on disk, or nothing if no active lease has this fence.
+    pub async fn force_release_lock(
+        &self,
+        by: &Operator<'_>,
+        namespace: &str,
+        fence: i64,
+        tenant: Option<&str>,
+        cool_down: Span,
+    ) -> Result<Option<(Lease, bool)>, AppError> {
+        let by = OwnedOperator::new(by)?;
+        let app = self.clone();
+        let namespace = namespace.to_owned();
+        let tenant = tenant.map(str::to_owned);
+        self.run_to_end(async move {
+            let locks = app.required_locks()?;
+            let ended = locks.force(&namespace, fence, tenant.as_deref(), cool_down).await?;
+            let Some(lease) = ended else { return Ok(None) };
+            let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
+            let durable = app.audit_locks(&by, "force-lock", target).await;
+            Ok(Some((lease, durable)))
+        })
+        .await
+    }
+
+    /// Ends all unconfirmed leases of a tenant. Returns how many, and whether the audit is on disk.
+    pub async fn clear_locks(
+        &self,
+        by: &Operator<'_>,
+        namespace: &str,
+        tenant: &str,
+    ) -> Result<(usize, bool), AppError> {
+        let by = OwnedOperator::new(by)?;
+        let app = self.clone();
+        let namespace = namespace.to_owned();
+        let tenant = tenant.to_owned();
+        self.run_to_end(async move {
+            let cleared = app.required_locks()?.clear(&namespace, Some(&tenant)).await?;
+            let target = format!("{namespace} {tenant}: {cleared}");
+            let durable = app.audit_locks(&by, "clear-locks", target).await;
+            Ok((cleared, durable))
+        })
+        .await
+    }
+
+    fn required_locks(&self) -> Result<&Locks, AppError> {
+        let unavailable = || AppError::not_found("no-locks", "this application has no locks");
+        self.parts.locks.as_deref().ok_or_else(unavailable)
+    }
+
+    /// Audits an act; returns whether that is on disk. Locks work without records, and then nothing
+    /// is audited.
+    async fn audit_locks(&self, by: &OwnedOperator, act: &str, target: String) -> bool {
+        let Some(records) = &self.parts.records else { return false };
+        let note = RecordKind::Note(AuditNote { act: act.to_owned(), target });
+        let Operator { name, why } = by.borrow();
+        let receipt = records.record(vec![Record::operator(self.now(), name, why, note)]);
+        receipt.await.is_durable()
+    }
+}
+
+/// The kind and the names of a lease, for the audit.
+fn kind_and_names(lease: &Lease) -> String {
+    let names: Vec<&str> = match &lease.target {
+        LeaseTarget::Names(names) => names.iter().map(|name| &*name.key).collect(),
+        LeaseTarget::Slot(names, _) => names.iter().map(|name| &*name.calendar).collect(),
+    };
+    format!("{}:{}", lease.kind, names.join(","))
+}

@@ -1,0 +1,53 @@
+//! Other nodes: the state at start, heartbeats, and notices of changes.
+
+use tokio::task::JoinHandle;
+
+use super::App;
+use crate::shared::{HeartbeatReport, SharedStats, run_heartbeat};
+
+impl App {
+    /// Statistics of the connection to the shared store, if there is one.
+    pub fn shared_stats(&self) -> Option<SharedStats> {
+        self.parts.shared.as_ref().map(|shared| shared.stats())
+    }
+
+    /// Runs heartbeats to the shared store on the current tokio runtime, until the application is
+    /// dropped; calls `on_report` with each report. Without a shared store there are none.
+    pub fn start_heartbeat(
+        &self,
+        on_report: impl Fn(&HeartbeatReport) + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
+        self.parts.shared.as_ref().map(|shared| run_heartbeat(shared, on_report))
+    }
+
+    /// One heartbeat. [`App::start_heartbeat`] calls it; tests may call it themselves.
+    pub async fn heartbeat(&self) -> Option<HeartbeatReport> {
+        match &self.parts.shared {
+            Some(shared) => Some(shared.heartbeat().await),
+            None => None,
+        }
+    }
+
+    /// Makes other nodes read lists, facts and modes from the records, and drop released keys from
+    /// their caches.
+    pub(super) async fn publish_change(&self) {
+        if let Some(shared) = &self.parts.shared {
+            shared.publish_change().await;
+        }
+    }
+
+    /// Applies what the records contain to the store; call it before the first check. `snapshot` is
+    /// the instant at which the snapshot was begun from which the store of this process was
+    /// restored, if any.
+    #[cfg(feature = "records")]
+    pub async fn resume(
+        &self,
+        snapshot: Option<catraca_core::time::Time>,
+    ) -> Result<crate::engine::ResumeSummary, crate::engine::ResumeError> {
+        let Some(records) = &self.parts.records else { return Ok(Default::default()) };
+        match &self.parts.shared {
+            Some(shared) => shared.resume(std::sync::Arc::clone(records)).await,
+            None => self.engine().resume(records, snapshot),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What all operators' acts have in common: they need records, are audited, run to their end, and
+//! are published to other nodes.
+
+use std::sync::Arc;
+
+use catraca_core::request::validate_storable;
+
+use super::{App, AppError};
+use crate::engine::Exchange;
+use crate::error::Error;
+use crate::event::Event;
+use crate::records::{Operator, Receipt, Record, RecordKind, Records, RecordsError};
+
+/// The longest text of an operator, such as a reason, in bytes.
+pub const TEXT_MAX: usize = 500;
+
+/// An operator, for a task that outlives the request.
+pub(super) struct OwnedOperator {
+    name: String,
+    why: Option<String>,
+}
+
+impl OwnedOperator {
+    /// Refuses a reason that cannot be recorded.
+    pub fn new(operator: &Operator<'_>) -> Result<Self, AppError> {
+        let why = check_text("why", operator.why)?.map(str::to_owned);
+        Ok(Self { name: operator.name.to_owned(), why })
+    }
+
+    pub fn borrow(&self) -> Operator<'_> {
+        Operator { name: &self.name, why: self.why.as_deref() }
+    }
+
+    /// The same operator, with another reason if none was given.
+    pub fn or_why(mut self, why: Option<&str>) -> Self {
+        self.why = self.why.or_else(|| why.map(str::to_owned));
+        self
+    }
+}
+
+impl App {
+    /// The records. Acts ask for them first: without records a change would be lost at a restart.
+    pub(super) fn required_records(&self) -> Result<&Arc<Records>, AppError> {
+        self.parts.records.as_ref().ok_or(AppError::NoRecords)
+    }
+
+    /// Runs a query of the records on a thread for blocking work: it waits for the disk.
+    pub(super) async fn read_records<R: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Records) -> Result<R, RecordsError> + Send + 'static,
+    ) -> Result<R, AppError> {
+        let records = Arc::clone(self.required_records()?);
+        Ok(tokio::task::spawn_blocking(move || query(&records)).await??)
+    }
+
+    /// Runs an act as a task of its own, so that it ends even if its caller goes away.
+    pub(super) async fn run_to_end<R: Send + 'static>(
+        &self,
+        act: impl Future<Output = Result<R, AppError>> + Send + 'static,
+    ) -> Result<R, AppError> {
+        tokio::spawn(act).await?
+    }
+
+    /// Runs an operation, and queues its records and its audit in one transaction. The receipt is
+    /// for what has happened, even if the operation failed.
+    pub(super) async fn run_audited<X: Exchange>(
+        &self,
+        by: &OwnedOperator,
+        mut exchange: X,
+    ) -> Result<(Result<X::Answer, Error>, Receipt), AppError> {
+        let records = self.required_records()?;
+        let (answer, events) = self.drive(&mut exchange).await;
+        let events = events.into_vec();
+        let receipt = records.record_events(Some(by.borrow()), &events);
+        events.iter().for_each(|event| self.engine().emit(event));
+        if let Ok(answer) = &answer {
+            self.report_summary(&exchange, answer);
+        }
+        Ok((answer, receipt))
+    }
+
+    /// Records and audits one event of the engine.
+    pub(super) fn record_audited(
+        &self,
+        by: &OwnedOperator,
+        event: &Event<'_>,
+    ) -> Result<Receipt, AppError> {
+        let receipt =
+            self.required_records()?.record_events(Some(by.borrow()), std::slice::from_ref(event));
+        self.engine().emit(event);
+        Ok(receipt)
+    }
+
+    /// Records and audits what was done to lists, facts or modes, and notifies other nodes, which
+    /// then read it. Returns whether it is on disk.
+    pub(super) async fn record_change(
+        &self,
+        by: &OwnedOperator,
+        changes: Vec<RecordKind>,
+    ) -> Result<bool, AppError> {
+        let at = self.now();
+        let Operator { name, why } = by.borrow();
+        let records = changes.into_iter().map(|change| Record::operator(at, name, why, change));
+        self.write_change(records.collect()).await
+    }
+
+    pub(super) async fn write_change(&self, changes: Vec<Record>) -> Result<bool, AppError> {
+        let receipt = self.required_records()?.record(changes);
+        let durable = receipt.await.is_durable();
+        self.publish_change().await;
+        Ok(durable)
+    }
+}
+
+/// Checks the length and the characters of a text of an operator; an empty text counts as none.
+pub(super) fn check_text<'t>(
+    name: &str,
+    text: Option<&'t str>,
+) -> Result<Option<&'t str>, AppError> {
+    let Some(text) = text else { return Ok(None) };
+    if text.len() > TEXT_MAX {
+        let detail = format!("`{name}` may have {TEXT_MAX} bytes and has {}", text.len());
+        return Err(AppError::invalid("text-too-long", detail));
+    }
+    validate_storable(format_args!("`{name}`"), text)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}

@@ -1,0 +1,45 @@
+//! Reports from the records: counts of decisions, the most blocked subjects, and the audit.
+
+use catraca_core::time::Time;
+
+use super::{App, AppError};
+use crate::records::{AuditQuery, AuditRow, PAGE_MAX, Page, TopBlocked, Totals};
+
+/// The decisions of a period.
+#[derive(Clone, Debug)]
+pub struct PeriodTotals {
+    /// Verdicts by policy: a request counts once in each policy that it was checked against.
+    pub policies: Vec<Totals>,
+    /// Requests by action, which is the gate that they name; most first. A request counts once.
+    pub actions: Vec<Totals>,
+}
+
+impl App {
+    /// Decisions from the minute of `from` up to the minute of `to`, exclusive, by policy and by
+    /// action. A peek does not count.
+    pub async fn totals(&self, from: Time, to: Time) -> Result<PeriodTotals, AppError> {
+        self.read_records(move |records| {
+            // Writes the counts that are still in memory.
+            records.flush()?;
+            let policies = records.policies(from, to)?;
+            let actions = records.actions(from, to)?;
+            Ok(PeriodTotals { policies, actions })
+        })
+        .await
+    }
+
+    /// Subjects by number of blocks since `from`, most first.
+    pub async fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, AppError> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        self.read_records(move |records| {
+            records.flush()?;
+            records.top_blocked(from, limit)
+        })
+        .await
+    }
+
+    /// Audited acts, newest first.
+    pub async fn audit(&self, query: AuditQuery) -> Result<Page<AuditRow, i64>, AppError> {
+        self.read_records(move |records| records.audit(&query)).await
+    }
+}

@@ -1,0 +1,150 @@
+//! Settle: a block or a debt that it causes is on disk before the answer.
+//!
+//! The acknowledgement of the records is awaited, so that no async worker blocks on the disk. A
+//! settle whose ban rules may take more than about a millisecond runs on a thread for blocking
+//! work, so that checks on the same worker do not wait for it.
+
+use std::sync::Arc;
+
+use catraca_core::catalog::Catalog;
+use catraca_core::limit::Limit;
+use catraca_core::outcome::{BodySize, Outcome};
+use catraca_core::subject::Subject;
+use tokio::runtime::Handle;
+
+use super::{App, AppError};
+use crate::engine::{CheckRef, Settle};
+use crate::settlement::{SettleState, SettledRow, Settlement};
+
+/// Settles of at least this estimated cost run off the async workers: about a millisecond.
+const OFFLOAD_WORK: u64 = 1_000_000;
+
+/// The answer to a settle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettleAnswer {
+    /// What the settle did.
+    pub settlement: Settlement,
+    /// Whether its blocks and debts are on disk. Absent if it has none: counters may lose what was
+    /// counted since the last snapshot, so nothing is promised about them.
+    pub durable: Option<bool>,
+}
+
+/// How many settles run off the async workers at once: half of the cores, so that the workers keep
+/// the other half.
+pub fn offloaded_max() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+impl App {
+    /// Applies the outcome of an admitted check, once. A second settle returns the first result.
+    pub async fn settle(&self, call: &Settle<'_>) -> Result<SettleAnswer, AppError> {
+        if self.estimated_work(call.outcome) < OFFLOAD_WORK {
+            return self.settle_here(call).await;
+        }
+        self.settle_offloaded(OwnedSettle::from(call)).await
+    }
+
+    /// The estimated work of the ban rules.
+    fn estimated_work(&self, outcome: &Outcome) -> u64 {
+        let catalog = self.catalog();
+        let body_bytes = match outcome.body_size {
+            BodySize::Bytes(bytes) => bytes,
+            // No rule gets a body that is over the limit.
+            BodySize::OverLimit => 0,
+            // Measured later, and never more than the limit.
+            BodySize::Unmeasured if outcome.body.is_null() => 0,
+            BodySize::Unmeasured => catalog.settle.body_bytes_max,
+        };
+        catalog.rule_cost.estimate(body_bytes)
+    }
+
+    async fn settle_here(&self, call: &Settle<'_>) -> Result<SettleAnswer, AppError> {
+        let rules = self.rules();
+        let mut exchange = self.engine().settle_exchange(&rules, call)?;
+        let (settlement, events) = self.drive(&mut exchange).await;
+        let events = events.into_vec();
+        #[cfg(feature = "records")]
+        let receipt =
+            self.parts.records.as_ref().map(|records| records.record_events(None, &events));
+        events.iter().for_each(|event| self.engine().emit(event));
+        let settlement = settlement?;
+        self.report_summary(&exchange, &settlement);
+        let must_be_durable = must_be_durable(&rules.catalog, &settlement);
+        #[cfg(feature = "records")]
+        let durable = match receipt {
+            _ if !must_be_durable => None,
+            Some(receipt) => Some(receipt.await.is_durable()),
+            None => Some(false),
+        };
+        #[cfg(not(feature = "records"))]
+        let durable = must_be_durable.then_some(false);
+        Ok(SettleAnswer { settlement, durable })
+    }
+
+    /// Settles on a thread for blocking work. A call that is cancelled while it waits for its
+    /// permit is not applied; one that has started is applied even if the client is gone.
+    async fn settle_offloaded(&self, call: OwnedSettle) -> Result<SettleAnswer, AppError> {
+        let permit = Arc::clone(&self.parts.offload_permits).acquire_owned().await;
+        let permit = permit.map_err(|error| AppError::Interrupted { why: error.to_string() })?;
+        let runtime = Handle::current();
+        let app = self.clone();
+        let work = move || {
+            // Held until the work is done.
+            let _permit = permit;
+            runtime.block_on(app.settle_here(&call.borrow()))
+        };
+        tokio::task::spawn_blocking(work).await?
+    }
+}
+
+/// Whether a settle left a bucket in debt or started a block; a repeated settle was already
+/// acknowledged the first time. A window below zero is only a counter: it is as full as it can be,
+/// and ends with the window.
+fn must_be_durable(catalog: &Catalog, settlement: &Settlement) -> bool {
+    let in_debt = |row: &SettledRow| {
+        let policy = catalog.find(&row.policy).map(|(_, policy)| policy);
+        let tiers = policy.iter().flat_map(|policy| policy.tiers.iter().map(|tier| &tier.terms));
+        let mut terms = policy.iter().flat_map(|policy| &policy.base).chain(tiers);
+        row.balance.is_some_and(|balance| balance < 0)
+            && terms.any(|terms| matches!(terms.limit, Limit::Bucket(_)))
+    };
+    let mut rows = settlement.rows.iter();
+    settlement.state == SettleState::Applied
+        && rows.any(|row| in_debt(row) || row.blocked_by.is_some())
+}
+
+/// A settle that can move to another thread.
+struct OwnedSettle {
+    namespace: String,
+    check: OwnedCheckRef,
+    outcome: Outcome,
+}
+
+enum OwnedCheckRef {
+    Ticket(String),
+    Reference(String, Vec<(String, String)>),
+}
+
+impl From<&Settle<'_>> for OwnedSettle {
+    fn from(call: &Settle<'_>) -> Self {
+        let check = match &call.check {
+            CheckRef::Ticket(ticket) => OwnedCheckRef::Ticket((*ticket).to_owned()),
+            CheckRef::Reference(name, subject) => {
+                OwnedCheckRef::Reference((*name).to_owned(), subject.to_owned_pairs())
+            }
+        };
+        Self { namespace: call.namespace.to_owned(), check, outcome: call.outcome.clone() }
+    }
+}
+
+impl OwnedSettle {
+    fn borrow(&self) -> Settle<'_> {
+        let check = match &self.check {
+            OwnedCheckRef::Ticket(ticket) => CheckRef::Ticket(ticket),
+            OwnedCheckRef::Reference(name, pairs) => {
+                CheckRef::Reference(name, Subject::from_owned_pairs(pairs))
+            }
+        };
+        Settle { namespace: &self.namespace, check, outcome: &self.outcome }
+    }
+}

@@ -1,0 +1,42 @@
+//! Acts on keys without an audit, for programs that have no records and no operators.
+
+use catraca_core::subject::Subject;
+
+use super::App;
+use crate::engine::BlockOrder;
+use crate::error::Error;
+use crate::settlement::BlockedKey;
+
+impl App {
+    /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
+    pub async fn block_unaudited(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
+        let rules = self.rules();
+        self.run(self.engine().block_exchange(&rules, order)?).await
+    }
+
+    /// Ends the blocks of a subject under one policy. Returns whether any was active.
+    pub async fn unblock_unaudited(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Error> {
+        let keys = self.engine().resolve_keys(&self.rules(), namespace, policy, subject)?;
+        let was_active = self.run(self.engine().unblock_exchange(keys)).await?;
+        self.publish_change().await;
+        Ok(was_active)
+    }
+
+    /// Clears counters, block, level and ban counts of a subject under one policy.
+    pub async fn reset_unaudited(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<(), Error> {
+        let keys = self.engine().resolve_keys(&self.rules(), namespace, policy, subject)?;
+        self.run(self.engine().reset_exchange(keys)).await?;
+        self.publish_change().await;
+        Ok(())
+    }
+}
