@@ -4,11 +4,16 @@
 //! Each verb is implemented by a file in `cmd`; an error becomes one line on standard error.
 
 mod args;
+mod auth;
 mod client;
 mod cmd;
+mod config;
+mod context;
 mod exit;
+mod feed;
 mod html;
 mod http;
+mod listener;
 mod lock_service;
 mod observe;
 mod regular_file;

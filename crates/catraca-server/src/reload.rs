@@ -20,7 +20,8 @@ use catraca::{Catalog, Engine};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::http::{ReloadableConfig, Tls};
+use crate::config::ReloadableConfig;
+use crate::listener::tls::Tls;
 use crate::observe::Observer;
 use changes::changes;
 use files::CatalogFiles;

@@ -7,8 +7,8 @@ use std::io::{Write, stdout};
 use anyhow::{Context, Result};
 
 use crate::args::KeygenArgs;
+use crate::auth::{hash, plain_name};
 use crate::exit::Exit;
-use crate::http::{hash, plain_name};
 
 /// Prints a new key and its `[[auth.key]]` table.
 pub fn run(args: &KeygenArgs) -> Result<Exit> {

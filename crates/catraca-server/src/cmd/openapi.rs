@@ -5,10 +5,10 @@ use std::io::{Write, stdout};
 use anyhow::Result;
 
 use crate::exit::Exit;
-use crate::http;
+use crate::http::openapi;
 
 /// Prints the document.
 pub fn run() -> Result<Exit> {
-    stdout().lock().write_all(http::openapi().as_bytes())?;
+    stdout().lock().write_all(openapi::document_text().as_bytes())?;
     Ok(Exit::Yes)
 }

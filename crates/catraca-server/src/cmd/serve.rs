@@ -1,6 +1,6 @@
 //! `catraca serve`: starts the server, reloads on SIGHUP, and stops on SIGINT and SIGTERM.
 //!
-//! Without a catalog it serves a built-in demo. Without API keys, `http::bind` accepts loopback
+//! Without a catalog it serves a built-in demo. Without API keys, `listener` accepts loopback
 //! addresses only.
 
 mod backend;
@@ -33,8 +33,12 @@ pub use storage_config::StorageConfig;
 
 use super::catalog;
 use crate::args::ServeArgs;
+use crate::config::ReloadableConfig;
+use crate::context::ServerContext;
 use crate::exit::Exit;
-use crate::http::{App, ReloadableConfig, Tls, bind, offloaded_max};
+use crate::http::endpoints::settle::offloaded_max;
+use crate::listener::listen::bind;
+use crate::listener::tls::Tls;
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::regular_file;
@@ -71,9 +75,9 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
     let traces = reloadable.settings.traces.as_ref();
     let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
     let traces = traces.map(Arc::new);
-    let mut app = new_app(&backend, reloadable, tls, &observer, file);
-    app.traces.clone_from(&traces);
-    let served = runtime.block_on(serve(app, &name, &backend.description, address));
+    let mut context = new_context(&backend, reloadable, tls, &observer, file);
+    context.traces.clone_from(&traces);
+    let served = runtime.block_on(serve(Arc::new(context), &name, &backend.description, address));
     if let Some(traces) = traces {
         runtime.block_on(traces.close());
     }
@@ -130,13 +134,13 @@ fn certificate(reloadable: &ReloadableConfig, file: Option<&Path>) -> Result<Opt
 }
 
 /// Joins the parts that requests need, and the reloader that replaces some of them.
-fn new_app(
+fn new_context(
     backend: &Backend,
     reloadable: ReloadableConfig,
     tls: Option<Arc<Tls>>,
     observer: &Arc<Observer>,
     file: Option<&Path>,
-) -> App {
+) -> ServerContext {
     let reloadable = Arc::new(ArcSwap::from_pointee(reloadable));
     let targets = ReloadTargets {
         engine: Arc::clone(&backend.engine),
@@ -146,7 +150,7 @@ fn new_app(
         observer: Arc::clone(observer),
     };
     let reloader = Reloader::new(file.map(Path::to_owned), targets);
-    App {
+    ServerContext {
         engine: Arc::clone(&backend.engine),
         shared: backend.shared.clone(),
         locks: Arc::clone(&backend.locks),
@@ -163,17 +167,22 @@ fn new_app(
 }
 
 /// Serves until a signal; returns a summary for the last message.
-async fn serve(app: App, name: &str, state: &str, address: SocketAddr) -> Result<String> {
+async fn serve(
+    context: Arc<ServerContext>,
+    name: &str,
+    state: &str,
+    address: SocketAddr,
+) -> Result<String> {
     // Handlers are installed before the listener is bound: an earlier signal would kill the process
     // without writing the snapshot.
     let mut signals = Signals::new()?;
     let hang_ups = signal(SignalKind::hangup()).context("cannot listen to signals")?;
-    let catalog = app.engine.catalog();
-    let reloader = Arc::clone(&app.reloader);
-    let scheme = if app.tls.is_some() { "https" } else { "http" };
-    let needs_key = app.reloadable.load().guard.has_keys();
-    tokio::spawn(lock_setup::expire_periodically(Arc::downgrade(&app.locks)));
-    let server = bind(address, app).await?;
+    let catalog = context.engine.catalog();
+    let reloader = Arc::clone(&context.reloader);
+    let scheme = if context.tls.is_some() { "https" } else { "http" };
+    let needs_key = context.reloadable.load().guard.has_keys();
+    tokio::spawn(lock_setup::expire_periodically(Arc::downgrade(&context.locks)));
+    let server = bind(address, context).await?;
     let is_demo = !reloader.has_file();
     if !is_demo {
         tokio::spawn(watch(Arc::clone(&reloader)));

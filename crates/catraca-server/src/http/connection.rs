@@ -1,203 +1,55 @@
-//! One connection: its phase, and the signals that stop it.
-//!
-//! A timer per request would cost more than a decision, so a connection stores its phase and the
-//! tick at which it began in one word, and `Connections` looks at all of them once per tick (ADR
-//! 0010). No clock is read here.
+//! Serves one connection with hyper: its phases, its signals, and the errors that hyper sends.
 
-pub mod admission;
-pub mod connections;
 pub mod hyper_errors;
-pub mod listen;
 pub mod overload;
-pub mod stream;
-pub mod table;
-pub mod tls;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
-use hyper::service::HttpService;
-use parking_lot::Mutex;
+use hyper::service::{HttpService, service_fn};
 use rustix::net::{RecvFlags, recv};
 
-use self::listen::ServerState;
-use self::stream::ConnectionStream;
-
-/// What a connection waits for. The discriminants are indexes into `PHASES`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// The very first byte.
-    First = 0,
-    /// A request's body.
-    Body = 1,
-    /// The response to be made, and the client to read it.
-    Answer = 2,
-    /// The next request.
-    Idle = 3,
-    /// The rest of a request's head.
-    Head = 4,
-}
-
-/// The width of a phase in `since`, and the phases by discriminant.
-const BITS: u32 = 3;
-const MASK: usize = (1 << BITS) - 1;
-const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idle, Phase::Head];
-
-// Bits of `Connection::signals`.
-
-/// Close as soon as nothing is left to answer.
-const STOP: u8 = 1;
-/// `body_timeout` has passed: respond 408.
-const BODY_EXPIRED: u8 = 2;
-/// Close at once.
-const CLOSE: u8 = 4;
-/// The stream has received bytes that were not read yet.
-const UNREAD: u8 = 8;
-/// The stream shall check on every flush whether the peer has closed.
-const WATCH_PEER: u8 = 16;
-/// The peer has closed.
-const PEER_CLOSED: u8 = 32;
-/// The response is an endless stream (server-sent events), so the connection is never idle.
-const STREAMING: u8 = 64;
+use super::dispatch;
+use crate::listener::connection::{Connection, Phase};
+use crate::listener::stream::ConnectionStream;
 
 /// Looks at received bytes without taking them, and without waiting.
 const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::DONTWAIT);
 
-/// One connection.
-pub struct Connection {
-    /// The state that all connections share.
-    pub server: Arc<ServerState>,
-    /// The address of the peer.
-    pub peer: IpAddr,
-    /// The address that it counts against; none for a trusted proxy.
-    pub counted_as: Option<IpAddr>,
-    /// The tick at which the phase began, shifted by `BITS`, and the phase in the low bits: one
-    /// word, so that both are read and written together.
-    since: AtomicU64,
-    /// The bits above.
-    signals: AtomicU8,
-    waker: Mutex<Option<Waker>>,
-}
+/// The largest head of a request in bytes, and the most header lines.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const HEAD_LINES_MAX: usize = 100;
+/// The most that hyper buffers of a connection.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-impl Connection {
-    /// A connection in phase `First`, from now on.
-    pub fn new(server: Arc<ServerState>, peer: IpAddr, counted_as: Option<IpAddr>) -> Self {
-        let since = AtomicU64::new(server.connections.tick() << BITS);
-        let signals = AtomicU8::new(0);
-        Self { server, peer, counted_as, since, signals, waker: Mutex::default() }
-    }
-
-    /// Starts another phase.
-    pub fn enter(&self, phase: Phase) {
-        self.since.store(self.server.connections.tick() << BITS | phase as u64, Ordering::Relaxed);
-    }
-
-    /// The current phase, and the tick at which it began.
-    pub fn phase(&self) -> (Phase, u64) {
-        let since = self.since.load(Ordering::Relaxed);
-        // The remainder is never needed, and spares a branch that panics.
-        (PHASES[(since as usize & MASK) % PHASES.len()], since >> BITS)
-    }
-
-    /// The tick since which it has waited for its first byte or for the next request; none
-    /// otherwise.
-    pub fn idle_since(&self) -> Option<u64> {
-        let (phase, since) = self.phase();
-        let waits = matches!(phase, Phase::First | Phase::Idle);
-        let streams = self.signals.load(Ordering::Relaxed) & STREAMING != 0;
-        (waits && !streams).then_some(since)
-    }
-
-    /// Marks the response as endless.
-    pub fn begin_stream(&self) {
-        self.signals.fetch_or(STREAMING, Ordering::Relaxed);
-    }
-
-    /// Whether `body_timeout` has passed, so that the request has to be answered without its body.
-    pub fn has_body_expired(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & BODY_EXPIRED != 0
-    }
-
-    /// Whether it shall close as soon as nothing is left to answer.
-    pub fn is_stopping(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & STOP != 0
-    }
-
-    /// Signals to respond 408 instead of waiting for the body; the second time, to close.
-    pub fn expire_body(&self) {
-        self.signal(if self.has_body_expired() { CLOSE } else { BODY_EXPIRED });
-    }
-
-    /// Signals to close at once.
-    pub fn close(&self) {
-        self.signal(CLOSE);
-    }
-
-    /// Signals to close as soon as nothing is left to answer.
-    pub fn stop(&self) {
-        self.signal(STOP);
-    }
-
-    /// Starts or stops checking, on every flush, whether the peer has closed.
-    pub fn watch_peer(&self, begin: bool) {
-        if begin {
-            self.signals.fetch_or(WATCH_PEER, Ordering::Relaxed);
-        } else {
-            self.signals.fetch_and(!(WATCH_PEER | PEER_CLOSED), Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the peer has closed, as of the last check.
-    pub fn has_peer_closed(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & PEER_CLOSED != 0
-    }
-
-    fn is_peer_watched(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & WATCH_PEER != 0
-    }
-
-    fn signal(&self, signal: u8) {
-        self.signals.fetch_or(signal, Ordering::Relaxed);
-        // The flag is set before the lock is taken, so a task that stores its waker after this lock
-        // sees the flag: no signal is lost.
-        if let Some(waker) = &*self.waker.lock() {
-            waker.wake_by_ref();
-        }
-    }
-
-    /// Whether bytes of a request have arrived that hyper has not read.
-    fn has_unread(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & UNREAD != 0
-    }
-
-    fn is_in(&self, phase: Phase) -> bool {
-        self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
-    }
-}
-
-/// Runs `work`, a TLS handshake, until the connection gets CLOSE or STOP; none in that case. Only
-/// for work before the first request, where nothing is lost.
-pub async fn unless_stopped<T>(
-    connection: &Connection,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|cx| {
-        *connection.waker.lock() = Some(cx.waker().clone());
-        if connection.signals.load(Ordering::Relaxed) & (CLOSE | STOP) != 0 {
-            return Poll::Ready(None);
-        }
-        work.as_mut().poll(cx).map(Some)
-    })
-    .await
+/// Serves the requests of a connection until it ends.
+pub fn serve_http(
+    stream: ConnectionStream,
+    connection: Arc<Connection>,
+) -> impl Future<Output = ()> {
+    let of_request = Arc::clone(&connection);
+    let service = service_fn(move |request| {
+        let connection = Arc::clone(&of_request);
+        async move { Ok::<_, Infallible>(dispatch::dispatch(request, connection).await) }
+    });
+    let http = http1::Builder::new()
+        // `Connections` enforces the timeout without a timer per head (ADR 0010).
+        .header_read_timeout(None)
+        // A client may close its sending half after its last request and still read.
+        .half_close(true)
+        // Responses are small: one copy costs less than two buffers in a system call.
+        .writev(false)
+        .max_headers(HEAD_LINES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(TrackedStream::new(stream, Arc::clone(&connection)), service);
+    StoppableConnection::new(http, connection)
 }
 
 /// The stream that hyper reads and writes; it sets the phases Head and Idle, which hyper does not
@@ -224,7 +76,7 @@ impl TrackedStream {
             Err(error) => error == rustix::io::Errno::CONNRESET,
         };
         if closed {
-            self.connection.signals.fetch_or(PEER_CLOSED, Ordering::Relaxed);
+            self.connection.on_peer_closed();
         }
     }
 
@@ -232,12 +84,7 @@ impl TrackedStream {
     fn update_unread(&self) {
         let peeked = recv(self.stream.socket(), &mut [0_u8; 1], PEEK);
         let found = peeked.is_ok_and(|(_, bytes)| bytes > 0);
-        let signals = &self.connection.signals;
-        if found {
-            signals.fetch_or(UNREAD, Ordering::Relaxed);
-        } else {
-            signals.fetch_and(!UNREAD, Ordering::Relaxed);
-        }
+        self.connection.set_unread(found);
     }
 }
 
@@ -341,15 +188,16 @@ where
         if !self.begun {
             // The task keeps its waker for life, so it is stored once.
             self.begun = true;
-            *self.connection.waker.lock() = Some(cx.waker().clone());
+            self.connection.set_waker(cx.waker());
         }
-        let signals = self.connection.signals.load(Ordering::Relaxed);
-        if signals & CLOSE != 0 {
+        if self.connection.is_closing() {
             return Poll::Ready(());
         }
+        // Read before the poll, which notes unread bytes only if the signal was there.
+        let stop = self.connection.is_stopping();
         // Errors are dropped: the peer hung up, and there is no response to send.
         let over = Pin::new(&mut self.http).poll(cx).map(drop);
-        if over.is_ready() || signals & STOP == 0 || self.stopping || !self.may_stop() {
+        if over.is_ready() || !stop || self.stopping || !self.may_stop() {
             return over;
         }
         // Nothing has arrived, not even in the poll above: no request is lost. hyper's graceful

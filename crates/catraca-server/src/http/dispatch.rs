@@ -13,15 +13,16 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
-use super::auth::Caller;
+use super::auth;
 use super::auth::roles;
 use super::auth::roles::EndpointLookup;
-use super::check;
-use super::check::CheckRequest;
-use super::connection::{Connection, Phase};
-use super::engine_calls::CheckMode;
-use super::request::body;
-use super::response::problem::FullResponse;
+use super::bodies::problem::FullResponse;
+use super::bodies::request_body;
+use super::endpoints::check;
+use super::endpoints::check::CheckRequest;
+use crate::auth::Caller;
+use crate::context::CheckMode;
+use crate::listener::connection::{Connection, Phase};
 use crate::observe::traces::RequestSpan;
 
 /// A response with a complete body, or with a body of the router.
@@ -53,8 +54,8 @@ async fn serve_check(
 ) -> DispatchResponse {
     let (head, body) = request.into_parts();
     let check = CheckRequest { caller, span, mode: CheckMode::Check };
-    let response = match body::read(&head.headers, body, connection).await {
-        Ok(body) => check::handle(&connection.server.app, &check, &body).await,
+    let response = match request_body::read(&head.headers, body, connection).await {
+        Ok(body) => check::handle(&connection.server.context, &check, &body).await,
         Err(problem) => problem.to_response(),
     };
     response.map(Either::Left)
@@ -63,7 +64,7 @@ async fn serve_check(
 /// Begins the trace span of a call, if tracing is on. It is named by the endpoint's path template
 /// and never by the path, which a caller chooses.
 fn begin_span(request: &Request<Incoming>, connection: &Connection) -> RequestSpan {
-    let Some(traces) = &connection.server.app.traces else { return RequestSpan::default() };
+    let Some(traces) = &connection.server.context.traces else { return RequestSpan::default() };
     let template = match roles::find(request.method().as_str(), request.uri().path()) {
         EndpointLookup::Found(endpoint) => Some(endpoint.path),
         EndpointLookup::WrongMethod(_) | EndpointLookup::UnknownPath => None,
@@ -76,9 +77,9 @@ fn authenticate(
     request: &Request<Incoming>,
     connection: &Connection,
 ) -> Result<Arc<Caller>, Box<FullResponse>> {
-    let config = connection.server.app.reloadable.load();
+    let config = connection.server.context.reloadable.load();
     let is_proxy = || config.settings.is_trusted_proxy(connection.peer);
-    config.guard.admit(request.method(), request.uri().path(), request.headers(), is_proxy)
+    auth::admit(&config, request.method(), request.uri().path(), request.headers(), is_proxy)
 }
 
 /// Counts a response, and closes the connection after it if the server stops.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 
-use super::connection::table::{CONNECTION_LIMITS, ConnectionLimit};
+use crate::listener::table::{CONNECTION_LIMITS, ConnectionLimit};
 
 /// Upper bounds of the histogram in microseconds; slower responses are in one more bucket.
 const BOUNDS: [u64; 22] = [

@@ -6,11 +6,8 @@
 //! keep endpoints and operations equal, and `docs/openapi.json` equal to the served document.
 
 mod build;
-pub mod docs;
-mod error_codes;
 mod example;
 mod operations;
-pub mod schema_values;
 mod schemas;
 
 use std::sync::OnceLock;
@@ -21,8 +18,6 @@ use serde_json::Value;
 pub use build::document;
 #[cfg(test)]
 pub use schemas::Decision;
-
-pub use error_codes::{ErrorCode, all_error_codes, find_error_code};
 
 /// Generates the schema of a type.
 type SchemaFn = fn(&mut SchemaGenerator) -> Schema;

@@ -11,15 +11,16 @@ use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 
-use super::auth::Caller;
-use super::authorize::{self, AuthorizeCall};
-use super::connection::Connection;
-use super::credit_and_buckets::CreditOrBucketRequest;
-use super::engine_calls::CheckMode;
-use super::openapi::docs;
-use super::request::body;
-use super::response::problem::{FullResponse, Problem, json_response};
-use super::{App, admin, check, credit_and_buckets, locks, ready, settle};
+use super::bodies::problem::{
+    FullResponse, Problem, bad_path, json_response, unknown_call, wrong_method,
+};
+use super::bodies::request_body;
+use super::endpoints::authorize::{self, AuthorizeCall};
+use super::endpoints::credit_and_buckets::{self, CreditOrBucketRequest};
+use super::endpoints::{admin, check, docs, locks, ready, settle};
+use crate::auth::Caller;
+use crate::context::{CheckMode, ServerContext};
+use crate::listener::connection::Connection;
 use crate::observe::traces::RequestSpan;
 
 /// The connection of a request, from `dispatch`.
@@ -28,7 +29,7 @@ type RouterConnection = Extension<Arc<Connection>>;
 type RouterCaller = Extension<Arc<Caller>>;
 
 /// Builds the router.
-pub fn router(app: App) -> Router {
+pub fn router(context: Arc<ServerContext>) -> Router {
     Router::new()
         // `POST` never arrives here (see `dispatch`); the route exists for 405 and `Allow` of other
         // methods.
@@ -62,7 +63,7 @@ pub fn router(app: App) -> Router {
         .merge(locks::routes())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
-        .with_state(app)
+        .with_state(context)
 }
 
 async fn checks(
@@ -76,21 +77,21 @@ async fn checks(
     match read(connection, request).await {
         Ok(body) => {
             let check = check::CheckRequest { caller: &caller, span: &span, mode };
-            into_body(check::handle(&server.app, &check, &body).await)
+            into_body(check::handle(&server.context, &check, &body).await)
         }
         Err(problem) => into_body(problem.to_response()),
     }
 }
 
 async fn credit(
-    State(app): State<App>,
+    State(context): State<Arc<ServerContext>>,
     connection: RouterConnection,
     caller: RouterCaller,
     request: Request,
 ) -> Response<Body> {
     let result = match with_body(connection, request).await {
         Ok((head, body)) => {
-            credit_and_buckets::credit(&app, &request_parts(&caller, &head, &body)).await
+            credit_and_buckets::credit(&context, &request_parts(&caller, &head, &body)).await
         }
         Err(problem) => Err(problem),
     };
@@ -98,14 +99,14 @@ async fn credit(
 }
 
 async fn buckets(
-    State(app): State<App>,
+    State(context): State<Arc<ServerContext>>,
     connection: RouterConnection,
     caller: RouterCaller,
     request: Request,
 ) -> Response<Body> {
     let result = match with_body(connection, request).await {
         Ok((head, body)) => {
-            credit_and_buckets::buckets(&app, &request_parts(&caller, &head, &body)).await
+            credit_and_buckets::buckets(&context, &request_parts(&caller, &head, &body)).await
         }
         Err(problem) => Err(problem),
     };
@@ -121,20 +122,20 @@ fn request_parts<'a>(
 }
 
 async fn settle(
-    State(app): State<App>,
+    State(context): State<Arc<ServerContext>>,
     connection: RouterConnection,
     caller: RouterCaller,
     request: Request,
 ) -> Response<Body> {
     let result = match read(connection, request).await {
-        Ok(body) => settle::settle(&app, &caller, &body).await,
+        Ok(body) => settle::settle(&context, &caller, &body).await,
         Err(problem) => Err(problem),
     };
     into_body(result.map_or_else(|problem| problem.to_response(), json_response))
 }
 
 async fn bucket(
-    State(app): State<App>,
+    State(context): State<Arc<ServerContext>>,
     connection: RouterConnection,
     caller: RouterCaller,
     policy: Result<Path<String>, PathRejection>,
@@ -142,7 +143,8 @@ async fn bucket(
 ) -> Response<Body> {
     let result = match (policy, with_body(connection, request).await) {
         (Ok(Path(policy)), Ok((head, body))) => {
-            credit_and_buckets::bucket(&app, &request_parts(&caller, &head, &body), &policy).await
+            credit_and_buckets::bucket(&context, &request_parts(&caller, &head, &body), &policy)
+                .await
         }
         (Err(_), _) => Err(bad_path()),
         (_, Err(problem)) => Err(problem),
@@ -159,12 +161,12 @@ async fn with_body(
     request: Request,
 ) -> Result<(Parts, Bytes), Problem> {
     let (head, body) = request.into_parts();
-    let body = body::read(&head.headers, body, &connection).await?;
+    let body = request_body::read(&head.headers, body, &connection).await?;
     Ok((head, body))
 }
 
 async fn authorize(
-    State(app): State<App>,
+    State(context): State<Arc<ServerContext>>,
     connection: RouterConnection,
     caller: RouterCaller,
     request: Request,
@@ -177,7 +179,7 @@ async fn authorize(
         caller: &caller,
         span: &span_of(&request),
     };
-    into_body(authorize::answer(&app, &call).await)
+    into_body(authorize::answer(&context, &call).await)
 }
 
 /// The span that `dispatch` put into the request.
@@ -189,20 +191,6 @@ async fn unknown(request: Request) -> Response<Body> {
     into_body(unknown_call(request.uri().path()).to_response())
 }
 
-/// 400: a path segment is not UTF-8 after percent-decoding.
-pub fn bad_path() -> Problem {
-    Problem::bad(
-        "bad-path",
-        "a segment of the path is not UTF-8 after percent-decoding; encode it as UTF-8",
-    )
-}
-
-/// 404: there is no such call.
-pub fn unknown_call(path: &str) -> Problem {
-    let detail = format!("there is no call {path}; see /docs or /openapi.json for all calls");
-    Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
-}
-
 /// 405. The router adds `Allow`; an OPTIONS request gets 204 with it.
 async fn other_method(request: Request) -> Response<Body> {
     if request.method() == Method::OPTIONS {
@@ -211,12 +199,6 @@ async fn other_method(request: Request) -> Response<Body> {
         return response;
     }
     into_body(wrong_method(request.method(), request.uri().path()).to_response())
-}
-
-/// 405: the path exists, but not with this method.
-pub fn wrong_method(method: &Method, path: &str) -> Problem {
-    let detail = format!("{path} does not support {method}; the header `Allow` lists its methods");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
 }
 
 fn into_body(response: FullResponse) -> Response<Body> {

@@ -17,7 +17,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use crate::http::{HistogramSnapshot, ListenerView};
+use crate::http::HistogramSnapshot;
+use crate::listener::listen::ListenerView;
 
 /// The labels of a series, in the order of the output.
 type MetricLabels = Vec<(&'static str, String)>;
@@ -29,14 +30,14 @@ type GaugeFamily<N = Gauge> = Family<MetricLabels, N>;
 /// The text of a scrape.
 pub fn text(listener: &ListenerView<'_>) -> String {
     let mut registry = Registry::with_prefix("catraca");
-    let app = listener.app;
-    counters::decisions(&mut registry, &app.observer.metrics, app.engine.now());
-    counters::calls(&mut registry, &app.observer.metrics);
-    gauges::catalog(&mut registry, app);
-    gauges::store(&mut registry, app);
-    gauges::shared_store(&mut registry, app);
-    lock_metrics::locks(&mut registry, &app.locks, &app.engine.catalog().locks);
-    gauges::records(&mut registry, app.records.as_deref());
+    let context = listener.context;
+    counters::decisions(&mut registry, &context.observer.metrics, context.engine.now());
+    counters::calls(&mut registry, &context.observer.metrics);
+    gauges::catalog(&mut registry, context);
+    gauges::store(&mut registry, context);
+    gauges::shared_store(&mut registry, context);
+    lock_metrics::locks(&mut registry, &context.locks, &context.engine.catalog().locks);
+    gauges::records(&mut registry, context.records.as_deref());
     gauges::listener(&mut registry, listener);
     gauges::process(&mut registry);
     let mut text = String::new();

@@ -24,7 +24,7 @@ use super::secret;
 use super::shared_store;
 use super::shared_store_config::SharedStoreConfig;
 use super::storage_config::StorageConfig;
-use crate::http::Feed;
+use crate::feed::Feed;
 use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::shared_store::{AnySharedStore, SharedEngine};

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
-use crate::http::response::problem::Problem;
+use crate::http::bodies::problem::Problem;
 
 /// Refuses a `Host` that is not this server's, and an `Origin` other than that host.
 pub fn check(headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {

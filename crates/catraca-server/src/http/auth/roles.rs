@@ -2,23 +2,10 @@
 //!
 //! A path that is not in this table is refused before the router sees it, so that an endpoint
 //! that was forgotten here is closed, not open. Every endpoint has a route and an entry in
-//! `openapi/operations`. Must depend on no other module: the integration tests include this file
-//! and try every endpoint in every way that is forbidden.
+//! `openapi/operations`. Must depend on no module but `role`: the integration tests include both
+//! files and try every endpoint in every way that is forbidden.
 
-/// What a key may do; each role includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Read states and the catalog.
-    Read,
-    /// Check, settle and credit.
-    Check,
-    /// Everything.
-    Admin,
-}
-
-/// Every role by its name, the lowest first.
-pub const ROLES: [(&str, Role); 3] =
-    [("read", Role::Read), ("check", Role::Check), ("admin", Role::Admin)];
+pub use super::role::{ROLES, Role};
 
 /// Who may call an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use axum::http::StatusCode;
 
-use crate::http::response::problem::{PROBLEM_JSON, Problem};
+use crate::http::bodies::problem::{PROBLEM_JSON, Problem};
 
 static BAD_HEAD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let detail = "the head of the request is not valid HTTP/1.1; check for forbidden bytes in \

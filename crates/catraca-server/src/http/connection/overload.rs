@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::table::ConnectionLimit;
+use crate::listener::table::ConnectionLimit;
 
 /// The most refusals in progress; further connections are closed without a response.
 pub const REFUSALS_MAX: usize = 64;

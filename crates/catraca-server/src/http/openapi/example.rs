@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::resolve_ref;
-use super::schema_values;
+use crate::http::bodies::schema_values;
 
 /// The example of a schema of the document.
 pub fn example_of(schema: &Value, document: &Value) -> Value {

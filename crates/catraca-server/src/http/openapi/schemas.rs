@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::schema_values;
-use super::schema_values::{CreditRefusal, Mode, Origin, Reason, SettlementState};
+use crate::http::bodies::schema_values;
+use crate::http::bodies::schema_values::{CreditRefusal, Mode, Origin, Reason, SettlementState};
 
 /// Whether a request may pass. A denial is a decision, not an error.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

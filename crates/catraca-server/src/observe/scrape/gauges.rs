@@ -10,18 +10,20 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels, to_i64};
-use crate::http::{App, CONNECTION_LIMITS, ListenerView};
+use crate::context::ServerContext;
+use crate::listener::listen::ListenerView;
+use crate::listener::table::CONNECTION_LIMITS;
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
-pub fn catalog(registry: &mut Registry, app: &App) {
-    let catalog = app.engine.catalog();
+pub fn catalog(registry: &mut Registry, context: &ServerContext) {
+    let catalog = context.engine.catalog();
     let revision = Info::new(labels([("revision", &catalog.revision)]));
     registry.register("catalog", "Revision of the current catalog", revision);
     gauge(registry, "policies", "Policies of the current catalog", catalog.policies.len());
-    let unlisted = app.engine.undeclared_gates().len();
+    let unlisted = context.engine.undeclared_gates().len();
     let help = "Distinct gates in checks that the catalog does not declare, up to 1000";
     gauge(registry, "unlisted_gates", help, unlisted);
-    let error = app.reloader.error();
+    let error = context.reloader.error();
     let stale = usize::from(error.is_some());
     gauge(
         registry,
@@ -39,9 +41,9 @@ pub fn catalog(registry: &mut Registry, app: &App) {
         problem,
     );
     let help = "1 for each policy whose mode an operator has overridden";
-    registry.register("mode_overridden", help, overridden(app));
+    registry.register("mode_overridden", help, overridden(context));
     let reloads = CounterFamily::default();
-    for (result, count) in app.observer.metrics.reloads() {
+    for (result, count) in context.observer.metrics.reloads() {
         reloads.get_or_create(&labels([("result", result)])).inc_by(count);
     }
     registry.register("reloads", "Reloads of the catalog, by result", reloads);
@@ -50,10 +52,10 @@ pub fn catalog(registry: &mut Registry, app: &App) {
 }
 
 /// Mode overrides of policies that exist; others have no effect.
-fn overridden(app: &App) -> GaugeFamily {
+fn overridden(context: &ServerContext) -> GaugeFamily {
     let gauges: GaugeFamily = GaugeFamily::default();
-    for policy in &app.engine.catalog().policies {
-        if let Some(mode) = app.engine.mode_override(&policy.name) {
+    for policy in &context.engine.catalog().policies {
+        if let Some(mode) = context.engine.mode_override(&policy.name) {
             let labels = labels([("policy", &policy.name), ("mode", mode.as_str())]);
             gauges.get_or_create(&labels).set(1);
         }
@@ -62,8 +64,8 @@ fn overridden(app: &App) -> GaugeFamily {
 }
 
 /// The memory store: its cells, and what it refused for lack of memory.
-pub fn store(registry: &mut Registry, app: &App) {
-    let engine = &app.engine;
+pub fn store(registry: &mut Registry, context: &ServerContext) {
+    let engine = &context.engine;
     let stats = engine.store().stats();
     let cells: GaugeFamily = GaugeFamily::default();
     let bytes: GaugeFamily = GaugeFamily::default();
@@ -87,7 +89,7 @@ pub fn store(registry: &mut Registry, app: &App) {
     let help = "1 if the memory pool was full within the last minute";
     registry.register("store_full", help, full(engine));
     gauge(registry, "blocks", "Blocks that deny now", active_blocks(engine));
-    let not_restored = usize::try_from(app.blocks_not_restored()).unwrap_or(usize::MAX);
+    let not_restored = usize::try_from(context.blocks_not_restored()).unwrap_or(usize::MAX);
     let help = "Blocks not restored at the start because their memory pool was full";
     gauge(registry, "blocks_not_restored", help, not_restored);
     for (name, help, count) in [
@@ -133,8 +135,8 @@ fn full(engine: &Engine) -> GaugeFamily {
 }
 
 /// The shared store, if there is one.
-pub fn shared_store(registry: &mut Registry, app: &App) {
-    let Some(shared) = &app.shared else { return };
+pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
+    let Some(shared) = &context.shared else { return };
     let stats = shared.stats();
     let help = "1 while the shared store is used, 0 while on_failure decides";
     gauge(registry, "shared_up", help, usize::from(stats.up));
@@ -161,7 +163,7 @@ pub fn shared_store(registry: &mut Registry, app: &App) {
     );
     let help = "Denials by the block cache, without a call to the shared store";
     counter(registry, "shared_cached_denials", help, stats.cached_denials);
-    let (round_trips, failed) = app.observer.metrics.store_round_trips();
+    let (round_trips, failed) = context.observer.metrics.store_round_trips();
     counter(registry, "shared_failures", "Calls to the shared store that failed", failed);
     registry.register(
         "shared_round_trip_seconds",
@@ -223,11 +225,16 @@ pub fn listener(registry: &mut Registry, listener: &ListenerView<'_>) {
     gauge(registry, "connections", "Open connections", listener.connections);
     gauge(registry, "connections_max", "The most open connections", listener.connections_max);
     gauge(registry, "draining", "1 while the server is stopping", usize::from(listener.draining));
-    let app = listener.app;
-    gauge(registry, "feed_listeners", "Subscribers of the live feed", app.feed.subscriber_count());
-    let dropped = app.observer.logs.dropped_lines();
+    let context = listener.context;
+    gauge(
+        registry,
+        "feed_listeners",
+        "Subscribers of the live feed",
+        context.feed.subscriber_count(),
+    );
+    let dropped = context.observer.logs.dropped_lines();
     counter(registry, "log_lines_dropped", "Log lines dropped", dropped);
-    let [sent, dropped] = app.traces.as_ref().map(|traces| traces.counts()).unwrap_or_default();
+    let [sent, dropped] = context.traces.as_ref().map(|traces| traces.counts()).unwrap_or_default();
     counter(registry, "spans_sent", "Spans accepted by the collector", sent);
     counter(
         registry,

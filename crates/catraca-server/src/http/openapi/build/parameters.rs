@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::{OperationSpec, ParameterType, QueryParameter};
 use crate::http::auth::roles::Endpoint;
-use crate::http::openapi::schema_values;
+use crate::http::bodies::schema_values;
 
 /// Every path parameter of the table of endpoints: name, description and example.
 const PATH_PARAMETERS: [(&str, &str, &str); 9] = [

@@ -9,11 +9,10 @@ use axum::http::StatusCode;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use super::super::{
-    ErrorCode, OperationSpec, RequestBodySpec, ResponseSpec, error_codes, find_error_code, schemas,
-};
+use super::super::{OperationSpec, RequestBodySpec, ResponseSpec, schemas};
 use crate::http::auth::roles::{Access, Endpoint, HostCheck, Reach, Role};
-use crate::http::response::problem;
+use crate::http::bodies::error_codes::{self, ErrorCode, find_error_code};
+use crate::http::bodies::problem;
 
 /// Errors of any request, before it is routed.
 const CONNECTION: &[&str] = &["bad-head", "head-too-large", "too-many-connections"];

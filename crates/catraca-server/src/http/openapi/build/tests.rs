@@ -33,7 +33,7 @@ fn every_code_that_an_operation_names_is_known() {
     for operation in operations::all() {
         for code in operation.error_codes.concat() {
             assert!(
-                crate::http::openapi::find_error_code(code).is_some(),
+                crate::http::bodies::error_codes::find_error_code(code).is_some(),
                 "{}: {code}",
                 operation.request
             );

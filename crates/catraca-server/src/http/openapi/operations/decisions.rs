@@ -5,8 +5,8 @@ use super::super::{
     schemas,
 };
 use super::{COUNTED_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS, one_or_many};
-use crate::http::admin::{reset, whoami};
-use crate::http::request::wire::{LIST_MAX, WireBuckets, WireCheck, WireCredit, WireSettle};
+use crate::http::bodies::wire::{LIST_MAX, WireBuckets, WireCheck, WireCredit, WireSettle};
+use crate::http::endpoints::admin::{reset, whoami};
 
 /// Headers of an allowed request, which a gateway forwards.
 const ALLOWED_HEADERS: &[&str] =

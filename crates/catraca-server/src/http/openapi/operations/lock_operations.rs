@@ -5,7 +5,9 @@ use super::super::{
     SchemaFn, ok_json, schema_of,
 };
 use super::{AFTER, LIMIT, QUERY_ERRORS};
-use crate::http::locks::{lease_admin, request_bodies, response_bodies, selftest, slot};
+use crate::http::bodies::{lock_requests, lock_responses};
+use crate::http::endpoints::locks::{lease_admin, slot};
+use crate::http::endpoints::selftest;
 
 const LEASE_HEADERS: &[&str] = &["X-Lock-*"];
 /// Errors of every operation.
@@ -25,7 +27,7 @@ const fn lease(schema: SchemaFn) -> ResponseSpec {
 const CONFLICT: ResponseSpec = ResponseSpec {
     status: "409",
     description: "Another holder has it.",
-    body: Some(("application/json", schema_of::<response_bodies::LockConflict>)),
+    body: Some(("application/json", schema_of::<lock_responses::LockConflict>)),
     headers: &["X-Lock-*", "Retry-After"],
 };
 
@@ -52,7 +54,7 @@ const fn lock_operation(
 
 pub const OPERATIONS: &[OperationSpec] = &[
     OperationSpec {
-        responses: &[lease(schema_of::<response_bodies::GrantedLease>), CONFLICT],
+        responses: &[lease(schema_of::<lock_responses::GrantedLease>), CONFLICT],
         error_codes: &[
             STORE_ERRORS,
             INPUT_ERRORS,
@@ -66,11 +68,11 @@ pub const OPERATIONS: &[OperationSpec] = &[
             "A lease excludes other well-behaved clients until it expires. It does not stop a \
              client that was paused: send the fence with every write, and refuse lower ones. With \
              `wait_ms` it waits in order of arrival.",
-            RequestBodySpec::Required(schema_of::<request_bodies::AcquireLock>),
+            RequestBodySpec::Required(schema_of::<lock_requests::AcquireLock>),
         )
     },
     OperationSpec {
-        responses: &[lease(schema_of::<response_bodies::RenewedLease>)],
+        responses: &[lease(schema_of::<lock_responses::RenewedLease>)],
         error_codes: &[STORE_ERRORS, INPUT_ERRORS, HOLDER_ERRORS, &["max-hold-reached"]],
         ..lock_operation(
             "POST /v1/locks/renew",
@@ -78,18 +80,18 @@ pub const OPERATIONS: &[OperationSpec] = &[
             "Renew a lease",
             "Only before it expires: an expired lease cannot be renewed, even if the names are \
              free.",
-            RequestBodySpec::Required(schema_of::<request_bodies::RenewLock>),
+            RequestBodySpec::Required(schema_of::<lock_requests::RenewLock>),
         )
     },
     OperationSpec {
-        responses: &[ok_json(schema_of::<response_bodies::EndedLease>)],
+        responses: &[ok_json(schema_of::<lock_responses::EndedLease>)],
         error_codes: &[STORE_ERRORS, INPUT_ERRORS],
         ..lock_operation(
             "POST /v1/locks/release",
             "release_lock",
             "Release a lock",
             "The client that has waited longest is granted the names at once.",
-            RequestBodySpec::Required(schema_of::<request_bodies::EndLease>),
+            RequestBodySpec::Required(schema_of::<lock_requests::EndLease>),
         )
     },
     OperationSpec {
@@ -164,23 +166,23 @@ pub const OPERATIONS: &[OperationSpec] = &[
         )
     },
     OperationSpec {
-        responses: &[lease(schema_of::<response_bodies::GrantedLease>), CONFLICT],
+        responses: &[lease(schema_of::<lock_responses::GrantedLease>), CONFLICT],
         error_codes: &[STORE_ERRORS, INPUT_ERRORS, GRANT_ERRORS, &["bad-instant"]],
         ..lock_operation(
             "POST /v1/slots/hold",
             "hold_slot",
             "Hold a range of time, in all calendars or none",
             "Ranges are half open: one may begin when another ends. Any overlap is a conflict.",
-            RequestBodySpec::Required(schema_of::<request_bodies::HoldSlot>),
+            RequestBodySpec::Required(schema_of::<lock_requests::HoldSlot>),
         )
     },
     OperationSpec {
         responses: &[
-            lease(schema_of::<response_bodies::ConfirmedSlot>),
+            lease(schema_of::<lock_responses::ConfirmedSlot>),
             ResponseSpec {
                 status: "410",
                 description: "The hold has ended.",
-                body: Some(("application/json", schema_of::<response_bodies::EndedHold>)),
+                body: Some(("application/json", schema_of::<lock_responses::EndedHold>)),
                 headers: &[],
             },
         ],
@@ -194,29 +196,29 @@ pub const OPERATIONS: &[OperationSpec] = &[
             "confirm_slot",
             "Confirm a held slot",
             "The confirmation is on disk before the response. Repeating it changes nothing.",
-            RequestBodySpec::Required(schema_of::<request_bodies::ConfirmSlot>),
+            RequestBodySpec::Required(schema_of::<lock_requests::ConfirmSlot>),
         )
     },
     OperationSpec {
-        responses: &[ok_json(schema_of::<response_bodies::EndedLease>)],
+        responses: &[ok_json(schema_of::<lock_responses::EndedLease>)],
         error_codes: &[STORE_ERRORS, INPUT_ERRORS, &["lock-write-failed"]],
         ..lock_operation(
             "POST /v1/slots/cancel",
             "cancel_slot",
             "Cancel a slot, held or confirmed",
             "",
-            RequestBodySpec::Required(schema_of::<request_bodies::EndLease>),
+            RequestBodySpec::Required(schema_of::<lock_requests::EndLease>),
         )
     },
     OperationSpec {
-        responses: &[lease(schema_of::<response_bodies::MovedSlot>), CONFLICT],
+        responses: &[lease(schema_of::<lock_responses::MovedSlot>), CONFLICT],
         error_codes: &[STORE_ERRORS, INPUT_ERRORS, HOLDER_ERRORS, &["bad-instant"]],
         ..lock_operation(
             "POST /v1/slots/move",
             "move_slot",
             "Move a slot",
             "On a conflict it stays where it was.",
-            RequestBodySpec::Required(schema_of::<request_bodies::MoveSlot>),
+            RequestBodySpec::Required(schema_of::<lock_requests::MoveSlot>),
         )
     },
     OperationSpec {
@@ -269,7 +271,7 @@ pub const OPERATIONS: &[OperationSpec] = &[
             description: "Only attempts of this tenant.",
             kind: ParameterType::Text("t1"),
         }],
-        responses: &[ok_json(schema_of::<response_bodies::LockCounts>)],
+        responses: &[ok_json(schema_of::<lock_responses::LockCounts>)],
         error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["fixed-attribute"]],
         ..lock_operation(
             "GET /v1/stats/locks",

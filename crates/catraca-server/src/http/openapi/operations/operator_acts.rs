@@ -8,7 +8,7 @@ use super::{
     AFTER, COUNTED_ERRORS, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, SUBJECT_ERRORS,
     VALUE_ERRORS, one_or_many,
 };
-use crate::http::admin::{AuditReason, blocks, facts, lists, policies, reload, reset};
+use crate::http::endpoints::admin::{AuditReason, blocks, facts, lists, policies, reload, reset};
 
 const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
 const ENTRY_ERRORS: &[&str] =

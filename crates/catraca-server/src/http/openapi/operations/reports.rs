@@ -5,7 +5,7 @@ use super::super::{
     ok_json, schema_of,
 };
 use super::{AFTER, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, VALUE_ERRORS};
-use crate::http::admin::{audit, config, policies, privacy, stats};
+use crate::http::endpoints::admin::{audit, config, policies, privacy, stats};
 
 const FROM: QueryParameter = QueryParameter {
     name: "from",

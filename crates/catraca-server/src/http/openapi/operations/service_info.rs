@@ -4,7 +4,7 @@ use super::super::{
     OperationSpec, OperationTag, RequestBodySpec, ResponseSpec, ok_json, schema_of,
 };
 use super::PATH_ERRORS;
-use crate::http::ready::Readiness;
+use crate::http::endpoints::ready::Readiness;
 
 /// An operation without input and errors of its own.
 const fn service_operation(

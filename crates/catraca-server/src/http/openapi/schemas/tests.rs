@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::reserialize;
 use super::*;
-use crate::http::openapi::schema_values;
+use crate::http::bodies::schema_values;
 
 const CATALOG: &str = r#"
     [policy.read]

@@ -1,0 +1,179 @@
+//! Errors as problem+json (RFC 9457), with a stable code for programs.
+//!
+//! A detail must not contain a private value of the request.
+
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use bytes::Bytes;
+use catraca::{Error, Refusal};
+use http_body_util::Full;
+use serde::Serialize;
+
+use super::error_codes::find_error_code;
+
+/// The media type of problems.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A response whose whole body is in memory.
+pub type FullResponse = Response<Full<Bytes>>;
+
+/// An error response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A stable code for programs.
+    pub code: &'static str,
+    /// The error in this request, and how to fix it.
+    pub detail: String,
+    /// Line and column of the body, counted from one.
+    pub position: Option<(usize, usize)>,
+    /// The invalid entries of a list: their positions, counted from one, and their errors.
+    pub entries: Vec<(usize, String)>,
+}
+
+#[derive(Serialize)]
+struct ProblemBody<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<EntryProblemBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct EntryProblemBody<'a> {
+    entry: usize,
+    detail: &'a str,
+}
+
+impl Problem {
+    /// A 400.
+    pub fn bad(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// A problem with any status, which must be that of the code in `docs/errors.md`.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let documented = || find_error_code(code).map(|known| known.status);
+        debug_assert_eq!(documented(), Some(status.as_u16()), "docs/errors.md on {code}");
+        Self { status, code, detail: detail.into(), position: None, entries: Vec::new() }
+    }
+
+    /// `bad-json` for a body that is not JSON, `bad-field` for JSON that this call does not take.
+    pub fn from_json_error(error: &serde_json::Error) -> Self {
+        let code = if error.is_data() { "bad-field" } else { "bad-json" };
+        // Line 0 means that the error has no position.
+        let position = Some((error.line(), error.column())).filter(|(line, _)| *line > 0);
+        Self { position, ..Self::bad(code, error.to_string()) }
+    }
+
+    /// As `from_json_error`, for a part of a request that was parsed on its own: the position is
+    /// converted to that in the whole request. `part` must be a slice of `request`.
+    pub fn from_json_error_in(error: &serde_json::Error, part: &str, request: &[u8]) -> Self {
+        let start = (part.as_ptr() as usize).saturating_sub(request.as_ptr() as usize);
+        let before = request.get(..start).unwrap_or_default();
+        let lines_before = before.iter().filter(|byte| **byte == b'\n').count();
+        let last_line = before.rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len);
+        let line = error.line() + lines_before;
+        // Only the first line of the part begins in the middle of a line of the request.
+        let column = error.column() + if error.line() == 1 { last_line } else { 0 };
+        let text = error.to_string();
+        // serde_json appends the position within the part; it is replaced.
+        let own_position = format!(" at line {} column {}", error.line(), error.column());
+        let what = text.strip_suffix(&own_position).unwrap_or(&text);
+        let detail = format!("{what} at line {line} column {column}");
+        Self { position: Some((line, column)), detail, ..Self::from_json_error(error) }
+    }
+
+    /// A 500 for an error of the server itself.
+    pub fn internal(error: &impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+    }
+
+    /// The problem as a JSON object, also for lists of results.
+    pub fn to_json(&self) -> Vec<u8> {
+        let title = self.status.canonical_reason().unwrap_or("error");
+        let entries = self.entries.iter();
+        let errors = entries.map(|(entry, detail)| EntryProblemBody { entry: *entry, detail });
+        let body = ProblemBody {
+            r#type: format!("/docs/errors/{}", self.code),
+            title,
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            line: self.position.map(|(line, _)| line),
+            column: self.position.map(|(_, column)| column),
+            errors: errors.collect(),
+        };
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    /// The problem as a response.
+    pub fn to_response(&self) -> FullResponse {
+        let mut response = typed_response(PROBLEM_JSON, self.to_json());
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Store(error) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-failed", error.to_string())
+            }
+            other => Self::internal(&other),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal {
+            Refusal::UnknownGate(_) | Refusal::UnknownPolicy(_) | Refusal::UnknownReference => {
+                StatusCode::NOT_FOUND
+            }
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, refusal.code(), refusal.to_string())
+    }
+}
+
+/// A 200 with a JSON body.
+pub fn json_response(body: Vec<u8>) -> FullResponse {
+    typed_response("application/json", body)
+}
+
+/// A 200 with a body of this media type.
+pub fn typed_response(media_type: &'static str, body: Vec<u8>) -> FullResponse {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// 400: a path segment is not UTF-8 after percent-decoding.
+pub fn bad_path() -> Problem {
+    Problem::bad(
+        "bad-path",
+        "a segment of the path is not UTF-8 after percent-decoding; encode it as UTF-8",
+    )
+}
+
+/// 404: there is no such call.
+pub fn unknown_call(path: &str) -> Problem {
+    let detail = format!("there is no call {path}; see /docs or /openapi.json for all calls");
+    Problem::new(StatusCode::NOT_FOUND, "unknown-call", detail)
+}
+
+/// 405: the path exists, but not with this method.
+pub fn wrong_method(method: &Method, path: &str) -> Problem {
+    let detail = format!("{path} does not support {method}; the header `Allow` lists its methods");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+}

@@ -1,0 +1,260 @@
+//! JSON bodies of rows of the records: blocks, list entries, audit entries and counts.
+//!
+//! Each type is serialised as a response, and its schema is part of the OpenAPI document. The
+//! records hold pseudonyms in place of private values, so no private value can be sent.
+
+use std::collections::BTreeMap;
+
+use catraca::Time;
+use catraca::core::lists::ListTarget;
+use catraca::json::origin_name;
+use catraca::records::{AuditRow, BlockRow, HistoryRow, ListRow, TopBlocked, Totals};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::http::bodies::schema_values;
+
+/// The attributes of a subject's key; private values are pseudonyms.
+pub type SubjectParts = BTreeMap<String, String>;
+
+/// Collects the attributes of a key.
+pub fn subject_parts(parts: &[(String, String)]) -> SubjectParts {
+    parts.iter().cloned().collect()
+}
+
+/// The end of a block or a lease as RFC 3339; `None` if it has no end.
+pub fn end_or_null(at: Time) -> Option<String> {
+    (!at.is_forever()).then(|| at.to_rfc3339())
+}
+
+/// A block.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Block")]
+pub struct BlockBody {
+    /// The block's id; a later block of the same key has the same id.
+    #[schemars(example = 7)]
+    id: i64,
+    #[schemars(example = &"default")]
+    namespace: String,
+    #[schemars(example = &"login")]
+    policy: String,
+    /// The subject that is blocked.
+    #[schemars(example = schema_values::example_subject())]
+    subject: SubjectParts,
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    since: String,
+    /// The first instant after the block; null if it has no end.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    until: Option<String>,
+    #[schemars(with = "schema_values::Origin")]
+    origin: &'static str,
+    reason: Option<String>,
+    /// The operator, if one started it.
+    by: Option<String>,
+}
+
+impl From<&BlockRow> for BlockBody {
+    fn from(row: &BlockRow) -> Self {
+        Self {
+            id: row.id,
+            namespace: row.namespace.clone(),
+            policy: row.policy.clone(),
+            subject: subject_parts(&row.parts),
+            since: row.since.to_rfc3339(),
+            until: end_or_null(row.until),
+            origin: origin_name(row.origin),
+            reason: row.reason.clone(),
+            by: row.by.clone(),
+        }
+    }
+}
+
+/// An entry of a block's history.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BlockHistoryEntry {
+    /// Later entries have larger ids.
+    #[schemars(example = 12)]
+    id: i64,
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    at: String,
+    /// `started`, `extended`, `released` or `reset`.
+    #[schemars(example = &"started")]
+    act: String,
+    #[schemars(with = "schema_values::Origin")]
+    origin: &'static str,
+    reason: Option<String>,
+    /// The end of the block after this act; null if it has none.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    until: Option<String>,
+    by: Option<String>,
+}
+
+impl From<&HistoryRow> for BlockHistoryEntry {
+    fn from(row: &HistoryRow) -> Self {
+        Self {
+            id: row.id,
+            at: row.at.to_rfc3339(),
+            act: row.act.clone(),
+            origin: origin_name(row.origin),
+            reason: row.reason.clone(),
+            until: end_or_null(row.until),
+            by: row.by.clone(),
+        }
+    }
+}
+
+/// What a list entry is about: an address range, or an attribute and its value.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct ListTargetBody {
+    /// An address range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"203.0.113.0/24")]
+    range: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribute: Option<String>,
+    /// Its value, or the pseudonym of a private one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+}
+
+impl From<&ListTarget> for ListTargetBody {
+    fn from(target: &ListTarget) -> Self {
+        match target {
+            ListTarget::Range(range) => Self { range: Some(range.to_string()), ..Self::default() },
+            ListTarget::Value { attribute, value } => {
+                Self { attribute: Some(attribute.clone()), value: Some(value.clone()), range: None }
+            }
+        }
+    }
+}
+
+/// An entry of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListEntry {
+    #[serde(flatten)]
+    target: ListTargetBody,
+    #[schemars(example = 3)]
+    id: i64,
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    at: String,
+    /// When it ends; null if it lasts until it is removed.
+    #[schemars(extend("format" = "date-time"))]
+    until: Option<String>,
+    reason: Option<String>,
+    by: Option<String>,
+}
+
+impl From<&ListRow> for ListEntry {
+    fn from(row: &ListRow) -> Self {
+        Self {
+            target: ListTargetBody::from(&row.what),
+            id: row.id,
+            at: row.at.to_rfc3339(),
+            until: row.until.map(Time::to_rfc3339),
+            reason: row.reason.clone(),
+            by: row.by.clone(),
+        }
+    }
+}
+
+/// An act of an operator.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AuditEntry {
+    #[schemars(example = 41)]
+    id: i64,
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    at: String,
+    /// The name of the operator's key.
+    #[schemars(example = &"ana")]
+    by: String,
+    #[schemars(example = &"release")]
+    act: String,
+    /// What it was done to.
+    #[schemars(example = &"login")]
+    target: String,
+    why: Option<String>,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+impl From<&AuditRow> for AuditEntry {
+    fn from(row: &AuditRow) -> Self {
+        // The records write these as JSON; a text that cannot be parsed is shown as a string.
+        let json = |text: &Option<String>| {
+            let text = text.as_deref();
+            text.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)))
+        };
+        Self {
+            id: row.id,
+            at: row.at.to_rfc3339(),
+            by: row.by.clone(),
+            act: row.act.clone(),
+            target: row.target.clone(),
+            why: row.why.clone(),
+            before: json(&row.before),
+            after: json(&row.after),
+        }
+    }
+}
+
+/// Requests, or verdicts of one policy; `total` is `allowed` plus `denied` plus `blocked`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DecisionCounts {
+    #[schemars(example = 1000)]
+    total: u64,
+    #[schemars(example = 950)]
+    allowed: u64,
+    #[schemars(example = 30)]
+    denied: u64,
+    #[schemars(example = 20)]
+    blocked: u64,
+}
+
+impl From<&Totals> for DecisionCounts {
+    fn from(row: &Totals) -> Self {
+        Self { total: row.total, allowed: row.allowed, denied: row.denied, blocked: row.blocked }
+    }
+}
+
+impl DecisionCounts {
+    /// The sum of all rows.
+    pub fn sum(rows: &[Totals]) -> Self {
+        let sum = |of: fn(&Totals) -> u64| rows.iter().map(of).sum();
+        Self {
+            total: sum(|row| row.total),
+            allowed: sum(|row| row.allowed),
+            denied: sum(|row| row.denied),
+            blocked: sum(|row| row.blocked),
+        }
+    }
+}
+
+/// A subject, and how often it was blocked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopBlockedSubject {
+    #[schemars(example = &"default")]
+    namespace: String,
+    #[schemars(example = &"login")]
+    policy: String,
+    #[schemars(example = schema_values::example_subject())]
+    subject: SubjectParts,
+    /// The number of blocks.
+    #[schemars(example = 4)]
+    blocks: u64,
+    /// The end of the last block; null if it has none.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    last_until: Option<String>,
+}
+
+impl From<&TopBlocked> for TopBlockedSubject {
+    fn from(row: &TopBlocked) -> Self {
+        Self {
+            namespace: row.namespace.clone(),
+            policy: row.policy.clone(),
+            subject: subject_parts(&row.parts),
+            blocks: row.blocks,
+            last_until: end_or_null(row.last_until),
+        }
+    }
+}

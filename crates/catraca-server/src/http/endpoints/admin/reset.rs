@@ -1,0 +1,204 @@
+//! Reset of one key or of a whole policy, and reconciliation of buckets with an upstream.
+
+use catraca::BucketObservation;
+use catraca::core::request::COST_MAX;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{
+    AdminContext, AdminResult, ApiRequest, Problem, TEXT_MAX, check_text, parse_instant, to_json,
+};
+use crate::http::bodies::schema_values;
+use crate::http::bodies::wire::{JsonObject, OwnedSubject};
+
+/// Maximum number of buckets in one request.
+const STATES_MAX: usize = 100;
+
+/// What to reset: one key of a policy, or the whole policy.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({
+    "policy": "login", "subject": { "ip": "198.51.100.7" }, "why": "a test of ours",
+}))]
+pub struct ResetRequest {
+    policy: String,
+    /// The subject whose key is reset; without it, the whole policy is.
+    subject: Option<OwnedSubject>,
+    /// The policy's name again; required to reset the whole policy.
+    confirm: Option<String>,
+    /// For the audit; required to reset the whole policy.
+    #[schemars(length(max = TEXT_MAX))]
+    why: Option<String>,
+}
+
+/// The result of a reset.
+#[derive(Serialize, JsonSchema)]
+pub struct ResetResult {
+    /// Always true.
+    reset: bool,
+    #[schemars(example = &"login")]
+    policy: String,
+    /// The number of blocks that a reset of the whole policy ended; null for one key, and if they
+    /// could not be counted. They have no effect in either case.
+    blocks: Option<u64>,
+    /// Whether it is on disk.
+    durable: bool,
+}
+
+/// `POST /v1/reset`.
+pub fn reset(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+    let ResetRequest { policy, subject, confirm, why } = request.json_body()?;
+    let why = check_text("why", why.as_deref())?;
+    let (blocks, durable) = match (subject, confirm, why) {
+        (Some(subject), None, why) => (None, reset_key(context, &policy, &subject, why)?),
+        (None, Some(again), Some(why)) if again == policy => reset_policy(context, &policy, why)?,
+        (subject, confirm, why) => {
+            return Err(confirm_required(subject.is_some(), confirm.as_deref(), why));
+        }
+    };
+    to_json(&ResetResult { reset: true, policy, blocks, durable })
+}
+
+/// Why a reset was refused: a whole policy is reset only with `confirm` and `why`.
+fn confirm_required(subject: bool, confirm: Option<&str>, why: Option<&str>) -> Problem {
+    let detail = match (subject, confirm, why) {
+        (true, ..) => "`subject` resets one key and `confirm` the whole policy: send one of them",
+        (false, None, _) => {
+            "without `subject` the whole policy is reset, for all subjects: repeat its name in \
+             `confirm` if that is intended, and send `why`"
+        }
+        (false, Some(_), None) => "send `why` the whole policy is reset: the audit records it",
+        _ => "`confirm` must be equal to `policy`",
+    };
+    Problem::bad("confirm-required", detail)
+}
+
+/// Resets the key of one subject; returns whether it is on disk.
+fn reset_key(
+    context: &AdminContext<'_>,
+    policy: &str,
+    subject: &OwnedSubject,
+    why: Option<&str>,
+) -> Result<bool, Problem> {
+    let subject = context.caller.with_fixed_attributes(subject.subject())?;
+    let reset = || context.app.reset(context.caller.namespace(), policy, &subject);
+    Ok(context.run_audited(why, reset)?.1)
+}
+
+/// Resets the whole policy: from now on its keys have other digests, so that no old counter or
+/// block is found. Then the old blocks are ended in the records.
+fn reset_policy(
+    context: &AdminContext<'_>,
+    policy: &str,
+    why: &str,
+) -> Result<(Option<u64>, bool), Problem> {
+    let reset = || Ok(context.engine.reset_policy(policy)?);
+    let (_, durable) = context.run_audited(Some(why), reset)?;
+    // Other nodes apply the reset at once, before the old blocks are ended.
+    context.app.publish_change();
+    let ended = if durable { sweep_blocks(context) } else { None };
+    // Once more, so that other nodes drop the ended blocks from their caches.
+    context.app.publish_change();
+    Ok((ended, durable))
+}
+
+/// Ends the blocks of earlier epochs and returns how many; `None` if the records failed. The next
+/// purge of the records ends the others.
+fn sweep_blocks(context: &AdminContext<'_>) -> Option<u64> {
+    let records = context.records().ok()?;
+    let mut blocks = 0;
+    loop {
+        let swept = records.sweep(context.engine.now()).ok()?;
+        blocks += swept.blocks.len() as u64;
+        // An error is ignored: these blocks have no effect, and the store drops them when they end.
+        let _ = context.app.sweep(&swept.blocks);
+        if !swept.more {
+            return Some(blocks);
+        }
+    }
+}
+
+/// The balances of buckets as an upstream reports them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(example = serde_json::json!({
+    "subject": { "participant": "12345678" }, "observed_at": schema_values::NOON,
+    "states": [{ "policy": "lookups", "available": 49_500 }],
+}))]
+pub struct ReconcileRequest {
+    /// Whose buckets.
+    subject: OwnedSubject,
+    /// When the upstream read the balances; not in the future.
+    #[schemars(extend("format" = "date-time"))]
+    observed_at: String,
+    #[serde(deserialize_with = "states")]
+    #[schemars(length(min = 1, max = STATES_MAX))]
+    states: Vec<ObservedBucket>,
+}
+
+/// The balance of one bucket as the upstream reports it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedBucket {
+    policy: String,
+    /// Whole tokens.
+    available: i64,
+}
+
+/// Each state must be an object; a derived `Deserialize` would also accept a list of its fields.
+fn states<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ObservedBucket>, D::Error> {
+    let states: Vec<JsonObject<ObservedBucket>> = Vec::deserialize(deserializer)?;
+    Ok(states.into_iter().map(|JsonObject(state)| state).collect())
+}
+
+/// The buckets of a reconciliation.
+#[derive(Serialize, JsonSchema)]
+pub struct ReconcileResult {
+    buckets: Vec<ReconciledBucket>,
+}
+
+/// The balance of a bucket before and after a reconciliation.
+#[derive(Serialize, JsonSchema)]
+pub struct ReconciledBucket {
+    #[schemars(example = &"lookups")]
+    policy: String,
+    /// Tokens before.
+    #[schemars(example = 50_000)]
+    before: i64,
+    /// Tokens after.
+    #[schemars(example = 49_500)]
+    after: i64,
+}
+
+/// `POST /v1/buckets/reconcile`.
+pub fn reconcile(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+    let body: ReconcileRequest = request.json_body()?;
+    if body.states.is_empty() || body.states.len() > STATES_MAX {
+        let detail = format!("send 1 to {STATES_MAX} `states`");
+        return Err(Problem::bad("bad-states", detail));
+    }
+    let at = parse_instant("observed_at", Some(&body.observed_at))?.unwrap_or(context.engine.now());
+    if at > context.engine.now() {
+        return Err(Problem::bad("bad-instant", "`observed_at` is in the future"));
+    }
+    let is_out_of_range =
+        |state: &&ObservedBucket| state.available.unsigned_abs() > COST_MAX.unsigned_abs();
+    if let Some(state) = body.states.iter().find(is_out_of_range) {
+        let detail = format!(
+            "{} tokens of `{}`: `available` must be between -{COST_MAX} and {COST_MAX}",
+            state.available, state.policy
+        );
+        return Err(Problem::bad("bad-states", detail));
+    }
+    let states = body.states.iter();
+    let states =
+        states.map(|state| BucketObservation { policy: &state.policy, available: state.available });
+    let states: Vec<BucketObservation<'_>> = states.collect();
+    let subject = context.caller.with_fixed_attributes(body.subject.subject())?;
+    let drifts = context.app.reconcile(context.caller.namespace(), &subject, at, &states)?;
+    let buckets = drifts.iter().map(|drift| {
+        let policy = drift.policy.to_string();
+        ReconciledBucket { policy, before: drift.before, after: drift.after }
+    });
+    to_json(&ReconcileResult { buckets: buckets.collect() })
+}

@@ -1,0 +1,131 @@
+//! Statistics from the records: decisions by policy and by action, and the most blocked subjects.
+
+use catraca::records::{PAGE_MAX, Totals};
+use catraca::{Span, Time};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{AdminContext, AdminResult, ApiRequest, Problem, parse_instant, parse_number, to_json};
+use crate::http::bodies::record_bodies::{DecisionCounts, TopBlockedSubject};
+use crate::http::bodies::schema_values;
+
+/// Default length of the period.
+const DAY: Span = Span::from_secs(86_400);
+/// Default number of subjects.
+const TOP_DEFAULT: u32 = 20;
+
+/// Requests of a period, and the verdicts of each policy.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyStats {
+    #[serde(flatten)]
+    period: Period,
+    policies: Vec<PolicyTotals>,
+}
+
+/// Verdicts of one policy: a request counts once in each policy that it was checked against.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyTotals {
+    #[schemars(example = &"login")]
+    policy: String,
+    #[serde(flatten)]
+    counts: DecisionCounts,
+}
+
+/// Requests of a period by action, which is the gate they name.
+#[derive(Serialize, JsonSchema)]
+pub struct ActionStats {
+    #[serde(flatten)]
+    period: Period,
+    actions: Vec<ActionTotals>,
+}
+
+/// Requests of one action.
+#[derive(Serialize, JsonSchema)]
+pub struct ActionTotals {
+    #[schemars(example = &"login")]
+    action: String,
+    #[serde(flatten)]
+    counts: DecisionCounts,
+}
+
+/// A period of whole minutes, and all requests of it: a check counts once, however many policies it
+/// was checked against, and so does each check of a list. A peek does not count.
+#[derive(Serialize, JsonSchema)]
+pub struct Period {
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    from: String,
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    to: String,
+    #[serde(flatten)]
+    counts: DecisionCounts,
+}
+
+/// The subjects that were blocked most often.
+#[derive(Serialize, JsonSchema)]
+pub struct TopBlockedSubjects {
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    from: String,
+    subjects: Vec<TopBlockedSubject>,
+}
+
+/// `GET /v1/stats`.
+pub fn by_policy(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+    let (from, to) = period(context, request)?;
+    let records = flushed_records(context)?;
+    let rows = records.policies(from, to)?;
+    let policies = rows
+        .iter()
+        .map(|row| PolicyTotals { policy: row.name.clone(), counts: DecisionCounts::from(row) });
+    // The totals are those of actions: a request has one action, but a verdict of each policy.
+    let requests = records.actions(from, to)?;
+    to_json(&PolicyStats { policies: policies.collect(), period: Period::of(from, to, &requests) })
+}
+
+/// `GET /v1/stats/actions`.
+pub fn by_action(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+    let (from, to) = period(context, request)?;
+    let rows = flushed_records(context)?.actions(from, to)?;
+    let actions = rows
+        .iter()
+        .map(|row| ActionTotals { action: row.name.clone(), counts: DecisionCounts::from(row) });
+    to_json(&ActionStats { actions: actions.collect(), period: Period::of(from, to, &rows) })
+}
+
+/// `GET /v1/stats/top-blocked`.
+pub fn top_blocked(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+    let [from, limit] = request.query_params(["from", "limit"])?;
+    let from = parse_instant("from", from)?.unwrap_or(context.engine.now().before(DAY));
+    let limit = parse_number("limit", limit)?.unwrap_or(TOP_DEFAULT).clamp(1, PAGE_MAX);
+    let rows = flushed_records(context)?.top_blocked(from, limit)?;
+    let subjects = rows.iter().map(TopBlockedSubject::from).collect();
+    to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects })
+}
+
+/// The records, after they have written the counts that are still in memory.
+fn flushed_records<'d>(
+    context: &'d AdminContext<'_>,
+) -> Result<&'d catraca::records::Records, Problem> {
+    let records = context.records()?;
+    records.flush()?;
+    Ok(records)
+}
+
+/// The period of the query; the last day unless given.
+fn period(context: &AdminContext<'_>, request: &ApiRequest) -> Result<(Time, Time), Problem> {
+    let [from, to] = request.query_params(["from", "to"])?;
+    let now = context.engine.now();
+    // Rows are whole minutes: one minute ahead includes the current one.
+    let to = parse_instant("to", to)?.unwrap_or(now.after(Span::from_secs(60)));
+    let from = parse_instant("from", from)?.unwrap_or(now.before(DAY));
+    if from >= to {
+        return Err(Problem::bad("bad-query", "`from` must be before `to`"));
+    }
+    Ok((from, to))
+}
+
+impl Period {
+    fn of(from: Time, to: Time, requests: &[Totals]) -> Self {
+        let counts = DecisionCounts::sum(requests);
+        Self { from: from.to_rfc3339(), to: to.to_rfc3339(), counts }
+    }
+}

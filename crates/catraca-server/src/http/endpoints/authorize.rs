@@ -1,0 +1,229 @@
+//! Authorize calls of reverse proxies: a decision as a status, headers and a body.
+//!
+//! `/v1/gates/{gate}/authorize` names the gate in its path, ahead of anything that a client can
+//! influence. `/v1/authorize` takes the gate of the `[[route]]` that matches the client's request,
+//! which only trusted proxies may describe. The query of a call never chooses a gate: some proxies
+//! keep the client's query on the call.
+
+mod described_request;
+mod values;
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
+use bytes::Bytes;
+use catraca::core::address::forwarded::{ClientAddress, find_client};
+use catraca::core::catalog::{AttributeSource, Catalog, Route};
+use catraca::core::route::{
+    AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, attribute_value, decode,
+};
+use catraca::{Check, Decision, Error, Reason, Refusal};
+use http_body_util::Full;
+
+use crate::auth::Caller;
+use crate::context::{CheckMode, ServerContext};
+use crate::http::bodies::problem::{FullResponse, Problem, bad_path, typed_response};
+use crate::http::bodies::{denial, ratelimit_headers};
+use crate::observe::traces::RequestSpan;
+use described_request::{CallPath, DescribedRequest};
+use values::{header_once, query_once};
+
+/// The header that carries the ticket to the upstream, which settles with it.
+const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
+
+/// An authorize call.
+pub struct AuthorizeCall<'a> {
+    /// The address at the other end of the connection.
+    pub peer: IpAddr,
+    /// The method of the call.
+    pub method: &'a Method,
+    /// The target of the call.
+    pub uri: &'a Uri,
+    /// The headers of the call.
+    pub headers: &'a HeaderMap,
+    /// The caller, from its API key.
+    pub caller: &'a Caller,
+    /// The call's span.
+    pub span: &'a RequestSpan,
+}
+
+/// The gate of a call, and the attributes that a route read from the client's request.
+struct GateSelection {
+    gate: String,
+    attributes: Vec<(String, String)>,
+    /// The client's request, if no route matches it.
+    unrouted: Option<String>,
+}
+
+/// Decides an authorize call.
+pub async fn answer(context: &ServerContext, call: &AuthorizeCall<'_>) -> FullResponse {
+    match decide(context, call).await {
+        Ok(decision) => render(context, &decision),
+        Err(problem) => problem.to_response(),
+    }
+}
+
+async fn decide(context: &ServerContext, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
+    let address = resolve_client(context, call.peer, call.headers).address.to_string();
+    let catalog = context.engine.catalog();
+    let selection = select_gate(context, call, &catalog)?;
+    let attributes = selection.attributes.iter().map(|(name, value)| (&**name, &**value));
+    // A route cannot replace the client's address.
+    let attributes = attributes.filter(|(name, _)| *name != "ip");
+    let subject = attributes.chain([("ip", address.as_str())]).collect();
+    let subject = call.caller.with_fixed_attributes(subject)?;
+    let check = Check::new(&selection.gate, subject).namespace(call.caller.namespace());
+    match context.decide(&check, CheckMode::Check).await {
+        Err(Error::Refused(Refusal::UnknownGate(_))) if selection.unrouted.is_some() => {
+            Err(unknown_route(selection.unrouted))
+        }
+        result => {
+            let decision = result?;
+            call.span.set_decision(&selection.gate, &decision);
+            Ok(decision)
+        }
+    }
+}
+
+/// The client's address, from the connection and the headers of trusted proxies.
+pub fn resolve_client(context: &ServerContext, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
+    let settings = &context.reloadable.load().settings;
+    let lines = settings.source.header().map(|name| header_lines(headers, name));
+    find_client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
+}
+
+/// The gate and the attributes of a call.
+fn select_gate(
+    context: &ServerContext,
+    call: &AuthorizeCall<'_>,
+    catalog: &Catalog,
+) -> Result<GateSelection, Problem> {
+    let described = match context.reloadable.load().settings.is_trusted_proxy(call.peer) {
+        true => DescribedRequest::read(call.method, call.uri, call.headers)?,
+        false => None,
+    };
+    let gate = CallPath::split(call.uri.path()).and_then(|path| path.gate);
+    match (gate, described) {
+        (Some(gate), described) => {
+            select_named_gate(&decode_gate(gate)?, described, call.headers, catalog)
+        }
+        (None, Some(described)) => select_by_route(&described, call.headers, catalog),
+        (None, None) => Err(no_gate()),
+    }
+}
+
+/// For a call that names its gate: only attributes come from the client's request.
+fn select_named_gate(
+    gate: &str,
+    described: Option<DescribedRequest>,
+    headers: &HeaderMap,
+    catalog: &Catalog,
+) -> Result<GateSelection, Problem> {
+    let mut selection =
+        GateSelection { gate: gate.to_owned(), attributes: Vec::new(), unrouted: None };
+    let Some(described) = described else { return Ok(selection) };
+    let request = RouteRequest { method: &described.method, target: &described.target };
+    if let Some((route, path)) = catalog.route_of_gate(gate, &request).map_err(ambiguous_path)? {
+        selection.attributes = attributes(route, &path, request.target, headers)?;
+    }
+    Ok(selection)
+}
+
+/// For a call that names no gate: the first `[[route]]` that matches the client's request does.
+fn select_by_route(
+    described: &DescribedRequest,
+    headers: &HeaderMap,
+    catalog: &Catalog,
+) -> Result<GateSelection, Problem> {
+    let request = RouteRequest { method: &described.method, target: &described.target };
+    let Some((route, path)) = catalog.route(&request).map_err(ambiguous_path)? else {
+        let unrouted = Some(format!("{} {}", request.method, request.target.escape_debug()));
+        return Ok(GateSelection { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
+    };
+    let attributes = attributes(route, &path, request.target, headers)?;
+    Ok(GateSelection { gate: route.gate.to_string(), attributes, unrouted: None })
+}
+
+/// The attributes that a route reads from a request.
+fn attributes(
+    route: &Route,
+    path: &CanonicalPath,
+    target: &str,
+    headers: &HeaderMap,
+) -> Result<Vec<(String, String)>, Problem> {
+    let query = target.split_once('?').map(|(_, query)| query);
+    let mut attributes = Vec::new();
+    for (name, from) in &route.set {
+        let value = match from {
+            AttributeSource::Header(wanted) => header_once(headers, wanted)?,
+            AttributeSource::Query(wanted) => query_once(query, wanted)?,
+            other => attribute_value(other, path, |_| None, |_| None),
+        };
+        attributes.extend(value.map(|value| (name.to_string(), value)));
+    }
+    Ok(attributes)
+}
+
+fn decode_gate(gate: &str) -> Result<String, Problem> {
+    decode(gate).map_err(|_| bad_path())
+}
+
+fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
+    // An unreadable line is replaced, not skipped: it must stop the walk over the hops, because the
+    // hops before it cannot be trusted.
+    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
+}
+
+fn ambiguous_path(why: AmbiguousPath) -> Problem {
+    let detail = format!("servers read the path of the client's request in different ways: {why}");
+    Problem::bad("ambiguous-path", detail)
+}
+
+fn unknown_route(request: Option<String>) -> Problem {
+    let request = request.unwrap_or_default();
+    let detail = format!(
+        "no `[[route]]` matches {request}, and the catalog names no `default` policy; add one of \
+         them"
+    );
+    Problem::new(StatusCode::NOT_FOUND, "unknown-route", detail)
+}
+
+fn no_gate() -> Problem {
+    Problem::bad(
+        "no-gate",
+        "call /v1/gates/NAME/authorize, or describe the client's request with X-Forwarded-Method \
+         and X-Forwarded-Uri from an address in `[network] trusted_proxies`, so that a `[[route]]` \
+         chooses the gate",
+    )
+}
+
+fn render(context: &ServerContext, decision: &Decision) -> FullResponse {
+    let status = status(decision);
+    let settings = &context.reloadable.load().settings;
+    let denial = || denial::body(settings.denial, decision, status);
+    let mut response = match (!decision.allowed).then(denial).flatten() {
+        Some((media_type, body)) => typed_response(media_type, body),
+        None => Response::new(Full::new(Bytes::new())),
+    };
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    ratelimit_headers::write(decision, settings.x_ratelimit, headers);
+    let ticket = decision.ticket.as_deref().map(HeaderValue::from_str);
+    if let Some(Ok(ticket)) = ticket {
+        headers.insert(TICKET, ticket);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn status(decision: &Decision) -> StatusCode {
+    let ban_status = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
+    match decision.reason {
+        // Envoy's ext_authz lets a request pass on 200 alone.
+        _ if decision.allowed => StatusCode::OK,
+        Reason::Blocklisted => StatusCode::FORBIDDEN,
+        Reason::Missing => StatusCode::BAD_REQUEST,
+        Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        _ => ban_status.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+    }
+}

@@ -1,0 +1,117 @@
+//! `GET /v1/events`: the live feed as server-sent events.
+//!
+//! A listener that falls behind receives the number of events that it missed, and its stream
+//! ends. One that does not read at all runs into the timeout of any response. A stream ends when
+//! the server stops, so that it never delays the stop.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use hyper::body::Frame;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::request::unknown_parameter;
+use crate::context::ServerContext;
+use crate::feed::LISTENERS_MAX;
+use crate::http::bodies::problem::Problem;
+use crate::listener::connection::{Connection, Phase};
+
+/// The longest time without a byte: then a comment is sent, which keeps the connection from
+/// looking idle and reveals a client that is gone.
+const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
+
+/// `GET /v1/events`.
+pub async fn events(
+    State(context): State<Arc<ServerContext>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    RawQuery(query): RawQuery,
+) -> Response<Body> {
+    let query = query.unwrap_or_default();
+    if let Some((name, _)) = form_urlencoded::parse(query.as_bytes()).next() {
+        return unknown_parameter(&name, &[]).to_response().map(Body::new);
+    }
+    let Some(receiver) = context.feed.subscribe() else {
+        let detail = format!("{LISTENERS_MAX} listeners are connected already; retry later");
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail);
+        return problem.to_response().map(Body::new);
+    };
+    connection.begin_stream();
+    // Well below the idle timeout, so that a healthy stream never reaches it.
+    let heartbeat = (connection.server.connections.timeouts().idle / 3).min(HEARTBEAT_MAX);
+    let first = Bytes::from_static(b": listening\n\n");
+    let next = Box::pin(next_frame(receiver, heartbeat));
+    let stream = EventStream { connection, first: Some(first), next, heartbeat };
+    let mut response = Response::new(Body::new(stream));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The connection ends with the feed, so a client sees the end without parsing chunks.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The next bytes to send, and the receiver of the events after them; without one, the stream
+/// ends after these bytes.
+type NextFrame = (Bytes, Option<Receiver<Bytes>>);
+
+/// The body of the response.
+struct EventStream {
+    connection: Arc<Connection>,
+    first: Option<Bytes>,
+    next: Pin<Box<dyn Future<Output = NextFrame> + Send>>,
+    heartbeat: Duration,
+}
+
+impl hyper::body::Body for EventStream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.connection.is_stopping() {
+            return Poll::Ready(None);
+        }
+        let bytes = match self.first.take() {
+            Some(first) => first,
+            None => match self.next.as_mut().poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready((bytes, receiver)) => {
+                    let heartbeat = self.heartbeat;
+                    self.next = match receiver {
+                        Some(receiver) => Box::pin(next_frame(receiver, heartbeat)),
+                        None => Box::pin(std::future::ready((Bytes::new(), None))),
+                    };
+                    bytes
+                }
+            },
+        };
+        if bytes.is_empty() {
+            return Poll::Ready(None);
+        }
+        // Restarts the timeout of the response: the client has as long to read this frame.
+        self.connection.enter(Phase::Answer);
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
+
+async fn next_frame(mut receiver: Receiver<Bytes>, heartbeat: Duration) -> NextFrame {
+    match tokio::time::timeout(heartbeat, receiver.recv()).await {
+        Ok(Ok(event)) => (event, Some(receiver)),
+        Err(_) => (Bytes::from_static(b": still here\n\n"), Some(receiver)),
+        Ok(Err(RecvError::Closed)) => (Bytes::new(), None),
+        Ok(Err(RecvError::Lagged(missed))) => {
+            let event = format!("event: missed\ndata: {{\"missed\":{missed}}}\n\n");
+            (Bytes::from(event), None)
+        }
+    }
+}

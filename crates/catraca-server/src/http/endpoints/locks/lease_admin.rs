@@ -1,0 +1,173 @@
+//! Leases for operators: list them, end one, end all of a tenant, and count them.
+//!
+//! Every act is logged and audited. Responses never contain a `lease_id`, which would let its
+//! reader renew or release the lease.
+
+use axum::http::StatusCode;
+use catraca::Span;
+use catraca::core::lock::reply::Lease;
+use catraca::core::request::validate_storable;
+use catraca::locks::LeaseFilter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+use super::{ApiRequest, LockApiResult, respond_json};
+use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
+use crate::http::bodies::problem::Problem;
+
+/// Maximum length of a reason, in bytes.
+const REASON_MAX: usize = 500;
+/// How long the names of a lease that was ended stay taken, unless given.
+const COOL_DOWN_DEFAULT_MS: i64 = 5_000;
+/// Default number of leases in a page.
+const PAGE_DEFAULT: usize = 50;
+
+/// A page of active leases.
+#[derive(Serialize, JsonSchema)]
+pub struct LockPage {
+    locks: Vec<ListedLease>,
+    /// The `after` of the next page; null on the last. A page before the last may be short.
+    next: Option<String>,
+}
+
+/// `GET /v1/locks`.
+pub async fn list(request: &ApiRequest) -> LockApiResult {
+    let names = ["tenant", "kind", "prefix", "after", "limit"];
+    let [tenant, kind, prefix, after, limit] = request.query_params(names)?;
+    let tenant = request.caller.allowed_tenant(tenant)?;
+    let filter = LeaseFilter { tenant: tenant.as_deref(), kind, prefix };
+    let after = parse_number("after", after)?.unwrap_or(0);
+    let limit = parse_number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
+    let limit = limit.unwrap_or(PAGE_DEFAULT);
+    let page = request.locks().list(request.namespace(), &filter, (after, limit)).await?;
+    let locks = page.leases.iter().map(ListedLease::from).collect();
+    respond_json(&LockPage { locks, next: page.next.map(|next| next.to_string()) })
+}
+
+/// How to end a lease, and why.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForceLock {
+    /// For the audit; required.
+    #[schemars(length(min = 1, max = REASON_MAX), example = &"its holder is gone")]
+    reason: String,
+    /// How long its names stay taken, but not longer than the lease would have; 5,000 unless given.
+    #[schemars(range(min = 0, max = 60_000))]
+    cool_down_ms: Option<i64>,
+}
+
+/// A lease that an operator ended.
+#[derive(Serialize, JsonSchema)]
+pub struct ForcedLock {
+    /// Always true.
+    forced: bool,
+    #[serde(flatten)]
+    lease: ListedLease,
+    /// Whether the audit is on disk.
+    durable: bool,
+}
+
+/// `DELETE /v1/locks/{fence}`.
+pub async fn force(request: &ApiRequest) -> LockApiResult {
+    let unknown = || {
+        let detail = "no active lease has this fence; GET /v1/locks lists them";
+        Problem::new(StatusCode::NOT_FOUND, "unknown-lease", detail)
+    };
+    let fence: i64 = request.path_param(0).parse().map_err(|_| unknown())?;
+    let body: ForceLock = request.json_body()?;
+    let why = check_reason(&body.reason)?;
+    let cool_down = body.cool_down_ms.unwrap_or(COOL_DOWN_DEFAULT_MS);
+    if !(0..=60_000).contains(&cool_down) {
+        let detail = "`cool_down_ms` must be a whole number from 0 to 60000";
+        return Err(Problem::bad("bad-lock", detail));
+    }
+    // A key that fixes a tenant can end only the leases of that tenant.
+    let tenant = request.caller.allowed_tenant(None)?;
+    let cool_down = Span::from_millis(cool_down);
+    let namespace = request.namespace();
+    let forced = request.locks().force(namespace, fence, tenant.as_deref(), cool_down).await?;
+    let lease = forced.ok_or_else(unknown)?;
+    let kind = &*lease.kind;
+    let by = request.caller.name();
+    warn!(namespace, kind, fence, by, why, "an operator ended a lease");
+    let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
+    let durable = request.write_audit("force-lock", target, Some(why)).await;
+    respond_json(&ForcedLock { forced: true, lease: ListedLease::from(&lease), durable })
+}
+
+/// How many leases of a tenant were ended.
+#[derive(Serialize, JsonSchema)]
+pub struct ClearedLocks {
+    /// How many leases ended; confirmed slots stay.
+    cleared: usize,
+    /// Whether the audit is on disk.
+    durable: bool,
+}
+
+/// Why the leases of a tenant are ended.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClearLocks {
+    /// For the audit.
+    #[schemars(length(max = REASON_MAX), example = &"the tenant operation for it")]
+    reason: Option<String>,
+}
+
+/// `DELETE /v1/locks?tenant=`.
+pub async fn clear(request: &ApiRequest) -> LockApiResult {
+    let [tenant] = request.query_params(["tenant"])?;
+    let tenant = request.caller.allowed_tenant(tenant)?.filter(|tenant| !tenant.is_empty());
+    // Without a tenant this would end the leases of all tenants.
+    let tenant = tenant.ok_or_else(|| {
+        Problem::bad("bad-query", "`tenant` is missing: send the one whose leases are to be ended")
+    })?;
+    let body = if request.body.is_empty() { ClearLocks::default() } else { request.json_body()? };
+    let why = body.reason.as_deref().map(check_reason).transpose()?;
+    let cleared = request.locks().clear(request.namespace(), Some(&tenant)).await?;
+    let namespace = request.namespace();
+    let by = request.caller.name();
+    let logged_why = why.unwrap_or_default();
+    warn!(namespace, tenant, cleared, by, why = logged_why, "an operator ended a tenant's leases");
+    let target = format!("{namespace} {tenant}: {cleared}");
+    let durable = request.write_audit("clear-locks", target, why).await;
+    respond_json(&ClearedLocks { cleared, durable })
+}
+
+/// `GET /v1/stats/locks`.
+pub async fn stats(request: &ApiRequest) -> LockApiResult {
+    let [tenant] = request.query_params(["tenant"])?;
+    let tenant = request.caller.allowed_tenant(tenant)?;
+    let stats = request.locks().stats_of(request.namespace(), tenant.as_deref()).await?;
+    respond_json(&LockCounts::from(&stats))
+}
+
+/// The kind and the names of a lease, for the audit.
+fn kind_and_names(lease: &Lease) -> String {
+    use catraca::core::lock::reply::LeaseTarget;
+    let names: Vec<&str> = match &lease.target {
+        LeaseTarget::Names(names) => names.iter().map(|name| &*name.key).collect(),
+        LeaseTarget::Slot(names, _) => names.iter().map(|name| &*name.calendar).collect(),
+    };
+    format!("{}:{}", lease.kind, names.join(","))
+}
+
+/// Checks the length and the characters of a reason.
+fn check_reason(text: &str) -> Result<&str, Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::bad("reason-required", "`reason` is empty: send one for the audit"));
+    }
+    if text.len() > REASON_MAX {
+        let detail = format!("`reason` may have {REASON_MAX} bytes and has {}", text.len());
+        return Err(Problem::bad("text-too-long", detail));
+    }
+    validate_storable("`reason`", text)?;
+    Ok(text)
+}
+
+fn parse_number(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
+    let invalid =
+        || Problem::bad("bad-query", format!("`{name}` must be a whole number of 0 or more"));
+    let parse = |text: &str| text.parse().ok().filter(|number: &i64| *number >= 0);
+    text.map(|text| parse(text).ok_or_else(invalid)).transpose()
+}

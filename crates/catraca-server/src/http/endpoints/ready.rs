@@ -1,0 +1,174 @@
+//! `GET /healthz`, `/readyz` and `/metrics`.
+//!
+//! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
+//! its text.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use catraca::memory::MemoryPool;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::context::ServerContext;
+use crate::http::auth::may_see_details;
+use crate::http::bodies::schema_values;
+use crate::listener::connection::Connection;
+use crate::observe::scrape;
+
+/// OpenMetrics, which Prometheus reads.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The readiness of the server.
+#[derive(Serialize, JsonSchema)]
+pub struct Readiness {
+    /// False while the server stops.
+    ready: bool,
+    /// The revision of the current catalog.
+    #[schemars(example = &schema_values::REVISION)]
+    revision: String,
+    /// The number of policies.
+    #[schemars(example = 12)]
+    policies: usize,
+    /// What an operator should look at.
+    problems: Vec<ReadinessProblem>,
+}
+
+/// A problem of the server, with its remedy.
+#[derive(Serialize, JsonSchema)]
+pub struct ReadinessProblem {
+    /// `stopping`, `catalog`, `restart`, `records`, `locks`, `store`, or a pool of memory that has
+    /// no room: `counters`, `blocks`, `references` or `settled-markers`.
+    #[schemars(example = &"catalog")]
+    what: &'static str,
+    /// The location in the catalog's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"shop.toml:7:10")]
+    place: Option<String>,
+    /// The reason; in detail only for requests with a key.
+    #[schemars(example = &"ask with a key, or read the log")]
+    why: String,
+}
+
+/// `GET /healthz`: the process answers.
+pub async fn healthy() -> Response<Body> {
+    text("text/plain; charset=utf-8", "ok\n".to_owned())
+}
+
+/// `GET /readyz`: the catalog and all problems; 503 only while the server stops.
+pub async fn ready(
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let context = &connection.server.context;
+    let draining = connection.server.is_draining();
+    let catalog = context.engine.catalog();
+    let body = Readiness {
+        ready: !draining,
+        revision: catalog.revision.to_string(),
+        policies: catalog.policies.len(),
+        problems: problems(context, draining, request.headers()),
+    };
+    let body = serde_json::to_value(&body).unwrap_or_default();
+    let mut response = text("application/json", body.to_string());
+    if draining {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+/// `GET /metrics`.
+pub async fn metrics(Extension(connection): Extension<Arc<Connection>>) -> Response<Body> {
+    text(OPEN_METRICS, scrape::text(&connection.server.listener_view()))
+}
+
+/// All current problems. Details are shown only to callers with a key.
+fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec<ReadinessProblem> {
+    let may_see_details = may_see_details(&context.reloadable.load(), headers);
+    let redact =
+        |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() };
+    let mut found = Vec::new();
+    if draining {
+        let why = "the server is stopping".to_owned();
+        found.push(ReadinessProblem { what: "stopping", place: None, why });
+    }
+    if let Some(error) = context.reloader.error() {
+        let place = Some(error.location.clone());
+        let why = redact(error.why.clone());
+        found.push(ReadinessProblem { what: "catalog", place, why });
+    }
+    let waiting = context.reloader.after_restart();
+    if !waiting.is_empty() {
+        let why = format!("these settings take effect after a restart: {}", waiting.join(", "));
+        found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
+    }
+    let health = context.records.as_ref().map(|records| records.health());
+    if let Some(down) = health.and_then(|health| health.down) {
+        found.push(ReadinessProblem {
+            what: "records",
+            place: None,
+            why: redact(down.to_string()),
+        });
+    }
+    let not_restored = context.blocks_not_restored();
+    if not_restored > 0 {
+        let why = format!(
+            "{not_restored} blocks were not restored at the start because their memory pool was \
+             full, and do not deny; raise `[store] block_mib` and restart"
+        );
+        found.push(ReadinessProblem { what: "blocks", place: None, why });
+    }
+    let full = context.engine.store().full_pools();
+    found.extend(full.into_iter().map(|pool| ReadinessProblem {
+        what: pool.as_str(),
+        place: None,
+        why: full_pool(pool).to_owned(),
+    }));
+    if let Some(wait) = context.locks.startup_wait() {
+        let why = format!(
+            "leases of the previous process may still be valid, so new ones are refused \
+             (`locks-starting`) for {} s more; decisions are not affected",
+            wait.ceil_secs()
+        );
+        found.push(ReadinessProblem { what: "locks", place: None, why });
+    }
+    let shared = context.shared.as_ref().map(|shared| shared.stats());
+    for why in shared.into_iter().flat_map(|stats| [stats.error, stats.config_warning]).flatten() {
+        found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
+    }
+    found
+}
+
+/// The consequence of a full memory pool, and the setting that enlarges it.
+fn full_pool(pool: MemoryPool) -> &'static str {
+    match pool {
+        MemoryPool::Counters => {
+            "the memory for counters was full within the last minute: new keys share one counter \
+             per policy, and strikes and watched ratios of new keys are not counted; raise \
+             `[store] counter_mib` and restart, or stop a flood of new keys"
+        }
+        MemoryPool::Blocks => {
+            "the memory for blocks was full within the last minute: a block was not started; raise \
+             `[store] block_mib` and restart, or release blocks"
+        }
+        MemoryPool::References => {
+            "the memory for references was full within the last minute: the oldest were dropped \
+             and can no longer be settled or credited; raise `[store] reference_mib` and restart, \
+             or shorten `remember`"
+        }
+        MemoryPool::Marks => {
+            "the memory for markers of settled tickets was full within the last minute: a settle \
+             was refused; raise `[store] mark_mib` and restart, or shorten `hold`"
+        }
+    }
+}
+
+fn text(content_type: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

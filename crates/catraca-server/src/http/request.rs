@@ -1,4 +1,0 @@
-//! Reading of requests: the body within its limits, and JSON into typed values.
-
-pub mod body;
-pub mod wire;

@@ -1,0 +1,105 @@
+//! Admission of connections: the limits, closing idle connections to make room, and 503 for the
+//! rest. Nothing waits here: a connection is served or refused at once.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tracing::warn;
+
+use super::listen::ServerState;
+use super::table::{CONNECTION_LIMITS, ConnectionLimit, Peer};
+use crate::http::connection::overload;
+
+/// At most one log line of a kind in this time; a flood of connections must not flood the log.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
+
+/// Admits and refuses connections. Owned by the accept loop, so the log pauses need no lock.
+pub struct Admission {
+    /// Bounds the 503 responses in progress.
+    refusal_permits: Arc<Semaphore>,
+    refusal_logs: [LogPause; CONNECTION_LIMITS.len()],
+    closing_logs: [LogPause; CONNECTION_LIMITS.len()],
+}
+
+impl Admission {
+    /// Admission without any log line written.
+    pub fn new() -> Self {
+        Self {
+            refusal_permits: Arc::new(Semaphore::new(overload::REFUSALS_MAX)),
+            refusal_logs: Default::default(),
+            closing_logs: Default::default(),
+        }
+    }
+
+    /// Makes room for a connection from `peer` and returns the address that it counts against. When
+    /// a limit is reached, an idle connection is closed; if none is idle, that limit is the error.
+    pub fn admit(&mut self, server: &ServerState, peer: IpAddr) -> Result<Peer, ConnectionLimit> {
+        let config = server.context.reloadable.load();
+        let counted_as = config.settings.counted_as(peer);
+        let per_address = config.settings.connections_per_address;
+        if let Some(limit) = server.connections.make_room(counted_as, per_address)? {
+            server.metrics.note_idle_closed(limit);
+            if self.closing_logs[limit as usize].is_over() {
+                let setting = CONNECTION_LIMITS[limit as usize].1;
+                let [closed_full, closed_per_address] = server.metrics.idle_closed();
+                warn!(
+                    closed_full,
+                    closed_per_address,
+                    "{setting} reached: idle connections are closed to make room for new ones"
+                );
+            }
+        }
+        Ok(counted_as)
+    }
+
+    /// Sends 503 and closes; just closes with TLS.
+    pub fn refuse(&mut self, server: &ServerState, stream: TcpStream, limit: ConnectionLimit) {
+        server.metrics.note_connection_refused(limit);
+        if self.refusal_logs[limit as usize].is_over() {
+            log_refusal(server, limit);
+        }
+        // A TLS client could not read a plain 503: just close.
+        if server.context.tls.is_none() {
+            overload::refuse(stream, limit, &self.refusal_permits);
+        }
+    }
+}
+
+fn log_refusal(server: &ServerState, limit: ConnectionLimit) {
+    let [refused_full, refused_per_address] = server.metrics.connections_refused();
+    match limit {
+        ConnectionLimit::Total => warn!(
+            refused_full,
+            refused_per_address,
+            "connection refused with 503: connections_max is reached and no connection is idle; \
+             raise it if the machine has enough memory"
+        ),
+        ConnectionLimit::PerAddress => warn!(
+            refused_full,
+            refused_per_address,
+            "connection refused with 503: its address has connections_per_address connections \
+             and none of them is idle; raise it, or add a proxy to [network] trusted_proxies"
+        ),
+    }
+}
+
+/// Rate limit of one kind of log line.
+#[derive(Default)]
+struct LogPause {
+    until: Option<Instant>,
+}
+
+impl LogPause {
+    /// Whether a line may be written now; if so, the next pause starts.
+    fn is_over(&mut self) -> bool {
+        let now = Instant::now();
+        let over = self.until.is_none_or(|until| now >= until);
+        if over {
+            self.until = Some(now + LOG_PAUSE);
+        }
+        over
+    }
+}

@@ -1,0 +1,208 @@
+//! One connection: its phase, and the signals that stop it.
+//!
+//! A timer per request would cost more than a decision, so a connection stores its phase and the
+//! tick at which it began in one word, and `Connections` looks at all of them once per tick (ADR
+//! 0010). No clock is read here.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::listen::ServerState;
+
+/// What a connection waits for. The discriminants are indexes into `PHASES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// The very first byte.
+    First = 0,
+    /// A request's body.
+    Body = 1,
+    /// The response to be made, and the client to read it.
+    Answer = 2,
+    /// The next request.
+    Idle = 3,
+    /// The rest of a request's head.
+    Head = 4,
+}
+
+/// The width of a phase in `since`, and the phases by discriminant.
+const BITS: u32 = 3;
+const MASK: usize = (1 << BITS) - 1;
+const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idle, Phase::Head];
+
+// Bits of `Connection::signals`.
+
+/// Close as soon as nothing is left to answer.
+const STOP: u8 = 1;
+/// `body_timeout` has passed: respond 408.
+const BODY_EXPIRED: u8 = 2;
+/// Close at once.
+const CLOSE: u8 = 4;
+/// The stream has received bytes that were not read yet.
+const UNREAD: u8 = 8;
+/// The stream shall check on every flush whether the peer has closed.
+const WATCH_PEER: u8 = 16;
+/// The peer has closed.
+const PEER_CLOSED: u8 = 32;
+/// The response is an endless stream (server-sent events), so the connection is never idle.
+const STREAMING: u8 = 64;
+
+/// One connection.
+pub struct Connection {
+    /// The state that all connections share.
+    pub server: Arc<ServerState>,
+    /// The address of the peer.
+    pub peer: IpAddr,
+    /// The address that it counts against; none for a trusted proxy.
+    pub counted_as: Option<IpAddr>,
+    /// The tick at which the phase began, shifted by `BITS`, and the phase in the low bits: one
+    /// word, so that both are read and written together.
+    since: AtomicU64,
+    /// The bits above.
+    signals: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Connection {
+    /// A connection in phase `First`, from now on.
+    pub fn new(server: Arc<ServerState>, peer: IpAddr, counted_as: Option<IpAddr>) -> Self {
+        let since = AtomicU64::new(server.connections.tick() << BITS);
+        let signals = AtomicU8::new(0);
+        Self { server, peer, counted_as, since, signals, waker: Mutex::default() }
+    }
+
+    /// Starts another phase.
+    pub fn enter(&self, phase: Phase) {
+        self.since.store(self.server.connections.tick() << BITS | phase as u64, Ordering::Relaxed);
+    }
+
+    /// The current phase, and the tick at which it began.
+    pub fn phase(&self) -> (Phase, u64) {
+        let since = self.since.load(Ordering::Relaxed);
+        // The remainder is never needed, and spares a branch that panics.
+        (PHASES[(since as usize & MASK) % PHASES.len()], since >> BITS)
+    }
+
+    /// The tick since which it has waited for its first byte or for the next request; none
+    /// otherwise.
+    pub fn idle_since(&self) -> Option<u64> {
+        let (phase, since) = self.phase();
+        let waits = matches!(phase, Phase::First | Phase::Idle);
+        let streams = self.signals.load(Ordering::Relaxed) & STREAMING != 0;
+        (waits && !streams).then_some(since)
+    }
+
+    /// Marks the response as endless.
+    pub fn begin_stream(&self) {
+        self.signals.fetch_or(STREAMING, Ordering::Relaxed);
+    }
+
+    /// Whether `body_timeout` has passed, so that the request has to be answered without its body.
+    pub fn has_body_expired(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & BODY_EXPIRED != 0
+    }
+
+    /// Whether it shall close as soon as nothing is left to answer.
+    pub fn is_stopping(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & STOP != 0
+    }
+
+    /// Signals to respond 408 instead of waiting for the body; the second time, to close.
+    pub fn expire_body(&self) {
+        self.signal(if self.has_body_expired() { CLOSE } else { BODY_EXPIRED });
+    }
+
+    /// Signals to close at once.
+    pub fn close(&self) {
+        self.signal(CLOSE);
+    }
+
+    /// Signals to close as soon as nothing is left to answer.
+    pub fn stop(&self) {
+        self.signal(STOP);
+    }
+
+    /// Starts or stops checking, on every flush, whether the peer has closed.
+    pub fn watch_peer(&self, begin: bool) {
+        if begin {
+            self.signals.fetch_or(WATCH_PEER, Ordering::Relaxed);
+        } else {
+            self.signals.fetch_and(!(WATCH_PEER | PEER_CLOSED), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the peer has closed, as of the last check.
+    pub fn has_peer_closed(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & PEER_CLOSED != 0
+    }
+
+    /// Notes that the peer has closed.
+    pub fn on_peer_closed(&self) {
+        self.signals.fetch_or(PEER_CLOSED, Ordering::Relaxed);
+    }
+
+    /// Whether `watch_peer` asks for checks.
+    pub fn is_peer_watched(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & WATCH_PEER != 0
+    }
+
+    fn signal(&self, signal: u8) {
+        self.signals.fetch_or(signal, Ordering::Relaxed);
+        // The flag is set before the lock is taken, so a task that stores its waker after this lock
+        // sees the flag: no signal is lost.
+        if let Some(waker) = &*self.waker.lock() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether it shall close at once.
+    pub fn is_closing(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & CLOSE != 0
+    }
+
+    /// Whether bytes of a request have arrived that were not read.
+    pub fn has_unread(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & UNREAD != 0
+    }
+
+    /// Notes whether bytes of a request have arrived that were not read.
+    pub fn set_unread(&self, found: bool) {
+        if found {
+            self.signals.fetch_or(UNREAD, Ordering::Relaxed);
+        } else {
+            self.signals.fetch_and(!UNREAD, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the task that signals wake.
+    pub fn set_waker(&self, waker: &Waker) {
+        *self.waker.lock() = Some(waker.clone());
+    }
+
+    /// Whether it is in this phase.
+    pub fn is_in(&self, phase: Phase) -> bool {
+        self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
+    }
+}
+
+/// Runs `work`, a TLS handshake, until the connection gets CLOSE or STOP; none in that case. Only
+/// for work before the first request, where nothing is lost.
+pub async fn unless_stopped<T>(
+    connection: &Connection,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| {
+        connection.set_waker(cx.waker());
+        if connection.signals.load(Ordering::Relaxed) & (CLOSE | STOP) != 0 {
+            return Poll::Ready(None);
+        }
+        work.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
