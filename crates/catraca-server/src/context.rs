@@ -1,18 +1,15 @@
-//! What every front end works with: the engine, locks, records, and the configuration that a
-//! reload replaces.
+//! What every front end works with: the application, and the configuration that a reload replaces.
 //!
 //! No type of a protocol belongs here.
 
 mod debug_log;
-pub mod engine_calls;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::Engine;
 use catraca::engine::ResumeSummary;
-use catraca::records::Records;
-use tokio::sync::Semaphore;
+use catraca::{App, Check, CheckMode, Decision, Error};
+use tracing::{Level, enabled};
 
 use crate::config::ReloadableConfig;
 use crate::feed::Feed;
@@ -21,20 +18,13 @@ use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
-use crate::shared_store::SharedEngine;
-
-pub use engine_calls::CheckMode;
 
 /// What the handlers of requests work with.
 pub struct ServerContext {
-    /// The engine of this process; decides when `shared` is none, and always holds the catalog.
-    pub engine: Arc<Engine>,
-    /// The engine over a store that nodes share, with the same catalog; decides when it is there.
-    pub shared: Option<Arc<SharedEngine>>,
+    /// Every operation that a front end may offer.
+    pub app: App,
     /// Locks and slots, in this process or in the shared store.
     pub locks: Arc<LockService>,
-    /// Durable records, unless `[records] url` is `none`.
-    pub records: Option<Arc<Records>>,
     /// The live feed of `GET /v1/events`.
     pub feed: Arc<Feed>,
     /// The keys and the settings that a reload replaces.
@@ -49,15 +39,24 @@ pub struct ServerContext {
     pub observer: Arc<Observer>,
     /// What was restored from the records at the start.
     pub restored: ResumeSummary,
-    /// Permits for settles that run on threads for blocking work; see `settle::offloaded_max`.
-    pub offload_permits: Arc<Semaphore>,
 }
 
 impl ServerContext {
+    /// Checks or peeks, and logs the decision at the level `debug`.
+    #[inline]
+    pub async fn decide(&self, check: &Check<'_>, mode: CheckMode) -> Result<Decision, Error> {
+        let decision = self.app.decide(check, mode).await;
+        // One load of an atomic while the level is INFO.
+        if enabled!(Level::DEBUG) {
+            debug_log::log_decision(self, check, &decision);
+        }
+        decision
+    }
+
     /// Blocks that were not restored at the start because their memory pool was full; zero after
     /// the last of them has expired.
     pub fn blocks_not_restored(&self) -> u64 {
-        let over = self.engine.now() >= self.restored.left_out_until;
+        let over = self.app.now() >= self.restored.left_out_until;
         if over { 0 } else { self.restored.blocks_left_out }
     }
 }

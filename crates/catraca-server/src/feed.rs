@@ -4,7 +4,8 @@
 //! subscribe again. Without subscribers an event costs one look, and no private value is sent.
 
 use bytes::Bytes;
-use catraca::Event;
+use catraca::event::SubjectKey;
+use catraca::{Event, Time};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
@@ -65,50 +66,50 @@ fn sse_event(event: &Event<'_>) -> Option<(&'static str, Value)> {
                 "policy": policy }),
             )
         }
-        Event::Blocked(block) => {
+        Event::Blocked { at, block } => {
             let until = record_bodies::end_or_null(block.until);
             let reason = block.note.reason.as_deref();
             let origin = catraca::json::origin_name(block.origin);
             (
                 "blocked",
-                json!({ "at": block.at.to_rfc3339(), "namespace": block.namespace,
-                "policy": block.policy, "subject": record_bodies::subject_parts(&block.parts),
+                json!({ "at": at.to_rfc3339(), "namespace": block.subject.namespace,
+                "policy": block.subject.policy,
+                "subject": record_bodies::subject_parts(&block.subject.parts),
                 "until": until, "origin": origin, "reason": reason, "shadow": block.shadow }),
             )
         }
-        Event::Unblocked { at, namespace, policy, parts, .. } => (
-            "released",
-            json!({ "at": at.to_rfc3339(), "namespace": namespace,
-                "policy": policy, "subject": record_bodies::subject_parts(parts) }),
-        ),
-        Event::Reset { at, namespace, policy, parts, .. } => (
-            "reset",
-            json!({ "at": at.to_rfc3339(), "namespace": namespace,
-                "policy": policy, "subject": record_bodies::subject_parts(parts) }),
-        ),
+        Event::Unblocked { at, subject } => ("released", key_event(*at, subject)),
+        Event::Reset { at, subject } => ("reset", key_event(*at, subject)),
         Event::PolicyReset { at, policy, .. } => (
             "reset",
-            json!({ "at": at.to_rfc3339(), "namespace": null, "policy": policy,
+            json!({ "at": at.to_rfc3339(), "namespace": null, "policy": &**policy,
                 "subject": null }),
         ),
-        Event::Debt(debt) => (
+        Event::Debt { at, debt } => (
             "owed",
-            json!({ "at": debt.at.to_rfc3339(), "namespace": debt.namespace,
-                "policy": debt.policy, "subject": record_bodies::subject_parts(&debt.parts),
+            json!({ "at": at.to_rfc3339(), "namespace": debt.subject.namespace,
+                "policy": debt.subject.policy,
+                "subject": record_bodies::subject_parts(&debt.subject.parts),
                 "balance": debt.balance }),
         ),
         Event::LowWater { at, policy, remaining, limit } => (
             "low_water",
-            json!({ "at": at.to_rfc3339(), "policy": policy,
+            json!({ "at": at.to_rfc3339(), "policy": &**policy,
                 "remaining": remaining, "limit": limit }),
         ),
         Event::BanStorm { at, policy } => {
-            ("storm", json!({ "at": at.to_rfc3339(), "policy": policy }))
+            ("storm", json!({ "at": at.to_rfc3339(), "policy": &**policy }))
         }
         Event::CatalogReloaded { at, revision, .. } => {
-            ("catalog", json!({ "at": at.to_rfc3339(), "revision": revision }))
+            ("catalog", json!({ "at": at.to_rfc3339(), "revision": &**revision }))
         }
         _ => return None,
     };
     Some(sse)
+}
+
+/// An operator's act on a key.
+fn key_event(at: Time, subject: &SubjectKey) -> Value {
+    json!({ "at": at.to_rfc3339(), "namespace": subject.namespace, "policy": subject.policy,
+        "subject": record_bodies::subject_parts(&subject.parts) })
 }

@@ -19,7 +19,6 @@ mod observe;
 mod regular_file;
 mod reload;
 mod render;
-mod shared_store;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;

@@ -38,18 +38,19 @@ impl Observer {
     pub fn on_event(&self, event: &Event<'_>) {
         self.metrics.on_event(event);
         match event {
-            Event::Blocked(block) if self.logs.try_reserve_line(block.at) => log_block(block),
+            Event::Blocked { at, block } if self.logs.try_reserve_line(*at) => log_block(block),
             Event::BanStorm { at, policy } if self.logs.try_reserve_line(*at) => {
                 warn!(
-                    policy,
+                    policy = &**policy,
                     "ban storm: ban rules of this policy are in shadow mode for ten minutes"
                 );
             }
             Event::LowWater { at, policy, remaining, limit } if self.logs.try_reserve_line(*at) => {
+                let policy = &**policy;
                 warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
             }
             Event::CatalogReloaded { revision, policies, .. } => {
-                info!(revision, policies, "catalog reloaded");
+                info!(revision = &**revision, policies, "catalog reloaded");
             }
             _ => {}
         }
@@ -59,17 +60,17 @@ impl Observer {
 /// Logs a block. The caller is named by the keyed digest of the records, never in clear; the
 /// reason, which an operator or a rule wrote, is quoted and escaped by the formatter.
 fn log_block(block: &BlockEvent) {
-    let names: Vec<&str> = block.parts.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = block.subject.parts.iter().map(|(name, _)| name.as_str()).collect();
     let until =
         if block.until.is_forever() { "forever".to_owned() } else { block.until.to_rfc3339() };
     warn!(
-        policy = block.policy.as_str(),
-        key = format!("{:?}", block.key).as_str(),
+        policy = block.subject.policy.as_str(),
+        key = format!("{:?}", block.subject.key).as_str(),
         by = names.join("+").as_str(),
         until = until.as_str(),
         origin = origin_name(block.origin),
         reason = block.note.reason.as_deref().unwrap_or(default_reason(block.origin)),
-        namespace = block.namespace.as_str(),
+        namespace = block.subject.namespace.as_str(),
         shadow = block.shadow,
         "blocked"
     );

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::records::{AuditNote, Record, RecordKind, Records};
-use catraca::{Catalog, Engine};
+use catraca::app::CatalogChange;
+use catraca::records::Operator;
+use catraca::{App, AppError, Catalog};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
@@ -31,8 +32,6 @@ pub use watch_files::watch;
 
 /// The most errors, or changes, of one catalog that are logged.
 const LOGGED_MAX: usize = 20;
-/// The act of one change in the audit log.
-const CHANGE: &str = "change";
 
 /// Applies changed catalogs.
 pub struct Reloader {
@@ -51,10 +50,8 @@ pub struct Reloader {
 
 /// What a reload changes.
 pub struct ReloadTargets {
-    /// The engine.
-    pub engine: Arc<Engine>,
-    /// The records, unless `[records] url` is `none`.
-    pub records: Option<Arc<Records>>,
+    /// The application, whose catalog is replaced.
+    pub app: App,
     /// The keys and settings of the HTTP server.
     pub reloadable: Arc<ArcSwap<ReloadableConfig>>,
     /// The current certificate, if connections are encrypted.
@@ -108,13 +105,13 @@ impl Reloader {
         // read it, the hash does not count as applied, and the first look reloads it.
         let applied = path.as_ref().and_then(|path| {
             let (loaded, hash) = files.load(path);
-            let current = targets.engine.catalog();
+            let current = targets.app.catalog();
             let same = loaded.is_ok_and(|loaded| loaded.revision == current.revision);
             same.then_some(hash)
         });
         let state = CatalogFilesState { files, applied, tried: applied, seen: applied };
         let state = Mutex::new(state);
-        let started = targets.engine.catalog();
+        let started = targets.app.catalog();
         Self {
             path,
             targets,
@@ -152,6 +149,21 @@ impl Reloader {
     /// Applies the files as they are now.
     pub fn reload(&self, cause: ReloadCause<'_>) -> Result<ReloadReport, Arc<ReloadError>> {
         self.load_and_apply(&mut self.state.lock(), cause)
+    }
+
+    /// Applies the files as they are now, on a thread for blocking work.
+    pub async fn reload_by_operator(
+        self: &Arc<Self>,
+        name: String,
+        why: Option<String>,
+    ) -> Result<Result<ReloadReport, Arc<ReloadError>>, AppError> {
+        Operator { name: &name, why: why.as_deref() }.validate()?;
+        let reloader = Arc::clone(self);
+        let reload = move || {
+            let why = why.as_deref().filter(|why| !why.is_empty());
+            reloader.reload(ReloadCause::Operator(&name, why))
+        };
+        Ok(tokio::task::spawn_blocking(reload).await?)
     }
 
     /// The files of the catalog.
@@ -201,7 +213,7 @@ impl Reloader {
     /// Applies a catalog with its keys. All steps that can fail come first.
     fn apply(&self, catalog: Catalog, cause: ReloadCause<'_>) -> anyhow::Result<ReloadReport> {
         let config = ReloadableConfig::read(&catalog)?;
-        let before = self.targets.engine.catalog();
+        let before = self.targets.app.catalog();
         self.refuse_mistakes(&catalog, &config)?;
         let certificate = self.certificate(&config)?;
         let changes = changes(&before, &catalog);
@@ -212,9 +224,10 @@ impl Reloader {
         if let Some((tls, certificate)) = self.targets.tls.as_ref().zip(certificate) {
             tls.swap(certificate);
         }
-        let durable = self.replace_catalog(catalog, &before, &changes, cause);
-        // Not `durable && ...`: the keys must be recorded in any case.
-        let durable = self.record_keys_required(requires_keys, cause) && durable;
+        self.note_changes(&catalog, &before, &changes);
+        let (by, why) = cause.author_and_reason();
+        let change = CatalogChange { catalog, changes: &changes, requires_keys, by, why };
+        let durable = self.targets.app.reload(change);
         let before = before.revision.to_string();
         Ok(ReloadReport { before, revision, changes, after_restart, durable })
     }
@@ -243,7 +256,7 @@ impl Reloader {
     /// Refuses catalogs that are most likely mistakes: without policies, without keys, or with all
     /// state under other keys.
     fn refuse_mistakes(&self, catalog: &Catalog, config: &ReloadableConfig) -> anyhow::Result<()> {
-        let now = self.targets.engine.catalog().policies.len();
+        let now = self.targets.app.catalog().policies.len();
         anyhow::ensure!(
             !catalog.policies.is_empty() || now == 0,
             "the catalog has no policies, but the current one has {now}; if that is intended, \
@@ -264,51 +277,17 @@ impl Reloader {
         Ok(())
     }
 
-    /// Replaces the engine's catalog and records who changed what. Returns whether that is durable.
-    fn replace_catalog(
-        &self,
-        catalog: Catalog,
-        before: &Catalog,
-        changes: &[String],
-        cause: ReloadCause<'_>,
-    ) -> bool {
-        let ReloadTargets { engine, records, observer, .. } = &self.targets;
-        observer.metrics.note_reload(true);
+    /// Counts and logs a reload.
+    fn note_changes(&self, catalog: &Catalog, before: &Catalog, changes: &[String]) {
+        let metrics = &self.targets.observer.metrics;
+        metrics.note_reload(true);
         if catalog.revision == before.revision {
-            return true;
+            return;
         }
-        observer.metrics.prepare_catalog(&catalog);
+        metrics.prepare_catalog(catalog);
         for change in changes.iter().take(LOGGED_MAX) {
             info!(change, "catalog changed");
         }
-        let Some(records) = records else {
-            engine.reload(catalog);
-            return false;
-        };
-        let (by, why) = cause.author_and_reason();
-        let ((), reloaded) = records.run_recorded(by, Some(why), || engine.reload(catalog));
-        let at = engine.now();
-        let notes = changes.iter().map(|change| {
-            let note = AuditNote { act: CHANGE.to_owned(), target: change.clone() };
-            let kind = RecordKind::Note(note);
-            Record { at, by: by.map(str::to_owned), why: Some(why.to_owned()), kind }
-        });
-        let noted = records.record(notes.collect());
-        reloaded.wait().is_durable() && noted.wait().is_durable()
-    }
-
-    /// Records that keys are required, so that a later start without any refuses to run. Returns
-    /// whether that is durable; true without records.
-    fn record_keys_required(&self, required: bool, cause: ReloadCause<'_>) -> bool {
-        let Some(records) = self.targets.records.as_ref().filter(|_| required) else { return true };
-        let (by, why) = cause.author_and_reason();
-        let record = Record {
-            at: self.targets.engine.now(),
-            by: by.map(str::to_owned),
-            why: Some(why.to_owned()),
-            kind: RecordKind::RequireKeys(true),
-        };
-        records.record(vec![record]).wait().is_durable()
     }
 
     /// Clears the error: the files on disk are applied.

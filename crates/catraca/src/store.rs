@@ -4,10 +4,16 @@
 //! returns at once; [`SharedStore`] is used by several nodes and is async. Stores know keys, cells,
 //! batches and replies, but no policies, subjects or wire formats.
 
+#[cfg(all(feature = "shared", feature = "locks"))]
+mod open;
+
 use std::pin::Pin;
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;
+
+#[cfg(all(feature = "shared", feature = "locks"))]
+pub use open::{OpenOptions, OpenStoreError, SharedStores, StoreKind, open};
 
 /// Stores cells and applies batches to them.
 pub trait Store: Send + Sync {

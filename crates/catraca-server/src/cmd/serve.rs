@@ -24,11 +24,9 @@ use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
 
 use backend::Backend;
 use keys::StartKeys;
-pub use shared_store_config::SharedStoreConfig;
 pub use storage_config::StorageConfig;
 
 use super::catalog;
@@ -36,7 +34,6 @@ use crate::args::ServeArgs;
 use crate::config::ReloadableConfig;
 use crate::context::ServerContext;
 use crate::exit::Exit;
-use crate::http::endpoints::settle::offloaded_max;
 use crate::listener::listen::bind;
 use crate::listener::tls::Tls;
 use crate::observe::Observer;
@@ -143,18 +140,15 @@ fn new_context(
 ) -> ServerContext {
     let reloadable = Arc::new(ArcSwap::from_pointee(reloadable));
     let targets = ReloadTargets {
-        engine: Arc::clone(&backend.engine),
-        records: backend.records.clone(),
+        app: backend.app.clone(),
         reloadable: Arc::clone(&reloadable),
         tls: tls.clone(),
         observer: Arc::clone(observer),
     };
     let reloader = Reloader::new(file.map(Path::to_owned), targets);
     ServerContext {
-        engine: Arc::clone(&backend.engine),
-        shared: backend.shared.clone(),
+        app: backend.app.clone(),
         locks: Arc::clone(&backend.locks),
-        records: backend.records.clone(),
         feed: Arc::clone(&backend.feed),
         reloadable,
         tls,
@@ -162,7 +156,6 @@ fn new_context(
         reloader: Arc::new(reloader),
         observer: Arc::clone(observer),
         restored: backend.restored,
-        offload_permits: Arc::new(Semaphore::new(offloaded_max())),
     }
 }
 
@@ -177,7 +170,7 @@ async fn serve(
     // without writing the snapshot.
     let mut signals = Signals::new()?;
     let hang_ups = signal(SignalKind::hangup()).context("cannot listen to signals")?;
-    let catalog = context.engine.catalog();
+    let catalog = context.app.catalog();
     let reloader = Arc::clone(&context.reloader);
     let scheme = if context.tls.is_some() { "https" } else { "http" };
     let needs_key = context.reloadable.load().guard.has_keys();

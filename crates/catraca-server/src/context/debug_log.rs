@@ -11,7 +11,7 @@ use super::ServerContext;
 
 /// Logs a check and its decision.
 pub fn log_decision(context: &ServerContext, check: &Check<'_>, result: &Result<Decision, Error>) {
-    if !context.observer.logs.try_reserve_call_line(context.engine.now()) {
+    if !context.observer.logs.try_reserve_call_line(context.app.now()) {
         return;
     }
     let namespace = check.namespace;
@@ -33,12 +33,12 @@ pub fn log_decision(context: &ServerContext, check: &Check<'_>, result: &Result<
 /// The attributes of the caller that the catalog reads. Those that it describes and does not mark
 /// private are shown in clear, all others as pseudonyms; values of invalid form are left out.
 fn caller(context: &ServerContext, check: &Check<'_>) -> String {
-    let catalog = context.engine.catalog();
+    let catalog = context.app.catalog();
     let read = check.subject.pairs().iter().filter(|(name, _)| catalog.is_caller_attribute(name));
     let texts = read.filter_map(|(name, value)| {
         let attribute = catalog.attributes.get(*name);
         let clear = attribute.is_some_and(|own| !own.private && own.kind != AttributeKind::Ip);
-        let pseudonym = context.engine.pseudonym(name, value).ok()?;
+        let pseudonym = context.app.engine().pseudonym(name, value).ok()?;
         // Quoted, so that a value cannot look like another attribute.
         Some(if clear { format!("{name}={value:?}") } else { format!("{name}={pseudonym}") })
     });

@@ -9,6 +9,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
+use catraca::CheckMode;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::ServiceExt;
@@ -21,7 +22,6 @@ use super::bodies::request_body;
 use super::endpoints::check;
 use super::endpoints::check::CheckRequest;
 use crate::auth::Caller;
-use crate::context::CheckMode;
 use crate::listener::connection::{Connection, Phase};
 use crate::observe::traces::RequestSpan;
 

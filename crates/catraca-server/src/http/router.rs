@@ -10,6 +10,7 @@ use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
+use catraca::CheckMode;
 
 use super::bodies::problem::{
     FullResponse, Problem, bad_path, json_response, unknown_call, wrong_method,
@@ -19,7 +20,7 @@ use super::endpoints::authorize::{self, AuthorizeCall};
 use super::endpoints::credit_and_buckets::{self, CreditOrBucketRequest};
 use super::endpoints::{admin, check, docs, locks, ready, settle};
 use crate::auth::Caller;
-use crate::context::{CheckMode, ServerContext};
+use crate::context::ServerContext;
 use crate::listener::connection::Connection;
 use crate::observe::traces::RequestSpan;
 

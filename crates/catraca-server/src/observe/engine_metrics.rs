@@ -79,8 +79,9 @@ impl EngineMetrics {
     pub fn on_event(&self, event: &Event<'_>) {
         match event {
             Event::Decided { decision, .. } => self.count_decision(decision),
-            Event::Blocked(block) => {
-                self.policies.load().policy(&block.policy).count_block(block.origin, block.shadow);
+            Event::Blocked { block, .. } => {
+                let policies = self.policies.load();
+                policies.policy(&block.subject.policy).count_block(block.origin, block.shadow);
             }
             Event::Settled(settlement) => {
                 self.count_settle(settlement.state);

@@ -31,13 +31,13 @@ type GaugeFamily<N = Gauge> = Family<MetricLabels, N>;
 pub fn text(listener: &ListenerView<'_>) -> String {
     let mut registry = Registry::with_prefix("catraca");
     let context = listener.context;
-    counters::decisions(&mut registry, &context.observer.metrics, context.engine.now());
+    counters::decisions(&mut registry, &context.observer.metrics, context.app.now());
     counters::calls(&mut registry, &context.observer.metrics);
     gauges::catalog(&mut registry, context);
     gauges::store(&mut registry, context);
     gauges::shared_store(&mut registry, context);
-    lock_metrics::locks(&mut registry, &context.locks, &context.engine.catalog().locks);
-    gauges::records(&mut registry, context.records.as_deref());
+    lock_metrics::locks(&mut registry, &context.locks, &context.app.catalog().locks);
+    gauges::records(&mut registry, context.app.records().map(|records| &**records));
     gauges::listener(&mut registry, listener);
     gauges::process(&mut registry);
     let mut text = String::new();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use catraca::core::cell::block::{BlockNote, Origin};
 use catraca::core::digest::{Digester, Domain, Secret};
-use catraca::records::{BlockRecord, Options, Record, RecordKind, Records, SubjectKey};
+use catraca::records::{BlockEvent, Options, Record, RecordKind, Records, SubjectKey};
 use catraca::{Span, Time};
 
 use crate::admin::{CATALOG, call, expect_durable, expect_ok, payer, reason};
@@ -216,6 +216,6 @@ fn ended_block(address: &str) -> Record {
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
-    let blocking = BlockRecord { subject: who, epoch, until, origin, note, shadow, forget };
+    let blocking = BlockEvent { subject: who, epoch, until, origin, note, shadow, forget };
     Record::automatic(year("2020-01-01T00:00:00Z"), RecordKind::Block(Box::new(blocking)))
 }

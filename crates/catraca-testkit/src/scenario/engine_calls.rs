@@ -237,7 +237,7 @@ fn no_ticket(name: &str) -> StepRefusal {
 }
 
 fn key_json(blocked: &BlockedKey) -> Value {
-    let parts: BTreeMap<_, _> = blocked.parts.iter().cloned().collect();
+    let parts: BTreeMap<_, _> = blocked.subject.parts.iter().cloned().collect();
     let until = (!blocked.until.is_forever()).then(|| blocked.until.to_rfc3339());
     json!({
         "parts": parts,

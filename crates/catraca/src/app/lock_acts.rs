@@ -6,7 +6,7 @@ use catraca_core::time::Span;
 use super::operator::OwnedOperator;
 use super::{App, AppError};
 use crate::locks::Locks;
-use crate::records::{AuditNote, Operator, Record, RecordKind};
+use crate::records::Operator;
 
 impl App {
     /// Ends a lease by its fence; its names stay taken for `cool_down`. Returns the lease and
@@ -28,7 +28,7 @@ impl App {
             let ended = locks.force(&namespace, fence, tenant.as_deref(), cool_down).await?;
             let Some(lease) = ended else { return Ok(None) };
             let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
-            let durable = app.audit_locks(&by, "force-lock", target).await;
+            let durable = app.audit_note(&by.borrow(), "force-lock", target).await?;
             Ok(Some((lease, durable)))
         })
         .await
@@ -48,7 +48,7 @@ impl App {
         self.run_to_end(async move {
             let cleared = app.required_locks()?.clear(&namespace, Some(&tenant)).await?;
             let target = format!("{namespace} {tenant}: {cleared}");
-            let durable = app.audit_locks(&by, "clear-locks", target).await;
+            let durable = app.audit_note(&by.borrow(), "clear-locks", target).await?;
             Ok((cleared, durable))
         })
         .await
@@ -57,16 +57,6 @@ impl App {
     fn required_locks(&self) -> Result<&Locks, AppError> {
         let unavailable = || AppError::not_found("no-locks", "this application has no locks");
         self.parts.locks.as_deref().ok_or_else(unavailable)
-    }
-
-    /// Audits an act; returns whether that is on disk. Locks work without records, and then nothing
-    /// is audited.
-    async fn audit_locks(&self, by: &OwnedOperator, act: &str, target: String) -> bool {
-        let Some(records) = &self.parts.records else { return false };
-        let note = RecordKind::Note(AuditNote { act: act.to_owned(), target });
-        let Operator { name, why } = by.borrow();
-        let receipt = records.record(vec![Record::operator(self.now(), name, why, note)]);
-        receipt.await.is_durable()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{App, AppError};
 use crate::engine::Exchange;
 use crate::error::Error;
 use crate::event::Event;
-use crate::records::{Operator, Receipt, Record, RecordKind, Records, RecordsError};
+use crate::records::{AuditNote, Operator, Receipt, Record, RecordKind, Records, RecordsError};
 
 /// The longest text of an operator, such as a reason, in bytes.
 pub const TEXT_MAX: usize = 500;
@@ -38,7 +38,29 @@ impl OwnedOperator {
     }
 }
 
+impl Operator<'_> {
+    /// Refuses a reason that cannot be recorded.
+    pub fn validate(&self) -> Result<(), AppError> {
+        check_text("why", self.why).map(drop)
+    }
+}
+
 impl App {
+    /// Audits an act that changes nothing in the records; returns whether that is on disk. Without
+    /// records nothing is audited.
+    pub async fn audit_note(
+        &self,
+        by: &Operator<'_>,
+        act: &str,
+        target: String,
+    ) -> Result<bool, AppError> {
+        by.validate()?;
+        let Some(records) = &self.parts.records else { return Ok(false) };
+        let note = RecordKind::Note(AuditNote { act: act.to_owned(), target });
+        let receipt = records.record(vec![Record::operator(self.now(), by.name, by.why, note)]);
+        Ok(receipt.await.is_durable())
+    }
+
     /// The records. Acts ask for them first: without records a change would be lost at a restart.
     pub(super) fn required_records(&self) -> Result<&Arc<Records>, AppError> {
         self.parts.records.as_ref().ok_or(AppError::NoRecords)

@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use catraca::engine::ResumeSummary;
 use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
-use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
+use catraca::{App, Builder, Catalog, Engine, MemoryOptions, Secret, SharedLocks};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
@@ -27,18 +27,14 @@ use super::storage_config::StorageConfig;
 use crate::feed::Feed;
 use crate::lock_service::LockService;
 use crate::observe::Observer;
-use crate::shared_store::{AnySharedStore, SharedEngine};
 
 /// The engine and everything that stores or publishes its state.
 pub struct Backend {
-    /// Decides.
-    pub engine: Arc<Engine>,
-    /// Decides with a shared store, if one is configured.
-    pub shared: Option<Arc<SharedEngine>>,
+    /// Engine, records and the connection to other nodes. Without records with
+    /// `[records] url = "none"`, and in the demo.
+    pub app: App,
     /// Leases and slots.
     pub locks: Arc<LockService>,
-    /// Blocks, lists, facts and audit; `None` with `[records] url = "none"`, and in the demo.
-    pub records: Option<Arc<Records>>,
     /// The event stream of `/v1/events`.
     pub feed: Arc<Feed>,
     /// A sentence for the banner about the stored state.
@@ -71,10 +67,8 @@ impl Backend {
             listener_observer.on_event(event);
         });
         Self {
-            engine: Arc::new(builder.build()),
-            shared: None,
+            app: App::local(builder.build()).build(),
             locks: Arc::new(LockService::Local(lock_setup::volatile())),
-            records: None,
             feed,
             description: "Nothing is stored: blocks and counters end with the process.".to_owned(),
             restored: ResumeSummary::default(),
@@ -101,17 +95,15 @@ impl Backend {
         };
         // Applies what the records contain beyond the snapshot.
         let restored = engine.resume(&setup.records, since)?;
-        let engine = Arc::new(engine);
+        let app = App::local(engine).records(Arc::clone(&setup.records)).build();
         let locks = lock_setup::open(&secret, &setup.records, durability)?;
         let snapshot = Some(config.snapshot.as_path());
-        let maintenance = MaintenanceThread::start(&engine, &setup.records, config, snapshot)?;
-        record_revision(&setup.records, &engine, setup.revision);
-        keys.remember(&setup.records, engine.now());
+        let maintenance = MaintenanceThread::start(&app, &setup.records, config, snapshot)?;
+        record_revision(&setup.records, &app, setup.revision);
+        keys.remember(&setup.records, app.now());
         Ok(Self {
-            engine,
-            shared: None,
+            app,
             locks: Arc::new(LockService::Local(locks)),
-            records: Some(setup.records),
             feed: setup.feed,
             description: describe(config, &restored),
             restored,
@@ -130,23 +122,22 @@ impl Backend {
     ) -> Result<Self> {
         // All nodes must compute the same digests, so the secret is never created here.
         let secret = secret::open(&config.secret, None)?;
-        let store = runtime.block_on(AnySharedStore::connect(shared_config))?;
-        let locks = runtime.block_on(lock_setup::open_shared(shared_config, &secret, &catalog))?;
+        let store = runtime.block_on(shared_store::open(shared_config, &catalog))?;
+        let locks = runtime.block_on(async { SharedLocks::new(store.locks, &secret) });
         let setup = EngineSetup::new(catalog, config, secret, observer)?;
         keys.check(&setup.records)?;
-        let shared = Arc::new(setup.builder.share(store, shared_config.options())?);
-        let restored = runtime.block_on(shared_store::resume(&shared, &setup.records))?;
-        shared_store::start_heartbeat(&shared, runtime);
-        let engine = Arc::clone(shared.engine());
-        let maintenance = MaintenanceThread::start(&engine, &setup.records, config, None)?;
+        let app = App::shared(setup.builder, store.decisions, shared_config.options())?
+            .records(Arc::clone(&setup.records))
+            .build();
+        let restored = runtime.block_on(shared_store::resume(&app))?;
+        shared_store::start_heartbeat(&app, runtime);
+        let maintenance = MaintenanceThread::start(&app, &setup.records, config, None)?;
         let store_text = shared_store::describe(shared_config);
-        record_revision(&setup.records, &engine, setup.revision);
-        keys.remember(&setup.records, engine.now());
+        record_revision(&setup.records, &app, setup.revision);
+        keys.remember(&setup.records, app.now());
         Ok(Self {
-            engine,
-            shared: Some(shared),
+            app,
             locks: Arc::new(LockService::Shared(locks)),
-            records: Some(setup.records),
             feed: setup.feed,
             description: format!("{store_text} {}", describe(config, &restored)),
             restored,
@@ -159,13 +150,13 @@ impl Backend {
         lock_setup::close(&self.locks);
         // Before the maintenance thread is joined: a purge waiting for an unavailable database then
         // fails at once.
-        let unwritten = self.records.map_or(0, |records| records.stop());
+        let unwritten = self.app.records().map_or(0, |records| records.stop());
         if let Some(maintenance) = self.maintenance {
             drop(maintenance.stop);
             // A panic of the thread was printed by the panic hook; the snapshot is written anyway.
             let _ = maintenance.thread.join();
             if let Some(snapshot) = &maintenance.snapshot {
-                self.engine.store().snapshot(snapshot)?;
+                self.app.engine().store().snapshot(snapshot)?;
             }
         }
         ensure!(
@@ -195,13 +186,11 @@ impl EngineSetup {
         let options = Options { retention: config.retention };
         let records = Arc::new(Records::open(&config.records, options)?);
         let feed = Arc::new(Feed::default());
-        let listener_records = Arc::clone(&records);
         let listener_feed = Arc::clone(&feed);
         let listener_observer = Arc::clone(observer);
         let revision = revision(&catalog);
         let builder = Engine::builder(catalog).secret(secret).memory(config.memory);
         let builder = builder.listener(move |event| {
-            listener_records.on_event(event);
             listener_feed.publish(event);
             listener_observer.on_event(event);
         });
@@ -224,8 +213,8 @@ fn refuse_lost_records(config: &StorageConfig) -> Result<()> {
 }
 
 /// Records the active revision. Its write is not awaited, because no decision depends on it.
-fn record_revision(records: &Records, engine: &Engine, revision: Revision) {
-    drop(records.record(vec![Record::automatic(engine.now(), RecordKind::Catalog(revision))]));
+fn record_revision(records: &Records, app: &App, revision: Revision) {
+    drop(records.record(vec![Record::automatic(app.now(), RecordKind::Catalog(revision))]));
 }
 
 fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
@@ -245,13 +234,13 @@ fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
 
 impl MaintenanceThread {
     fn start(
-        engine: &Arc<Engine>,
+        app: &App,
         records: &Arc<Records>,
         config: &StorageConfig,
         snapshot: Option<&Path>,
     ) -> Result<Self> {
         let mut task = MaintenanceTask {
-            engine: Arc::clone(engine),
+            app: app.clone(),
             records: Arc::clone(records),
             snapshot: snapshot.map(Path::to_owned),
             interval: config.interval,
@@ -273,7 +262,7 @@ impl MaintenanceThread {
 
 /// The periodic work: writes the snapshot, and purges expired records less often.
 struct MaintenanceTask {
-    engine: Arc<Engine>,
+    app: App,
     records: Arc<Records>,
     /// The snapshot file, if counters are in memory.
     snapshot: Option<PathBuf>,
@@ -288,12 +277,12 @@ struct MaintenanceTask {
 
 impl MaintenanceTask {
     fn run_round(&mut self) {
-        let written = self.snapshot.as_ref().map(|path| self.engine.store().snapshot(path));
+        let written = self.snapshot.as_ref().map(|path| self.app.engine().store().snapshot(path));
         let mut error = written.and_then(Result::err).map(|error| error.to_string());
         self.since_purge += self.interval;
         if self.since_purge >= self.purge_interval {
             self.since_purge = Duration::ZERO;
-            let purged = self.records.purge(self.engine.now());
+            let purged = self.records.purge(self.app.now());
             error = error.or_else(|| purged.err().map(|error| error.to_string()));
         }
         match &error {

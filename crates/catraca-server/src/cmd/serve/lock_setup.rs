@@ -6,16 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catraca::core::lock::Durability;
-use catraca::locks::{Journal, LockStore, RestoredLock};
-use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::locks::{Journal, RestoredLock};
 use catraca::records::{RecordedLock, Records};
-use catraca::redis::{RedisLocks, RedisOptions};
-use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
+use catraca::{Locks, Secret, SystemClock};
 use tracing::warn;
 
-use super::shared_store_config::SharedStoreConfig;
 use crate::lock_service::LockService;
-use crate::shared_store::SharedStoreKind;
 
 /// How often expired leases are removed: in memory, and in a shared store, where each round is a
 /// round trip.
@@ -53,38 +49,6 @@ pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> 
         warn!(seconds, "no locks granted yet: leases of the previous process may still be valid");
     }
     Ok(locks)
-}
-
-/// Locks in the shared store.
-pub async fn open_shared(
-    config: &SharedStoreConfig,
-    secret: &Secret,
-    catalog: &Catalog,
-) -> Result<SharedLocks> {
-    let store: Arc<dyn LockStore> = match SharedStoreKind::from_url(&config.url)? {
-        SharedStoreKind::Redis => Arc::new(redis(config, catalog).await?),
-        SharedStoreKind::Postgres => Arc::new(postgres(config).await?),
-    };
-    Ok(SharedLocks::new(store, secret))
-}
-
-async fn redis(config: &SharedStoreConfig, catalog: &Catalog) -> Result<RedisLocks> {
-    let defaults = RedisOptions::default();
-    let options = RedisOptions {
-        deadline: config.deadline.unwrap_or(defaults.deadline),
-        ca_file: config.ca_file.clone(),
-        ..defaults
-    };
-    Ok(RedisLocks::connect_replicated(&config.url, options, catalog.locks.replicas).await?)
-}
-
-/// A separate pool of connections, so that decisions and locks do not wait for each other.
-async fn postgres(config: &SharedStoreConfig) -> Result<PostgresStore> {
-    let defaults = PostgresOptions::default();
-    let deadline = config.deadline.unwrap_or(defaults.deadline);
-    // The store for decisions sweeps expired cells already.
-    let options = PostgresOptions { deadline, sweep_every: None, ..defaults };
-    Ok(PostgresStore::open(&config.url, options).await?)
 }
 
 /// Expires leases and serves waiting callers periodically, until the locks are dropped.

@@ -1,30 +1,38 @@
-//! Restores the records into the shared store, and logs the changes of its status.
+//! Opens the shared store, restores the records into it, and logs the changes of its status.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use catraca::engine::{ResumeError, ResumeSummary};
-use catraca::records::{Records, redact};
-use catraca::shared::{HeartbeatReport, run_heartbeat};
+use catraca::records::redact;
+use catraca::shared::HeartbeatReport;
+use catraca::store::{self, OpenOptions, SharedStores};
+use catraca::{App, Catalog};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
 use super::shared_store_config::SharedStoreConfig;
-use crate::shared_store::SharedEngine;
 
 /// Attempts to reach the store at the start, and the pause between them.
 const ATTEMPTS: u32 = 5;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
+/// Connects to the store of `[store] url`, for decisions and for locks.
+pub async fn open(config: &SharedStoreConfig, catalog: &Catalog) -> anyhow::Result<SharedStores> {
+    let options = OpenOptions {
+        deadline: config.deadline,
+        ca_file: config.ca_file.clone(),
+        lock_replicas: catalog.locks.replicas,
+    };
+    store::open(&config.url, &options).await?.context("[store] url names no shared store")
+}
+
 /// Restores the records into the store. Retries for a while, because a store that was started
 /// together with this machine may not accept connections yet.
-pub async fn resume(
-    shared: &SharedEngine,
-    records: &Arc<Records>,
-) -> Result<ResumeSummary, ResumeError> {
+pub async fn resume(app: &App) -> Result<ResumeSummary, ResumeError> {
     for _ in 1..ATTEMPTS {
-        match shared.resume(Arc::clone(records)).await {
+        match app.resume(None).await {
             Err(ResumeError::Store(error)) => {
                 warn!(%error, "shared store not available yet; retrying");
                 tokio::time::sleep(RETRY_PAUSE).await;
@@ -32,7 +40,7 @@ pub async fn resume(
             result => return result,
         }
     }
-    shared.resume(Arc::clone(records)).await
+    app.resume(None).await
 }
 
 /// A sentence about the store for the banner.
@@ -44,13 +52,13 @@ pub fn describe(config: &SharedStoreConfig) -> String {
     format!("Counters and blocks are in {}, for {nodes}.", redact(&config.url))
 }
 
-/// Starts the heartbeat to the store, which runs until the engine is dropped; logs changes of its
+/// Starts the heartbeat to the store, which runs until the application is dropped; logs changes of its
 /// status.
-pub fn start_heartbeat(shared: &Arc<SharedEngine>, runtime: &Runtime) {
+pub fn start_heartbeat(app: &App, runtime: &Runtime) {
     let log = HeartbeatLog::default();
     let _entered = runtime.enter();
-    // Dropping the handle does not stop the task: it ends with the engine.
-    drop(run_heartbeat(shared, move |report| log.write(report)));
+    // Dropping the handle does not stop the task: it ends with the application.
+    drop(app.start_heartbeat(move |report| log.write(report)));
 }
 
 /// The status that was logged last, so that only changes are logged.

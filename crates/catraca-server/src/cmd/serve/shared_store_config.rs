@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use catraca::SharedOptions;
 use catraca::core::time::parse_span;
+use catraca::store::StoreKind;
 
 use super::storage_config::{add_password, read_password, text};
-use crate::shared_store::SharedStoreKind;
 
 /// Bounds of `deadline`.
 const DEADLINE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
@@ -59,7 +59,7 @@ impl SharedStoreConfig {
                 None => Ok(None),
             };
         }
-        let kind = SharedStoreKind::from_url(url)?;
+        let kind = StoreKind::from_url(url).context("[store] url")?;
         if let Some(field) = MEMORY_ONLY_FIELDS.iter().find(|field| store.contains_key(**field)) {
             bail!(
                 "[store] {field} is for counters in memory: leave it out, or write \
@@ -67,7 +67,7 @@ impl SharedStoreConfig {
             );
         }
         ensure!(
-            !store.contains_key("ca_file") || kind == SharedStoreKind::Redis,
+            !store.contains_key("ca_file") || kind == StoreKind::Redis,
             "[store] ca_file is for Redis: for PostgreSQL, write `sslrootcert` into the URL"
         );
         ensure!(

@@ -4,7 +4,7 @@
 
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use bytes::Bytes;
-use catraca::{Error, Refusal};
+use catraca::{AppError, Error, Refusal};
 use http_body_util::Full;
 use serde::Serialize;
 
@@ -119,6 +119,26 @@ impl Problem {
         let mut response = typed_response(PROBLEM_JSON, self.to_json());
         *response.status_mut() = self.status;
         response
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
+        match error {
+            AppError::Call(error) => error.into(),
+            AppError::Invalid { code, detail } => Self::bad(code, detail),
+            AppError::NotFound { code, detail } => Self::new(StatusCode::NOT_FOUND, code, detail),
+            AppError::NoRecords => {
+                let detail = "this server has no records: start it with --catalog FILE, and \
+                              without `[records] url = \"none\"`";
+                Self::new(StatusCode::CONFLICT, "no-records", detail)
+            }
+            AppError::Records(error) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "records-failed", error.to_string())
+            }
+            AppError::Locks(error) => error.into(),
+            other => Self::internal(&other),
+        }
     }
 }
 

@@ -17,11 +17,11 @@ use catraca::core::catalog::{AttributeSource, Catalog, Route};
 use catraca::core::route::{
     AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, attribute_value, decode,
 };
-use catraca::{Check, Decision, Error, Reason, Refusal};
+use catraca::{Check, CheckMode, Decision, Error, Reason, Refusal};
 use http_body_util::Full;
 
 use crate::auth::Caller;
-use crate::context::{CheckMode, ServerContext};
+use crate::context::ServerContext;
 use crate::http::bodies::problem::{FullResponse, Problem, bad_path, typed_response};
 use crate::http::bodies::{denial, ratelimit_headers};
 use crate::observe::traces::RequestSpan;
@@ -65,7 +65,7 @@ pub async fn answer(context: &ServerContext, call: &AuthorizeCall<'_>) -> FullRe
 
 async fn decide(context: &ServerContext, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
     let address = resolve_client(context, call.peer, call.headers).address.to_string();
-    let catalog = context.engine.catalog();
+    let catalog = context.app.catalog();
     let selection = select_gate(context, call, &catalog)?;
     let attributes = selection.attributes.iter().map(|(name, value)| (&**name, &**value));
     // A route cannot replace the client's address.

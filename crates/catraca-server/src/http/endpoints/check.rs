@@ -3,10 +3,10 @@
 //! This is the hot path: a single check allocates only its body and its response.
 
 use bytes::Bytes;
-use catraca::{Check, Decision};
+use catraca::{Check, CheckMode, Decision};
 
 use crate::auth::Caller;
-use crate::context::{CheckMode, ServerContext};
+use crate::context::ServerContext;
 use crate::http::bodies::decision_writer;
 use crate::http::bodies::problem::{FullResponse, Problem, json_response};
 use crate::http::bodies::wire::{LIST_MAX, WireCheck, is_list, read, read_list};

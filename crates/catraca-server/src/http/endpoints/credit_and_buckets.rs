@@ -4,7 +4,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use catraca::json::AsJson;
 use catraca::settlement::BucketState;
-use catraca::{Engine, Subject};
+use catraca::{App, Credit, Subject};
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 
@@ -38,7 +38,13 @@ pub async fn credit(
     let wire: WireCredit<'_> = read(request.body)?;
     let caller = request.caller;
     let subject = caller.with_fixed_attributes(wire.subject.subject())?;
-    let credited = context.credit(caller.namespace(), &wire.r#ref, &wire.event, &subject).await?;
+    let credit = Credit {
+        namespace: caller.namespace(),
+        reference: &wire.r#ref,
+        event: &wire.event,
+        subject: &subject,
+    };
+    let credited = context.app.credit(&credit).await?;
     encode(&AsJson(&credited)).map(json_response)
 }
 
@@ -49,9 +55,9 @@ pub async fn buckets(
 ) -> Result<FullResponse, Problem> {
     let wire: WireBuckets<'_> = read(request.body)?;
     let subject = request.caller.with_fixed_attributes(wire.subject.subject())?;
-    let states = context.buckets(request.caller.namespace(), &subject).await?;
+    let states = context.app.buckets(request.caller.namespace(), &subject).await?;
     if wants_xml(request.headers) {
-        return xml_response(&context.engine, &subject, |header| dict_xml::states(header, &states));
+        return xml_response(&context.app, &subject, |header| dict_xml::states(header, &states));
     }
     let body = Buckets { buckets: states.iter().map(AsJson).collect() };
     encode(&body).map(|body| with_vary(json_response(body)))
@@ -65,9 +71,9 @@ pub async fn bucket(
 ) -> Result<FullResponse, Problem> {
     let wire: WireBuckets<'_> = read(request.body)?;
     let subject = request.caller.with_fixed_attributes(wire.subject.subject())?;
-    let state = context.bucket_state(request.caller.namespace(), policy, &subject).await?;
+    let state = context.app.bucket_state(request.caller.namespace(), policy, &subject).await?;
     if wants_xml(request.headers) {
-        return xml_response(&context.engine, &subject, |header| dict_xml::state(header, &state));
+        return xml_response(&context.app, &subject, |header| dict_xml::state(header, &state));
     }
     encode(&AsJson(&state)).map(|body| with_vary(json_response(body)))
 }
@@ -79,15 +85,15 @@ struct Buckets<'a> {
 
 /// A bucket state as DICT XML, with a random correlation id.
 fn xml_response(
-    engine: &Engine,
+    app: &App,
     subject: &Subject<'_>,
     write: impl FnOnce(&dict_xml::DictHeader<'_>) -> Vec<u8>,
 ) -> Result<FullResponse, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
-    let category = category(engine, subject)?;
+    let category = category(app, subject)?;
     let header = dict_xml::DictHeader {
-        at: engine.now(),
+        at: app.now(),
         correlation: &HEXLOWER.encode(&random),
         category: category.as_deref(),
     };
@@ -95,11 +101,10 @@ fn xml_response(
 }
 
 /// The category of the subject's participant, if it has both.
-fn category(engine: &Engine, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
+fn category(app: &App, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
     let participant = subject.pairs().iter().find(|(name, _)| *name == PARTICIPANT);
     let Some((_, participant)) = participant else { return Ok(None) };
-    let facts = engine.facts_about(PARTICIPANT, participant).map_err(Problem::from)?;
-    Ok(facts.into_iter().find(|(name, _)| **name == *CATEGORY).map(|(_, fact)| fact.to_string()))
+    Ok(app.facts_about(PARTICIPANT, participant)?.remove(CATEGORY))
 }
 
 /// Adds `Vary`: the response depends on `Accept`.

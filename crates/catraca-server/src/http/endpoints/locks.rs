@@ -21,7 +21,6 @@ use catraca::core::lock::LockRefusal;
 use catraca::core::lock::reply::Lease;
 use catraca::core::lock::requests::Proof;
 use catraca::core::lock::{LeaseId, LockTerms};
-use catraca::records::{AuditNote, Record, RecordKind};
 use serde::Serialize;
 use tracing::{Level, enabled};
 
@@ -101,7 +100,7 @@ impl ApiRequest {
     }
 
     fn terms(&self) -> LockTerms {
-        self.context.engine.catalog().locks.clone()
+        self.context.app.catalog().locks.clone()
     }
 
     pub fn namespace(&self) -> &str {
@@ -117,12 +116,13 @@ impl ApiRequest {
     }
 
     /// Writes an operator's act to the audit; returns whether it is on disk.
-    pub async fn write_audit(&self, act: &str, target: String, why: Option<&str>) -> bool {
-        let Some(records) = &self.context.records else { return false };
-        let act = RecordKind::Note(AuditNote { act: act.to_owned(), target });
-        let at = self.context.engine.now();
-        let receipt = records.record(vec![Record::operator(at, self.caller.name(), why, act)]);
-        receipt.await.is_durable()
+    pub async fn write_audit(
+        &self,
+        act: &str,
+        target: String,
+        why: Option<&str>,
+    ) -> Result<bool, Problem> {
+        Ok(self.context.app.audit_note(&self.operator(why), act, target).await?)
     }
 }
 

@@ -65,7 +65,7 @@ pub async fn ready(
 ) -> Response<Body> {
     let context = &connection.server.context;
     let draining = connection.server.is_draining();
-    let catalog = context.engine.catalog();
+    let catalog = context.app.catalog();
     let body = Readiness {
         ready: !draining,
         revision: catalog.revision.to_string(),
@@ -105,7 +105,7 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         let why = format!("these settings take effect after a restart: {}", waiting.join(", "));
         found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
     }
-    let health = context.records.as_ref().map(|records| records.health());
+    let health = context.app.records().map(|records| records.health());
     if let Some(down) = health.and_then(|health| health.down) {
         found.push(ReadinessProblem {
             what: "records",
@@ -121,7 +121,7 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         );
         found.push(ReadinessProblem { what: "blocks", place: None, why });
     }
-    let full = context.engine.store().full_pools();
+    let full = context.app.engine().store().full_pools();
     found.extend(full.into_iter().map(|pool| ReadinessProblem {
         what: pool.as_str(),
         place: None,
@@ -135,7 +135,7 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         );
         found.push(ReadinessProblem { what: "locks", place: None, why });
     }
-    let shared = context.shared.as_ref().map(|shared| shared.stats());
+    let shared = context.app.shared_stats();
     for why in shared.into_iter().flat_map(|stats| [stats.error, stats.config_warning]).flatten() {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
     }

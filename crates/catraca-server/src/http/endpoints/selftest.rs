@@ -128,7 +128,7 @@ pub struct SelfTestReport {
 pub async fn report(request: &ApiRequest) -> LockApiResult {
     let [] = request.query_params([])?;
     let locks = request.locks();
-    let catalog = request.context.engine.catalog();
+    let catalog = request.context.app.catalog();
     let kinds = catalog.locks.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.ttl.ceil_millis().into()));
     let tenant = request.caller.allowed_tenant(None)?;
@@ -149,7 +149,7 @@ pub async fn run(request: &ApiRequest) -> LockApiResult {
     let body: SelfTest = request.json_body()?;
     let locks = request.locks();
     // Validated for every action, so that invalid input is never accepted.
-    let range = body.data.range(request.context.engine.now())?;
+    let range = body.data.range(request.context.app.now())?;
     let (ok, seen) = match body.action {
         SelfTestAction::TestRateLimit => test_rate_limit()?,
         SelfTestAction::TestLock => test_lock(locks, &body.data).await?,
@@ -163,7 +163,7 @@ pub async fn run(request: &ApiRequest) -> LockApiResult {
         }
     };
     let action = body.action.as_str();
-    let durable = request.write_audit("selftest", action.to_owned(), None).await;
+    let durable = request.write_audit("selftest", action.to_owned(), None).await?;
     respond_json(&SelfTestResult { action, ok, seen, durable })
 }
 

@@ -16,11 +16,11 @@ use crate::listener::table::CONNECTION_LIMITS;
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
 pub fn catalog(registry: &mut Registry, context: &ServerContext) {
-    let catalog = context.engine.catalog();
+    let catalog = context.app.catalog();
     let revision = Info::new(labels([("revision", &catalog.revision)]));
     registry.register("catalog", "Revision of the current catalog", revision);
     gauge(registry, "policies", "Policies of the current catalog", catalog.policies.len());
-    let unlisted = context.engine.undeclared_gates().len();
+    let unlisted = context.app.engine().undeclared_gates().len();
     let help = "Distinct gates in checks that the catalog does not declare, up to 1000";
     gauge(registry, "unlisted_gates", help, unlisted);
     let error = context.reloader.error();
@@ -54,8 +54,8 @@ pub fn catalog(registry: &mut Registry, context: &ServerContext) {
 /// Mode overrides of policies that exist; others have no effect.
 fn overridden(context: &ServerContext) -> GaugeFamily {
     let gauges: GaugeFamily = GaugeFamily::default();
-    for policy in &context.engine.catalog().policies {
-        if let Some(mode) = context.engine.mode_override(&policy.name) {
+    for policy in &context.app.catalog().policies {
+        if let Some(mode) = context.app.engine().mode_override(&policy.name) {
             let labels = labels([("policy", &policy.name), ("mode", mode.as_str())]);
             gauges.get_or_create(&labels).set(1);
         }
@@ -65,7 +65,7 @@ fn overridden(context: &ServerContext) -> GaugeFamily {
 
 /// The memory store: its cells, and what it refused for lack of memory.
 pub fn store(registry: &mut Registry, context: &ServerContext) {
-    let engine = &context.engine;
+    let engine = &context.app.engine();
     let stats = engine.store().stats();
     let cells: GaugeFamily = GaugeFamily::default();
     let bytes: GaugeFamily = GaugeFamily::default();
@@ -136,8 +136,7 @@ fn full(engine: &Engine) -> GaugeFamily {
 
 /// The shared store, if there is one.
 pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
-    let Some(shared) = &context.shared else { return };
-    let stats = shared.stats();
+    let Some(stats) = context.app.shared_stats() else { return };
     let help = "1 while the shared store is used, 0 while on_failure decides";
     gauge(registry, "shared_up", help, usize::from(stats.up));
     let is_unsafe = usize::from(stats.config_warning.is_some());

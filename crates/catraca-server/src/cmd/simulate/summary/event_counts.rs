@@ -39,17 +39,18 @@ impl EventCounts {
 
     fn on_event(&self, event: &Event<'_>) {
         match event {
-            Event::Blocked(blocked) => {
+            Event::Blocked { at, block } => {
                 let mut totals = self.lock();
-                let by_origin = totals.blocks.entry(blocked.policy.clone()).or_default();
-                *by_origin.entry(origin_name(blocked.origin)).or_default() += 1;
-                totals.started.push((blocked.policy.clone(), blocked.at));
+                let policy = &block.subject.policy;
+                let by_origin = totals.blocks.entry(policy.clone()).or_default();
+                *by_origin.entry(origin_name(block.origin)).or_default() += 1;
+                totals.started.push((policy.clone(), *at));
             }
             Event::LowWater { policy, .. } => {
-                *self.lock().low_water.entry((*policy).to_owned()).or_default() += 1;
+                *self.lock().low_water.entry(policy.to_string()).or_default() += 1;
             }
             Event::BanStorm { policy, .. } => {
-                *self.lock().storms.entry((*policy).to_owned()).or_default() += 1;
+                *self.lock().storms.entry(policy.to_string()).or_default() += 1;
             }
             Event::ConditionsFailed { count } => self.lock().failed += u64::from(*count),
             _ => {}

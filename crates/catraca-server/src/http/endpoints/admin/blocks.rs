@@ -3,19 +3,18 @@
 //! The records hold pseudonyms in place of private values, so a private value is never shown; a
 //! search by the real value compares pseudonyms.
 
+use axum::http::StatusCode;
+use catraca::app::TEXT_MAX;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
 use catraca::json::origin_name;
-use catraca::records::{AttributeValue, BlockQuery, BlockRow};
+use catraca::records::{AttributeValue, BlockQuery};
 use catraca::settlement::BlockedKey;
 use catraca::{BlockOrder, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    AdminContext, AdminResult, ApiRequest, Problem, TEXT_MAX, check_text, not_found, parse_number,
-    to_json,
-};
+use super::{AdminResult, ApiRequest, Problem, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
@@ -29,7 +28,7 @@ pub struct BlockPage {
 }
 
 /// `GET /v1/blocks`.
-pub fn list(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> AdminResult {
     let names = ["namespace", "policy", "attribute", "value", "origin", "after", "limit"];
     let [namespace, policy, attribute, value, origin, after, limit] =
         request.query_params(names)?;
@@ -37,12 +36,12 @@ pub fn list(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
     let query = BlockQuery {
         namespace: namespace.map(str::to_owned),
         policy: policy.map(str::to_owned),
-        about: stored_forms(context, attribute, value)?,
+        about: stored_forms(request, attribute, value)?,
         origin: origin.map(parse_origin).transpose()?,
         after: after.map(parse_cursor).transpose()?,
         limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
     };
-    let page = context.records()?.blocks(&query, context.engine.now())?;
+    let page = request.context.app.blocks(query).await?;
     let blocks = page.rows.iter().map(record_bodies::BlockBody::from).collect();
     to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
@@ -50,12 +49,14 @@ pub fn list(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
 /// The value to search for, in every form that the records may hold: as it is, or as a pseudonym
 /// under the current secret or an older one.
 fn stored_forms(
-    context: &AdminContext<'_>,
+    request: &ApiRequest,
     attribute: Option<&str>,
     value: Option<&str>,
 ) -> Result<Vec<AttributeValue>, Problem> {
     match (attribute, value) {
-        (Some(attribute), Some(value)) => Ok(context.engine.stored_names(attribute, value)?),
+        (Some(attribute), Some(value)) => {
+            Ok(request.context.app.stored_values(attribute, value)?)
+        }
         (None, None) => Ok(Vec::new()),
         _ => {
             let detail = "send `attribute` and `value` together, such as attribute=ip and \
@@ -127,34 +128,26 @@ pub struct BlockedKeyBody {
 }
 
 /// `POST /v1/blocks`.
-pub fn create(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn create(request: &ApiRequest) -> AdminResult {
     let body: NewBlock = request.json_body()?;
-    let reason = check_text("reason", body.reason.as_deref())?;
     let order = BlockOrder {
-        namespace: context.caller.namespace(),
+        namespace: request.namespace(),
         policy: &body.policy,
-        subject: context.caller.with_fixed_attributes(body.subject.subject())?,
+        subject: request.caller.with_fixed_attributes(body.subject.subject())?,
         span: parse_duration("for", &body.r#for)?,
-        reason,
+        reason: body.reason.as_deref(),
     };
-    // The audit has a reason even if the operator sends only the public one.
-    let why = check_text("why", body.why.as_deref())?.or(reason);
-    let (blocked_keys, durable) = context.run_audited(why, || context.app.block(&order))?;
-    let records = context.records()?;
-    let bodies = blocked_keys.iter().map(|key| {
-        // The records assign ids when they write.
-        let row = if durable { records.block_of(key.key)? } else { None };
-        Ok(blocked_key_body(&body.policy, key, row.as_ref()))
-    });
-    let blocks = bodies.collect::<Result<_, Problem>>()?;
-    to_json(&CreatedBlocks { blocks, durable })
+    let operator = request.operator(body.why.as_deref());
+    let created = request.context.app.block(&operator, &order).await?;
+    let blocks = created.blocks.iter().map(|(key, id)| blocked_key_body(key, *id)).collect();
+    to_json(&CreatedBlocks { blocks, durable: created.durable })
 }
 
-fn blocked_key_body(policy: &str, key: &BlockedKey, row: Option<&BlockRow>) -> BlockedKeyBody {
+fn blocked_key_body(key: &BlockedKey, id: Option<i64>) -> BlockedKeyBody {
     BlockedKeyBody {
-        id: row.map(|row| row.id),
-        policy: policy.to_owned(),
-        subject: record_bodies::subject_parts(&key.parts),
+        id,
+        policy: key.subject.policy.clone(),
+        subject: record_bodies::subject_parts(&key.subject.parts),
         until: record_bodies::end_or_null(key.until),
         origin: origin_name(key.origin),
         changed: key.changed,
@@ -178,13 +171,12 @@ pub struct BlockHistory {
 }
 
 /// `GET /v1/blocks/{id}`.
-pub fn show(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
-    let row = find_block(context, request)?;
-    let standing = row.until > context.engine.now();
-    let history = context.records()?.history(row.id)?;
-    let history = history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    to_json(&BlockHistory { block: record_bodies::BlockBody::from(&row), standing, history })
+    let found = request.context.app.block_with_history(block_id(request)?).await?;
+    let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
+    let block = record_bodies::BlockBody::from(&found.block);
+    to_json(&BlockHistory { block, standing: found.is_active, history })
 }
 
 /// A block that an operator released.
@@ -202,30 +194,24 @@ pub struct ReleasedBlock {
 }
 
 /// `DELETE /v1/blocks/{id}`.
-pub fn release(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn release(request: &ApiRequest) -> AdminResult {
     let reason = request.audit_reason()?;
-    let row = find_block(context, request)?;
-    let why = check_text("why", reason.why.as_deref())?;
-    let (released, durable) = context.run_audited(why, || context.app.release(&row))?;
-    if !released {
-        return Err(not_found("not-blocked", format!("block {} has ended already", row.id)));
-    }
-    // Read again: the release has moved the end of the block.
-    let after = context.records()?.block(row.id)?;
-    let until = after.and_then(|row| record_bodies::end_or_null(row.until));
+    let operator = request.operator(reason.why.as_deref());
+    let released = request.context.app.release(&operator, block_id(request)?).await?;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::from(&row),
-        until,
-        durable,
+        block: record_bodies::BlockBody::from(&released.before),
+        until: released.after.and_then(|row| record_bodies::end_or_null(row.until)),
+        durable: released.durable,
     })
 }
 
-/// The block whose id is in the path.
-fn find_block(context: &AdminContext<'_>, request: &ApiRequest) -> Result<BlockRow, Problem> {
-    // The id is repeated in the error, and may be any text.
-    let id_text: String = request.path_param(0).chars().take(40).collect();
-    let unknown = || not_found("unknown-block", format!("there is no block {id_text}"));
-    let id = request.path_param(0).parse().map_err(|_| unknown())?;
-    context.records()?.block(id)?.ok_or_else(unknown)
+/// The id of the block in the path.
+fn block_id(request: &ApiRequest) -> Result<i64, Problem> {
+    request.path_param(0).parse().map_err(|_| {
+        // The id is repeated in the error, and may be any text.
+        let text: String = request.path_param(0).chars().take(40).collect();
+        let detail = format!("there is no block {text}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-block", detail)
+    })
 }

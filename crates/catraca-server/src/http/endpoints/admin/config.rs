@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminContext, AdminResult, ApiRequest, to_json};
+use super::{AdminResult, ApiRequest, to_json};
 
 /// The catalog in use.
 #[derive(Serialize, JsonSchema)]
@@ -68,9 +68,10 @@ struct RouteBody {
 }
 
 /// `GET /v1/config`.
-pub fn show(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
-    let catalog = context.engine.catalog();
+    let context = &request.context;
+    let catalog = context.app.catalog();
     let name = |id| catalog.policy(id).name.to_string();
     let gates = catalog.gate_names.iter().filter_map(|gate| catalog.gates.get(gate));
     let gates = gates.map(|gate| {
@@ -96,7 +97,7 @@ pub fn show(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
         allowlist: catalog.allowlist.len(),
         blocklist: catalog.blocklist.len(),
         sections: catalog.settings.sections.keys().cloned().collect(),
-        after_restart: context.app.reloader.after_restart(),
-        unlisted: context.engine.undeclared_gates(),
+        after_restart: context.reloader.after_restart(),
+        unlisted: context.app.engine().undeclared_gates(),
     })
 }

@@ -1,21 +1,16 @@
 //! Policies: list and show them, and override the mode of one, which is the kill switch.
 
+use axum::http::StatusCode;
+use catraca::App;
+use catraca::app::TEXT_MAX;
 use catraca::core::catalog::Catalog;
 use catraca::core::policy::{KeySpec, Mode, Policy};
 use catraca::explain::{describe_block, describe_limit};
-use catraca::records::RecordKind;
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    AdminContext, AdminResult, ApiRequest, Problem, TEXT_MAX, check_text, not_found, to_json,
-};
+use super::{AdminResult, ApiRequest, Problem, to_json};
 use crate::http::bodies::schema_values;
-
-/// Held while a mode changes, so that two overrides of one policy are recorded in the order in
-/// which they took effect.
-static CHANGE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Every policy of the catalog in use.
 #[derive(Serialize, JsonSchema)]
@@ -71,19 +66,21 @@ pub struct PolicyAtRevision {
 }
 
 /// `GET /v1/policies`.
-pub fn list(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
-    let catalog = context.engine.catalog();
+    let app = &request.context.app;
+    let catalog = app.catalog();
     let policies =
-        catalog.policies.iter().map(|policy| policy_body(context, &catalog, policy)).collect();
+        catalog.policies.iter().map(|policy| policy_body(app, &catalog, policy)).collect();
     to_json(&PolicyList { revision: catalog.revision.to_string(), policies })
 }
 
 /// `GET /v1/policies/{name}`.
-pub fn show(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
-    let catalog = context.engine.catalog();
-    let policy = policy_body(context, &catalog, find(&catalog, request.path_param(0))?);
+    let app = &request.context.app;
+    let catalog = app.catalog();
+    let policy = policy_body(app, &catalog, find(&catalog, request.path_param(0))?);
     to_json(&PolicyAtRevision { policy, revision: catalog.revision.to_string() })
 }
 
@@ -117,25 +114,22 @@ pub struct ChangedMode {
 }
 
 /// `PUT /v1/policies/{name}/mode`.
-pub fn set_mode(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn set_mode(request: &ApiRequest) -> AdminResult {
     let body: NewMode = request.json_body()?;
-    let why = check_text("why", body.why.as_deref())?;
+    let operator = request.operator(body.why.as_deref());
     let mode = body.mode.as_deref().map(parse_mode).transpose()?;
-    let catalog = context.engine.catalog();
-    let policy = find(&catalog, request.path_param(0))?;
-    // Refused before anything changes: without records the change would be lost at a restart.
-    context.records()?;
-    let _lock = CHANGE_LOCK.lock();
-    let before = effective_mode(context, policy);
-    context.engine.set_mode(&policy.name, mode)?;
-    let durable =
-        context.record_acts(why, vec![RecordKind::Mode(policy.name.to_string(), mode)])?;
-    let after = effective_mode(context, policy);
-    let policy = policy.name.to_string();
-    to_json(&ChangedMode { policy, before, after, overridden: mode.is_some(), durable })
+    let policy = request.path_param(0);
+    let changed = request.context.app.set_mode(&operator, policy, mode).await?;
+    to_json(&ChangedMode {
+        policy: policy.to_owned(),
+        before: changed.before.as_str(),
+        after: changed.after.as_str(),
+        overridden: mode.is_some(),
+        durable: changed.durable,
+    })
 }
 
-fn policy_body(context: &AdminContext<'_>, catalog: &Catalog, policy: &Policy) -> PolicyBody {
+fn policy_body(app: &App, catalog: &Catalog, policy: &Policy) -> PolicyBody {
     let (by, each) = match &policy.key_spec {
         KeySpec::By(parts) => (Some(parts.iter().map(|part| part.join("|")).collect()), None),
         KeySpec::Each(names) => (None, Some(names.iter().map(|name| name.to_string()).collect())),
@@ -152,19 +146,17 @@ fn policy_body(context: &AdminContext<'_>, catalog: &Catalog, policy: &Policy) -
         bans: policy.bans.len(),
         debt: policy.debt,
         otherwise: policy.otherwise.map(|id| catalog.policy(id).name.to_string()),
-        mode: effective_mode(context, policy),
-        overridden: context.engine.mode_override(&policy.name).is_some(),
+        mode: app.effective_mode(policy).as_str(),
+        overridden: app.engine().mode_override(&policy.name).is_some(),
     }
-}
-
-/// The mode that an operator set, or else the catalog's.
-fn effective_mode(context: &AdminContext<'_>, policy: &Policy) -> &'static str {
-    context.engine.mode_override(&policy.name).unwrap_or(policy.mode).as_str()
 }
 
 fn find<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Policy, Problem> {
     let found = catalog.find(name).map(|(_, policy)| policy);
-    found.ok_or_else(|| not_found("unknown-policy", format!("there is no policy `{name}`")))
+    found.ok_or_else(|| {
+        let detail = format!("there is no policy `{name}`");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-policy", detail)
+    })
 }
 
 fn parse_mode(word: &str) -> Result<Mode, Problem> {

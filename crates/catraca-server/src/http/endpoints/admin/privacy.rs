@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use catraca::Time;
-use catraca::records::{AuditNote, RecordKind};
+use catraca::app::TEXT_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminContext, AdminResult, ApiRequest, Problem, TEXT_MAX, check_text, to_json};
+use super::{AdminResult, ApiRequest, to_json};
 use crate::http::bodies::record_bodies;
 
 /// Sent with both responses: counters are neither exported nor erased.
@@ -102,13 +102,12 @@ pub struct RetainedRows {
 }
 
 /// `POST /v1/privacy/export`.
-pub fn export(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn export(request: &ApiRequest) -> AdminResult {
     let body: PrivacyRequest = request.json_body()?;
-    let about = context.engine.stored_names(&body.attribute, &body.value)?;
-    let why = check_text("why", body.why.as_deref())?;
-    // Audited first, so that an export that fails is in the audit too.
-    let durable = write_audit(context, &body.attribute, why, "export")?;
-    let found = context.records()?.export(&about)?;
+    let operator = request.operator(body.why.as_deref());
+    let app = &request.context.app;
+    let export = app.export(&operator, &body.attribute, &body.value).await?;
+    let found = export.rows;
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
         block: record_bodies::BlockBody::from(row),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
@@ -125,40 +124,26 @@ pub fn export(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
         facts: facts.collect(),
         acts: found.audit.iter().map(record_bodies::AuditEntry::from).collect(),
         counters: COUNTERS,
-        durable,
+        durable: export.durable,
     })
 }
 
 /// `POST /v1/privacy/erase`.
-pub fn erase(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn erase(request: &ApiRequest) -> AdminResult {
     let body: PrivacyRequest = request.json_body()?;
-    let about = context.engine.stored_names(&body.attribute, &body.value)?;
-    // Before the erasure: a request that is refused must not have erased anything.
-    let why = check_text("why", body.why.as_deref())?;
-    let erased = context.records()?.erase(&about, context.engine.now())?;
-    // Facts are also in the memory of the engine.
-    context.engine.forget_facts(&body.attribute, &body.value)?;
-    let durable = write_audit(context, &body.attribute, why, "erase")?;
+    let operator = request.operator(body.why.as_deref());
+    let app = &request.context.app;
+    let erased = app.erase(&operator, &body.attribute, &body.value).await?;
+    let counts = erased.counts;
     to_json(&ErasureReport {
         attribute: body.attribute,
-        erased: ErasedRows { blocks: erased.blocks, facts: erased.facts, acts: erased.audit },
+        erased: ErasedRows { blocks: counts.blocks, facts: counts.facts, acts: counts.audit },
         retained: RetainedRows {
-            blocks: erased.retained_blocks,
-            lists: erased.retained_lists,
-            debts: erased.retained_debts,
+            blocks: counts.retained_blocks,
+            lists: counts.retained_lists,
+            debts: counts.retained_debts,
         },
         counters: COUNTERS,
-        durable,
+        durable: erased.durable,
     })
-}
-
-/// Audits a privacy request; returns whether the audit is on disk.
-fn write_audit(
-    context: &AdminContext<'_>,
-    attribute: &str,
-    why: Option<&str>,
-    act: &str,
-) -> Result<bool, Problem> {
-    let target = format!("one value of {attribute}");
-    context.record_acts(why, vec![RecordKind::Note(AuditNote { act: act.to_owned(), target })])
 }

@@ -6,9 +6,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminContext, AdminResult, ApiRequest, Problem, check_text, to_json};
+use super::{AdminResult, ApiRequest, Problem, to_json};
 use crate::http::bodies::schema_values;
-use crate::reload::ReloadCause;
 
 /// The result of a reload; the catalog may be unchanged.
 #[derive(Serialize, JsonSchema)]
@@ -29,16 +28,17 @@ pub struct ReloadBody {
 }
 
 /// `POST /v1/config/reload`.
-pub fn reload(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn reload(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
     let reason = request.audit_reason()?;
-    let why = check_text("why", reason.why.as_deref())?;
-    let reloader = &context.app.reloader;
+    let reloader = &request.context.reloader;
     if !reloader.has_file() {
         let detail = "the built-in demo has no file; start with `catraca serve -c FILE`";
         return Err(Problem::new(StatusCode::CONFLICT, "no-catalog-file", detail));
     }
-    match reloader.reload(ReloadCause::Operator(context.caller.name(), why)) {
+    let by = request.caller.name().to_owned();
+    let done = reloader.reload_by_operator(by, reason.why).await?;
+    match done {
         Ok(done) => to_json(&ReloadBody {
             before: done.before,
             revision: done.revision,

@@ -1,13 +1,12 @@
 //! Reset of one key or of a whole policy, and reconciliation of buckets with an upstream.
 
 use catraca::BucketObservation;
+use catraca::app::TEXT_MAX;
 use catraca::core::request::COST_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{
-    AdminContext, AdminResult, ApiRequest, Problem, TEXT_MAX, check_text, parse_instant, to_json,
-};
+use super::{AdminResult, ApiRequest, Problem, parse_instant, to_json};
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::{JsonObject, OwnedSubject};
 
@@ -46,12 +45,20 @@ pub struct ResetResult {
 }
 
 /// `POST /v1/reset`.
-pub fn reset(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn reset(request: &ApiRequest) -> AdminResult {
     let ResetRequest { policy, subject, confirm, why } = request.json_body()?;
-    let why = check_text("why", why.as_deref())?;
+    let why = why.as_deref().filter(|why| !why.is_empty());
+    let operator = request.operator(why);
+    let app = &request.context.app;
     let (blocks, durable) = match (subject, confirm, why) {
-        (Some(subject), None, why) => (None, reset_key(context, &policy, &subject, why)?),
-        (None, Some(again), Some(why)) if again == policy => reset_policy(context, &policy, why)?,
+        (Some(subject), None, _) => {
+            let subject = request.caller.with_fixed_attributes(subject.subject())?;
+            (None, app.reset(&operator, request.namespace(), &policy, &subject).await?)
+        }
+        (None, Some(again), Some(_)) if again == policy => {
+            let reset = app.reset_policy(&operator, &policy).await?;
+            (reset.blocks, reset.durable)
+        }
         (subject, confirm, why) => {
             return Err(confirm_required(subject.is_some(), confirm.as_deref(), why));
         }
@@ -71,51 +78,6 @@ fn confirm_required(subject: bool, confirm: Option<&str>, why: Option<&str>) -> 
         _ => "`confirm` must be equal to `policy`",
     };
     Problem::bad("confirm-required", detail)
-}
-
-/// Resets the key of one subject; returns whether it is on disk.
-fn reset_key(
-    context: &AdminContext<'_>,
-    policy: &str,
-    subject: &OwnedSubject,
-    why: Option<&str>,
-) -> Result<bool, Problem> {
-    let subject = context.caller.with_fixed_attributes(subject.subject())?;
-    let reset = || context.app.reset(context.caller.namespace(), policy, &subject);
-    Ok(context.run_audited(why, reset)?.1)
-}
-
-/// Resets the whole policy: from now on its keys have other digests, so that no old counter or
-/// block is found. Then the old blocks are ended in the records.
-fn reset_policy(
-    context: &AdminContext<'_>,
-    policy: &str,
-    why: &str,
-) -> Result<(Option<u64>, bool), Problem> {
-    let reset = || Ok(context.engine.reset_policy(policy)?);
-    let (_, durable) = context.run_audited(Some(why), reset)?;
-    // Other nodes apply the reset at once, before the old blocks are ended.
-    context.app.publish_change();
-    let ended = if durable { sweep_blocks(context) } else { None };
-    // Once more, so that other nodes drop the ended blocks from their caches.
-    context.app.publish_change();
-    Ok((ended, durable))
-}
-
-/// Ends the blocks of earlier epochs and returns how many; `None` if the records failed. The next
-/// purge of the records ends the others.
-fn sweep_blocks(context: &AdminContext<'_>) -> Option<u64> {
-    let records = context.records().ok()?;
-    let mut blocks = 0;
-    loop {
-        let swept = records.sweep(context.engine.now()).ok()?;
-        blocks += swept.blocks.len() as u64;
-        // An error is ignored: these blocks have no effect, and the store drops them when they end.
-        let _ = context.app.sweep(&swept.blocks);
-        if !swept.more {
-            return Some(blocks);
-        }
-    }
 }
 
 /// The balances of buckets as an upstream reports them.
@@ -171,14 +133,15 @@ pub struct ReconciledBucket {
 }
 
 /// `POST /v1/buckets/reconcile`.
-pub fn reconcile(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn reconcile(request: &ApiRequest) -> AdminResult {
     let body: ReconcileRequest = request.json_body()?;
     if body.states.is_empty() || body.states.len() > STATES_MAX {
         let detail = format!("send 1 to {STATES_MAX} `states`");
         return Err(Problem::bad("bad-states", detail));
     }
-    let at = parse_instant("observed_at", Some(&body.observed_at))?.unwrap_or(context.engine.now());
-    if at > context.engine.now() {
+    let app = &request.context.app;
+    let at = parse_instant("observed_at", Some(&body.observed_at))?.unwrap_or(app.now());
+    if at > app.now() {
         return Err(Problem::bad("bad-instant", "`observed_at` is in the future"));
     }
     let is_out_of_range =
@@ -194,8 +157,8 @@ pub fn reconcile(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResul
     let states =
         states.map(|state| BucketObservation { policy: &state.policy, available: state.available });
     let states: Vec<BucketObservation<'_>> = states.collect();
-    let subject = context.caller.with_fixed_attributes(body.subject.subject())?;
-    let drifts = context.app.reconcile(context.caller.namespace(), &subject, at, &states)?;
+    let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
+    let drifts = app.reconcile(request.namespace(), &subject, at, &states).await?;
     let buckets = drifts.iter().map(|drift| {
         let policy = drift.policy.to_string();
         ReconciledBucket { policy, before: drift.before, after: drift.after }

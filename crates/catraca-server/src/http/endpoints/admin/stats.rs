@@ -1,11 +1,11 @@
 //! Statistics from the records: decisions by policy and by action, and the most blocked subjects.
 
-use catraca::records::{PAGE_MAX, Totals};
+use catraca::records::Totals;
 use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminContext, AdminResult, ApiRequest, Problem, parse_instant, parse_number, to_json};
+use super::{AdminResult, ApiRequest, Problem, parse_instant, parse_number, to_json};
 use crate::http::bodies::record_bodies::{DecisionCounts, TopBlockedSubject};
 use crate::http::bodies::schema_values;
 
@@ -69,22 +69,22 @@ pub struct TopBlockedSubjects {
 }
 
 /// `GET /v1/stats`.
-pub fn by_policy(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
-    let (from, to) = period(context, request)?;
-    let records = flushed_records(context)?;
-    let rows = records.policies(from, to)?;
-    let policies = rows
+pub async fn by_policy(request: &ApiRequest) -> AdminResult {
+    let (from, to) = period(request)?;
+    let totals = request.context.app.totals(from, to).await?;
+    let policies = totals
+        .policies
         .iter()
         .map(|row| PolicyTotals { policy: row.name.clone(), counts: DecisionCounts::from(row) });
     // The totals are those of actions: a request has one action, but a verdict of each policy.
-    let requests = records.actions(from, to)?;
-    to_json(&PolicyStats { policies: policies.collect(), period: Period::of(from, to, &requests) })
+    let period = Period::of(from, to, &totals.actions);
+    to_json(&PolicyStats { policies: policies.collect(), period })
 }
 
 /// `GET /v1/stats/actions`.
-pub fn by_action(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
-    let (from, to) = period(context, request)?;
-    let rows = flushed_records(context)?.actions(from, to)?;
+pub async fn by_action(request: &ApiRequest) -> AdminResult {
+    let (from, to) = period(request)?;
+    let rows = request.context.app.totals(from, to).await?.actions;
     let actions = rows
         .iter()
         .map(|row| ActionTotals { action: row.name.clone(), counts: DecisionCounts::from(row) });
@@ -92,28 +92,20 @@ pub fn by_action(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResul
 }
 
 /// `GET /v1/stats/top-blocked`.
-pub fn top_blocked(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn top_blocked(request: &ApiRequest) -> AdminResult {
     let [from, limit] = request.query_params(["from", "limit"])?;
-    let from = parse_instant("from", from)?.unwrap_or(context.engine.now().before(DAY));
-    let limit = parse_number("limit", limit)?.unwrap_or(TOP_DEFAULT).clamp(1, PAGE_MAX);
-    let rows = flushed_records(context)?.top_blocked(from, limit)?;
+    let app = &request.context.app;
+    let from = parse_instant("from", from)?.unwrap_or(app.now().before(DAY));
+    let limit = parse_number("limit", limit)?.unwrap_or(TOP_DEFAULT);
+    let rows = app.top_blocked(from, limit).await?;
     let subjects = rows.iter().map(TopBlockedSubject::from).collect();
     to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects })
 }
 
-/// The records, after they have written the counts that are still in memory.
-fn flushed_records<'d>(
-    context: &'d AdminContext<'_>,
-) -> Result<&'d catraca::records::Records, Problem> {
-    let records = context.records()?;
-    records.flush()?;
-    Ok(records)
-}
-
 /// The period of the query; the last day unless given.
-fn period(context: &AdminContext<'_>, request: &ApiRequest) -> Result<(Time, Time), Problem> {
+fn period(request: &ApiRequest) -> Result<(Time, Time), Problem> {
     let [from, to] = request.query_params(["from", "to"])?;
-    let now = context.engine.now();
+    let now = request.context.app.now();
     // Rows are whole minutes: one minute ahead includes the current one.
     let to = parse_instant("to", to)?.unwrap_or(now.after(Span::from_secs(60)));
     let from = parse_instant("from", from)?.unwrap_or(now.before(DAY));

@@ -4,7 +4,7 @@ use catraca::core::address::forwarded::AddressReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminContext, AdminResult, ApiRequest, to_json};
+use super::{AdminResult, ApiRequest, to_json};
 
 /// The caller, as this server sees it.
 #[derive(Serialize, JsonSchema)]
@@ -34,9 +34,9 @@ pub struct WhoamiBody {
 }
 
 /// `GET /v1/whoami`.
-pub fn whoami(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
+pub async fn whoami(request: &ApiRequest) -> AdminResult {
     let [] = request.query_params([])?;
-    let config = context.app.reloadable.load();
+    let config = request.context.reloadable.load();
     let header = config.settings.source.header().unwrap_or("none");
     let client = request.client();
     let why = match client.why {
@@ -56,9 +56,9 @@ pub fn whoami(context: &AdminContext<'_>, request: &ApiRequest) -> AdminResult {
         }
     };
     to_json(&WhoamiBody {
-        operator: context.caller.name().to_owned(),
-        role: context.caller.role().as_str(),
-        namespace: context.caller.namespace().to_owned(),
+        operator: request.caller.name().to_owned(),
+        role: request.caller.role().as_str(),
+        namespace: request.caller.namespace().to_owned(),
         address: client.address.to_string(),
         why,
         peer: request.peer().to_string(),

@@ -79,7 +79,7 @@ async fn acquire_while_connected(
     wait: Span,
 ) -> Result<StoreTimed<LockAttempt>, LockError> {
     let locks = request.locks();
-    let durability = request.context.engine.catalog().locks.durability;
+    let durability = request.context.app.catalog().locks.durability;
     let acquiring = locks.acquire(request.namespace(), operation, wait, durability);
     if wait == Span::ZERO {
         return acquiring.await;

@@ -92,7 +92,7 @@ pub async fn force(request: &ApiRequest) -> LockApiResult {
     let by = request.caller.name();
     warn!(namespace, kind, fence, by, why, "an operator ended a lease");
     let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
-    let durable = request.write_audit("force-lock", target, Some(why)).await;
+    let durable = request.write_audit("force-lock", target, Some(why)).await?;
     respond_json(&ForcedLock { forced: true, lease: ListedLease::from(&lease), durable })
 }
 
@@ -130,7 +130,7 @@ pub async fn clear(request: &ApiRequest) -> LockApiResult {
     let logged_why = why.unwrap_or_default();
     warn!(namespace, tenant, cleared, by, why = logged_why, "an operator ended a tenant's leases");
     let target = format!("{namespace} {tenant}: {cleared}");
-    let durable = request.write_audit("clear-locks", target, why).await;
+    let durable = request.write_audit("clear-locks", target, why).await?;
     respond_json(&ClearedLocks { cleared, durable })
 }
 

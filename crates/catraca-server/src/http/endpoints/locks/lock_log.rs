@@ -21,7 +21,7 @@ pub fn log_lock_call(
     body: &[u8],
     response: &FullResponse,
 ) {
-    if !context.observer.logs.try_reserve_call_line(context.engine.now()) {
+    if !context.observer.logs.try_reserve_call_line(context.app.now()) {
         return;
     }
     let request: Value = serde_json::from_slice(body).unwrap_or_default();

@@ -50,7 +50,7 @@ const fn add(request: &'static str, name: &'static str, summary: &'static str) -
             kind: ParameterType::OneOf(&["true", "false"]),
         }],
         request_body: RequestBodySpec::Required(
-            one_or_many::<lists::NewEntry, { lists::ENTRIES_MAX }>,
+            one_or_many::<lists::NewEntry, { catraca::app::ENTRIES_MAX }>,
         ),
         responses: ADDED_RESPONSES,
         error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, ENTRY_ERRORS],
