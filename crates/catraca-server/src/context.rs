@@ -16,9 +16,11 @@ use tokio::sync::Semaphore;
 
 use crate::config::ReloadableConfig;
 use crate::feed::Feed;
+use crate::listener::Connections;
 use crate::listener::tls::Tls;
 use crate::lock_service::LockService;
 use crate::observe::Observer;
+use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 use crate::shared_store::SharedEngine;
@@ -35,7 +37,7 @@ pub struct ServerContext {
     pub locks: Arc<LockService>,
     /// Durable records, unless `[records] url` is `none`.
     pub records: Option<Arc<Records>>,
-    /// The live feed of `GET /v1/events`.
+    /// The live feed of events.
     pub feed: Arc<Feed>,
     /// The keys and the settings that a reload replaces.
     pub reloadable: Arc<ArcSwap<ReloadableConfig>>,
@@ -45,11 +47,15 @@ pub struct ServerContext {
     pub tls: Option<Arc<Tls>>,
     /// Sends spans to the collector of `[server] traces`, if there is one.
     pub traces: Option<Arc<Traces>>,
+    /// All connections, of every front end.
+    pub connections: Arc<Connections>,
+    /// Counts and latencies of responses, of every front end.
+    pub calls: CallMetrics,
     /// Metrics and log lines.
     pub observer: Arc<Observer>,
     /// What was restored from the records at the start.
     pub restored: ResumeSummary,
-    /// Permits for settles that run on threads for blocking work; see `settle::offloaded_max`.
+    /// Permits for settles that run on threads for blocking work; see `offload_permits`.
     pub offload_permits: Arc<Semaphore>,
 }
 
@@ -60,4 +66,11 @@ impl ServerContext {
         let over = self.engine.now() >= self.restored.left_out_until;
         if over { 0 } else { self.restored.blocks_left_out }
     }
+}
+
+/// Permits for settles that run off the async workers at once: half of the cores, so that the
+/// workers keep the other half.
+pub fn offload_permits() -> Arc<Semaphore> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Arc::new(Semaphore::new((cores / 2).max(1)))
 }

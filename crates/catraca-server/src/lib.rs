@@ -19,6 +19,7 @@ mod observe;
 mod regular_file;
 mod reload;
 mod render;
+mod scrape;
 mod shared_store;
 
 use std::io::{self, ErrorKind};

@@ -1,40 +1,12 @@
 //! Redis and PostgreSQL as shared stores, behind one type.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use catraca::core::batch::{Batch, Reply};
 use catraca::postgres::{PostgresOptions, PostgresStore};
-use catraca::records::{is_postgres, redact};
-use catraca::redis::{RedisOptions, RedisStore, is_redis};
+use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{Reconnection, SharedStore, StoreError, StoreStatus, When};
 
-use crate::cmd::serve::SharedStoreConfig;
-
-/// The kind of server that a store URL names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SharedStoreKind {
-    /// Redis, Valkey, or another server of its protocol.
-    Redis,
-    /// PostgreSQL.
-    Postgres,
-}
-
-impl SharedStoreKind {
-    /// The kind of server by the scheme of `[store] url`; an unknown scheme is an error.
-    pub fn from_url(url: &str) -> Result<Self> {
-        if is_redis(url) {
-            return Ok(Self::Redis);
-        }
-        if is_postgres(url) {
-            return Ok(Self::Postgres);
-        }
-        bail!(
-            "[store] url = {:?}: write \"memory:\", \"redis://HOST:6379\", \
-             \"redis+sentinel://HOST:26379/NAME\", \"redis+cluster://HOST:6379\" or \
-             \"postgres://USER@HOST/DATABASE\"",
-            redact(url)
-        )
-    }
-}
+use crate::config::{SharedStoreConfig, SharedStoreKind};
 
 /// A shared store of either kind.
 #[derive(Debug)]

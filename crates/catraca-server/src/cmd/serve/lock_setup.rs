@@ -13,9 +13,8 @@ use catraca::redis::{RedisLocks, RedisOptions};
 use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
 use tracing::warn;
 
-use super::shared_store_config::SharedStoreConfig;
+use crate::config::{SharedStoreConfig, SharedStoreKind};
 use crate::lock_service::LockService;
-use crate::shared_store::SharedStoreKind;
 
 /// How often expired leases are removed: in memory, and in a shared store, where each round is a
 /// round trip.

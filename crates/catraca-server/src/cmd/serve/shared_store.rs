@@ -10,7 +10,7 @@ use catraca::shared::{HeartbeatReport, run_heartbeat};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
-use super::shared_store_config::SharedStoreConfig;
+use crate::config::SharedStoreConfig;
 use crate::shared_store::SharedEngine;
 
 /// Attempts to reach the store at the start, and the pause between them.

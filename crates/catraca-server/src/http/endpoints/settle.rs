@@ -26,12 +26,6 @@ use crate::http::bodies::wire::{WireSettle, read};
 /// Settles of at least this estimated cost run off the async workers: about a millisecond.
 const OFFLOAD_WORK: u64 = 1_000_000;
 
-/// How many settles run off the async workers at once: half of the cores, so that the workers keep
-/// the other half.
-pub fn offloaded_max() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
-}
-
 /// `POST /v1/settle`.
 pub async fn settle(
     context: &Arc<ServerContext>,

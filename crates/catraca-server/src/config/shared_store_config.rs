@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use catraca::SharedOptions;
 use catraca::core::time::parse_span;
+use catraca::records::{is_postgres, redact};
+use catraca::redis::is_redis;
 
-use super::storage_config::{add_password, read_password, text};
-use crate::shared_store::SharedStoreKind;
+use super::section::{add_password, read_password, text};
 
 /// Bounds of `deadline`.
 const DEADLINE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
@@ -43,6 +44,33 @@ pub struct SharedStoreConfig {
     pub nodes: u32,
     /// Whether a node denies blocked callers from its own cache, without a round trip.
     pub deny_cache: bool,
+}
+
+/// The kind of server that a store URL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedStoreKind {
+    /// Redis, Valkey, or another server of its protocol.
+    Redis,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl SharedStoreKind {
+    /// The kind of server by the scheme of `[store] url`; an unknown scheme is an error.
+    pub fn from_url(url: &str) -> Result<Self> {
+        if is_redis(url) {
+            return Ok(Self::Redis);
+        }
+        if is_postgres(url) {
+            return Ok(Self::Postgres);
+        }
+        bail!(
+            "[store] url = {:?}: write \"memory:\", \"redis://HOST:6379\", \
+             \"redis+sentinel://HOST:26379/NAME\", \"redis+cluster://HOST:6379\" or \
+             \"postgres://USER@HOST/DATABASE\"",
+            redact(url)
+        )
+    }
 }
 
 impl SharedStoreConfig {
