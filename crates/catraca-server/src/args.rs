@@ -10,14 +10,13 @@ mod files;
 mod help_text;
 mod lists;
 mod locks_and_slots;
+mod log_field;
 mod remote;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
-
-use crate::cmd::simulate::Field;
 
 pub use admin::{
     AuditArgs, ConfigArgs, ConfigVerb, EventsArgs, FactsArgs, FactsVerb, PrivacyArgs, PrivacyVerb,
@@ -29,6 +28,7 @@ pub use explain::{ExplainArgs, ExplainOperand};
 pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, RestoreArgs};
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
 pub use locks_and_slots::{LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
+pub use log_field::{Field, LogField};
 pub use remote::{PagingArgs, RemoteArgs};
 
 /// Rate limiting for any API: limits, prices, blocks and bans in one exact decision.

@@ -13,9 +13,11 @@ use tracing::{Level, enabled};
 
 use crate::config::ReloadableConfig;
 use crate::feed::Feed;
+use crate::listener::Connections;
 use crate::listener::tls::Tls;
 use crate::lock_service::LockService;
 use crate::observe::Observer;
+use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 
@@ -35,6 +37,10 @@ pub struct ServerContext {
     pub tls: Option<Arc<Tls>>,
     /// Sends spans to the collector of `[server] traces`, if there is one.
     pub traces: Option<Arc<Traces>>,
+    /// All connections, of every front end.
+    pub connections: Arc<Connections>,
+    /// Counts and latencies of responses, of every front end.
+    pub calls: CallMetrics,
     /// Metrics and log lines.
     pub observer: Arc<Observer>,
     /// What was restored from the records at the start.

@@ -1,15 +1,15 @@
-//! The live feed of `GET /v1/events`: denials, blocks and catalog changes as server-sent events.
+//! The live feed: denials, blocks and catalog changes, each as a name and a JSON object.
 //!
 //! Bounded: a subscriber that reads too slowly misses events, gets their number, and has to
 //! subscribe again. Without subscribers an event costs one look, and no private value is sent.
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use catraca::event::SubjectKey;
 use catraca::{Event, Time};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, Receiver, Sender};
-
-use crate::http::bodies::record_bodies;
 
 /// Events that a subscriber may lag behind.
 const LAG_MAX: usize = 1_024;
@@ -17,7 +17,16 @@ const LAG_MAX: usize = 1_024;
 pub const LISTENERS_MAX: usize = 64;
 
 /// Broadcasts events to the subscribers.
-pub struct Feed(Sender<Bytes>);
+pub struct Feed(Sender<FeedEvent>);
+
+/// An event of the feed. Cheap to clone: each subscriber gets one.
+#[derive(Clone, Debug)]
+pub struct FeedEvent {
+    /// The name of its kind.
+    pub name: &'static str,
+    /// A JSON object.
+    pub data: Arc<str>,
+}
 
 impl Default for Feed {
     fn default() -> Self {
@@ -34,9 +43,9 @@ impl Feed {
         {
             return;
         }
-        if let Some((name, data)) = sse_event(event) {
+        if let Some((name, data)) = describe(event) {
             // The last subscriber may have just disconnected.
-            let _ = self.0.send(Bytes::from(format!("event: {name}\ndata: {data}\n\n")));
+            let _ = self.0.send(FeedEvent { name, data: data.to_string().into() });
         }
     }
 
@@ -46,15 +55,15 @@ impl Feed {
     }
 
     /// Subscribes to all events from now on; none when `LISTENERS_MAX` are subscribed.
-    pub fn subscribe(&self) -> Option<Receiver<Bytes>> {
+    pub fn subscribe(&self) -> Option<Receiver<FeedEvent>> {
         (self.subscriber_count() < LISTENERS_MAX).then(|| self.0.subscribe())
     }
 }
 
-/// The SSE name and data of an event; none for events that the feed does not carry, such as allowed
+/// The name and the data of an event; none for events that the feed does not carry, such as allowed
 /// checks, which are too many.
-fn sse_event(event: &Event<'_>) -> Option<(&'static str, Value)> {
-    let sse = match event {
+fn describe(event: &Event<'_>) -> Option<(&'static str, Value)> {
+    let described = match event {
         Event::Decided { decision, .. } if decision.allowed => return None,
         Event::Decided { namespace, gate, decision } => {
             let reason = decision.reason.as_str();
@@ -67,14 +76,14 @@ fn sse_event(event: &Event<'_>) -> Option<(&'static str, Value)> {
             )
         }
         Event::Blocked { at, block } => {
-            let until = record_bodies::end_or_null(block.until);
+            let until = end_or_null(block.until);
             let reason = block.note.reason.as_deref();
             let origin = catraca::json::origin_name(block.origin);
             (
                 "blocked",
                 json!({ "at": at.to_rfc3339(), "namespace": block.subject.namespace,
                 "policy": block.subject.policy,
-                "subject": record_bodies::subject_parts(&block.subject.parts),
+                "subject": subject_parts(&block.subject.parts),
                 "until": until, "origin": origin, "reason": reason, "shadow": block.shadow }),
             )
         }
@@ -89,7 +98,7 @@ fn sse_event(event: &Event<'_>) -> Option<(&'static str, Value)> {
             "owed",
             json!({ "at": at.to_rfc3339(), "namespace": debt.subject.namespace,
                 "policy": debt.subject.policy,
-                "subject": record_bodies::subject_parts(&debt.subject.parts),
+                "subject": subject_parts(&debt.subject.parts),
                 "balance": debt.balance }),
         ),
         Event::LowWater { at, policy, remaining, limit } => (
@@ -105,11 +114,20 @@ fn sse_event(event: &Event<'_>) -> Option<(&'static str, Value)> {
         }
         _ => return None,
     };
-    Some(sse)
+    Some(described)
+}
+
+fn subject_parts(parts: &[(String, String)]) -> BTreeMap<&str, &str> {
+    parts.iter().map(|(name, value)| (&**name, &**value)).collect()
+}
+
+/// The end of a block as RFC 3339; `None` if it has no end.
+fn end_or_null(at: Time) -> Option<String> {
+    (!at.is_forever()).then(|| at.to_rfc3339())
 }
 
 /// An operator's act on a key.
 fn key_event(at: Time, subject: &SubjectKey) -> Value {
     json!({ "at": at.to_rfc3339(), "namespace": subject.namespace, "policy": subject.policy,
-        "subject": record_bodies::subject_parts(&subject.parts) })
+        "subject": subject_parts(&subject.parts) })
 }

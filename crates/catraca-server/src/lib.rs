@@ -19,6 +19,7 @@ mod observe;
 mod regular_file;
 mod reload;
 mod render;
+mod scrape;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;

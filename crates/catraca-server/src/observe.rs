@@ -3,10 +3,11 @@
 //! Observing never blocks a decision: it costs a few atomic additions and no lock, and a log line
 //! that finds the queue full is dropped and counted.
 
+pub mod call_metrics;
 pub mod engine_metrics;
+pub mod latency;
 pub mod log;
-mod policy_metrics;
-pub mod scrape;
+pub mod policy_metrics;
 pub mod traces;
 
 use std::io;

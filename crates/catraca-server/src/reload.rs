@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
 use crate::config::ReloadableConfig;
-use crate::listener::tls::Tls;
+use crate::listener::tls::{Tls, server_config};
 use crate::observe::Observer;
 use changes::changes;
 use files::CatalogFiles;
@@ -250,7 +250,7 @@ impl Reloader {
     ) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let files = config.settings.certificate(folder)?;
-        files.filter(|_| self.targets.tls.is_some()).map(|files| files.config()).transpose()
+        files.filter(|_| self.targets.tls.is_some()).map(|files| server_config(&files)).transpose()
     }
 
     /// Refuses catalogs that are most likely mistakes: without policies, without keys, or with all

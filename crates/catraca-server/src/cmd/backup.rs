@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use catraca::records::{self, RestoredBackup};
 
 use super::catalog;
-use super::serve::StorageConfig;
 use crate::args::{BackupArgs, RecordsLocationArgs, RestoreArgs};
+use crate::config::StorageConfig;
 use crate::exit::Exit;
 use crate::render::StdoutPipe;
 

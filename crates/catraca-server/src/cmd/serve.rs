@@ -7,11 +7,8 @@ mod backend;
 mod greeting;
 mod keys;
 mod lock_setup;
-mod retention;
 mod secret;
 mod shared_store;
-mod shared_store_config;
-mod storage_config;
 
 use std::io::{Write, stdout};
 use std::net::SocketAddr;
@@ -27,16 +24,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use backend::Backend;
 use keys::StartKeys;
-pub use storage_config::StorageConfig;
 
 use super::catalog;
 use crate::args::ServeArgs;
-use crate::config::ReloadableConfig;
+use crate::config::{ReloadableConfig, StorageConfig, memory_of};
 use crate::context::ServerContext;
 use crate::exit::Exit;
-use crate::listener::listen::bind;
+use crate::http::HttpFrontEnd;
 use crate::listener::tls::Tls;
+use crate::listener::{Connections, Listener, ListenerContext, Listeners};
 use crate::observe::Observer;
+use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
 use crate::regular_file;
 use crate::reload::{ReloadCause, ReloadTargets, Reloader, watch};
@@ -102,7 +100,7 @@ fn open_backend(
         None => None,
     };
     let Some(config) = config else {
-        let memory = storage_config::memory_of(&catalog)?;
+        let memory = memory_of(&catalog)?;
         return Ok(Backend::open_volatile(catalog, memory, observer));
     };
     match &config.shared {
@@ -138,6 +136,8 @@ fn new_context(
     observer: &Arc<Observer>,
     file: Option<&Path>,
 ) -> ServerContext {
+    let settings = &reloadable.settings;
+    let connections = Connections::new(settings.connections_max, settings.timeouts);
     let reloadable = Arc::new(ArcSwap::from_pointee(reloadable));
     let targets = ReloadTargets {
         app: backend.app.clone(),
@@ -154,6 +154,8 @@ fn new_context(
         tls,
         traces: None,
         reloader: Arc::new(reloader),
+        connections: Arc::new(connections),
+        calls: CallMetrics::default(),
         observer: Arc::clone(observer),
         restored: backend.restored,
     }
@@ -175,18 +177,31 @@ async fn serve(
     let scheme = if context.tls.is_some() { "https" } else { "http" };
     let needs_key = context.reloadable.load().guard.has_keys();
     tokio::spawn(lock_setup::expire_periodically(Arc::downgrade(&context.locks)));
-    let server = bind(address, context).await?;
+    let front_end = Arc::new(HttpFrontEnd::new(Arc::clone(&context)));
+    let listener = Listener::bind(address, front_end, listener_context(&context)).await?;
     let is_demo = !reloader.has_file();
     if !is_demo {
         tokio::spawn(watch(Arc::clone(&reloader)));
     }
     tokio::spawn(reload_on_hang_up(hang_ups, reloader));
     // The address of the listener: it has the chosen port when port 0 was asked for.
-    let url = format!("{scheme}://{}", server.address()?);
+    let url = format!("{scheme}://{}", listener.address()?);
     let greeting = greeting::greeting(&catalog, name, state, &url, needs_key, is_demo);
     // Standard output may be closed; the server runs all the same.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
-    Ok(server.serve(async || signals.next().await).await)
+    let stop_delay = context.reloadable.load().settings.stop_delay;
+    let listeners = Listeners::new(vec![listener], Arc::clone(&context.connections), stop_delay);
+    listeners.serve(async || signals.next().await, || context.locks.refuse_waiters()).await;
+    let refused: u64 = context.connections.metrics.refusals().iter().sum();
+    Ok(context.calls.summary(refused))
+}
+
+fn listener_context(context: &ServerContext) -> ListenerContext {
+    ListenerContext {
+        connections: Arc::clone(&context.connections),
+        reloadable: Arc::clone(&context.reloadable),
+        tls: context.tls.clone(),
+    }
 }
 
 /// Reloads the catalog on every SIGHUP.

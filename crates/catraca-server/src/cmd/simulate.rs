@@ -30,7 +30,6 @@ use catraca::MemoryOptions;
 use crate::args::{Output, SimulateArgs};
 use crate::exit::Exit;
 use crate::render::{count_noun, eprint_line};
-pub use access_log::Field;
 use access_log::Reader;
 use compare::Comparison;
 use json_sink::JsonLinesSink;

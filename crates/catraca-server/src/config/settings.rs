@@ -1,4 +1,4 @@
-//! Settings of the HTTP server: `[server]`, and `trusted_proxies` of `[network]`.
+//! Settings of the server: `[server]`, and `trusted_proxies` of `[network]`.
 //!
 //! An invalid or unknown field is an error that names the field and a fix. Nothing is opened here.
 
@@ -15,9 +15,8 @@ use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
 use tracing::Level;
 
-use crate::http::bodies::denial;
-use crate::listener::connection::Phase;
-use crate::listener::tls::TlsFiles;
+use super::denial_format::{DENIAL_FORMATS, DenialFormat};
+use super::tls_files::TlsFiles;
 use crate::observe::log::LogStyle;
 use crate::observe::traces::TraceTarget;
 
@@ -75,7 +74,7 @@ pub struct Settings {
     /// Whether `X-RateLimit-*` headers are sent in addition.
     pub x_ratelimit: bool,
     /// The format of a denial by `/v1/authorize`.
-    pub denial: denial::DenialFormat,
+    pub denial: DenialFormat,
     /// Where a client's address is read from.
     pub source: AddressSource,
     /// The proxies whose forwarding headers are trusted.
@@ -157,16 +156,6 @@ impl Settings {
 }
 
 impl ConnectionTimeouts {
-    /// The timeout of a phase.
-    pub fn of(&self, phase: Phase) -> Duration {
-        match phase {
-            Phase::First | Phase::Head => self.head,
-            Phase::Body => self.body,
-            Phase::Answer => self.answer,
-            Phase::Idle => self.idle,
-        }
-    }
-
     /// The shortest timeout.
     pub fn shortest(&self) -> Duration {
         self.head.min(self.body).min(self.answer).min(self.idle)
@@ -240,11 +229,11 @@ impl Section<'_> {
         }
     }
 
-    fn denial(&self) -> Result<denial::DenialFormat> {
-        let Some(name) = self.text("denial")? else { return Ok(denial::DenialFormat::default()) };
-        let found = denial::DENIAL_FORMATS.iter().find(|(own, _)| *own == name);
+    fn denial(&self) -> Result<DenialFormat> {
+        let Some(name) = self.text("denial")? else { return Ok(DenialFormat::default()) };
+        let found = DENIAL_FORMATS.iter().find(|(own, _)| *own == name);
         found.map(|(_, format)| *format).with_context(|| {
-            let names: Vec<&str> = denial::DENIAL_FORMATS.iter().map(|(own, _)| *own).collect();
+            let names: Vec<&str> = DENIAL_FORMATS.iter().map(|(own, _)| *own).collect();
             format!("[server] denial = {name:?}: write one of {}", names.join(", "))
         })
     }

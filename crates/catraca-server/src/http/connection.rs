@@ -10,17 +10,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
-use rustix::net::{RecvFlags, recv};
+use hyper_util::rt::TokioIo;
 
-use super::dispatch;
-use crate::listener::connection::{Connection, Phase};
-use crate::listener::stream::ConnectionStream;
-
-/// Looks at received bytes without taking them, and without waiting.
-const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::DONTWAIT);
+use crate::context::ServerContext;
+use crate::listener::{Connection, ConnectionStream, Phase};
 
 /// The largest head of a request in bytes, and the most header lines.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -28,17 +30,37 @@ const HEAD_LINES_MAX: usize = 100;
 /// The most that hyper buffers of a connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Serves the requests of a connection until it ends.
-pub fn serve_http(
+/// A response with a complete body, or with a body of the router.
+pub type HttpResponse = Response<Either<Full<Bytes>, Body>>;
+
+/// An HTTP connection, with what its requests need. One value per connection, so that a request
+/// counts no reference that connections share.
+pub struct HttpConnection {
+    /// The connection of the listener.
+    pub connection: Arc<Connection>,
+    /// What handlers work with.
+    pub context: Arc<ServerContext>,
+    /// Serves every call but the check.
+    pub router: Router,
+}
+
+/// Serves the requests of a connection with `respond` until it ends.
+pub fn serve<F, R>(
     stream: ConnectionStream,
-    connection: Arc<Connection>,
-) -> impl Future<Output = ()> {
-    let of_request = Arc::clone(&connection);
+    http: HttpConnection,
+    respond: F,
+) -> impl Future<Output = ()>
+where
+    F: Fn(Request<Incoming>, Arc<HttpConnection>) -> R,
+    R: Future<Output = HttpResponse>,
+{
+    let connection = Arc::clone(&http.connection);
+    let http = Arc::new(http);
     let service = service_fn(move |request| {
-        let connection = Arc::clone(&of_request);
-        async move { Ok::<_, Infallible>(dispatch::dispatch(request, connection).await) }
+        let response = respond(request, Arc::clone(&http));
+        async move { Ok::<_, Infallible>(response.await) }
     });
-    let http = http1::Builder::new()
+    let driver = http1::Builder::new()
         // `Connections` enforces the timeout without a timer per head (ADR 0010).
         .header_read_timeout(None)
         // A client may close its sending half after its last request and still read.
@@ -49,13 +71,13 @@ pub fn serve_http(
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TrackedStream::new(stream, Arc::clone(&connection)), service);
-    StoppableConnection::new(http, connection)
+    StoppableConnection::new(driver, connection)
 }
 
 /// The stream that hyper reads and writes; it sets the phases Head and Idle, which hyper does not
 /// report.
 pub struct TrackedStream {
-    stream: ConnectionStream,
+    stream: TokioIo<ConnectionStream>,
     connection: Arc<Connection>,
     /// The unsent rest of a response that replaces one of hyper's own.
     replacement: Option<&'static [u8]>,
@@ -64,27 +86,7 @@ pub struct TrackedStream {
 impl TrackedStream {
     /// A stream that updates this connection.
     pub fn new(stream: ConnectionStream, connection: Arc<Connection>) -> Self {
-        Self { stream, connection, replacement: None }
-    }
-
-    /// Sets PEER_CLOSED if the peer has closed, even only its sending half: a client that waits for
-    /// a lock and hangs up must not be granted it.
-    fn update_peer_closed(&self) {
-        let closed = match recv(self.stream.socket(), &mut [0_u8; 1], PEEK) {
-            // A read of nothing is the end of the stream.
-            Ok((_, bytes)) => bytes == 0,
-            Err(error) => error == rustix::io::Errno::CONNRESET,
-        };
-        if closed {
-            self.connection.on_peer_closed();
-        }
-    }
-
-    /// Updates UNREAD by peeking at the socket: tokio may not have reported the bytes yet.
-    fn update_unread(&self) {
-        let peeked = recv(self.stream.socket(), &mut [0_u8; 1], PEEK);
-        let found = peeked.is_ok_and(|(_, bytes)| bytes > 0);
-        self.connection.set_unread(found);
+        Self { stream: TokioIo::new(stream), connection, replacement: None }
     }
 }
 
@@ -101,7 +103,7 @@ impl Read for TrackedStream {
                 connection.enter(Phase::Head);
             } else if connection.is_stopping() {
                 // A request that arrived before the stop must still be answered.
-                self.update_unread();
+                connection.set_unread(self.stream.inner().has_unread());
             }
         }
         read
@@ -132,8 +134,9 @@ impl Write for TrackedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.connection.is_peer_watched() {
-            self.update_peer_closed();
+        // A client that waits for a lock and hangs up must not be granted it.
+        if self.connection.is_peer_watched() && self.stream.inner().is_closed_by_peer() {
+            self.connection.on_peer_closed();
         }
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         // hyper flushes after the last byte of a response.
@@ -161,14 +164,14 @@ impl Write for TrackedStream {
 }
 
 /// Drives hyper's connection and obeys the signals; ready when the connection has ended.
-pub struct StoppableConnection<S: HttpService<hyper::body::Incoming>> {
+pub struct StoppableConnection<S: HttpService<Incoming>> {
     http: http1::Connection<TrackedStream, S>,
     connection: Arc<Connection>,
     begun: bool,
     stopping: bool,
 }
 
-impl<S: HttpService<hyper::body::Incoming>> StoppableConnection<S> {
+impl<S: HttpService<Incoming>> StoppableConnection<S> {
     /// Drives `http` by the signals of `connection`.
     pub fn new(http: http1::Connection<TrackedStream, S>, connection: Arc<Connection>) -> Self {
         Self { http, connection, begun: false, stopping: false }
@@ -177,7 +180,7 @@ impl<S: HttpService<hyper::body::Incoming>> StoppableConnection<S> {
 
 impl<S, B> Future for StoppableConnection<S>
 where
-    S: HttpService<hyper::body::Incoming, ResBody = B>,
+    S: HttpService<Incoming, ResBody = B>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: hyper::body::Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -211,7 +214,7 @@ where
     }
 }
 
-impl<S: HttpService<hyper::body::Incoming>> StoppableConnection<S> {
+impl<S: HttpService<Incoming>> StoppableConnection<S> {
     /// Whether a graceful shutdown loses no request. hyper would drop a request whose head is not
     /// complete; its response gets `Connection: close` from `dispatch` instead, and then the
     /// connection ends.

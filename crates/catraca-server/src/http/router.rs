@@ -18,16 +18,12 @@ use super::bodies::problem::{
 use super::bodies::request_body;
 use super::endpoints::authorize::{self, AuthorizeCall};
 use super::endpoints::credit_and_buckets::{self, CreditOrBucketRequest};
+use super::endpoints::request::{CallerExt, ConnectionExt, ContextState};
 use super::endpoints::{admin, check, docs, locks, ready, settle};
+use super::openapi;
 use crate::auth::Caller;
 use crate::context::ServerContext;
-use crate::listener::connection::Connection;
 use crate::observe::traces::RequestSpan;
-
-/// The connection of a request, from `dispatch`.
-type RouterConnection = Extension<Arc<Connection>>;
-/// The caller of a request, from `dispatch`.
-type RouterCaller = Extension<Arc<Caller>>;
 
 /// Builds the router.
 pub fn router(context: Arc<ServerContext>) -> Router {
@@ -36,14 +32,14 @@ pub fn router(context: Arc<ServerContext>) -> Router {
         // methods.
         .route(
             "/v1/check",
-            post(|connection, caller, request| {
-                checks(connection, caller, request, CheckMode::Check)
+            post(|context, connection, caller, request| {
+                checks(context, connection, caller, request, CheckMode::Check)
             }),
         )
         .route(
             "/v1/peek",
-            post(|connection, caller, request| {
-                checks(connection, caller, request, CheckMode::Peek)
+            post(|context, connection, caller, request| {
+                checks(context, connection, caller, request, CheckMode::Peek)
             }),
         )
         .route("/v1/settle", post(settle))
@@ -59,7 +55,7 @@ pub fn router(context: Arc<ServerContext>) -> Router {
         .route("/healthz", get(ready::healthy))
         .route("/readyz", get(ready::ready))
         .route("/metrics", get(ready::metrics))
-        .merge(docs::routes())
+        .merge(docs::routes(openapi::document, openapi::document_text))
         .merge(admin::routes())
         .merge(locks::routes())
         .fallback(unknown)
@@ -68,26 +64,26 @@ pub fn router(context: Arc<ServerContext>) -> Router {
 }
 
 async fn checks(
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     request: Request,
     mode: CheckMode,
 ) -> Response<Body> {
-    let server = Arc::clone(&connection.server);
     let span = span_of(&request);
     match read(connection, request).await {
         Ok(body) => {
             let check = check::CheckRequest { caller: &caller, span: &span, mode };
-            into_body(check::handle(&server.context, &check, &body).await)
+            into_body(check::handle(&context, &check, &body).await)
         }
         Err(problem) => into_body(problem.to_response()),
     }
 }
 
 async fn credit(
-    State(context): State<Arc<ServerContext>>,
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     request: Request,
 ) -> Response<Body> {
     let result = match with_body(connection, request).await {
@@ -100,9 +96,9 @@ async fn credit(
 }
 
 async fn buckets(
-    State(context): State<Arc<ServerContext>>,
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     request: Request,
 ) -> Response<Body> {
     let result = match with_body(connection, request).await {
@@ -123,9 +119,9 @@ fn request_parts<'a>(
 }
 
 async fn settle(
-    State(context): State<Arc<ServerContext>>,
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     request: Request,
 ) -> Response<Body> {
     let result = match read(connection, request).await {
@@ -136,9 +132,9 @@ async fn settle(
 }
 
 async fn bucket(
-    State(context): State<Arc<ServerContext>>,
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     policy: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response<Body> {
@@ -153,12 +149,12 @@ async fn bucket(
     into_body(result.unwrap_or_else(|problem| problem.to_response()))
 }
 
-async fn read(connection: RouterConnection, request: Request) -> Result<Bytes, Problem> {
+async fn read(connection: ConnectionExt, request: Request) -> Result<Bytes, Problem> {
     with_body(connection, request).await.map(|(_, body)| body)
 }
 
 async fn with_body(
-    Extension(connection): RouterConnection,
+    Extension(connection): ConnectionExt,
     request: Request,
 ) -> Result<(Parts, Bytes), Problem> {
     let (head, body) = request.into_parts();
@@ -167,9 +163,9 @@ async fn with_body(
 }
 
 async fn authorize(
-    State(context): State<Arc<ServerContext>>,
-    connection: RouterConnection,
-    caller: RouterCaller,
+    State(context): ContextState,
+    connection: ConnectionExt,
+    caller: CallerExt,
     request: Request,
 ) -> Response<Body> {
     let call = AuthorizeCall {

@@ -1,4 +1,4 @@
-//! Admission of connections: the limits, closing idle connections to make room, and 503 for the
+//! Admission of connections: the limits, closing idle connections to make room, and refusing the
 //! rest. Nothing waits here: a connection is served or refused at once.
 
 use std::net::IpAddr;
@@ -9,16 +9,18 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
-use super::listen::ServerState;
+use super::connection_metrics::ConnectionMetrics;
+use super::connections::Connections;
+use super::refusal;
 use super::table::{CONNECTION_LIMITS, ConnectionLimit, Peer};
-use crate::http::connection::overload;
+use crate::config::Settings;
 
 /// At most one log line of a kind in this time; a flood of connections must not flood the log.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Admits and refuses connections. Owned by the accept loop, so the log pauses need no lock.
 pub struct Admission {
-    /// Bounds the 503 responses in progress.
+    /// Bounds the refusals in progress.
     refusal_permits: Arc<Semaphore>,
     refusal_logs: [LogPause; CONNECTION_LIMITS.len()],
     closing_logs: [LogPause; CONNECTION_LIMITS.len()],
@@ -28,7 +30,7 @@ impl Admission {
     /// Admission without any log line written.
     pub fn new() -> Self {
         Self {
-            refusal_permits: Arc::new(Semaphore::new(overload::REFUSALS_MAX)),
+            refusal_permits: Arc::new(Semaphore::new(refusal::REFUSALS_MAX)),
             refusal_logs: Default::default(),
             closing_logs: Default::default(),
         }
@@ -36,15 +38,19 @@ impl Admission {
 
     /// Makes room for a connection from `peer` and returns the address that it counts against. When
     /// a limit is reached, an idle connection is closed; if none is idle, that limit is the error.
-    pub fn admit(&mut self, server: &ServerState, peer: IpAddr) -> Result<Peer, ConnectionLimit> {
-        let config = server.context.reloadable.load();
-        let counted_as = config.settings.counted_as(peer);
-        let per_address = config.settings.connections_per_address;
-        if let Some(limit) = server.connections.make_room(counted_as, per_address)? {
-            server.metrics.note_idle_closed(limit);
+    pub fn admit(
+        &mut self,
+        connections: &Connections,
+        settings: &Settings,
+        peer: IpAddr,
+    ) -> Result<Peer, ConnectionLimit> {
+        let counted_as = settings.counted_as(peer);
+        let per_address = settings.connections_per_address;
+        if let Some(limit) = connections.make_room(counted_as, per_address)? {
+            connections.metrics.note_idle_closed(limit);
             if self.closing_logs[limit as usize].is_over() {
                 let setting = CONNECTION_LIMITS[limit as usize].1;
-                let [closed_full, closed_per_address] = server.metrics.idle_closed();
+                let [closed_full, closed_per_address] = connections.metrics.idle_closed();
                 warn!(
                     closed_full,
                     closed_per_address,
@@ -55,32 +61,37 @@ impl Admission {
         Ok(counted_as)
     }
 
-    /// Sends 503 and closes; just closes with TLS.
-    pub fn refuse(&mut self, server: &ServerState, stream: TcpStream, limit: ConnectionLimit) {
-        server.metrics.note_connection_refused(limit);
+    /// Counts and logs the refusal, sends `text` if there is one, and closes.
+    pub fn refuse(
+        &mut self,
+        metrics: &ConnectionMetrics,
+        stream: TcpStream,
+        limit: ConnectionLimit,
+        text: Option<&'static [u8]>,
+    ) {
+        metrics.note_refused(limit);
         if self.refusal_logs[limit as usize].is_over() {
-            log_refusal(server, limit);
+            log_refusal(metrics, limit);
         }
-        // A TLS client could not read a plain 503: just close.
-        if server.context.tls.is_none() {
-            overload::refuse(stream, limit, &self.refusal_permits);
+        if let Some(text) = text {
+            refusal::refuse(stream, text, &self.refusal_permits);
         }
     }
 }
 
-fn log_refusal(server: &ServerState, limit: ConnectionLimit) {
-    let [refused_full, refused_per_address] = server.metrics.connections_refused();
+fn log_refusal(metrics: &ConnectionMetrics, limit: ConnectionLimit) {
+    let [refused_full, refused_per_address] = metrics.refusals();
     match limit {
         ConnectionLimit::Total => warn!(
             refused_full,
             refused_per_address,
-            "connection refused with 503: connections_max is reached and no connection is idle; \
+            "connection refused: connections_max is reached and no connection is idle; \
              raise it if the machine has enough memory"
         ),
         ConnectionLimit::PerAddress => warn!(
             refused_full,
             refused_per_address,
-            "connection refused with 503: its address has connections_per_address connections \
+            "connection refused: its address has connections_per_address connections \
              and none of them is idle; raise it, or add a proxy to [network] trusted_proxies"
         ),
     }

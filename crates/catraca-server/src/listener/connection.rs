@@ -2,7 +2,7 @@
 //!
 //! A timer per request would cost more than a decision, so a connection stores its phase and the
 //! tick at which it began in one word, and `Connections` looks at all of them once per tick (ADR
-//! 0010). No clock is read here.
+//! 0010). A front end sets the phases and obeys the signals; `TickClock` is read, no other clock.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -12,7 +12,8 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::listen::ServerState;
+use super::clock::TickClock;
+use crate::config::ConnectionTimeouts;
 
 /// What a connection waits for. The discriminants are indexes into `PHASES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +21,13 @@ use super::listen::ServerState;
 pub enum Phase {
     /// The very first byte.
     First = 0,
-    /// A request's body.
+    /// The body of a request, in protocols whose requests have one.
     Body = 1,
     /// The response to be made, and the client to read it.
     Answer = 2,
     /// The next request.
     Idle = 3,
-    /// The rest of a request's head.
+    /// The rest of a request, or of its head.
     Head = 4,
 }
 
@@ -39,7 +40,7 @@ const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idl
 
 /// Close as soon as nothing is left to answer.
 const STOP: u8 = 1;
-/// `body_timeout` has passed: respond 408.
+/// `body_timeout` has passed: respond without the body.
 const BODY_EXPIRED: u8 = 2;
 /// Close at once.
 const CLOSE: u8 = 4;
@@ -54,12 +55,11 @@ const STREAMING: u8 = 64;
 
 /// One connection.
 pub struct Connection {
-    /// The state that all connections share.
-    pub server: Arc<ServerState>,
     /// The address of the peer.
     pub peer: IpAddr,
     /// The address that it counts against; none for a trusted proxy.
     pub counted_as: Option<IpAddr>,
+    clock: Arc<TickClock>,
     /// The tick at which the phase began, shifted by `BITS`, and the phase in the low bits: one
     /// word, so that both are read and written together.
     since: AtomicU64,
@@ -70,15 +70,15 @@ pub struct Connection {
 
 impl Connection {
     /// A connection in phase `First`, from now on.
-    pub fn new(server: Arc<ServerState>, peer: IpAddr, counted_as: Option<IpAddr>) -> Self {
-        let since = AtomicU64::new(server.connections.tick() << BITS);
+    pub(super) fn new(clock: Arc<TickClock>, peer: IpAddr, counted_as: Option<IpAddr>) -> Self {
+        let since = AtomicU64::new(clock.tick() << BITS);
         let signals = AtomicU8::new(0);
-        Self { server, peer, counted_as, since, signals, waker: Mutex::default() }
+        Self { peer, counted_as, clock, since, signals, waker: Mutex::default() }
     }
 
     /// Starts another phase.
     pub fn enter(&self, phase: Phase) {
-        self.since.store(self.server.connections.tick() << BITS | phase as u64, Ordering::Relaxed);
+        self.since.store(self.clock.tick() << BITS | phase as u64, Ordering::Relaxed);
     }
 
     /// The current phase, and the tick at which it began.
@@ -86,6 +86,11 @@ impl Connection {
         let since = self.since.load(Ordering::Relaxed);
         // The remainder is never needed, and spares a branch that panics.
         (PHASES[(since as usize & MASK) % PHASES.len()], since >> BITS)
+    }
+
+    /// How long each phase may take.
+    pub fn timeouts(&self) -> &ConnectionTimeouts {
+        self.clock.timeouts()
     }
 
     /// The tick since which it has waited for its first byte or for the next request; none
@@ -112,7 +117,7 @@ impl Connection {
         self.signals.load(Ordering::Relaxed) & STOP != 0
     }
 
-    /// Signals to respond 408 instead of waiting for the body; the second time, to close.
+    /// Signals to respond without the body; the second time, to close.
     pub fn expire_body(&self) {
         self.signal(if self.has_body_expired() { CLOSE } else { BODY_EXPIRED });
     }
@@ -188,21 +193,18 @@ impl Connection {
     pub fn is_in(&self, phase: Phase) -> bool {
         self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
     }
-}
 
-/// Runs `work`, a TLS handshake, until the connection gets CLOSE or STOP; none in that case. Only
-/// for work before the first request, where nothing is lost.
-pub async fn unless_stopped<T>(
-    connection: &Connection,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|cx| {
-        connection.set_waker(cx.waker());
-        if connection.signals.load(Ordering::Relaxed) & (CLOSE | STOP) != 0 {
-            return Poll::Ready(None);
-        }
-        work.as_mut().poll(cx).map(Some)
-    })
-    .await
+    /// Runs `work` until the connection shall close or stop; none in that case. For waits in which
+    /// nothing is lost: a TLS handshake, or the first byte of the next request.
+    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        std::future::poll_fn(|cx| {
+            self.set_waker(cx.waker());
+            if self.signals.load(Ordering::Relaxed) & (CLOSE | STOP) != 0 {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
 }

@@ -1,24 +1,19 @@
-//! All connections: their limit, their timeouts, and graceful shutdown.
-//!
-//! Time is counted in ticks by one task, so that a request costs neither a timer nor a clock
-//! reading (ADR 0010).
+//! All connections of a server, over all of its listeners: their limits, their timeouts, and
+//! graceful shutdown.
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::clock::TickClock;
 use super::connection::{Connection, Phase};
+use super::connection_metrics::ConnectionMetrics;
 use super::table::{ConnectionLimit, ConnectionTable, Evictable, Peer};
 use crate::config::ConnectionTimeouts;
-
-/// Ticks in the shortest timeout. A wait may last one tick longer than configured, a quarter of it.
-const TICKS: u32 = 4;
-/// Bounds of a tick: a shorter one would cost processor time, a longer one precision.
-const TICK_MIN: Duration = Duration::from_millis(10);
-const TICK_MAX: Duration = Duration::from_secs(1);
 
 /// All connections of the server.
 pub struct Connections {
@@ -26,17 +21,18 @@ pub struct Connections {
     /// The number of connections, so that a scrape needs no lock.
     count: AtomicUsize,
     max: usize,
-    /// Ticks since the start.
-    ticks: AtomicU64,
-    /// The length of a tick.
-    tick: Duration,
-    timeouts: ConnectionTimeouts,
+    clock: Arc<TickClock>,
+    /// Refused and closed connections.
+    pub metrics: ConnectionMetrics,
+    /// Whether a stop was requested.
+    draining: AtomicBool,
     /// Notified when a connection ends.
     ended: Notify,
 }
 
 /// Registration of a connection; dropping it removes the connection from the table.
 pub struct ConnectionGuard {
+    connections: Arc<Connections>,
     connection: Arc<Connection>,
     id: u64,
 }
@@ -44,31 +40,35 @@ pub struct ConnectionGuard {
 impl Connections {
     /// An empty table for `max` connections.
     pub fn new(max: usize, timeouts: ConnectionTimeouts) -> Self {
-        let shortest = timeouts.shortest() / TICKS;
         Self {
             table: Mutex::default(),
             count: AtomicUsize::new(0),
             max,
-            ticks: AtomicU64::new(0),
-            tick: shortest.clamp(TICK_MIN, TICK_MAX),
-            timeouts,
+            clock: Arc::new(TickClock::new(timeouts)),
+            metrics: ConnectionMetrics::default(),
+            draining: AtomicBool::new(false),
             ended: Notify::new(),
         }
     }
 
-    /// The current tick.
-    pub fn tick(&self) -> u64 {
-        self.ticks.load(Ordering::Relaxed)
+    /// The number of connections.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
-    /// How long each phase of a connection may take.
-    pub fn timeouts(&self) -> ConnectionTimeouts {
-        self.timeouts
+    /// The most connections at once.
+    pub fn max(&self) -> usize {
+        self.max
     }
 
-    /// The number of connections, and their maximum.
-    pub fn count_and_max(&self) -> (usize, usize) {
-        (self.count.load(Ordering::Relaxed), self.max)
+    /// Whether a stop was requested.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a stop was requested.
+    pub fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
     }
 
     /// Makes room for another connection. If a limit is reached, an idle connection is closed and
@@ -89,21 +89,21 @@ impl Connections {
         }))
     }
 
-    /// Registers a connection.
-    pub fn admit(connection: Arc<Connection>) -> ConnectionGuard {
-        let connections = &connection.server.connections;
-        let id = connections.table.lock().insert(connection.counted_as, Arc::clone(&connection));
-        connections.count.fetch_add(1, Ordering::Relaxed);
-        ConnectionGuard { connection, id }
+    /// Registers a new connection.
+    pub fn register(self: &Arc<Self>, peer: IpAddr, counted_as: Peer) -> ConnectionGuard {
+        let connection = Arc::new(Connection::new(Arc::clone(&self.clock), peer, counted_as));
+        let id = self.table.lock().insert(counted_as, Arc::clone(&connection));
+        self.count.fetch_add(1, Ordering::Relaxed);
+        ConnectionGuard { connections: Arc::clone(self), connection, id }
     }
 
     /// Counts ticks and enforces the timeouts; never returns.
     pub async fn run_timeouts(&self) {
-        let mut clock = tokio::time::interval(self.tick);
+        let mut clock = tokio::time::interval(self.clock.length());
         clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             clock.tick().await;
-            let now = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
+            let now = self.clock.advance();
             self.table.lock().all().for_each(|connection| self.enforce_timeout(connection, now));
         }
     }
@@ -127,11 +127,11 @@ impl Connections {
     }
 
     /// Closes a connection whose phase has lasted too long; one that waits for a body first gets
-    /// another `body_timeout` to send the 408.
+    /// another `body_timeout` to send its response.
     fn enforce_timeout(&self, connection: &Connection, now: u64) {
         let (phase, since) = connection.phase();
-        let limit = self.timeouts.of(phase).as_millis().div_ceil(self.tick.as_millis().max(1));
-        if u128::from(now.saturating_sub(since)) <= limit {
+        let limit = self.clock.ticks_in(timeout(self.clock.timeouts(), phase));
+        if now.saturating_sub(since) <= limit {
             return;
         }
         match phase {
@@ -145,6 +145,15 @@ impl Connections {
     }
 }
 
+fn timeout(timeouts: &ConnectionTimeouts, phase: Phase) -> Duration {
+    match phase {
+        Phase::First | Phase::Head => timeouts.head,
+        Phase::Body => timeouts.body,
+        Phase::Answer => timeouts.answer,
+        Phase::Idle => timeouts.idle,
+    }
+}
+
 impl Evictable for Connection {
     fn idle_since(&self) -> Option<u64> {
         // The inherent method of the same name.
@@ -152,9 +161,21 @@ impl Evictable for Connection {
     }
 }
 
+impl ConnectionGuard {
+    /// The registered connection.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// The counts of the server's connections.
+    pub fn metrics(&self) -> &ConnectionMetrics {
+        &self.connections.metrics
+    }
+}
+
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let connections = &self.connection.server.connections;
+        let connections = &self.connections;
         connections.table.lock().remove(self.connection.counted_as, self.id);
         connections.count.fetch_sub(1, Ordering::Release);
         // `notify_one` stores a permit, so a wakeup is not lost when `wait_until_empty` starts to

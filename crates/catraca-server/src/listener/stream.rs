@@ -4,44 +4,54 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+
+/// Looks at received bytes without taking them, and without waiting.
+const PEEK: RecvFlags = RecvFlags::PEEK.union(RecvFlags::DONTWAIT);
 
 /// The byte stream of a connection.
 pub enum ConnectionStream {
     /// Not encrypted.
-    Plain(TokioIo<TcpStream>),
+    Plain(TcpStream),
     /// Encrypted. Boxed because a TLS session is large and most connections are plain.
-    Tls(Box<TokioIo<TlsStream<TcpStream>>>),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ConnectionStream {
-    /// A plain stream.
-    pub fn plain(stream: TcpStream) -> Self {
-        Self::Plain(TokioIo::new(stream))
+    /// Whether bytes have arrived that were not read. Asks the system, because tokio may not have
+    /// reported them yet.
+    pub fn has_unread(&self) -> bool {
+        let peeked = recv(self.socket(), &mut [0_u8; 1], PEEK);
+        peeked.is_ok_and(|(_, bytes)| bytes > 0)
     }
 
-    /// A TLS stream after its handshake.
-    pub fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self::Tls(Box::new(TokioIo::new(stream)))
+    /// Whether the peer has closed, even only its sending half, and everything it sent was read.
+    pub fn is_closed_by_peer(&self) -> bool {
+        match recv(self.socket(), &mut [0_u8; 1], PEEK) {
+            // A read of nothing is the end of the stream.
+            Ok((_, bytes)) => bytes == 0,
+            Err(error) => error == Errno::CONNRESET,
+        }
     }
 
     /// The socket below.
-    pub fn socket(&self) -> &TcpStream {
+    fn socket(&self) -> &TcpStream {
         match self {
-            Self::Plain(stream) => stream.inner(),
-            Self::Tls(stream) => stream.inner().get_ref().0,
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
         }
     }
 }
 
-impl Read for ConnectionStream {
+impl AsyncRead for ConnectionStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
@@ -50,7 +60,7 @@ impl Read for ConnectionStream {
     }
 }
 
-impl Write for ConnectionStream {
+impl AsyncWrite for ConnectionStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

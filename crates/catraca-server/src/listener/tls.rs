@@ -4,30 +4,20 @@
 //! that does not belong to its certificate is refused, and errors name the key's file, never its
 //! contents.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use crate::config::TlsFiles;
 use crate::regular_file;
-
-/// The protocol offered by ALPN.
-const HTTP_1_1: &[u8] = b"http/1.1";
-
-/// The files of a certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate chain.
-    pub cert: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-}
 
 /// The current certificate.
 pub struct Tls(ArcSwap<ServerConfig>);
@@ -35,7 +25,7 @@ pub struct Tls(ArcSwap<ServerConfig>);
 impl Tls {
     /// Loads the certificate of these files.
     pub fn read(files: &TlsFiles) -> Result<Self> {
-        Ok(Self(ArcSwap::new(files.config()?)))
+        Ok(Self(ArcSwap::new(server_config(files)?)))
     }
 
     /// Replaces the certificate for new connections.
@@ -43,49 +33,60 @@ impl Tls {
         self.0.store(config);
     }
 
-    /// An acceptor with the current certificate.
-    pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.0.load_full())
+    fn config(&self) -> Arc<ServerConfig> {
+        self.0.load_full()
     }
 }
 
-impl TlsFiles {
-    /// The files of `[server]`, relative to the catalog's folder: both, or none.
-    pub fn from_settings(
-        cert: Option<&str>,
-        key: Option<&str>,
-        folder: &Path,
-    ) -> Result<Option<Self>> {
-        match (cert, key) {
-            (None, None) => Ok(None),
-            (Some(cert), Some(key)) => {
-                Ok(Some(Self { cert: folder.join(cert), key: folder.join(key) }))
-            }
-            (Some(_), None) => bail!("[server] tls_cert needs tls_key beside it: the private key"),
-            (None, Some(_)) => bail!("[server] tls_key needs tls_cert beside it: the certificate"),
-        }
+/// The current certificate, with the protocols of one listener.
+pub struct ListenerTls {
+    tls: Arc<Tls>,
+    alpn: &'static [&'static [u8]],
+    /// The certificate of the last acceptor, and that acceptor: made again only after a reload.
+    last: Mutex<Option<(Arc<ServerConfig>, TlsAcceptor)>>,
+}
+
+impl ListenerTls {
+    /// Offers these protocols by ALPN.
+    pub fn new(tls: Arc<Tls>, alpn: &'static [&'static [u8]]) -> Self {
+        Self { tls, alpn, last: Mutex::default() }
     }
 
-    /// Reads both files and checks that they belong together.
-    pub fn config(&self) -> Result<Arc<ServerConfig>> {
-        let Self { cert, key } = self;
-        let chain = chain(cert).with_context(|| format!("[server] tls_cert = {cert:?}"))?;
-        // A pipe would block, and a reload could not read it again.
-        let regular = regular_file::ensure(key).map_err(pem::Error::Io);
-        let private_key =
-            regular.and_then(|()| PrivateKeyDer::from_pem_file(key)).map_err(|error| {
-                let fix = "write a file in PEM that has a `BEGIN PRIVATE KEY`";
-                anyhow::anyhow!("[server] tls_key = {key:?}: {}: {fix}", describe_pem_error(&error))
-            })?;
-        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth();
-        let mut config = builder.with_single_cert(chain, private_key).with_context(|| {
-            format!("[server] tls_key = {key:?} cannot be used with tls_cert = {cert:?}")
-        })?;
-        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        Ok(Arc::new(config))
+    /// An acceptor with the current certificate.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let current = self.tls.config();
+        let mut last = self.last.lock();
+        if let Some((config, acceptor)) = &*last
+            && Arc::ptr_eq(config, &current)
+        {
+            return acceptor.clone();
+        }
+        let mut config = ServerConfig::clone(&current);
+        config.alpn_protocols = self.alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        *last = Some((current, acceptor.clone()));
+        acceptor
     }
+}
+
+/// Reads both files and checks that they belong together.
+pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
+    let TlsFiles { cert, key } = files;
+    let chain = chain(cert).with_context(|| format!("[server] tls_cert = {cert:?}"))?;
+    // A pipe would block, and a reload could not read it again.
+    let regular = regular_file::ensure(key).map_err(pem::Error::Io);
+    let private_key =
+        regular.and_then(|()| PrivateKeyDer::from_pem_file(key)).map_err(|error| {
+            let fix = "write a file in PEM that has a `BEGIN PRIVATE KEY`";
+            anyhow::anyhow!("[server] tls_key = {key:?}: {}: {fix}", describe_pem_error(&error))
+        })?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth();
+    let config = builder.with_single_cert(chain, private_key).with_context(|| {
+        format!("[server] tls_key = {key:?} cannot be used with tls_cert = {cert:?}")
+    })?;
+    Ok(Arc::new(config))
 }
 
 /// The certificates of a PEM file, the server's own first.

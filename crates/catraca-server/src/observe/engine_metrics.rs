@@ -15,8 +15,8 @@ use catraca::settlement::SettleState;
 use catraca::{Catalog, Decision};
 use parking_lot::Mutex;
 
+use super::latency::{HistogramSnapshot, LatencyHistogram};
 use super::policy_metrics::PolicyMetricsTable;
-use crate::http::{HistogramSnapshot, LatencyHistogram};
 
 /// The label of credit events that no policy of the catalog names.
 const OTHER: &str = "(other)";

@@ -12,7 +12,7 @@ use catraca::{App, Catalog};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
-use super::shared_store_config::SharedStoreConfig;
+use crate::config::SharedStoreConfig;
 
 /// Attempts to reach the store at the start, and the pause between them.
 const ATTEMPTS: u32 = 5;

@@ -25,7 +25,6 @@ use smallvec::SmallVec;
 
 use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
 use crate::args::{Format, SimulateArgs};
-pub use fields::Field;
 
 /// The header in which proxies write the addresses of their clients.
 const FORWARDED_FOR: &str = "x-forwarded-for";

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame};
 
 use crate::http::bodies::problem::Problem;
-use crate::listener::connection::Connection;
+use crate::listener::Connection;
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -113,7 +113,7 @@ fn too_large() -> Problem {
 }
 
 fn too_slow(connection: &Connection) -> Problem {
-    let timeout = connection.server.connections.timeouts().body;
+    let timeout = connection.timeouts().body;
     let detail = format!("the body did not arrive within {timeout:?}; send it without pauses");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", detail)
 }

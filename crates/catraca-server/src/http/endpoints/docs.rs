@@ -13,12 +13,12 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
+use serde_json::Value;
 
 use crate::context::ServerContext;
 use crate::http::bodies::error_codes::find_error_code;
 use crate::http::bodies::problem::Problem;
 use crate::http::bodies::problem::bad_path;
-use crate::http::openapi;
 
 /// The content security policy: only the style sheet and the empty icon are loaded; no frames and
 /// no forms.
@@ -26,14 +26,15 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("docs/style.css");
 
-/// The routes of the documentation.
-pub fn routes() -> Router<Arc<ServerContext>> {
+/// The routes of the documentation. The functions return the OpenAPI document and its text, which
+/// are made at the first request.
+pub fn routes(
+    document: fn() -> &'static Value,
+    text: fn() -> &'static str,
+) -> Router<Arc<ServerContext>> {
     Router::new()
-        .route(
-            "/openapi.json",
-            get(async || static_response("application/json", openapi::document_text())),
-        )
-        .route("/docs", get(async || html(page::operations())))
+        .route("/openapi.json", get(async move || static_response("application/json", text())))
+        .route("/docs", get(async move || html(page::operations(document()))))
         .route("/docs/style.css", get(async || static_response("text/css; charset=utf-8", STYLE)))
         .route("/docs/errors", get(async || html(page::errors())))
         .route("/docs/errors/{code}", get(error))

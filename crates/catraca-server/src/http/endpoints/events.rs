@@ -20,9 +20,9 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::request::unknown_parameter;
 use crate::context::ServerContext;
-use crate::feed::LISTENERS_MAX;
+use crate::feed::{FeedEvent, LISTENERS_MAX};
 use crate::http::bodies::problem::Problem;
-use crate::listener::connection::{Connection, Phase};
+use crate::listener::{Connection, Phase};
 
 /// The longest time without a byte: then a comment is sent, which keeps the connection from
 /// looking idle and reveals a client that is gone.
@@ -45,7 +45,7 @@ pub async fn events(
     };
     connection.begin_stream();
     // Well below the idle timeout, so that a healthy stream never reaches it.
-    let heartbeat = (connection.server.connections.timeouts().idle / 3).min(HEARTBEAT_MAX);
+    let heartbeat = (connection.timeouts().idle / 3).min(HEARTBEAT_MAX);
     let first = Bytes::from_static(b": listening\n\n");
     let next = Box::pin(next_frame(receiver, heartbeat));
     let stream = EventStream { connection, first: Some(first), next, heartbeat };
@@ -60,7 +60,7 @@ pub async fn events(
 
 /// The next bytes to send, and the receiver of the events after them; without one, the stream
 /// ends after these bytes.
-type NextFrame = (Bytes, Option<Receiver<Bytes>>);
+type NextFrame = (Bytes, Option<Receiver<FeedEvent>>);
 
 /// The body of the response.
 struct EventStream {
@@ -104,9 +104,12 @@ impl hyper::body::Body for EventStream {
     }
 }
 
-async fn next_frame(mut receiver: Receiver<Bytes>, heartbeat: Duration) -> NextFrame {
+async fn next_frame(mut receiver: Receiver<FeedEvent>, heartbeat: Duration) -> NextFrame {
     match tokio::time::timeout(heartbeat, receiver.recv()).await {
-        Ok(Ok(event)) => (event, Some(receiver)),
+        Ok(Ok(FeedEvent { name, data })) => {
+            let event = format!("event: {name}\ndata: {data}\n\n");
+            (Bytes::from(event), Some(receiver))
+        }
         Err(_) => (Bytes::from_static(b": still here\n\n"), Some(receiver)),
         Ok(Err(RecvError::Closed)) => (Bytes::new(), None),
         Ok(Err(RecvError::Lagged(missed))) => {

@@ -3,21 +3,18 @@
 //! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
 //! its text.
 
-use std::sync::Arc;
-
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use catraca::memory::MemoryPool;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::request::ContextState;
 use crate::context::ServerContext;
 use crate::http::auth::may_see_details;
 use crate::http::bodies::schema_values;
-use crate::listener::connection::Connection;
-use crate::observe::scrape;
+use crate::scrape;
 
 /// OpenMetrics, which Prometheus reads.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -59,18 +56,14 @@ pub async fn healthy() -> Response<Body> {
 }
 
 /// `GET /readyz`: the catalog and all problems; 503 only while the server stops.
-pub async fn ready(
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let context = &connection.server.context;
-    let draining = connection.server.is_draining();
+pub async fn ready(State(context): ContextState, request: Request) -> Response<Body> {
+    let draining = context.connections.is_draining();
     let catalog = context.app.catalog();
     let body = Readiness {
         ready: !draining,
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
-        problems: problems(context, draining, request.headers()),
+        problems: problems(&context, draining, request.headers()),
     };
     let body = serde_json::to_value(&body).unwrap_or_default();
     let mut response = text("application/json", body.to_string());
@@ -81,8 +74,8 @@ pub async fn ready(
 }
 
 /// `GET /metrics`.
-pub async fn metrics(Extension(connection): Extension<Arc<Connection>>) -> Response<Body> {
-    text(OPEN_METRICS, scrape::text(&connection.server.listener_view()))
+pub async fn metrics(State(context): ContextState) -> Response<Body> {
+    text(OPEN_METRICS, scrape::text(&context))
 }
 
 /// All current problems. Details are shown only to callers with a key.

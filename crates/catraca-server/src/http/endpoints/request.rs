@@ -19,7 +19,7 @@ use crate::auth::Caller;
 use crate::context::ServerContext;
 use crate::http::bodies::problem::{Problem, bad_path};
 use crate::http::bodies::{request_body, wire};
-use crate::listener::connection::Connection;
+use crate::listener::Connection;
 
 pub type ContextState = State<Arc<ServerContext>>;
 pub type ConnectionExt = Extension<Arc<Connection>>;

@@ -6,9 +6,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::event::{EventText, json_error_text};
-use super::fields::{LogField, PathTree};
+use super::fields::PathTree;
 use super::json_scalar::JsonScalar;
 use super::{LogHeaders, LogRequest, origin_form, request_line};
+use crate::args::LogField;
 
 /// The values found so far, each with the rank of its path.
 #[derive(Default)]

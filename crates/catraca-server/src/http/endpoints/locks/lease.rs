@@ -20,7 +20,7 @@ use super::{
 use crate::http::bodies::lock_requests::{AcquireLock, EndLease, RenewLock};
 use crate::http::bodies::lock_responses::{EndedLease, GrantedLease, LockConflict, RenewedLease};
 use crate::http::bodies::problem::Problem;
-use crate::listener::connection::Phase;
+use crate::listener::Phase;
 
 /// How often the connection of a waiting client is probed.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);

@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use catraca::core::time::parse_span;
 use catraca::records::{Retention, is_postgres, redact};
 use catraca::{Catalog, MemoryOptions};
 
 use super::retention;
+use super::section::{add_password, refuse_unknown, section, text};
 use super::shared_store_config::{MEMORY_ONLY_FIELDS, SHARED_ONLY_FIELDS, SharedStoreConfig};
-use crate::regular_file;
 
 const RECORDS: &str = "sqlite:catraca.db";
 const SECRET: &str = "catraca.secret";
@@ -147,59 +147,6 @@ fn memory(store: &toml::Table) -> Result<MemoryOptions> {
 /// The fields of `[records]`.
 const RECORDS_FIELDS: [&str; 6] =
     ["url", "password_file", "keep_history", "keep_audit", "keep_counts", "purge_interval"];
-
-/// Adds the password of a file to a URL, so that the catalog does not contain it.
-pub(super) fn add_password(
-    section: &str,
-    url: &str,
-    file: Option<&str>,
-    folder: &Path,
-) -> Result<String> {
-    let Some(file) = file else { return Ok(url.to_owned()) };
-    let password = read_password(section, "password_file", file, folder)?;
-    let with_password = url.split_once("://").and_then(|(scheme, rest)| {
-        let (user, host) = rest.split_once('@').filter(|(user, _)| !user.contains(':'))?;
-        Some(format!("{scheme}://{user}:{password}@{host}"))
-    });
-    with_password.with_context(|| {
-        format!(
-            "[{section}] password_file needs a url with a user and without a password, such as \
-             \"postgres://USER@HOST/DATABASE\" or \"redis://default@HOST:6379\""
-        )
-    })
-}
-
-/// Reads a password file, percent-encoded for a URL.
-pub(super) fn read_password(
-    section: &str,
-    field: &str,
-    file: &str,
-    folder: &Path,
-) -> Result<String> {
-    let path = folder.join(file);
-    let read = regular_file::read(&path)
-        .with_context(|| format!("[{section}] {field}: cannot read {}", path.display()))?;
-    let bytes = form_urlencoded::byte_serialize(read.trim_end().as_bytes());
-    // Form encoding writes a blank as `+`, which is a plus sign in the user info of a URL.
-    Ok(bytes.collect::<String>().replace('+', "%20"))
-}
-
-fn section(catalog: &Catalog, name: &str) -> toml::Table {
-    catalog.settings.sections.get(name).cloned().unwrap_or_default()
-}
-
-fn refuse_unknown(name: &str, table: &toml::Table, known: &[&str]) -> Result<()> {
-    match table.keys().find(|field| !known.contains(&field.as_str())) {
-        Some(field) => bail!("[{name}] has no field `{field}`; it has: {}", known.join(", ")),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn text<'t>(name: &str, table: &'t toml::Table, field: &str) -> Result<Option<&'t str>> {
-    let Some(value) = table.get(field) else { return Ok(None) };
-    let text = value.as_str().filter(|text| !text.is_empty());
-    text.map(Some).with_context(|| format!("[{name}] {field} = {value}: write it between quotes"))
-}
 
 fn interval(store: &toml::Table) -> Result<Duration> {
     let field = "snapshot_interval";

@@ -12,8 +12,8 @@ use catraca::{Locks, SharedLocks};
 use prometheus_client::registry::Registry;
 
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels};
-use crate::http::HistogramSnapshot;
 use crate::lock_service::LockService;
+use crate::observe::latency::HistogramSnapshot;
 
 /// The label of kinds that the catalog does not name.
 const OTHER: &str = "(other)";

@@ -11,8 +11,7 @@ use prometheus_client::registry::Registry;
 
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels, to_i64};
 use crate::context::ServerContext;
-use crate::listener::listen::ListenerView;
-use crate::listener::table::CONNECTION_LIMITS;
+use crate::listener::CONNECTION_LIMITS;
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
 pub fn catalog(registry: &mut Registry, context: &ServerContext) {
@@ -203,28 +202,33 @@ pub fn records(registry: &mut Registry, records: Option<&Records>) {
 }
 
 /// Connections, responses and latencies, the feed, the log and traces.
-pub fn listener(registry: &mut Registry, listener: &ListenerView<'_>) {
-    let metrics = listener.metrics;
-    let checks = HistogramMetric(metrics.checks());
+pub fn listener(registry: &mut Registry, context: &ServerContext) {
+    let calls = &context.calls;
+    let checks = HistogramMetric(calls.checks());
     registry.register("check_seconds", "Latency of checks, without the network", checks);
-    let other_calls = HistogramMetric(metrics.other_calls());
+    let other_calls = HistogramMetric(calls.other_calls());
     registry.register(
         "call_seconds",
         "Latency of all other calls, without the network",
         other_calls,
     );
-    let [client_errors, server_errors] = metrics.error_responses();
+    let [client_errors, server_errors] = calls.errors();
     counter(registry, "http_client_errors", "HTTP responses with a 4xx status", client_errors);
     counter(registry, "http_server_errors", "HTTP responses with a 5xx status", server_errors);
+    let connections = &context.connections;
     let help = "Connections refused, by the limit that was reached";
-    by_limit(registry, "connections_shed", help, metrics.connections_refused());
+    by_limit(registry, "connections_shed", help, connections.metrics.refusals());
     let help = "Idle connections closed to make room for new ones, by the limit that was reached";
-    by_limit(registry, "connections_idle_closed", help, metrics.idle_closed());
-    counter(registry, "tls_failed", "Failed TLS handshakes", metrics.tls_failures());
-    gauge(registry, "connections", "Open connections", listener.connections);
-    gauge(registry, "connections_max", "The most open connections", listener.connections_max);
-    gauge(registry, "draining", "1 while the server is stopping", usize::from(listener.draining));
-    let context = listener.context;
+    by_limit(registry, "connections_idle_closed", help, connections.metrics.idle_closed());
+    counter(registry, "tls_failed", "Failed TLS handshakes", connections.metrics.tls_failures());
+    gauge(registry, "connections", "Open connections", connections.count());
+    gauge(registry, "connections_max", "The most open connections", connections.max());
+    gauge(
+        registry,
+        "draining",
+        "1 while the server is stopping",
+        usize::from(connections.is_draining()),
+    );
     gauge(
         registry,
         "feed_listeners",

@@ -11,7 +11,7 @@ use catraca::SharedOptions;
 use catraca::core::time::parse_span;
 use catraca::store::StoreKind;
 
-use super::storage_config::{add_password, read_password, text};
+use super::section::{add_password, read_password, text};
 
 /// Bounds of `deadline`.
 const DEADLINE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));

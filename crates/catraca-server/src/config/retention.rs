@@ -8,7 +8,7 @@ use catraca::Span;
 use catraca::core::time::parse_span;
 use catraca::records::Retention;
 
-use super::storage_config::text;
+use super::section::text;
 
 const DEFAULT_PURGE_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Bounds of `purge_interval`.

@@ -1,4 +1,4 @@
-//! The response of `GET /metrics`: counters so far and the current gauges, as OpenMetrics text.
+//! The metrics for Prometheus: counters so far and the current gauges, as OpenMetrics text.
 //!
 //! `docs/guide/observe.md` lists every name; a test keeps the two equal. The store is read shard by
 //! shard, so that a scrape does not stall decisions.
@@ -17,8 +17,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use crate::http::HistogramSnapshot;
-use crate::listener::listen::ListenerView;
+use crate::context::ServerContext;
+use crate::observe::latency::HistogramSnapshot;
 
 /// The labels of a series, in the order of the output.
 type MetricLabels = Vec<(&'static str, String)>;
@@ -28,9 +28,8 @@ type CounterFamily = Family<MetricLabels, Counter>;
 type GaugeFamily<N = Gauge> = Family<MetricLabels, N>;
 
 /// The text of a scrape.
-pub fn text(listener: &ListenerView<'_>) -> String {
+pub fn text(context: &ServerContext) -> String {
     let mut registry = Registry::with_prefix("catraca");
-    let context = listener.context;
     counters::decisions(&mut registry, &context.observer.metrics, context.app.now());
     counters::calls(&mut registry, &context.observer.metrics);
     gauges::catalog(&mut registry, context);
@@ -38,7 +37,7 @@ pub fn text(listener: &ListenerView<'_>) -> String {
     gauges::shared_store(&mut registry, context);
     lock_metrics::locks(&mut registry, &context.locks, &context.app.catalog().locks);
     gauges::records(&mut registry, context.app.records().map(|records| &**records));
-    gauges::listener(&mut registry, listener);
+    gauges::listener(&mut registry, context);
     gauges::process(&mut registry);
     let mut text = String::new();
     // Writing to memory cannot fail.

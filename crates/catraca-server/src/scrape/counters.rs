@@ -9,9 +9,9 @@ use catraca::json::origin_name;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::super::engine_metrics::EngineMetrics;
-use super::super::policy_metrics::{ORIGINS, PolicyMetrics, RATIO_SCALE, ReasonModeCounts};
 use super::{CounterFamily, GaugeFamily, counter, labels};
+use crate::observe::engine_metrics::EngineMetrics;
+use crate::observe::policy_metrics::{ORIGINS, PolicyMetrics, RATIO_SCALE, ReasonModeCounts};
 
 /// Ratios by policy.
 type RatioGauges = GaugeFamily<Gauge<f64, AtomicU64>>;
