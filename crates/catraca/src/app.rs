@@ -2,12 +2,12 @@
 //! that a front end may offer.
 //!
 //! Front ends (HTTP, a proxy, a command line) translate between their protocol and these methods,
-//! and contain no rule. What every operation owes to the others happens here: events reach records
-//! and listener, acts are audited and survive a crash once they are acknowledged, the engine and
+//! and contain no rule. What follows from an operation happens here: events reach records and
+//! listener, acts are audited and survive a crash once they are acknowledged, the engine and
 //! the records change in the same order, and other nodes are notified.
 //!
-//! An operator's act runs to its end even if its caller goes away: a client that disconnects must
-//! not leave an act applied but neither recorded nor published.
+//! An operator's act runs to its end even if its caller disconnects: it must not be applied and
+//! then be neither recorded nor published.
 
 mod app_error;
 #[cfg(feature = "records")]

@@ -142,10 +142,10 @@ impl SharedDriver {
                 Batch::Settle(_) => self.apply_settle(exchange).await?,
                 Batch::Recall(_) => self.apply_recall(batch).await?,
                 Batch::Credit(_) if exchange.target() == BatchTarget::Local => {
-                    StoreReply::local(self.apply_locally(batch)?)
+                    StoreReply::from_memory(self.apply_locally(batch)?)
                 }
                 Batch::Credit(_) | Batch::Reconcile(_) => {
-                    StoreReply::shared(self.call_store(batch).await?)
+                    StoreReply::from_store(self.call_store(batch).await?)
                 }
                 Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_) => {
                     self.apply_act(batch).await?
@@ -217,11 +217,11 @@ impl SharedDriver {
 }
 
 impl StoreReply {
-    fn shared(reply: Reply) -> Self {
+    fn from_store(reply: Reply) -> Self {
         Self { reply, source: ReplySource::Store }
     }
 
-    fn local(reply: Reply) -> Self {
+    fn from_memory(reply: Reply) -> Self {
         Self { reply, source: ReplySource::Local }
     }
 }

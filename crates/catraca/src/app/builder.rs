@@ -53,7 +53,7 @@ impl App {
 
     /// An application over a store that other nodes use too. The memory store that the engine's
     /// builder sets up decides while the shared store is unavailable.
-    pub fn shared(
+    pub fn over_store(
         engine: Builder,
         store: Arc<dyn SharedStore>,
         options: SharedOptions,

@@ -75,7 +75,7 @@ impl App {
         Ok(tokio::task::spawn_blocking(move || query(&records)).await??)
     }
 
-    /// Runs an act as a task of its own, so that it ends even if its caller goes away.
+    /// Runs an act as a task of its own, so that it ends even if its caller disconnects.
     pub(super) async fn run_to_end<R: Send + 'static>(
         &self,
         act: impl Future<Output = Result<R, AppError>> + Send + 'static,

@@ -21,7 +21,7 @@ impl SharedDriver {
         match self.call_store(batch).await {
             Ok(reply) => {
                 self.update_from_check(batch, &exchange.failure_modes(), &reply);
-                Ok(StoreReply::shared(reply))
+                Ok(StoreReply::from_store(reply))
             }
             Err(error) => {
                 // Invalid input was refused before the first batch, so any error is the store's.
@@ -31,7 +31,7 @@ impl SharedDriver {
                 let Some(batch) = exchange.batch() else { return Err(no_batch()) };
                 let reply = self.apply_locally(batch)?;
                 self.note_unsynced(batch, &reply);
-                Ok(StoreReply::local(reply))
+                Ok(StoreReply::from_memory(reply))
             }
         }
     }

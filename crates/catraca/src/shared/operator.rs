@@ -37,7 +37,7 @@ impl SharedDriver {
             self.unsynced.forget(&keys);
         }
         self.forget(keys);
-        Ok(StoreReply::shared(reply))
+        Ok(StoreReply::from_store(reply))
     }
 
     /// Frees the memory of blocks from before a policy reset, on the store and on this node.

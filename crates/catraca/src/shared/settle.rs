@@ -25,8 +25,8 @@ impl SharedDriver {
         }
         let batch = exchange.batch().ok_or_else(StoreError::mismatched_reply)?;
         let reply = match target {
-            BatchTarget::Shared => StoreReply::shared(self.call_store(batch).await?),
-            BatchTarget::Local => StoreReply::local(self.apply_locally(batch)?),
+            BatchTarget::Shared => StoreReply::from_store(self.call_store(batch).await?),
+            BatchTarget::Local => StoreReply::from_memory(self.apply_locally(batch)?),
         };
         if let (Batch::Settle(settle), Reply::Settle(result)) = (batch, &reply.reply) {
             self.update_from_settle(target, settle, result);
@@ -37,10 +37,10 @@ impl SharedDriver {
     /// Reads a reference from the shared store, or from this node if the local fallback wrote it.
     pub(super) async fn apply_recall(&self, batch: &Batch) -> Result<StoreReply, Error> {
         let shared_reply = self.call_store(batch).await;
-        let local = |found: Option<StoredReference>| StoreReply::local(Reply::Recall(found));
+        let local = |found: Option<StoredReference>| StoreReply::from_memory(Reply::Recall(found));
         if let Ok(reply) = shared_reply {
             if let Some(found) = recall_reply(reply)? {
-                return Ok(StoreReply::shared(Reply::Recall(Some(found))));
+                return Ok(StoreReply::from_store(Reply::Recall(Some(found))));
             }
             return Ok(local(recall_reply(self.apply_locally(batch)?)?));
         }

@@ -125,7 +125,7 @@ impl Backend {
         let locks = runtime.block_on(async { SharedLocks::new(store.locks, &secret) });
         let setup = EngineSetup::new(catalog, config, secret, observer)?;
         keys.check(&setup.records)?;
-        let app = App::shared(setup.builder, store.decisions, shared_config.options())?
+        let app = App::over_store(setup.builder, store.decisions, shared_config.options())?
             .records(Arc::clone(&setup.records))
             .build();
         let restored = runtime.block_on(shared_store::resume(&app))?;

@@ -52,8 +52,8 @@ pub fn describe(config: &SharedStoreConfig) -> String {
     format!("Counters and blocks are in {}, for {nodes}.", redact(&config.url))
 }
 
-/// Starts the heartbeat to the store, which runs until the application is dropped; logs changes of its
-/// status.
+/// Starts the heartbeat to the store, which runs until the application is dropped; logs changes of
+/// its status.
 pub fn start_heartbeat(app: &App, runtime: &Runtime) {
     let log = HeartbeatLog::default();
     let _entered = runtime.enter();
