@@ -14,6 +14,7 @@ use catraca::engine::ResumeSummary;
 use catraca::records::Records;
 use tokio::sync::Semaphore;
 
+use crate::auth::{AuthError, Caller};
 use crate::config::ReloadableConfig;
 use crate::feed::Feed;
 use crate::listener::Connections;
@@ -60,6 +61,11 @@ pub struct ServerContext {
 }
 
 impl ServerContext {
+    /// The caller of the key that a request presents, by the current keys.
+    pub fn find_caller(&self, key: Option<&[u8]>) -> Result<Arc<Caller>, AuthError> {
+        self.reloadable.load().guard.caller(key)
+    }
+
     /// Blocks that were not restored at the start because their memory pool was full; zero after
     /// the last of them has expired.
     pub fn blocks_not_restored(&self) -> u64 {
