@@ -11,6 +11,7 @@ use catraca::engine::ResumeSummary;
 use catraca::{App, Check, CheckMode, Decision, Error};
 use tracing::{Level, enabled};
 
+use crate::auth::{AuthError, Caller};
 use crate::config::ReloadableConfig;
 use crate::feed::Feed;
 use crate::listener::Connections;
@@ -57,6 +58,11 @@ impl ServerContext {
             debug_log::log_decision(self, check, &decision);
         }
         decision
+    }
+
+    /// The caller of the key that a request presents, by the current keys.
+    pub fn find_caller(&self, key: Option<&[u8]>) -> Result<Arc<Caller>, AuthError> {
+        self.reloadable.load().guard.caller(key)
     }
 
     /// Blocks that were not restored at the start because their memory pool was full; zero after

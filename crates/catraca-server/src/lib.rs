@@ -2,6 +2,9 @@
 //! library `catraca`. `main` reads the command line, runs one verb and returns its exit code.
 //!
 //! Each verb is implemented by a file in `cmd`; an error becomes one line on standard error.
+//!
+//! The rest of what is public is for front ends: a [`Server`] binds addresses for any [`FrontEnd`],
+//! which serves connections with the [`ServerContext`] that all front ends share.
 
 mod args;
 mod auth;
@@ -20,11 +23,20 @@ mod regular_file;
 mod reload;
 mod render;
 mod scrape;
+mod server;
 
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::Parser;
+
+pub use auth::{AuthError, Caller, Role};
+pub use context::ServerContext;
+pub use http::HttpFrontEnd;
+pub use listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd, Phase};
+pub use observe::call_metrics::CallResult;
+pub use reload::ReloadCause;
+pub use server::{Server, ServerOptions};
 
 use args::{CliArgs, CliVerb, ServeArgs};
 use exit::Exit;

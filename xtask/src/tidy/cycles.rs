@@ -1,8 +1,9 @@
 //! Modules of the server that use each other in a circle.
 //!
-//! A module is what the first two parts of its path name, such as `http::auth`: a file and its
-//! folder are one. Uses between a module and the one that contains it are left out, because a
-//! parent names its parts and a part may use its parent's types.
+//! A module is what the first part of its path names, such as `http`, and what the first two parts
+//! name, such as `http::auth`: a file and its folder are one. Uses between a module and the one
+//! that contains it are left out, because a parent names its parts and a part may use its parent's
+//! types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +12,13 @@ use super::mask::mask;
 use super::source::code_lines;
 
 const SOURCES: &str = "crates/catraca-server/src/";
-const DEPTH: usize = 2;
+/// The parts of a path that name a module: folders by themselves, and then what is in them.
+const DEPTHS: [usize; 2] = [1, 2];
 
-/// The modules that each module uses.
+/// The paths that each file uses.
 #[derive(Default)]
 pub(crate) struct Uses {
-    edges: BTreeMap<String, BTreeSet<String>>,
-    modules: BTreeSet<String>,
+    files: Vec<(Vec<String>, Vec<Vec<String>>)>,
 }
 
 impl Uses {
@@ -27,24 +28,46 @@ impl Uses {
             return;
         }
         let path = module_path(path);
-        let here = cut(&path);
         let masked: Vec<String> =
             mask(text).lines().take(code_lines(text)).map(str::to_owned).collect();
-        for used in paths(&masked.join("\n"), &path) {
-            self.edges.entry(here.clone()).or_default().insert(cut(&used));
-        }
-        self.modules.insert(here);
+        let used = paths(&masked.join("\n"), &path);
+        self.files.push((path, used));
     }
 
     /// One finding for each module that can reach itself.
     pub(crate) fn check(&self) -> Vec<Finding> {
-        let in_cycle = self.modules.iter().filter(|module| self.reaches_itself(module));
-        in_cycle
-            .map(|module| {
-                let message = format!("{SOURCES}: module `{module}` uses itself through others");
-                Finding::new("module-cycle", SOURCES.trim_end_matches('/'), 1, message)
-            })
-            .collect()
+        let in_cycles: BTreeSet<String> =
+            DEPTHS.iter().flat_map(|depth| self.graph(*depth).modules_in_cycles()).collect();
+        let findings = in_cycles.iter().map(|module| {
+            let message = format!("{SOURCES}: module `{module}` uses itself through others");
+            Finding::new("module-cycle", SOURCES.trim_end_matches('/'), 1, message)
+        });
+        findings.collect()
+    }
+
+    fn graph(&self, depth: usize) -> ModuleGraph {
+        let mut graph = ModuleGraph::default();
+        for (path, used) in &self.files {
+            let here = cut(path, depth);
+            let edges = graph.edges.entry(here.clone()).or_default();
+            edges.extend(used.iter().map(|used| cut(used, depth)));
+            graph.modules.insert(here);
+        }
+        graph
+    }
+}
+
+/// The modules that each module uses.
+#[derive(Default)]
+struct ModuleGraph {
+    edges: BTreeMap<String, BTreeSet<String>>,
+    modules: BTreeSet<String>,
+}
+
+impl ModuleGraph {
+    fn modules_in_cycles(&self) -> Vec<String> {
+        let modules = self.modules.iter();
+        modules.filter(|module| self.reaches_itself(module)).cloned().collect()
     }
 
     fn reaches_itself(&self, start: &str) -> bool {
@@ -90,8 +113,8 @@ fn module_path(file: &str) -> Vec<String> {
     file.trim_end_matches(".rs").split('/').map(str::to_owned).collect()
 }
 
-fn cut(path: &[String]) -> String {
-    path.iter().take(DEPTH).cloned().collect::<Vec<_>>().join("::")
+fn cut(path: &[String], depth: usize) -> String {
+    path.iter().take(depth).cloned().collect::<Vec<_>>().join("::")
 }
 
 /// Every path that begins with `crate::` or `super::`, from the root. Groups in braces name each
@@ -170,6 +193,18 @@ mod tests {
             ("http/b.rs", "fn f() { crate::c::g() }\n"),
             ("c.rs", "use crate::http::a::A;\n"),
         ];
-        assert_eq!(cycles(&files), 3);
+        // `http` and `c`, and inside `http` both `a` and `b`.
+        assert_eq!(cycles(&files), 4);
+    }
+
+    #[test]
+    fn folders_that_use_each_other_are_a_cycle_although_their_files_are_not() {
+        let files = [
+            ("http/a.rs", "use crate::log::x::X;\n"),
+            ("log/x.rs", ""),
+            ("log/y.rs", "use crate::http::b::B;\n"),
+            ("http/b.rs", ""),
+        ];
+        assert_eq!(cycles(&files), 2);
     }
 }

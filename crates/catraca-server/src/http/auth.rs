@@ -10,7 +10,9 @@ pub mod roles;
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+};
 use bytes::Bytes;
 use http_body_util::Full;
 
@@ -22,18 +24,18 @@ use crate::config::ReloadableConfig;
 /// The header for the key of a proxy, which forwards its client's `Authorization`.
 const KEY_HEADER: HeaderName = HeaderName::from_static("catraca-key");
 
-/// The caller of a request, or the response that refuses it, which is boxed because it is large.
-/// `is_proxy` returns whether the request comes from a trusted proxy.
-pub fn admit(
+/// The caller of a request to the endpoint that `lookup` found, or the response that refuses it,
+/// which is boxed because it is large. `is_proxy` returns whether the request comes from a trusted
+/// proxy.
+pub fn admit<B>(
     config: &ReloadableConfig,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
+    request: &Request<B>,
+    lookup: &EndpointLookup,
     is_proxy: impl Fn() -> bool,
 ) -> Result<Arc<Caller>, Box<FullResponse>> {
     let guard = &config.guard;
-    let lookup = roles::find(method.as_str(), path);
-    if !guard.has_keys() && checks_host(&lookup, is_proxy) {
+    let headers = request.headers();
+    if !guard.has_keys() && checks_host(lookup, is_proxy) {
         let checked = hosts::check(headers, &config.settings.hosts);
         checked.map_err(|problem| Box::new(problem.to_response()))?;
     }
@@ -56,9 +58,12 @@ pub fn admit(
             Ok(caller)
         }
         EndpointLookup::WrongMethod(allow) => {
-            Err(Box::new(wrong_method_response(method, path, &allow)))
+            let path = request.uri().path();
+            Err(Box::new(wrong_method_response(request.method(), path, allow)))
         }
-        EndpointLookup::UnknownPath => Err(Box::new(unknown_call(path).to_response())),
+        EndpointLookup::UnknownPath => {
+            Err(Box::new(unknown_call(request.uri().path()).to_response()))
+        }
     }
 }
 

@@ -31,9 +31,13 @@ pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> 
     let started = Instant::now();
     // The head has been read; until the body has arrived, `body_timeout` counts.
     http.connection.enter(Phase::Body);
-    let span = begin_span(&request, &http);
+    let lookup = roles::find(request.method().as_str(), request.uri().path());
+    let span = begin_span(&request, &lookup, &http);
+    let admitted = authenticate(&request, &lookup, &http);
+    // Before the first await, so that it takes no space in the future.
+    drop(lookup);
     let is_check = request.uri().path() == "/v1/check" && request.method() == Method::POST;
-    let response = match authenticate(&request, &http) {
+    let response = match admitted {
         Err(response) => (*response).map(Either::Left),
         Ok(caller) if is_check => serve_check(request, &http, &caller, &span).await,
         // Boxed, so that the future of the check, which is created for every request, stays small.
@@ -61,9 +65,13 @@ async fn serve_check(
 
 /// Begins the trace span of a call, if tracing is on. It is named by the endpoint's path template
 /// and never by the path, which a caller chooses.
-fn begin_span(request: &Request<Incoming>, http: &HttpConnection) -> RequestSpan {
+fn begin_span(
+    request: &Request<Incoming>,
+    lookup: &EndpointLookup,
+    http: &HttpConnection,
+) -> RequestSpan {
     let Some(traces) = &http.context.traces else { return RequestSpan::default() };
-    let template = match roles::find(request.method().as_str(), request.uri().path()) {
+    let template = match lookup {
         EndpointLookup::Found(endpoint) => Some(endpoint.path),
         EndpointLookup::WrongMethod(_) | EndpointLookup::UnknownPath => None,
     };
@@ -73,11 +81,12 @@ fn begin_span(request: &Request<Incoming>, http: &HttpConnection) -> RequestSpan
 /// The caller of a request, or the response that refuses it.
 fn authenticate(
     request: &Request<Incoming>,
+    lookup: &EndpointLookup,
     http: &HttpConnection,
 ) -> Result<Arc<Caller>, Box<FullResponse>> {
     let config = http.context.reloadable.load();
     let is_proxy = || config.settings.is_trusted_proxy(http.connection.peer);
-    auth::admit(&config, request.method(), request.uri().path(), request.headers(), is_proxy)
+    auth::admit(&config, request, lookup, is_proxy)
 }
 
 /// Counts a response, and closes the connection after it if the server stops.

@@ -194,13 +194,22 @@ impl Connection {
         self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
     }
 
+    /// Runs `work` until the connection shall close at once; none in that case.
+    pub async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.unless_signalled(CLOSE, work).await
+    }
+
     /// Runs `work` until the connection shall close or stop; none in that case. For waits in which
     /// nothing is lost: a TLS handshake, or the first byte of the next request.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.unless_signalled(CLOSE | STOP, work).await
+    }
+
+    async fn unless_signalled<T>(&self, signals: u8, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         std::future::poll_fn(|cx| {
             self.set_waker(cx.waker());
-            if self.signals.load(Ordering::Relaxed) & (CLOSE | STOP) != 0 {
+            if self.signals.load(Ordering::Relaxed) & signals != 0 {
                 return Poll::Ready(None);
             }
             work.as_mut().poll(cx).map(Some)
