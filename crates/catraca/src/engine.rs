@@ -54,7 +54,7 @@ pub use settle::{CheckRef, Settle};
 pub(crate) use exchange::{BatchTarget, Events, Exchange, FailureModes, ReplySource, StoreReply};
 #[cfg(feature = "shared")]
 pub(crate) use local_share::local_charge;
-#[cfg(feature = "shared")]
+#[cfg(all(feature = "shared", feature = "records"))]
 pub(crate) use policy_reset::SWEEP_BATCH;
 #[cfg(all(feature = "shared", feature = "records"))]
 pub(crate) use resume::ResumeBatches;

@@ -26,14 +26,14 @@ fn f16_nodes_whose_clocks_are_apart_give_the_same_answers() {
     let nodes = AHEAD.map(|ahead| Node::at(&server.url(), skewed(ahead)));
     nodes[3].block("192.0.2.2");
     for (node, ahead) in nodes.iter().zip(AHEAD) {
-        let offset = node.engine.stats().clock_offset.expect("a heartbeat has run") / 1_000_000;
+        let offset = node.stats().clock_offset.expect("a heartbeat has run") / 1_000_000;
         assert!((offset + ahead).abs() <= 1, "{ahead} s ahead is reported as {offset} s");
     }
     let mut admitted = 0;
     for round in 0..4 {
         for (node, ahead) in nodes.iter().zip(AHEAD) {
             let seen = node.check("login", "192.0.2.1");
-            assert!(!seen.degraded, "{:?}", node.engine.stats());
+            assert!(!seen.degraded, "{:?}", node.stats());
             admitted += usize::from(seen.allowed);
             let wait = seen.retry_after.map_or(0, |wait| wait.micros() / 1_000_000);
             let honest = if seen.allowed { wait == 0 } else { (590..=600).contains(&wait) };

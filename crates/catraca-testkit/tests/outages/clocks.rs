@@ -14,17 +14,16 @@ const LIMIT: usize = 5;
 
 fn admitted(node: &Node, gate: &str, ip: &str) -> usize {
     let seen: Vec<_> = (0..20).map(|_| node.check(gate, ip)).collect();
-    assert!(seen.iter().all(|decision| !decision.degraded), "{:?}", node.engine.stats());
+    assert!(seen.iter().all(|decision| !decision.degraded), "{:?}", node.stats());
     seen.iter().filter(|decision| decision.allowed).count()
 }
 
 /// Waits until the node reports that the store's clock is this far ahead.
 fn until_ahead(node: &Node, seconds: i64) {
     let start = Instant::now();
-    let apart =
-        || node.engine.stats().clock_offset.map(|micros| (micros / 1_000_000 - seconds).abs());
+    let apart = || node.stats().clock_offset.map(|micros| (micros / 1_000_000 - seconds).abs());
     while apart().is_none_or(|seconds| seconds > 1) {
-        assert!(start.elapsed() < RECOVERS, "not noticed: {:?}", node.engine.stats());
+        assert!(start.elapsed() < RECOVERS, "not noticed: {:?}", node.stats());
         pause(Duration::from_millis(10));
     }
 }
@@ -86,7 +85,7 @@ fn f15_a_store_that_was_suspended_counts_the_time_that_has_passed() {
     server.signal("CONT");
     let woken = Instant::now();
     while node.check("local", "203.0.113.9").degraded {
-        assert!(woken.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        assert!(woken.elapsed() < RECOVERS, "{:?}", node.stats());
         pause(Duration::from_millis(10));
     }
     assert!(node.check("login", "192.0.2.1").allowed, "its two seconds are over");

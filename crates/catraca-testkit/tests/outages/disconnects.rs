@@ -29,7 +29,7 @@ fn f7_a_server_that_is_still_loading_is_left_alone_and_named() {
         server.borrow_mut().begin_restart();
         let start = Instant::now();
         while !error.borrow().contains("LOADING") && start.elapsed() < RECOVERS {
-            *error.borrow_mut() = node.engine.stats().error.unwrap_or_default();
+            *error.borrow_mut() = node.stats().error.unwrap_or_default();
             pause(Duration::from_millis(5));
         }
     };
@@ -94,11 +94,11 @@ fn close_connections_every(every: Duration, one_in: i64) {
     });
     let healed = Instant::now();
     while node.check("local", "203.0.113.9").degraded {
-        assert!(healed.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        assert!(healed.elapsed() < RECOVERS, "{:?}", node.stats());
         pause(Duration::from_millis(5));
     }
     let peek = Check::new("count", [("ip", "192.0.2.1")]);
-    let left = node.runtime.block_on(node.engine.peek(&peek)).unwrap();
+    let left = node.runtime.block_on(node.app.peek(&peek)).unwrap();
     let used = 1_000_000 - left.remaining.unwrap_or_default();
     println!(
         "F3 CLIENT KILL every {every:?}: {all} calls, {by_store} by the store, {used} charged"

@@ -32,7 +32,7 @@ fn f4_a_failover_loses_at_most_one_limit_and_no_acknowledged_block() {
         }
         let moved = || group.primary() != first;
         while !moved() || node.check("local", "192.0.2.3").degraded {
-            assert!(start.elapsed() < FAILS_OVER, "{:?}", node.engine.stats());
+            assert!(start.elapsed() < FAILS_OVER, "{:?}", node.stats());
             pause(Duration::from_millis(20));
         }
         worst = worst.max(start.elapsed());

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::shared::run_heartbeat;
-use catraca::{BlockOrder, Catalog, Check, Decision, Engine, Secret, SharedEngine, SharedOptions};
-use catraca::{Builder, Clock, Span, Subject};
+use catraca::shared::SharedStats;
+use catraca::{
+    App, BlockOrder, Builder, Catalog, Check, Clock, Decision, Engine, Secret, SharedOptions, Span,
+    Subject,
+};
 use tokio::runtime::Runtime;
 
 /// The documented maximum duration of a call to the store.
@@ -41,11 +43,9 @@ bucket = { size = 1000000, refill = "1000000 per 1m" }
 on_failure = "closed"
 "#;
 
-pub type Shared = SharedEngine<RedisStore>;
-
 /// A node that sends heartbeats to its store.
 pub struct Node {
-    pub engine: Arc<Shared>,
+    pub app: App,
     pub runtime: Runtime,
 }
 
@@ -102,15 +102,19 @@ impl Node {
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
         let builder = more(builder.secret(Secret::from_bytes([7; 32])));
         let sharing = SharedOptions { nodes, ..SharedOptions::default() };
-        let engine = Arc::new(builder.share(store, sharing).unwrap());
-        runtime.block_on(engine.heartbeat());
+        let app = App::over_store(builder, Arc::new(store), sharing).unwrap().build();
+        runtime.block_on(app.heartbeat());
         let _guard = runtime.enter();
-        drop(run_heartbeat(&engine, |_| ()));
-        Self { engine, runtime }
+        drop(app.start_heartbeat(|_| ()));
+        Self { app, runtime }
+    }
+
+    pub fn stats(&self) -> SharedStats {
+        self.app.shared_stats().unwrap()
     }
 
     pub fn check(&self, gate: &str, ip: &str) -> Decision {
-        self.runtime.block_on(self.engine.check(&Check::new(gate, [("ip", ip)]))).unwrap()
+        self.runtime.block_on(self.app.check(&Check::new(gate, [("ip", ip)]))).unwrap()
     }
 
     /// An operator's block.
@@ -127,7 +131,7 @@ impl Node {
             span: Span::from_secs(seconds),
             reason: Some("acknowledged"),
         };
-        assert_eq!(self.runtime.block_on(self.engine.block(&order)).unwrap().len(), 1);
+        assert_eq!(self.runtime.block_on(self.app.block_unaudited(&order)).unwrap().len(), 1);
     }
 
     /// Runs callers while `breaks` starts a fault, `mends` ends it after `length`, and the store
@@ -141,10 +145,10 @@ impl Node {
         let stop = Arc::new(AtomicBool::new(false));
         let next = Arc::new(AtomicU32::new(0));
         let caller = || {
-            let engine = Arc::clone(&self.engine);
+            let app = self.app.clone();
             let stop = Arc::clone(&stop);
             let next = Arc::clone(&next);
-            self.runtime.spawn(async move { call_until_stopped(&engine, &stop, &next).await })
+            self.runtime.spawn(async move { call_until_stopped(&app, &stop, &next).await })
         };
         let callers: Vec<_> = (0..CALLERS).map(|_| caller()).collect();
         // Every caller gets an answer before the fault.
@@ -164,7 +168,7 @@ impl Node {
     /// Waits until the breaker opens; returns how long that took.
     fn wait_for_breaker(&self, broken: Instant, length: Duration) -> Option<Duration> {
         while broken.elapsed() < length {
-            if !self.engine.stats().up {
+            if !self.stats().up {
                 return Some(broken.elapsed());
             }
             pause(Duration::from_millis(5));
@@ -185,13 +189,13 @@ impl Node {
 }
 
 /// Checks new callers in a loop until `stop`.
-async fn call_until_stopped(engine: &Shared, stop: &AtomicBool, next: &AtomicU32) -> Vec<Answer> {
+async fn call_until_stopped(app: &App, stop: &AtomicBool, next: &AtomicU32) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let ip = std::net::Ipv4Addr::from(0x0A00_0000 | next.fetch_add(1, Ordering::Relaxed));
         let ip = ip.to_string();
         let at = Instant::now();
-        let answer = engine.check(&Check::new("local", [("ip", ip.as_str())])).await;
+        let answer = app.check(&Check::new("local", [("ip", ip.as_str())])).await;
         let took = at.elapsed();
         let failed = answer.is_err();
         let degraded = answer.is_ok_and(|decision| decision.degraded);

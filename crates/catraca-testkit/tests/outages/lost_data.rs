@@ -50,7 +50,7 @@ fn f7_after_flushall_every_block_is_told_again() {
     let is_blocked = |number: &u32| {
         let ip = address(*number);
         let peek = Check::new("login", [("ip", ip.as_str())]);
-        let seen = fresh.runtime.block_on(fresh.engine.peek(&peek)).unwrap();
+        let seen = fresh.runtime.block_on(fresh.app.peek(&peek)).unwrap();
         seen.reason.as_str() == "blocked"
     };
     while !(0..300).all(|number| is_blocked(&number)) {

@@ -20,11 +20,11 @@ fn f6_a_full_server_degrades_and_says_why() {
     let seen = node.check("local", "192.0.2.1");
     assert!(seen.allowed && seen.degraded);
     assert_eq!(node.check("closed", "192.0.2.1").reason.as_str(), "unavailable");
-    let error = node.engine.stats().error.unwrap_or_default();
+    let error = node.stats().error.unwrap_or_default();
     assert!(error.contains("room") || error.contains("OOM"), "{error}");
     command(&server, &["CONFIG", "SET", "maxmemory", "0"]);
     wait_for_recovery(&node, Instant::now());
-    assert_eq!(node.engine.stats().error, None);
+    assert_eq!(node.stats().error, None);
 }
 
 /// When the eviction policy of a server in use is changed, the node warns and names the remedy; no
@@ -34,7 +34,7 @@ fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
     let Some(server) = RedisServer::start() else { return };
     let node = Node::over(&server.url(), 1);
     command(&server, &["CONFIG", "SET", "maxmemory", "200mb"]);
-    assert_eq!(node.engine.stats().config_warning, None);
+    assert_eq!(node.stats().config_warning, None);
     for policy in ["allkeys-lru", "volatile-ttl"] {
         command(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
         let names_policy =
@@ -49,8 +49,8 @@ fn f6_a_server_that_begins_to_evict_is_named_while_it_does() {
 /// Waits until the node's configuration warning is as expected.
 fn wait_for_warning(node: &Node, is: impl Fn(Option<&str>) -> bool) {
     let start = Instant::now();
-    while !is(node.engine.stats().config_warning.as_deref()) {
-        assert!(start.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+    while !is(node.stats().config_warning.as_deref()) {
+        assert!(start.elapsed() < RECOVERS, "{:?}", node.stats());
         pause(Duration::from_millis(10));
     }
 }
@@ -85,7 +85,7 @@ fn f7_refusals_are_named_and_pass() {
     assert!(!node.check("local", "192.0.2.1").degraded);
     command(&server, &["ACL", "SETUSER", "node", "-evalsha", "-eval"]);
     (0..5).for_each(|_| assert!(node.check("local", "192.0.2.1").degraded));
-    let error = node.engine.stats().error.unwrap_or_default();
+    let error = node.stats().error.unwrap_or_default();
     assert!(error.contains("NOPERM") && !error.contains("pw@"), "{error}");
     command(&server, &["ACL", "SETUSER", "node", "+evalsha", "+eval"]);
     wait_for_recovery(&node, Instant::now());
@@ -126,10 +126,10 @@ fn f8_callers_beyond_the_bound_are_answered_at_once() {
     let start = Instant::now();
     let callers: Vec<_> = (0..512)
         .map(|number| {
-            let engine = Arc::clone(&node.engine);
+            let app = node.app.clone();
             node.runtime.spawn(async move {
                 let ip = std::net::Ipv4Addr::from(0x0A00_0000_u32 + number).to_string();
-                engine.check(&Check::new("local", [("ip", ip.as_str())])).await.unwrap().degraded
+                app.check(&Check::new("local", [("ip", ip.as_str())])).await.unwrap().degraded
             })
         })
         .collect();
@@ -145,7 +145,7 @@ fn f8_callers_beyond_the_bound_are_answered_at_once() {
 /// Waits until the store decides again, within its bound.
 fn wait_for_recovery(node: &Node, mended: Instant) {
     while node.check("local", "203.0.113.7").degraded {
-        assert!(mended.elapsed() < RECOVERS, "not recovered: {:?}", node.engine.stats());
+        assert!(mended.elapsed() < RECOVERS, "not recovered: {:?}", node.stats());
         pause(Duration::from_millis(10));
     }
 }

@@ -17,7 +17,7 @@ fn check(node: &Node, namespace: &str) -> (bool, Duration) {
     let mut check = Check::new("count", [("ip", "192.0.2.1")]);
     check.namespace = namespace;
     let start = Instant::now();
-    let decision = node.runtime.block_on(node.engine.check(&check)).unwrap();
+    let decision = node.runtime.block_on(node.app.check(&check)).unwrap();
     assert!(decision.allowed, "{decision:?}");
     (!decision.degraded, start.elapsed())
 }
@@ -70,7 +70,7 @@ fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
     let moved = Instant::now();
     while !check(&node, MOVES).0 {
         all += 1;
-        assert!(moved.elapsed() < RECOVERS, "{:?}", node.engine.stats());
+        assert!(moved.elapsed() < RECOVERS, "{:?}", node.stats());
         pause(Duration::from_millis(5));
     }
     by_store += 1;
@@ -78,7 +78,7 @@ fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
     println!("F5 {all} calls, {by_store} by the store, recovered after {:?}", moved.elapsed());
     let mut peek = Check::new("count", [("ip", "192.0.2.1")]);
     peek.namespace = MOVES;
-    let left = node.runtime.block_on(node.engine.peek(&peek)).unwrap();
+    let left = node.runtime.block_on(node.app.peek(&peek)).unwrap();
     let used = 1_000_000 - left.remaining.unwrap_or_default();
     assert!(!left.degraded && (by_store..=all).contains(&used), "{used} of {by_store} to {all}");
     assert_eq!(others, 0, "keys of other slots were not disturbed");

@@ -1,8 +1,10 @@
-//! An engine over a cluster: the keys of every call are on one server.
+//! An application over a cluster: the keys of every call are on one server.
+
+use std::sync::Arc;
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::settlement::SettleState;
-use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Secret, Settle, SharedOptions};
+use catraca::{App, Catalog, Check, CheckRef, Credit, Engine, Outcome, Secret, Settle};
 use catraca_testkit::redis::RedisCluster;
 
 use super::helpers::LONG_DEADLINE;
@@ -34,25 +36,28 @@ fn every_verb_works_in_every_namespace_of_a_cluster() {
         let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
         let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
         let builder = builder.secret(Secret::from_bytes([7; 32]));
-        let engine = builder.share(store, SharedOptions::default()).unwrap();
+        let app = App::over_store(builder, Arc::new(store), Default::default()).unwrap().build();
         for number in 0..30 {
             let namespace = format!("tenant {{{number}}}");
             let subject = [("payer", "p"), ("ip", "198.51.100.7")];
             let mut check = Check::new("all", subject);
             check.namespace = &namespace;
             check.reference = Some("E1");
-            let decision = engine.check(&check).await.unwrap();
+            let decision = app.check(&check).await.unwrap();
             assert!(decision.allowed && !decision.degraded, "{namespace}: {decision:?}");
             let ticket = decision.ticket.unwrap();
             let outcome = Outcome::status(404);
             let by_ticket = CheckRef::Ticket(&ticket);
             let settle = Settle { namespace: &namespace, check: by_ticket, outcome: &outcome };
-            assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
+            let settled = app.settle(&settle).await.unwrap().settlement;
+            assert_eq!(settled.state, SettleState::Applied);
             let subject = &check.subject;
-            let credited = engine.credit(&namespace, "E1", "payment", subject).await.unwrap();
+            let namespace = &*namespace;
+            let credit = Credit { namespace, reference: "E1", event: "payment", subject };
+            let credited = app.credit(&credit).await.unwrap();
             assert_eq!(credited, Ok(vec![("lookup".into(), 1)]), "{namespace}");
-            engine.reset(&namespace, "lookup", subject).await.unwrap();
-            let again = engine.check(&check).await.unwrap();
+            app.reset_unaudited(namespace, "lookup", subject).await.unwrap();
+            let again = app.check(&check).await.unwrap();
             assert!(again.allowed && !again.degraded, "{namespace}: {again:?}");
         }
     });

@@ -1,14 +1,11 @@
-//! An engine over a cluster that is sharded by an attribute: one namespace is on all primaries, and
+//! An application over a cluster that is sharded by an attribute: one namespace is on all primaries, and
 //! every decision is one script call on one of them.
 
 use std::sync::Arc;
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::settlement::SettleState;
-use catraca::{
-    BlockOrder, Catalog, Check, CheckRef, Engine, Outcome, Secret, Settle, SharedEngine,
-    SharedOptions,
-};
+use catraca::{App, BlockOrder, Catalog, Check, CheckRef, Credit, Engine, Outcome, Secret, Settle};
 use catraca_core::sharding::Sharding;
 use catraca_core::subject::Subject;
 use catraca_core::time::Span;
@@ -40,16 +37,14 @@ const CATALOG: &str = r#"
 const PRIMARIES: usize = 3;
 const LIMIT: usize = 10;
 
-type Shared = SharedEngine<RedisStore>;
-
-async fn engine(cluster: &RedisCluster) -> Shared {
+async fn start(cluster: &RedisCluster) -> App {
     let options = RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() };
     let store = RedisStore::connect(&cluster.url(), options).await.unwrap();
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
-    let engine = builder.share(store, SharedOptions::default()).unwrap();
-    assert_eq!(*engine.engine().sharding(), Sharding::Attribute("bank".into()));
-    engine
+    let app = App::over_store(builder, Arc::new(store), Default::default()).unwrap().build();
+    assert_eq!(*app.engine().sharding(), Sharding::Attribute("bank".into()));
+    app
 }
 
 /// covers: 004-53
@@ -58,12 +53,12 @@ fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
     let Some(cluster) = RedisCluster::start() else { return };
     let threads = tokio::runtime::Runtime::new().unwrap();
     threads.block_on(async {
-        let engine = engine(&cluster).await;
+        let app = start(&cluster).await;
         for number in 0..40 {
-            every_verb(&engine, &format!("bank {{{number}}}")).await;
+            every_verb(&app, &format!("bank {{{number}}}")).await;
         }
         let without_bank = Subject::from_iter([("payer", "p")]);
-        let refused = engine.credit("default", "E1", "payment", &without_bank).await.unwrap_err();
+        let refused = app.credit(&credit(&without_bank)).await.unwrap_err();
         assert!(refused.to_string().contains("`bank`"), "{refused}");
     });
     let size = |server: usize| match cluster.servers[server].command(&["DBSIZE"]) {
@@ -76,23 +71,23 @@ fn one_namespace_spreads_by_an_attribute_and_every_verb_finds_its_keys() {
 }
 
 /// Uses the same reference for every bank: references of different shards are independent.
-async fn every_verb(engine: &Shared, bank: &str) {
+async fn every_verb(app: &App, bank: &str) {
     let subject = || Subject::from_iter([("bank", bank), ("payer", "p")]);
     let mut check = Check::new("lookup", [("bank", bank), ("payer", "p")]);
     check.reference = Some("E1");
-    let decision = engine.check(&check).await.unwrap();
+    let decision = app.check(&check).await.unwrap();
     assert!(decision.allowed && !decision.degraded, "{bank}: {decision:?}");
     let ticket = decision.ticket.unwrap();
     let outcome = Outcome::status(404);
     let by_reference = CheckRef::Reference("E1", subject());
     let settle = Settle { namespace: "default", check: by_reference, outcome: &outcome };
-    assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Applied);
+    assert_eq!(app.settle(&settle).await.unwrap().settlement.state, SettleState::Applied);
     let settle =
         Settle { namespace: "default", check: CheckRef::Ticket(&ticket), outcome: &outcome };
-    assert_eq!(engine.settle(&settle).await.unwrap().state, SettleState::Again);
-    let credited = engine.credit("default", "E1", "payment", &subject()).await.unwrap();
+    assert_eq!(app.settle(&settle).await.unwrap().settlement.state, SettleState::Again);
+    let credited = app.credit(&credit(&subject())).await.unwrap();
     assert_eq!(credited, Ok(vec![("payer".into(), 1)]), "{bank}");
-    let states = engine.buckets("default", &subject()).await.unwrap();
+    let states = app.buckets("default", &subject()).await.unwrap();
     assert_eq!(states[0].balance, 10 - 4 + 1, "{bank}");
     let order = BlockOrder {
         namespace: "default",
@@ -101,12 +96,16 @@ async fn every_verb(engine: &Shared, bank: &str) {
         span: Span::from_secs(600),
         reason: Some("seen"),
     };
-    assert_eq!(engine.block(&order).await.unwrap().len(), 1);
-    let denied = engine.check(&check).await.unwrap();
+    assert_eq!(app.block_unaudited(&order).await.unwrap().len(), 1);
+    let denied = app.check(&check).await.unwrap();
     assert!(!denied.allowed && !denied.degraded, "{bank}: {denied:?}");
-    engine.reset("default", "bank", &subject()).await.unwrap();
-    let again = engine.check(&check).await.unwrap();
+    app.reset_unaudited("default", "bank", &subject()).await.unwrap();
+    let again = app.check(&check).await.unwrap();
     assert!(again.allowed && !again.degraded, "{bank}: {again:?}");
+}
+
+fn credit<'a, 's>(subject: &'a Subject<'s>) -> Credit<'a, 's> {
+    Credit { namespace: "default", reference: "E1", event: "payment", subject }
 }
 
 /// covers: 002-35, B-33
@@ -116,16 +115,16 @@ fn callers_at_once_get_exactly_the_limit_of_a_spread_gate() {
     let rounds = setting("CATRACA_REDIS_ROUNDS", 20);
     let threads = tokio::runtime::Runtime::new().unwrap();
     threads.block_on(async {
-        let engine = Arc::new(engine(&cluster).await);
+        let app = start(&cluster).await;
         for round in 0..rounds {
             let bank = format!("bank {round}");
             let mut callers = JoinSet::new();
             for _ in 0..64 {
-                let engine = Arc::clone(&engine);
+                let app = app.clone();
                 let bank = bank.clone();
                 callers.spawn(async move {
                     let check = Check::new("lookup", [("bank", bank.as_str()), ("payer", "p")]);
-                    let decision = engine.check(&check).await.unwrap();
+                    let decision = app.check(&check).await.unwrap();
                     assert!(!decision.degraded, "{decision:?}");
                     decision.allowed
                 });
@@ -134,7 +133,7 @@ fn callers_at_once_get_exactly_the_limit_of_a_spread_gate() {
             assert_eq!(passed, LIMIT, "round {round}");
             // Checks that one policy denied were not counted by the other.
             let other = Check::new("bank", [("bank", bank.as_str())]);
-            let left = engine.check(&other).await.unwrap().remaining;
+            let left = app.check(&other).await.unwrap().remaining;
             assert_eq!(left, Some(50 - LIMIT as i64 - 1), "round {round}");
         }
     });

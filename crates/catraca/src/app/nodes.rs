@@ -1,9 +1,14 @@
 //! Other nodes: the state at start, heartbeats, and notices of changes.
 
+#[cfg(feature = "records")]
+use std::sync::Arc;
+
 use tokio::task::JoinHandle;
 
 use super::App;
 use crate::shared::{HeartbeatReport, SharedStats, run_heartbeat};
+#[cfg(feature = "records")]
+use crate::store::StoreError;
 
 impl App {
     /// Statistics of the connection to the shared store, if there is one.
@@ -45,9 +50,13 @@ impl App {
         snapshot: Option<catraca_core::time::Time>,
     ) -> Result<crate::engine::ResumeSummary, crate::engine::ResumeError> {
         let Some(records) = &self.parts.records else { return Ok(Default::default()) };
-        match &self.parts.shared {
-            Some(shared) => shared.resume(std::sync::Arc::clone(records)).await,
-            None => self.engine().resume(records, snapshot),
+        let records = Arc::clone(records);
+        if let Some(shared) = &self.parts.shared {
+            return shared.resume(records).await;
         }
+        let engine = Arc::clone(self.engine());
+        // Records in PostgreSQL have a runtime of their own, which must not run on an async worker.
+        let resumed = tokio::task::spawn_blocking(move || engine.resume(&records, snapshot)).await;
+        resumed.map_err(|error| StoreError::unavailable(error.to_string()))?
     }
 }

@@ -25,17 +25,17 @@ pub fn run_role(role: &str) {
 /// Writes records from several threads until it is killed; prints a line for each acknowledged act.
 fn write_until_killed(folder: &Path) {
     let records = std::sync::Arc::new(open(folder));
-    let engine = engine::start(folder, &records);
+    let node = engine::start(folder, &records);
     println!("ready");
     let round = std::env::var("CATRACA_ROUND").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let acts = (0..1_000_000).map(|n| (format!("{round}.{n}"), n));
-            acts.for_each(|(mark, n)| engine::act(&engine, &records, &mark, n));
+            acts.for_each(|(mark, n)| node.act(&records, &mark, n));
         });
         scope.spawn(|| {
             let path = engine::snapshot(folder);
-            (0..1_000_000).for_each(|_| assert!(engine.store().snapshot(&path).is_ok()));
+            (0..1_000_000).for_each(|_| assert!(node.app.engine().store().snapshot(&path).is_ok()));
         });
         for thread in 0..THREADS {
             let records = &records;

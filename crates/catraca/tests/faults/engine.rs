@@ -1,4 +1,4 @@
-//! An engine that is killed together with its records: acknowledged resets and offences survive.
+//! An application that is killed together with its records: acknowledged resets and offences survive.
 //!
 //! It uses the system clock, so its spans are hours: no machine is too slow for them.
 
@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catraca::memory::RestoreOutcome;
-use catraca::records::Records;
-use catraca::{Catalog, Check, Engine, Secret, Span, Subject};
+use catraca::records::{AuditNote, Operator, Record, RecordKind, Records};
+use catraca::{App, Catalog, Check, Decision, Engine, Secret, Span, Subject};
+use tokio::runtime::Runtime;
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -18,19 +19,25 @@ const CATALOG: &str = r#"
 /// Keeps the doubled block below the catalog's `max`.
 const OFFENCES_MAX: u32 = 5;
 
-/// Restores the engine from its snapshot and its records, as a start does.
-pub fn start(folder: &Path, records: &Arc<Records>) -> Engine {
-    let recorder = Arc::clone(records);
+/// An application, and the runtime of its operations.
+pub struct Node {
+    pub app: App,
+    runtime: Runtime,
+}
+
+/// Restores the application from its snapshot and its records, as a start does.
+pub fn start(folder: &Path, records: &Arc<Records>) -> Node {
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
     let builder = builder.secret(Secret::from_bytes([7; 32]));
-    let builder = builder.listener(move |event| recorder.on_event(event));
     let (engine, restored) = builder.restore(&snapshot(folder)).unwrap();
     let since = match restored {
         RestoreOutcome::Read { created_at, .. } => Some(created_at),
         RestoreOutcome::Missing => None,
     };
-    engine.resume(records, since).unwrap();
-    engine
+    let app = App::local(engine).records(Arc::clone(records)).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(app.resume(since)).unwrap();
+    Node { app, runtime }
 }
 
 /// The path of the snapshot that the child writes repeatedly.
@@ -38,54 +45,70 @@ pub fn snapshot(folder: &Path) -> PathBuf {
     folder.join("catraca.snapshot")
 }
 
-/// Blocks and resets one name; then another name offends several times.
-pub fn act(engine: &Engine, records: &Records, mark: &str, number: u32) {
-    let name = format!("{mark}.reset");
-    engine.check(&check(&name)).unwrap();
-    offend(engine, &name);
-    let (done, receipt) = records
-        .run_recorded(Some("ana"), None, || engine.reset("default", "login", &subject(&name)));
-    done.unwrap();
-    if receipt.wait().is_durable() {
-        println!("reset {name}");
-    }
-    let name = format!("{mark}.offends");
-    engine.check(&check(&name)).unwrap();
-    for offence in 1..=number % OFFENCES_MAX {
-        let (_, receipt) = records.run_recorded(None, None, || offend(engine, &name));
-        if receipt.wait().is_durable() {
-            println!("offended {name} {offence}");
+impl Node {
+    /// Blocks and resets one name; then another name offends several times.
+    pub fn act(&self, records: &Records, mark: &str, number: u32) {
+        let name = format!("{mark}.reset");
+        self.check(&name);
+        self.offend(&name);
+        let ana = Operator { name: "ana", why: None };
+        let subject = subject(&name);
+        let reset = self.app.reset(&ana, "default", "login", &subject);
+        if self.runtime.block_on(reset).unwrap() {
+            println!("reset {name}");
         }
-        engine.unblock("default", "login", &subject(&name)).unwrap();
+        let name = format!("{mark}.offends");
+        self.check(&name);
+        for offence in 1..=number % OFFENCES_MAX {
+            self.offend(&name);
+            if self.is_written(records) {
+                println!("offended {name} {offence}");
+            }
+            self.release(&name);
+        }
     }
-}
 
-/// Asserts that a reset name has its whole quota, no block and no escalation level.
-pub fn assert_reset(engine: &Engine, name: &str) {
-    assert!(engine.check(&check(name)).unwrap().allowed, "{name} is not reset");
-    assert_eq!(offend(engine, name), hours(1), "{name} has a level");
-}
+    /// Asserts that a reset name has its whole quota, no block and no escalation level.
+    pub fn assert_reset(&self, name: &str) {
+        assert!(self.check(name).allowed, "{name} is not reset");
+        assert_eq!(self.offend(name), hours(1), "{name} has a level");
+    }
 
-/// Asserts that the next block of a name is at least as long as after this many offences.
-pub fn assert_offended(engine: &Engine, name: &str, offences: u32) {
-    engine.unblock("default", "login", &subject(name)).unwrap();
-    // A check is not acknowledged, so its count may be lost and the quota free again.
-    let first = engine.check(&check(name)).unwrap();
-    let length = match first.blocked_until {
-        Some(until) => until.since(first.at),
-        None => offend(engine, name),
-    };
-    assert!(length >= hours(1 << offences), "{name} offended {offences} times: {length:?}");
-}
+    /// Asserts that the next block of a name is at least as long as after this many offences.
+    pub fn assert_offended(&self, name: &str, offences: u32) {
+        self.release(name);
+        // A check is not acknowledged, so its count may be lost and the quota free again.
+        let first = self.check(name);
+        let length = match first.blocked_until {
+            Some(until) => until.since(first.at),
+            None => self.offend(name),
+        };
+        assert!(length >= hours(1 << offences), "{name} offended {offences} times: {length:?}");
+    }
 
-fn offend(engine: &Engine, name: &str) -> Span {
-    let decision = engine.check(&check(name)).unwrap();
-    assert!(!decision.allowed, "{name} passes");
-    decision.blocked_until.unwrap().since(decision.at)
-}
+    /// Whether everything recorded until now is on disk: records are written in order, and the
+    /// block of a check has no receipt of its own.
+    fn is_written(&self, records: &Records) -> bool {
+        let note = AuditNote { act: "written".to_owned(), target: "all before".to_owned() };
+        let record = Record::automatic(self.app.now(), RecordKind::Note(note));
+        records.record(vec![record]).wait().is_durable()
+    }
 
-fn check(name: &str) -> Check<'_> {
-    Check::new("login", [("name", name)])
+    fn check(&self, name: &str) -> Decision {
+        self.runtime.block_on(self.app.check(&Check::new("login", [("name", name)]))).unwrap()
+    }
+
+    fn offend(&self, name: &str) -> Span {
+        let decision = self.check(name);
+        assert!(!decision.allowed, "{name} passes");
+        decision.blocked_until.unwrap().since(decision.at)
+    }
+
+    fn release(&self, name: &str) {
+        let subject = subject(name);
+        let released = self.app.unblock_unaudited("default", "login", &subject);
+        self.runtime.block_on(released).unwrap();
+    }
 }
 
 fn subject(name: &str) -> Subject<'_> {

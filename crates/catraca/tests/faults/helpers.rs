@@ -11,7 +11,7 @@ use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::BucketTerms;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::{
-    AttributeValue, BlockRecord, Debt, ListName, Options, Record, RecordKind, Records,
+    AttributeValue, BlockEvent, DebtEvent, ListName, Options, Record, RecordKind, Records,
     RestoredItem, SubjectKey,
 };
 use catraca::{Span, Time};
@@ -96,7 +96,7 @@ pub fn records_of(mark: &str) -> Vec<Record> {
             AccessListEntry { target: what, reason: Some("test".to_owned()), until: None },
         ),
         RecordKind::SetFacts(about, vec![("name".to_owned(), mark.to_owned())]),
-        RecordKind::Debt(Box::new(Debt {
+        RecordKind::Debt(Box::new(DebtEvent {
             subject: subject(mark),
             epoch: Time::ZERO,
             balance: -15,
@@ -114,7 +114,7 @@ pub fn block(mark: &str) -> RecordKind {
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
-    RecordKind::Block(Box::new(BlockRecord { subject, epoch, until, origin, note, shadow, forget }))
+    RecordKind::Block(Box::new(BlockEvent { subject, epoch, until, origin, note, shadow, forget }))
 }
 
 pub fn subject(mark: &str) -> SubjectKey {

@@ -45,7 +45,7 @@ fn run_and_kill(folder: &Folder, round: u64, after: Duration) -> u64 {
     let (lines, _) = running.finish();
     let records = Arc::new(open(&folder.0));
     let found = active_marks(&records);
-    let engine = engine::start(&folder.0, &records);
+    let node = engine::start(&folder.0, &records);
     let mut acknowledged = 0;
     let mut offended = BTreeMap::new();
     for line in &lines {
@@ -67,7 +67,7 @@ fn run_and_kill(folder: &Folder, round: u64, after: Duration) -> u64 {
             }
             "reset" => {
                 acknowledged += 1;
-                engine::assert_reset(&engine, mark);
+                node.assert_reset(mark);
             }
             "offended" => {
                 let (name, offences) = mark.split_once(' ').unwrap();
@@ -78,7 +78,7 @@ fn run_and_kill(folder: &Folder, round: u64, after: Duration) -> u64 {
     }
     for (name, offences) in offended {
         acknowledged += 1;
-        engine::assert_offended(&engine, name, offences);
+        node.assert_offended(name, offences);
     }
     let whole: std::collections::BTreeSet<String> =
         found.blocks.iter().filter(|mark| !mark.ends_with(".freed")).cloned().collect();

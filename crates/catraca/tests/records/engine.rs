@@ -5,10 +5,14 @@ use std::sync::Arc;
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
-use catraca::records::{BlockQuery, ListName, Record, RecordKind, Records};
-use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time};
+use catraca::records::{BlockQuery, ListName, Operator, Record, RecordKind, Records};
+use catraca::{
+    AppError, BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time,
+};
 
-use crate::helpers::{START, TestDatabase, at, engine, engine_at, passes, secs};
+use crate::helpers::{
+    ANA, START, TestDatabase, app, at, block_on, engine, engine_at, passes, secs,
+};
 
 const LOGIN: &str = r#"
     [policy.login]
@@ -54,20 +58,20 @@ fn a_block_of_a_check_stands_after_a_restart_to_its_exact_end() {
 fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(LOGIN, &records);
-    let subject = || Subject::from([("ip", "198.51.100.7")]);
-    let (blocked, receipt) = records.run_recorded(Some("ana"), Some("case 7"), || {
-        before.block(&order("login", subject(), secs(600)))
-    });
-    assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
-    let (released, receipt) =
-        records.run_recorded(Some("rui"), None, || before.unblock("default", "login", &subject()));
-    assert!(released.unwrap() && receipt.wait().is_durable());
+    let (before, clock) = app(LOGIN, &records);
+    let subject = Subject::from([("ip", "198.51.100.7")]);
+    let ana = Operator { why: Some("case 7"), ..ANA };
+    let blocked = block_on(before.block(&ana, &order("login", subject, secs(600)))).unwrap();
+    let (key, id) = &blocked.blocks[0];
+    assert!(key.changed && blocked.durable);
+    let rui = Operator { name: "rui", why: None };
+    let released = block_on(before.release(&rui, id.unwrap())).unwrap();
+    assert!(released.before.until == at(600) && released.durable);
     let audit = records.audit(&Default::default()).unwrap().rows;
     let acts: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act)).collect();
     assert_eq!(acts, [("rui", "release"), ("ana", "block")]);
     let other = Subject::from([("ip", "198.51.100.8")]);
-    before.block(&order("login", other, secs(600))).unwrap();
+    block_on(before.block_unaudited(&order("login", other, secs(600)))).unwrap();
     drop((before, records));
     let (after, records) = restart(&database, LOGIN, &clock);
     assert!(passes(&after, "login", &[("ip", "198.51.100.7")]));
@@ -80,12 +84,18 @@ fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
 fn nothing_to_write_is_durable_at_once() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (engine, _) = engine(LOGIN, &records);
-    let subject = Subject::from([("ip", "198.51.100.7")]);
-    let (released, receipt) =
-        records.run_recorded(Some("ana"), None, || engine.unblock("default", "login", &subject));
-    assert!(!released.unwrap() && receipt.wait().is_durable());
+    let (app, clock) = app(LOGIN, &records);
+    let subject = || Subject::from([("ip", "198.51.100.7")]);
+    assert!(!block_on(app.unblock_unaudited("default", "login", &subject())).unwrap());
+    assert!(records.record_events(Some(ANA), &[]).wait().is_durable());
     assert_eq!(records.health().written, 0);
+    let blocked = block_on(app.block(&ANA, &order("login", subject(), secs(60)))).unwrap();
+    let id = blocked.blocks[0].1.unwrap();
+    let written = records.health().written;
+    clock.set(at(60));
+    let ended = block_on(app.release(&ANA, id));
+    assert!(matches!(ended, Err(AppError::NotFound { code: "not-blocked", .. })), "{ended:?}");
+    assert_eq!(records.health().written, written);
 }
 
 /// A snapshot older than a release still contains the block; the records take precedence.
@@ -131,22 +141,20 @@ const LOOKUP: &str = r#"
 fn a_debt_is_still_owed_after_a_restart() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(LOOKUP, &records);
+    let (before, clock) = app(LOOKUP, &records);
     let check = Check::new("lookup", [("payer", "52998224725")]);
     let not_found = Outcome { status: Some(404), ..Outcome::default() };
     let mut settled = 0;
-    while let Some(ticket) = before.check(&check).unwrap().ticket {
-        let (done, receipt) = records.run_recorded(None, None, || {
-            before.settle(&Settle::ticket(&ticket, &not_found)).unwrap()
-        });
-        assert!(receipt.wait().is_durable());
-        settled = done.rows[0].balance.unwrap();
+    while let Some(ticket) = block_on(before.check(&check)).unwrap().ticket {
+        let done = block_on(before.settle(&Settle::ticket(&ticket, &not_found))).unwrap();
+        settled = done.settlement.rows[0].balance.unwrap();
+        assert_eq!(done.durable, (settled < 0).then_some(true), "a debt is on disk");
         // A refill of one unit per settle: the balance is not a multiple of the cost, so the last
         // settle leaves a debt.
         clock.advance(secs(30));
     }
     assert!(settled < 0, "{settled}");
-    let owed = before.peek(&check).unwrap().rows[0].balance;
+    let owed = block_on(before.peek(&check)).unwrap().rows[0].balance;
     drop((before, records));
     let (after, _records) = restart(&database, LOOKUP, &clock);
     assert_eq!(after.peek(&check).unwrap().rows[0].balance, owed);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use catraca::records::{BlockRecord, Record, RecordKind, Records, SubjectKey};
-use catraca::{Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
+use catraca::records::{BlockEvent, Operator, Record, RecordKind, Records, SubjectKey};
+use catraca::{App, Builder, Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
 use catraca_core::cell::block::{BlockNote, Origin};
 use catraca_core::digest::{Digester, Domain};
 
@@ -11,6 +11,8 @@ pub use crate::test_database::TestDatabase;
 
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
 pub const SECRET: Secret = Secret::from_bytes([7; 32]);
+/// An operator who gives no reason.
+pub const ANA: Operator<'static> = Operator { name: "ana", why: None };
 
 /// An engine that writes its events to the records, and its clock.
 pub fn engine(catalog: &str, records: &Arc<Records>) -> (Engine, ManualClock) {
@@ -20,11 +22,28 @@ pub fn engine(catalog: &str, records: &Arc<Records>) -> (Engine, ManualClock) {
 
 pub fn engine_at(catalog: &str, records: &Arc<Records>, clock: &ManualClock) -> Engine {
     let recorder = Arc::clone(records);
-    Engine::builder(Catalog::parse(catalog).unwrap())
-        .clock(clock.clone())
-        .secret(SECRET)
-        .listener(move |event| recorder.on_event(event))
-        .build()
+    builder(catalog, clock).listener(move |event| recorder.on_event(event)).build()
+}
+
+/// An application that writes to the records, and its clock.
+pub fn app(catalog: &str, records: &Arc<Records>) -> (App, ManualClock) {
+    let clock = ManualClock::at(START);
+    (app_over(builder(catalog, &clock).build(), records), clock)
+}
+
+pub fn app_over(engine: Engine, records: &Arc<Records>) -> App {
+    App::local(engine).records(Arc::clone(records)).build()
+}
+
+pub fn builder(catalog: &str, clock: &ManualClock) -> Builder {
+    Engine::builder(Catalog::parse(catalog).unwrap()).clock(clock.clone()).secret(SECRET)
+}
+
+/// Runs an operation of an application on a runtime of its own: the queries of these tests block,
+/// which is not possible on a runtime.
+pub fn block_on<T>(operation: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(operation)
 }
 
 pub fn passes(engine: &Engine, gate: &str, subject: &[(&str, &str)]) -> bool {
@@ -32,6 +51,12 @@ pub fn passes(engine: &Engine, gate: &str, subject: &[(&str, &str)]) -> bool {
         .check(&Check::new(gate, subject.iter().copied().collect::<Subject<'_>>()))
         .unwrap()
         .allowed
+}
+
+/// As [`passes`], through an application.
+pub fn app_passes(app: &App, gate: &str, subject: &[(&str, &str)]) -> bool {
+    let subject: Subject<'_> = subject.iter().copied().collect();
+    block_on(app.check(&Check::new(gate, subject))).unwrap().allowed
 }
 
 pub fn secs(seconds: i64) -> Span {
@@ -63,7 +88,7 @@ pub fn block_record(
     let epoch = Time::ZERO;
     let shadow = false;
     let forget = Span::ZERO;
-    RecordKind::Block(Box::new(BlockRecord {
+    RecordKind::Block(Box::new(BlockEvent {
         subject: subject_key,
         epoch,
         until,

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use catraca::core::cell::block::Origin;
 use catraca::core::limit::BucketTerms;
 use catraca::records::{
-    AuditQuery, BlockQuery, BlockRecord, Debt, PolicyReset, Record, RecordKind, Records,
+    AuditQuery, BlockEvent, BlockQuery, DebtEvent, Operator, PolicyReset, Record, RecordKind,
+    Records,
 };
-use catraca::{BlockOrder, Catalog, Check, Engine, Outcome, Settle, Subject, Time};
+use catraca::{App, BlockOrder, Check, Engine, Outcome, Settle, Subject, Time};
 
 use crate::helpers::{
-    SECRET, START, TestDatabase, at, block_record, engine, engine_at, excess_block, passes, secs,
+    ANA, START, TestDatabase, app, app_over, app_passes, at, block_on, block_record, builder,
+    engine, engine_at, excess_block, passes, secs, subject_key, write,
 };
-use crate::helpers::{subject_key, write};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -44,12 +45,10 @@ fn active_blocks(records: &Records, now: Time) -> Vec<(String, String)> {
 }
 
 /// Resets a policy durably as an operator, and sweeps; returns how many blocks ended.
-fn reset(engine: &Engine, records: &Records, policy: &str, why: &str) -> usize {
-    let (done, receipt) =
-        records.run_recorded(Some("ana"), Some(why), || engine.reset_policy(policy));
-    done.unwrap();
-    assert!(receipt.wait().is_durable());
-    sweep(records, engine.now())
+fn reset(app: &App, policy: &str, why: &str) -> u64 {
+    let reset = block_on(app.reset_policy(&Operator { why: Some(why), ..ANA }, policy)).unwrap();
+    assert!(reset.durable);
+    reset.blocks.unwrap()
 }
 
 fn sweep(records: &Records, now: Time) -> usize {
@@ -67,50 +66,48 @@ fn sweep(records: &Records, now: Time) -> usize {
 fn everybody_begins_anew_and_nobody_else_does() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (engine, clock) = engine(CATALOG, &records);
+    let (app, clock) = app(CATALOG, &records);
     for ip in [&HERE, &THERE] {
-        assert_eq!([0; 3].map(|_| passes(&engine, "login", ip)), [true, true, false]);
-        assert_eq!([0; 2].map(|_| passes(&engine, "search", ip)), [true, false]);
+        assert_eq!([0; 3].map(|_| app_passes(&app, "login", ip)), [true, true, false]);
+        assert_eq!([0; 2].map(|_| app_passes(&app, "search", ip)), [true, false]);
     }
     let other = Check { namespace: "other", ..Check::new("login", HERE) };
-    assert_eq!([0; 3].map(|_| engine.check(&other).unwrap().allowed), [true, true, false]);
+    let passes_there = || block_on(app.check(&other)).unwrap().allowed;
+    assert_eq!([0; 3].map(|_| passes_there()), [true, true, false]);
     clock.advance(secs(1));
-    assert_eq!(reset(&engine, &records, "login", "the limit was wrong"), 3);
+    assert_eq!(reset(&app, "login", "the limit was wrong"), 3);
     for ip in [&HERE, &THERE] {
-        assert_eq!([0; 3].map(|_| passes(&engine, "login", ip)), [true, true, false]);
-        assert!(!passes(&engine, "search", ip), "another policy");
+        assert_eq!([0; 3].map(|_| app_passes(&app, "login", ip)), [true, true, false]);
+        assert!(!app_passes(&app, "search", ip), "another policy");
     }
-    assert!(engine.check(&other).unwrap().allowed, "every namespace");
-    assert!(engine.reset_policy("nothing").is_err());
+    assert!(passes_there(), "every namespace");
+    assert!(app.engine().reset_policy("nothing").is_err());
+    assert!(block_on(app.reset_policy(&ANA, "nothing")).is_err());
 }
 
 #[test]
 fn it_stays_so_after_a_restart_from_an_older_snapshot() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
-    assert_eq!([0; 3].map(|_| passes(&before, "login", &HERE)), [true, true, false]);
-    assert!(passes(&before, "login", &THERE), "counted, not blocked");
+    let (before, clock) = app(CATALOG, &records);
+    assert_eq!([0; 3].map(|_| app_passes(&before, "login", &HERE)), [true, true, false]);
+    assert!(app_passes(&before, "login", &THERE), "counted, not blocked");
     let snapshot = std::env::temp_dir().join(format!("catraca-whole-{}", std::process::id()));
     clock.advance(secs(1));
     let begun = before.now();
-    before.store().snapshot(&snapshot).unwrap();
+    before.engine().store().snapshot(&snapshot).unwrap();
     clock.advance(secs(1));
-    reset(&before, &records, "login", "the limit was wrong");
-    assert!(passes(&before, "login", &HERE));
+    reset(&before, "login", "the limit was wrong");
+    assert!(app_passes(&before, "login", &HERE));
     drop((before, records));
 
     let records = Arc::new(database.open());
-    let recorder = Arc::clone(&records);
-    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap())
-        .clock(clock.clone())
-        .secret(SECRET)
-        .listener(move |event| recorder.on_event(event));
-    let (after, _) = builder.restore(&snapshot).unwrap();
+    let (engine, _) = builder(CATALOG, &clock).restore(&snapshot).unwrap();
+    let after = app_over(engine, &records);
     std::fs::remove_file(&snapshot).unwrap();
-    assert_eq!(after.resume(&records, Some(begun)).unwrap().resets, 1);
-    assert_eq!([0; 3].map(|_| passes(&after, "login", &THERE)), [true, true, false]);
-    assert!(passes(&after, "login", &HERE), "its block is from before the reset");
+    assert_eq!(block_on(after.resume(Some(begun))).unwrap().resets, 1);
+    assert_eq!([0; 3].map(|_| app_passes(&after, "login", &THERE)), [true, true, false]);
+    assert!(app_passes(&after, "login", &HERE), "its block is from before the reset");
     assert_eq!(active_blocks(&records, after.now()), [("login".into(), THERE[0].1.into())]);
 }
 
@@ -118,14 +115,14 @@ fn it_stays_so_after_a_restart_from_an_older_snapshot() {
 fn the_history_and_the_audit_tell_who_and_why() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (engine, clock) = engine(CATALOG, &records);
-    assert_eq!([0; 3].map(|_| passes(&engine, "login", &HERE)), [true, true, false]);
+    let (app, clock) = app(CATALOG, &records);
+    assert_eq!([0; 3].map(|_| app_passes(&app, "login", &HERE)), [true, true, false]);
     records.flush().unwrap();
     let id = records.blocks(&BlockQuery::default(), START).unwrap().rows[0].id;
     clock.advance(secs(1));
-    reset(&engine, &records, "login", "the limit was wrong");
+    reset(&app, "login", "the limit was wrong");
     clock.advance(secs(1));
-    reset(&engine, &records, "login", "and again");
+    reset(&app, "login", "and again");
     let history = records.history(id).unwrap();
     let rows: Vec<_> =
         history.iter().map(|row| (&*row.act, row.by.as_deref(), row.reason.as_deref())).collect();
@@ -148,12 +145,10 @@ fn what_was_decided_before_and_is_written_after_does_not_stand() {
     write(&records, vec![Record::operator(at(5), "ana", None, reset)]);
     let terms = BucketTerms { size: 10, tokens: 1, period: 1_000_000 };
     let debt =
-        |epoch| Debt { subject: subject_key("login", "192.0.2.1"), epoch, balance: -3, terms };
+        |epoch| DebtEvent { subject: subject_key("login", "192.0.2.1"), epoch, balance: -3, terms };
     let late =
         |epoch| match block_record(subject_key("login", "192.0.2.2"), at(900), Origin::Ban, None) {
-            RecordKind::Block(block) => {
-                RecordKind::Block(Box::new(BlockRecord { epoch, ..*block }))
-            }
+            RecordKind::Block(block) => RecordKind::Block(Box::new(BlockEvent { epoch, ..*block })),
             other => other,
         };
     let write_at = |epoch| {
@@ -240,8 +235,8 @@ fn what_began_before_is_settled_as_after_a_reset_of_its_key() {
 fn an_operators_block_made_after_it_stands() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
-    reset(&before, &records, "login", "the limit was wrong");
+    let (before, clock) = app(CATALOG, &records);
+    reset(&before, "login", "the limit was wrong");
     let order = BlockOrder {
         namespace: "default",
         policy: "login",
@@ -249,9 +244,9 @@ fn an_operators_block_made_after_it_stands() {
         span: secs(600),
         reason: None,
     };
-    let (blocked, receipt) = records.run_recorded(Some("ana"), None, || before.block(&order));
-    assert!(blocked.unwrap()[0].changed && receipt.wait().is_durable());
-    assert!(!passes(&before, "login", &HERE));
+    let blocked = block_on(before.block(&ANA, &order)).unwrap();
+    assert!(blocked.blocks[0].0.changed && blocked.durable);
+    assert!(!app_passes(&before, "login", &HERE));
     drop((before, records));
     let records = Arc::new(database.open());
     let after = engine_at(CATALOG, &records, &clock);

@@ -8,9 +8,11 @@ use catraca::records::{
     AttributeValue, AuditQuery, BlockQuery, ListName, Options, PurgeCounts, Record, RecordKind,
     Records, Retention, Revision,
 };
-use catraca::{BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
+use catraca::{App, BlockOrder, Check, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::helpers::{START, TestDatabase, at, engine, passes, secs};
+use crate::helpers::{
+    ANA, START, TestDatabase, app, app_passes, at, block_on, engine, passes, secs,
+};
 
 const CATALOG: &str = r#"
     [policy.pay]
@@ -40,17 +42,18 @@ const CATALOG: &str = r#"
 pub const PLANTED: [&str; 4] = ["customer-4711", "session-8a9b", "52998224725", "token-c0ffee"];
 
 /// Creates bans, debts, blocks and facts with the planted values.
-fn act_on_planted(engine: &Engine, records: &Records) {
+fn act_on_planted(app: &App, records: &Records) {
     let identities = [("customer", PLANTED[0]), ("session", PLANTED[1])];
-    let ticket = engine.check(&Check::new("pay", identities)).unwrap().ticket.unwrap();
+    let ticket = block_on(app.check(&Check::new("pay", identities))).unwrap().ticket.unwrap();
     let body = serde_json::json!({ "reject_id": 5 });
     let rejected = Outcome { status: Some(400), body, ..Outcome::default() };
-    engine.settle(&Settle::ticket(&ticket, &rejected)).unwrap();
-    let ticket = engine.check(&Check::new("lookup", [("payer", PLANTED[2])])).unwrap().ticket;
+    block_on(app.settle(&Settle::ticket(&ticket, &rejected))).unwrap();
+    let lookup = Check::new("lookup", [("payer", PLANTED[2])]);
+    let ticket = block_on(app.check(&lookup)).unwrap().ticket;
     let missing = Outcome { status: Some(404), ..Outcome::default() };
-    engine.settle(&Settle::ticket(&ticket.unwrap(), &missing)).unwrap();
-    assert!(passes(engine, "api", &[("token", PLANTED[3])]));
-    assert!(!passes(engine, "api", &[("token", PLANTED[3])]));
+    block_on(app.settle(&Settle::ticket(&ticket.unwrap(), &missing))).unwrap();
+    assert!(app_passes(app, "api", &[("token", PLANTED[3])]));
+    assert!(!app_passes(app, "api", &[("token", PLANTED[3])]));
     let order = BlockOrder {
         namespace: "default",
         policy: "pay",
@@ -58,10 +61,9 @@ fn act_on_planted(engine: &Engine, records: &Records) {
         span: secs(3600),
         reason: Some("fraud"),
     };
-    let (_, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order).unwrap());
-    assert!(receipt.wait().is_durable());
+    assert!(block_on(app.block(&ANA, &order)).unwrap().durable);
     for (attribute, value) in identities {
-        let about = engine.stored_names(attribute, value).unwrap().swap_remove(0);
+        let about = app.stored_values(attribute, value).unwrap().swap_remove(0);
         let facts = RecordKind::SetFacts(about, vec![("plan".to_owned(), "gold".to_owned())]);
         let receipt = records.record(vec![Record::operator(START, "ana", None, facts)]);
         assert!(receipt.wait().is_durable());
@@ -69,19 +71,19 @@ fn act_on_planted(engine: &Engine, records: &Records) {
     records.flush().unwrap();
 }
 
-pub fn set_up(options: Options) -> (TestDatabase, Arc<Records>, Engine, ManualClock) {
+pub fn set_up(options: Options) -> (TestDatabase, Arc<Records>, App, ManualClock) {
     let database = TestDatabase::new();
     let records = Arc::new(Records::open(&database.url(), options).unwrap());
-    let (engine, clock) = engine(CATALOG, &records);
-    act_on_planted(&engine, &records);
-    (database, records, engine, clock)
+    let (app, clock) = app(CATALOG, &records);
+    act_on_planted(&app, &records);
+    (database, records, app, clock)
 }
 
 /// covers: B-14
 #[test]
 fn no_planted_identifier_is_in_any_file() {
-    let (database, records, engine, _) = set_up(Options::default());
-    let named = engine.stored_names("customer", PLANTED[0]).unwrap();
+    let (database, records, app, _) = set_up(Options::default());
+    let named = app.stored_values("customer", PLANTED[0]).unwrap();
     let assert_only_pseudonyms = |when: &str| {
         for planted in PLANTED {
             assert!(!database.holds(planted), "{planted} {when}");
@@ -96,14 +98,14 @@ fn no_planted_identifier_is_in_any_file() {
         "{identifiers:?}"
     );
     database.back_up(&records);
-    drop((engine, records));
+    drop((app, records));
     assert_only_pseudonyms("after closing");
 }
 
 /// covers: 000-14
 #[test]
 fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
-    let (database, records, engine, _) = set_up(Options::default());
+    let (database, _records, app, _) = set_up(Options::default());
     for (attribute, value) in [("customer", PLANTED[0]), ("session", PLANTED[1])] {
         let order = BlockOrder {
             namespace: "default",
@@ -112,9 +114,8 @@ fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
             span: Span::FOREVER,
             reason: Some("fraud"),
         };
-        let (_, receipt) = records.run_recorded(Some("ana"), None, || engine.block(&order));
-        assert!(receipt.wait().is_durable());
-        let name = engine.stored_names(attribute, value).unwrap().swap_remove(0).value;
+        assert!(block_on(app.block(&ANA, &order)).unwrap().durable);
+        let name = app.stored_values(attribute, value).unwrap().swap_remove(0).value;
         assert!(name.starts_with('~') && name != value);
         let sql = format!("SELECT unblockTime FROM rate_limit_tracking WHERE blockedID = '{name}'");
         assert_eq!(database.rows(&sql), [["9999-12-31T23:59:59.999Z"]]);
@@ -167,13 +168,13 @@ fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
 fn what_is_over_its_time_is_gone_from_the_disk() {
     let days = |number: i64| Span::from_secs(number * 86_400);
     let retention = Retention { history: days(30), audit: days(60), counts: days(10) };
-    let (database, records, engine, _) = set_up(Options { retention });
+    let (database, records, app, _) = set_up(Options { retention });
     let revision = |number: u32| Revision { revision: format!("r{number}"), policies: None };
     for number in 0..2 {
         let kind = RecordKind::Catalog(revision(number));
         assert!(records.record(vec![Record::automatic(START, kind)]).wait().is_durable());
     }
-    let name = engine.stored_names("token", PLANTED[3]).unwrap().swap_remove(0).value;
+    let name = app.stored_values("token", PLANTED[3]).unwrap().swap_remove(0).value;
     assert!(database.holds(&name));
     assert!(records.purge(START.after(days(1))).unwrap().is_empty());
     let first = records.purge(START.after(days(11))).unwrap();
@@ -189,8 +190,8 @@ fn what_is_over_its_time_is_gone_from_the_disk() {
 /// covers: X-28
 #[test]
 fn erasure_removes_what_has_ended_and_reports_what_stands() {
-    let (database, records, engine, _) = set_up(Options::default());
-    let about = engine.stored_names("customer", PLANTED[0]).unwrap();
+    let (database, records, app, _) = set_up(Options::default());
+    let about = app.stored_values("customer", PLANTED[0]).unwrap();
     let name = about[0].value.clone();
     let before = records.export(&about).unwrap();
     assert_eq!((before.blocks.len(), before.blocks[0].1.len(), before.facts.len()), (1, 2, 1));
@@ -203,16 +204,16 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     let after = records.export(&about).unwrap();
     assert!(after.blocks.is_empty() && after.facts.is_empty() && after.audit.is_empty());
     assert!(!database.holds(&name));
-    let other = engine.stored_names("session", PLANTED[1]).unwrap();
+    let other = app.stored_values("session", PLANTED[1]).unwrap();
     assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "other subjects are unchanged");
 }
 
 /// Regression: an expired list entry prevented the erasure of the name from the audit.
 #[test]
 fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
-    let (database, records, engine, _) = set_up(Options::default());
+    let (database, records, app, _) = set_up(Options::default());
     for (value, until) in [("over-991", Some(at(60))), ("active-992", None)] {
-        let about = engine.stored_names("plan", value).unwrap();
+        let about = app.stored_values("plan", value).unwrap();
         let AttributeValue { attribute, value: name } = about[0].clone();
         let what = ListTarget::Value { attribute, value: name };
         let kind = RecordKind::List(
@@ -240,7 +241,7 @@ fn audit_lines_with(records: &Records, needle: &str) -> Vec<String> {
 /// and reasons that contain the value stayed.
 #[test]
 fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
-    let (database, records, engine, _) = set_up(Options::default());
+    let (database, records, app, _) = set_up(Options::default());
     let plan = ListTarget::Value { attribute: "plan".to_owned(), value: "gone-993".to_owned() };
     let range = |text: &str| ListTarget::Range(AddressRange::parse(text).unwrap());
     let cases = [
@@ -263,7 +264,7 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
             by(on(ListName::Allow, Some(at(60)))),
         ];
         assert!(records.record(acts).wait().is_durable());
-        let about = engine.stored_names(attribute, value).unwrap();
+        let about = app.stored_values(attribute, value).unwrap();
         assert_eq!(records.export(&about).unwrap().audit.len(), 3);
         // The allowlist entry is still active, so its line stays; the lines of the blocklist are
         // erased.
@@ -290,8 +291,8 @@ fn page(about: &[AttributeValue]) -> BlockQuery {
 
 #[test]
 fn a_debt_that_stands_keeps_its_subject() {
-    let (_database, records, engine, _) = set_up(Options::default());
-    let about = engine.stored_names("payer", PLANTED[2]).unwrap();
+    let (_database, records, app, _) = set_up(Options::default());
+    let about = app.stored_values("payer", PLANTED[2]).unwrap();
     let erased = records.erase(&about, at(86_400)).unwrap();
     assert_eq!((erased.retained_debts, erased.blocks), (1, 0));
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use catraca::memory::RestoreOutcome;
 use catraca::records::Records;
-use catraca::{Catalog, Check, Engine, ManualClock, Outcome, Settle, Span, Subject};
+use catraca::{App, Check, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::helpers::{SECRET, TestDatabase, engine, passes, secs};
+use crate::helpers::{ANA, TestDatabase, app, app_over, app_passes, block_on, builder, secs};
 
 const CATALOG: &str = r#"
     [policy.login]
@@ -30,26 +30,23 @@ const HERE: [(&str, &str); 1] = [("ip", "198.51.100.7")];
 struct Snapshot(PathBuf);
 
 impl Snapshot {
-    fn take(engine: &Engine) -> Self {
+    fn take(app: &App) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("catraca-restart-{}-{number}.snapshot", std::process::id());
         let snapshot = Self(std::env::temp_dir().join(name));
-        engine.store().snapshot(&snapshot.0).unwrap();
+        app.engine().store().snapshot(&snapshot.0).unwrap();
         snapshot
     }
 
-    /// Restores an engine from the snapshot and the records, as the next process does.
-    fn resume(&self, database: &TestDatabase, clock: &ManualClock) -> (Engine, Arc<Records>) {
+    /// Restores an application from the snapshot and the records, as the next process does.
+    fn resume(&self, database: &TestDatabase, clock: &ManualClock) -> (App, Arc<Records>) {
         let records = Arc::new(database.open());
-        let recorder = Arc::clone(&records);
-        let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
-        let builder = builder.clock(clock.clone()).secret(SECRET);
-        let (engine, restored) =
-            builder.listener(move |event| recorder.on_event(event)).restore(&self.0).unwrap();
+        let (engine, restored) = builder(CATALOG, clock).restore(&self.0).unwrap();
         let RestoreOutcome::Read { created_at, .. } = restored else { panic!("{restored:?}") };
-        engine.resume(&records, Some(created_at)).unwrap();
-        (engine, records)
+        let app = app_over(engine, &records);
+        block_on(app.resume(Some(created_at))).unwrap();
+        (app, records)
     }
 }
 
@@ -59,28 +56,25 @@ impl Drop for Snapshot {
     }
 }
 
-fn reset(engine: &Engine, records: &Records, policy: &str) {
-    let (done, receipt) = records
-        .run_recorded(Some("ana"), None, || engine.reset("default", policy, &Subject::from(HERE)));
-    done.unwrap();
-    assert!(receipt.wait().is_durable());
+fn reset(app: &App, policy: &str) {
+    assert!(block_on(app.reset(&ANA, "default", policy, &Subject::from(HERE))).unwrap());
 }
 
-fn release(engine: &Engine) -> bool {
-    engine.unblock("default", "login", &Subject::from(HERE)).unwrap()
+fn release(app: &App) -> bool {
+    block_on(app.unblock_unaudited("default", "login", &Subject::from(HERE))).unwrap()
 }
 
 /// Exceeds the limit; returns the length of the block.
-fn offend(engine: &Engine) -> Span {
-    let decision = engine.check(&Check::new("login", HERE)).unwrap();
+fn offend(app: &App) -> Span {
+    let decision = block_on(app.check(&Check::new("login", HERE))).unwrap();
     assert!(!decision.allowed);
     decision.blocked_until.unwrap().since(decision.at)
 }
 
-fn settle(engine: &Engine, status: u16) -> Option<Span> {
-    let ticket = engine.check(&Check::new("pay", HERE)).unwrap().ticket.unwrap();
+fn settle(app: &App, status: u16) -> Option<Span> {
+    let ticket = block_on(app.check(&Check::new("pay", HERE))).unwrap().ticket.unwrap();
     let outcome = Outcome { status: Some(status), ..Outcome::default() };
-    let settled = engine.settle(&Settle::ticket(&ticket, &outcome)).unwrap();
+    let settled = block_on(app.settle(&Settle::ticket(&ticket, &outcome))).unwrap().settlement;
     settled.rows[0].blocked_until.map(|until| until.since(settled.at))
 }
 
@@ -92,17 +86,17 @@ fn minutes(number: i64) -> Span {
 fn a_key_that_was_reset_since_the_snapshot_stays_reset() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
-    assert!(passes(&before, "login", &HERE));
+    let (before, clock) = app(CATALOG, &records);
+    assert!(app_passes(&before, "login", &HERE));
     assert_eq!(offend(&before), minutes(1));
     clock.advance(secs(1));
     let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
-    reset(&before, &records, "login");
+    reset(&before, "login");
     drop((before, records));
     clock.advance(secs(1));
     let (after, _records) = snapshot.resume(&database, &clock);
-    assert!(passes(&after, "login", &HERE), "counters and block are reset");
+    assert!(app_passes(&after, "login", &HERE), "counters and block are reset");
     assert_eq!(offend(&after), minutes(1), "the level is reset too");
 }
 
@@ -110,41 +104,41 @@ fn a_key_that_was_reset_since_the_snapshot_stays_reset() {
 fn a_reset_that_the_snapshot_knows_of_forgets_nothing_since() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
-    reset(&before, &records, "login");
+    let (before, clock) = app(CATALOG, &records);
+    reset(&before, "login");
     clock.advance(secs(1));
-    assert!(passes(&before, "login", &HERE));
+    assert!(app_passes(&before, "login", &HERE));
     clock.advance(secs(1));
     let snapshot = Snapshot::take(&before);
     drop((before, records));
     let (after, _records) = snapshot.resume(&database, &clock);
-    assert!(!passes(&after, "login", &HERE));
+    assert!(!app_passes(&after, "login", &HERE));
 }
 
 #[test]
 fn a_debt_since_the_reset_is_owed_and_one_from_before_is_not() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
+    let (before, clock) = app(CATALOG, &records);
     assert_eq!([settle(&before, 404), settle(&before, 404)], [None, None]);
     let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
-    reset(&before, &records, "pay");
+    reset(&before, "pay");
     drop((before, records));
     let (between, records) = snapshot.resume(&database, &clock);
     clock.advance(secs(1));
     assert_eq!([settle(&between, 404), settle(&between, 404)], [None, None], "the debt is reset");
     drop((between, records));
     let (after, _records) = snapshot.resume(&database, &clock);
-    assert!(!passes(&after, "pay", &HERE), "the debt since the reset is restored");
+    assert!(!app_passes(&after, "pay", &HERE), "the debt since the reset is restored");
 }
 
 #[test]
 fn offences_since_the_snapshot_are_remembered_as_long_as_they_would_have_been() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
-    assert!(passes(&before, "login", &HERE));
+    let (before, clock) = app(CATALOG, &records);
+    assert!(app_passes(&before, "login", &HERE));
     assert_eq!(offend(&before), minutes(1));
     let snapshot = Snapshot::take(&before);
     clock.advance(minutes(2));
@@ -178,7 +172,7 @@ fn offences_since_the_snapshot_are_remembered_as_long_as_they_would_have_been() 
 fn a_ban_rules_offences_are_remembered_and_an_operators_block_raises_nothing() {
     let database = TestDatabase::new();
     let records = Arc::new(database.open());
-    let (before, clock) = engine(CATALOG, &records);
+    let (before, clock) = app(CATALOG, &records);
     let snapshot = Snapshot::take(&before);
     clock.advance(secs(1));
     assert_eq!(settle(&before, 403), Some(minutes(1)));
@@ -192,7 +186,7 @@ fn a_ban_rules_offences_are_remembered_and_an_operators_block_raises_nothing() {
         span: minutes(1),
         reason: None,
     };
-    before.block(&order).unwrap();
+    block_on(before.block_unaudited(&order)).unwrap();
     drop((before, records));
     clock.advance(minutes(1));
     let (after, _records) = snapshot.resume(&database, &clock);

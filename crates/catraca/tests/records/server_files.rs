@@ -10,7 +10,7 @@ use crate::privacy::{PLANTED, set_up};
 /// covers: B-14, X-26
 #[test]
 fn no_planted_identifier_is_in_the_servers_files() {
-    let (database, _records, engine, _) = set_up(Options::default());
+    let (database, _records, app, _) = set_up(Options::default());
     database.rows("CHECKPOINT");
     let id = database.rows("SELECT oid FROM pg_database WHERE datname = current_database()");
     let data = database.server.data();
@@ -21,7 +21,7 @@ fn no_planted_identifier_is_in_the_servers_files() {
         assert!(!contains_bytes(&log, planted.as_bytes()), "{planted} is in the log");
     }
     // The search must be able to find a value that is there.
-    let name = engine.stored_names("customer", PLANTED[0]).unwrap().swap_remove(0).value;
+    let name = app.stored_values("customer", PLANTED[0]).unwrap().swap_remove(0).value;
     assert!(contains_bytes(&tables, name.as_bytes()) && contains_bytes(&log, name.as_bytes()));
 }
 

@@ -1,4 +1,4 @@
-//! A store that several engines share and that can be made to fail, and engines over it.
+//! A store that several nodes share and that can be made to fail, and applications over it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,10 +8,12 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::RwLock;
 
 use catraca::core::batch::{Batch, Reply};
-use catraca::store::{SharedStore, Store, StoreError, StoreStatus, When};
+use catraca::settlement::Settlement;
+use catraca::shared::{HeartbeatReport, SharedStats};
+use catraca::store::{SharedStore, Store, StoreError, StoreFuture, StoreStatus, When};
 use catraca::{
-    Catalog, Check, Clock, Decision, Engine, ManualClock, Memory, MemoryOptions, Secret,
-    SharedEngine, SharedOptions, Span, Time,
+    App, Builder, Catalog, Check, Clock, Decision, Engine, ManualClock, Memory, MemoryOptions,
+    Secret, Settle, SharedOptions, Span, Time,
 };
 
 pub const START: Time = Time::from_micros(1_800_000_000_000_000);
@@ -83,39 +85,45 @@ impl Remote {
 }
 
 impl SharedStore for Remote {
-    async fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
-        self.0.trips.fetch_add(1, Ordering::SeqCst);
-        self.reach()?;
-        let reply = self.0.memory.read().apply(batch, when);
-        match self.0.replies_lost.load(Ordering::SeqCst) {
-            true => Err(StoreError::unavailable("no answer")),
-            false => reply,
-        }
+    fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
+        Box::pin(async move {
+            self.0.trips.fetch_add(1, Ordering::SeqCst);
+            self.reach()?;
+            let reply = self.0.memory.read().apply(batch, when);
+            match self.0.replies_lost.load(Ordering::SeqCst) {
+                true => Err(StoreError::unavailable("no answer")),
+                false => reply,
+            }
+        })
     }
 
     fn is_sharded(&self) -> bool {
         self.0.sharded.load(Ordering::SeqCst)
     }
 
-    async fn status(&self) -> Result<StoreStatus, StoreError> {
-        self.reach()?;
-        let changes = &self.0.changes;
-        let incarnation = &self.0.incarnation;
-        let changes = changes.load(Ordering::SeqCst);
-        let incarnation = incarnation.load(Ordering::SeqCst);
-        Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation })
+    fn status(&self) -> StoreFuture<'_, StoreStatus> {
+        Box::pin(async {
+            self.reach()?;
+            let changes = self.0.changes.load(Ordering::SeqCst);
+            let incarnation = self.0.incarnation.load(Ordering::SeqCst);
+            Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation })
+        })
     }
 
-    async fn publish_change(&self) -> Result<(), StoreError> {
-        self.reach()?;
-        self.0.changes.fetch_add(1, Ordering::SeqCst);
-        Ok(())
+    fn publish_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            self.reach()?;
+            self.0.changes.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
     }
 
-    async fn bind_records(&self, records: &str) -> Result<String, StoreError> {
-        self.reach()?;
-        let mut bound_records = self.0.bound_records.write();
-        Ok(bound_records.get_or_insert_with(|| records.to_owned()).clone())
+    fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String> {
+        Box::pin(async move {
+            self.reach()?;
+            let mut bound_records = self.0.bound_records.write();
+            Ok(bound_records.get_or_insert_with(|| records.to_owned()).clone())
+        })
     }
 }
 
@@ -123,27 +131,38 @@ fn memory(clock: &ManualClock) -> Memory {
     Memory::new(MemoryOptions::default(), Arc::new(clock.clone()))
 }
 
-/// One of `nodes` engines over this store.
-pub fn node(text: &str, store: &Remote, clock: &ManualClock, nodes: u32) -> SharedEngine<Remote> {
-    let options = SharedOptions { nodes, ..SharedOptions::default() };
-    let catalog = Catalog::parse(text).unwrap();
-    let builder = Engine::builder(catalog).clock(clock.clone()).secret(SECRET);
-    builder.share(store.clone(), options).unwrap()
+/// The engine of a node.
+pub fn builder(text: &str, clock: &ManualClock) -> Builder {
+    Engine::builder(Catalog::parse(text).unwrap()).clock(clock.clone()).secret(SECRET)
 }
 
-/// One of `nodes` engines and its store, with one clock for both.
-pub fn pair(text: &str, nodes: u32) -> (SharedEngine<Remote>, Remote, ManualClock) {
+/// One of `nodes` nodes over this store.
+pub fn node(text: &str, store: &Remote, clock: &ManualClock, nodes: u32) -> App {
+    let options = SharedOptions { nodes, ..SharedOptions::default() };
+    App::over_store(builder(text, clock), Arc::new(store.clone()), options).unwrap().build()
+}
+
+/// One of `nodes` nodes and its store, with one clock for both.
+pub fn pair(text: &str, nodes: u32) -> (App, Remote, ManualClock) {
     let clock = ManualClock::at(START);
     let store = Remote::new(&clock);
     (node(text, &store, &clock, nodes), store, clock)
 }
 
-pub fn check(engine: &SharedEngine<Remote>, gate: &str, ip: &str) -> Decision {
-    poll_ready(engine.check(&Check::new(gate, [("ip", ip)]))).unwrap()
+pub fn check(app: &App, gate: &str, ip: &str) -> Decision {
+    poll_ready(app.check(&Check::new(gate, [("ip", ip)]))).unwrap()
 }
 
-pub fn heartbeat(engine: &SharedEngine<Remote>) -> catraca::shared::HeartbeatReport {
-    poll_ready(engine.heartbeat())
+pub fn settle(app: &App, call: &Settle<'_>) -> Settlement {
+    poll_ready(app.settle(call)).unwrap().settlement
+}
+
+pub fn heartbeat(app: &App) -> HeartbeatReport {
+    poll_ready(app.heartbeat()).unwrap()
+}
+
+pub fn stats(app: &App) -> SharedStats {
+    app.shared_stats().unwrap()
 }
 
 pub fn secs(seconds: i64) -> Span {

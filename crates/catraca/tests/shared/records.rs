@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use catraca::app::{ListTargetText, PolicyResetResult};
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
-use catraca::records::{Ack, ListName, Options, Record, RecordKind, Records};
-use catraca::{Catalog, Engine, ManualClock, SharedEngine, SharedOptions, Subject};
+use catraca::records::{Ack, ListName, Operator, Options, Record, RecordKind, Records};
+use catraca::{App, ManualClock, Subject};
 
-use crate::helpers::{Remote, SECRET, START, secs};
+use crate::helpers::{Remote, START, builder, secs};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -18,9 +19,11 @@ window = "1 per 1m"
 block  = "5m"
 "#;
 
+const ANA: Operator<'static> = Operator { name: "ana", why: None };
+
 struct Nodes {
-    here: SharedEngine<Remote>,
-    there: SharedEngine<Remote>,
+    here: App,
+    there: App,
     store: Remote,
     records: Arc<Records>,
     clock: ManualClock,
@@ -58,14 +61,16 @@ fn records() -> Arc<Records> {
     Arc::new(Records::open(&url, Options::default()).unwrap())
 }
 
-async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> SharedEngine<Remote> {
-    let recorder = Arc::clone(records);
-    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
-    let builder = builder.clock(clock.clone()).secret(SECRET);
-    let builder = builder.listener(move |event| recorder.on_event(event));
-    let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
-    engine.resume(Arc::clone(records)).await.unwrap();
-    engine
+async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> App {
+    let app = app(CATALOG, store, records, clock);
+    app.resume(None).await.unwrap();
+    app
+}
+
+fn app(text: &str, store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> App {
+    let store = Arc::new(store.clone());
+    let app = App::over_store(builder(text, clock), store, Default::default()).unwrap();
+    app.records(Arc::clone(records)).build()
 }
 
 fn range(text: &str) -> AccessListEntry {
@@ -80,16 +85,14 @@ fn range(text: &str) -> AccessListEntry {
 async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat() {
     let nodes = nodes().await;
     let entry = range("192.0.2.0/24");
-    nodes.here.engine().add_to_list(ListName::Block, vec![entry.clone()]);
-    let kind = RecordKind::List(ListName::Block, entry.clone());
-    nodes.record(kind).await;
-    nodes.here.publish_change().await;
+    let added = nodes.here.add_to_list(&ANA, ListName::Block, vec![(entry, None)], false).await;
+    assert!(added.unwrap().durable);
     assert!(check_on(&nodes.there, "192.0.2.1").await.allowed);
-    assert!(nodes.there.heartbeat().await.changed);
+    assert!(nodes.there.heartbeat().await.unwrap().changed);
     assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
-    let kind = RecordKind::Unlist(ListName::Block, entry.target);
-    nodes.record(kind).await;
-    nodes.here.publish_change().await;
+    let target = ListTargetText::Range("192.0.2.0/24".to_owned());
+    let removed = nodes.here.remove_from_list(&ANA, ListName::Block, &target).await;
+    assert!(removed.unwrap().durable);
     nodes.there.heartbeat().await;
     assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
 }
@@ -98,9 +101,7 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
 async fn a_mode_changed_on_one_node_is_changed_and_given_back_on_the_other() {
     let nodes = nodes().await;
     for mode in [Some(Mode::Off), None] {
-        let kind = RecordKind::Mode("login".to_owned(), mode);
-        nodes.record(kind).await;
-        nodes.here.publish_change().await;
+        assert!(nodes.here.set_mode(&ANA, "login", mode).await.unwrap().durable);
         nodes.there.heartbeat().await;
         assert_eq!(nodes.there.engine().mode_override("login"), mode);
     }
@@ -114,7 +115,7 @@ async fn a_release_on_one_node_counts_on_the_other_when_it_is_alone() {
     }
     nodes.clock.advance(secs(61));
     let subject = Subject::from_iter([("ip", "192.0.2.1")]);
-    assert!(nodes.here.unblock("default", "login", &subject).await.unwrap());
+    assert!(nodes.here.unblock_unaudited("default", "login", &subject).await.unwrap());
     nodes.flush().await;
     nodes.there.heartbeat().await;
     nodes.store.fail(true);
@@ -129,16 +130,10 @@ async fn a_reset_for_everybody_on_one_node_counts_on_the_other_after_a_beat() {
         assert_eq!(denied.map(|decision| decision.allowed), [true, false]);
     }
     nodes.clock.advance(secs(1));
-    nodes.here.engine().reset_policy("login").unwrap();
-    nodes.flush().await;
-    let records = Arc::clone(&nodes.records);
-    let now = nodes.here.engine().now();
-    let swept = tokio::task::spawn_blocking(move || records.sweep(now)).await.unwrap().unwrap();
-    assert_eq!(swept.blocks.len(), 2);
-    nodes.here.sweep(&swept.blocks).await.unwrap();
-    nodes.here.publish_change().await;
+    let reset = nodes.here.reset_policy(&ANA, "login").await.unwrap();
+    assert_eq!(reset, PolicyResetResult { blocks: Some(2), durable: true });
     assert!(check_on(&nodes.here, "192.0.2.1").await.allowed);
-    assert!(nodes.there.heartbeat().await.changed);
+    assert!(nodes.there.heartbeat().await.unwrap().changed);
     assert!(!check_on(&nodes.there, "192.0.2.1").await.allowed, "counted by the other node");
     assert!(check_on(&nodes.there, "192.0.2.2").await.allowed);
     // Without the store, blocks from before the reset do not come back.
@@ -156,7 +151,7 @@ async fn a_store_that_lost_everything_is_told_what_the_records_say() {
     nodes.flush().await;
     nodes.there.heartbeat().await;
     nodes.store.lose_everything();
-    assert!(nodes.there.heartbeat().await.restarted);
+    assert!(nodes.there.heartbeat().await.unwrap().restarted);
     let denied = check_on(&nodes.there, "192.0.2.1").await;
     assert_eq!((denied.reason.as_str(), denied.retry_after), ("blocked", Some(secs(300))));
 }
@@ -165,15 +160,13 @@ async fn a_store_that_lost_everything_is_told_what_the_records_say() {
 async fn a_node_with_other_records_is_refused_by_name() {
     let nodes = nodes().await;
     let others = records();
-    let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
-    let builder = builder.clock(nodes.clock.clone()).secret(SECRET);
-    let engine = builder.share(nodes.store.clone(), SharedOptions::default()).unwrap();
-    let refused = engine.resume(others).await.unwrap_err().to_string();
+    let other = app(CATALOG, &nodes.store, &others, &nodes.clock);
+    let refused = other.resume(None).await.unwrap_err().to_string();
     assert!(refused.contains("must share records in PostgreSQL"), "{refused}");
 }
 
-async fn check_on(engine: &SharedEngine<Remote>, ip: &str) -> catraca::Decision {
-    engine.check(&catraca::Check::new("login", [("ip", ip)])).await.unwrap()
+async fn check_on(app: &App, ip: &str) -> catraca::Decision {
+    app.check(&catraca::Check::new("login", [("ip", ip)])).await.unwrap()
 }
 
 /// With another sharding the keys differ: the blocks of the records would apply to no subject.
@@ -183,9 +176,8 @@ async fn records_of_a_store_that_spread_in_another_way_are_refused() {
     let records = records();
     let store = Remote::new(&clock);
     let resumed = async |text: &str| {
-        let builder = Engine::builder(Catalog::parse(text).unwrap()).secret(SECRET);
-        let engine = builder.share(store.clone(), SharedOptions::default()).unwrap();
-        engine.resume(Arc::clone(&records)).await.map_err(|error| error.to_string())
+        let app = app(text, &store, &records, &clock);
+        app.resume(None).await.map_err(|error| error.to_string())
     };
     store.become_sharded();
     let by_ip = format!("{CATALOG}[store]\nshard_by = 'ip'");

@@ -1,10 +1,13 @@
-//! While the store is available, a shared engine answers exactly as an engine with local memory.
+//! While the store is available, a node answers exactly as an engine with local memory.
+
+use std::sync::Arc;
 
 use catraca::{
-    BlockOrder, Catalog, Check, CheckRef, Engine, ManualClock, Outcome, Settle, Subject,
+    App, BlockOrder, Catalog, Check, CheckRef, Credit, Engine, ManualClock, Outcome, Settle,
+    Subject,
 };
 
-use crate::helpers::{Remote, SECRET, START, node, pair, poll_ready, secs};
+use crate::helpers::{Remote, START, builder, check, node, pair, poll_ready, secs, settle};
 
 const CATALOG: &str = r#"
 [policy.read]
@@ -25,8 +28,7 @@ policies = ["read", "login"]
 fn every_verb_answers_as_in_process() {
     let (shared, _, clock) = pair(CATALOG, 3);
     let twin = ManualClock::at(START);
-    let catalog = Catalog::parse(CATALOG).unwrap();
-    let local = Engine::builder(catalog).clock(twin.clone()).secret(SECRET).build();
+    let local = builder(CATALOG, &twin).build();
     let references: Vec<String> = (0..12).map(|step| format!("E{step}")).collect();
     for (step, reference) in references.iter().enumerate() {
         let subject = Subject::from_iter([("ip", "192.0.2.1")]);
@@ -45,11 +47,12 @@ fn every_verb_answers_as_in_process() {
         assert_eq!(ticket.is_some(), twin_ticket.is_some());
         if let Some(twin_ticket) = twin_ticket {
             let by_name = CheckRef::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
-            let settle = Settle { namespace: "default", check: by_name, outcome: &outcome };
-            let settled = poll_ready(shared.settle(&settle)).unwrap();
+            let call = Settle { namespace: "default", check: by_name, outcome: &outcome };
+            let settled = settle(&shared, &call);
             assert_eq!(settled, local.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
-            let credit =
-                poll_ready(shared.credit("default", reference, "payment", &subject)).unwrap();
+            let call =
+                Credit { namespace: "default", reference, event: "payment", subject: &subject };
+            let credit = poll_ready(shared.credit(&call)).unwrap();
             let twin_credit = local.credit("default", reference, "payment", &subject).unwrap();
             assert_eq!(credit, twin_credit);
         }
@@ -64,9 +67,7 @@ fn every_verb_answers_as_in_process() {
 fn nodes_share_every_limit_and_every_block() {
     let (one, store, clock) = pair(CATALOG, 2);
     let other = node(CATALOG, &store, &clock, 2);
-    let allowed = |engine: &catraca::SharedEngine<Remote>| {
-        crate::helpers::check(engine, "login", "192.0.2.1").allowed
-    };
+    let allowed = |app: &App| check(app, "login", "192.0.2.1").allowed;
     let seen = [&one, &other, &one, &other, &one].map(allowed);
     assert_eq!(seen, [true, true, true, false, false]);
     let subject = Subject::from_iter([("ip", "192.0.2.9")]);
@@ -77,11 +78,12 @@ fn nodes_share_every_limit_and_every_block() {
         span: secs(60),
         reason: Some("seen elsewhere"),
     };
-    assert_eq!(poll_ready(one.block(&order)).unwrap().len(), 1);
-    assert!(!crate::helpers::check(&other, "login", "192.0.2.9").allowed, "at once");
-    assert!(poll_ready(other.unblock("default", "login", &subject)).unwrap());
-    assert!(crate::helpers::check(&other, "login", "192.0.2.9").allowed);
-    poll_ready(one.reset("default", "login", &Subject::from_iter([("ip", "192.0.2.1")]))).unwrap();
+    assert_eq!(poll_ready(one.block_unaudited(&order)).unwrap().len(), 1);
+    assert!(!check(&other, "login", "192.0.2.9").allowed, "at once");
+    assert!(poll_ready(other.unblock_unaudited("default", "login", &subject)).unwrap());
+    assert!(check(&other, "login", "192.0.2.9").allowed);
+    poll_ready(one.reset_unaudited("default", "login", &Subject::from_iter([("ip", "192.0.2.1")])))
+        .unwrap();
     assert!(allowed(&one), "a reset applies here at once");
 }
 
@@ -89,7 +91,8 @@ fn nodes_share_every_limit_and_every_block() {
 fn a_secret_must_be_given() {
     let clock = ManualClock::at(START);
     let builder = Engine::builder(Catalog::parse(CATALOG).unwrap());
-    let refused = builder.share(Remote::new(&clock), Default::default()).unwrap_err();
+    let store = Arc::new(Remote::new(&clock));
+    let refused = App::over_store(builder, store, Default::default()).err().unwrap();
     assert!(refused.to_string().contains("must share a secret"), "{refused}");
 }
 
@@ -114,13 +117,13 @@ ban    = [ { when = "body.reject_id == 5", for = "10m", reason = "rejected" } ]
         (500, Some(reject(5)), 7, true),
     ];
     for (number, (status, body, charged, banned)) in table.into_iter().enumerate() {
-        let (engine, _, _) = pair(catalog, 1);
-        let decision = crate::helpers::check(&engine, "read", "192.0.2.1");
+        let (app, _, _) = pair(catalog, 1);
+        let decision = check(&app, "read", "192.0.2.1");
         let outcome = Outcome { status: Some(status), body: body.into(), ..Outcome::default() };
         let ticket = decision.ticket.unwrap();
-        let settled = poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
+        let settled = settle(&app, &Settle::ticket(&ticket, &outcome));
         assert_eq!(settled.rows[0].charged, charged, "row {number}");
-        let after = crate::helpers::check(&engine, "read", "192.0.2.1");
+        let after = check(&app, "read", "192.0.2.1");
         assert_eq!(!after.allowed, banned, "row {number}");
         assert_eq!(after.remaining, Some(if banned { 0 } else { 99 - charged }), "row {number}");
     }

@@ -3,7 +3,9 @@
 use catraca::shared::HeartbeatReport;
 use catraca::{BlockOrder, ManualClock, Outcome, Settle, Span, Subject};
 
-use crate::helpers::{Remote, START, check, heartbeat, node, pair, poll_ready, secs};
+use crate::helpers::{
+    Remote, START, check, heartbeat, node, pair, poll_ready, secs, settle, stats,
+};
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -19,46 +21,46 @@ const IP: &str = "192.0.2.1";
 
 #[test]
 fn after_three_failures_the_store_is_left_alone_until_a_beat_finds_it() {
-    let (engine, store, _) = pair(CATALOG, 1);
+    let (app, store, _) = pair(CATALOG, 1);
     store.fail(true);
-    (0..10).for_each(|_| drop(check(&engine, "login", IP)));
+    (0..10).for_each(|_| drop(check(&app, "login", IP)));
     assert_eq!(store.trips(), 3);
-    let stats = engine.stats();
+    let stats = stats(&app);
     assert_eq!((stats.up, stats.breaker_opened), (false, 1));
     assert_eq!(stats.error.as_deref(), Some("no route to the store"));
-    assert!(!heartbeat(&engine).up);
+    assert!(!heartbeat(&app).up);
     store.fail(false);
-    assert!(check(&engine, "login", IP).degraded, "only a heartbeat closes the breaker");
-    let found = heartbeat(&engine);
+    assert!(check(&app, "login", IP).degraded, "only a heartbeat closes the breaker");
+    let found = heartbeat(&app);
     assert_eq!((found.up, found.recovered, found.restarted), (true, true, false));
-    assert!(!check(&engine, "login", "192.0.2.2").degraded);
+    assert!(!check(&app, "login", "192.0.2.2").degraded);
 }
 
 #[test]
 fn beats_alone_find_out_too() {
-    let (engine, store, _) = pair(CATALOG, 1);
-    heartbeat(&engine);
+    let (app, store, _) = pair(CATALOG, 1);
+    heartbeat(&app);
     store.fail(true);
-    let ups: Vec<bool> = (0..4).map(|_| heartbeat(&engine).up).collect();
+    let ups: Vec<bool> = (0..4).map(|_| heartbeat(&app).up).collect();
     assert_eq!(ups, [true, true, false, false]);
     assert_eq!(store.trips(), 0, "a heartbeat applies no batch");
 }
 
 #[test]
 fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
-    let (engine, store, clock) = pair(CATALOG, 1);
+    let (app, store, clock) = pair(CATALOG, 1);
     let other = node(CATALOG, &store, &clock, 1);
-    heartbeat(&engine);
+    heartbeat(&app);
     store.fail(true);
-    (0..3).for_each(|_| drop(check(&engine, "login", IP)));
-    let ticket = check(&engine, "pay", IP).ticket.unwrap();
+    (0..3).for_each(|_| drop(check(&app, "login", IP)));
+    let ticket = check(&app, "pay", IP).ticket.unwrap();
     let outcome = Outcome { status: Some(403), ..Outcome::default() };
-    poll_ready(engine.settle(&Settle::ticket(&ticket, &outcome))).unwrap();
-    assert_eq!(engine.stats().unsynced_blocks, 2);
+    settle(&app, &Settle::ticket(&ticket, &outcome));
+    assert_eq!(stats(&app).unsynced_blocks, 2);
     store.fail(false);
     clock.advance(secs(20));
-    assert!(heartbeat(&engine).recovered);
-    assert_eq!(engine.stats().unsynced_blocks, 0);
+    assert!(heartbeat(&app).recovered);
+    assert_eq!(stats(&app).unsynced_blocks, 0);
     let login = check(&other, "login", IP);
     assert_eq!((login.reason.as_str(), login.retry_after), ("blocked", Some(secs(280))));
     let pay = check(&other, "pay", IP);
@@ -69,26 +71,26 @@ fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
 /// store decides again.
 #[test]
 fn a_block_that_was_started_alone_denies_also_when_the_store_is_there_again_at_once() {
-    let (engine, store, _) = pair(CATALOG, 1);
-    heartbeat(&engine);
-    (0..2).for_each(|_| assert!(check(&engine, "login", IP).allowed));
+    let (app, store, _) = pair(CATALOG, 1);
+    heartbeat(&app);
+    (0..2).for_each(|_| assert!(check(&app, "login", IP).allowed));
     store.fail(true);
-    assert_eq!(check(&engine, "login", IP).reason.as_str(), "over_limit");
+    assert_eq!(check(&app, "login", IP).reason.as_str(), "over_limit");
     store.fail(false);
     assert_eq!(
-        check(&engine, "login", IP).reason.as_str(),
+        check(&app, "login", IP).reason.as_str(),
         "blocked",
         "the block is cached at this node"
     );
-    assert!(heartbeat(&engine).recovered);
-    let decision = check(&engine, "login", IP);
+    assert!(heartbeat(&app).recovered);
+    let decision = check(&app, "login", IP);
     assert_eq!((decision.reason.as_str(), decision.degraded), ("blocked", false));
 }
 
 /// A refused operation must not take effect, even if only the reply was lost.
 #[test]
 fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
-    let (engine, store, clock) = pair(CATALOG, 1);
+    let (app, store, clock) = pair(CATALOG, 1);
     let other = node(CATALOG, &store, &clock, 1);
     let order = |ip| BlockOrder {
         namespace: "default",
@@ -97,16 +99,16 @@ fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
         span: secs(3_600),
         reason: None,
     };
-    heartbeat(&engine);
-    poll_ready(engine.block(&order("192.0.2.9"))).unwrap();
+    heartbeat(&app);
+    poll_ready(app.block_unaudited(&order("192.0.2.9"))).unwrap();
     store.lose_answers(true);
-    poll_ready(engine.block(&order(IP))).unwrap_err();
-    heartbeat(&engine);
+    poll_ready(app.block_unaudited(&order(IP))).unwrap_err();
+    heartbeat(&app);
     let old: Subject<'_> = [("ip", "192.0.2.9")].into_iter().collect();
-    poll_ready(engine.unblock("default", "login", &old)).unwrap_err();
-    assert!(!heartbeat(&engine).up, "the store must not decide before the operation is undone");
+    poll_ready(app.unblock_unaudited("default", "login", &old)).unwrap_err();
+    assert!(!heartbeat(&app).up, "the store must not decide before the operation is undone");
     store.lose_answers(false);
-    assert!(heartbeat(&engine).recovered);
+    assert!(heartbeat(&app).recovered);
     assert!(check(&other, "login", IP).allowed, "the block was refused");
     assert_eq!(check(&other, "login", "192.0.2.9").reason.as_str(), "blocked");
 }
@@ -114,7 +116,7 @@ fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
 /// A store that lost all its data must get every block before it decides again.
 #[test]
 fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
-    let (engine, store, clock) = pair(CATALOG, 1);
+    let (app, store, clock) = pair(CATALOG, 1);
     let order = |ip, span| BlockOrder {
         namespace: "default",
         policy: "login",
@@ -122,17 +124,17 @@ fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
         span,
         reason: None,
     };
-    poll_ready(engine.block(&order(IP, secs(600)))).unwrap();
-    poll_ready(engine.block(&order("192.0.2.7", Span::FOREVER))).unwrap();
-    (0..3).for_each(|_| drop(check(&engine, "login", "192.0.2.8")));
-    heartbeat(&engine);
+    poll_ready(app.block_unaudited(&order(IP, secs(600)))).unwrap();
+    poll_ready(app.block_unaudited(&order("192.0.2.7", Span::FOREVER))).unwrap();
+    (0..3).for_each(|_| drop(check(&app, "login", "192.0.2.8")));
+    heartbeat(&app);
     store.fail(true);
-    (0..3).for_each(|_| drop(heartbeat(&engine)));
+    (0..3).for_each(|_| drop(heartbeat(&app)));
     store.lose_everything();
     store.fail(false);
     clock.advance(secs(100));
-    assert!(!check(&engine, "login", IP).allowed, "alone, it knows");
-    assert!(heartbeat(&engine).restarted);
+    assert!(!check(&app, "login", IP).allowed, "alone, it knows");
+    assert!(heartbeat(&app).restarted);
     let other = node(CATALOG, &store, &clock, 1);
     assert_eq!(check(&other, "login", IP).retry_after, Some(secs(500)));
     assert_eq!(check(&other, "login", "192.0.2.7").reason.as_str(), "blocked");
@@ -144,24 +146,20 @@ fn a_clock_two_seconds_away_is_told_and_changes_no_answer() {
     let here = ManualClock::at(START);
     let there = ManualClock::at(START.after(secs(5)));
     let store = Remote::new(&there);
-    let engine = node(CATALOG, &store, &here, 1);
-    let found = heartbeat(&engine);
+    let app = node(CATALOG, &store, &here, 1);
+    let found = heartbeat(&app);
     assert!(found.clock_skewed);
-    assert_eq!(engine.stats().clock_offset, Some(5_000_000));
-    (0..3).for_each(|_| drop(check(&engine, "login", IP)));
-    let cached = check(&engine, "login", IP);
+    assert_eq!(stats(&app).clock_offset, Some(5_000_000));
+    (0..3).for_each(|_| drop(check(&app, "login", IP)));
+    let cached = check(&app, "login", IP);
     assert_eq!((cached.cached, cached.retry_after), (true, Some(secs(300))));
     store.fail(true);
     here.advance(secs(2));
-    assert_eq!(
-        check(&engine, "login", IP).retry_after,
-        Some(secs(298)),
-        "without the store as well"
-    );
+    assert_eq!(check(&app, "login", IP).retry_after, Some(secs(298)), "without the store as well");
     there.set(START);
     store.fail(false);
     assert_eq!(
-        heartbeat(&engine),
+        heartbeat(&app),
         HeartbeatReport { up: true, clock_skewed: true, ..HeartbeatReport::default() }
     );
 }

@@ -1,0 +1,199 @@
+//! Applications with records, alone or over a store that several nodes share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catraca::core::batch::{Batch, Reply};
+use catraca::records::{AuditRow, Operator, Options, Records};
+use catraca::store::{SharedStore, Store, StoreFuture, StoreStatus, When};
+use catraca::{
+    App, BlockOrder, Builder, Catalog, Check, Clock, Decision, Engine, ManualClock, Memory,
+    MemoryOptions, Secret, Span, Subject, Time,
+};
+use tokio::sync::watch;
+
+pub const START: Time = Time::from_micros(1_800_000_000_000_000);
+/// An operator who gives no reason.
+pub const ANA: Operator<'static> = Operator { name: "ana", why: None };
+pub const IP: &str = "192.0.2.1";
+
+pub const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "3 per 1m"
+block  = "5m"
+
+[policy.pay]
+by     = ["ip"]
+bucket = { size = 10, refill = "1 per 1h" }
+cost   = { "404" = 11, default = 1 }
+debt   = true
+ban    = [ { when = "status == 403", for = "10m", reason = "refused upstream" } ]
+
+[facts.ip."192.0.2.1"]
+country = "pt"
+"#;
+
+/// Records in a file that is removed with its test.
+pub struct RecordsFile {
+    path: PathBuf,
+    pub records: Arc<Records>,
+}
+
+impl RecordsFile {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("catraca-app-{}-{number}.db", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let url = format!("sqlite:{}", path.display());
+        Self { path, records: Arc::new(Records::open(&url, Options::default()).unwrap()) }
+    }
+
+    /// The audit, oldest first.
+    pub fn audit(&self) -> Vec<AuditRow> {
+        let query = catraca::records::AuditQuery { limit: 1_000, ..Default::default() };
+        let mut rows = self.records.audit(&query).unwrap().rows;
+        rows.reverse();
+        rows
+    }
+}
+
+impl Drop for RecordsFile {
+    fn drop(&mut self) {
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", self.path.display()));
+        }
+    }
+}
+
+/// A store in memory that several nodes share. While it is held, calls wait.
+#[derive(Clone)]
+pub struct HeldStore(Arc<Server>);
+
+struct Server {
+    memory: Memory,
+    clock: ManualClock,
+    changes: AtomicU64,
+    is_held: watch::Sender<bool>,
+}
+
+impl HeldStore {
+    pub fn new(clock: &ManualClock) -> Self {
+        Self(Arc::new(Server {
+            memory: Memory::new(MemoryOptions::default(), Arc::new(clock.clone())),
+            clock: clock.clone(),
+            changes: AtomicU64::new(0),
+            is_held: watch::Sender::new(false),
+        }))
+    }
+
+    pub fn hold(&self, is_held: bool) {
+        self.0.is_held.send_replace(is_held);
+    }
+
+    async fn wait(&self) {
+        self.0.is_held.subscribe().wait_for(|is_held| !is_held).await.unwrap();
+    }
+}
+
+impl SharedStore for HeldStore {
+    fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
+        Box::pin(async move {
+            self.wait().await;
+            self.0.memory.apply(batch, when)
+        })
+    }
+
+    fn status(&self) -> StoreFuture<'_, StoreStatus> {
+        Box::pin(async {
+            let changes = self.0.changes.load(Ordering::SeqCst);
+            Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation: 1 })
+        })
+    }
+
+    fn publish_change(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async {
+            self.wait().await;
+            self.0.changes.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String> {
+        Box::pin(async { Ok(records.to_owned()) })
+    }
+}
+
+/// Two nodes over one store and one file of records.
+pub struct Nodes {
+    pub here: App,
+    pub there: App,
+    pub store: HeldStore,
+    pub file: RecordsFile,
+}
+
+impl Nodes {
+    pub async fn start() -> Self {
+        let clock = ManualClock::at(START);
+        let store = HeldStore::new(&clock);
+        let file = RecordsFile::new();
+        let here = start_node(&store, &file, &clock).await;
+        let there = start_node(&store, &file, &clock).await;
+        Self { here, there, store, file }
+    }
+
+    /// Waits until the other node notices a change.
+    pub async fn wait_published(&self) {
+        let noticed = async {
+            while !self.there.heartbeat().await.unwrap().changed {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), noticed).await.unwrap();
+    }
+}
+
+async fn start_node(store: &HeldStore, file: &RecordsFile, clock: &ManualClock) -> App {
+    let store = Arc::new(store.clone());
+    let app = App::over_store(builder(clock), store, Default::default()).unwrap();
+    let app = app.records(Arc::clone(&file.records)).build();
+    app.resume(None).await.unwrap();
+    app
+}
+
+pub fn builder(clock: &ManualClock) -> Builder {
+    let catalog = Catalog::parse(CATALOG).unwrap();
+    Engine::builder(catalog).clock(clock.clone()).secret(Secret::from_bytes([7; 32]))
+}
+
+/// An application over memory, with records.
+pub fn app_with(file: &RecordsFile) -> App {
+    let engine = builder(&ManualClock::at(START)).build();
+    App::local(engine).records(Arc::clone(&file.records)).build()
+}
+
+/// An application over memory, without records.
+pub fn app_without_records() -> App {
+    App::local(builder(&ManualClock::at(START)).build()).build()
+}
+
+pub async fn check(app: &App, gate: &str) -> Decision {
+    app.check(&Check::new(gate, [("ip", IP)])).await.unwrap()
+}
+
+pub fn subject() -> Subject<'static> {
+    Subject::from([("ip", IP)])
+}
+
+/// A block of ten minutes.
+pub fn order(reason: Option<&str>) -> BlockOrder<'_> {
+    BlockOrder {
+        namespace: "default",
+        policy: "login",
+        subject: Subject::from([("ip", IP)]),
+        span: Span::from_secs(600),
+        reason,
+    }
+}
