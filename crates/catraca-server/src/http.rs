@@ -30,12 +30,11 @@ mod settle;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::Engine;
 use catraca::engine::ResumeSummary;
 use catraca::records::Records;
+use catraca::{Engine, Locks};
 use tokio::sync::Semaphore;
 
-use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
@@ -60,7 +59,7 @@ pub struct App {
     /// The engine over a store that nodes share, with the same catalog; decides when it is there.
     pub shared: Option<Arc<SharedEngine>>,
     /// Locks and slots, in this process or in the shared store.
-    pub locks: Arc<LockService>,
+    pub locks: Arc<Locks>,
     /// Durable records, unless `[records] url` is `none`.
     pub records: Option<Arc<Records>>,
     /// The live feed of `GET /v1/events`.

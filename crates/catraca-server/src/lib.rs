@@ -9,7 +9,6 @@ mod cmd;
 mod exit;
 mod html;
 mod http;
-mod lock_service;
 mod observe;
 mod regular_file;
 mod reload;

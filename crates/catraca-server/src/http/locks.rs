@@ -21,13 +21,13 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
-use catraca::LockError;
 use catraca::core::lock::LockRefusal;
 use catraca::core::lock::reply::Lease;
 use catraca::core::lock::requests::Proof;
 use catraca::core::lock::{LeaseId, LockTerms};
 use catraca::core::request::validate_storable;
 use catraca::records::{AuditNote, Record, RecordKind};
+use catraca::{LockError, Locks};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::{Level, enabled};
@@ -39,7 +39,6 @@ use super::request::body;
 use super::response::problem::{FullResponse, Problem, json_response};
 use super::router::bad_path;
 use super::{App, debug_log};
-use crate::lock_service::LockService;
 use response_bodies::epoch_millis;
 
 /// The response, or the problem to send instead.
@@ -183,7 +182,7 @@ impl LockApiRequest {
         Ok(found)
     }
 
-    fn locks(&self) -> &Arc<LockService> {
+    fn locks(&self) -> &Arc<Locks> {
         &self.app.locks
     }
 

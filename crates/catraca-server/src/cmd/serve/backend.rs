@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use catraca::engine::ResumeSummary;
 use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
-use catraca::{Builder, Catalog, Engine, MemoryOptions, Secret};
+use catraca::{Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
@@ -25,7 +25,6 @@ use super::shared_store;
 use super::shared_store_config::SharedStoreConfig;
 use super::storage_config::StorageConfig;
 use crate::http::Feed;
-use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::shared_store::{AnySharedStore, SharedEngine};
 
@@ -36,7 +35,7 @@ pub struct Backend {
     /// Decides with a shared store, if one is configured.
     pub shared: Option<Arc<SharedEngine>>,
     /// Leases and slots.
-    pub locks: Arc<LockService>,
+    pub locks: Arc<Locks>,
     /// Blocks, lists, facts and audit; `None` with `[records] url = "none"`, and in the demo.
     pub records: Option<Arc<Records>>,
     /// The event stream of `/v1/events`.
@@ -73,7 +72,7 @@ impl Backend {
         Self {
             engine: Arc::new(builder.build()),
             shared: None,
-            locks: Arc::new(LockService::Local(lock_setup::volatile())),
+            locks: Arc::new(lock_setup::volatile()),
             records: None,
             feed,
             description: "Nothing is stored: blocks and counters end with the process.".to_owned(),
@@ -110,7 +109,7 @@ impl Backend {
         Ok(Self {
             engine,
             shared: None,
-            locks: Arc::new(LockService::Local(locks)),
+            locks: Arc::new(locks),
             records: Some(setup.records),
             feed: setup.feed,
             description: describe(config, &restored),
@@ -145,7 +144,7 @@ impl Backend {
         Ok(Self {
             engine,
             shared: Some(shared),
-            locks: Arc::new(LockService::Shared(locks)),
+            locks: Arc::new(locks),
             records: Some(setup.records),
             feed: setup.feed,
             description: format!("{store_text} {}", describe(config, &restored)),

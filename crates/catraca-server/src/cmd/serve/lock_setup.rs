@@ -6,21 +6,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catraca::core::lock::Durability;
-use catraca::locks::{Journal, LockStore, RestoredLock};
+use catraca::locks::{Journal, LockStore, MemoryLocks, RestoredLock};
 use catraca::postgres::{PostgresOptions, PostgresStore};
 use catraca::records::{RecordedLock, Records};
 use catraca::redis::{RedisLocks, RedisOptions};
-use catraca::{Catalog, Locks, Secret, SharedLocks, SystemClock};
+use catraca::{Catalog, Locks, Secret, SystemClock};
 use tracing::warn;
 
 use super::shared_store_config::SharedStoreConfig;
-use crate::lock_service::LockService;
 use crate::shared_store::SharedStoreKind;
-
-/// How often expired leases are removed: in memory, and in a shared store, where each round is a
-/// round trip.
-const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
-const SHARED_EXPIRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long writing the leases may take when the server stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +24,7 @@ pub fn volatile() -> Locks {
     let mut bytes = [0; 32];
     // Cannot fail here: the engine was built before, and it needs random bytes too.
     let _ = getrandom::fill(&mut bytes);
-    Locks::new(Arc::new(SystemClock::new()), &Secret::from_bytes(bytes))
+    Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes(bytes))
 }
 
 /// Locks in memory with the leases of the records, which new grants are written to.
@@ -46,8 +40,9 @@ pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> 
         });
     })?;
     let journal: Arc<dyn Journal> = Arc::clone(records) as _;
-    let storage = (journal, durability);
-    let locks = Locks::open(Arc::new(SystemClock::new()), secret, storage, restored);
+    let clock = Arc::new(SystemClock::new());
+    let store = MemoryLocks::open(clock, journal, durability, restored);
+    let locks = Locks::new(Arc::new(store), secret);
     if let Some(wait) = locks.startup_wait() {
         let seconds = wait.ceil_secs();
         warn!(seconds, "no locks granted yet: leases of the previous process may still be valid");
@@ -60,12 +55,12 @@ pub async fn open_shared(
     config: &SharedStoreConfig,
     secret: &Secret,
     catalog: &Catalog,
-) -> Result<SharedLocks> {
+) -> Result<Locks> {
     let store: Arc<dyn LockStore> = match SharedStoreKind::from_url(&config.url)? {
         SharedStoreKind::Redis => Arc::new(redis(config, catalog).await?),
         SharedStoreKind::Postgres => Arc::new(postgres(config).await?),
     };
-    Ok(SharedLocks::new(store, secret))
+    Ok(Locks::new(store, secret))
 }
 
 async fn redis(config: &SharedStoreConfig, catalog: &Catalog) -> Result<RedisLocks> {
@@ -87,28 +82,20 @@ async fn postgres(config: &SharedStoreConfig) -> Result<PostgresStore> {
     Ok(PostgresStore::open(&config.url, options).await?)
 }
 
-/// Expires leases and serves waiting callers periodically, until the locks are dropped.
-pub async fn expire_periodically(locks: Weak<LockService>) {
+/// Expires leases periodically, until the locks are dropped.
+pub async fn expire_periodically(locks: Weak<Locks>) {
     loop {
         let interval = {
             let Some(locks) = locks.upgrade() else { return };
             locks.expire().await;
-            if matches!(&*locks, LockService::Local(_)) {
-                EXPIRY_INTERVAL
-            } else {
-                SHARED_EXPIRY_INTERVAL
-            }
+            locks.expiry_interval()
         };
         tokio::time::sleep(interval).await;
     }
 }
 
-/// Stops granting, and records the active leases and the clean shutdown.
-pub fn close(locks: &LockService) {
-    let locks = match locks {
-        LockService::Local(locks) => locks,
-        LockService::Shared(locks) => return locks.close(),
-    };
+/// Stops granting; leases in memory and the clean shutdown are recorded.
+pub fn close(locks: &Locks) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     if let Ok(runtime) = runtime {
         // A disk that does not respond must not delay the exit. Without the record of a clean

@@ -40,7 +40,7 @@ pub async fn list(request: &LockApiRequest) -> LockApiResult {
     let after = parse_number("after", after)?.unwrap_or(0);
     let limit = parse_number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(PAGE_DEFAULT);
-    let page = request.locks().list(request.namespace(), &filter, (after, limit)).await?;
+    let page = request.locks().list(request.namespace(), &filter, after, limit).await?;
     let locks = page.leases.iter().map(ListedLease::from).collect();
     respond_json(&LockPage { locks, next: page.next.map(|next| next.to_string()) })
 }
