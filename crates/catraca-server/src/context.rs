@@ -16,7 +16,6 @@ use crate::config::ReloadableConfig;
 use crate::feed::Feed;
 use crate::listener::Connections;
 use crate::listener::tls::Tls;
-use crate::lock_service::LockService;
 use crate::observe::Observer;
 use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
@@ -26,8 +25,6 @@ use crate::reload::Reloader;
 pub struct ServerContext {
     /// Every operation that a front end may offer.
     pub app: App,
-    /// Locks and slots, in this process or in the shared store.
-    pub locks: Arc<LockService>,
     /// The live feed of `GET /v1/events`.
     pub feed: Arc<Feed>,
     /// The keys and the settings that a reload replaces.

@@ -17,7 +17,6 @@ mod feed;
 mod html;
 mod http;
 mod listener;
-mod lock_service;
 mod observe;
 mod regular_file;
 mod reload;

@@ -35,7 +35,7 @@ pub fn text(context: &ServerContext) -> String {
     gauges::catalog(&mut registry, context);
     gauges::store(&mut registry, context);
     gauges::shared_store(&mut registry, context);
-    lock_metrics::locks(&mut registry, &context.locks, &context.app.catalog().locks);
+    lock_metrics::locks(&mut registry, context.app.locks(), &context.app.catalog().locks);
     gauges::records(&mut registry, context.app.records().map(|records| &**records));
     gauges::listener(&mut registry, context);
     gauges::process(&mut registry);

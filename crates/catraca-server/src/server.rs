@@ -69,7 +69,7 @@ impl Server {
         let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
         let mut context = new_context(&backend, reloadable, tls, &observer, file);
         context.traces = traces.map(Arc::new);
-        runtime.spawn(lock_setup::expire_periodically(Arc::downgrade(&context.locks)));
+        runtime.spawn(lock_setup::expire_periodically(Arc::downgrade(context.app.locks())));
         Ok(Self { name, context: Arc::new(context), listeners: Vec::new(), backend, runtime })
     }
 
@@ -121,7 +121,7 @@ impl Server {
         let stop_delay = context.reloadable.load().settings.stop_delay;
         let listeners = std::mem::take(&mut self.listeners);
         let listeners = Listeners::new(listeners, Arc::clone(&context.connections), stop_delay);
-        self.runtime.block_on(listeners.serve(stop, || context.locks.refuse_waiters()));
+        self.runtime.block_on(listeners.serve(stop, || context.app.locks().refuse_waiters()));
         let refused: u64 = context.connections.metrics.refusals().iter().sum();
         context.calls.summary(refused)
     }
@@ -191,7 +191,6 @@ fn new_context(
     let reloader = Reloader::new(file.map(Path::to_owned), targets);
     ServerContext {
         app: backend.app.clone(),
-        locks: Arc::clone(&backend.locks),
         feed: Arc::clone(&backend.feed),
         reloadable,
         tls,

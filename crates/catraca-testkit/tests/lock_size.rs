@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use catraca::core::lock::VersionPolicy;
 use catraca::core::lock::reply::AcquireReply;
 use catraca::core::lock::requests::{Acquire, LeaseRequest};
-use catraca::core::lock::{Durability, VersionPolicy};
 use catraca::{Locks, ManualClock, Secret, Span, Time};
 
 const LEASES: u32 = 1_000_000;
@@ -25,7 +25,7 @@ async fn abandon(locks: &Locks, clock: &ManualClock) {
         let keys = vec![number.to_string().into()];
         let request = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
         let request = request.validate().unwrap();
-        let answer = locks.acquire("n", &request, Span::ZERO, Durability::Memory).await.unwrap();
+        let answer = locks.acquire("n", &request, Span::ZERO).await.unwrap();
         assert!(matches!(answer.acquired, AcquireReply::Granted(_)));
         clock.advance(Span::from_micros(1));
     }
@@ -35,19 +35,19 @@ async fn abandon(locks: &Locks, clock: &ManualClock) {
 #[tokio::test]
 async fn a_million_abandoned_leases_leave_nothing_behind() {
     let clock = ManualClock::at(Time::from_micros(1_700_000_000_000_000));
-    let locks = Locks::new(Arc::new(clock.clone()), &Secret::from_bytes([5; 32]));
+    let locks = Locks::in_memory(Arc::new(clock.clone()), &Secret::from_bytes([5; 32]));
     let mut most = Vec::new();
     for round in 1..=3 {
         abandon(&locks, &clock).await;
         most.push(resident());
-        assert_eq!(locks.totals().lease_entries, LEASES as usize);
+        assert_eq!(locks.totals().unwrap().lease_entries, LEASES as usize);
         clock.advance(Span::from_secs(300));
-        locks.maintain();
-        let all = locks.stats("n").unwrap().all;
+        locks.expire().await;
+        let all = locks.stats_of("n", None).await.unwrap().all;
         assert_eq!((all.active, all.expired), (0, u64::from(round * LEASES)));
         clock.advance(Span::from_secs(60));
-        locks.maintain();
-        assert_eq!(locks.totals().lease_entries, 0);
+        locks.expire().await;
+        assert_eq!(locks.totals().unwrap().lease_entries, 0);
     }
     println!("pages at the peak of each round: {most:?}");
     assert!(most[2] < most[0] + most[0] / 5, "memory grows with every round: {most:?}");

@@ -20,6 +20,8 @@ mod facts;
 mod inspect;
 #[cfg(feature = "records")]
 mod lists;
+#[cfg(all(feature = "records", feature = "locks"))]
+mod lock_acts;
 #[cfg(feature = "records")]
 mod modes;
 mod nodes;
@@ -90,7 +92,7 @@ struct AppParts {
     #[cfg(feature = "records")]
     records: Option<Arc<Records>>,
     #[cfg(feature = "locks")]
-    locks: Option<Arc<Locks>>,
+    locks: Arc<Locks>,
     /// Held while lists, facts or modes change, so that two changes of one entry are recorded in
     /// the order in which they took effect.
     #[cfg(feature = "records")]
@@ -122,10 +124,10 @@ impl App {
         self.parts.records.as_ref()
     }
 
-    /// Locks and slots, if there are any.
+    /// Locks and slots. Operators' acts on them are methods of the application, which audits them.
     #[cfg(feature = "locks")]
-    pub fn locks(&self) -> Option<&Arc<Locks>> {
-        self.parts.locks.as_ref()
+    pub fn locks(&self) -> &Arc<Locks> {
+        &self.parts.locks
     }
 
     /// The rules, for one operation.

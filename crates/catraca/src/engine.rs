@@ -363,7 +363,7 @@ pub const fn default_namespace() -> &'static str {
 
 /// Random bytes from the system. Without them no secret can be made, so the process must not start.
 #[expect(clippy::expect_used, reason = "there is nothing to fall back to")]
-fn random_bytes<const N: usize>() -> [u8; N] {
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes

@@ -78,7 +78,7 @@ pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, environment, load, load_with};
 #[cfg(feature = "locks")]
-pub use locks::{LockError, Locks, SharedLocks};
+pub use locks::{LockError, Locks};
 pub use memory::{Memory, MemoryOptions};
 #[cfg(feature = "shared")]
 pub use shared::SharedOptions;

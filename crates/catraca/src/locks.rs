@@ -1,166 +1,219 @@
-//! Locks and slots, in this process ([`Locks`]) or in a store that nodes share ([`SharedLocks`]).
+//! Locks and slots: queues, waiting and operator calls, over a store of leases.
 //!
-//! [`Locks`] adds a clock, queues of waiting callers and a journal to the lock table of core. Each
-//! namespace has one mutex, which is never held across an await. `acquire` grants names, `wait`
-//! keeps the queues, `hold` grants time slots, `pending_change` reverts changes of slots, `admin`
-//! has the operator calls, `persistence` writes what must survive the process, `shutdown` stops and
-//! restores. Locks fail closed: a grant that cannot be persisted as promised is refused.
+//! [`Locks`] has the verbs; a [`LockStore`] has the leases and applies core's rules to them:
+//! [`MemoryLocks`] in this process, Redis or PostgreSQL for several nodes. `acquire` grants names
+//! and waits for them in `wait_queues`, `holder` has the other calls of holders, `admin` those of
+//! operators, `undo` reverts grants that no caller was answered with. Locks fail closed: without an
+//! answer of the store in time, and without the promised durability, nothing is granted.
 
 mod acquire;
 mod admin;
-mod hold;
-mod id;
+mod holder;
 mod lock_error;
+mod memory;
 mod metrics;
-mod namespace;
-mod pending_change;
-mod persistence;
-mod shared;
-mod shutdown;
-mod store;
+mod port;
 #[cfg(test)]
 mod tests;
-mod wait;
+mod undo;
+mod wait_queues;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use catraca_core::digest::Secret;
-use catraca_core::lock::LeaseId;
-use catraca_core::lock::persistence::{
-    LockWrite, PersistedFence, PersistedLease, PersistedVersion,
-};
-use catraca_core::time::Time;
+use catraca_core::lock::{Durability, LeaseId, LockOp, LockOutcome, LockReply};
+use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use namespace::{NamespaceLocks, NamespaceState};
+use crate::store::When;
+use undo::Undoer;
+use wait_queues::WaitQueues;
 
 pub use acquire::LockAttempt;
 pub use admin::{LeaseFilter, LockPage, LockStats, LockTotals, StatsRow};
+pub use holder::Confirmation;
 pub use lock_error::LockError;
-pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram, LockTimes};
-pub use persistence::{Journal, JournalFuture};
-pub use shared::{SharedLocks, StoreTimed};
-pub use store::{FreedNotice, LockStore, LockStoreFuture};
-pub use wait::WAITERS_MAX;
+pub use memory::{Journal, JournalFuture, MemoryLocks, RestoredLock};
+pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram};
+#[cfg(any(feature = "redis", feature = "postgres-store"))]
+pub(crate) use port::forward_freed;
+pub use port::{FreedListener, FreedNotice, LockStore, LockStoreClosing, LockStoreFuture};
+pub use wait_queues::WAITERS_MAX;
 
 /// The most namespaces with locks.
 pub const NAMESPACES_MAX: usize = 4_096;
+/// The most sweeps of one namespace in a row, so that a large one does not delay the others.
+const SWEEPS_MAX: usize = 64;
 
-/// Locks and slots of all namespaces, in the memory of this process.
+/// Locks and slots of all namespaces.
 pub struct Locks {
-    namespaces: Mutex<BTreeMap<Box<str>, Arc<NamespaceLocks>>>,
-    clock: Arc<dyn Clock>,
+    store: Arc<dyn LockStore>,
+    /// The durability of all changes; `None` if each request chooses its own.
+    durability: Option<Durability>,
+    /// The key of lease ids that are derived from a request id.
     secret: [u8; 32],
-    journal: Option<Arc<dyn Journal>>,
-    times: Arc<LockTimes>,
-    write_failures: AtomicU64,
+    queues: Arc<WaitQueues>,
+    undoer: Undoer,
+    /// Namespaces that this process has used, to remove their expired leases.
+    namespaces: Mutex<BTreeSet<Box<str>>>,
     closed: AtomicBool,
-    /// Set before shutdown: no caller may start to wait.
-    refusing_waiters: AtomicBool,
+    /// How long callers waited, of those that waited.
+    waited: DurationHistogram,
+    failed_calls: AtomicU64,
 }
 
-/// Persisted state of a namespace, for [`Locks::open`].
-#[derive(Clone, Debug)]
-pub enum RestoredLock {
-    /// The fences and lease times that may have been granted.
-    Fence(Box<str>, PersistedFence),
-    /// A lease that was active.
-    Lease(Box<str>, Box<PersistedLease>),
-    /// The highest version of a name.
-    Version(Box<str>, Box<PersistedVersion>),
+/// A reply, and its instant by the clock that leases expire by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedReply<T> {
+    /// The reply.
+    pub reply: T,
+    /// The instant.
+    pub now: Time,
 }
 
 impl Locks {
-    /// Locks without a journal: they end with the process.
-    pub fn new(clock: Arc<dyn Clock>, secret: &Secret) -> Self {
+    /// Locks in a store; for a shared store, it must be called on an async runtime. Nodes that
+    /// share a store must share the secret, so that a request can be repeated through another
+    /// node.
+    pub fn new(store: Arc<dyn LockStore>, secret: &Secret) -> Self {
+        let queues = Arc::new(WaitQueues::default());
+        let woken_queues = Arc::clone(&queues);
+        store.listen(Box::new(move |notice| woken_queues.on_freed(notice)));
         Self {
-            namespaces: Mutex::default(),
-            clock,
+            undoer: Undoer::new(Arc::clone(&store)),
+            namespaces: Mutex::new(store.restored_namespaces().into_iter().collect()),
+            durability: store.durability(),
+            store,
             secret: secret.derive("catraca 2026 lease id"),
-            journal: None,
-            times: Arc::default(),
-            write_failures: AtomicU64::new(0),
+            queues,
             closed: AtomicBool::new(false),
-            refusing_waiters: AtomicBool::new(false),
+            waited: DurationHistogram::default(),
+            failed_calls: AtomicU64::new(0),
         }
     }
 
-    /// The current time of the clock that leases expire by.
-    pub fn now(&self) -> Time {
-        self.clock.now()
+    /// Locks in the memory of this process, which end with it.
+    pub fn in_memory(clock: Arc<dyn Clock>, secret: &Secret) -> Self {
+        Self::new(Arc::new(MemoryLocks::new(clock)), secret)
     }
 
     /// A new lease id, which proves ownership of the lease. With a request id it is derived from
-    /// the secret, so that a repeated request gets the same one and others cannot guess it.
+    /// the secret, so that a request that is repeated, through any node, gets the same one and
+    /// others cannot guess it.
     pub fn lease_id(
         &self,
         namespace: &str,
         tenant: Option<&str>,
         request: Option<&str>,
     ) -> Result<LeaseId, LockError> {
-        id::lease_id(&self.secret, namespace, tenant, request)
+        let mut bytes = [0; 16];
+        let Some(request) = request else {
+            getrandom::fill(&mut bytes).map_err(|error| LockError::write_failed(&error))?;
+            return Ok(LeaseId::from_bytes(bytes));
+        };
+        let mut mac = blake3::Hasher::new_keyed(&self.secret);
+        // The length before each part distinguishes ("ab", "c") from ("a", "bc"); -1 marks an
+        // absent tenant, which differs from an empty one.
+        for part in [Some(namespace), tenant, Some(request)] {
+            let length = part.map_or(-1, |part| part.len() as i64);
+            mac.update(&length.to_le_bytes()).update(part.unwrap_or_default().as_bytes());
+        }
+        bytes.copy_from_slice(&mac.finalize().as_bytes()[..16]);
+        Ok(LeaseId::from_bytes(bytes))
     }
 
-    /// Removes expired leases and grants their names to waiting callers. Call it periodically.
-    pub fn maintain(&self) {
-        for ns in self.all_namespaces() {
-            loop {
-                let now = self.clock.now();
-                let mut state = ns.state.lock();
-                let more = state.table.sweep(now);
-                state.end_cooldowns(now);
-                let mut writes = ns.take_ended_writes(&mut state);
-                if state.table.take_versions_expired() {
-                    writes.push(LockWrite::Forget(ns.namespace.clone(), now));
-                }
-                drop(state);
-                self.write_nowait(writes);
-                if !more {
-                    break;
-                }
-            }
+    /// Removes expired leases in the namespaces that this process has used. Call it every
+    /// [`Locks::expiry_interval`]: leases of names that are not used again would stay.
+    pub async fn expire(&self) {
+        let namespaces: Vec<Box<str>> = self.namespaces.lock().iter().cloned().collect();
+        for namespace in namespaces {
+            // An error leaves the rest to the next round.
+            let _ = self.sweep(&namespace).await;
         }
+    }
+
+    /// How often to call [`Locks::expire`].
+    pub fn expiry_interval(&self) -> Duration {
+        self.store.expiry_interval()
+    }
+
+    /// How long nothing is granted after a start, because leases of the previous process may still
+    /// be valid.
+    pub fn startup_wait(&self) -> Option<Span> {
+        self.store.startup_wait()
     }
 
     /// Answers all waiting callers with [`LockError::Stopping`], and from now on every call that
     /// would have to wait. Other calls continue.
     pub fn refuse_waiters(&self) {
-        self.refusing_waiters.store(true, Ordering::SeqCst);
-        for ns in self.all_namespaces() {
-            ns.state.lock().refuse_waiters();
+        self.queues.refuse_waiters();
+    }
+
+    /// Refuses all further calls. Leases in memory are written to the journal; in a shared store
+    /// they stay.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.store.close().await;
+    }
+
+    /// Callers of this process that wait now.
+    pub fn waiters(&self) -> usize {
+        self.queues.waiting()
+    }
+
+    /// How long callers of this process waited, of those that waited.
+    pub fn wait_times(&self) -> &DurationHistogram {
+        &self.waited
+    }
+
+    /// Calls of this process that failed because of the disk or the shared store.
+    pub fn failed_calls(&self) -> u64 {
+        self.failed_calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts of all namespaces for metrics; `None` if a server would have to be asked.
+    pub fn totals(&self) -> Option<LockTotals<'_>> {
+        self.store.totals()
+    }
+
+    /// Removes expired leases of a namespace.
+    async fn sweep(&self, namespace: &str) -> Result<(), LockError> {
+        for _ in 0..SWEEPS_MAX {
+            let swept = self.ask(namespace, &LockOp::Sweep).await?.outcome;
+            if swept != (LockOutcome::Swept { more: true }) {
+                break;
+            }
         }
+        Ok(())
     }
 
-    fn all_namespaces(&self) -> Vec<Arc<NamespaceLocks>> {
-        self.namespaces.lock().values().cloned().collect()
-    }
-
-    fn namespace(&self, namespace: &str) -> Result<Arc<NamespaceLocks>, LockError> {
+    /// Asks the store once. No operation is sent twice: it may have been applied.
+    async fn ask(&self, namespace: &str, op: &LockOp) -> Result<LockReply, LockError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(LockError::Stopping);
         }
-        let namespaces = self.namespaces.lock();
-        if namespaces.len() >= NAMESPACES_MAX && !namespaces.contains_key(namespace) {
-            return Err(LockError::TooManyNamespaces);
+        self.register_namespace(namespace)?;
+        let answer = self.store.ask(namespace, op, When::Store).await;
+        if let Err(LockError::StoreUnavailable { .. } | LockError::WriteFailed { .. }) = answer {
+            self.failed_calls.fetch_add(1, Ordering::Relaxed);
         }
-        drop(namespaces);
-        Ok(self.find_or_create(namespace))
+        answer
     }
 
-    fn find_or_create(&self, namespace: &str) -> Arc<NamespaceLocks> {
+    fn register_namespace(&self, namespace: &str) -> Result<(), LockError> {
         let mut namespaces = self.namespaces.lock();
-        let create = || {
-            let state = Mutex::new(NamespaceState::new(self.journal.is_some()));
-            Arc::new(NamespaceLocks {
-                namespace: namespace.into(),
-                times: Arc::clone(&self.times),
-                state,
-            })
-        };
-        Arc::clone(namespaces.entry(namespace.into()).or_insert_with(create))
+        if namespaces.contains(namespace) {
+            return Ok(());
+        }
+        if namespaces.len() >= NAMESPACES_MAX {
+            return Err(LockError::TooManyNamespaces);
+        }
+        namespaces.insert(namespace.into());
+        Ok(())
     }
 }
 

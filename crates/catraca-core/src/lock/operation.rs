@@ -10,6 +10,7 @@ use super::reply::{
     AcquireReply, Availability, ConfirmReply, Lease, MoveReply, ReleaseReply, RenewReply,
 };
 use super::requests::{Acquire, AvailabilityQuery, Hold, Move, Proof};
+use super::terms::Durability;
 use crate::time::{Span, Time};
 
 /// One operation, applied atomically at one instant.
@@ -37,6 +38,8 @@ pub enum LockOp {
         proof: Proof,
         /// The new TTL, from now on.
         ttl: Span,
+        /// When the renewal is answered, as in a lease request.
+        durability: Durability,
     },
     /// Release a lock.
     Release(Proof),

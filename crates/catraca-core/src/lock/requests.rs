@@ -7,7 +7,7 @@ use super::KEYS_MAX;
 use super::id::LeaseKey;
 use super::name::validate_name;
 use super::refusal::LockRefusal;
-use super::terms::VersionPolicy;
+use super::terms::{Durability, VersionPolicy};
 use crate::request::is_storable;
 use crate::time::{Span, Time};
 
@@ -80,6 +80,8 @@ pub struct LeaseRequest {
     pub meta: Option<Box<str>>,
     /// How long nothing is granted after the store may have lost leases.
     pub grace: Span,
+    /// When the grant is answered. A shared store has one durability for all leases and ignores it.
+    pub durability: Durability,
 }
 
 /// Identifies a lease, and restricts who may access it.
@@ -104,6 +106,8 @@ pub struct Move {
     pub end: Time,
     /// How long nothing is moved after the store may have lost leases.
     pub grace: Span,
+    /// When the move of a held slot is answered; that of a confirmed slot is always written first.
+    pub durability: Durability,
 }
 
 /// A query for the availability of a calendar.
@@ -135,6 +139,7 @@ impl LeaseRequest {
             label: None,
             meta: None,
             grace: Span::ZERO,
+            durability: Durability::Memory,
         }
     }
 
@@ -191,6 +196,12 @@ impl Hold {
 }
 
 impl Move {
+    /// A move within the slot's calendars, with no grace and the durability `memory`.
+    pub const fn new(proof: Proof, start: Time, end: Time) -> Self {
+        let grace = Span::ZERO;
+        Self { proof, calendars: None, start, end, grace, durability: Durability::Memory }
+    }
+
     /// Validates all fields, and sorts the calendars.
     pub fn validate(mut self, slot_max: Span) -> Result<Self, LockRefusal> {
         if let Some(calendars) = &mut self.calendars {

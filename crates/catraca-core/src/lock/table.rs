@@ -107,7 +107,7 @@ impl LockTable {
     }
 
     /// Counts an attempt that failed because the lock or slot was taken.
-    pub fn count_conflict(&mut self, tenant: Option<&str>, kind: &str) {
+    fn count_conflict(&mut self, tenant: Option<&str>, kind: &str) {
         self.counters.on_conflict(tenant, kind);
     }
 

@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use catraca::Locks;
 use catraca::core::lock::LockTerms;
 use catraca::core::lock::counters::AttemptCounts;
-use catraca::locks::{DurationHistogram, TIME_BOUNDS};
-use catraca::{Locks, SharedLocks};
+use catraca::locks::{DurationHistogram, LockTotals, TIME_BOUNDS};
 use prometheus_client::registry::Registry;
 
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels};
-use crate::lock_service::LockService;
 use crate::observe::latency::HistogramSnapshot;
 
 /// The label of kinds that the catalog does not name.
@@ -23,26 +22,22 @@ const WRITE_FAILURES: &str =
 const STARTING: &str = "1 while no lock is granted because older leases may still be valid";
 const WAITERS: &str = "Callers that wait for a lock";
 const WAITED: &str = "Time that callers waited for a lock, of those that waited";
+const LEASE_ENTRIES: &str = "Leases in memory, including ended ones";
+const HELD: &str = "Time that leases were held";
 
-/// Series about locks; the shared store is not asked.
-pub fn locks(registry: &mut Registry, service: &LockService, terms: &LockTerms) {
-    match service {
-        LockService::Local(locks) => local_locks(registry, locks, terms),
-        LockService::Shared(locks) => shared_locks(registry, locks),
+/// Series about locks. Of a shared store only what this node counts: the store is not asked.
+pub fn locks(registry: &mut Registry, locks: &Locks, terms: &LockTerms) {
+    gauge(registry, "lock_waiters", WAITERS, locks.waiters());
+    counter(registry, "lock_write_failures", WRITE_FAILURES, locks.failed_calls());
+    registry.register("lock_wait_seconds", WAITED, histogram(locks.wait_times()));
+    if let Some(totals) = locks.totals() {
+        gauge(registry, "locks_starting", STARTING, usize::from(locks.startup_wait().is_some()));
+        local_locks(registry, &totals, terms);
     }
 }
 
-/// Locks in a shared store: only what this node counts. Attempts and ends of leases are counted in
-/// the store.
-fn shared_locks(registry: &mut Registry, locks: &SharedLocks) {
-    gauge(registry, "lock_waiters", WAITERS, locks.waiters());
-    counter(registry, "lock_write_failures", WRITE_FAILURES, locks.unanswered_calls());
-    registry.register("lock_wait_seconds", WAITED, histogram(locks.wait_times()));
-}
-
-/// Locks of this process.
-fn local_locks(registry: &mut Registry, locks: &Locks, terms: &LockTerms) {
-    let totals = locks.totals();
+/// Locks in the memory of this process.
+fn local_locks(registry: &mut Registry, totals: &LockTotals<'_>, terms: &LockTerms) {
     let mut kinds: BTreeMap<&str, AttemptCounts> = BTreeMap::new();
     for (kind, counts) in &totals.kinds {
         let label = if terms.kinds.contains_key(kind) { kind } else { OTHER };
@@ -51,21 +46,8 @@ fn local_locks(registry: &mut Registry, locks: &Locks, terms: &LockTerms) {
     }
     attempts(registry, &kinds);
     ends(registry, &kinds);
-    gauge(registry, "lock_waiters", WAITERS, totals.waiters);
-    gauge(
-        registry,
-        "lease_entries",
-        "Leases in memory, including ended ones",
-        totals.lease_entries,
-    );
-    gauge(registry, "locks_starting", STARTING, usize::from(locks.startup_wait().is_some()));
-    counter(registry, "lock_write_failures", WRITE_FAILURES, totals.write_failures);
-    registry.register("lock_wait_seconds", WAITED, histogram(&totals.times.waited));
-    registry.register(
-        "lock_held_seconds",
-        "Time that leases were held",
-        histogram(&totals.times.held),
-    );
+    gauge(registry, "lease_entries", LEASE_ENTRIES, totals.lease_entries);
+    registry.register("lock_held_seconds", HELD, histogram(totals.held_times));
 }
 
 fn attempts(registry: &mut Registry, kinds: &BTreeMap<&str, AttemptCounts>) {

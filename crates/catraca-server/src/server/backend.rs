@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use catraca::engine::ResumeSummary;
 use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
-use catraca::{App, Builder, Catalog, Engine, MemoryOptions, Secret, SharedLocks};
+use catraca::{App, Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
@@ -24,16 +24,13 @@ use super::secret;
 use super::shared_store;
 use crate::config::{SharedStoreConfig, StorageConfig};
 use crate::feed::Feed;
-use crate::lock_service::LockService;
 use crate::observe::Observer;
 
 /// The engine and everything that stores or publishes its state.
 pub struct Backend {
-    /// Engine, records and the connection to other nodes. Without records with
+    /// Engine, locks, records and the connection to other nodes. Without records with
     /// `[records] url = "none"`, and in the demo.
     pub app: App,
-    /// Leases and slots.
-    pub locks: Arc<LockService>,
     /// The event stream of `/v1/events`.
     pub feed: Arc<Feed>,
     /// A sentence for the banner about the stored state.
@@ -67,7 +64,6 @@ impl Backend {
         });
         Self {
             app: App::local(builder.build()).build(),
-            locks: Arc::new(LockService::Local(lock_setup::volatile())),
             feed,
             description: "Nothing is stored: blocks and counters end with the process.".to_owned(),
             restored: ResumeSummary::default(),
@@ -94,15 +90,15 @@ impl Backend {
         };
         // Applies what the records contain beyond the snapshot.
         let restored = engine.resume(&setup.records, since)?;
-        let app = App::local(engine).records(Arc::clone(&setup.records)).build();
         let locks = lock_setup::open(&secret, &setup.records, durability)?;
+        let app =
+            App::local(engine).records(Arc::clone(&setup.records)).locks(Arc::new(locks)).build();
         let snapshot = Some(config.snapshot.as_path());
         let maintenance = MaintenanceThread::start(&app, &setup.records, config, snapshot)?;
         record_revision(&setup.records, &app, setup.revision);
         keys.remember(&setup.records, app.now());
         Ok(Self {
             app,
-            locks: Arc::new(LockService::Local(locks)),
             feed: setup.feed,
             description: describe(config, &restored),
             restored,
@@ -122,11 +118,12 @@ impl Backend {
         // All nodes must compute the same digests, so the secret is never created here.
         let secret = secret::open(&config.secret, None)?;
         let store = runtime.block_on(shared_store::open(shared_config, &catalog))?;
-        let locks = runtime.block_on(async { SharedLocks::new(store.locks, &secret) });
+        let locks = runtime.block_on(async { Locks::new(store.locks, &secret) });
         let setup = EngineSetup::new(catalog, config, secret, observer)?;
         keys.check(&setup.records)?;
         let app = App::over_store(setup.builder, store.decisions, shared_config.options())?
             .records(Arc::clone(&setup.records))
+            .locks(Arc::new(locks))
             .build();
         let restored = runtime.block_on(shared_store::resume(&app))?;
         shared_store::start_heartbeat(&app, runtime);
@@ -136,7 +133,6 @@ impl Backend {
         keys.remember(&setup.records, app.now());
         Ok(Self {
             app,
-            locks: Arc::new(LockService::Shared(locks)),
             feed: setup.feed,
             description: format!("{store_text} {}", describe(config, &restored)),
             restored,
@@ -146,7 +142,7 @@ impl Backend {
 
     /// Writes all state to disk; called after the last response.
     pub fn close(self) -> Result<()> {
-        lock_setup::close(&self.locks);
+        lock_setup::close(self.app.locks());
         // Before the maintenance thread is joined: a purge waiting for an unavailable database then
         // fails at once.
         let unwritten = self.app.records().map_or(0, |records| records.stop());

@@ -86,7 +86,9 @@ fn possibly(seen: &ObservedCall, late: i64) -> Option<(i64, i64)> {
     let last = |ttl: i64| seen.answered.map_or(i64::MAX, |at| at.saturating_add(ttl + late));
     match seen.answer {
         ObservedAnswer::Granted { ttl, released, .. } => {
-            let until = released.map_or(last(ttl), |at| last(ttl).min(at));
+            // The instant of the release's answer is part of the window: a call that was sent in
+            // the same instant may have come before the release.
+            let until = released.map_or(last(ttl), |at| last(ttl).min(at.saturating_add(1)));
             Some((seen.sent, until))
         }
         // The lease may have been granted at any instant up to the answer, and without an answer
@@ -179,6 +181,21 @@ mod tests {
         assert_eq!(judge(&[one.clone(), conflict(105, 106)], NONE).len(), 1);
         let late = ClockTolerance { late: 1, ..NONE };
         assert!(judge(&[one, conflict(105, 106)], late).is_empty(), "a lease may end late");
+    }
+
+    #[test]
+    fn a_conflict_in_the_instant_of_a_release_may_be_and_a_later_one_must_not() {
+        let released = ObservedAnswer::Granted {
+            fence: 1,
+            ttl: 100,
+            release_sent: Some(20),
+            released: Some(20),
+        };
+        let one = ObservedCall { answer: released, ..granted(0, 5, 1, 100) };
+        let conflict =
+            |at| ObservedCall { answer: ObservedAnswer::Conflict, ..granted(at, at, 0, 0) };
+        assert!(judge(&[one.clone(), conflict(20)], NONE).is_empty());
+        assert_eq!(judge(&[one, conflict(21)], NONE).len(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use catraca_core::lock::reply::{AcquireReply, ConfirmReply, MoveReply, RenewRepl
 use catraca_core::lock::requests::{
     Acquire, AvailabilityQuery, Hold, LeaseRequest, Move, Proof, TimeRange,
 };
-use catraca_core::lock::terms::VersionPolicy;
+use catraca_core::lock::terms::{Durability, VersionPolicy};
 use catraca_core::lock::{LockOp, LockOutcome, LockReply, LockTable};
 use catraca_core::time::{Span, Time};
 
@@ -231,7 +231,7 @@ impl LockTrace<'_> {
         let proof = self.proof();
         let ttl = Span::from_micros(self.rng.within(1, 30));
         let theirs = self.model.renew(&proof, ttl, self.now);
-        let op = LockOp::Renew { proof, ttl };
+        let op = LockOp::Renew { proof, ttl, durability: Durability::Memory };
         let ours = match self.execute(&op) {
             LockOutcome::Renewed(RenewReply::Extended(view)) => {
                 format!("extended {}", describe_lease(&view))
@@ -279,7 +279,8 @@ impl LockTrace<'_> {
         let calendars = self.rng.chance(30).then(|| self.names());
         let range = self.range();
         let proof = self.proof();
-        let op = Move { proof, calendars, start: range.start, end: range.end, grace: GRACE };
+        let to = Move::new(proof, range.start, range.end);
+        let op = Move { calendars, grace: GRACE, ..to };
         let Ok(op) = op.validate(Span::from_secs(1)) else { return StepAnswers::default() };
         let theirs = self.model.relocate(&op, self.now);
         let op = LockOp::Relocate(op);

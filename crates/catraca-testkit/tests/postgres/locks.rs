@@ -13,7 +13,8 @@ use catraca::store::When;
 use catraca_core::lock::reply::{AcquireReply, Lease, ReleaseReply};
 use catraca_core::lock::requests::{Acquire, Hold, LeaseRequest, Move, Proof, TimeRange};
 use catraca_core::lock::{
-    LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable, VersionPolicy,
+    Durability, LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable,
+    VersionPolicy,
 };
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Rng;
@@ -236,7 +237,7 @@ fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
     database.server.stop("KILL");
     database.server.run();
     let after = LockClient::of(&database.url());
-    assert!(after.store.is_durable());
+    assert_eq!(after.store.durability(), Some(Durability::Fsync));
     let taken = after.outcome(&acquire("p", 2));
     assert!(matches!(taken, LockOutcome::Acquired(AcquireReply::Conflict(_))), "{taken:?}");
     assert_eq!(after.outcome(&release(1)), LockOutcome::Ended(ReleaseReply::Released));
@@ -258,9 +259,9 @@ fn hold(lease: u64, number: i64, ttl: Span) -> LockOp {
 }
 
 fn relocate(lease: u64, number: i64, grace: i64) -> LockOp {
-    let ((start, end), grace) = (hour(number), Span::from_secs(grace));
+    let (start, end) = hour(number);
     let proof = Proof { key: key(lease), tenant: None };
-    LockOp::Relocate(Move { proof, calendars: None, start, end, grace })
+    LockOp::Relocate(Move { grace: Span::from_secs(grace), ..Move::new(proof, start, end) })
 }
 
 fn confirm_again(lease: u64, grace: i64) -> LockOp {

@@ -3,15 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use catraca::locks::{FreedNotice, LockStore};
+use catraca::locks::{FreedNotice, LockError, LockStore};
 use catraca::redis::{RedisLocks, RedisOptions};
-use catraca::store::{StoreError, When};
+use catraca::store::When;
 use catraca_core::lock::reply::{
     AcquireReply, ConfirmReply, Lease, MoveReply, ReleaseReply, RenewReply,
 };
 use catraca_core::lock::requests::{Acquire, Hold, LeaseRequest, Move, Proof, TimeRange};
 use catraca_core::lock::{
-    LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable, VersionPolicy,
+    Durability, LeaseId, LeaseKey, LockName, LockOp, LockOutcome, LockReply, LockTable,
+    VersionPolicy,
 };
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Rng;
@@ -237,7 +238,11 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
         matches!(kept, LockOutcome::Confirmed(ConfirmReply::Done(_))),
         "it takes nothing: {kept:?}"
     );
-    let renewal = LockOp::Renew { proof: proof(10), ttl: Span::from_secs(60) };
+    let renewal = LockOp::Renew {
+        proof: proof(10),
+        ttl: Span::from_secs(60),
+        durability: Durability::Memory,
+    };
     let renewed = after.execute("careful", &renewal, at(31)).outcome;
     assert!(matches!(renewed, LockOutcome::Renewed(RenewReply::Extended(_))), "{renewed:?}");
     assert!(careful(&after, "q", 13, 32).is_ok());
@@ -257,7 +262,7 @@ fn careful(
     name: &str,
     lease: u64,
     second: i64,
-) -> Result<LockReply, StoreError> {
+) -> Result<LockReply, LockError> {
     let mut op = acquire(name, lease, Span::from_secs(60));
     let LockOp::Acquire { request, .. } = &mut op else { panic!("an acquire") };
     request.lease.grace = Span::from_secs(30);
@@ -279,8 +284,8 @@ fn hold(lease: u64, minute: i64, ttl: i64) -> LockOp {
 }
 
 fn relocate(lease: u64, minute: i64) -> LockOp {
-    let ((start, end), grace) = (minutes(minute), Span::from_secs(30));
-    LockOp::Relocate(Move { proof: proof(lease), calendars: None, start, end, grace })
+    let (start, end) = minutes(minute);
+    LockOp::Relocate(Move { grace: Span::from_secs(30), ..Move::new(proof(lease), start, end) })
 }
 
 fn confirm_again(lease: u64) -> LockOp {

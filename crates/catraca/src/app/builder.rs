@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "locks")]
+use catraca_core::digest::Secret;
 use tokio::sync::Semaphore;
 
 use super::settle::offloaded_max;
 use super::{App, AppParts};
+#[cfg(feature = "locks")]
+use crate::clock::SystemClock;
+#[cfg(feature = "locks")]
+use crate::engine::random_bytes;
 use crate::engine::{Builder, Engine};
 #[cfg(feature = "locks")]
 use crate::locks::Locks;
@@ -64,6 +70,13 @@ impl App {
     }
 }
 
+/// Locks in memory. Their secret is not needed by any other process.
+#[cfg(feature = "locks")]
+fn volatile_locks() -> Locks {
+    let secret = Secret::from_bytes(random_bytes());
+    Locks::in_memory(Arc::new(SystemClock::new()), &secret)
+}
+
 impl AppBuilder {
     /// Writes blocks, lists, facts, modes and acts to these records. Call [`App::resume`] before
     /// the first check.
@@ -74,7 +87,7 @@ impl AppBuilder {
         self
     }
 
-    /// Offers these locks and slots.
+    /// Offers these locks and slots. By default they are in memory and end with the process.
     #[cfg(feature = "locks")]
     #[must_use]
     pub fn locks(mut self, locks: Arc<Locks>) -> Self {
@@ -91,7 +104,7 @@ impl AppBuilder {
                 #[cfg(feature = "records")]
                 records: self.records,
                 #[cfg(feature = "locks")]
-                locks: self.locks,
+                locks: self.locks.unwrap_or_else(|| Arc::new(volatile_locks())),
                 #[cfg(feature = "records")]
                 change_lock: tokio::sync::Mutex::default(),
                 offload_permits: Arc::new(Semaphore::new(offloaded_max())),

@@ -5,7 +5,6 @@ use catraca_core::time::Span;
 
 use super::operator::OwnedOperator;
 use super::{App, AppError};
-use crate::locks::Locks;
 use crate::records::Operator;
 
 impl App {
@@ -24,7 +23,7 @@ impl App {
         let namespace = namespace.to_owned();
         let tenant = tenant.map(str::to_owned);
         self.run_to_end(async move {
-            let locks = app.required_locks()?;
+            let locks = app.locks();
             let ended = locks.force(&namespace, fence, tenant.as_deref(), cool_down).await?;
             let Some(lease) = ended else { return Ok(None) };
             let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
@@ -46,17 +45,12 @@ impl App {
         let namespace = namespace.to_owned();
         let tenant = tenant.to_owned();
         self.run_to_end(async move {
-            let cleared = app.required_locks()?.clear(&namespace, Some(&tenant)).await?;
+            let cleared = app.locks().clear(&namespace, Some(&tenant)).await?;
             let target = format!("{namespace} {tenant}: {cleared}");
             let durable = app.audit_note(&by.borrow(), "clear-locks", target).await?;
             Ok((cleared, durable))
         })
         .await
-    }
-
-    fn required_locks(&self) -> Result<&Locks, AppError> {
-        let unavailable = || AppError::not_found("no-locks", "this application has no locks");
-        self.parts.locks.as_deref().ok_or_else(unavailable)
     }
 }
 

@@ -1,25 +1,28 @@
 //! Operator calls: list leases, statistics, force-release a lease, clear a tenant.
 //!
-//! Lease ids are not shown. Long calls release the mutex now and then.
+//! Lease ids are not shown. Lists and clears are several short operations of the store, so that
+//! other callers get their turn in between.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 
 use catraca_core::lock::counters::{AttemptCounts, AttemptCountsKey};
 use catraca_core::lock::reply::{Lease, LeaseTarget};
+use catraca_core::lock::{LockOp, LockOutcome};
 use catraca_core::time::Span;
 
 use super::Locks;
 use super::lock_error::LockError;
-use super::metrics::LockTimes;
+use super::metrics::DurationHistogram;
+use super::port::FreedNotice;
 
 /// The most leases examined for one page.
-pub(super) const EXAMINED_MAX: usize = 10_000;
+const EXAMINED_MAX: usize = 10_000;
 /// The largest page size.
 pub const PAGE_MAX: usize = 1_000;
-/// Leases that `clear` ends before it yields to other calls.
-pub(super) const CLEARED_AT_ONCE: usize = 200;
+/// Leases per list operation.
+const LISTED_AT_ONCE: usize = 200;
+/// Leases that one clear operation ends.
+const CLEARED_AT_ONCE: usize = 200;
 /// The longest cooldown of names after an operator ended their lease.
 pub const COOL_DOWN_MAX: Span = Span::from_secs(60);
 
@@ -65,129 +68,107 @@ pub struct StatsRow {
     pub counts: AttemptCounts,
 }
 
-/// Statistics of all namespaces.
+/// Counts of all namespaces of a store in this process.
 #[derive(Clone, Debug)]
 pub struct LockTotals<'l> {
     /// By kind; callers choose the names of kinds.
     pub kinds: BTreeMap<Box<str>, AttemptCounts>,
-    /// Callers that wait now.
-    pub waiters: usize,
     /// Leases in memory, including ended ones that are remembered.
     pub lease_entries: usize,
-    /// Calls that failed because the journal could not be written.
-    pub write_failures: u64,
-    /// Durations of waits and of leases.
-    pub times: &'l LockTimes,
+    /// How long leases were held.
+    pub held_times: &'l DurationHistogram,
 }
 
 impl Locks {
-    /// Active leases with a fence above `after`, oldest first.
-    pub fn list(
+    /// Active leases with a fence above `after`, oldest first; at most `limit` of them.
+    pub async fn list(
         &self,
         namespace: &str,
         filter: &LeaseFilter<'_>,
-        (after, limit): (i64, usize),
+        after: i64,
+        limit: usize,
     ) -> Result<LockPage, LockError> {
-        let ns = self.namespace(namespace)?;
         let limit = limit.clamp(1, PAGE_MAX);
-        let mut leases = Vec::new();
-        let mut next = None;
+        let mut page = LockPage { leases: Vec::new(), next: Some(after) };
         let mut examined = 0;
-        let mut state = ns.state.lock();
-        state.table.list(after, self.clock.now(), |lease| {
-            if leases.len() == limit || examined == EXAMINED_MAX {
-                return ControlFlow::Break(());
-            }
-            examined += 1;
-            next = Some(lease.fence);
-            if filter.matches(lease) {
-                leases.push(lease.clone());
-            }
-            ControlFlow::Continue(())
-        });
-        let more = leases.len() == limit || examined == EXAMINED_MAX;
-        Ok(LockPage { leases, next: next.filter(|_| more) })
-    }
-
-    /// Statistics of a namespace.
-    pub fn stats(&self, namespace: &str) -> Result<LockStats, LockError> {
-        self.stats_of(namespace, None)
-    }
-
-    /// Statistics of one tenant, or of all.
-    pub fn stats_of(&self, namespace: &str, tenant: Option<&str>) -> Result<LockStats, LockError> {
-        let ns = self.namespace(namespace)?;
-        let mut state = ns.state.lock();
-        while state.table.sweep(self.clock.now()) {}
-        let rows = state.table.counters().rows().map(|(row, counts)| (row.clone(), *counts));
-        let stats = LockStats::of(rows, tenant, state.waiting_of(tenant));
-        drop(state);
-        self.process_ends(&ns);
-        Ok(stats)
-    }
-
-    /// Statistics of all namespaces, for metrics.
-    pub fn totals(&self) -> LockTotals<'_> {
-        let mut totals = LockTotals {
-            kinds: BTreeMap::new(),
-            waiters: 0,
-            lease_entries: 0,
-            write_failures: self.write_failures.load(Ordering::Relaxed),
-            times: &self.times,
-        };
-        for ns in self.all_namespaces() {
-            let state = ns.state.lock();
-            totals.waiters += state.waiting;
-            totals.lease_entries += state.table.len();
-            for ((_, kind), counts) in state.table.counters().rows() {
-                let row = totals.kinds.entry(kind.clone()).or_default();
-                *row = row.plus(counts);
+        while let Some(after) = page.next.filter(|_| examined < EXAMINED_MAX) {
+            let op = LockOp::List { after, most: LISTED_AT_ONCE };
+            let LockOutcome::Listed { leases, next } = self.ask(namespace, &op).await?.outcome
+            else {
+                return Err(LockError::unexpected_reply());
+            };
+            examined += LISTED_AT_ONCE;
+            page.next = next;
+            for lease in leases.into_iter().filter(|lease| filter.matches(lease)) {
+                page.leases.push(lease);
+                if page.leases.len() == limit {
+                    page.next = page.leases.last().map(|lease| lease.fence);
+                    return Ok(page);
+                }
             }
         }
-        totals
+        Ok(page)
+    }
+
+    /// Statistics of one tenant, or of all, over all nodes; waiting callers only of this process.
+    pub async fn stats_of(
+        &self,
+        namespace: &str,
+        tenant: Option<&str>,
+    ) -> Result<LockStats, LockError> {
+        // Leases that have expired must not count as active.
+        self.sweep(namespace).await?;
+        let LockOutcome::Counters(rows) = self.ask(namespace, &LockOp::Counters).await?.outcome
+        else {
+            return Err(LockError::unexpected_reply());
+        };
+        Ok(LockStats::of(rows, tenant, self.queues.waiting_in(namespace, tenant)))
     }
 
     /// Ends a lease by its fence. Its names stay taken for `cool_down`, so that the holder can
     /// notice.
-    pub fn force(
+    pub async fn force(
         &self,
         namespace: &str,
         fence: i64,
         tenant: Option<&str>,
         cool_down: Span,
     ) -> Result<Option<Lease>, LockError> {
-        let ns = self.namespace(namespace)?;
-        let now = self.clock.now();
-        let forced = {
-            let mut state = ns.state.lock();
-            let found = state.table.find(fence, now);
-            let is_visible = |lease: &Lease| tenant.is_none() || lease.tenant() == tenant;
-            let cool_down = cool_down.min(COOL_DOWN_MAX);
-            let forced =
-                found.filter(is_visible).and_then(|_| state.table.force(fence, cool_down, now));
-            if let Some(lease) = &forced {
-                state.start_cooldown(lease, now.after(cool_down));
-            }
-            forced
+        let tenant = tenant.map(Box::from);
+        let cool_down = cool_down.min(COOL_DOWN_MAX);
+        let op = LockOp::Force { fence, tenant, cool_down };
+        let LockOutcome::Forced(lease) = self.ask(namespace, &op).await?.outcome else {
+            return Err(LockError::unexpected_reply());
         };
-        self.process_ends(&ns);
-        Ok(forced)
+        let Some(lease) = lease else { return Ok(None) };
+        if let LeaseTarget::Names(names) = &lease.target {
+            // The names are free after the cool-down, which is earlier than their waiters know.
+            for name in names {
+                self.queues.on_freed(FreedNotice::Name(name.digest(namespace)));
+            }
+        }
+        Ok(Some(*lease))
     }
 
     /// Ends all leases that a tenant holds now, except confirmed slots, and returns how many.
     /// Leases granted meanwhile stay.
     pub async fn clear(&self, namespace: &str, tenant: Option<&str>) -> Result<usize, LockError> {
-        let ns = self.namespace(namespace)?;
-        let upto = ns.state.lock().table.fence();
         let mut count = 0;
         let mut next = Some(0);
+        let mut last = None;
         while let Some(after) = next {
-            let now = self.clock.now();
-            let fences = (after, upto);
-            let cleared = ns.state.lock().table.clear(tenant, fences, CLEARED_AT_ONCE, now);
-            count += cleared.0;
-            next = cleared.1;
-            self.process_ends(&ns);
+            let tenant = tenant.map(Box::from);
+            let most = CLEARED_AT_ONCE;
+            let op = LockOp::Clear { tenant, after, upto: last, most };
+            let outcome = self.ask(namespace, &op).await?.outcome;
+            // The first reply fixes the highest fence to clear.
+            let LockOutcome::Cleared { ended, next: on, upto } = outcome else {
+                return Err(LockError::unexpected_reply());
+            };
+            count += ended;
+            next = on;
+            last = Some(upto);
+            // The memory store answers at once; other calls get their turn here.
             tokio::task::yield_now().await;
         }
         Ok(count)
@@ -196,7 +177,7 @@ impl Locks {
 
 impl LockStats {
     /// Sums the rows of one tenant, or all rows.
-    pub(super) fn of(
+    fn of(
         rows: impl IntoIterator<Item = (AttemptCountsKey, AttemptCounts)>,
         only: Option<&str>,
         waiters: usize,
@@ -213,7 +194,7 @@ impl LockStats {
 }
 
 impl LeaseFilter<'_> {
-    pub(super) fn matches(&self, lease: &Lease) -> bool {
+    fn matches(&self, lease: &Lease) -> bool {
         let has_prefix = |prefix: &str| match &lease.target {
             LeaseTarget::Names(names) => names.iter().any(|name| name.key.starts_with(prefix)),
             LeaseTarget::Slot(names, _) => {

@@ -5,7 +5,8 @@ use catraca_core::time::Span;
 use thiserror::Error;
 
 use super::NAMESPACES_MAX;
-use super::wait::WAITERS_MAX;
+use super::wait_queues::WAITERS_MAX;
+use crate::store::StoreError;
 
 /// Why a lock call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,7 +33,7 @@ pub enum LockError {
         /// Why.
         why: String,
     },
-    /// The shared store did not answer.
+    /// The store did not answer in time.
     #[error(
         "the lock store is unavailable, so the outcome of the call is unknown: {why}; try again, \
          with the same `request_id` if there is one"
@@ -52,5 +53,20 @@ pub enum LockError {
 impl LockError {
     pub(super) fn write_failed(why: &dyn std::fmt::Display) -> Self {
         Self::WriteFailed { why: why.to_string() }
+    }
+
+    /// The error for a reply that does not match its operation.
+    pub(super) fn unexpected_reply() -> Self {
+        StoreError::mismatched_reply().into()
+    }
+}
+
+impl From<StoreError> for LockError {
+    fn from(error: StoreError) -> Self {
+        let why = match error {
+            StoreError::Unavailable { reason } => reason,
+            other => other.to_string(),
+        };
+        Self::StoreUnavailable { why }
     }
 }

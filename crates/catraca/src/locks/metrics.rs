@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catraca_core::time::Span;
+use tokio::time::Instant;
 
 /// Upper bounds of the buckets in microseconds; one more bucket has longer durations.
 pub const BOUNDS: [u64; 15] = [
@@ -23,20 +24,17 @@ pub const BOUNDS: [u64; 15] = [
     300_000_000,
 ];
 
-/// Histograms for all namespaces together.
-#[derive(Debug, Default)]
-pub struct LockTimes {
-    /// Waits: from an attempt that had to wait to its answer.
-    pub waited: DurationHistogram,
-    /// Leases: from the grant to the end.
-    pub held: DurationHistogram,
-}
-
 /// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct DurationHistogram {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
+}
+
+/// Counts a duration when it is dropped.
+pub(super) struct DurationTimer<'h> {
+    histogram: &'h DurationHistogram,
+    since: Instant,
 }
 
 impl DurationHistogram {
@@ -48,6 +46,11 @@ impl DurationHistogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// Counts the time from now until the timer is dropped.
+    pub(super) fn start_timer(&self) -> DurationTimer<'_> {
+        DurationTimer { histogram: self, since: Instant::now() }
+    }
+
     /// The counts of each bucket, not cumulative; the last has durations above all bounds.
     pub fn counts(&self) -> [u64; BOUNDS.len() + 1] {
         self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed))
@@ -56,5 +59,12 @@ impl DurationHistogram {
     /// The sum of all durations, in microseconds.
     pub fn micros(&self) -> u64 {
         self.micros.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for DurationTimer<'_> {
+    fn drop(&mut self) {
+        let micros = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        self.histogram.observe(Span::from_micros(micros));
     }
 }

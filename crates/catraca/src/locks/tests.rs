@@ -3,6 +3,7 @@
 mod crash_recovery;
 mod failed_writes;
 mod stopped;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use std::time::Duration;
 use catraca_core::digest::Secret;
 use catraca_core::lock::reply::{AcquireReply, Lease, ReleaseReply, RenewReply};
 use catraca_core::lock::requests::{Acquire, LeaseRequest, Proof};
-use catraca_core::lock::{Durability, LeaseKey, VersionPolicy};
+use catraca_core::lock::{Durability, LeaseKey, LockTerms, VersionPolicy};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::{LockError, Locks, WAITERS_MAX};
+use super::{Confirmation, LockError, LockStats, Locks, WAITERS_MAX};
 use crate::clock::{Clock, ManualClock};
 
 /// Tokio's paused clock, which jumps to the next timer when all tasks sleep.
@@ -29,7 +30,8 @@ impl Clock for VirtualClock {
 }
 
 fn locks() -> Arc<Locks> {
-    Arc::new(Locks::new(Arc::new(VirtualClock(Instant::now())), &Secret::from_bytes([3; 32])))
+    let clock = Arc::new(VirtualClock(Instant::now()));
+    Arc::new(Locks::in_memory(clock, &Secret::from_bytes([3; 32])))
 }
 
 const NS: &str = "default";
@@ -48,6 +50,12 @@ fn acquire_request(locks: &Locks, keys: &[&str], ttl_ms: i64) -> Acquire {
     .unwrap()
 }
 
+fn fsync_request(locks: &Locks, keys: &[&str], ttl_ms: i64) -> Acquire {
+    let mut request = acquire_request(locks, keys, ttl_ms);
+    request.lease.durability = Durability::Fsync;
+    request
+}
+
 async fn acquire(
     locks: &Locks,
     keys: &[&str],
@@ -56,14 +64,35 @@ async fn acquire(
 ) -> Result<Lease, AcquireReply> {
     let request = acquire_request(locks, keys, ttl_ms);
     let wait = Span::from_millis(wait_ms);
-    match locks.acquire(NS, &request, wait, Durability::Memory).await.unwrap().acquired {
+    match locks.acquire(NS, &request, wait).await.unwrap().acquired {
         AcquireReply::Granted(lease) => Ok(*lease),
         other => Err(other),
     }
 }
 
-fn release(locks: &Locks, key: LeaseKey) -> ReleaseReply {
-    locks.release(NS, &Proof { key, tenant: None }).unwrap()
+async fn release(locks: &Locks, key: LeaseKey) -> ReleaseReply {
+    locks.release(NS, &Proof { key, tenant: None }).await.unwrap()
+}
+
+async fn confirm(locks: &Locks, proof: &Proof, reacquire: bool) -> Result<Confirmation, LockError> {
+    locks.confirm(NS, proof, reacquire, &terms(Durability::Memory)).await
+}
+
+async fn renew(locks: &Locks, proof: &Proof, ttl_ms: i64) -> RenewReply {
+    renew_with(locks, proof, ttl_ms, Durability::Memory).await
+}
+
+async fn renew_with(locks: &Locks, proof: &Proof, ttl_ms: i64, how: Durability) -> RenewReply {
+    locks.renew(NS, proof, Some(ttl_ms), &terms(how)).await.unwrap().reply
+}
+
+/// The default terms, with this durability.
+fn terms(durability: Durability) -> LockTerms {
+    LockTerms { durability, ..LockTerms::default() }
+}
+
+async fn stats(locks: &Locks) -> LockStats {
+    locks.stats_of(NS, None).await.unwrap()
 }
 
 async fn sleep_ms(millis: u64) {
@@ -83,22 +112,22 @@ async fn the_longest_waiter_is_granted_the_name_at_once() {
             tokio::spawn(async move {
                 let lease = acquire(&locks, &["p"], 10_000, 5_000).await.unwrap();
                 order.lock().push((number, lease.fence));
-                release(&locks, lease.key);
+                release(&locks, lease.key).await;
             })
         })
         .collect();
     sleep_ms(10).await;
-    assert_eq!(locks.stats(NS).unwrap().waiters, 100);
-    assert_eq!(locks.stats_of(NS, Some("other")).unwrap().waiters, 0);
+    assert_eq!(stats(&locks).await.waiters, 100);
+    assert_eq!(locks.stats_of(NS, Some("other")).await.unwrap().waiters, 0);
     let begun = Instant::now();
-    release(&locks, first.key);
+    release(&locks, first.key).await;
     for waiter in waiters {
         waiter.await.unwrap();
     }
     assert!(begun.elapsed() < Duration::from_millis(5), "no timer was needed");
     let order = order.lock();
     assert!(order.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
-    let stats = locks.stats(NS).unwrap();
+    let stats = stats(&locks).await;
     assert_eq!((stats.all.success, stats.all.released, stats.waiters), (101, 101, 0));
 }
 
@@ -114,7 +143,7 @@ async fn a_holders_end_wakes_the_waiter_and_a_deadline_ends_the_wait() {
     assert_eq!(begun.elapsed().as_millis(), 300);
     assert!(matches!(missed, AcquireReply::Conflict(_)), "{missed:?}");
     sleep_ms(5_000).await;
-    let stats = locks.stats(NS).unwrap();
+    let stats = stats(&locks).await;
     assert_eq!((stats.all.success, stats.all.conflicts, stats.all.active), (2, 1, 0));
 }
 
@@ -141,9 +170,9 @@ async fn a_waiter_that_is_gone_leaves_the_queue() {
     sleep_ms(10).await;
     gone.abort();
     assert!(gone.await.is_err());
-    assert_eq!(locks.stats(NS).unwrap().waiters, 1);
+    assert_eq!(stats(&locks).await.waiters, 1);
     let begun = Instant::now();
-    release(&locks, first.key);
+    release(&locks, first.key).await;
     assert!(next.await.unwrap().is_ok());
     assert!(begun.elapsed() < Duration::from_millis(50));
 }
@@ -160,12 +189,12 @@ async fn a_grant_to_a_dropped_waiter_goes_to_the_next() {
     let next = tokio::spawn(async move { acquire(&next, &["p"], 10_000, 9_000).await });
     sleep_ms(10).await;
     // The grant is sent to the first waiter, which is aborted before it reads it.
-    release(&locks, first.key);
+    release(&locks, first.key).await;
     gone.abort();
     assert!(gone.await.is_err());
     let lease = next.await.unwrap().unwrap();
-    assert_eq!(release(&locks, lease.key), ReleaseReply::Released);
-    let all = locks.stats(NS).unwrap().all;
+    assert_eq!(release(&locks, lease.key).await, ReleaseReply::Released);
+    let all = stats(&locks).await.all;
     assert_eq!(all.success, all.released, "{all:?}");
 }
 
@@ -180,9 +209,9 @@ async fn several_names_are_taken_together_or_not_at_all() {
     let both = Arc::clone(&locks);
     let both = tokio::spawn(async move { acquire(&both, &["a", "b"], 10_000, 9_000).await });
     sleep_ms(10).await;
-    release(&locks, free.key);
+    release(&locks, free.key).await;
     sleep_ms(10).await;
-    release(&locks, held.key);
+    release(&locks, held.key).await;
     assert!(both.await.unwrap().is_ok());
 }
 
@@ -196,14 +225,14 @@ async fn opposite_orders_never_wait_for_each_other() {
             for _ in 0..63 {
                 let lease = acquire(&locks, &keys, 10_000, 30_000).await.unwrap();
                 tokio::task::yield_now().await;
-                assert_eq!(release(&locks, lease.key), ReleaseReply::Released);
+                assert_eq!(release(&locks, lease.key).await, ReleaseReply::Released);
             }
         })
     });
     for round in rounds.collect::<Vec<_>>() {
         round.await.unwrap();
     }
-    assert_eq!(locks.stats(NS).unwrap().all.released, 16 * 63);
+    assert_eq!(stats(&locks).await.all.released, 16 * 63);
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,7 +245,7 @@ async fn a_queue_has_an_end() {
     }
     sleep_ms(10).await;
     let one = acquire_request(&locks, &["p"], 1_000);
-    let refused = locks.acquire(NS, &one, Span::from_secs(1), Durability::Memory).await;
+    let refused = locks.acquire(NS, &one, Span::from_secs(1)).await;
     assert_eq!(refused, Err(LockError::TooManyWaiters));
 }
 
@@ -231,7 +260,7 @@ async fn clearing_counts_exactly_and_serves_waiters() {
     sleep_ms(10).await;
     assert_eq!(locks.clear(NS, None).await, Ok(1_000));
     assert!(waiter.await.unwrap().is_ok());
-    let all = locks.stats(NS).unwrap().all;
+    let all = stats(&locks).await.all;
     assert_eq!((all.forced, all.active), (1_000, 1));
 }
 
@@ -244,12 +273,12 @@ async fn a_waiter_is_served_when_the_names_of_an_ended_lease_may_be_had() {
     let waiter = tokio::spawn(async move { acquire(&waiter, &["p"], 1_000, 9_000).await });
     sleep_ms(10).await;
     let begun = Instant::now();
-    assert!(locks.force(NS, held.fence, None, Span::from_millis(2_000)).unwrap().is_some());
+    assert!(locks.force(NS, held.fence, None, Span::from_millis(2_000)).await.unwrap().is_some());
     sleep_ms(1_999).await;
-    locks.maintain();
+    locks.expire().await;
     assert!(!waiter.is_finished(), "its holder may not have noticed yet");
     sleep_ms(1).await;
-    locks.maintain();
+    locks.expire().await;
     assert!(waiter.await.unwrap().is_ok());
     assert!(begun.elapsed() < Duration::from_millis(2_100), "{:?}", begun.elapsed());
 }
@@ -259,18 +288,17 @@ async fn a_renewal_stretches_so_far_and_no_further() {
     let locks = locks();
     let mut one = acquire_request(&locks, &["p"], 1_000);
     one.lease.hold_max = Span::from_millis(2_500);
-    locks.acquire(NS, &one, Span::ZERO, Durability::Memory).await.unwrap();
+    locks.acquire(NS, &one, Span::ZERO).await.unwrap();
     let proof = Proof { key: one.lease.key, tenant: None };
-    let ttl = Span::from_secs(1);
-    let renew = || locks.renew(NS, &proof, ttl, Durability::Memory);
+    let renew = || renew(&locks, &proof, 1_000);
     sleep_ms(900).await;
-    assert!(matches!(renew().await, Ok(RenewReply::Extended(_))));
+    assert!(matches!(renew().await, RenewReply::Extended(_)));
     sleep_ms(900).await;
-    assert!(matches!(renew().await, Ok(RenewReply::Extended(_))));
+    assert!(matches!(renew().await, RenewReply::Extended(_)));
     sleep_ms(600).await;
-    assert!(matches!(renew().await, Ok(RenewReply::AtMost(_))));
+    assert!(matches!(renew().await, RenewReply::AtMost(_)));
     sleep_ms(100).await;
-    assert!(matches!(renew().await, Ok(RenewReply::Over(_))));
+    assert!(matches!(renew().await, RenewReply::Over(_)));
     assert!(acquire(&locks, &["p"], 1_000, 0).await.is_ok(), "it ended on time");
 }
 
@@ -280,7 +308,7 @@ async fn a_renewal_stretches_so_far_and_no_further() {
 async fn numbers_rise_and_nothing_ends_early_whatever_the_clock_does() {
     let noon = Time::from_micros(1_700_000_000_000_000);
     let clock = ManualClock::at(noon);
-    let locks = Locks::new(Arc::new(clock.clone()), &Secret::from_bytes([3; 32]));
+    let locks = Locks::in_memory(Arc::new(clock.clone()), &Secret::from_bytes([3; 32]));
     let hour = Span::from_secs(3_600);
     let held = acquire(&locks, &["held"], 5_000, 0).await.unwrap();
     let mut last = held.fence;
@@ -291,10 +319,10 @@ async fn numbers_rise_and_nothing_ends_early_whatever_the_clock_does() {
         let next = acquire(&locks, &["p"], 1, 0).await.unwrap();
         assert!(next.fence > last, "{} after {last}", next.fence);
         last = next.fence;
-        release(&locks, next.key);
+        release(&locks, next.key).await;
         let proof = Proof { key: held.key, tenant: None };
-        let ended = locks.renew(NS, &proof, Span::from_millis(1), Durability::Memory).await;
-        let ended = matches!(ended, Ok(RenewReply::Over(_) | RenewReply::NotHolder));
+        let renewed = renew(&locks, &proof, 1).await;
+        let ended = matches!(renewed, RenewReply::Over(_) | RenewReply::NotHolder);
         assert_eq!(ended, over, "{at:?}");
     }
 }

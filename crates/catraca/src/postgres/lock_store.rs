@@ -14,9 +14,9 @@ mod write_plan;
 
 use std::time::Duration;
 
-use catraca_core::lock::{LockOp, LockOutcome, LockReply, NameDigest};
+use catraca_core::lock::{Durability, LockOp, LockOutcome, LockReply, NameDigest};
 use catraca_core::time::Time;
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -26,7 +26,7 @@ use super::connection::{PostgresConnection, TransactionTimeouts};
 use super::failure::PostgresFailure;
 use super::open_error::store_error;
 use super::queue::{CallReplySender, QueuedCall};
-use crate::locks::{FreedNotice, LockStore, LockStoreFuture};
+use crate::locks::{FreedListener, FreedNotice, LockStore, LockStoreFuture, forward_freed};
 use crate::store::{StoreError, When};
 use load_plan::LoadPlan;
 use loaded::LoadedNamespace;
@@ -96,21 +96,29 @@ impl LockStore for PostgresStore {
             let namespace = namespace.to_owned();
             let call = QueuedLockOp { namespace, op: op.clone(), when, until, reply };
             self.pool.submit(QueuedCall::Lock(Box::new(call)))?;
-            super::wait_for_reply(answer, until, self.options.deadline).await
+            Ok(super::wait_for_reply(answer, until, self.options.deadline).await?)
         })
     }
 
-    fn freed_notices(&self) -> tokio::sync::broadcast::Receiver<FreedNotice> {
-        let connect_timeout = self.options.connect_timeout;
-        let listener = || listen::listen(self.url.clone(), self.freed.clone(), connect_timeout);
-        self.listening.get_or_init(|| tokio::spawn(listener()));
-        self.freed.subscribe()
+    fn listen(&self, listener: FreedListener) {
+        tokio::spawn(forward_freed(self.freed_notices(), listener));
     }
 
     /// Lock transactions use `synchronous_commit = on`, so a commit is on the server's disk before
     /// it is answered.
-    fn is_durable(&self) -> bool {
-        true
+    fn durability(&self) -> Option<Durability> {
+        Some(Durability::Fsync)
+    }
+}
+
+impl PostgresStore {
+    /// Notices of names that become free. After the receiver reports a lag, any name may be free.
+    /// The first call opens the connection that listens.
+    pub fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
+        let connect_timeout = self.options.connect_timeout;
+        let listener = || listen::listen(self.url.clone(), self.freed.clone(), connect_timeout);
+        self.listening.get_or_init(|| tokio::spawn(listener()));
+        self.freed.subscribe()
     }
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use catraca_core::lock::reply::{AcquireReply, ConfirmReply, MoveReply, RenewReply};
-use catraca_core::lock::{LeaseKey, LockOp, LockOutcome, LockReply};
+use catraca_core::lock::{Durability, LeaseKey, LockOp, LockOutcome, LockReply};
 use parking_lot::Mutex;
 use redis::{Cmd, RedisResult};
 use tokio::sync::broadcast;
@@ -25,7 +25,9 @@ use super::connection::LiveConnection;
 use super::options::RedisOptions;
 use super::script::{evaluate, send};
 use super::store::RedisStore;
-use crate::locks::{FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX};
+use crate::locks::{
+    FreedListener, FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX, forward_freed,
+};
 use crate::store::{StoreError, When};
 use script_args::{LockScriptArgs, namespace_group, namespace_keys};
 use wait_replicas::ReplicaWaiter;
@@ -92,6 +94,11 @@ impl RedisLocks {
     /// The URL without user and password.
     pub fn redacted_url(&self) -> &str {
         self.store.redacted_url()
+    }
+
+    /// Notices of names that become free. After the receiver reports a lag, any name may be free.
+    pub fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
+        self.freed.subscribe()
     }
 
     async fn send(
@@ -170,11 +177,16 @@ impl RedisLocks {
 
 impl LockStore for RedisLocks {
     fn ask<'a>(&'a self, namespace: &'a str, op: &'a LockOp, when: When) -> LockStoreFuture<'a> {
-        Box::pin(self.send(namespace, op, when))
+        Box::pin(async move { Ok(self.send(namespace, op, when).await?) })
     }
 
-    fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
-        self.freed.subscribe()
+    fn listen(&self, listener: FreedListener) {
+        tokio::spawn(forward_freed(self.freed_notices(), listener));
+    }
+
+    /// An append-only file is written once a second by default, so a crash may lose a grant.
+    fn durability(&self) -> Option<Durability> {
+        Some(Durability::Memory)
     }
 }
 

@@ -29,7 +29,7 @@ impl LockTable {
                 self.count_conflict(tenant.as_deref(), kind);
                 LockOutcome::Done
             }
-            LockOp::Renew { proof, ttl } => LockOutcome::Renewed(self.renew(proof, *ttl, now)),
+            LockOp::Renew { proof, ttl, .. } => LockOutcome::Renewed(self.renew(proof, *ttl, now)),
             LockOp::Release(proof) => LockOutcome::Ended(self.release(proof, now)),
             LockOp::Cancel(proof) => LockOutcome::Ended(self.cancel(proof, now)),
             LockOp::Confirm { proof, again, .. } => {
@@ -55,7 +55,8 @@ impl LockTable {
                 // Fixed at the first page: leases granted while the pages are worked through are
                 // not ended.
                 let upto = upto.unwrap_or(self.fence);
-                let (ended, next) = self.clear(tenant.as_deref(), (*after, upto), *most, now);
+                let fences = after.saturating_add(1)..=upto;
+                let (ended, next) = self.clear(tenant.as_deref(), fences, *most, now);
                 LockOutcome::Cleared { ended, next, upto }
             }
             LockOp::Undo(key) => {

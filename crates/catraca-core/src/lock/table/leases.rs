@@ -3,6 +3,7 @@
 //! A lease is ended only by its proof or by its fence, never by a name alone: the name may belong
 //! to another lease by now.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::{LockTable, idempotency, lock_names};
@@ -59,12 +60,6 @@ impl LockTable {
             Some(AcquireReply::Conflict(conflict)) => Some(conflict),
             _ => None,
         }
-    }
-
-    /// Ends the lease of a name if it has expired.
-    pub fn expire(&mut self, name: &LockName, now: Time) {
-        self.begin(now);
-        self.holder(name);
     }
 
     /// Extends a held lease, at most to its `hold_until`.
@@ -124,11 +119,6 @@ impl LockTable {
         }
     }
 
-    /// The kind of the lease of a proof, if the caller may access it.
-    pub fn kind_of(&mut self, proof: &Proof) -> Option<Box<str>> {
-        self.lease_of_proof(proof).map(|lease| lease.kind)
-    }
-
     /// Ends a lease by its fence, for an operator. Its names stay taken for the cool-down, so that
     /// its holder can notice, but not longer than the lease would have lasted.
     pub fn force(&mut self, fence: i64, cool_down: Span, now: Time) -> Option<Lease> {
@@ -152,23 +142,21 @@ impl LockTable {
         Some(entry.lease.clone())
     }
 
-    /// Ends leases of a tenant whose fence is above the first and at most the second of `fences`,
-    /// for an operator; at most `most` are looked at. Confirmed slots stay. Returns how many ended,
-    /// and the fence to continue after unless all were looked at.
+    /// Ends leases of a tenant with these fences, for an operator; at most `most` are looked at.
+    /// Confirmed slots stay. Returns how many ended, and the fence to continue after unless all
+    /// were looked at.
     pub fn clear(
         &mut self,
         tenant: Option<&str>,
-        fences: (i64, i64),
+        fences: RangeInclusive<i64>,
         most: usize,
         now: Time,
     ) -> (usize, Option<i64>) {
         self.begin(now);
-        let (after, upto) = fences;
-        let range = after.saturating_add(1)..=upto;
         let page: Vec<i64> = match self.tenants.get(&tenant.map(Box::from)) {
             // `BTreeSet::range` panics if the start is above the end.
-            Some(fences) if range.start() <= range.end() => {
-                fences.range(range).take(most).copied().collect()
+            Some(theirs) if fences.start() <= fences.end() => {
+                theirs.range(fences).take(most).copied().collect()
             }
             _ => Vec::new(),
         };

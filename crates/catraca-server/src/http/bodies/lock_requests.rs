@@ -184,7 +184,8 @@ impl InstantBody {
 
 /// The names of a body that has either one name or a list of names.
 pub fn one_or_several(
-    fields: (&str, &str),
+    one_field: &str,
+    many_field: &str,
     one: Option<String>,
     many: Option<Vec<String>>,
 ) -> Result<Vec<Box<str>>, Problem> {
@@ -192,7 +193,7 @@ pub fn one_or_several(
         (Some(one), None) => Ok(vec![one.into()]),
         (None, Some(many)) => Ok(many.into_iter().map(Into::into).collect()),
         _ => {
-            let detail = format!("send either `{}` or `{}`", fields.0, fields.1);
+            let detail = format!("send either `{one_field}` or `{many_field}`");
             Err(Problem::bad("bad-lock", detail))
         }
     }
@@ -225,8 +226,9 @@ impl AcquireLock {
             label: into_boxed(self.owner_label),
             meta: into_boxed(self.meta),
             grace: terms.grace(&kind),
+            durability: terms.durability,
         };
-        let keys = one_or_several(("key", "keys"), self.key, self.keys)?;
+        let keys = one_or_several("key", "keys", self.key, self.keys)?;
         Ok(Acquire { tenant: into_boxed(tenant), kind, keys, lease, policy }.validate()?)
     }
 }
@@ -249,6 +251,7 @@ impl HoldSlot {
             label: into_boxed(self.owner_label),
             meta: into_boxed(self.meta),
             grace: terms.grace(&kind),
+            durability: terms.durability,
         };
         let range = TimeRange {
             start: self.start.time("start")?,
@@ -256,7 +259,7 @@ impl HoldSlot {
             before: buffer("buffer_before_ms", self.buffer_before_ms)?,
             after: buffer("buffer_after_ms", self.buffer_after_ms)?,
         };
-        let calendars = one_or_several(("calendar", "calendars"), self.calendar, self.calendars)?;
+        let calendars = one_or_several("calendar", "calendars", self.calendar, self.calendars)?;
         let hold = Hold { tenant: into_boxed(tenant), kind, calendars, range, lease };
         Ok(hold.validate(terms.slot_max)?)
     }

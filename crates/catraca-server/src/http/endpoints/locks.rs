@@ -16,11 +16,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::routing::{delete, get, post};
-use catraca::LockError;
 use catraca::core::lock::LockRefusal;
 use catraca::core::lock::reply::Lease;
 use catraca::core::lock::requests::Proof;
 use catraca::core::lock::{LeaseId, LockTerms};
+use catraca::{LockError, Locks};
 use serde::Serialize;
 use tracing::{Level, enabled};
 
@@ -31,7 +31,6 @@ use super::selftest;
 use crate::context::ServerContext;
 use crate::http::bodies::lock_responses::epoch_millis;
 use crate::http::bodies::problem::{FullResponse, Problem, json_response};
-use crate::lock_service::LockService;
 
 /// The response, or the problem to send instead.
 pub type LockApiResult = Result<FullResponse, Problem>;
@@ -95,8 +94,8 @@ impl ApiRequest {
         response
     }
 
-    pub fn locks(&self) -> &Arc<LockService> {
-        &self.context.locks
+    pub fn locks(&self) -> &Arc<Locks> {
+        self.context.app.locks()
     }
 
     fn terms(&self) -> LockTerms {

@@ -120,7 +120,7 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         place: None,
         why: full_pool(pool).to_owned(),
     }));
-    if let Some(wait) = context.locks.startup_wait() {
+    if let Some(wait) = context.app.locks().startup_wait() {
         let why = format!(
             "leases of the previous process may still be valid, so new ones are refused \
              (`locks-starting`) for {} s more; decisions are not affected",

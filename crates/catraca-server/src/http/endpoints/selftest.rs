@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use catraca::core::lock::reply::{AcquireReply, ReleaseReply};
 use catraca::core::lock::requests::{Acquire, Hold, LeaseRequest, Proof, TimeRange};
-use catraca::core::lock::{Durability, LeaseKey, VersionPolicy};
-use catraca::{Catalog, Check, Engine, Span, Time};
+use catraca::core::lock::{LeaseKey, VersionPolicy};
+use catraca::{Catalog, Check, Engine, Locks, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,6 @@ use super::request::ApiRequest;
 use crate::http::bodies::lock_requests::InstantBody;
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::Problem;
-use crate::lock_service::LockService;
 
 /// No key can be bound to it: the name of a namespace has no spaces.
 const NAMESPACE: &str = " selftest";
@@ -134,7 +133,7 @@ pub async fn report(request: &ApiRequest) -> LockApiResult {
     let tenant = request.caller.allowed_tenant(None)?;
     let tenant = tenant.as_deref();
     let filter = catraca::locks::LeaseFilter { tenant, ..Default::default() };
-    let page = locks.list(request.namespace(), &filter, (0, 50)).await?;
+    let page = locks.list(request.namespace(), &filter, 0, 50).await?;
     respond_json(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
@@ -199,7 +198,7 @@ fn clear_rate_limits() -> Result<(bool, Value), Problem> {
 }
 
 /// Whether a lock is granted, then refused to another, then released; and the counts.
-async fn test_lock(locks: &LockService, data: &SelfTestData) -> Result<(bool, Value), Problem> {
+async fn test_lock(locks: &Locks, data: &SelfTestData) -> Result<(bool, Value), Problem> {
     let acquire = |id: catraca::core::lock::LeaseId| {
         let kind = data.resource_type.as_deref().unwrap_or("resource").into();
         let key = data.resource_id.as_deref().unwrap_or("selftest").into();
@@ -209,9 +208,8 @@ async fn test_lock(locks: &LockService, data: &SelfTestData) -> Result<(bool, Va
     };
     let first = locks.lease_id(NAMESPACE, None, None)?;
     let second = locks.lease_id(NAMESPACE, None, None)?;
-    let memory = Durability::Memory;
-    let (mine, _) = locks.acquire(NAMESPACE, &acquire(first)?, Span::ZERO, memory).await?;
-    let (theirs, _) = locks.acquire(NAMESPACE, &acquire(second)?, Span::ZERO, memory).await?;
+    let mine = locks.acquire(NAMESPACE, &acquire(first)?, Span::ZERO).await?;
+    let theirs = locks.acquire(NAMESPACE, &acquire(second)?, Span::ZERO).await?;
     let ended = locks.release(NAMESPACE, &Proof { key: first.key(), tenant: None }).await?;
     let granted = matches!(mine.acquired, AcquireReply::Granted(_));
     let conflict = matches!(theirs.acquired, AcquireReply::Conflict(_));
@@ -226,7 +224,7 @@ async fn test_lock(locks: &LockService, data: &SelfTestData) -> Result<(bool, Va
 
 /// Whether exactly one of the bookings wins, and the counts.
 async fn test_concurrent_bookings(
-    locks: &Arc<LockService>,
+    locks: &Arc<Locks>,
     range: TimeRange,
 ) -> Result<(bool, Value), Problem> {
     let mut won = 0;
@@ -252,7 +250,7 @@ async fn test_concurrent_bookings(
 }
 
 /// Makes one booking; returns its lease, or `None` on a conflict.
-async fn book(locks: Arc<LockService>, range: TimeRange) -> Result<Option<LeaseKey>, Problem> {
+async fn book(locks: Arc<Locks>, range: TimeRange) -> Result<Option<LeaseKey>, Problem> {
     let key = locks.lease_id(NAMESPACE, None, None)?.key();
     let lease = LeaseRequest::new(key, Span::from_secs(10), Span::from_secs(10));
     let hold = Hold {
@@ -263,6 +261,6 @@ async fn book(locks: Arc<LockService>, range: TimeRange) -> Result<Option<LeaseK
         lease,
     };
     let hold = hold.validate(Span::from_secs(86_400))?;
-    let (attempt, _) = locks.hold(NAMESPACE, &hold, Durability::Memory).await?;
+    let attempt = locks.hold(NAMESPACE, &hold).await?;
     Ok(matches!(attempt.acquired, AcquireReply::Granted(_)).then_some(key))
 }

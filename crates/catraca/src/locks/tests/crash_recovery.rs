@@ -11,8 +11,10 @@ use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::super::{Journal, JournalFuture, LockError, Locks, RestoredLock};
-use super::{NS, VirtualClock, acquire, acquire_request, release, sleep_ms};
+use super::super::{Journal, JournalFuture, LockError, Locks, MemoryLocks, RestoredLock};
+use super::{
+    NS, VirtualClock, acquire, acquire_request, confirm, fsync_request, release, sleep_ms, stats,
+};
 
 /// A journal that can fail.
 #[derive(Default)]
@@ -21,6 +23,8 @@ pub(super) struct FakeJournal {
     down: Mutex<bool>,
     /// Reports a failure but writes the entries, like a disk that recovers after a timeout.
     pub(super) late: Mutex<bool>,
+    /// Writes the entries, but never reports it.
+    pub(super) stalled: Mutex<bool>,
 }
 
 impl Journal for FakeJournal {
@@ -29,6 +33,9 @@ impl Journal for FakeJournal {
         let down = *self.down.lock();
         if !down {
             self.writes.lock().extend(writes);
+        }
+        if *self.stalled.lock() {
+            return Box::pin(std::future::pending());
         }
         Box::pin(async move { if down || late { Err("no disk".to_owned()) } else { Ok(()) } })
     }
@@ -73,8 +80,9 @@ impl FakeJournal {
     pub(super) fn open_with(self: &Arc<Self>, begun: Instant, durability: Durability) -> Locks {
         let journal: Arc<dyn Journal> = Arc::clone(self) as _;
         let secret = Secret::from_bytes([3; 32]);
-        let storage = (journal, durability);
-        Locks::open(Arc::new(VirtualClock(begun)), &secret, storage, self.stored())
+        let clock = Arc::new(VirtualClock(begun));
+        let store = MemoryLocks::open(clock, journal, durability, self.stored());
+        Locks::new(Arc::new(store), &secret)
     }
 }
 
@@ -89,10 +97,10 @@ async fn after_a_crash_nothing_is_granted_until_every_lost_lease_has_run_out() {
     sleep_ms(1_000).await;
     let after = journal.open(begun);
     let one = acquire_request(&after, &["p"], 1_000);
-    let refused = after.acquire(NS, &one, Span::ZERO, Durability::Memory).await;
+    let refused = after.acquire(NS, &one, Span::ZERO).await;
     assert_eq!(refused, Err(LockError::Starting { wait: Span::from_millis(7_000) }));
     sleep_ms(6_999).await;
-    assert!(after.acquire(NS, &one, Span::ZERO, Durability::Memory).await.is_err());
+    assert!(after.acquire(NS, &one, Span::ZERO).await.is_err());
     sleep_ms(1).await;
     let lease = acquire(&after, &["p"], 1_000, 0).await.unwrap();
     assert!(lease.fence > lost.fence);
@@ -110,7 +118,7 @@ async fn numbers_rise_over_every_start_even_if_the_clock_goes_back() {
             let lease = acquire(&locks, &["p"], 1_000, 0).await.unwrap();
             assert!(lease.fence > last, "{} after {last}", lease.fence);
             last = lease.fence;
-            release(&locks, lease.key);
+            release(&locks, lease.key).await;
         }
     }
 }
@@ -120,12 +128,12 @@ async fn with_fsync_a_lease_outlives_the_process_and_is_never_shorter() {
     let journal = Arc::new(FakeJournal::default());
     let begun = Instant::now();
     let before = journal.open(begun);
-    let one = acquire_request(&before, &["p"], 5_000);
-    let two = acquire_request(&before, &["q"], 5_000);
+    let one = fsync_request(&before, &["p"], 5_000);
+    let two = fsync_request(&before, &["q"], 5_000);
     for request in [&one, &two] {
-        before.acquire(NS, request, Span::ZERO, Durability::Fsync).await.unwrap();
+        before.acquire(NS, request, Span::ZERO).await.unwrap();
     }
-    release(&before, two.lease.key);
+    release(&before, two.lease.key).await;
     sleep_ms(3_000).await;
     let after = journal.open(begun);
     assert!(acquire(&after, &["p"], 1_000, 0).await.is_err());
@@ -142,10 +150,10 @@ async fn the_highest_version_outlives_the_process_for_a_day() {
     let journal = Arc::new(FakeJournal::default());
     let begun = Instant::now();
     let ask = async |locks: &Locks, version| {
-        let mut one = acquire_request(locks, &["p"], 1_000);
+        let mut one = fsync_request(locks, &["p"], 1_000);
         (one.policy, one.lease.version) = (VersionPolicy::Monotonic, Some(version));
-        let answer = locks.acquire(NS, &one, Span::ZERO, Durability::Fsync).await;
-        release(locks, one.lease.key);
+        let answer = locks.acquire(NS, &one, Span::ZERO).await;
+        release(locks, one.lease.key).await;
         answer.map(|answer| matches!(answer.acquired, AcquireReply::Granted(_)))
     };
     let before = journal.open(begun);
@@ -158,7 +166,7 @@ async fn the_highest_version_outlives_the_process_for_a_day() {
     let after = journal.open(begun);
     assert_eq!((ask(&after, 6).await, ask(&after, 7).await), (Ok(false), Ok(true)));
     sleep_ms(24 * 3_600_000).await;
-    after.maintain();
+    after.expire().await;
     assert!(matches!(journal.writes.lock().last(), Some(LockWrite::Forget(..))));
     assert_eq!(ask(&journal.open(begun), 1).await, Ok(true));
 }
@@ -171,7 +179,7 @@ async fn a_grant_that_cannot_be_written_is_refused() {
     let locks = journal.open(begun);
     *journal.down.lock() = true;
     let one = acquire_request(&locks, &["p"], 5_000);
-    let failed = locks.acquire(NS, &one, Span::ZERO, Durability::Memory).await;
+    let failed = locks.acquire(NS, &one, Span::ZERO).await;
     assert!(matches!(failed, Err(LockError::WriteFailed { .. })), "{failed:?}");
     *journal.down.lock() = false;
     assert!(acquire(&locks, &["p"], 5_000, 0).await.is_ok(), "nothing was left locked");
@@ -185,24 +193,24 @@ async fn a_grant_that_cannot_be_written_is_refused() {
     let kind = "appointment".into();
     let calendars = vec!["ana".into()];
     let hold = Hold { tenant: None, kind, calendars, range, lease: request };
-    locks.hold(NS, &hold, Durability::Memory).await.unwrap();
+    locks.hold(NS, &hold).await.unwrap();
     let proof = Proof { key: hold.lease.key, tenant: None };
     *journal.down.lock() = true;
-    assert!(locks.confirm(NS, &proof, false).await.is_err());
+    assert!(confirm(&locks, &proof, false).await.is_err());
     let after = journal.open(begun);
-    assert!(after.stats(NS).unwrap().rows.is_empty());
+    assert!(stats(&after).await.rows.is_empty());
     *journal.down.lock() = false;
-    let (done, durable) = locks.confirm(NS, &proof, false).await.unwrap();
-    assert!(matches!(done, ConfirmReply::Done(_)) && durable);
+    let done = confirm(&locks, &proof, false).await.unwrap();
+    assert!(matches!(done.reply, ConfirmReply::Done(_)) && done.durable);
     // A confirmed slot survives a crash.
     let after = journal.open(begun);
     sleep_ms(60_000).await;
-    let taken = after.hold(NS, &hold_like(&hold, &after), Durability::Memory).await.unwrap();
+    let taken = after.hold(NS, &hold_like(&hold, &after)).await.unwrap();
     assert!(matches!(taken.acquired, AcquireReply::Conflict(_)), "{taken:?}");
     assert_eq!(after.cancel(NS, &proof).await, Ok(ReleaseReply::Released));
     let third = journal.open(begun);
     sleep_ms(60_000).await;
-    let free = third.hold(NS, &hold_like(&hold, &third), Durability::Memory).await.unwrap();
+    let free = third.hold(NS, &hold_like(&hold, &third)).await.unwrap();
     assert!(matches!(free.acquired, AcquireReply::Granted(_)), "{free:?}");
 }
 

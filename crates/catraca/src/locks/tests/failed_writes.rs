@@ -11,7 +11,9 @@ use tokio::time::Instant;
 
 use super::super::{LockError, Locks};
 use super::crash_recovery::FakeJournal;
-use super::{NS, acquire, acquire_request, locks, sleep_ms};
+use super::{
+    NS, acquire, acquire_request, confirm, fsync_request, locks, renew_with, sleep_ms, stats, terms,
+};
 
 const HOUR: i64 = 3_600;
 
@@ -29,28 +31,43 @@ fn hold_request(locks: &Locks, hour: i64, ttl: i64) -> Hold {
 }
 
 async fn hold(locks: &Locks, hour: i64, ttl: i64, how: Durability) -> Option<Proof> {
-    let one = hold_request(locks, hour, ttl);
-    let answer = locks.hold(NS, &one, how).await.unwrap();
+    let mut one = hold_request(locks, hour, ttl);
+    one.lease.durability = how;
+    let answer = locks.hold(NS, &one).await.unwrap();
     let granted = matches!(answer.acquired, AcquireReply::Granted(_));
     granted.then_some(Proof { key: one.lease.key, tenant: None })
 }
 
 async fn confirmed_slot(locks: &Locks, hour: i64) -> Proof {
     let proof = hold(locks, hour, 9, Durability::Memory).await.unwrap();
-    assert!(matches!(locks.confirm(NS, &proof, false).await, Ok((ConfirmReply::Done(_), true))));
+    assert_confirms(locks, &proof, false).await;
     proof
 }
 
 fn move_to(proof: &Proof, hour: i64) -> Move {
-    let start = time(hour);
-    let end = time(hour + 1);
-    let grace = Span::ZERO;
-    Move { proof: proof.clone(), calendars: None, start, end, grace }
+    Move::new(proof.clone(), time(hour), time(hour + 1))
+}
+
+async fn relocate(
+    locks: &Locks,
+    proof: &Proof,
+    hour: i64,
+    how: Durability,
+) -> Result<MoveReply, LockError> {
+    let moved = locks.relocate(NS, move_to(proof, hour), &terms(how)).await;
+    moved.map(|moved| moved.reply)
+}
+
+/// Confirms a slot, which must be possible, and must be durable.
+async fn assert_confirms(locks: &Locks, proof: &Proof, reacquire: bool) {
+    let confirmed = confirm(locks, proof, reacquire).await.unwrap();
+    assert!(matches!(confirmed.reply, ConfirmReply::Done(_)), "{confirmed:?}");
+    assert!(confirmed.durable);
 }
 
 /// The active slots: hours since the first one, and their state.
-fn active_slots(locks: &Locks) -> Vec<(i64, LeaseState)> {
-    let page = locks.list(NS, &super::super::LeaseFilter::default(), (0, 100)).unwrap();
+async fn active_slots(locks: &Locks) -> Vec<(i64, LeaseState)> {
+    let page = locks.list(NS, &super::super::LeaseFilter::default(), 0, 100).await.unwrap();
     let slot = |lease: &catraca_core::lock::reply::Lease| match &lease.target {
         catraca_core::lock::reply::LeaseTarget::Slot(_, range) => {
             (range.start.since(time(0)).micros() / 1_000_000 / HOUR, lease.state)
@@ -71,16 +88,14 @@ async fn a_confirmation_that_was_refused_does_not_come_back_beside_another() {
         let locks = journal.open(begun);
         let first = hold(&locks, 0, 8, durability).await.unwrap();
         *journal.late.lock() = true;
-        assert!(matches!(
-            locks.confirm(NS, &first, false).await,
-            Err(LockError::WriteFailed { .. })
-        ));
-        assert_eq!(active_slots(&locks), [(0, LeaseState::Held)], "as it was");
+        let refused = confirm(&locks, &first, false).await;
+        assert!(matches!(refused, Err(LockError::WriteFailed { .. })), "{refused:?}");
+        assert_eq!(active_slots(&locks).await, [(0, LeaseState::Held)], "as it was");
         *journal.late.lock() = false;
         sleep_ms(8_000).await;
         confirmed_slot(&locks, 0).await;
         assert_eq!(
-            active_slots(&journal.open(begun)),
+            active_slots(&journal.open(begun)).await,
             [(0, LeaseState::Confirmed)],
             "{durability:?}"
         );
@@ -95,14 +110,16 @@ async fn a_hold_that_could_not_be_taken_anew_is_over_as_before() {
     let late = hold(&locks, 0, 8, Durability::Memory).await.unwrap();
     sleep_ms(8_000).await;
     *journal.late.lock() = true;
-    assert!(matches!(locks.confirm(NS, &late, true).await, Err(LockError::WriteFailed { .. })));
-    assert_eq!((active_slots(&locks), active_slots(&journal.open(begun))), (vec![], vec![]));
-    let all = locks.stats(NS).unwrap().all;
+    assert!(matches!(confirm(&locks, &late, true).await, Err(LockError::WriteFailed { .. })));
+    assert_eq!(
+        (active_slots(&locks).await, active_slots(&journal.open(begun)).await),
+        (vec![], vec![])
+    );
+    let all = stats(&locks).await.all;
     assert_eq!((all.success, all.active, all.expired, all.undone), (1, 0, 1, 1), "{all:?}");
     *journal.late.lock() = false;
-    let again = locks.confirm(NS, &late, true).await;
-    assert!(matches!(again, Ok((ConfirmReply::Done(_), true))), "{again:?}");
-    assert_eq!(active_slots(&journal.open(begun)), [(0, LeaseState::Confirmed)]);
+    assert_confirms(&locks, &late, true).await;
+    assert_eq!(active_slots(&journal.open(begun)).await, [(0, LeaseState::Confirmed)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,13 +131,13 @@ async fn a_move_that_was_refused_leaves_the_slot_where_it_was() {
         let first = confirmed_slot(&locks, 0).await;
         let held = hold(&locks, 2, 60, Durability::Fsync).await.unwrap();
         *journal.late.lock() = true;
-        let moved = locks.relocate(NS, &move_to(&first, 1), durability).await;
+        let moved = relocate(&locks, &first, 1, durability).await;
         assert!(matches!(moved, Err(LockError::WriteFailed { .. })), "{moved:?}");
-        let moved = locks.relocate(NS, &move_to(&held, 3), Durability::Fsync).await;
+        let moved = relocate(&locks, &held, 3, Durability::Fsync).await;
         assert!(matches!(moved, Err(LockError::WriteFailed { .. })), "{moved:?}");
         let as_it_was = [(0, LeaseState::Confirmed), (2, LeaseState::Held)];
-        assert_eq!(active_slots(&locks), as_it_was);
-        assert_eq!(active_slots(&journal.open(begun)), as_it_was);
+        assert_eq!(active_slots(&locks).await, as_it_was);
+        assert_eq!(active_slots(&journal.open(begun)).await, as_it_was);
         *journal.late.lock() = false;
         assert!(hold(&locks, 0, 9, durability).await.is_none());
         assert!(hold(&locks, 1, 9, durability).await.is_some());
@@ -138,16 +155,16 @@ async fn nothing_is_moved_nor_taken_anew_while_lost_leases_may_be_in_force() {
     let after = journal.open(begun);
     sleep_ms(1_000).await;
     let wait = Span::from_secs(59);
-    let moved = after.relocate(NS, &move_to(&first, 1), Durability::Memory).await;
+    let moved = relocate(&after, &first, 1, Durability::Memory).await;
     assert_eq!(moved, Err(LockError::Starting { wait }));
-    assert_eq!(after.confirm(NS, &over, true).await, Err(LockError::Starting { wait }));
-    assert_eq!(active_slots(&after), [(0, LeaseState::Confirmed)]);
+    assert_eq!(confirm(&after, &over, true).await, Err(LockError::Starting { wait }));
+    assert_eq!(active_slots(&after).await, [(0, LeaseState::Confirmed)]);
     // Calls that grant nothing new are answered.
-    assert!(matches!(after.confirm(NS, &first, true).await, Ok((ConfirmReply::Done(_), true))));
+    assert_confirms(&after, &first, true).await;
     sleep_ms(59_000).await;
-    let moved = after.relocate(NS, &move_to(&first, 1), Durability::Memory).await;
+    let moved = relocate(&after, &first, 1, Durability::Memory).await;
     assert!(matches!(moved, Ok(MoveReply::Done(_))), "{moved:?}");
-    assert!(matches!(after.confirm(NS, &over, true).await, Ok((ConfirmReply::Done(_), true))));
+    assert_confirms(&after, &over, true).await;
 }
 
 /// A short renewal of a long lease does not shorten it, also after a crash.
@@ -156,11 +173,11 @@ async fn a_renewal_never_shortens_what_a_crash_brings_back() {
     let journal = Arc::new(FakeJournal::default());
     let begun = Instant::now();
     let before = journal.open(begun);
-    let one = acquire_request(&before, &["p"], 60_000);
-    before.acquire(NS, &one, Span::ZERO, Durability::Fsync).await.unwrap();
+    let one = fsync_request(&before, &["p"], 60_000);
+    before.acquire(NS, &one, Span::ZERO).await.unwrap();
     let proof = Proof { key: one.lease.key, tenant: None };
     sleep_ms(10_000).await;
-    before.renew(NS, &proof, Span::from_secs(5), Durability::Fsync).await.unwrap();
+    renew_with(&before, &proof, 5_000, Durability::Fsync).await;
     let after = journal.open(begun);
     sleep_ms(49_999).await;
     assert!(
@@ -176,10 +193,10 @@ async fn a_version_that_was_refused_is_not_remembered() {
     let journal = Arc::new(FakeJournal::default());
     let begun = Instant::now();
     let ask = async |locks: &Locks, name, version| {
-        let mut one = acquire_request(locks, &[name], 1_000);
+        let mut one = fsync_request(locks, &[name], 1_000);
         (one.policy, one.lease.version) = (VersionPolicy::Monotonic, Some(version));
-        let answer = locks.acquire(NS, &one, Span::ZERO, Durability::Fsync).await;
-        super::release(locks, one.lease.key);
+        let answer = locks.acquire(NS, &one, Span::ZERO).await;
+        super::release(locks, one.lease.key).await;
         answer.map(|answer| matches!(answer.acquired, AcquireReply::Granted(_)))
     };
     let before = journal.open(begun);
@@ -200,16 +217,14 @@ async fn waiters_are_refused_at_once_when_the_process_stops() {
     acquire(&locks, &["p"], 60_000, 0).await.unwrap();
     let waiter = Arc::clone(&locks);
     let one = acquire_request(&locks, &["p"], 1_000);
-    let waiting = tokio::spawn(async move {
-        waiter.acquire(NS, &one, Span::from_secs(20), Durability::Memory).await
-    });
+    let waiting = tokio::spawn(async move { waiter.acquire(NS, &one, Span::from_secs(20)).await });
     sleep_ms(10).await;
     let begun = Instant::now();
     locks.refuse_waiters();
     assert_eq!(waiting.await.unwrap(), Err(LockError::Stopping));
     let next = acquire_request(&locks, &["p"], 1_000);
-    let next = locks.acquire(NS, &next, Span::from_secs(20), Durability::Memory).await;
+    let next = locks.acquire(NS, &next, Span::from_secs(20)).await;
     assert_eq!(next, Err(LockError::Stopping));
-    assert_eq!((begun.elapsed().as_millis(), locks.stats(NS).unwrap().waiters), (0, 0));
+    assert_eq!((begun.elapsed().as_millis(), stats(&locks).await.waiters), (0, 0));
     assert!(acquire(&locks, &["q"], 1_000, 9_000).await.is_ok(), "a free name is granted");
 }

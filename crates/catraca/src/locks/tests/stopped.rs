@@ -11,11 +11,10 @@ use tokio::time::Instant;
 
 use super::super::{LockError, Locks, RestoredLock};
 use super::crash_recovery::FakeJournal;
-use super::{NS, acquire, acquire_request, release, sleep_ms};
+use super::{NS, acquire, acquire_request, fsync_request, release, sleep_ms, stats};
 
 async fn renew(locks: &Locks, key: LeaseKey, ms: i64) -> RenewReply {
-    let proof = Proof { key, tenant: None };
-    locks.renew(NS, &proof, Span::from_millis(ms), Durability::Memory).await.unwrap()
+    super::renew(locks, &Proof { key, tenant: None }, ms).await
 }
 
 /// The lease that holds a name.
@@ -32,7 +31,7 @@ fn held(journal: &FakeJournal) -> usize {
 
 async fn refused(locks: &Locks) -> LockError {
     let one = acquire_request(locks, &["any"], 1_000);
-    locks.acquire(NS, &one, Span::ZERO, Durability::Memory).await.unwrap_err()
+    locks.acquire(NS, &one, Span::ZERO).await.unwrap_err()
 }
 
 /// covers: B-72
@@ -44,7 +43,7 @@ async fn a_stop_in_order_keeps_every_lease_and_refuses_nobody_after_it() {
     let long = acquire(&before, &["long"], 7_000, 0).await.unwrap();
     let short = acquire(&before, &["short"], 2_000, 0).await.unwrap();
     let gone = acquire(&before, &["gone"], 9_000, 0).await.unwrap();
-    release(&before, gone.key);
+    release(&before, gone.key).await;
     sleep_ms(500).await;
     before.close().await;
     assert_eq!(refused(&before).await, LockError::Stopping);
@@ -61,7 +60,7 @@ async fn a_stop_in_order_keeps_every_lease_and_refuses_nobody_after_it() {
     assert_eq!(renewed.fence, long.fence);
     sleep_ms(1_500).await;
     assert!(acquire(&after, &["short"], 1_000, 0).await.is_ok(), "it ended when it had to");
-    let all = after.stats(NS).unwrap().all;
+    let all = stats(&after).await.all;
     assert_eq!(all.success, all.active + all.released + all.expired + all.forced, "{all:?}");
     assert_eq!(renew(&after, short.key, 1_000).await, RenewReply::Over(LeaseState::Expired));
 }
@@ -78,7 +77,7 @@ async fn a_crash_after_a_stop_in_order_is_as_careful_as_any() {
     assert_eq!(held(&journal), 1);
     let after = journal.open(begun);
     assert_eq!(held(&journal), 0, "from now on it is only in memory");
-    assert_eq!(release(&after, first.key), ReleaseReply::Released);
+    assert_eq!(release(&after, first.key).await, ReleaseReply::Released);
     let second = acquire(&after, &["p"], 3_000, 0).await.unwrap();
     let crashed = journal.open(begun);
     let wait = Span::from_millis(5_000);
@@ -101,15 +100,15 @@ async fn with_fsync_nobody_waits_after_either_end() {
     let begun = Instant::now();
     let open = || journal.open_with(begun, Durability::Fsync);
     let before = open();
-    let one = acquire_request(&before, &["p"], 5_000);
-    let two = acquire_request(&before, &["q"], 5_000);
+    let one = fsync_request(&before, &["p"], 5_000);
+    let two = fsync_request(&before, &["q"], 5_000);
     for request in [&one, &two] {
-        before.acquire(NS, request, Span::ZERO, Durability::Fsync).await.unwrap();
+        before.acquire(NS, request, Span::ZERO).await.unwrap();
     }
     before.close().await;
     let after = open();
     assert_eq!((after.startup_wait(), held(&journal)), (None, 2));
-    assert_eq!(release(&after, two.lease.key), ReleaseReply::Released);
+    assert_eq!(release(&after, two.lease.key).await, ReleaseReply::Released);
     assert_eq!(held(&journal), 1, "its end is on disk");
     let crashed = open();
     assert_eq!(crashed.startup_wait(), None);
@@ -138,7 +137,7 @@ async fn a_stop_does_not_cut_short_the_moment_after_a_forced_end() {
     let before = journal.open(begun);
     let lease = acquire(&before, &["p"], 9_000, 0).await.unwrap();
     let moment = Span::from_millis(2_000);
-    assert!(before.force(NS, lease.fence, None, moment).unwrap().is_some());
+    assert!(before.force(NS, lease.fence, None, moment).await.unwrap().is_some());
     sleep_ms(500).await;
     before.close().await;
     let wait = Span::from_millis(1_500);

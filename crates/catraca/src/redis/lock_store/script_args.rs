@@ -39,7 +39,7 @@ impl<'a> LockScriptArgs<'a> {
             LockOp::Acquire { request, counts_conflict: counts } => args.acquire(request, *counts),
             LockOp::Hold(request) => args.hold(request),
             LockOp::CountConflict { tenant, kind } => args.counts_key(tenant.as_deref(), kind),
-            LockOp::Renew { proof, ttl } => args.proof(proof).numbers(&[ttl.micros()]),
+            LockOp::Renew { proof, ttl, .. } => args.proof(proof).numbers(&[ttl.micros()]),
             LockOp::Release(proof) | LockOp::Cancel(proof) | LockOp::Show(proof) => {
                 args.proof(proof);
             }

@@ -10,7 +10,7 @@ use catraca::LockError;
 use catraca::core::lock::LeaseId;
 use catraca::core::lock::reply::{AcquireReply, Conflict, LeaseState, ReleaseReply, RenewReply};
 use catraca::core::lock::requests::Acquire;
-use catraca::locks::{LockAttempt, StoreTimed};
+use catraca::locks::LockAttempt;
 use catraca::{Span, Time};
 
 use super::{
@@ -38,25 +38,19 @@ pub async fn acquire(request: &ApiRequest) -> LockApiResult {
     // Derived from the request id if there is one, so that a repeated request finds its lease.
     let id = locks.lease_id(namespace, operation.tenant.as_deref(), request_id)?;
     operation.lease.key = id.key();
-    let (attempt, now) = match acquire_while_connected(request, &operation, wait).await {
-        Ok(attempt) => attempt,
-        Err(error) => return lock_error_response(error),
-    };
-    acquire_response(request, &id, attempt, now)
+    match acquire_while_connected(request, &operation, wait).await {
+        Ok(attempt) => acquire_response(&id, attempt),
+        Err(error) => lock_error_response(error),
+    }
 }
 
 /// The response to an acquire or a hold.
-pub fn acquire_response(
-    request: &ApiRequest,
-    id: &LeaseId,
-    attempt: LockAttempt,
-    now: Time,
-) -> LockApiResult {
+pub fn acquire_response(id: &LeaseId, attempt: LockAttempt) -> LockApiResult {
+    let now = attempt.now;
     match attempt.acquired {
         // `Again` is a repeated request with the same `request_id`: it gets the same lease.
         AcquireReply::Granted(lease) | AcquireReply::Again(lease) => {
-            // A shared store offers its own durability, independent of the catalog.
-            let durability = request.locks().durability(request.terms().durability).as_str();
+            let durability = attempt.durability.as_str();
             let granted = GrantedLease::new(&lease, id.reveal(), now, durability);
             Ok(with_lease_headers(respond_json(&granted)?, &lease))
         }
@@ -77,10 +71,8 @@ async fn acquire_while_connected(
     request: &ApiRequest,
     operation: &Acquire,
     wait: Span,
-) -> Result<StoreTimed<LockAttempt>, LockError> {
-    let locks = request.locks();
-    let durability = request.context.app.catalog().locks.durability;
-    let acquiring = locks.acquire(request.namespace(), operation, wait, durability);
+) -> Result<LockAttempt, LockError> {
+    let acquiring = request.locks().acquire(request.namespace(), operation, wait);
     if wait == Span::ZERO {
         return acquiring.await;
     }
@@ -135,16 +127,13 @@ pub fn conflict_response(conflict: &Conflict, waiters: usize, now: Time) -> Lock
 pub async fn renew(request: &ApiRequest) -> LockApiResult {
     let body: RenewLock = request.json_body()?;
     let terms = request.terms();
-    let locks = request.locks();
-    let namespace = request.namespace();
     let proof = request.proof(&body.lease_id)?;
-    // An unknown lease has no kind; the renewal itself then responds that it has no holder.
-    let kind = locks.kind_of(namespace, &proof).await?.unwrap_or_default();
-    let ttl = terms.ttl(&kind, body.ttl_ms)?;
-    let (reply, now) = locks.renew(namespace, &proof, ttl, terms.durability).await?;
-    match reply {
+    let namespace = request.namespace();
+    let renewal = request.locks().renew(namespace, &proof, body.ttl_ms, &terms).await?;
+    match renewal.reply {
         RenewReply::Extended(lease) => {
-            Ok(with_lease_headers(respond_json(&RenewedLease::new(&lease, now))?, &lease))
+            let body = RenewedLease::new(&lease, renewal.now);
+            Ok(with_lease_headers(respond_json(&body)?, &lease))
         }
         RenewReply::AtMost(lease) => {
             let detail = format!(

@@ -5,7 +5,6 @@
 
 use axum::http::StatusCode;
 use catraca::Span;
-use catraca::core::lock::reply::Lease;
 use catraca::core::request::validate_storable;
 use catraca::locks::LeaseFilter;
 use schemars::JsonSchema;
@@ -40,7 +39,7 @@ pub async fn list(request: &ApiRequest) -> LockApiResult {
     let after = parse_number("after", after)?.unwrap_or(0);
     let limit = parse_number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
     let limit = limit.unwrap_or(PAGE_DEFAULT);
-    let page = request.locks().list(request.namespace(), &filter, (after, limit)).await?;
+    let page = request.locks().list(request.namespace(), &filter, after, limit).await?;
     let locks = page.leases.iter().map(ListedLease::from).collect();
     respond_json(&LockPage { locks, next: page.next.map(|next| next.to_string()) })
 }
@@ -86,13 +85,14 @@ pub async fn force(request: &ApiRequest) -> LockApiResult {
     let tenant = request.caller.allowed_tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
     let namespace = request.namespace();
-    let forced = request.locks().force(namespace, fence, tenant.as_deref(), cool_down).await?;
-    let lease = forced.ok_or_else(unknown)?;
+    let operator = request.operator(Some(why));
+    let app = &request.context.app;
+    let forced =
+        app.force_release_lock(&operator, namespace, fence, tenant.as_deref(), cool_down).await?;
+    let (lease, durable) = forced.ok_or_else(unknown)?;
     let kind = &*lease.kind;
-    let by = request.caller.name();
+    let by = operator.name;
     warn!(namespace, kind, fence, by, why, "an operator ended a lease");
-    let target = format!("{namespace} {fence} {}", kind_and_names(&lease));
-    let durable = request.write_audit("force-lock", target, Some(why)).await?;
     respond_json(&ForcedLock { forced: true, lease: ListedLease::from(&lease), durable })
 }
 
@@ -124,13 +124,13 @@ pub async fn clear(request: &ApiRequest) -> LockApiResult {
     })?;
     let body = if request.body.is_empty() { ClearLocks::default() } else { request.json_body()? };
     let why = body.reason.as_deref().map(check_reason).transpose()?;
-    let cleared = request.locks().clear(request.namespace(), Some(&tenant)).await?;
+    let operator = request.operator(why);
     let namespace = request.namespace();
-    let by = request.caller.name();
+    let app = &request.context.app;
+    let (cleared, durable) = app.clear_locks(&operator, namespace, &tenant).await?;
+    let by = operator.name;
     let logged_why = why.unwrap_or_default();
     warn!(namespace, tenant, cleared, by, why = logged_why, "an operator ended a tenant's leases");
-    let target = format!("{namespace} {tenant}: {cleared}");
-    let durable = request.write_audit("clear-locks", target, why).await?;
     respond_json(&ClearedLocks { cleared, durable })
 }
 
@@ -140,16 +140,6 @@ pub async fn stats(request: &ApiRequest) -> LockApiResult {
     let tenant = request.caller.allowed_tenant(tenant)?;
     let stats = request.locks().stats_of(request.namespace(), tenant.as_deref()).await?;
     respond_json(&LockCounts::from(&stats))
-}
-
-/// The kind and the names of a lease, for the audit.
-fn kind_and_names(lease: &Lease) -> String {
-    use catraca::core::lock::reply::LeaseTarget;
-    let names: Vec<&str> = match &lease.target {
-        LeaseTarget::Names(names) => names.iter().map(|name| &*name.key).collect(),
-        LeaseTarget::Slot(names, _) => names.iter().map(|name| &*name.calendar).collect(),
-    };
-    format!("{}:{}", lease.kind, names.join(","))
 }
 
 /// Checks the length and the characters of a reason.

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use catraca::core::lock::reply::{Busy, ConfirmReply, MoveReply};
-use catraca::core::lock::requests::{AvailabilityQuery, Move, Proof};
+use catraca::core::lock::requests::{AvailabilityQuery, Move};
 use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,29 +33,32 @@ pub async fn hold(request: &ApiRequest) -> LockApiResult {
     // Derived from the request id if there is one, so that a repeated request finds its lease.
     let id = locks.lease_id(namespace, operation.tenant.as_deref(), request_id)?;
     operation.lease.key = id.key();
-    let (attempt, now) = match locks.hold(namespace, &operation, terms.durability).await {
-        Ok(attempt) => attempt,
-        Err(error) => return lock_error_response(error),
-    };
-    acquire_response(request, &id, attempt, now)
+    match locks.hold(namespace, &operation).await {
+        Ok(attempt) => acquire_response(&id, attempt),
+        Err(error) => lock_error_response(error),
+    }
 }
 
 /// `POST /v1/slots/confirm`.
 pub async fn confirm(request: &ApiRequest) -> LockApiResult {
     let body: ConfirmSlot = request.json_body()?;
     let proof = request.proof(&body.lease_id)?;
-    let reacquire = body.reacquire_if_free;
-    // Only a reacquired slot is a new grant, which a failover may have to delay.
-    let grace = if reacquire { grace(request, &proof).await? } else { Span::ZERO };
-    match request.locks().confirm(request.namespace(), &proof, reacquire, grace).await {
-        Ok((ConfirmReply::Done(lease), durable)) => {
-            Ok(with_lease_headers(respond_json(&ConfirmedSlot::new(&lease, durable))?, &lease))
+    let terms = request.terms();
+    let namespace = request.namespace();
+    let confirming = request.locks().confirm(namespace, &proof, body.reacquire_if_free, &terms);
+    let confirmation = match confirming.await {
+        Ok(confirmation) => confirmation,
+        Err(error) => return lock_error_response(error),
+    };
+    match confirmation.reply {
+        ConfirmReply::Done(lease) => {
+            let body = ConfirmedSlot::new(&lease, confirmation.durable);
+            Ok(with_lease_headers(respond_json(&body)?, &lease))
         }
-        Ok((ConfirmReply::Over { state, still_free }, _)) => {
+        ConfirmReply::Over { state, still_free } => {
             respond_json_with_status(StatusCode::GONE, &EndedHold::new(state, still_free))
         }
-        Ok((ConfirmReply::NotHolder, _)) => Err(not_holder()),
-        Err(error) => lock_error_response(error),
+        ConfirmReply::NotHolder => Err(not_holder()),
     }
 }
 
@@ -72,35 +75,25 @@ pub async fn move_slot(request: &ApiRequest) -> LockApiResult {
     let terms = request.terms();
     let calendars = match (body.calendar, body.calendars) {
         (None, None) => None,
-        (one, many) => Some(one_or_several(("calendar", "calendars"), one, many)?),
+        (one, many) => Some(one_or_several("calendar", "calendars", one, many)?),
     };
     let start = body.start.time("start")?;
     let end = body.end.time("end")?;
     let proof = request.proof(&body.lease_id)?;
-    let grace = grace(request, &proof).await?;
-    let operation = Move { proof, calendars, start, end, grace }.validate(terms.slot_max)?;
-    let locks = request.locks();
-    let (reply, now) = match locks.relocate(request.namespace(), &operation, terms.durability).await
-    {
-        Ok(reply) => reply,
+    let operation = Move { calendars, ..Move::new(proof, start, end) };
+    let moved = match request.locks().relocate(request.namespace(), operation, &terms).await {
+        Ok(moved) => moved,
         Err(error) => return lock_error_response(error),
     };
-    match reply {
+    match moved.reply {
         MoveReply::Done(lease) => {
             Ok(with_lease_headers(respond_json(&MovedSlot::new(&lease))?, &lease))
         }
         // Requests wait only for names, never for slots.
-        MoveReply::Conflict(conflict) => conflict_response(&conflict, 0, now),
+        MoveReply::Conflict(conflict) => conflict_response(&conflict, 0, moved.now),
         MoveReply::Over(state) => Err(ended_lease(state)),
         MoveReply::NotHolder => Err(not_holder()),
     }
-}
-
-/// How long grants of this kind are refused after a failover, in which the store may have lost
-/// leases. Zero if the lease is unknown.
-async fn grace(request: &ApiRequest, proof: &Proof) -> Result<Span, Problem> {
-    let kind = request.locks().kind_of(request.namespace(), proof).await?;
-    Ok(kind.map_or(Span::ZERO, |kind| request.terms().grace(&kind)))
 }
 
 /// The free and the busy ranges of a calendar. They may change at once: only a hold reserves.

@@ -1,4 +1,4 @@
-//! Reverts grants that no caller was answered with: an attempt that timed out may have been
+//! Reverts grants that no caller was answered with: an attempt that got no answer may have been
 //! granted.
 //!
 //! Its caller has gone or got an error. Without a `request_id` no one can ask for the same lease
@@ -13,7 +13,7 @@ use catraca_core::lock::{LeaseKey, LockOp};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use crate::locks::store::LockStore;
+use super::port::LockStore;
 use crate::store::When;
 
 /// Pauses before each undo: the delayed attempt may reach the store after the first ones.
@@ -34,7 +34,12 @@ pub(super) struct Undoer {
 
 /// An attempt without an answer. Dropped before [`UndoGuard::disarm`], it reverts the possible
 /// grant.
-pub(super) struct UndoGuard(Option<(Undoer, Box<str>, LeaseKey)>);
+pub(super) struct UndoGuard<'a> {
+    undoer: &'a Undoer,
+    namespace: &'a str,
+    /// The lease to revert.
+    key: Option<LeaseKey>,
+}
 
 impl Undoer {
     pub fn new(store: Arc<dyn LockStore>) -> Self {
@@ -42,9 +47,9 @@ impl Undoer {
     }
 
     /// Watches an attempt; see [`UndoGuard`].
-    pub fn guard(&self, namespace: &str, request: &LeaseRequest) -> UndoGuard {
+    pub fn guard<'a>(&'a self, namespace: &'a str, request: &LeaseRequest) -> UndoGuard<'a> {
         let cannot_repeat = request.request.is_none();
-        UndoGuard(cannot_repeat.then(|| (self.clone(), namespace.into(), request.key)))
+        UndoGuard { undoer: self, namespace, key: cannot_repeat.then_some(request.key) }
     }
 
     async fn undo(self, namespace: Box<str>, key: LeaseKey) {
@@ -57,19 +62,19 @@ impl Undoer {
     }
 }
 
-impl UndoGuard {
-    /// Call when the store has answered: nothing is to be reverted.
+impl UndoGuard<'_> {
+    /// Call when the outcome is known: nothing is to be reverted.
     pub fn disarm(mut self) {
-        self.0 = None;
+        self.key = None;
     }
 }
 
-impl Drop for UndoGuard {
+impl Drop for UndoGuard<'_> {
     fn drop(&mut self) {
-        let Some((undoer, namespace, key)) = self.0.take() else { return };
+        let Some(key) = self.key else { return };
         // Outside a runtime, as at the end of the process, the lease expires at its time.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(undoer.undo(namespace, key));
+            runtime.spawn(self.undoer.clone().undo(self.namespace.into(), key));
         }
     }
 }
