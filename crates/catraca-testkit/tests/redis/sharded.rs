@@ -1,5 +1,5 @@
-//! An application over a cluster that is sharded by an attribute: one namespace is on all primaries, and
-//! every decision is one script call on one of them.
+//! An application over a cluster that is sharded by an attribute: one namespace is on all
+//! primaries, and every decision is one script call on one of them.
 
 use std::sync::Arc;
 

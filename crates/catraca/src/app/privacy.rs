@@ -57,6 +57,8 @@ impl App {
         let attribute = attribute.to_owned();
         let value = value.to_owned();
         self.run_to_end(async move {
+            // A fact that is set meanwhile must be in the engine and in the records, or in neither.
+            let _change = app.parts.change_lock.lock().await;
             let now = app.now();
             let counts = app.read_records(move |records| records.erase(&about, now)).await?;
             // Facts are also in the memory of the engine.

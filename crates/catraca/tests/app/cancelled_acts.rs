@@ -1,4 +1,4 @@
-//! An operator's act runs to its end even if its caller goes away, and reaches other nodes.
+//! An operator's act runs to its end even if its caller disconnects, and reaches other nodes.
 
 use std::pin::pin;
 use std::task::{Context, Waker};

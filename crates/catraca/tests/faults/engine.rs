@@ -1,4 +1,5 @@
-//! An application that is killed together with its records: acknowledged resets and offences survive.
+//! An application that is killed together with its records: acknowledged resets and offences
+//! survive.
 //!
 //! It uses the system clock, so its spans are hours: no machine is too slow for them.
 
