@@ -125,7 +125,7 @@ async fn the_longest_waiter_is_granted_the_name_at_once() {
         waiter.await.unwrap();
     }
     assert!(begun.elapsed() < Duration::from_millis(5), "no timer was needed");
-    let order = order.lock();
+    let order = order.lock().clone();
     assert!(order.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
     let stats = stats(&locks).await;
     assert_eq!((stats.all.success, stats.all.released, stats.waiters), (101, 101, 0));
