@@ -41,7 +41,7 @@ pub use memory::{Journal, JournalFuture, MemoryLocks, RestoredLock};
 pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram};
 #[cfg(any(feature = "redis", feature = "postgres-store"))]
 pub(crate) use port::forward_freed;
-pub use port::{FreedListener, FreedNotice, LockStore, LockStoreClosing, LockStoreFuture};
+pub use port::{FreedCallback, FreedNotice, LockStore, LockStoreClosing, LockStoreFuture};
 pub use wait_queues::WAITERS_MAX;
 
 /// The most namespaces with locks.

@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::admin::LockTotals;
 use super::metrics::DurationHistogram;
-use super::port::{FreedListener, LockStore, LockStoreClosing, LockStoreFuture};
+use super::port::{FreedCallback, LockStore, LockStoreClosing, LockStoreFuture};
 use crate::clock::Clock;
 use crate::store::When;
 use namespace::NamespaceLocks;
@@ -42,7 +42,7 @@ struct MemoryContext {
     clock: Arc<dyn Clock>,
     journal: Option<Arc<dyn Journal>>,
     /// Called under the mutex of a namespace, which they must not lock.
-    listeners: RwLock<Vec<FreedListener>>,
+    listeners: RwLock<Vec<FreedCallback>>,
     /// How long leases were held.
     held_times: DurationHistogram,
 }
@@ -92,7 +92,7 @@ impl LockStore for MemoryLocks {
         Box::pin(async move { self.namespace(namespace).ask(op, when).await })
     }
 
-    fn listen(&self, listener: FreedListener) {
+    fn listen(&self, listener: FreedCallback) {
         self.context.listeners.write().push(listener);
     }
 

@@ -21,7 +21,7 @@ pub type LockStoreFuture<'a> =
 /// Completes when a store is closed.
 pub type LockStoreClosing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// Receives the names that become free. It returns at once.
-pub type FreedListener = Box<dyn Fn(FreedNotice) + Send + Sync>;
+pub type FreedCallback = Box<dyn Fn(FreedNotice) + Send + Sync>;
 
 /// A store of the leases of all namespaces.
 ///
@@ -36,7 +36,7 @@ pub trait LockStore: Send + Sync + 'static {
 
     /// Reports names that become free, on any node, to `listener`. Notices may be lost, duplicated
     /// or wrong: a waiter asks again, and sleeps at most until the lease of the holder expires.
-    fn listen(&self, listener: FreedListener);
+    fn listen(&self, listener: FreedCallback);
 
     /// The durability of all changes; `None` if each request chooses its own.
     fn durability(&self) -> Option<Durability>;
@@ -82,7 +82,7 @@ pub enum FreedNotice {
 #[cfg(any(feature = "redis", feature = "postgres-store"))]
 pub(crate) async fn forward_freed(
     mut notices: broadcast::Receiver<FreedNotice>,
-    listener: FreedListener,
+    listener: FreedCallback,
 ) {
     loop {
         match notices.recv().await {

@@ -26,7 +26,7 @@ use super::connection::{PostgresConnection, TransactionTimeouts};
 use super::failure::PostgresFailure;
 use super::open_error::store_error;
 use super::queue::{CallReplySender, QueuedCall};
-use crate::locks::{FreedListener, FreedNotice, LockStore, LockStoreFuture, forward_freed};
+use crate::locks::{FreedCallback, FreedNotice, LockStore, LockStoreFuture, forward_freed};
 use crate::store::{StoreError, When};
 use load_plan::LoadPlan;
 use loaded::LoadedNamespace;
@@ -100,7 +100,7 @@ impl LockStore for PostgresStore {
         })
     }
 
-    fn listen(&self, listener: FreedListener) {
+    fn listen(&self, listener: FreedCallback) {
         tokio::spawn(forward_freed(self.freed_notices(), listener));
     }
 

@@ -26,7 +26,7 @@ use super::options::RedisOptions;
 use super::script::{evaluate, send};
 use super::store::RedisStore;
 use crate::locks::{
-    FreedListener, FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX, forward_freed,
+    FreedCallback, FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX, forward_freed,
 };
 use crate::store::{StoreError, When};
 use script_args::{LockScriptArgs, namespace_group, namespace_keys};
@@ -180,7 +180,7 @@ impl LockStore for RedisLocks {
         Box::pin(async move { Ok(self.send(namespace, op, when).await?) })
     }
 
-    fn listen(&self, listener: FreedListener) {
+    fn listen(&self, listener: FreedCallback) {
         tokio::spawn(forward_freed(self.freed_notices(), listener));
     }
 
