@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use catraca::SharedOptions;
 use catraca::core::time::parse_span;
 use catraca::store::StoreKind;
@@ -59,7 +59,7 @@ impl SharedStoreConfig {
                 None => Ok(None),
             };
         }
-        let kind = StoreKind::from_url(url).context("[store] url")?;
+        let kind = StoreKind::from_url(url).map_err(|error| anyhow!("[store] url = {error}"))?;
         if let Some(field) = MEMORY_ONLY_FIELDS.iter().find(|field| store.contains_key(**field)) {
             bail!(
                 "[store] {field} is for counters in memory: leave it out, or write \

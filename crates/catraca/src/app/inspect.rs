@@ -29,7 +29,7 @@ pub struct Inspection {
 pub struct InspectedPolicy {
     /// The row of the decision.
     pub row: DecisionRow,
-    /// The reason for operators of the active block, if there is one.
+    /// The message for the caller, if the policy would deny it.
     pub message: Option<String>,
 }
 

@@ -48,7 +48,8 @@ mod tests {
     use super::*;
 
     /// Calls that make a problem; the first string literal after each is the code.
-    const MAKERS: [&str; 8] = [
+    const MAKERS: [&str; 9] = [
+        "AppError::invalid(",
         "Problem::bad(",
         "Problem::new(",
         "Self::bad(",
@@ -80,11 +81,13 @@ mod tests {
         rest.split_once('"').map(|(text, _)| text)
     }
 
-    /// Every code in the source of this crate's HTTP modules and of core's refusals.
+    /// Every code in the source of this crate's HTTP modules, of the application and of core's
+    /// refusals.
     fn codes_in_source() -> BTreeSet<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = Vec::new();
         sources(&root.join("src/http"), &mut texts);
+        sources(&root.join("../catraca/src/app"), &mut texts);
         let mut codes = BTreeSet::new();
         for text in &texts {
             for maker in MAKERS {
