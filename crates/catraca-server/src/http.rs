@@ -1,8 +1,8 @@
-//! The HTTP front end: from accepted connections to engine calls and JSON responses.
+//! The HTTP front end: from accepted connections to calls of the application and JSON responses.
 //!
 //! `connection` serves one connection with hyper; `dispatch` authenticates each request (`auth`)
 //! and sends it to the check or to the `router`, which calls `endpoints`. `bodies` holds what is
-//! sent and received, `openapi` describes it. No rule of rate limiting is here: the engine decides.
+//! sent and received, `openapi` describes it. The application decides.
 
 mod auth;
 mod bodies;

@@ -19,9 +19,9 @@ use super::lock_error::LockError;
 use super::wait_queues::QueuePosition;
 use super::{Locks, TimedReply};
 
-/// How long a caller that does not wait lets those go first that do. The first of them asks the
-/// store at once, so this is only reached if the store is slow.
-const COURTESY: Duration = Duration::from_millis(100);
+/// How long a caller that does not wait leaves the turn to the queue of its name. The first caller
+/// in the queue asks the store at once, so this is only reached if the store is slow.
+const QUEUE_TURN_MAX: Duration = Duration::from_millis(100);
 
 /// The result of an attempt to acquire names or hold a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +74,9 @@ impl Locks {
         let has_waiters = self.first_queue(namespace, request).is_some();
         if has_waiters && !self.is_repeated(namespace, request).await? {
             let conflict = self.conflict_of_waiters(namespace, request);
-            // After the timeout it takes its chance: a slow store must not delay it further.
-            if let Ok(Some(conflict)) = timeout(COURTESY, conflict).await {
+            // After the timeout the caller asks the store itself: a slow store must not delay it
+            // further.
+            if let Ok(Some(conflict)) = timeout(QUEUE_TURN_MAX, conflict).await {
                 return self.refuse(namespace, request, conflict).await;
             }
         }
