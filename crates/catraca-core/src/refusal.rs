@@ -102,6 +102,28 @@ pub enum Refusal {
     /// The policy is not a bucket.
     #[error("policy `{0}` is not a bucket")]
     NotABucket(String),
+    /// A reconciliation of no bucket, or of too many.
+    #[error("{count} states: send 1 to {max}")]
+    BadStateCount {
+        /// How many were sent.
+        count: usize,
+        /// The most that are accepted.
+        max: usize,
+    },
+    /// A level that an upstream reports is outside the bounds of exact amounts.
+    #[error(
+        "{available} tokens of `{policy}`: send a level between -{max} and {max}",
+        max = crate::request::COST_MAX
+    )]
+    BadLevel {
+        /// The policy.
+        policy: String,
+        /// The level.
+        available: i64,
+    },
+    /// An upstream's levels were observed in the future.
+    #[error("the levels were observed in the future: send an instant that has passed")]
+    FutureObservation,
     /// A reason is too long.
     #[error("the reason has {0} characters: send at most {max}", max = REASON_MAX)]
     LongReason(usize),
@@ -130,6 +152,8 @@ impl Refusal {
             Self::OtherSubject => "subject-mismatch",
             Self::TicketTooLarge { .. } => "ticket-too-large",
             Self::NotABucket(_) => "not-a-bucket",
+            Self::BadStateCount { .. } | Self::BadLevel { .. } => "bad-states",
+            Self::FutureObservation => "bad-instant",
             Self::LongReason(_) => "reason-too-long",
             Self::ZeroBlockLength => "duration-required",
         }

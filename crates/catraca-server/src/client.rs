@@ -12,11 +12,11 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::Result;
-use axum::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::http::{HeaderValue, Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -161,7 +161,7 @@ impl Client {
         &self,
         call: &ClientCall<'_>,
         body: Option<&Value>,
-    ) -> Result<Request<Full<Bytes>>, axum::http::Error> {
+    ) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(self.url.path(call.path))

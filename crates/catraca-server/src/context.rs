@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use catraca::engine::ResumeSummary;
-use catraca::{App, Check, CheckMode, Decision, Error};
+use catraca::{App, AppError, Check, CheckMode, Decision, Error};
 use tracing::{Level, enabled};
 
 use crate::auth::{AuthError, Caller};
@@ -55,6 +55,19 @@ impl ServerContext {
             debug_log::log_decision(self, check, &decision);
         }
         decision
+    }
+
+    /// Decides a list of checks, one after the other, and logs as `decide` does.
+    pub async fn check_batch(
+        &self,
+        checks: &[Check<'_>],
+    ) -> Result<Vec<Result<Decision, Error>>, AppError> {
+        let decisions = self.app.check_batch(checks).await?;
+        if enabled!(Level::DEBUG) {
+            let pairs = checks.iter().zip(&decisions);
+            pairs.for_each(|(check, decision)| debug_log::log_decision(self, check, decision));
+        }
+        Ok(decisions)
     }
 
     /// The caller of the key that a request presents, by the current keys.

@@ -15,7 +15,7 @@ mod context;
 mod exit;
 mod feed;
 mod html;
-mod http;
+pub mod http;
 mod listener;
 mod observe;
 mod regular_file;

@@ -58,6 +58,7 @@ pub use app_error::AppError;
 #[cfg(feature = "records")]
 pub use blocks::{BlockWithHistory, CreatedBlocks, ReleasedBlock};
 pub use builder::AppBuilder;
+pub use decisions::CHECKS_MAX;
 #[cfg(feature = "records")]
 pub use facts::{ChangedFacts, FACTS_MAX, FactMap};
 #[cfg(feature = "records")]

@@ -42,7 +42,7 @@ use crate::memory::{Memory, MemoryOptions, RestoreOutcome, SnapshotError};
 use crate::rule_set::RuleSet;
 use crate::store::Store;
 
-pub use buckets::BucketObservation;
+pub use buckets::{BucketObservation, OBSERVATIONS_MAX};
 pub use check::CheckMode;
 pub use credit::Credit;
 pub use operator::BlockOrder;

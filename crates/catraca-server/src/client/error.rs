@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use hyper::http::StatusCode;
 use serde::Deserialize;
 
 use super::ClientCall;

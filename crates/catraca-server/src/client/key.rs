@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use axum::http::HeaderValue;
+use hyper::http::HeaderValue;
 
 /// The environment variable with the key itself.
 const VARIABLE: &str = "CATRACA_KEY";

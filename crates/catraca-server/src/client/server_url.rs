@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result, bail, ensure};
-use axum::http::Uri;
+use hyper::http::Uri;
 
 const FIX: &str = "write a URL such as http://127.0.0.1:7878 for --server or CATRACA_URL";
 

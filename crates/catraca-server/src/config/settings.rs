@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use axum::http::HeaderName;
 use catraca::Catalog;
 use catraca::core::address::forwarded::AddressSource;
 use catraca::core::address::{Address, AddressRange};
 use catraca::core::rate::Percent;
 use catraca::core::time::parse_span;
+use hyper::http::HeaderName;
 use tracing::Level;
 
 use super::denial_format::{DENIAL_FORMATS, DenialFormat};

@@ -6,48 +6,49 @@
 //! malformed one.
 
 mod hosts;
-pub mod roles;
 
 use std::sync::Arc;
 
-use axum::http::{
+use bytes::Bytes;
+use hyper::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
 };
-use bytes::Bytes;
-use http_body_util::Full;
 
-use self::roles::{Access, Endpoint, EndpointLookup, HostCheck, Reach, Role};
-use super::bodies::problem::{FullResponse, Problem, unknown_call, wrong_method};
-use crate::auth::{AuthError, Caller, Guard, role};
+use super::bodies::problem::{HttpResponse, Problem, full_body, unknown_call, wrong_method};
+use super::endpoint::{Access, Endpoint, EndpointLookup, HostCheck, Reach, Role};
+use crate::auth::{AuthError, Caller, Guard};
 use crate::config::ReloadableConfig;
 
 /// The header for the key of a proxy, which forwards its client's `Authorization`.
 const KEY_HEADER: HeaderName = HeaderName::from_static("catraca-key");
 
-/// The caller of a request to the endpoint that `lookup` found, or the response that refuses it,
+/// An admitted request: its endpoint, and who sent it.
+pub struct AdmittedCall {
+    /// The endpoint that the request calls.
+    pub endpoint: &'static Endpoint,
+    /// The owner of the key.
+    pub caller: Arc<Caller>,
+}
+
+/// Admits a request to the endpoint that `lookup` found, or returns the response that refuses it,
 /// which is boxed because it is large. `is_proxy` returns whether the request comes from a trusted
 /// proxy.
 pub fn admit<B>(
     config: &ReloadableConfig,
     request: &Request<B>,
-    lookup: &EndpointLookup,
+    lookup: EndpointLookup,
     is_proxy: impl Fn() -> bool,
-) -> Result<Arc<Caller>, Box<FullResponse>> {
+) -> Result<AdmittedCall, Box<HttpResponse>> {
     let guard = &config.guard;
     let headers = request.headers();
-    if !guard.has_keys() && checks_host(lookup, is_proxy) {
+    if !guard.has_keys() && checks_host(&lookup, is_proxy) {
         let checked = hosts::check(headers, &config.settings.hosts);
         checked.map_err(|problem| Box::new(problem.to_response()))?;
     }
-    let is_open = match lookup {
-        EndpointLookup::Found(endpoint) if endpoint.access == Access::Metrics => {
-            guard.has_open_metrics()
-        }
-        EndpointLookup::Found(endpoint) => endpoint.access == Access::Open,
-        _ => false,
-    };
-    if is_open {
-        return Ok(guard.local());
+    if let EndpointLookup::Found(endpoint) = lookup
+        && is_open(endpoint, guard)
+    {
+        return Ok(AdmittedCall { endpoint, caller: guard.local() });
     }
     let caller = find_caller(guard, headers).map_err(unauthorized_response)?;
     // An unknown path is reported only to callers with a valid key.
@@ -55,15 +56,24 @@ pub fn admit<B>(
         EndpointLookup::Found(endpoint) => {
             check_access(config, endpoint, &caller, headers)
                 .map_err(|problem| Box::new(problem.to_response()))?;
-            Ok(caller)
+            Ok(AdmittedCall { endpoint, caller })
         }
         EndpointLookup::WrongMethod(allow) => {
             let path = request.uri().path();
-            Err(Box::new(wrong_method_response(request.method(), path, allow)))
+            Err(Box::new(wrong_method_response(request.method(), path, &allow)))
         }
         EndpointLookup::UnknownPath => {
             Err(Box::new(unknown_call(request.uri().path()).to_response()))
         }
+    }
+}
+
+/// Whether an endpoint needs no key.
+fn is_open(endpoint: &Endpoint, guard: &Guard) -> bool {
+    match endpoint.rights.access {
+        Access::Open => true,
+        Access::Metrics => guard.has_open_metrics(),
+        Access::Least(_) => false,
     }
 }
 
@@ -91,12 +101,12 @@ fn check_access(
     caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    let least = match endpoint.access {
+    let least = match endpoint.rights.access {
         Access::Least(least) => least,
         Access::Open | Access::Metrics => Role::Read,
     };
     caller.require_role(least)?;
-    if endpoint.reach == Reach::Catalog {
+    if endpoint.rights.reach == Reach::Catalog {
         caller.require_all_namespaces()?;
     }
     // Without keys, `admit` has checked them already.
@@ -109,7 +119,7 @@ fn check_access(
 /// Whether `Host` and `Origin` are checked while there are no keys; also for unknown paths.
 fn checks_host(lookup: &EndpointLookup, is_proxy: impl Fn() -> bool) -> bool {
     match lookup {
-        EndpointLookup::Found(endpoint) => match endpoint.host {
+        EndpointLookup::Found(endpoint) => match endpoint.rights.host {
             HostCheck::Checked => true,
             HostCheck::ExceptProxies => !is_proxy(),
             HostCheck::Never => false,
@@ -162,7 +172,7 @@ impl From<AuthError> for Problem {
 }
 
 /// 401 with the challenge that says how to send a key.
-fn unauthorized_response(error: AuthError) -> Box<FullResponse> {
+fn unauthorized_response(error: AuthError) -> Box<HttpResponse> {
     let challenge = match error {
         AuthError::NoKey => "Bearer realm=\"catraca\"",
         _ => "Bearer realm=\"catraca\", error=\"invalid_token\"",
@@ -174,9 +184,9 @@ fn unauthorized_response(error: AuthError) -> Box<FullResponse> {
 }
 
 /// 405 with the methods of the path in `Allow`; 204 for OPTIONS, which asks for them.
-fn wrong_method_response(method: &Method, path: &str, allow: &str) -> FullResponse {
+fn wrong_method_response(method: &Method, path: &str, allow: &str) -> HttpResponse {
     let mut response = if method == Method::OPTIONS {
-        let mut response = Response::new(Full::new(Bytes::new()));
+        let mut response = Response::new(full_body(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
     } else {

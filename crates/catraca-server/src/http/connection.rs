@@ -10,17 +10,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, Response};
-use bytes::Bytes;
-use http_body_util::{Either, Full};
 use hyper::body::Incoming;
+use hyper::http::Request;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 
+use super::bodies::problem::HttpResponse;
 use crate::context::ServerContext;
 use crate::listener::{Connection, ConnectionStream, Phase};
 
@@ -30,9 +28,6 @@ const HEAD_LINES_MAX: usize = 100;
 /// The most that hyper buffers of a connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// A response with a complete body, or with a body of the router.
-pub type HttpResponse = Response<Either<Full<Bytes>, Body>>;
-
 /// An HTTP connection, with what its requests need. One value per connection, so that a request
 /// counts no reference that connections share.
 pub struct HttpConnection {
@@ -40,8 +35,17 @@ pub struct HttpConnection {
     pub connection: Arc<Connection>,
     /// What handlers work with.
     pub context: Arc<ServerContext>,
-    /// Serves every call but the check.
-    pub router: Router,
+    /// The OpenAPI document of the server.
+    pub openapi: OpenApiSource,
+}
+
+/// Where handlers get the OpenAPI document, which is made at the first request.
+#[derive(Clone, Copy)]
+pub struct OpenApiSource {
+    /// The document.
+    pub document: fn() -> &'static Value,
+    /// The document as text.
+    pub text: fn() -> &'static str,
 }
 
 /// Serves the requests of a connection with `respond` until it ends.

@@ -1,66 +1,64 @@
-//! Serves one request: authentication, the check directly, all other calls by the router.
-//!
-//! The check bypasses the router because it is the hot path: it allocates only its body and its
-//! response.
+//! Serves one request: finds its endpoint, admits its caller, reads its body, runs the handler.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
-use catraca::CheckMode;
-use http_body_util::Either;
-use hyper::body::Incoming;
-use tower::ServiceExt;
+use hyper::body::{Body, Incoming};
+use hyper::http::{HeaderValue, Request, StatusCode, header};
 
-use super::auth;
-use super::auth::roles;
-use super::auth::roles::EndpointLookup;
-use super::bodies::problem::FullResponse;
+use super::auth::{self, AdmittedCall};
+use super::bodies::problem::{HttpResponse, Problem};
 use super::bodies::request_body;
-use super::connection::{HttpConnection, HttpResponse};
-use super::endpoints::check;
-use super::endpoints::check::CheckRequest;
-use crate::auth::Caller;
+use super::connection::HttpConnection;
+use super::endpoint::{EndpointLookup, RequestBody};
+use super::request::ApiRequest;
+use super::table;
 use crate::listener::Phase;
 use crate::observe::call_metrics::CallResult;
 use crate::observe::traces::RequestSpan;
+
+/// The endpoint whose latency is measured on its own.
+const CHECK: &str = "/v1/check";
 
 /// Serves a request.
 pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> HttpResponse {
     let started = Instant::now();
     // The head has been read; until the body has arrived, `body_timeout` counts.
     http.connection.enter(Phase::Body);
-    let lookup = roles::find(request.method().as_str(), request.uri().path());
+    let lookup = table::find(request.method().as_str(), request.uri().path());
     let span = begin_span(&request, &lookup, &http);
-    let admitted = authenticate(&request, &lookup, &http);
-    // Before the first await, so that it takes no space in the future.
-    drop(lookup);
-    let is_check = request.uri().path() == "/v1/check" && request.method() == Method::POST;
+    let admitted = admit(&request, lookup, &http);
+    let is_check = admitted.as_ref().is_ok_and(|call| call.endpoint.path == CHECK);
     let response = match admitted {
-        Err(response) => (*response).map(Either::Left),
-        Ok(caller) if is_check => serve_check(request, &http, &caller, &span).await,
-        // Boxed, so that the future of the check, which is created for every request, stays small.
-        Ok(caller) => Box::pin(route(request, &http, caller, span.clone())).await,
+        Ok(call) => {
+            let response = handle(request, &http, call, span.clone()).await;
+            response.unwrap_or_else(|problem| problem.to_response())
+        }
+        Err(response) => *response,
     };
     span.end(response.status());
     finish(response, &http, started, is_check)
 }
 
-/// Serves `POST /v1/check`.
-async fn serve_check(
+/// Reads the rest of a request and runs the handler of its endpoint.
+async fn handle(
     request: Request<Incoming>,
-    http: &HttpConnection,
-    caller: &Caller,
-    span: &RequestSpan,
-) -> HttpResponse {
+    http: &Arc<HttpConnection>,
+    call: AdmittedCall,
+    span: RequestSpan,
+) -> Result<HttpResponse, Problem> {
+    let AdmittedCall { endpoint, caller } = call;
     let (head, body) = request.into_parts();
-    let check = CheckRequest { caller, span, mode: CheckMode::Check };
-    let response = match request_body::read(&head.headers, body, &http.connection).await {
-        Ok(body) => check::handle(&http.context, &check, &body).await,
-        Err(problem) => problem.to_response(),
+    let mut request = ApiRequest::new(Arc::clone(http), caller, endpoint.path, head, span)?;
+    let reads_body = match endpoint.body {
+        RequestBody::Empty => false,
+        RequestBody::Required(_) => true,
+        RequestBody::Optional(_) => body.size_hint().upper() != Some(0),
     };
-    response.map(Either::Left)
+    if reads_body {
+        request.body = request_body::read(request.headers(), body, &http.connection).await?;
+    }
+    (endpoint.handler)(&request).await
 }
 
 /// Begins the trace span of a call, if tracing is on. It is named by the endpoint's path template
@@ -78,12 +76,12 @@ fn begin_span(
     traces.begin(request.method(), template, request.headers())
 }
 
-/// The caller of a request, or the response that refuses it.
-fn authenticate(
+/// The caller of a request with its endpoint, or the response that refuses it.
+fn admit(
     request: &Request<Incoming>,
-    lookup: &EndpointLookup,
+    lookup: EndpointLookup,
     http: &HttpConnection,
-) -> Result<Arc<Caller>, Box<FullResponse>> {
+) -> Result<AdmittedCall, Box<HttpResponse>> {
     let config = http.context.reloadable.load();
     let is_proxy = || config.settings.is_trusted_proxy(http.connection.peer);
     auth::admit(&config, request, lookup, is_proxy)
@@ -111,24 +109,5 @@ fn call_result(status: StatusCode) -> CallResult {
         CallResult::ClientError
     } else {
         CallResult::Done
-    }
-}
-
-/// Serves any other call. Handlers take the connection, the caller and the span from the request's
-/// extensions.
-async fn route(
-    request: Request<Incoming>,
-    http: &HttpConnection,
-    caller: Arc<Caller>,
-    span: RequestSpan,
-) -> HttpResponse {
-    let router = http.router.clone();
-    let mut request = request.map(Body::new);
-    request.extensions_mut().insert(Arc::clone(&http.connection));
-    request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(span);
-    match router.oneshot(request).await {
-        Ok(response) => response.map(Either::Right),
-        Err(never) => match never {},
     }
 }

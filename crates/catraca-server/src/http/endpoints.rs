@@ -1,6 +1,6 @@
-//! The calls of the HTTP API: one file per call or small group of calls.
+//! The handlers of the HTTP API: one file per call or small group of calls.
 //!
-//! `request` reads a request of the admin and lock APIs; the calls of the hot path read their own.
+//! A handler parses a request, calls one method of the application, and renders the answer.
 
 pub mod admin;
 pub mod authorize;
@@ -10,6 +10,5 @@ pub mod docs;
 pub mod events;
 pub mod locks;
 pub mod ready;
-pub mod request;
 pub mod selftest;
 pub mod settle;

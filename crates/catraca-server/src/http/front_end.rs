@@ -1,26 +1,22 @@
-//! HTTP as a front end: every connection of its listeners is served with one context and router.
+//! HTTP as a front end: every connection of its listeners is served with one context.
 
 use std::sync::Arc;
 
-use axum::Router;
-
-use super::connection::{self, HttpConnection, overload};
+use super::connection::{self, HttpConnection, OpenApiSource, overload};
 use super::dispatch::dispatch;
-use super::router::router;
+use super::openapi;
 use crate::context::ServerContext;
 use crate::listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd};
 
 /// The HTTP API.
 pub struct HttpFrontEnd {
     context: Arc<ServerContext>,
-    router: Router,
 }
 
 impl HttpFrontEnd {
     /// Serves the calls of this context.
     pub fn new(context: Arc<ServerContext>) -> Self {
-        let router = router(Arc::clone(&context));
-        Self { context, router }
+        Self { context }
     }
 }
 
@@ -33,7 +29,8 @@ impl FrontEnd for HttpFrontEnd {
         connection: Arc<Connection>,
     ) -> impl Future<Output = ()> + Send {
         let context = Arc::clone(&self.context);
-        let http = HttpConnection { connection, context, router: self.router.clone() };
+        let openapi = OpenApiSource { document: openapi::document, text: openapi::document_text };
+        let http = HttpConnection { connection, context, openapi };
         connection::serve(stream, http, dispatch)
     }
 

@@ -117,7 +117,7 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
         );
         assert!(!answer.body.contains("t1"), "{}", answer.body);
     }
-    let list = key.post(&server, "/v1/check", &format!("[{other},{T1}]")).json();
+    let list = key.post(&server, "/v1/check/batch", &format!("[{other},{T1}]")).json();
     assert_eq!((&list[0]["status"], &list[1]["remaining"]), (&403.into(), &0.into()));
     let own = ("Catraca-Key", key.key.as_str());
     let check_as = |tenant| {

@@ -1,8 +1,10 @@
 //! Every endpoint of the server's own table, called in every way that must be refused.
 
+use catraca_server::http::endpoint::{ANY_METHOD, Access, Endpoint, HostCheck, ROLES, Reach, Role};
+use catraca_server::http::table::endpoints;
+
 use crate::keys::{Key, keygen};
 use crate::raw_connection::HttpResponse;
-use crate::roles::{Access, ENDPOINTS, Endpoint, HostCheck, ROLES, Reach, Role};
 use crate::test_server::{TestServer, catalog_file};
 
 const POLICY: &str = "[policy.login]\nby = ['ip']\nwindow = '5 per 1m'\n";
@@ -12,12 +14,13 @@ fn requests(row: &Endpoint) -> Vec<String> {
     let pieces = row.path.split('/').map(|piece| if piece.starts_with('{') { "x" } else { piece });
     let path = pieces.collect::<Vec<_>>().join("/");
     let any = ["GET", "POST", "DELETE", "OPTIONS"];
-    let methods = if row.methods.is_empty() { &any[..] } else { row.methods };
+    let own = [row.method];
+    let methods = if row.method == ANY_METHOD { &any[..] } else { &own[..] };
     methods.iter().map(|method| format!("{method} {path}")).collect()
 }
 
 fn all_requests() -> impl Iterator<Item = (&'static Endpoint, String)> {
-    ENDPOINTS.iter().flat_map(|row| requests(row).into_iter().map(move |request| (row, request)))
+    endpoints().flat_map(|row| requests(row).into_iter().map(move |request| (row, request)))
 }
 
 fn assert_problem(answer: &HttpResponse, status: u16, code: &str, request: &str) {
@@ -49,7 +52,7 @@ fn every_call_refuses_everybody_whom_the_table_does_not_name() {
     let stranger = keygen(&["--role", "admin"]);
     let mut tried = 0;
     for (row, request) in all_requests() {
-        let least = match row.access {
+        let least = match row.rights.access {
             Access::Least(least) => least,
             Access::Metrics => Role::Read,
             Access::Open => {
@@ -64,7 +67,7 @@ fn every_call_refuses_everybody_whom_the_table_does_not_name() {
             let answer = key.request(&server, &request);
             if *role < least {
                 assert_problem(&answer, 403, "role-too-low", &request);
-            } else if *bound && row.reach == Reach::Catalog {
+            } else if *bound && row.rights.reach == Reach::Catalog {
                 assert_problem(&answer, 403, "namespace-bound-key", &request);
             } else {
                 assert!(![401, 403].contains(&answer.status), "{request}: {answer:?}");
@@ -112,7 +115,7 @@ fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_too() 
     ));
     let key = format!("Authorization: Bearer {}\r\n", admin.key);
     for (row, request) in all_requests() {
-        let operators = row.access == Access::Least(Role::Admin);
+        let operators = row.rights.access == Access::Least(Role::Admin);
         for (lines, code) in [
             ("Host: evil.example\r\n", Some("host-not-allowed")),
             ("Host: a.example\r\nOrigin: https://evil.example\r\n", Some("origin-not-allowed")),
@@ -131,7 +134,7 @@ fn a_call_of_operators_needs_a_host_of_ours_and_no_foreign_page_with_keys_too() 
 fn without_keys_every_call_needs_a_host_of_ours_and_no_foreign_page() {
     let free = TestServer::with_catalog(&format!("{POLICY}[server]\nhosts = ['a.example']\n"));
     let mut requests: Vec<(HostCheck, String)> =
-        all_requests().map(|(row, request)| (row.host, request)).collect();
+        all_requests().map(|(row, request)| (row.rights.host, request)).collect();
     for other in ["GET /", "PATCH /v1/blocks", "OPTIONS /v1/check", "GET /v1/check"] {
         requests.push((HostCheck::Checked, other.to_owned()));
     }
@@ -166,7 +169,7 @@ fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
     for (row, request) in all_requests() {
         let from_proxy = send_request(&free, "127.0.0.2", &request, lines);
         let from_other = send_request(&free, "127.0.0.3", &request, lines);
-        let (by_proxy, by_other) = match row.host {
+        let (by_proxy, by_other) = match row.rights.host {
             HostCheck::Checked => (true, true),
             HostCheck::ExceptProxies => (false, true),
             HostCheck::Never => (false, false),
@@ -179,7 +182,7 @@ fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
         }
     }
     let exempt = |check: HostCheck| {
-        let rows = ENDPOINTS.iter().filter(|row| row.host == check);
+        let rows = endpoints().filter(|row| row.rights.host == check);
         rows.map(|row| row.path).collect::<Vec<_>>()
     };
     assert_eq!(exempt(HostCheck::Never), ["/healthz", "/readyz"]);

@@ -63,7 +63,7 @@ fn a_list_is_answered_one_by_one_in_order_and_is_bounded() {
     let server = TestServer::with_catalog(DICT);
     let one = json!({"gate": "login", "subject": {"ip": "198.51.100.7"}});
     let list = json!([one, {"gate": "missing"}, one, {"gate": "login", "subject": {}}, one, one]);
-    let (status, answers) = server.json("/v1/check", &list.to_string());
+    let (status, answers) = server.json("/v1/check/batch", &list.to_string());
     assert_eq!(status, 200);
     let outcome = |at: usize| (&answers[at]["allowed"], answers[at]["code"].as_str());
     assert_eq!(outcome(0), (&true.into(), None));
@@ -71,11 +71,16 @@ fn a_list_is_answered_one_by_one_in_order_and_is_bounded() {
     assert_eq!(answers[1]["status"], 404);
     assert_eq!(outcome(3), (&().into(), Some("missing-attribute")));
     assert_eq!((outcome(4).0, outcome(5).0), (&true.into(), &false.into()));
-    assert_eq!(server.json("/v1/peek", "[]").1, json!([]));
+    assert_eq!(server.json("/v1/check/batch", "[]").1, json!([]));
+    for path in ["/v1/check", "/v1/peek"] {
+        let refused = server.post(path, "[]");
+        assert_eq!(refused.problem_code(), "bad-json");
+        assert!(refused.body.contains("/v1/check/batch"), "{}", refused.body);
+    }
     let long = Value::Array(vec![one.clone(); 101]).to_string();
-    assert_eq!(server.post("/v1/check", &long).problem_code(), "list-too-long");
+    assert_eq!(server.post("/v1/check/batch", &long).problem_code(), "list-too-long");
     let full = Value::Array(vec![one; 100]).to_string();
-    assert_eq!(server.json("/v1/check", &full).1.as_array().map(Vec::len), Some(100));
+    assert_eq!(server.json("/v1/check/batch", &full).1.as_array().map(Vec::len), Some(100));
 }
 
 #[test]

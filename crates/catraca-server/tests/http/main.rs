@@ -35,12 +35,6 @@ mod ratelimit_headers;
 mod raw_connection;
 mod reload;
 mod request_errors;
-#[path = "../../src/auth/role.rs"]
-#[allow(dead_code, reason = "the server's own roles, of which tests use a part")]
-mod role;
-#[path = "../../src/http/auth/roles.rs"]
-#[allow(dead_code, reason = "the server's own table, of which tests use a part")]
-mod roles;
 mod secret_rotation;
 mod shared_store;
 mod shutdown;

@@ -20,7 +20,7 @@ fn checks(
     let numbers: Vec<u32> = numbers.collect();
     let ask = |some: &[u32]| {
         let list: Vec<String> = some.iter().map(|number| of(*number)).collect();
-        let answer = server.post("/v1/check", &format!("[{}]", list.join(",")));
+        let answer = server.post("/v1/check/batch", &format!("[{}]", list.join(",")));
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.json().as_array().expect("a list of answers").clone()
     };

@@ -285,7 +285,7 @@ fn blocks_that_find_no_room_at_a_start_are_counted_and_named() {
         let check =
             |n| format!(r#"{{"gate":"login","subject":{{"user":"u{}"}}}}"#, number * 50 + n);
         let list: Vec<String> = (0..50).flat_map(|n| [check(n), check(n)]).collect();
-        let answer = server.post("/v1/check", &format!("[{}]", list.join(",")));
+        let answer = server.post("/v1/check/batch", &format!("[{}]", list.join(",")));
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     let body =

@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use catraca_server::http::endpoint::ANY_METHOD;
+use catraca_server::http::table::endpoints;
 use serde_json::json;
 
 use crate::raw_connection::JSON;
-use crate::roles::ENDPOINTS;
 use crate::test_server::{TestServer, catalog_file};
 
 const CATALOG: &str = r#"
@@ -117,13 +118,14 @@ fn misuse(server: &TestServer, planted: &str) {
         format!(r#"{{"policy":"login","subject":"{planted}","for":"{planted}","#),
         format!(r#"{{"ticket":"{planted}","outcome":{{"status":"{planted}"}}}}"#),
     ];
-    for row in &ENDPOINTS {
+    for row in endpoints() {
         let pieces = row.path.split('/').map(|piece| match piece.starts_with('{') {
             true => planted,
             false => piece,
         });
         let path = pieces.collect::<Vec<_>>().join("/");
-        let methods = if row.methods.is_empty() { &["GET", "POST"][..] } else { row.methods };
+        let own = [row.method];
+        let methods = if row.method == ANY_METHOD { &["GET", "POST"][..] } else { &own[..] };
         for method in methods {
             for body in &bodies {
                 send(server, &format!("{method} {path}?{planted}={planted}"), body);

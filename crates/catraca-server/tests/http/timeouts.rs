@@ -72,7 +72,7 @@ fn who_never_reads_answers_is_cut_off() {
     let server = start_server("answer_timeout = '200ms'\nbody_timeout = '200ms'");
     let mut unread = server.connect();
     let list = format!("[{}]", vec![BIG; 100].join(","));
-    let one = [head("POST /v1/check", &[JSON], Some(list.len())), list.into()].concat();
+    let one = [head("POST /v1/check/batch", &[JSON], Some(list.len())), list.into()].concat();
     // Every response has some 30 KiB, more than the sockets' buffers can hold for so many requests.
     let cut = (0..100_000).find_map(|_| unread.try_send_bytes(&one).err());
     let cut = cut.map(|error| error.kind());
@@ -95,7 +95,7 @@ fn unread_feed(setting: &str) -> (TestServer, RawConnection) {
 /// Causes a hundred denials.
 fn deny_a_hundred(connection: &mut RawConnection) {
     let list = format!("[{}]", vec![BIG; 100].join(","));
-    connection.post("/v1/check", &list);
+    connection.post("/v1/check/batch", &list);
     assert_eq!(connection.read_response().status, 200);
 }
 

@@ -121,7 +121,7 @@ fn a_span_says_what_was_decided() {
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check", KNOWN, "-01", 200),
         ("POST /v1/check", UNKNOWN, "-01", 200),
-        ("POST /v1/check", &list, "-01", 200),
+        ("POST /v1/check/batch", &list, "-01", 200),
         ("POST /v1/peek", KNOWN, "-01", 200),
     ]);
     let spans = spans(&calls);

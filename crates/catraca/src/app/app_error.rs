@@ -49,12 +49,12 @@ pub enum AppError {
     },
 }
 
-#[cfg(feature = "records")]
 impl AppError {
     pub(super) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
         Self::Invalid { code, detail: detail.into() }
     }
 
+    #[cfg(feature = "records")]
     pub(super) fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
         Self::NotFound { code, detail: detail.into() }
     }

@@ -5,10 +5,13 @@ use catraca_core::request::Check;
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
 
-use super::App;
+use super::{App, AppError};
 use crate::engine::{BucketObservation, CheckMode, Credit};
 use crate::error::Error;
 use crate::settlement::{BucketState, CreditResult, Drift};
+
+/// The most checks in one batch.
+pub const CHECKS_MAX: usize = 100;
 
 impl App {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
@@ -30,12 +33,20 @@ impl App {
     }
 
     /// Decides a list of checks, one after the other. Each is decided, or fails, on its own.
-    pub async fn check_batch(&self, checks: &[Check<'_>]) -> Vec<Result<Decision, Error>> {
+    pub async fn check_batch(
+        &self,
+        checks: &[Check<'_>],
+    ) -> Result<Vec<Result<Decision, Error>>, AppError> {
+        if checks.len() > CHECKS_MAX {
+            let sent = checks.len();
+            let detail = format!("a batch may have {CHECKS_MAX} checks and this one has {sent}");
+            return Err(AppError::invalid("list-too-long", detail));
+        }
         let mut decisions = Vec::with_capacity(checks.len());
         for check in checks {
             decisions.push(self.check(check).await);
         }
-        decisions
+        Ok(decisions)
     }
 
     /// Gives units back for a later event, once per reference and event.

@@ -19,6 +19,9 @@ use crate::rule_set::RuleSet;
 use crate::settlement::{BucketState, Drift};
 use crate::store::{Store, StoreError};
 
+/// The most buckets in one reconciliation.
+pub const OBSERVATIONS_MAX: usize = 100;
+
 /// The level of a bucket as an upstream reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct BucketObservation<'a> {
@@ -58,7 +61,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
-    /// one only if the bucket was not written after `observed_at`.
+    /// one only if the bucket was not written after `observed_at`, which must not be in the future.
     pub fn reconcile(
         &self,
         namespace: &str,
@@ -106,12 +109,21 @@ impl<S> Engine<S> {
         observed_at: Time,
         states: &[BucketObservation<'_>],
     ) -> Result<impl Exchange<Answer = Vec<Drift>> + use<S>, Error> {
+        if !(1..=OBSERVATIONS_MAX).contains(&states.len()) {
+            let refusal = Refusal::BadStateCount { count: states.len(), max: OBSERVATIONS_MAX };
+            return Err(refusal.into());
+        }
+        if observed_at > self.now() {
+            return Err(Refusal::FutureObservation.into());
+        }
         let mut rows = Vec::new();
         let mut policies = Vec::new();
         for state in states {
+            let available = state.available;
             // Larger amounts could not be computed exactly.
-            if state.available.unsigned_abs() > COST_MAX.unsigned_abs() {
-                return Err(Refusal::BadCost(state.available).into());
+            if available.unsigned_abs() > COST_MAX.unsigned_abs() {
+                let policy = state.policy.to_owned();
+                return Err(Refusal::BadLevel { policy, available }.into());
             }
             let id = find_policy(rules, state.policy)?;
             let found = self.buckets_of(rules, namespace, id, subject)?;

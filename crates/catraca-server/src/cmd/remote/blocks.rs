@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use axum::http::Method;
+use hyper::http::Method;
 use serde_json::Value;
 
 use super::format::{cell, id, instant, next_page_hint, rows};

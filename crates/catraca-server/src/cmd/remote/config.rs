@@ -1,7 +1,7 @@
 //! `catraca config` and `catraca whoami`: the active catalog, the kill switch, and the operator.
 
 use anyhow::Result;
-use axum::http::Method;
+use hyper::http::Method;
 use serde_json::Value;
 
 use super::facts::path_segment;

@@ -1,7 +1,7 @@
 //! `catraca facts`: lists, sets and removes the facts that select tiers.
 
 use anyhow::Result;
-use axum::http::Method;
+use hyper::http::Method;
 use serde_json::Value;
 
 use super::format::{cell, instant, next_page_hint, rows};

@@ -4,7 +4,7 @@ mod entry_subject;
 mod import;
 
 use anyhow::{Result, bail};
-use axum::http::Method;
+use hyper::http::Method;
 use serde_json::{Value, json};
 
 use super::format::{cell, id, instant, next_page_hint, rows};

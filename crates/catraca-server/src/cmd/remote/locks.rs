@@ -1,7 +1,7 @@
 //! `catraca locks`: lists and releases leases, and prints lock statistics.
 
 use anyhow::Result;
-use axum::http::Method;
+use hyper::http::Method;
 use serde_json::Value;
 
 use super::format::{cell, id, instant, next_page_hint, rows};

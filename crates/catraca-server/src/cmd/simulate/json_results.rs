@@ -1,6 +1,8 @@
 //! The JSON of results: a decision with the line's instant and its settlement, an act, or an error.
 
-use catraca::json::{AsJson, decision_fields};
+use catraca::Decision;
+use catraca::json::AsJson;
+use catraca::settlement::Settlement;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -41,21 +43,26 @@ impl Serialize for TimeNotation<'_> {
     }
 }
 
-/// `settled` is left out while an outcome is due: it is the last key, and `JsonLinesSink` appends
-/// it when the outcome is settled.
+/// The JSON of a check. `settled` is left out while an outcome is due: it is the last key, and
+/// `JsonLinesSink` appends it when the outcome is settled.
+#[derive(Serialize)]
+struct CheckJson<'a> {
+    at: &'a TimeNotation<'a>,
+    #[serde(flatten)]
+    decision: AsJson<&'a Decision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<Option<AsJson<&'a Settlement>>>,
+}
+
 impl Serialize for CheckResult<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("at", &self.at.written)?;
-        decision_fields(self.decision, &mut map)?;
-        match self.settled {
-            SettleResult::NotGiven | SettleResult::Waiting => {}
-            SettleResult::Ignored => map.serialize_entry("settled", &())?,
-            SettleResult::Done(settlement) => {
-                map.serialize_entry("settled", &AsJson(settlement))?
-            }
-        }
-        map.end()
+        let settled = match self.settled {
+            SettleResult::NotGiven | SettleResult::Waiting => None,
+            SettleResult::Ignored => Some(None),
+            SettleResult::Done(settlement) => Some(Some(AsJson(settlement))),
+        };
+        let at = &self.at.written;
+        CheckJson { at, decision: AsJson(self.decision), settled }.serialize(serializer)
     }
 }
 

@@ -7,8 +7,8 @@
 
 use std::net::IpAddr;
 
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use hyper::http::uri::Authority;
+use hyper::http::{HeaderMap, HeaderName, StatusCode, header};
 
 use crate::http::bodies::problem::Problem;
 

@@ -1,7 +1,7 @@
 //! Content negotiation: whether the `Accept` header prefers XML over JSON. Anything unclear gets
 //! JSON.
 
-use axum::http::{HeaderMap, header};
+use hyper::http::{HeaderMap, header};
 
 /// Whether the client prefers XML. On equal weights XML wins over a wildcard, but not over an
 /// explicit `application/json`.

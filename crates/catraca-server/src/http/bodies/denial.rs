@@ -2,16 +2,83 @@
 //!
 //! `[server] denial` in the catalog chooses the format; the headers are the same in all of them.
 
-use axum::http::StatusCode;
+use catraca::json::ReasonWord;
 use catraca::{Decision, Reason};
-use serde_json::{Value, json};
+use hyper::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{dict_xml, problem, ratelimit_headers};
 use crate::config::DenialFormat;
-use crate::http::bodies::schema_values;
 
+/// The `type` of most denials, from the IANA registry of problem types.
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 const JSON: &str = "application/json";
 const RATE_LIMITED: &str = "Rate limit exceeded";
+
+/// A denial, as a gateway forwards it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Denial")]
+pub struct ProblemDenial<'a> {
+    #[schemars(extend("format" = "uri"), example = QUOTA_EXCEEDED)]
+    r#type: &'static str,
+    #[schemars(example = &"Too Many Requests")]
+    title: Option<&'a str>,
+    #[schemars(example = 429)]
+    status: u16,
+    /// The policy's message.
+    #[schemars(example = &"Slow down: try again in 1 minute.")]
+    detail: Option<&'a str>,
+    #[schemars(example = &"over_limit")]
+    reason: ReasonWord,
+    #[schemars(example = &"login")]
+    policy: Option<&'a str>,
+    #[serde(rename = "violated-policies")]
+    #[schemars(example = ["login"])]
+    violated_policies: Vec<&'a str>,
+    /// Whole seconds; null if the request will never pass.
+    #[schemars(example = 60)]
+    retry_after: Option<i64>,
+}
+
+/// A denial in the formats `message`, `error` and `conflict` of `[server] denial`.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum JsonDenial {
+    /// `message`.
+    Message(DenialMessage),
+    /// `error` and `conflict`.
+    Error(DenialError),
+}
+
+/// A denial for people.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DenialMessage {
+    #[schemars(example = false)]
+    success: bool,
+    error: bool,
+    /// The policy's message.
+    #[schemars(example = &"Slow down: try again in 1 minute.")]
+    error_message: String,
+    /// Whole seconds; null if the request will never pass.
+    #[schemars(example = 60)]
+    retry_after: Option<i64>,
+}
+
+/// A denial for programs.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DenialError {
+    #[schemars(example = &"Rate limit exceeded")]
+    error: &'static str,
+    /// True in the format `conflict`; absent in `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict: Option<bool>,
+    /// Whole seconds; null if the request will never pass.
+    #[schemars(example = 60)]
+    retry_after: Option<i64>,
+}
 
 /// The media type and the body of a denial; `None` if the body is empty.
 pub fn body(
@@ -19,30 +86,35 @@ pub fn body(
     decision: &Decision,
     status: StatusCode,
 ) -> Option<(&'static str, Vec<u8>)> {
-    let wait = ratelimit_headers::retry_after(decision);
-    let (media_type, body) = match format {
-        DenialFormat::Problem => (problem::PROBLEM_JSON, problem_body(decision, status)),
+    let retry_after = ratelimit_headers::retry_after(decision);
+    let denial = match format {
+        DenialFormat::Problem => {
+            let body = serde_json::to_vec(&problem_body(decision, status)).unwrap_or_default();
+            return Some((problem::PROBLEM_JSON, body));
+        }
         DenialFormat::ProblemXml => {
             return Some((dict_xml::PROBLEM_XML, xml_body(decision, status)));
         }
-        DenialFormat::Message => (
-            JSON,
-            json!({
-                "success": false, "error": true, "errorMessage": message(decision),
-                "retryAfter": wait,
-            }),
-        ),
-        DenialFormat::Error => (JSON, json!({ "error": RATE_LIMITED, "retryAfter": wait })),
+        DenialFormat::Message => JsonDenial::Message(DenialMessage {
+            success: false,
+            error: true,
+            error_message: message(decision),
+            retry_after,
+        }),
+        DenialFormat::Error => {
+            JsonDenial::Error(DenialError { error: RATE_LIMITED, conflict: None, retry_after })
+        }
         DenialFormat::Conflict => {
-            (JSON, json!({ "error": RATE_LIMITED, "conflict": true, "retryAfter": wait }))
+            let conflict = Some(true);
+            JsonDenial::Error(DenialError { error: RATE_LIMITED, conflict, retry_after })
         }
         DenialFormat::Empty => return None,
     };
-    Some((media_type, serde_json::to_vec(&body).unwrap_or_default()))
+    Some((JSON, serde_json::to_vec(&denial).unwrap_or_default()))
 }
 
 /// The denial with the problem types of the IANA registry.
-fn problem_body(decision: &Decision, status: StatusCode) -> Value {
+fn problem_body(decision: &Decision, status: StatusCode) -> ProblemDenial<'_> {
     let problem_type = match decision.reason {
         Reason::Blocked => {
             "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
@@ -50,20 +122,19 @@ fn problem_body(decision: &Decision, status: StatusCode) -> Value {
         Reason::Unavailable => {
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
         }
-        _ => schema_values::QUOTA_EXCEEDED,
+        _ => QUOTA_EXCEEDED,
     };
-    let violated: Vec<&str> =
-        decision.rows.iter().filter(|row| !row.allowed).map(|row| &*row.policy).collect();
-    json!({
-        "type": problem_type,
-        "title": status.canonical_reason(),
-        "status": status.as_u16(),
-        "detail": decision.message,
-        "reason": decision.reason.as_str(),
-        "policy": decision.policy.as_deref(),
-        "violated-policies": violated,
-        "retry_after": ratelimit_headers::retry_after(decision),
-    })
+    let denying = decision.rows.iter().filter(|row| !row.allowed);
+    ProblemDenial {
+        r#type: problem_type,
+        title: status.canonical_reason(),
+        status: status.as_u16(),
+        detail: decision.message.as_deref(),
+        reason: decision.reason.into(),
+        policy: decision.policy.as_deref(),
+        violated_policies: denying.map(|row| &*row.policy).collect(),
+        retry_after: ratelimit_headers::retry_after(decision),
+    }
 }
 
 /// The denial with the error names and titles of the DICT.
@@ -89,6 +160,8 @@ fn message(decision: &Decision) -> String {
 #[cfg(test)]
 mod tests {
     use catraca::{Catalog, Check, Engine, ManualClock};
+
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -2,10 +2,14 @@
 //!
 //! A detail must not contain a private value of the request.
 
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use catraca::{AppError, Error, Refusal};
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{Either, Full};
+use hyper::http::{HeaderValue, Method, Response, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error_codes::find_error_code;
@@ -13,8 +17,10 @@ use super::error_codes::find_error_code;
 /// The media type of problems.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A response whose whole body is in memory.
-pub type FullResponse = Response<Full<Bytes>>;
+/// The body of a response: complete, or a stream of events.
+pub type ResponseBody = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
+/// A response.
+pub type HttpResponse = Response<ResponseBody>;
 
 /// An error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,30 +31,45 @@ pub struct Problem {
     pub code: &'static str,
     /// The error in this request, and how to fix it.
     pub detail: String,
+    /// The value of `Retry-After`, in seconds, at least one.
+    pub retry_after: Option<i64>,
     /// Line and column of the body, counted from one.
     pub position: Option<(usize, usize)>,
     /// The invalid entries of a list: their positions, counted from one, and their errors.
     pub entries: Vec<(usize, String)>,
 }
 
-#[derive(Serialize)]
-struct ProblemBody<'a> {
+/// An error (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub struct ProblemBody<'a> {
+    /// The page about this error code.
+    #[schemars(extend("format" = "uri-reference"))]
     r#type: String,
     title: &'a str,
     status: u16,
+    /// A stable code for programs.
     code: &'a str,
+    /// The error in this request, and how to fix it.
     detail: &'a str,
+    /// Line of the body, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
+    /// Column of the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
+    /// The invalid entries of a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<EntryProblemBody<'a>>,
+    errors: Vec<WrongEntry<'a>>,
 }
 
-#[derive(Serialize)]
-struct EntryProblemBody<'a> {
+/// An invalid entry of a list.
+#[derive(Serialize, JsonSchema)]
+pub struct WrongEntry<'a> {
+    /// Its position in the list, counted from one.
+    #[schemars(example = 3)]
     entry: usize,
+    /// The error in it.
     detail: &'a str,
 }
 
@@ -62,7 +83,14 @@ impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let documented = || find_error_code(code).map(|known| known.status);
         debug_assert_eq!(documented(), Some(status.as_u16()), "docs/errors.md on {code}");
-        Self { status, code, detail: detail.into(), position: None, entries: Vec::new() }
+        let detail = detail.into();
+        Self { status, code, detail, retry_after: None, position: None, entries: Vec::new() }
+    }
+
+    /// The same problem with a `Retry-After` of at least one second: zero would ask for a retry at
+    /// once.
+    pub fn retry_after(self, seconds: i64) -> Self {
+        Self { retry_after: Some(seconds.max(1)), ..self }
     }
 
     /// `bad-json` for a body that is not JSON, `bad-field` for JSON that this call does not take.
@@ -96,12 +124,12 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
     }
 
-    /// The problem as a JSON object, also for lists of results.
-    pub fn to_json(&self) -> Vec<u8> {
+    /// The body of the problem, also for lists of results.
+    pub fn body(&self) -> ProblemBody<'_> {
         let title = self.status.canonical_reason().unwrap_or("error");
         let entries = self.entries.iter();
-        let errors = entries.map(|(entry, detail)| EntryProblemBody { entry: *entry, detail });
-        let body = ProblemBody {
+        let errors = entries.map(|(entry, detail)| WrongEntry { entry: *entry, detail });
+        ProblemBody {
             r#type: format!("/docs/errors/{}", self.code),
             title,
             status: self.status.as_u16(),
@@ -110,14 +138,21 @@ impl Problem {
             line: self.position.map(|(line, _)| line),
             column: self.position.map(|(_, column)| column),
             errors: errors.collect(),
-        };
-        serde_json::to_vec(&body).unwrap_or_default()
+        }
+    }
+
+    /// The body of the problem as JSON text.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.body()).unwrap_or_default()
     }
 
     /// The problem as a response.
-    pub fn to_response(&self) -> FullResponse {
+    pub fn to_response(&self) -> HttpResponse {
         let mut response = typed_response(PROBLEM_JSON, self.to_json());
         *response.status_mut() = self.status;
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         response
     }
 }
@@ -167,13 +202,24 @@ impl From<Refusal> for Problem {
 }
 
 /// A 200 with a JSON body.
-pub fn json_response(body: Vec<u8>) -> FullResponse {
+pub fn json_response(body: Vec<u8>) -> HttpResponse {
     typed_response("application/json", body)
 }
 
+/// A 200 with a value as its JSON body.
+pub fn respond_json<T: Serialize>(body: &T) -> Result<HttpResponse, Problem> {
+    let bytes = serde_json::to_vec(body).map_err(|error| Problem::internal(&error))?;
+    Ok(json_response(bytes))
+}
+
+/// A complete body.
+pub fn full_body(bytes: impl Into<Bytes>) -> ResponseBody {
+    Either::Left(Full::new(bytes.into()))
+}
+
 /// A 200 with a body of this media type.
-pub fn typed_response(media_type: &'static str, body: Vec<u8>) -> FullResponse {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+pub fn typed_response(media_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = Response::new(full_body(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use catraca::core::policy::Mode;
 use catraca::{Decision, DecisionRow, Span};
+use hyper::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The largest integer of a structured field (RFC 9651).
 const INTEGER_MAX: i64 = 999_999_999_999_999;

@@ -47,7 +47,7 @@ pub struct BlockBody {
     /// The first instant after the block; null if it has no end.
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     until: Option<String>,
-    #[schemars(with = "schema_values::Origin")]
+    #[schemars(with = "catraca::json::OriginWord")]
     origin: &'static str,
     reason: Option<String>,
     /// The operator, if one started it.
@@ -81,7 +81,7 @@ pub struct BlockHistoryEntry {
     /// `started`, `extended`, `released` or `reset`.
     #[schemars(example = &"started")]
     act: String,
-    #[schemars(with = "schema_values::Origin")]
+    #[schemars(with = "catraca::json::OriginWord")]
     origin: &'static str,
     reason: Option<String>,
     /// The end of the block after this act; null if it has none.

@@ -7,9 +7,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame};
+use hyper::http::{HeaderMap, StatusCode, header};
 
 use crate::http::bodies::problem::Problem;
 use crate::listener::Connection;

@@ -21,10 +21,7 @@ use crate::http::bodies::problem::Problem;
 pub use object::JsonObject;
 pub use subject::{OwnedSubject, WireSubject};
 
-/// The most checks in one list.
-pub const LIST_MAX: usize = 100;
-
-/// A check. In a list, a check whose gate, `ref` or cost is out of bounds is a problem in its own
+/// A check. In a batch, a check whose gate, `ref` or cost is out of bounds is a problem in its own
 /// position, so the schema states these bounds only in words.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use axum::http::StatusCode;
+use hyper::http::StatusCode;
 
 use crate::http::bodies::problem::{PROBLEM_JSON, Problem};
 

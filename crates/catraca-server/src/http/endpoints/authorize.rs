@@ -8,44 +8,24 @@
 mod described_request;
 mod values;
 
-use std::net::IpAddr;
-
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use bytes::Bytes;
-use catraca::core::address::forwarded::{ClientAddress, find_client};
 use catraca::core::catalog::{AttributeSource, Catalog, Route};
 use catraca::core::route::{
     AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, attribute_value, decode,
 };
 use catraca::{Check, CheckMode, Decision, Error, Reason, Refusal};
-use http_body_util::Full;
+use hyper::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
-use crate::auth::Caller;
 use crate::context::ServerContext;
-use crate::http::bodies::problem::{FullResponse, Problem, bad_path, typed_response};
+use crate::http::bodies::problem::{HttpResponse, Problem, bad_path, full_body, typed_response};
 use crate::http::bodies::{denial, ratelimit_headers};
-use crate::observe::traces::RequestSpan;
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 use described_request::{CallPath, DescribedRequest};
 use values::{header_once, query_once};
 
 /// The header that carries the ticket to the upstream, which settles with it.
 const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
-
-/// An authorize call.
-pub struct AuthorizeCall<'a> {
-    /// The address at the other end of the connection.
-    pub peer: IpAddr,
-    /// The method of the call.
-    pub method: &'a Method,
-    /// The target of the call.
-    pub uri: &'a Uri,
-    /// The headers of the call.
-    pub headers: &'a HeaderMap,
-    /// The caller, from its API key.
-    pub caller: &'a Caller,
-    /// The call's span.
-    pub span: &'a RequestSpan,
-}
 
 /// The gate of a call, and the attributes that a route read from the client's request.
 struct GateSelection {
@@ -56,58 +36,47 @@ struct GateSelection {
 }
 
 /// Decides an authorize call.
-pub async fn answer(context: &ServerContext, call: &AuthorizeCall<'_>) -> FullResponse {
-    match decide(context, call).await {
-        Ok(decision) => render(context, &decision),
-        Err(problem) => problem.to_response(),
-    }
+pub async fn authorize(request: &ApiRequest) -> ApiResult {
+    let decision = decide(request).await?;
+    Ok(render(request.context(), &decision))
 }
 
-async fn decide(context: &ServerContext, call: &AuthorizeCall<'_>) -> Result<Decision, Problem> {
-    let address = resolve_client(context, call.peer, call.headers).address.to_string();
-    let catalog = context.app.catalog();
-    let selection = select_gate(context, call, &catalog)?;
+async fn decide(request: &ApiRequest) -> Result<Decision, Problem> {
+    let address = request.client().address.to_string();
+    let catalog = request.app().catalog();
+    let selection = select_gate(request, &catalog)?;
     let attributes = selection.attributes.iter().map(|(name, value)| (&**name, &**value));
     // A route cannot replace the client's address.
     let attributes = attributes.filter(|(name, _)| *name != "ip");
     let subject = attributes.chain([("ip", address.as_str())]).collect();
-    let subject = call.caller.with_fixed_attributes(subject)?;
-    let check = Check::new(&selection.gate, subject).namespace(call.caller.namespace());
-    match context.decide(&check, CheckMode::Check).await {
+    let subject = request.caller.with_fixed_attributes(subject)?;
+    let check = Check::new(&selection.gate, subject).namespace(request.namespace());
+    match request.context().decide(&check, CheckMode::Check).await {
         Err(Error::Refused(Refusal::UnknownGate(_))) if selection.unrouted.is_some() => {
             Err(unknown_route(selection.unrouted))
         }
         result => {
             let decision = result?;
-            call.span.set_decision(&selection.gate, &decision);
+            request.span.set_decision(&selection.gate, &decision);
             Ok(decision)
         }
     }
 }
 
-/// The client's address, from the connection and the headers of trusted proxies.
-pub fn resolve_client(context: &ServerContext, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
-    let settings = &context.reloadable.load().settings;
-    let lines = settings.source.header().map(|name| header_lines(headers, name));
-    find_client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
-}
-
 /// The gate and the attributes of a call.
-fn select_gate(
-    context: &ServerContext,
-    call: &AuthorizeCall<'_>,
-    catalog: &Catalog,
-) -> Result<GateSelection, Problem> {
-    let described = match context.reloadable.load().settings.is_trusted_proxy(call.peer) {
-        true => DescribedRequest::read(call.method, call.uri, call.headers)?,
+fn select_gate(request: &ApiRequest, catalog: &Catalog) -> Result<GateSelection, Problem> {
+    let head = &request.head;
+    let settings = &request.context().reloadable.load().settings;
+    let described = match settings.is_trusted_proxy(request.peer()) {
+        true => DescribedRequest::read(&head.method, &head.uri, &head.headers)?,
         false => None,
     };
-    let gate = CallPath::split(call.uri.path()).and_then(|path| path.gate);
+    let gate = CallPath::split(head.uri.path()).and_then(|path| path.gate);
     match (gate, described) {
         (Some(gate), described) => {
-            select_named_gate(&decode_gate(gate)?, described, call.headers, catalog)
+            select_named_gate(&decode_gate(gate)?, described, &head.headers, catalog)
         }
-        (None, Some(described)) => select_by_route(&described, call.headers, catalog),
+        (None, Some(described)) => select_by_route(&described, &head.headers, catalog),
         (None, None) => Err(no_gate()),
     }
 }
@@ -168,12 +137,6 @@ fn decode_gate(gate: &str) -> Result<String, Problem> {
     decode(gate).map_err(|_| bad_path())
 }
 
-fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
-    // An unreadable line is replaced, not skipped: it must stop the walk over the hops, because the
-    // hops before it cannot be trusted.
-    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
-}
-
 fn ambiguous_path(why: AmbiguousPath) -> Problem {
     let detail = format!("servers read the path of the client's request in different ways: {why}");
     Problem::bad("ambiguous-path", detail)
@@ -197,13 +160,13 @@ fn no_gate() -> Problem {
     )
 }
 
-fn render(context: &ServerContext, decision: &Decision) -> FullResponse {
+fn render(context: &ServerContext, decision: &Decision) -> HttpResponse {
     let status = status(decision);
     let settings = &context.reloadable.load().settings;
     let denial = || denial::body(settings.denial, decision, status);
     let mut response = match (!decision.allowed).then(denial).flatten() {
         Some((media_type, body)) => typed_response(media_type, body),
-        None => Response::new(Full::new(Bytes::new())),
+        None => Response::new(full_body(Bytes::new())),
     };
     *response.status_mut() = status;
     let headers = response.headers_mut();

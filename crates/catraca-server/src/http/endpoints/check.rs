@@ -1,96 +1,88 @@
-//! `POST /v1/check` and `/v1/peek`: one check, or a list of them.
+//! `POST /v1/check` and `/v1/peek`: one check. `POST /v1/check/batch`: a list of them.
 //!
-//! This is the hot path: a single check allocates only its body and its response.
+//! The check is the hot path: it allocates its body, its response and the future of its handler.
 
-use bytes::Bytes;
+use catraca::json::DecisionBody;
 use catraca::{Check, CheckMode, Decision};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::auth::Caller;
-use crate::context::ServerContext;
 use crate::http::bodies::decision_writer;
-use crate::http::bodies::problem::{FullResponse, Problem, json_response};
-use crate::http::bodies::wire::{LIST_MAX, WireCheck, is_list, read, read_list};
-use crate::observe::traces::RequestSpan;
+use crate::http::bodies::problem::{Problem, ProblemBody, json_response, respond_json};
+use crate::http::bodies::wire::{WireCheck, is_list, read, read_list};
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 
-/// An authenticated check call.
-pub struct CheckRequest<'a> {
-    /// The key that was presented.
-    pub caller: &'a Caller,
-    /// The trace span of the call.
-    pub span: &'a RequestSpan,
-    /// Whether the checks charge or only look.
-    pub mode: CheckMode,
+/// `POST /v1/check`.
+pub async fn check(request: &ApiRequest) -> ApiResult {
+    decide(request, CheckMode::Check).await
 }
 
-/// Handles one check, or a list of them. The checks of a list are independent: each is decided, or
-/// is a problem, in its own position.
-pub async fn handle(
-    context: &ServerContext,
-    request: &CheckRequest<'_>,
-    body: &Bytes,
-) -> FullResponse {
-    let body = match is_list(body) {
-        // Boxed, so that the future of a single check, which is created for every request, stays
-        // small.
-        true => Box::pin(check_list(context, request, body)).await,
-        false => check_single(context, request, body).await,
-    };
-    body.map_or_else(|problem| problem.to_response(), json_response)
+/// `POST /v1/peek`.
+pub async fn peek(request: &ApiRequest) -> ApiResult {
+    decide(request, CheckMode::Peek).await
 }
 
-async fn check_single(
-    context: &ServerContext,
-    request: &CheckRequest<'_>,
-    body: &[u8],
-) -> Result<Vec<u8>, Problem> {
-    let wire: WireCheck<'_> = read(body)?;
+/// `POST /v1/check/batch`. The checks are independent: each is decided, or is a problem, in its own
+/// position.
+pub async fn check_batch(request: &ApiRequest) -> ApiResult {
+    let bodies: Vec<WireCheck<'_>> = read_list(&request.body)?;
+    // A check with a refused attribute is a problem in its position, and is not decided.
+    let parsed = bodies.iter().map(|body| to_check(&request.caller, body));
+    let parsed: Vec<Result<Check<'_>, Problem>> = parsed.collect();
+    let valid = parsed.iter().filter_map(|check| check.as_ref().ok());
+    let valid: Vec<Check<'_>> = valid.cloned().collect();
+    let mut decided = request.context().check_batch(&valid).await?.into_iter();
+    let results = parsed.into_iter().filter_map(|check| match check {
+        Ok(_) => decided.next().map(|decision| decision.map_err(Problem::from)),
+        Err(problem) => Some(Err(problem)),
+    });
+    let results: Vec<Result<Decision, Problem>> = results.collect();
+    let denied = results.iter().flatten().filter(|decision| !decision.allowed).count();
+    request.span.set_list_decisions(results.len(), denied);
+    let answers: Vec<DecisionOrProblem<'_>> = results.iter().map(DecisionOrProblem::from).collect();
+    respond_json(&answers)
+}
+
+/// A decision, or the error in its check.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DecisionOrProblem<'a> {
+    /// Decided.
+    Decision(DecisionBody<'a>),
+    /// Refused.
+    Problem(ProblemBody<'a>),
+}
+
+impl<'a> From<&'a Result<Decision, Problem>> for DecisionOrProblem<'a> {
+    fn from(result: &'a Result<Decision, Problem>) -> Self {
+        match result {
+            Ok(decision) => Self::Decision(decision.into()),
+            Err(problem) => Self::Problem(problem.body()),
+        }
+    }
+}
+
+async fn decide(request: &ApiRequest, mode: CheckMode) -> ApiResult {
+    if is_list(&request.body) {
+        let detail = "the body is a list; send one check, or the list to /v1/check/batch";
+        return Err(Problem::bad("bad-json", detail));
+    }
+    let body: WireCheck<'_> = read(&request.body)?;
+    let check = to_check(&request.caller, &body)?;
+    let decision = request.context().decide(&check, mode).await?;
+    request.span.set_decision(&body.gate, &decision);
     let mut out = Vec::with_capacity(decision_writer::TYPICAL_BYTES);
-    let decision = decide(context, request, &wire).await?;
-    request.span.set_decision(&wire.gate, &decision);
     decision_writer::write(&decision, &mut out);
-    Ok(out)
+    Ok(json_response(out))
 }
 
-async fn check_list(
-    context: &ServerContext,
-    request: &CheckRequest<'_>,
-    body: &[u8],
-) -> Result<Vec<u8>, Problem> {
-    let checks: Vec<WireCheck<'_>> = read_list(body)?;
-    if checks.len() > LIST_MAX {
-        let detail =
-            format!("a list may have up to {LIST_MAX} checks; this one has {}", checks.len());
-        return Err(Problem::bad("list-too-long", detail));
-    }
-    let mut out = vec![b'['];
-    let mut denied = 0;
-    for (index, check) in checks.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        match decide(context, request, check).await {
-            Ok(decision) => {
-                denied += usize::from(!decision.allowed);
-                decision_writer::write(&decision, &mut out);
-            }
-            Err(problem) => out.extend(problem.to_json()),
-        }
-    }
-    request.span.set_list_decisions(checks.len(), denied);
-    out.push(b']');
-    Ok(out)
-}
-
-async fn decide(
-    context: &ServerContext,
-    request: &CheckRequest<'_>,
-    wire: &WireCheck<'_>,
-) -> Result<Decision, Problem> {
-    let caller = request.caller;
-    let mut check = Check::new(&wire.gate, caller.with_fixed_attributes(wire.subject.subject())?);
+fn to_check<'b>(caller: &'b Caller, body: &'b WireCheck<'_>) -> Result<Check<'b>, Problem> {
+    let mut check = Check::new(&body.gate, caller.with_fixed_attributes(body.subject.subject())?);
     check.namespace = caller.namespace();
-    check.cost = wire.cost;
-    check.reference = wire.r#ref.as_deref();
-    check.lists = wire.lists.unwrap_or(true);
-    Ok(context.decide(&check, request.mode).await?)
+    check.cost = body.cost;
+    check.reference = body.r#ref.as_deref();
+    check.lists = body.lists.unwrap_or(true);
+    Ok(check)
 }

@@ -5,20 +5,13 @@
 
 mod page;
 
-use std::sync::Arc;
+use bytes::Bytes;
+use hyper::http::{HeaderName, HeaderValue, StatusCode, header};
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use axum::routing::get;
-use serde_json::Value;
-
-use crate::context::ServerContext;
 use crate::http::bodies::error_codes::find_error_code;
-use crate::http::bodies::problem::Problem;
-use crate::http::bodies::problem::bad_path;
+use crate::http::bodies::problem::{HttpResponse, Problem, typed_response};
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 
 /// The content security policy: only the style sheet and the empty icon are loaded; no frames and
 /// no forms.
@@ -26,41 +19,44 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("docs/style.css");
 
-/// The routes of the documentation. The functions return the OpenAPI document and its text, which
-/// are made at the first request.
-pub fn routes(
-    document: fn() -> &'static Value,
-    text: fn() -> &'static str,
-) -> Router<Arc<ServerContext>> {
-    Router::new()
-        .route("/openapi.json", get(async move || static_response("application/json", text())))
-        .route("/docs", get(async move || html(page::operations(document()))))
-        .route("/docs/style.css", get(async || static_response("text/css; charset=utf-8", STYLE)))
-        .route("/docs/errors", get(async || html(page::errors())))
-        .route("/docs/errors/{code}", get(error))
+/// `GET /openapi.json`.
+pub async fn document(request: &ApiRequest) -> ApiResult {
+    Ok(static_response("application/json", (request.http().openapi.text)()))
 }
 
-async fn error(code: Result<Path<String>, PathRejection>) -> Response<Body> {
-    let Ok(Path(code)) = code else { return bad_path().to_response().map(Body::new) };
-    match find_error_code(&code) {
-        Some(code) => html(page::error(code)),
-        None => {
-            let detail = "unknown error code; /docs/errors lists all of them";
-            let problem = Problem::new(StatusCode::NOT_FOUND, "unknown-code", detail);
-            problem.to_response().map(Body::new)
-        }
-    }
+/// `GET /docs`.
+pub async fn operations(request: &ApiRequest) -> ApiResult {
+    Ok(html(page::operations((request.http().openapi.document)())))
 }
 
-fn html(page: impl Into<Body>) -> Response<Body> {
+/// `GET /docs/style.css`.
+pub async fn style(_request: &ApiRequest) -> ApiResult {
+    Ok(static_response("text/css; charset=utf-8", STYLE))
+}
+
+/// `GET /docs/errors`.
+pub async fn errors(_request: &ApiRequest) -> ApiResult {
+    Ok(html(page::errors()))
+}
+
+/// `GET /docs/errors/{code}`.
+pub async fn error(request: &ApiRequest) -> ApiResult {
+    let unknown = || {
+        let detail = "unknown error code; /docs/errors lists all of them";
+        Problem::new(StatusCode::NOT_FOUND, "unknown-code", detail)
+    };
+    let code = find_error_code(request.path_param(0)).ok_or_else(unknown)?;
+    Ok(html(page::error(code)))
+}
+
+fn html(page: impl Into<Bytes>) -> HttpResponse {
     static_response("text/html; charset=utf-8", page)
 }
 
 /// A response that never changes while this process runs, so that it may be cached.
-fn static_response(media_type: &'static str, body: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::new(body.into());
+fn static_response(media_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = typed_response(media_type, body);
     for (name, value) in [
-        (header::CONTENT_TYPE, media_type),
         (header::CACHE_CONTROL, "public, max-age=60"),
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

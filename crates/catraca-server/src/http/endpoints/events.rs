@@ -9,19 +9,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
+use http_body_util::{BodyExt, Either};
 use hyper::body::Frame;
+use hyper::http::{HeaderValue, Response, StatusCode, header};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::request::unknown_parameter;
-use crate::context::ServerContext;
 use crate::feed::{FeedEvent, LISTENERS_MAX};
 use crate::http::bodies::problem::Problem;
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 use crate::listener::{Connection, Phase};
 
 /// The longest time without a byte: then a comment is sent, which keeps the connection from
@@ -29,33 +27,26 @@ use crate::listener::{Connection, Phase};
 const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
 
 /// `GET /v1/events`.
-pub async fn events(
-    State(context): State<Arc<ServerContext>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    RawQuery(query): RawQuery,
-) -> Response<Body> {
-    let query = query.unwrap_or_default();
-    if let Some((name, _)) = form_urlencoded::parse(query.as_bytes()).next() {
-        return unknown_parameter(&name, &[]).to_response().map(Body::new);
-    }
-    let Some(receiver) = context.feed.subscribe() else {
+pub async fn events(request: &ApiRequest) -> ApiResult {
+    let [] = request.query_params([])?;
+    let receiver = request.context().feed.subscribe().ok_or_else(|| {
         let detail = format!("{LISTENERS_MAX} listeners are connected already; retry later");
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail);
-        return problem.to_response().map(Body::new);
-    };
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail)
+    })?;
+    let connection = Arc::clone(request.connection());
     connection.begin_stream();
     // Well below the idle timeout, so that a healthy stream never reaches it.
     let heartbeat = (connection.timeouts().idle / 3).min(HEARTBEAT_MAX);
     let first = Bytes::from_static(b": listening\n\n");
     let next = Box::pin(next_frame(receiver, heartbeat));
     let stream = EventStream { connection, first: Some(first), next, heartbeat };
-    let mut response = Response::new(Body::new(stream));
+    let mut response = Response::new(Either::Right(stream.boxed_unsync()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // The connection ends with the feed, so a client sees the end without parsing chunks.
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
+    Ok(response)
 }
 
 /// The next bytes to send, and the receiver of the events after them; without one, the stream

@@ -3,17 +3,17 @@
 //! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
 //! its text.
 
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use catraca::memory::MemoryPool;
+use hyper::http::{HeaderMap, HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::request::ContextState;
 use crate::context::ServerContext;
 use crate::http::auth::may_see_details;
+use crate::http::bodies::problem::{HttpResponse, typed_response};
 use crate::http::bodies::schema_values;
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 use crate::scrape;
 
 /// OpenMetrics, which Prometheus reads.
@@ -51,31 +51,32 @@ pub struct ReadinessProblem {
 }
 
 /// `GET /healthz`: the process answers.
-pub async fn healthy() -> Response<Body> {
-    text("text/plain; charset=utf-8", "ok\n".to_owned())
+pub async fn healthy(_request: &ApiRequest) -> ApiResult {
+    Ok(text("text/plain; charset=utf-8", "ok\n".to_owned()))
 }
 
 /// `GET /readyz`: the catalog and all problems; 503 only while the server stops.
-pub async fn ready(State(context): ContextState, request: Request) -> Response<Body> {
+pub async fn ready(request: &ApiRequest) -> ApiResult {
+    let context = request.context();
     let draining = context.connections.is_draining();
     let catalog = context.app.catalog();
     let body = Readiness {
         ready: !draining,
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
-        problems: problems(&context, draining, request.headers()),
+        problems: problems(context, draining, request.headers()),
     };
     let body = serde_json::to_value(&body).unwrap_or_default();
     let mut response = text("application/json", body.to_string());
     if draining {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
-    response
+    Ok(response)
 }
 
 /// `GET /metrics`.
-pub async fn metrics(State(context): ContextState) -> Response<Body> {
-    text(OPEN_METRICS, scrape::text(&context))
+pub async fn metrics(request: &ApiRequest) -> ApiResult {
+    Ok(text(OPEN_METRICS, scrape::text(request.context())))
 }
 
 /// All current problems. Details are shown only to callers with a key.
@@ -159,9 +160,8 @@ fn full_pool(pool: MemoryPool) -> &'static str {
     }
 }
 
-fn text(content_type: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+fn text(content_type: &'static str, body: String) -> HttpResponse {
+    let mut response = typed_response(content_type, body);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

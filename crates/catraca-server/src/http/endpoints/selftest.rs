@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::locks::{LockApiResult, respond_json};
-use super::request::ApiRequest;
 use crate::http::bodies::lock_requests::InstantBody;
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
-use crate::http::bodies::problem::Problem;
+use crate::http::bodies::problem::{Problem, respond_json};
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 
 /// No key can be bound to it: the name of a namespace has no spaces.
 const NAMESPACE: &str = " selftest";
@@ -124,10 +124,10 @@ pub struct SelfTestReport {
 }
 
 /// `GET /v1/selftest`.
-pub async fn report(request: &ApiRequest) -> LockApiResult {
+pub async fn report(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let locks = request.locks();
-    let catalog = request.context.app.catalog();
+    let catalog = request.app().catalog();
     let kinds = catalog.locks.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.ttl.ceil_millis().into()));
     let tenant = request.caller.allowed_tenant(None)?;
@@ -144,11 +144,11 @@ pub async fn report(request: &ApiRequest) -> LockApiResult {
 }
 
 /// `POST /v1/selftest`.
-pub async fn run(request: &ApiRequest) -> LockApiResult {
+pub async fn run(request: &ApiRequest) -> ApiResult {
     let body: SelfTest = request.json_body()?;
     let locks = request.locks();
     // Validated for every action, so that invalid input is never accepted.
-    let range = body.data.range(request.context.app.now())?;
+    let range = body.data.range(request.app().now())?;
     let (ok, seen) = match body.action {
         SelfTestAction::TestRateLimit => test_rate_limit()?,
         SelfTestAction::TestLock => test_lock(locks, &body.data).await?,

@@ -1,7 +1,4 @@
-//! Builds the document: every endpoint of the table, joined with its `OperationSpec`.
-//!
-//! The result is the same on every run. An endpoint without an operation is left out here, and a
-//! test fails.
+//! Builds the document from the table of endpoints. The result is the same on every run.
 
 mod parameters;
 mod responses;
@@ -13,8 +10,10 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{OperationSpec, OperationTag, RequestBodySpec, example, operations, schemas};
-use crate::http::auth::roles::{Access, ENDPOINTS, Endpoint, ROLES, Role};
+use super::example;
+use crate::http::bodies::problem::ProblemBody;
+use crate::http::endpoint::{ANY_METHOD, Access, Endpoint, OperationTag, ROLES, RequestBody, Role};
+use crate::http::table::endpoints;
 
 /// Where schemas refer to one another.
 const DEFINITIONS: &str = "/components/schemas";
@@ -49,16 +48,9 @@ pub fn document() -> &'static Value {
     DOCUMENT.get_or_init(|| DocumentBuilder::new().build())
 }
 
-/// The operation of an endpoint and a method.
-fn spec_of(endpoint: &Endpoint, method: &str) -> Option<&'static OperationSpec> {
-    let method = if endpoint.methods.is_empty() { "ANY" } else { method };
-    let wanted = Some((method, endpoint.path));
-    operations::all().find(|operation| operation.request.split_once(' ') == wanted)
-}
-
 /// The methods of an endpoint, as the document lists them.
 fn methods(endpoint: &'static Endpoint) -> &'static [&'static str] {
-    if endpoint.methods.is_empty() { &METHODS } else { endpoint.methods }
+    if endpoint.method == ANY_METHOD { &METHODS } else { std::slice::from_ref(&endpoint.method) }
 }
 
 /// Request and response bodies have separate schema generators: a field with a default is optional
@@ -83,16 +75,15 @@ impl DocumentBuilder {
 
     fn build(mut self) -> Value {
         let mut paths = Map::new();
-        for endpoint in &ENDPOINTS {
+        for endpoint in endpoints() {
             for method in methods(endpoint) {
-                let Some(spec) = spec_of(endpoint, method) else { continue };
-                let operation = self.operation(endpoint, spec, method);
+                let operation = self.operation(endpoint, method);
                 paths.entry(endpoint.template()).or_insert_with(|| json!({}))
                     [method.to_ascii_lowercase()] = operation;
             }
         }
         // Included even if no operation refers to it.
-        self.responses.subschema_for::<schemas::ProblemSchema>();
+        self.responses.subschema_for::<ProblemBody<'static>>();
         let mut document = json!({
             "openapi": "3.1.0",
             "info": {
@@ -114,25 +105,26 @@ impl DocumentBuilder {
         with_examples(document)
     }
 
-    fn operation(&mut self, endpoint: &Endpoint, spec: &OperationSpec, method: &str) -> Value {
+    fn operation(&mut self, endpoint: &Endpoint, method: &str) -> Value {
+        let docs = &endpoint.docs;
         let mut operation = json!({
-            "operationId": operation_id(endpoint, spec, method),
-            "tags": [tag_name(spec.tag)],
-            "summary": spec.summary,
-            "description": description(endpoint, spec),
+            "operationId": operation_id(endpoint, method),
+            "tags": [tag_name(docs.tag)],
+            "summary": docs.summary,
+            "description": description(endpoint),
             "security": security(endpoint),
-            "parameters": parameters::parameters(endpoint, spec),
+            "parameters": parameters::parameters(endpoint),
         });
-        let body = match spec.request_body {
-            RequestBodySpec::Empty => None,
-            RequestBodySpec::Required(schema_of) => Some((schema_of(&mut self.requests), true)),
-            RequestBodySpec::Optional(schema_of) => Some((schema_of(&mut self.requests), false)),
+        let body = match endpoint.body {
+            RequestBody::Empty => None,
+            RequestBody::Required(schema_of) => Some((schema_of(&mut self.requests), true)),
+            RequestBody::Optional(schema_of) => Some((schema_of(&mut self.requests), false)),
         };
         if let Some((schema, required)) = body {
             let content = json!({ "application/json": { "schema": schema } });
             operation["requestBody"] = json!({ "required": required, "content": content });
         }
-        operation["responses"] = responses::all(&mut self.responses, endpoint, spec);
+        operation["responses"] = responses::all(&mut self.responses, endpoint);
         operation
     }
 
@@ -152,9 +144,10 @@ impl DocumentBuilder {
 }
 
 /// The `operationId`; the operations of an endpoint that accepts any method end in the method.
-fn operation_id(endpoint: &Endpoint, spec: &OperationSpec, method: &str) -> String {
-    let suffix = endpoint.methods.is_empty().then(|| format!("_{}", method.to_ascii_lowercase()));
-    format!("{}{}", spec.name, suffix.unwrap_or_default())
+fn operation_id(endpoint: &Endpoint, method: &str) -> String {
+    let is_any = endpoint.method == ANY_METHOD;
+    let suffix = is_any.then(|| format!("_{}", method.to_ascii_lowercase()));
+    format!("{}{}", endpoint.docs.name, suffix.unwrap_or_default())
 }
 
 fn tag_name(tag: OperationTag) -> &'static str {
@@ -162,20 +155,21 @@ fn tag_name(tag: OperationTag) -> &'static str {
 }
 
 /// The description of an operation, ending in the role that it needs.
-fn description(endpoint: &Endpoint, spec: &OperationSpec) -> String {
+fn description(endpoint: &Endpoint) -> String {
     let who = match role(endpoint) {
-        _ if endpoint.access == Access::Metrics => {
+        _ if endpoint.rights.access == Access::Metrics => {
             "Needs a key of role `read`, or none with `[auth] metrics = \"open\"`.".to_owned()
         }
         None => "Needs no key.".to_owned(),
         Some(role) => format!("Needs a key of role `{role}` or a higher one."),
     };
-    if spec.description.is_empty() { who } else { format!("{}\n\n{who}", spec.description) }
+    let text = endpoint.docs.description;
+    if text.is_empty() { who } else { format!("{text}\n\n{who}") }
 }
 
 /// The lowest role that an endpoint needs.
 fn role(endpoint: &Endpoint) -> Option<&'static str> {
-    let least = match endpoint.access {
+    let least = match endpoint.rights.access {
         Access::Open => return None,
         Access::Metrics => Role::Read,
         Access::Least(least) => least,

@@ -2,8 +2,8 @@
 //!
 //! Nothing that a caller wrote is stored: an undeclared gate or method has a fixed name.
 
-use axum::http::{Method, StatusCode};
 use catraca::Decision;
+use hyper::http::{Method, StatusCode};
 use opentelemetry::trace::{Status, TraceContextExt};
 use opentelemetry::{Context, KeyValue};
 

@@ -44,7 +44,7 @@ fn totals_count_requests_and_rows_count_verdicts() {
         expect_ok(&server, "POST /v1/peek", &check("all", "ana"));
     }
     let list = [check("all", "bob"), check("b", "bob"), check("all", "eve")].join(",");
-    expect_ok(&server, "POST /v1/check", &format!("[{list}]"));
+    expect_ok(&server, "POST /v1/check/batch", &format!("[{list}]"));
     let stats = expect_ok(&server, "GET /v1/stats", "");
     let counted = |row: &serde_json::Value| {
         ["total", "allowed", "denied", "blocked"].map(|field| row[field].as_u64().unwrap())

@@ -50,6 +50,24 @@ fn bad_calls_about_blocks_are_named() {
 }
 
 #[test]
+fn bad_reconciliations_are_named() {
+    let body = |observed_at: &str, states: &str| {
+        format!(r#"{{"subject":{{}},"observed_at":"{observed_at}","states":[{states}]}}"#)
+    };
+    let call = "POST /v1/buckets/reconcile";
+    let past = "2026-01-01T00:00:00Z";
+    let one = r#"{"policy":"lookup","available":1}"#;
+    let too_low = r#"{"policy":"lookup","available":-1099511627777}"#;
+    each_is_refused_and_changes_nothing([
+        (call, body(past, ""), 400, "bad-states"),
+        (call, body(past, &[one; 101].join(",")), 400, "bad-states"),
+        (call, body(past, too_low), 400, "bad-states"),
+        (call, body("x", one), 400, "bad-instant"),
+        (call, body("2126-01-01T00:00:00Z", one), 400, "bad-instant"),
+    ]);
+}
+
+#[test]
 fn bad_calls_about_all_else_are_named() {
     each_is_refused_and_changes_nothing([
         ("POST /v1/blocklist", r#"{"range":"203.0.113.9/24"}"#.into(), 400, "bad-range"),
@@ -69,14 +87,6 @@ fn bad_calls_about_all_else_are_named() {
         ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{"ip":"x"}}"#.into(), 400, "bad-attribute"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{"payer":"x"}}"#.into(), 400, "bad-attribute"),
-        (
-            "POST /v1/buckets/reconcile",
-            r#"{"subject":{},"observed_at":"2026-01-01T00:00:00Z",
-                "states":[{"policy":"lookup","available":-1099511627777}]}"#
-                .into(),
-            400,
-            "bad-states",
-        ),
         ("PUT /v1/facts/ip/::1", r#"{"facts":{"plan":"x"}}"#.into(), 400, "bad-attribute"),
         ("GET /v1/policies/no", String::new(), 404, "unknown-policy"),
         ("PUT /v1/policies/login/mode", r#"{"mode":"loud"}"#.into(), 400, "bad-mode"),
@@ -86,12 +96,6 @@ fn bad_calls_about_all_else_are_named() {
             r#"{"policy":"login","confirm":"login"}"#.into(),
             400,
             "confirm-required",
-        ),
-        (
-            "POST /v1/buckets/reconcile",
-            r#"{"subject":{},"observed_at":"x","states":[]}"#.into(),
-            400,
-            "bad-states",
         ),
         (
             "GET /v1/stats?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",

@@ -4,7 +4,7 @@ use catraca::records::AuditQuery;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminResult, ApiRequest, parse_number, to_json};
+use super::{ApiRequest, ApiResult, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 
 /// A page of operators' acts, newest first.
@@ -16,7 +16,7 @@ pub struct AuditPage {
 }
 
 /// `GET /v1/audit`.
-pub async fn list(request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> ApiResult {
     let [by, act, after, limit] = request.query_params(["by", "act", "after", "limit"])?;
     let defaults = AuditQuery::default();
     let query = AuditQuery {
@@ -25,7 +25,7 @@ pub async fn list(request: &ApiRequest) -> AdminResult {
         before: parse_number("after", after)?,
         limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
     };
-    let page = request.context.app.audit(query).await?;
+    let page = request.app().audit(query).await?;
     let acts = page.rows.iter().map(record_bodies::AuditEntry::from).collect();
     to_json(&AuditPage { acts, next: page.next.map(|next| next.to_string()) })
 }

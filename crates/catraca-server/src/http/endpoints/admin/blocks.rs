@@ -3,7 +3,6 @@
 //! The records hold pseudonyms in place of private values, so a private value is never shown; a
 //! search by the real value compares pseudonyms.
 
-use axum::http::StatusCode;
 use catraca::app::TEXT_MAX;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
@@ -11,10 +10,11 @@ use catraca::json::origin_name;
 use catraca::records::{AttributeValue, BlockQuery};
 use catraca::settlement::BlockedKey;
 use catraca::{BlockOrder, Span};
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminResult, ApiRequest, Problem, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
@@ -28,7 +28,7 @@ pub struct BlockPage {
 }
 
 /// `GET /v1/blocks`.
-pub async fn list(request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> ApiResult {
     let names = ["namespace", "policy", "attribute", "value", "origin", "after", "limit"];
     let [namespace, policy, attribute, value, origin, after, limit] =
         request.query_params(names)?;
@@ -41,7 +41,7 @@ pub async fn list(request: &ApiRequest) -> AdminResult {
         after: after.map(parse_cursor).transpose()?,
         limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
     };
-    let page = request.context.app.blocks(query).await?;
+    let page = request.app().blocks(query).await?;
     let blocks = page.rows.iter().map(record_bodies::BlockBody::from).collect();
     to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
@@ -54,9 +54,7 @@ fn stored_forms(
     value: Option<&str>,
 ) -> Result<Vec<AttributeValue>, Problem> {
     match (attribute, value) {
-        (Some(attribute), Some(value)) => {
-            Ok(request.context.app.stored_values(attribute, value)?)
-        }
+        (Some(attribute), Some(value)) => Ok(request.app().stored_values(attribute, value)?),
         (None, None) => Ok(Vec::new()),
         _ => {
             let detail = "send `attribute` and `value` together, such as attribute=ip and \
@@ -121,14 +119,14 @@ pub struct BlockedKeyBody {
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     until: Option<String>,
     /// The origin of the block with the later end, if there was a block before.
-    #[schemars(with = "schema_values::Origin")]
+    #[schemars(with = "catraca::json::OriginWord")]
     origin: &'static str,
     /// Whether this call changed the end.
     changed: bool,
 }
 
 /// `POST /v1/blocks`.
-pub async fn create(request: &ApiRequest) -> AdminResult {
+pub async fn create(request: &ApiRequest) -> ApiResult {
     let body: NewBlock = request.json_body()?;
     let order = BlockOrder {
         namespace: request.namespace(),
@@ -138,7 +136,7 @@ pub async fn create(request: &ApiRequest) -> AdminResult {
         reason: body.reason.as_deref(),
     };
     let operator = request.operator(body.why.as_deref());
-    let created = request.context.app.block(&operator, &order).await?;
+    let created = request.app().block(&operator, &order).await?;
     let blocks = created.blocks.iter().map(|(key, id)| blocked_key_body(key, *id)).collect();
     to_json(&CreatedBlocks { blocks, durable: created.durable })
 }
@@ -171,9 +169,9 @@ pub struct BlockHistory {
 }
 
 /// `GET /v1/blocks/{id}`.
-pub async fn show(request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let found = request.context.app.block_with_history(block_id(request)?).await?;
+    let found = request.app().block_with_history(block_id(request)?).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
     let block = record_bodies::BlockBody::from(&found.block);
     to_json(&BlockHistory { block, standing: found.is_active, history })
@@ -194,10 +192,10 @@ pub struct ReleasedBlock {
 }
 
 /// `DELETE /v1/blocks/{id}`.
-pub async fn release(request: &ApiRequest) -> AdminResult {
+pub async fn release(request: &ApiRequest) -> ApiResult {
     let reason = request.audit_reason()?;
     let operator = request.operator(reason.why.as_deref());
-    let released = request.context.app.release(&operator, block_id(request)?).await?;
+    let released = request.app().release(&operator, block_id(request)?).await?;
     to_json(&ReleasedBlock {
         released: true,
         block: record_bodies::BlockBody::from(&released.before),

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminResult, ApiRequest, to_json};
+use super::{ApiRequest, ApiResult, to_json};
 
 /// The catalog in use.
 #[derive(Serialize, JsonSchema)]
@@ -68,9 +68,9 @@ struct RouteBody {
 }
 
 /// `GET /v1/config`.
-pub async fn show(request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let context = &request.context;
+    let context = request.context();
     let catalog = context.app.catalog();
     let name = |id| catalog.policy(id).name.to_string();
     let gates = catalog.gate_names.iter().filter_map(|gate| catalog.gates.get(gate));

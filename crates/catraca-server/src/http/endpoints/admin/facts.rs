@@ -3,13 +3,13 @@
 //! Facts that operators set take precedence over those of the catalog. The records hold
 //! pseudonyms in place of private values.
 
-use axum::http::StatusCode;
 use catraca::app::{FACTS_MAX, FactMap, TEXT_MAX};
 use catraca::records::FactCursor;
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminResult, ApiRequest, Problem, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_number, to_json};
 use crate::http::bodies::schema_values;
 
 /// Default number of rows in a page.
@@ -44,12 +44,12 @@ pub struct StatedFact {
 }
 
 /// `GET /v1/facts`: the facts that operators set, ordered by attribute, value and name.
-pub async fn list(request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> ApiResult {
     let [after, limit] = request.query_params(["after", "limit"])?;
     let invalid = |_| Problem::bad("bad-query", "`after` must be the `next` of the previous page");
     let after = after.map(serde_json::from_str::<FactCursor>).transpose().map_err(invalid)?;
     let limit = parse_number("limit", limit)?.unwrap_or(PAGE);
-    let page = request.context.app.stated_facts(after, limit).await?;
+    let page = request.app().stated_facts(after, limit).await?;
     let facts = page.rows.into_iter().map(|row| StatedFact {
         attribute: row.about.attribute,
         value: row.about.value,
@@ -73,10 +73,10 @@ pub struct ValueFacts {
 }
 
 /// `GET /v1/facts/{attribute}/{value}`.
-pub async fn show(request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let attribute = request.path_param(0).to_owned();
-    let facts = request.context.app.facts_about(&attribute, request.path_param(1))?;
+    let facts = request.app().facts_about(&attribute, request.path_param(1))?;
     if facts.is_empty() {
         let detail = format!("there are no facts about this value of `{attribute}`");
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown-value", detail));
@@ -112,22 +112,22 @@ fn example() -> FactMap {
 }
 
 /// `PUT /v1/facts/{attribute}/{value}`: sets these facts; others stay as they are.
-pub async fn set(request: &ApiRequest) -> AdminResult {
+pub async fn set(request: &ApiRequest) -> ApiResult {
     let body: NewFacts = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let attribute = request.path_param(0);
     let value = request.path_param(1);
-    let app = &request.context.app;
+    let app = &request.app();
     let changed = app.set_facts(&operator, attribute, value, body.facts).await?;
     to_json(&ChangedFacts::new(attribute, changed))
 }
 
 /// `DELETE /v1/facts/{attribute}/{value}`.
-pub async fn delete(request: &ApiRequest) -> AdminResult {
+pub async fn delete(request: &ApiRequest) -> ApiResult {
     let reason = request.audit_reason()?;
     let operator = request.operator(reason.why.as_deref());
     let attribute = request.path_param(0);
-    let app = &request.context.app;
+    let app = &request.app();
     let changed = app.forget_facts(&operator, attribute, request.path_param(1)).await?;
     to_json(&ChangedFacts::new(attribute, changed))
 }

@@ -4,7 +4,7 @@
 //! private values hold pseudonyms.
 
 use catraca::Time;
-use catraca::app::{ENTRIES_MAX, ListTargetText, NewListEntry, TEXT_MAX};
+use catraca::app::{ListTargetText, NewListEntry, TEXT_MAX};
 use catraca::core::lists::AccessListEntry;
 use catraca::core::request::VALUE_BYTES_MAX;
 use catraca::records::ListName;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::parse_duration;
-use super::{AdminResult, ApiRequest, Problem, parse_instant, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::wire::{is_list, read_list};
 
@@ -22,32 +22,32 @@ const NAME_MAX: usize = 64;
 const PAGE: u32 = 50;
 
 /// `GET /v1/blocklist`.
-pub async fn list_blocklist(request: &ApiRequest) -> AdminResult {
+pub async fn list_blocklist(request: &ApiRequest) -> ApiResult {
     page(request, ListName::Block).await
 }
 
 /// `POST /v1/blocklist`.
-pub async fn add_to_blocklist(request: &ApiRequest) -> AdminResult {
+pub async fn add_to_blocklist(request: &ApiRequest) -> ApiResult {
     add(request, ListName::Block).await
 }
 
 /// `DELETE /v1/blocklist`.
-pub async fn remove_from_blocklist(request: &ApiRequest) -> AdminResult {
+pub async fn remove_from_blocklist(request: &ApiRequest) -> ApiResult {
     remove(request, ListName::Block).await
 }
 
 /// `GET /v1/allowlist`.
-pub async fn list_allowlist(request: &ApiRequest) -> AdminResult {
+pub async fn list_allowlist(request: &ApiRequest) -> ApiResult {
     page(request, ListName::Allow).await
 }
 
 /// `POST /v1/allowlist`.
-pub async fn add_to_allowlist(request: &ApiRequest) -> AdminResult {
+pub async fn add_to_allowlist(request: &ApiRequest) -> ApiResult {
     add(request, ListName::Allow).await
 }
 
 /// `DELETE /v1/allowlist`.
-pub async fn remove_from_allowlist(request: &ApiRequest) -> AdminResult {
+pub async fn remove_from_allowlist(request: &ApiRequest) -> ApiResult {
     remove(request, ListName::Allow).await
 }
 
@@ -152,13 +152,13 @@ pub struct EntryTerms {
 }
 
 /// A page of the entries in the records, with the number of entries in the catalog.
-async fn page(request: &ApiRequest, list: ListName) -> AdminResult {
+async fn page(request: &ApiRequest, list: ListName) -> ApiResult {
     let [after, limit] = request.query_params(["after", "limit"])?;
     let after = parse_number("after", after)?;
     let limit = parse_number("limit", limit)?.unwrap_or(PAGE);
-    let page = request.context.app.list_entries(list, after, limit).await?;
+    let page = request.app().list_entries(list, after, limit).await?;
     let entries = page.rows.iter().map(record_bodies::ListEntry::from).collect();
-    let catalog = request.context.app.catalog();
+    let catalog = request.app().catalog();
     let catalog_list = match list {
         ListName::Allow => &catalog.allowlist,
         ListName::Block => &catalog.blocklist,
@@ -167,16 +167,11 @@ async fn page(request: &ApiRequest, list: ListName) -> AdminResult {
     to_json(&ListPage { entries, next, catalog_entries: catalog_list.len() })
 }
 
-async fn add(request: &ApiRequest, list: ListName) -> AdminResult {
+async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
     let dry_run = parse_dry_run(request)?;
     let is_list = is_list(&request.body);
     let bodies: Vec<NewEntry> =
         if is_list { read_list(&request.body)? } else { vec![request.json_body()?] };
-    if bodies.len() > ENTRIES_MAX {
-        let sent = bodies.len();
-        let detail = format!("a request may have {ENTRIES_MAX} entries and this one has {sent}");
-        return Err(Problem::bad("list-too-long", detail));
-    }
     let parsed: Vec<_> = bodies.iter().map(|body| parse_entry(request, body)).collect();
     // A single entry fails with its own problem, a list with one that names all invalid entries.
     let entries =
@@ -184,7 +179,7 @@ async fn add(request: &ApiRequest, list: ListName) -> AdminResult {
     let reasons = bodies.into_iter().map(|body| body.why);
     let with_reasons = entries.iter().cloned().zip(reasons).collect();
     let operator = request.operator(None);
-    let app = &request.context.app;
+    let app = request.app();
     let added = app.add_to_list(&operator, list, with_reasons, dry_run).await?;
     let entries = entries.iter().zip(&added.before).map(|(entry, before)| {
         let before = before.as_ref().map(EntryTerms::from);
@@ -224,17 +219,17 @@ fn all_valid(
     })
 }
 
-async fn remove(request: &ApiRequest, list: ListName) -> AdminResult {
+async fn remove(request: &ApiRequest, list: ListName) -> ApiResult {
     let body: EntryToRemove = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let target = target_text(body.range.as_ref(), body.attribute.as_ref(), body.value.as_ref())?;
-    let removed = request.context.app.remove_from_list(&operator, list, &target).await?;
+    let removed = request.app().remove_from_list(&operator, list, &target).await?;
     let before = EntryTerms::from(&removed.before);
     to_json(&RemovedEntry { list: list.as_str(), before, after: (), durable: removed.durable })
 }
 
 fn parse_entry(request: &ApiRequest, body: &NewEntry) -> Result<AccessListEntry, Problem> {
-    let app = &request.context.app;
+    let app = request.app();
     let until = match (&body.r#for, &body.until) {
         (Some(text), None) => {
             // `forever` is an entry without an end.

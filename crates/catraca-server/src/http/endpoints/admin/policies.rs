@@ -1,15 +1,15 @@
 //! Policies: list and show them, and override the mode of one, which is the kill switch.
 
-use axum::http::StatusCode;
 use catraca::App;
 use catraca::app::TEXT_MAX;
 use catraca::core::catalog::Catalog;
 use catraca::core::policy::{KeySpec, Mode, Policy};
 use catraca::explain::{describe_block, describe_limit};
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminResult, ApiRequest, Problem, to_json};
+use super::{ApiRequest, ApiResult, Problem, to_json};
 use crate::http::bodies::schema_values;
 
 /// Every policy of the catalog in use.
@@ -49,7 +49,7 @@ pub struct PolicyBody {
     /// The policy used instead if a key attribute is missing, or if no tier matches.
     otherwise: Option<String>,
     /// The mode in effect.
-    #[schemars(with = "schema_values::Mode")]
+    #[schemars(with = "catraca::json::ModeWord")]
     mode: &'static str,
     /// Whether an operator set the mode.
     overridden: bool,
@@ -66,9 +66,9 @@ pub struct PolicyAtRevision {
 }
 
 /// `GET /v1/policies`.
-pub async fn list(request: &ApiRequest) -> AdminResult {
+pub async fn list(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let app = &request.context.app;
+    let app = &request.app();
     let catalog = app.catalog();
     let policies =
         catalog.policies.iter().map(|policy| policy_body(app, &catalog, policy)).collect();
@@ -76,9 +76,9 @@ pub async fn list(request: &ApiRequest) -> AdminResult {
 }
 
 /// `GET /v1/policies/{name}`.
-pub async fn show(request: &ApiRequest) -> AdminResult {
+pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let app = &request.context.app;
+    let app = &request.app();
     let catalog = app.catalog();
     let policy = policy_body(app, &catalog, find(&catalog, request.path_param(0))?);
     to_json(&PolicyAtRevision { policy, revision: catalog.revision.to_string() })
@@ -103,9 +103,9 @@ pub struct NewMode {
 pub struct ChangedMode {
     #[schemars(example = &"login")]
     policy: String,
-    #[schemars(with = "schema_values::Mode")]
+    #[schemars(with = "catraca::json::ModeWord")]
     before: &'static str,
-    #[schemars(with = "schema_values::Mode", example = &"shadow")]
+    #[schemars(with = "catraca::json::ModeWord", example = &"shadow")]
     after: &'static str,
     /// Whether a mode set by an operator is in effect.
     overridden: bool,
@@ -114,12 +114,12 @@ pub struct ChangedMode {
 }
 
 /// `PUT /v1/policies/{name}/mode`.
-pub async fn set_mode(request: &ApiRequest) -> AdminResult {
+pub async fn set_mode(request: &ApiRequest) -> ApiResult {
     let body: NewMode = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let mode = body.mode.as_deref().map(parse_mode).transpose()?;
     let policy = request.path_param(0);
-    let changed = request.context.app.set_mode(&operator, policy, mode).await?;
+    let changed = request.app().set_mode(&operator, policy, mode).await?;
     to_json(&ChangedMode {
         policy: policy.to_owned(),
         before: changed.before.as_str(),

@@ -9,7 +9,7 @@ use catraca::app::TEXT_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AdminResult, ApiRequest, to_json};
+use super::{ApiRequest, ApiResult, to_json};
 use crate::http::bodies::record_bodies;
 
 /// Sent with both responses: counters are neither exported nor erased.
@@ -102,10 +102,10 @@ pub struct RetainedRows {
 }
 
 /// `POST /v1/privacy/export`.
-pub async fn export(request: &ApiRequest) -> AdminResult {
+pub async fn export(request: &ApiRequest) -> ApiResult {
     let body: PrivacyRequest = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
-    let app = &request.context.app;
+    let app = &request.app();
     let export = app.export(&operator, &body.attribute, &body.value).await?;
     let found = export.rows;
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
@@ -129,10 +129,10 @@ pub async fn export(request: &ApiRequest) -> AdminResult {
 }
 
 /// `POST /v1/privacy/erase`.
-pub async fn erase(request: &ApiRequest) -> AdminResult {
+pub async fn erase(request: &ApiRequest) -> ApiResult {
     let body: PrivacyRequest = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
-    let app = &request.context.app;
+    let app = &request.app();
     let erased = app.erase(&operator, &body.attribute, &body.value).await?;
     let counts = erased.counts;
     to_json(&ErasureReport {

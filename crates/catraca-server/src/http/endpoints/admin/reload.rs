@@ -2,11 +2,11 @@
 //!
 //! An invalid catalog is refused with all of its errors, and the old one stays in use.
 
-use axum::http::StatusCode;
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminResult, ApiRequest, Problem, to_json};
+use super::{ApiRequest, ApiResult, Problem, to_json};
 use crate::http::bodies::schema_values;
 
 /// The result of a reload; the catalog may be unchanged.
@@ -28,10 +28,10 @@ pub struct ReloadBody {
 }
 
 /// `POST /v1/config/reload`.
-pub async fn reload(request: &ApiRequest) -> AdminResult {
+pub async fn reload(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let reason = request.audit_reason()?;
-    let reloader = &request.context.reloader;
+    let reloader = &request.context().reloader;
     if !reloader.has_file() {
         let detail = "the built-in demo has no file; start with `catraca serve -c FILE`";
         return Err(Problem::new(StatusCode::CONFLICT, "no-catalog-file", detail));

@@ -2,16 +2,13 @@
 
 use catraca::BucketObservation;
 use catraca::app::TEXT_MAX;
-use catraca::core::request::COST_MAX;
+use catraca::engine::OBSERVATIONS_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{AdminResult, ApiRequest, Problem, parse_instant, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, to_json};
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::{JsonObject, OwnedSubject};
-
-/// Maximum number of buckets in one request.
-const STATES_MAX: usize = 100;
 
 /// What to reset: one key of a policy, or the whole policy.
 #[derive(Deserialize, JsonSchema)]
@@ -45,11 +42,11 @@ pub struct ResetResult {
 }
 
 /// `POST /v1/reset`.
-pub async fn reset(request: &ApiRequest) -> AdminResult {
+pub async fn reset(request: &ApiRequest) -> ApiResult {
     let ResetRequest { policy, subject, confirm, why } = request.json_body()?;
     let why = why.as_deref().filter(|why| !why.is_empty());
     let operator = request.operator(why);
-    let app = &request.context.app;
+    let app = request.app();
     let (blocks, durable) = match (subject, confirm, why) {
         (Some(subject), None, _) => {
             let subject = request.caller.with_fixed_attributes(subject.subject())?;
@@ -94,7 +91,7 @@ pub struct ReconcileRequest {
     #[schemars(extend("format" = "date-time"))]
     observed_at: String,
     #[serde(deserialize_with = "states")]
-    #[schemars(length(min = 1, max = STATES_MAX))]
+    #[schemars(length(min = 1, max = OBSERVATIONS_MAX))]
     states: Vec<ObservedBucket>,
 }
 
@@ -133,26 +130,10 @@ pub struct ReconciledBucket {
 }
 
 /// `POST /v1/buckets/reconcile`.
-pub async fn reconcile(request: &ApiRequest) -> AdminResult {
+pub async fn reconcile(request: &ApiRequest) -> ApiResult {
     let body: ReconcileRequest = request.json_body()?;
-    if body.states.is_empty() || body.states.len() > STATES_MAX {
-        let detail = format!("send 1 to {STATES_MAX} `states`");
-        return Err(Problem::bad("bad-states", detail));
-    }
-    let app = &request.context.app;
+    let app = request.app();
     let at = parse_instant("observed_at", Some(&body.observed_at))?.unwrap_or(app.now());
-    if at > app.now() {
-        return Err(Problem::bad("bad-instant", "`observed_at` is in the future"));
-    }
-    let is_out_of_range =
-        |state: &&ObservedBucket| state.available.unsigned_abs() > COST_MAX.unsigned_abs();
-    if let Some(state) = body.states.iter().find(is_out_of_range) {
-        let detail = format!(
-            "{} tokens of `{}`: `available` must be between -{COST_MAX} and {COST_MAX}",
-            state.available, state.policy
-        );
-        return Err(Problem::bad("bad-states", detail));
-    }
     let states = body.states.iter();
     let states =
         states.map(|state| BucketObservation { policy: &state.policy, available: state.available });

@@ -5,7 +5,7 @@ use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminResult, ApiRequest, Problem, parse_instant, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_number, to_json};
 use crate::http::bodies::record_bodies::{DecisionCounts, TopBlockedSubject};
 use crate::http::bodies::schema_values;
 
@@ -69,9 +69,9 @@ pub struct TopBlockedSubjects {
 }
 
 /// `GET /v1/stats`.
-pub async fn by_policy(request: &ApiRequest) -> AdminResult {
+pub async fn by_policy(request: &ApiRequest) -> ApiResult {
     let (from, to) = period(request)?;
-    let totals = request.context.app.totals(from, to).await?;
+    let totals = request.app().totals(from, to).await?;
     let policies = totals
         .policies
         .iter()
@@ -82,9 +82,9 @@ pub async fn by_policy(request: &ApiRequest) -> AdminResult {
 }
 
 /// `GET /v1/stats/actions`.
-pub async fn by_action(request: &ApiRequest) -> AdminResult {
+pub async fn by_action(request: &ApiRequest) -> ApiResult {
     let (from, to) = period(request)?;
-    let rows = request.context.app.totals(from, to).await?.actions;
+    let rows = request.app().totals(from, to).await?.actions;
     let actions = rows
         .iter()
         .map(|row| ActionTotals { action: row.name.clone(), counts: DecisionCounts::from(row) });
@@ -92,9 +92,9 @@ pub async fn by_action(request: &ApiRequest) -> AdminResult {
 }
 
 /// `GET /v1/stats/top-blocked`.
-pub async fn top_blocked(request: &ApiRequest) -> AdminResult {
+pub async fn top_blocked(request: &ApiRequest) -> ApiResult {
     let [from, limit] = request.query_params(["from", "limit"])?;
-    let app = &request.context.app;
+    let app = &request.app();
     let from = parse_instant("from", from)?.unwrap_or(app.now().before(DAY));
     let limit = parse_number("limit", limit)?.unwrap_or(TOP_DEFAULT);
     let rows = app.top_blocked(from, limit).await?;
@@ -105,7 +105,7 @@ pub async fn top_blocked(request: &ApiRequest) -> AdminResult {
 /// The period of the query; the last day unless given.
 fn period(request: &ApiRequest) -> Result<(Time, Time), Problem> {
     let [from, to] = request.query_params(["from", "to"])?;
-    let now = request.context.app.now();
+    let now = request.app().now();
     // Rows are whole minutes: one minute ahead includes the current one.
     let to = parse_instant("to", to)?.unwrap_or(now.after(Span::from_secs(60)));
     let from = parse_instant("from", from)?.unwrap_or(now.before(DAY));

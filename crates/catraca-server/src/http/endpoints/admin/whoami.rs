@@ -4,7 +4,7 @@ use catraca::core::address::forwarded::AddressReason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AdminResult, ApiRequest, to_json};
+use super::{ApiRequest, ApiResult, to_json};
 
 /// The caller, as this server sees it.
 #[derive(Serialize, JsonSchema)]
@@ -34,9 +34,9 @@ pub struct WhoamiBody {
 }
 
 /// `GET /v1/whoami`.
-pub async fn whoami(request: &ApiRequest) -> AdminResult {
+pub async fn whoami(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let config = request.context.reloadable.load();
+    let config = request.context().reloadable.load();
     let header = config.settings.source.header().unwrap_or("none");
     let client = request.client();
     let why = match client.why {

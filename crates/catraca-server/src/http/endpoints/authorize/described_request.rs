@@ -6,7 +6,7 @@
 //! `[network] trusted_proxies`; no other peer may describe a request. Descriptions that disagree
 //! are refused: one of them may come from the client.
 
-use axum::http::{HeaderMap, Method, Uri};
+use hyper::http::{HeaderMap, Method, Uri};
 
 use super::values::header_once;
 use crate::http::bodies::problem::Problem;

@@ -3,7 +3,7 @@
 //! A value that is sent twice is refused: Catraca might count one of them, and the upstream use the
 //! other.
 
-use axum::http::HeaderMap;
+use hyper::http::HeaderMap;
 
 use crate::http::bodies::problem::Problem;
 

@@ -5,17 +5,16 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use catraca::LockError;
 use catraca::core::lock::LeaseId;
 use catraca::core::lock::reply::{AcquireReply, Conflict, LeaseState, ReleaseReply, RenewReply};
 use catraca::core::lock::requests::Acquire;
 use catraca::locks::LockAttempt;
 use catraca::{Span, Time};
+use hyper::http::StatusCode;
 
 use super::{
-    ApiRequest, LockApiResult, lock_error_response, respond_json, respond_json_with_status,
-    retry_after, with_lease_headers,
+    ApiRequest, ApiResult, respond_json, respond_json_with_status, retry_after, with_lease_headers,
 };
 use crate::http::bodies::lock_requests::{AcquireLock, EndLease, RenewLock};
 use crate::http::bodies::lock_responses::{EndedLease, GrantedLease, LockConflict, RenewedLease};
@@ -26,7 +25,7 @@ use crate::listener::Phase;
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// `POST /v1/locks/acquire`.
-pub async fn acquire(request: &ApiRequest) -> LockApiResult {
+pub async fn acquire(request: &ApiRequest) -> ApiResult {
     let body: AcquireLock = request.json_body()?;
     let terms = request.terms();
     let locks = request.locks();
@@ -40,12 +39,12 @@ pub async fn acquire(request: &ApiRequest) -> LockApiResult {
     operation.lease.key = id.key();
     match acquire_while_connected(request, &operation, wait).await {
         Ok(attempt) => acquire_response(&id, attempt),
-        Err(error) => lock_error_response(error),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// The response to an acquire or a hold.
-pub fn acquire_response(id: &LeaseId, attempt: LockAttempt) -> LockApiResult {
+pub fn acquire_response(id: &LeaseId, attempt: LockAttempt) -> ApiResult {
     let now = attempt.now;
     match attempt.acquired {
         // `Again` is a repeated request with the same `request_id`: it gets the same lease.
@@ -86,8 +85,8 @@ async fn acquire_while_connected(
             attempt = &mut acquiring => return attempt,
             _ = probes.tick() => {
                 // Restarts the timeout of the connection: this request waits on purpose.
-                request.connection.enter(Phase::Body);
-                if request.connection.has_peer_closed() {
+                request.connection().enter(Phase::Body);
+                if request.connection().has_peer_closed() {
                     // Dropping `acquiring` leaves the queue. No client receives this error.
                     return Err(LockError::Stopping);
                 }
@@ -101,19 +100,19 @@ struct DisconnectWatch<'c>(&'c ApiRequest);
 
 impl<'c> DisconnectWatch<'c> {
     fn begin(request: &'c ApiRequest) -> Self {
-        request.connection.watch_peer(true);
+        request.connection().watch_peer(true);
         Self(request)
     }
 }
 
 impl Drop for DisconnectWatch<'_> {
     fn drop(&mut self) {
-        self.0.connection.watch_peer(false);
+        self.0.connection().watch_peer(false);
     }
 }
 
 /// 409 with the holder; `Retry-After` is when its lease ends, absent for a confirmed slot.
-pub fn conflict_response(conflict: &Conflict, waiters: usize, now: Time) -> LockApiResult {
+pub fn conflict_response(conflict: &Conflict, waiters: usize, now: Time) -> ApiResult {
     let body = LockConflict::new(conflict, waiters, now);
     let response = respond_json_with_status(StatusCode::CONFLICT, &body)?;
     let response = with_lease_headers(response, &conflict.holder);
@@ -124,7 +123,7 @@ pub fn conflict_response(conflict: &Conflict, waiters: usize, now: Time) -> Lock
 }
 
 /// `POST /v1/locks/renew`.
-pub async fn renew(request: &ApiRequest) -> LockApiResult {
+pub async fn renew(request: &ApiRequest) -> ApiResult {
     let body: RenewLock = request.json_body()?;
     let terms = request.terms();
     let proof = request.proof(&body.lease_id)?;
@@ -148,7 +147,7 @@ pub async fn renew(request: &ApiRequest) -> LockApiResult {
 }
 
 /// `POST /v1/locks/release`.
-pub async fn release(request: &ApiRequest) -> LockApiResult {
+pub async fn release(request: &ApiRequest) -> ApiResult {
     let body: EndLease = request.json_body()?;
     let proof = request.proof(&body.lease_id)?;
     let reply = request.locks().release(request.namespace(), &proof).await?;
@@ -156,7 +155,7 @@ pub async fn release(request: &ApiRequest) -> LockApiResult {
 }
 
 /// 200 also if the lease had ended already or has another holder: see `outcome`.
-pub fn release_response(reply: ReleaseReply) -> LockApiResult {
+pub fn release_response(reply: ReleaseReply) -> ApiResult {
     respond_json(&EndedLease { released: reply == ReleaseReply::Released, outcome: reply.as_str() })
 }
 

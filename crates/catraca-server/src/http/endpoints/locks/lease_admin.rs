@@ -3,15 +3,15 @@
 //! Every act is logged and audited. Responses never contain a `lease_id`, which would let its
 //! reader renew or release the lease.
 
-use axum::http::StatusCode;
 use catraca::Span;
 use catraca::core::request::validate_storable;
 use catraca::locks::LeaseFilter;
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::{ApiRequest, LockApiResult, respond_json};
+use super::{ApiRequest, ApiResult, respond_json};
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::Problem;
 
@@ -31,7 +31,7 @@ pub struct LockPage {
 }
 
 /// `GET /v1/locks`.
-pub async fn list(request: &ApiRequest) -> LockApiResult {
+pub async fn list(request: &ApiRequest) -> ApiResult {
     let names = ["tenant", "kind", "prefix", "after", "limit"];
     let [tenant, kind, prefix, after, limit] = request.query_params(names)?;
     let tenant = request.caller.allowed_tenant(tenant)?;
@@ -68,7 +68,7 @@ pub struct ForcedLock {
 }
 
 /// `DELETE /v1/locks/{fence}`.
-pub async fn force(request: &ApiRequest) -> LockApiResult {
+pub async fn force(request: &ApiRequest) -> ApiResult {
     let unknown = || {
         let detail = "no active lease has this fence; GET /v1/locks lists them";
         Problem::new(StatusCode::NOT_FOUND, "unknown-lease", detail)
@@ -86,7 +86,7 @@ pub async fn force(request: &ApiRequest) -> LockApiResult {
     let cool_down = Span::from_millis(cool_down);
     let namespace = request.namespace();
     let operator = request.operator(Some(why));
-    let app = &request.context.app;
+    let app = &request.app();
     let forced =
         app.force_release_lock(&operator, namespace, fence, tenant.as_deref(), cool_down).await?;
     let (lease, durable) = forced.ok_or_else(unknown)?;
@@ -115,7 +115,7 @@ pub struct ClearLocks {
 }
 
 /// `DELETE /v1/locks?tenant=`.
-pub async fn clear(request: &ApiRequest) -> LockApiResult {
+pub async fn clear(request: &ApiRequest) -> ApiResult {
     let [tenant] = request.query_params(["tenant"])?;
     let tenant = request.caller.allowed_tenant(tenant)?.filter(|tenant| !tenant.is_empty());
     // Without a tenant this would end the leases of all tenants.
@@ -126,7 +126,7 @@ pub async fn clear(request: &ApiRequest) -> LockApiResult {
     let why = body.reason.as_deref().map(check_reason).transpose()?;
     let operator = request.operator(why);
     let namespace = request.namespace();
-    let app = &request.context.app;
+    let app = &request.app();
     let (cleared, durable) = app.clear_locks(&operator, namespace, &tenant).await?;
     let by = operator.name;
     let logged_why = why.unwrap_or_default();
@@ -135,7 +135,7 @@ pub async fn clear(request: &ApiRequest) -> LockApiResult {
 }
 
 /// `GET /v1/stats/locks`.
-pub async fn stats(request: &ApiRequest) -> LockApiResult {
+pub async fn stats(request: &ApiRequest) -> ApiResult {
     let [tenant] = request.query_params(["tenant"])?;
     let tenant = request.caller.allowed_tenant(tenant)?;
     let stats = request.locks().stats_of(request.namespace(), tenant.as_deref()).await?;

@@ -2,43 +2,43 @@
 //!
 //! A line never holds the proof of a lease.
 
-use axum::http::header::HeaderName;
+use hyper::http::header::HeaderName;
 use serde_json::Value;
 use tracing::debug;
 
-use crate::context::ServerContext;
-use crate::http::bodies::problem::FullResponse;
+use crate::http::endpoint::ApiResult;
+use crate::http::request::ApiRequest;
 
 /// The most characters of a name in a line.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Logs a call about locks. The body holds the proof of the lease, so only the fields named here
 /// are read from it.
-pub fn log_lock_call(
-    context: &ServerContext,
-    namespace: &str,
-    route: &str,
-    body: &[u8],
-    response: &FullResponse,
-) {
+pub fn log_lock_call(request: &ApiRequest, result: &ApiResult) {
+    let context = request.context();
     if !context.observer.logs.try_reserve_call_line(context.app.now()) {
         return;
     }
-    let request: Value = serde_json::from_slice(body).unwrap_or_default();
-    let field = |name: &str| request.get(name).and_then(field_text);
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let field = |name: &str| body.get(name).and_then(field_text);
     let names = ["key", "keys", "calendar", "calendars"].into_iter().find_map(field);
     let header = |name: &'static str| {
+        let response = result.as_ref().ok()?;
         let value = response.headers().get(HeaderName::from_static(name))?;
         value.to_str().ok().map(str::to_owned)
     };
+    let status = match result {
+        Ok(response) => response.status(),
+        Err(problem) => problem.status,
+    };
     debug!(
-        namespace,
-        route,
+        namespace = request.namespace(),
+        route = request.route,
         tenant = field("tenant"),
         key = names,
         version = header("x-lock-version").or_else(|| field("version")),
         fence = header("x-lock-fence"),
-        status = response.status().as_u16(),
+        status = status.as_u16(),
         "lock call"
     );
 }

@@ -1,19 +1,16 @@
 //! Slots: hold, confirm, cancel and move them, and read a calendar.
 
-use axum::http::StatusCode;
 use catraca::core::lock::reply::{Busy, ConfirmReply, MoveReply};
 use catraca::core::lock::requests::{AvailabilityQuery, Move};
 use catraca::{Span, Time};
+use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lease::{
     acquire_response, conflict_response, ended_lease, not_holder, release_response,
 };
-use super::{
-    ApiRequest, LockApiResult, lock_error_response, respond_json, respond_json_with_status,
-    with_lease_headers,
-};
+use super::{ApiRequest, ApiResult, respond_json, respond_json_with_status, with_lease_headers};
 use crate::http::bodies::lock_requests::{
     ConfirmSlot, EndLease, HoldSlot, InstantBody, MoveSlot, one_or_several,
 };
@@ -22,7 +19,7 @@ use crate::http::bodies::problem::Problem;
 use crate::http::bodies::schema_values;
 
 /// `POST /v1/slots/hold`.
-pub async fn hold(request: &ApiRequest) -> LockApiResult {
+pub async fn hold(request: &ApiRequest) -> ApiResult {
     let body: HoldSlot = request.json_body()?;
     let terms = request.terms();
     let locks = request.locks();
@@ -35,12 +32,12 @@ pub async fn hold(request: &ApiRequest) -> LockApiResult {
     operation.lease.key = id.key();
     match locks.hold(namespace, &operation).await {
         Ok(attempt) => acquire_response(&id, attempt),
-        Err(error) => lock_error_response(error),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// `POST /v1/slots/confirm`.
-pub async fn confirm(request: &ApiRequest) -> LockApiResult {
+pub async fn confirm(request: &ApiRequest) -> ApiResult {
     let body: ConfirmSlot = request.json_body()?;
     let proof = request.proof(&body.lease_id)?;
     let terms = request.terms();
@@ -48,7 +45,7 @@ pub async fn confirm(request: &ApiRequest) -> LockApiResult {
     let confirming = request.locks().confirm(namespace, &proof, body.reacquire_if_free, &terms);
     let confirmation = match confirming.await {
         Ok(confirmation) => confirmation,
-        Err(error) => return lock_error_response(error),
+        Err(error) => return Err(error.into()),
     };
     match confirmation.reply {
         ConfirmReply::Done(lease) => {
@@ -63,14 +60,14 @@ pub async fn confirm(request: &ApiRequest) -> LockApiResult {
 }
 
 /// `POST /v1/slots/cancel`.
-pub async fn cancel(request: &ApiRequest) -> LockApiResult {
+pub async fn cancel(request: &ApiRequest) -> ApiResult {
     let body: EndLease = request.json_body()?;
     let proof = request.proof(&body.lease_id)?;
     release_response(request.locks().cancel(request.namespace(), &proof).await?)
 }
 
 /// `POST /v1/slots/move`.
-pub async fn move_slot(request: &ApiRequest) -> LockApiResult {
+pub async fn move_slot(request: &ApiRequest) -> ApiResult {
     let body: MoveSlot = request.json_body()?;
     let terms = request.terms();
     let calendars = match (body.calendar, body.calendars) {
@@ -83,7 +80,7 @@ pub async fn move_slot(request: &ApiRequest) -> LockApiResult {
     let operation = Move { calendars, ..Move::new(proof, start, end) };
     let moved = match request.locks().relocate(request.namespace(), operation, &terms).await {
         Ok(moved) => moved,
-        Err(error) => return lock_error_response(error),
+        Err(error) => return Err(error.into()),
     };
     match moved.reply {
         MoveReply::Done(lease) => {
@@ -133,7 +130,7 @@ pub struct BusyRange {
 }
 
 /// `GET /v1/slots`.
-pub async fn show_calendar(request: &ApiRequest) -> LockApiResult {
+pub async fn show_calendar(request: &ApiRequest) -> ApiResult {
     let names = ["calendar", "from", "to", "tenant", "min_length_ms", "without"];
     let [calendar, from, to, tenant, min_length, without] = request.query_params(names)?;
     let calendar = calendar.filter(|name| !name.is_empty()).ok_or_else(|| {

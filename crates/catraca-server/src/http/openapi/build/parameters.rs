@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::{OperationSpec, ParameterType, QueryParameter};
-use crate::http::auth::roles::Endpoint;
 use crate::http::bodies::schema_values;
+use crate::http::endpoint::{Endpoint, ParameterType, QueryParameter};
 
 /// Every path parameter of the table of endpoints: name, description and example.
 const PATH_PARAMETERS: [(&str, &str, &str); 9] = [
@@ -20,13 +19,13 @@ const PATH_PARAMETERS: [(&str, &str, &str); 9] = [
 ];
 
 /// The parameters of an operation.
-pub fn parameters(endpoint: &Endpoint, operation: &OperationSpec) -> Value {
+pub fn parameters(endpoint: &Endpoint) -> Value {
     let template = endpoint.template();
     let path = template.split('/').filter_map(|segment| {
         let name = segment.strip_prefix('{')?.strip_suffix('}')?;
         Some(path_parameter(name))
     });
-    path.chain(operation.query.iter().map(query_parameter)).collect()
+    path.chain(endpoint.docs.query.iter().map(query_parameter)).collect()
 }
 
 fn path_parameter(name: &str) -> Value {

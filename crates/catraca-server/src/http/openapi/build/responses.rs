@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
+use hyper::http::StatusCode;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use super::super::{OperationSpec, RequestBodySpec, ResponseSpec, schemas};
-use crate::http::auth::roles::{Access, Endpoint, HostCheck, Reach, Role};
 use crate::http::bodies::error_codes::{self, ErrorCode, find_error_code};
-use crate::http::bodies::problem;
+use crate::http::bodies::problem::{self, ProblemBody};
+use crate::http::endpoint::{Access, Endpoint, HostCheck, Reach, RequestBody, ResponseSpec, Role};
 
 /// Errors of any request, before it is routed.
 const CONNECTION: &[&str] = &["bad-head", "head-too-large", "too-many-connections"];
@@ -28,16 +27,12 @@ const BODY: &[&str] = &[
 ];
 
 /// The responses of an operation, by status.
-pub fn all(
-    generator: &mut SchemaGenerator,
-    endpoint: &Endpoint,
-    operation: &OperationSpec,
-) -> Value {
+pub fn all(generator: &mut SchemaGenerator, endpoint: &Endpoint) -> Value {
     let mut responses: BTreeMap<String, ResponseBuilder> = BTreeMap::new();
-    for spec in operation.responses {
+    for spec in endpoint.docs.responses {
         responses.entry(spec.status.to_owned()).or_default().add(generator, spec);
     }
-    for code in error_codes_of(endpoint, operation) {
+    for code in error_codes_of(endpoint) {
         responses.entry(code.status.to_string()).or_default().codes.push(code);
     }
     let responses = responses.into_iter().map(|(status, response)| {
@@ -48,13 +43,13 @@ pub fn all(
 }
 
 /// Every error code of an operation, sorted by name.
-fn error_codes_of(endpoint: &Endpoint, operation: &OperationSpec) -> Vec<&'static ErrorCode> {
-    let mut names: Vec<&str> = operation.error_codes.concat();
+fn error_codes_of(endpoint: &Endpoint) -> Vec<&'static ErrorCode> {
+    let mut names: Vec<&str> = endpoint.docs.error_codes.concat();
     names.extend(CONNECTION);
-    if !matches!(operation.request_body, RequestBodySpec::Empty) {
+    if !matches!(endpoint.body, RequestBody::Empty) {
         names.extend(BODY);
     }
-    let least = match endpoint.access {
+    let least = match endpoint.rights.access {
         Access::Open => None,
         Access::Metrics => Some(Role::Read),
         Access::Least(least) => Some(least),
@@ -62,9 +57,11 @@ fn error_codes_of(endpoint: &Endpoint, operation: &OperationSpec) -> Vec<&'stati
     if let Some(least) = least {
         names.extend(["no-key", "unknown-key", "internal"]);
         names.extend(Some("role-too-low").filter(|_| least > Role::Read));
-        names.extend(Some("namespace-bound-key").filter(|_| endpoint.reach == Reach::Catalog));
+        names.extend(
+            Some("namespace-bound-key").filter(|_| endpoint.rights.reach == Reach::Catalog),
+        );
     }
-    if endpoint.host != HostCheck::Never {
+    if endpoint.rights.host != HostCheck::Never {
         names.extend(["host-not-allowed", "origin-not-allowed"]);
     }
     names.sort_unstable();
@@ -95,7 +92,7 @@ impl ResponseBuilder {
         let mut examples = Map::new();
         if !self.codes.is_empty() {
             let names: Vec<&str> = self.codes.iter().map(|code| code.name).collect();
-            let problem = generator.subschema_for::<schemas::ProblemSchema>();
+            let problem = generator.subschema_for::<ProblemBody<'static>>();
             let schema = json!({
                 "allOf": [problem], "properties": { "code": { "enum": names } },
             });

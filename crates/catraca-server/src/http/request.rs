@@ -1,0 +1,168 @@
+//! A request that was admitted: its path parameters, query and body, and who sent it.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catraca::core::address::forwarded::{ClientAddress, find_client};
+use catraca::core::request::validate_storable;
+use catraca::records::Operator;
+use catraca::{App, Locks};
+use hyper::http::HeaderMap;
+use hyper::http::request::Parts;
+use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
+
+use super::bodies::problem::{Problem, bad_path};
+use super::bodies::wire;
+use super::connection::HttpConnection;
+use crate::auth::Caller;
+use crate::context::ServerContext;
+use crate::listener::Connection;
+use crate::observe::traces::RequestSpan;
+
+/// The most characters of a client's text in an error message.
+const QUOTED_CHARS_MAX: usize = 500;
+
+/// A request, with what its handler needs.
+pub struct ApiRequest {
+    /// Its sender.
+    pub caller: Arc<Caller>,
+    /// The path of its endpoint, such as `/v1/locks/{fence}`.
+    pub route: &'static str,
+    /// The method, the URI and the headers.
+    pub head: Parts,
+    /// The body; empty if the endpoint takes none.
+    pub body: Bytes,
+    /// The trace span of the request.
+    pub span: RequestSpan,
+    http: Arc<HttpConnection>,
+    /// Both are empty, and allocate nothing, for most requests.
+    path_params: Vec<String>,
+    query: Vec<(String, String)>,
+}
+
+impl ApiRequest {
+    /// A request to the endpoint of `route`, without its body.
+    pub fn new(
+        http: Arc<HttpConnection>,
+        caller: Arc<Caller>,
+        route: &'static str,
+        head: Parts,
+        span: RequestSpan,
+    ) -> Result<Self, Problem> {
+        let path_params = path_params(route, head.uri.path())?;
+        let query = head.uri.query().unwrap_or_default().as_bytes();
+        let query = form_urlencoded::parse(query).into_owned().collect();
+        Ok(Self { caller, route, head, body: Bytes::new(), span, http, path_params, query })
+    }
+
+    /// Every operation that a handler may call.
+    pub fn app(&self) -> &App {
+        &self.http.context.app
+    }
+
+    /// What all front ends share.
+    pub fn context(&self) -> &ServerContext {
+        &self.http.context
+    }
+
+    /// The connection on which it arrived.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.http.connection
+    }
+
+    /// What belongs to all requests of its connection.
+    pub fn http(&self) -> &HttpConnection {
+        &self.http
+    }
+
+    /// Locks and slots.
+    pub fn locks(&self) -> &Arc<Locks> {
+        self.app().locks()
+    }
+
+    /// The namespace of the caller's key.
+    pub fn namespace(&self) -> &str {
+        self.caller.namespace()
+    }
+
+    /// The operator, by the name of the key, and the reason given.
+    pub fn operator<'a>(&'a self, why: Option<&'a str>) -> Operator<'a> {
+        Operator { name: self.caller.name(), why }
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The path parameter at this index, from zero; empty if the route has fewer.
+    pub fn path_param(&self, index: usize) -> &str {
+        self.path_params.get(index).map_or("", String::as_str)
+    }
+
+    /// Parses the body.
+    pub fn json_body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        wire::read(&self.body)
+    }
+
+    /// The values of the `known` query parameters, in that order. A parameter that is unknown or
+    /// sent twice is refused.
+    pub fn query_params<const N: usize>(
+        &self,
+        known: [&str; N],
+    ) -> Result<[Option<&str>; N], Problem> {
+        let mut found = [None; N];
+        for (name, value) in &self.query {
+            let index = known.iter().position(|one| one == name);
+            let index = index.ok_or_else(|| unknown_parameter(name, &known))?;
+            validate_storable(format_args!("`{name}` in the query"), value)?;
+            if found[index].replace(value.as_str()).is_some() {
+                let detail = format!("`{name}` is sent twice in the query");
+                return Err(Problem::bad("bad-query", detail));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The address at the other end of the connection.
+    pub fn peer(&self) -> IpAddr {
+        self.connection().peer
+    }
+
+    /// The client's address, from the connection and the headers of trusted proxies.
+    pub fn client(&self) -> ClientAddress {
+        let settings = &self.context().reloadable.load().settings;
+        let lines = settings.source.header().map(|name| header_lines(self.headers(), name));
+        let lines = lines.unwrap_or_default();
+        find_client(self.peer(), &lines, &settings.source, &settings.trusted_proxies)
+    }
+}
+
+/// The decoded values of the parameters in `route`. The rest of a path (`{*x}`) is not one of them:
+/// its handler reads it from the URI, because a decoded slash would look like a separator.
+fn path_params(route: &str, path: &str) -> Result<Vec<String>, Problem> {
+    if !route.contains('{') {
+        return Ok(Vec::new());
+    }
+    let pairs = route.split('/').zip(path.split('/'));
+    let given = pairs.filter(|(wanted, _)| wanted.starts_with('{') && !wanted.starts_with("{*"));
+    let decoded = given.map(|(_, value)| percent_decode_str(value).decode_utf8());
+    decoded.map(|value| value.map(Cow::into_owned).map_err(|_| bad_path())).collect()
+}
+
+fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
+    // An unreadable line is replaced, not skipped: it must stop the walk over the hops, because the
+    // hops before it cannot be trusted.
+    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
+}
+
+/// 400: the call has no such query parameter.
+fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
+    // The name comes from the client and may be very long.
+    let name: String = name.chars().take(QUOTED_CHARS_MAX).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Problem::bad("bad-query", format!("unknown query parameter `{name}`; this call takes: {known}"))
+}

@@ -1,0 +1,361 @@
+//! Endpoints of operators that change something: modes, facts, blocks, lists, reload and reset.
+
+use super::{
+    AFTER, COUNTED_ERRORS, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, SUBJECT_ERRORS,
+    VALUE_ERRORS,
+};
+use crate::http::endpoint::{
+    Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
+    Rights, Role, ok_json, one_or_many, schema_of,
+};
+use crate::http::endpoints::admin::{AuditReason, blocks, facts, lists, policies, reload, reset};
+
+const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
+const ENTRY_ERRORS: &[&str] =
+    &["bad-entry", "bad-range", "bad-duration", "bad-instant", "list-too-long"];
+
+const PAGE_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::ListPage>)];
+const ADDED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::AddedEntries>)];
+const REMOVED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::RemovedEntry>)];
+
+/// Lists the entries of a list.
+const fn page_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
+    EndpointDocs {
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "Entries of the catalog are counted, not listed: only the catalog changes \
+                      them.",
+        query: &[AFTER, LIMIT],
+        responses: PAGE_RESPONSES,
+        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
+    }
+}
+
+/// Adds entries to a list.
+const fn add_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
+    EndpointDocs {
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "All or none, and effective at once. An entry about the same range or value \
+                      is replaced. `errors` names every invalid entry of a list.",
+        query: &[QueryParameter {
+            name: "dry_run",
+            description: "With `true` nothing is changed: the response shows the result or the \
+                          invalid entries.",
+            kind: ParameterType::OneOf(&["true", "false"]),
+        }],
+        responses: ADDED_RESPONSES,
+        error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, ENTRY_ERRORS],
+    }
+}
+
+/// Removes an entry of a list.
+const fn remove_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
+    EndpointDocs {
+        name,
+        tag: OperationTag::BlocksAndLists,
+        summary,
+        description: "",
+        query: &[],
+        responses: REMOVED_RESPONSES,
+        error_codes: &[
+            VALUE_ERRORS,
+            RECORDS_ERRORS,
+            TEXT_ERRORS,
+            &["bad-entry", "bad-range", "unknown-entry"],
+        ],
+    }
+}
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: "PUT",
+        path: "/v1/policies/{name}/mode",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(policies::set_mode(request)),
+        body: RequestBody::Required(schema_of::<policies::NewMode>),
+        docs: EndpointDocs {
+            name: "set_mode",
+            tag: OperationTag::Catalog,
+            summary: "Override a policy's mode at once",
+            description: "The kill switch: `off` or `shadow` lets every request pass, `enforce` \
+                          denies again, null returns to the mode of the catalog.",
+            query: &[],
+            responses: &[ok_json(schema_of::<policies::ChangedMode>)],
+            error_codes: &[
+                PATH_ERRORS,
+                RECORDS_ERRORS,
+                TEXT_ERRORS,
+                &["bad-mode", "unknown-policy"],
+            ],
+        },
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/config/reload",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(reload::reload(request)),
+        body: RequestBody::Optional(schema_of::<AuditReason>),
+        docs: EndpointDocs {
+            name: "reload",
+            tag: OperationTag::Catalog,
+            summary: "Read the catalog's files again",
+            description: "An invalid catalog is refused with all of its errors, and the old one \
+                          stays in use.",
+            query: &[],
+            responses: &[ok_json(schema_of::<reload::ReloadBody>)],
+            error_codes: &[QUERY_ERRORS, TEXT_ERRORS, &["no-catalog-file", "bad-catalog"]],
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/facts",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(facts::list(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            name: "stated_facts",
+            tag: OperationTag::Catalog,
+            summary: "List the facts that operators set",
+            description: "By attribute, value and name. A private value is shown as its \
+                          pseudonym. Facts of the catalog are not listed: only the catalog \
+                          changes them.",
+            query: &[AFTER, LIMIT],
+            responses: &[ok_json(schema_of::<facts::FactPage>)],
+            error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/facts/{attribute}/{value}",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(facts::show(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            name: "facts",
+            tag: OperationTag::Catalog,
+            summary: "Show the facts about a value",
+            description: "",
+            query: &[],
+            responses: &[ok_json(schema_of::<facts::ValueFacts>)],
+            error_codes: &[PATH_ERRORS, QUERY_ERRORS, VALUE_ERRORS, &["unknown-value"]],
+        },
+    },
+    Endpoint {
+        method: "PUT",
+        path: "/v1/facts/{attribute}/{value}",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(facts::set(request)),
+        body: RequestBody::Required(schema_of::<facts::NewFacts>),
+        docs: EndpointDocs {
+            name: "state_facts",
+            tag: OperationTag::Catalog,
+            summary: "Set facts about a value",
+            description: "Other facts stay as they are. Facts set here take precedence over the \
+                          catalog's.",
+            query: &[],
+            responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
+            error_codes: &[PATH_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, &["bad-facts"]],
+        },
+    },
+    Endpoint {
+        method: "DELETE",
+        path: "/v1/facts/{attribute}/{value}",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(facts::delete(request)),
+        body: RequestBody::Optional(schema_of::<AuditReason>),
+        docs: EndpointDocs {
+            name: "forget_facts",
+            tag: OperationTag::Catalog,
+            summary: "Delete the facts that operators set about a value",
+            description: "The catalog's own facts stay.",
+            query: &[],
+            responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
+            error_codes: &[
+                PATH_ERRORS,
+                VALUE_ERRORS,
+                RECORDS_ERRORS,
+                TEXT_ERRORS,
+                &["unknown-value"],
+            ],
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/blocks",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(blocks::list(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            name: "blocks",
+            tag: OperationTag::BlocksAndLists,
+            summary: "List who is blocked, until when and why",
+            description: "A private value is found by its real value and shown as its pseudonym.",
+            query: &[
+                QueryParameter {
+                    name: "namespace",
+                    description: "Only blocks of this one.",
+                    kind: ParameterType::Text("default"),
+                },
+                QueryParameter {
+                    name: "policy",
+                    description: "Only blocks of this one.",
+                    kind: ParameterType::Text("login"),
+                },
+                QueryParameter {
+                    name: "attribute",
+                    description: "With `value`: only blocks of subjects with this attribute.",
+                    kind: ParameterType::Text(""),
+                },
+                QueryParameter {
+                    name: "value",
+                    description: "With `attribute`.",
+                    kind: ParameterType::Text(""),
+                },
+                QueryParameter {
+                    name: "origin",
+                    description: "Only blocks of this origin.",
+                    kind: ParameterType::OneOf(&["excess", "ban", "operator", "upstream"]),
+                },
+                AFTER,
+                LIMIT,
+            ],
+            responses: &[ok_json(schema_of::<blocks::BlockPage>)],
+            error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS],
+        },
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/blocks",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(blocks::create(request)),
+        body: RequestBody::Required(schema_of::<blocks::NewBlock>),
+        docs: EndpointDocs {
+            name: "block",
+            tag: OperationTag::BlocksAndLists,
+            summary: "Block a subject",
+            description: "A block with a later end stays as it is; then `changed` is false.",
+            query: &[],
+            responses: &[ok_json(schema_of::<blocks::CreatedBlocks>)],
+            error_codes: &[
+                SUBJECT_ERRORS,
+                COUNTED_ERRORS,
+                RECORDS_ERRORS,
+                TEXT_ERRORS,
+                &["bad-duration", "duration-required", "unknown-policy"],
+            ],
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/blocks/{id}",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(blocks::show(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            name: "block_of_id",
+            tag: OperationTag::BlocksAndLists,
+            summary: "Show a block with its history",
+            description: "Also one that has ended.",
+            query: &[],
+            responses: &[ok_json(schema_of::<blocks::BlockHistory>)],
+            error_codes: &[PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, &["unknown-block"]],
+        },
+    },
+    Endpoint {
+        method: "DELETE",
+        path: "/v1/blocks/{id}",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(blocks::release(request)),
+        body: RequestBody::Optional(schema_of::<AuditReason>),
+        docs: EndpointDocs {
+            name: "release",
+            tag: OperationTag::BlocksAndLists,
+            summary: "Release a blocked subject",
+            description: "The block ends now. Counters keep their values, and so does the level \
+                          of an escalating block.",
+            query: &[],
+            responses: &[ok_json(schema_of::<blocks::ReleasedBlock>)],
+            error_codes: &[
+                PATH_ERRORS,
+                RECORDS_ERRORS,
+                TEXT_ERRORS,
+                &["unknown-block", "not-blocked", "store-failed"],
+            ],
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/blocklist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::list_blocklist(request)),
+        body: RequestBody::Empty,
+        docs: page_docs("blocklist", "List the entries of the blocklist"),
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/blocklist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::add_to_blocklist(request)),
+        body: RequestBody::Required(one_or_many::<lists::NewEntry, { catraca::app::ENTRIES_MAX }>),
+        docs: add_docs("blocklist_add", "Put entries on the blocklist"),
+    },
+    Endpoint {
+        method: "DELETE",
+        path: "/v1/blocklist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::remove_from_blocklist(request)),
+        body: RequestBody::Required(schema_of::<lists::EntryToRemove>),
+        docs: remove_docs("blocklist_remove", "Take an entry off the blocklist"),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/allowlist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::list_allowlist(request)),
+        body: RequestBody::Empty,
+        docs: page_docs("allowlist", "List the entries of the allowlist"),
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/allowlist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::add_to_allowlist(request)),
+        body: RequestBody::Required(one_or_many::<lists::NewEntry, { catraca::app::ENTRIES_MAX }>),
+        docs: add_docs("allowlist_add", "Put entries on the allowlist"),
+    },
+    Endpoint {
+        method: "DELETE",
+        path: "/v1/allowlist",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(lists::remove_from_allowlist(request)),
+        body: RequestBody::Required(schema_of::<lists::EntryToRemove>),
+        docs: remove_docs("allowlist_remove", "Take an entry off the allowlist"),
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/reset",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(reset::reset(request)),
+        body: RequestBody::Required(schema_of::<reset::ResetRequest>),
+        docs: EndpointDocs {
+            name: "reset",
+            tag: OperationTag::BlocksAndLists,
+            summary: "Reset one key of a policy, or the whole policy",
+            description: "Resets counters, block, level and ban counts of the subject. Without a \
+                          `subject`, and with the policy's name in `confirm`, those of all \
+                          subjects in every namespace; that cannot be undone, and needs a `why`.",
+            query: &[],
+            responses: &[ok_json(schema_of::<reset::ResetResult>)],
+            error_codes: &[
+                SUBJECT_ERRORS,
+                COUNTED_ERRORS,
+                RECORDS_ERRORS,
+                TEXT_ERRORS,
+                &["confirm-required", "unknown-policy"],
+            ],
+        },
+    },
+];

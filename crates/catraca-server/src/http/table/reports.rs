@@ -1,0 +1,229 @@
+//! Endpoints that read: the catalog, statistics, the audit, the live feed; and those of privacy.
+
+use super::{AFTER, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, VALUE_ERRORS};
+use crate::http::endpoint::{
+    Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
+    Rights, Role, ok_json, schema_of,
+};
+use crate::http::endpoints::admin::{audit, config, policies, privacy, stats};
+use crate::http::endpoints::events;
+
+const FROM: QueryParameter = QueryParameter {
+    name: "from",
+    description: "One day ago unless given.",
+    kind: ParameterType::Instant,
+};
+const TO: QueryParameter =
+    QueryParameter { name: "to", description: "Now unless given.", kind: ParameterType::Instant };
+const INSTANT_ERRORS: &[&str] = &["bad-instant"];
+
+/// Documentation without a query and a description.
+const fn read_docs(
+    name: &'static str,
+    tag: OperationTag,
+    summary: &'static str,
+    responses: &'static [ResponseSpec],
+    error_codes: &'static [&'static [&'static str]],
+) -> EndpointDocs {
+    EndpointDocs { name, tag, summary, description: "", query: &[], responses, error_codes }
+}
+
+/// Documentation of a call about one identifier.
+const fn privacy_docs(
+    name: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    responses: &'static [ResponseSpec],
+) -> EndpointDocs {
+    EndpointDocs {
+        name,
+        tag: OperationTag::Privacy,
+        summary,
+        description,
+        query: &[],
+        responses,
+        error_codes: &[VALUE_ERRORS, RECORDS_ERRORS, &["text-too-long", "bad-text"]],
+    }
+}
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: "GET",
+        path: "/v1/policies",
+        rights: Rights::catalog(Role::Read),
+        handler: |request| Box::pin(policies::list(request)),
+        body: RequestBody::Empty,
+        docs: read_docs(
+            "policies",
+            OperationTag::Catalog,
+            "List the policies in use",
+            &[ok_json(schema_of::<policies::PolicyList>)],
+            &[QUERY_ERRORS],
+        ),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/policies/{name}",
+        rights: Rights::catalog(Role::Read),
+        handler: |request| Box::pin(policies::show(request)),
+        body: RequestBody::Empty,
+        docs: read_docs(
+            "policy",
+            OperationTag::Catalog,
+            "Show one policy",
+            &[ok_json(schema_of::<policies::PolicyAtRevision>)],
+            &[PATH_ERRORS, QUERY_ERRORS, &["unknown-policy"]],
+        ),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/config",
+        rights: Rights::catalog(Role::Read),
+        handler: |request| Box::pin(config::show(request)),
+        body: RequestBody::Empty,
+        docs: read_docs(
+            "config",
+            OperationTag::Catalog,
+            "Show the catalog in use",
+            &[ok_json(schema_of::<config::CatalogSummary>)],
+            &[QUERY_ERRORS],
+        ),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/stats",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(stats::by_policy(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            description: "Whole minutes, including the current one. The totals count requests: a \
+                          check counts once, however many policies its gate has, and a peek does \
+                          not count. The rows count verdicts: a check counts once in each of its \
+                          policies.",
+            query: &[FROM, TO],
+            ..read_docs(
+                "stats",
+                OperationTag::Reports,
+                "Count requests, and verdicts by policy",
+                &[ok_json(schema_of::<stats::PolicyStats>)],
+                &[QUERY_ERRORS, INSTANT_ERRORS, RECORDS_ERRORS],
+            )
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/stats/top-blocked",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(stats::top_blocked(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            query: &[FROM, LIMIT],
+            ..read_docs(
+                "top_blocked",
+                OperationTag::Reports,
+                "List the subjects that were blocked most often",
+                &[ok_json(schema_of::<stats::TopBlockedSubjects>)],
+                &[QUERY_ERRORS, INSTANT_ERRORS, RECORDS_ERRORS],
+            )
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/stats/actions",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(stats::by_action(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            description: "An action is the gate that a check names.",
+            query: &[FROM, TO],
+            ..read_docs(
+                "stats_actions",
+                OperationTag::Reports,
+                "Count requests by action",
+                &[ok_json(schema_of::<stats::ActionStats>)],
+                &[QUERY_ERRORS, INSTANT_ERRORS, RECORDS_ERRORS],
+            )
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/audit",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(audit::list(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            query: &[
+                QueryParameter {
+                    name: "by",
+                    description: "Only acts of this operator.",
+                    kind: ParameterType::Text("ana"),
+                },
+                QueryParameter {
+                    name: "act",
+                    description: "Only acts of this kind.",
+                    kind: ParameterType::Text("release"),
+                },
+                AFTER,
+                LIMIT,
+            ],
+            ..read_docs(
+                "audit",
+                OperationTag::Reports,
+                "List what operators did, newest first",
+                &[ok_json(schema_of::<audit::AuditPage>)],
+                &[QUERY_ERRORS, RECORDS_ERRORS],
+            )
+        },
+    },
+    Endpoint {
+        method: "GET",
+        path: "/v1/events",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(events::events(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            description: "Server-sent events: `denied`, `blocked`, `released`, `reset`, `owed`, \
+                          `low_water`, `storm` and `catalog`, each with its fields as JSON. A \
+                          client that reads too slowly gets `missed` with a number, and the \
+                          stream ends.",
+            ..read_docs(
+                "events",
+                OperationTag::Reports,
+                "Stream events as they happen",
+                &[ResponseSpec {
+                    status: "200",
+                    description: "Events, until one side closes the connection.",
+                    body: Some(("text/event-stream", schema_of::<String>)),
+                    headers: &[],
+                }],
+                &[QUERY_ERRORS, &["too-many-listeners"]],
+            )
+        },
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/privacy/export",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(privacy::export(request)),
+        body: RequestBody::Required(schema_of::<privacy::PrivacyRequest>),
+        docs: privacy_docs(
+            "privacy_export",
+            "Export all records about an identifier",
+            "By the real identifier, which is never written to disk or logs.",
+            &[ok_json(schema_of::<privacy::PrivacyExport>)],
+        ),
+    },
+    Endpoint {
+        method: "POST",
+        path: "/v1/privacy/erase",
+        rights: Rights::catalog(Role::Admin),
+        handler: |request| Box::pin(privacy::erase(request)),
+        body: RequestBody::Required(schema_of::<privacy::PrivacyRequest>),
+        docs: privacy_docs(
+            "privacy_erase",
+            "Erase the records about an identifier",
+            "Rows that still protect others are retained until they end; the response counts them.",
+            &[ok_json(schema_of::<privacy::ErasureReport>)],
+        ),
+    },
+];
