@@ -8,7 +8,7 @@ mod settle;
 
 use smallvec::SmallVec;
 
-use crate::cell::block::{BlockNote, BlockProposal, Origin};
+use crate::cell::block::{Block, BlockProposal};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
 use crate::time::{Span, Time};
@@ -29,8 +29,8 @@ pub enum Batch {
     Recall(Key),
     /// Give units back to buckets, once per reference and event.
     Credit(CreditBatch),
-    /// Block keys.
-    Block(Vec<BlockRow>),
+    /// Block keys, each as proposed.
+    Block(Vec<(Key, BlockProposal)>),
     /// Release the blocks of keys.
     Unblock(Vec<Key>),
     /// Remove all state of keys.
@@ -50,8 +50,9 @@ pub enum Reply {
     Recall(Option<StoredReference>),
     /// What the credit did.
     Credit(CreditReply),
-    /// The block of each key afterwards.
-    Block(Vec<ActiveBlock>),
+    /// The active block of each key afterwards, shadow blocks included. Absent if there is none: the
+    /// store has no room for it, or only a level was restored.
+    Block(Vec<Option<BlockReply>>),
     /// For each key, whether it was blocked.
     Unblock(Vec<bool>),
     /// The instant of the reset.
@@ -159,46 +160,20 @@ pub struct RowReply {
     /// When the full quota is available and no block is active.
     pub full_at: Time,
     /// The active block after this check.
-    pub block: Option<Box<ActiveBlock>>,
+    pub block: Option<Box<Block>>,
     /// Whether this check started the block.
     pub started: bool,
     /// Whether the row was counted in an overflow cell, shared with other keys.
     pub is_overflow: bool,
 }
 
-/// An active block of a key, as replies report it.
+/// The reply for one key to block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActiveBlock {
-    /// The end: the first instant that is not blocked.
-    pub until: Time,
-    /// What started the block.
-    pub origin: Origin,
-    /// Reason, status and message.
-    pub note: BlockNote,
-    /// Whether this batch started the block or moved its end.
+pub struct BlockReply {
+    /// The active block.
+    pub block: Block,
+    /// Whether this batch started the block, or changed its end or mode.
     pub changed: bool,
-}
-
-/// One key to block.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BlockRow {
-    /// The key to block.
-    pub key: Key,
-    /// The proposed block.
-    pub proposal: BlockProposal,
-    /// Prior offences; only for a block that the records restore.
-    pub prior_offences: Option<PriorOffences>,
-}
-
-/// The escalation level that a key had reached, as the records know it. With a proposal of length
-/// zero, only the level is restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PriorOffences {
-    /// The level; a higher one in the store stays.
-    pub level: u32,
-    /// How long the level is remembered: after the end of the block, or after now if the block has
-    /// ended.
-    pub forget: Span,
 }
 
 /// The level of one bucket as an upstream observed it.
@@ -223,13 +198,6 @@ pub struct BucketAdjustment {
     pub after: i64,
 }
 
-impl BlockRow {
-    /// A new block, without prior offences to restore.
-    pub const fn new(key: Key, proposal: BlockProposal) -> Self {
-        Self { key, proposal, prior_offences: None }
-    }
-}
-
 impl Batch {
     /// Calls `visit` with every key that the batch names. A store locks these; the keys of strikes
     /// are derived from them and are in the same shard.
@@ -250,7 +218,7 @@ impl Batch {
                 visit(credit.reference);
                 credit.rows.iter().for_each(|row| visit(row.key));
             }
-            Self::Block(rows) => rows.iter().for_each(|row| visit(row.key)),
+            Self::Block(rows) => rows.iter().for_each(|(key, _)| visit(*key)),
             Self::Unblock(keys) | Self::Reset(keys) => keys.iter().for_each(|key| visit(*key)),
             Self::Reconcile(rows) => rows.iter().for_each(|row| visit(row.key)),
         }

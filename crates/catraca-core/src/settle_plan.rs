@@ -184,7 +184,7 @@ impl SettleContext<'_> {
             message: ban.message.clone(),
         };
         let shadow = self.shadow || self.storm;
-        let act = BlockProposal { penalty: ban.penalty, origin: Origin::Ban, shadow, note };
+        let act = BlockProposal::new(ban.penalty, Origin::Ban, shadow, note);
         BanRow { rule, after: ban.after, proposal: act }
     }
 
@@ -194,7 +194,7 @@ impl SettleContext<'_> {
         let note =
             BlockNote { reason: Some("watched ratio exceeded".into()), ..BlockNote::default() };
         let shadow = self.shadow || self.storm;
-        let act = BlockProposal { penalty: watch.ban, origin: Origin::Ban, shadow, note };
+        let act = BlockProposal::new(watch.ban, Origin::Ban, shadow, note);
         watch.of.contains(status).then(|| {
             let in_part = watch.share.contains(status);
             Box::new(WatchRow {

@@ -3,7 +3,7 @@
 //! The comparison with the oracle checks every figure; these tests check promises that need no
 //! model. P7 (floods) is tested with the memory store; P12 and P13 belong to locks and tenants.
 
-use catraca::{BlockOrder, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
+use catraca::{BlockProposal, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
 use catraca::{Span, Subject, Time};
 use catraca_core::policy::Mode;
 use catraca_testkit::generate::Rng;
@@ -192,10 +192,8 @@ fn p8_a_block_never_ends_earlier_unless_an_operator_says_so() {
         if rng.next_u64().is_multiple_of(5) {
             let span = Span::from_micros(1 + below(&mut rng, 5_000_000));
             let subject = Subject::from([("ip", "198.51.100.7")]);
-            let namespace = "default";
-            let reason = None;
-            let order = BlockOrder { namespace, policy: "p", subject, span, reason };
-            bench.engine.block(&order).expect("a good call");
+            let proposal = BlockProposal::by_operator(span, None);
+            bench.engine.block("default", "p", &subject, proposal).expect("a good call");
         }
         let now = bench.check(1).blocked_until;
         if let Some(earlier) = until.filter(|until| *until > Time::from_micros(bench.now())) {

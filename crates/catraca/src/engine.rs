@@ -45,7 +45,6 @@ use crate::store::Store;
 pub use buckets::{BucketObservation, OBSERVATIONS_MAX};
 pub use check::CheckMode;
 pub use credit::Credit;
-pub use operator::BlockOrder;
 #[cfg(feature = "records")]
 pub use resume::{ResumeError, ResumeSummary};
 pub use settle::{CheckRef, Settle};

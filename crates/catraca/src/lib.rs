@@ -63,6 +63,7 @@ struct Guide;
 pub use app::{App, AppError};
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
+pub use catraca_core::cell::block::BlockProposal;
 pub use catraca_core::decision::{Decision, DecisionRow, Reason};
 pub use catraca_core::digest::Secret;
 pub use catraca_core::outcome::Outcome;
@@ -71,9 +72,7 @@ pub use catraca_core::request::Check;
 pub use catraca_core::subject::Subject;
 pub use catraca_core::time::{Span, Time};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use engine::{
-    BlockOrder, BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, Settle,
-};
+pub use engine::{BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, Settle};
 pub use error::Error;
 pub use event::Event;
 pub use load::{Includes, LoadError, environment, load, load_with};

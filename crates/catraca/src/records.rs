@@ -66,8 +66,8 @@ pub use record::{
 };
 pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, CursorParseError, FactCursor, FactRow,
-    HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredBlock, RestoredDebt, RestoredItem,
-    RevisionRow, TopBlocked, Totals,
+    HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredItem, RevisionRow,
+    TopBlocked, Totals,
 };
 pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 

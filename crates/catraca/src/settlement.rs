@@ -1,5 +1,6 @@
 //! Results of settle, credit, block, buckets and reconcile.
 
+use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
 use catraca_core::policy::Name;
@@ -56,18 +57,9 @@ pub struct SettledRow {
 /// The tokens that each bucket received, by policy; or why the credit was rejected.
 pub type CreditResult = Result<Vec<(Name, i64)>, CreditRejection>;
 
-/// The block of one key after an operator's `block`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockedKey {
-    /// The blocked key.
-    pub subject: SubjectKey,
-    /// The end of the block; [`Time::FOREVER`] if it has none.
-    pub until: Time,
-    /// The origin of the block with the later end.
-    pub origin: Origin,
-    /// Whether this call started or extended the block.
-    pub changed: bool,
-}
+/// The keys that an operator blocked, each with its block. A block from before that ends later stays
+/// as it was.
+pub type BlockResult = Vec<(SubjectKey, BlockReply)>;
 
 /// The level of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::Cell;
-use crate::batch::PriorOffences;
 use crate::limit::Penalty;
 use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
@@ -62,6 +61,48 @@ pub struct BlockProposal {
     pub shadow: bool,
     /// Reason, status and message.
     pub note: BlockNote,
+    /// Prior offences; only for a block that the records restore.
+    pub prior_offences: Option<PriorOffences>,
+}
+
+/// The escalation level that a key had reached, as the records know it. With a proposal of length
+/// zero, only the level is restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorOffences {
+    /// The level; a higher one in the store stays.
+    pub level: u32,
+    /// How long the level is remembered: after the end of the block, or after now if the block has
+    /// ended.
+    pub forget: Span,
+}
+
+impl BlockProposal {
+    /// A proposal without prior offences.
+    pub const fn new(penalty: Penalty, origin: Origin, shadow: bool, note: BlockNote) -> Self {
+        Self { penalty, origin, shadow, note, prior_offences: None }
+    }
+
+    /// An operator's block; [`Span::FOREVER`] for one without an end.
+    pub fn by_operator(span: Span, reason: Option<&str>) -> Self {
+        let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
+        Self::new(Penalty::without_escalation(span), Origin::Operator, false, note)
+    }
+
+    /// Proposes a known block and its level again, for the time that is left at `now`, so that its
+    /// end does not move.
+    pub fn restore(block: Block, now: Time) -> Self {
+        // `forget` counts from the end, so for a block that has ended the time since then is
+        // subtracted.
+        let forget = Span::from_micros(block.forget.micros() - now.since(block.until).micros());
+        let prior = PriorOffences { level: block.level, forget };
+        Self {
+            penalty: Penalty::without_escalation(block.until.since(now)),
+            origin: block.origin,
+            shadow: block.shadow,
+            note: block.note,
+            prior_offences: (prior.level > 0).then_some(prior),
+        }
+    }
 }
 
 impl Cell for Block {

@@ -2,8 +2,8 @@
 //!
 //! Only a release may move the end of a block earlier.
 
-use crate::batch::{ActiveBlock, BlockRow, PriorOffences};
-use crate::cell::block::BlockProposal;
+use crate::batch::BlockReply;
+use crate::cell::block::{BlockProposal, PriorOffences};
 use crate::cell::{
     Block, Bucket, CellStore, CellTable, FixedWindow, InFlight, RatioWatch, SlidingWindow,
 };
@@ -50,42 +50,47 @@ pub fn propose_block<C: CellTable<Block>>(
 }
 
 /// Blocks keys on behalf of an operator, or again from the records.
-pub fn block<C: CellStore>(rows: &[BlockRow], cells: &mut C, now: Time) -> Vec<ActiveBlock> {
-    rows.iter().map(|row| block_one(row, cells, now)).collect()
+pub fn block<C: CellStore>(
+    rows: &[(Key, BlockProposal)],
+    cells: &mut C,
+    now: Time,
+) -> Vec<Option<BlockReply>> {
+    rows.iter().map(|(key, proposal)| block_one(*key, proposal, cells, now)).collect()
 }
 
-fn block_one<C: CellStore>(row: &BlockRow, cells: &mut C, now: Time) -> ActiveBlock {
+fn block_one<C: CellStore>(
+    key: Key,
+    proposal: &BlockProposal,
+    cells: &mut C,
+    now: Time,
+) -> Option<BlockReply> {
     // Prior offences come with blocks that the records hold. Level 0 means that there are none. A
     // length of zero says that the block itself has ended and only its level remains.
-    let prior = row.prior_offences.filter(|prior| prior.level > 0);
-    let has_ended = prior.is_some() && row.proposal.penalty.length(0) == Span::ZERO;
-    let changed = !has_ended && propose_block(row.key, &row.proposal, cells, now);
+    let prior = proposal.prior_offences.filter(|prior| prior.level > 0);
+    let has_ended = prior.is_some() && proposal.penalty.length(0) == Span::ZERO;
+    let changed = !has_ended && propose_block(key, proposal, cells, now);
     if let Some(prior) = prior {
-        restore_level(row, prior, cells, now);
+        restore_level(key, proposal, prior, cells, now);
     }
     // Operators see shadow blocks too.
-    let after = active_block(row.key, true, cells, now);
-    ActiveBlock {
-        until: after.map_or(now, |block| block.until),
-        origin: after.map_or(row.proposal.origin, |block| block.origin),
-        note: after.map(|block| block.note.clone()).unwrap_or_default(),
-        changed,
-    }
+    let block = active_block(key, true, cells, now)?.clone();
+    Some(BlockReply { block, changed })
 }
 
 /// Restores the level of prior offences, unless the store already knows a higher one.
 fn restore_level<C: CellTable<Block>>(
-    row: &BlockRow,
+    key: Key,
+    proposal: &BlockProposal,
     prior: PriorOffences,
     cells: &mut C,
     now: Time,
 ) {
-    let stored: Option<&mut Block> = cells.get(row.key, now);
+    let stored: Option<&mut Block> = cells.get(key, now);
     let stored = stored.map(|block| block.clone());
     // Without a cell, the level is stored in the block that the proposal would start.
-    let block = stored.unwrap_or_else(|| Block::from_proposal(&row.proposal, now));
-    if block.shadow == row.proposal.shadow && block.level <= prior.level {
-        cells.put(row.key, block.with_prior_offences(prior, now), now);
+    let block = stored.unwrap_or_else(|| Block::from_proposal(proposal, now));
+    if block.shadow == proposal.shadow && block.level <= prior.level {
+        cells.put(key, block.with_prior_offences(prior, now), now);
     }
 }
 

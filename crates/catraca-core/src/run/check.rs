@@ -5,9 +5,7 @@ use smallvec::SmallVec;
 
 use super::blocks;
 use super::meter::Meter;
-use crate::batch::{
-    ActiveBlock, CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict,
-};
+use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{Block, CellStore, CellTable, Reference};
 use crate::limit::Limit;
@@ -126,12 +124,8 @@ impl RowCheck<'_> {
             return;
         }
         if let Some(penalty) = self.row.penalty {
-            let proposal = BlockProposal {
-                penalty,
-                origin: Origin::Excess,
-                shadow: self.row.shadow,
-                note: BlockNote::default(),
-            };
+            let note = BlockNote::default();
+            let proposal = BlockProposal::new(penalty, Origin::Excess, self.row.shadow, note);
             self.block_started =
                 blocks::propose_block(self.row.key, &proposal, cells, self.meter.now);
         }
@@ -153,7 +147,7 @@ impl RowCheck<'_> {
         // Read again, since this check may have started a block. The verdict was judged at the
         // instant of the batch; all figures are those at the row's instant.
         let block = blocks::active_block(self.row.key, self.row.shadow, cells, now);
-        let block = block.map(|block| Box::new(to_active_block(block, self.block_started)));
+        let block = block.map(|block| Box::new(block.clone()));
         let block_end = block.as_ref().map_or(Time::ZERO, |block| block.until);
         RowReply {
             verdict: self.verdict,
@@ -170,10 +164,6 @@ impl RowCheck<'_> {
             is_overflow: self.meter.is_overflow,
         }
     }
-}
-
-fn to_active_block(block: &Block, changed: bool) -> ActiveBlock {
-    ActiveBlock { until: block.until, origin: block.origin, note: block.note.clone(), changed }
 }
 
 /// Stores the reference, unless another check owns it. Returns whether it was stored: the pool of

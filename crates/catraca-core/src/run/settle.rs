@@ -153,7 +153,7 @@ fn read_figures<C: CellStore>(
 fn proposal_of(row: &SettleRow, origin: Origin) -> BlockProposal {
     // The default is never applied: an excess needs a penalty, and the upstream brings its own.
     let penalty = row.penalty.unwrap_or(Penalty::without_escalation(crate::time::Span::ZERO));
-    BlockProposal { penalty, origin, shadow: row.shadow, note: BlockNote::default() }
+    BlockProposal::new(penalty, origin, row.shadow, BlockNote::default())
 }
 
 /// Reports the last proposal that started or extended a block.

@@ -5,8 +5,11 @@
 use std::collections::BTreeMap;
 
 use catraca::settlement::{SettleState, Settlement};
-use catraca::{BlockOrder, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Settle};
+use catraca::{
+    BlockProposal, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Settle,
+};
 use catraca::{Outcome, Refusal, Span, Subject, Time};
+use catraca_core::batch::BlockReply;
 use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::answer::{ComparedAnswer, ComparedRefusal};
@@ -109,14 +112,19 @@ impl EngineSide {
     ) -> Result<ComparedAnswer, Error> {
         let span = if length == FOREVER { Span::FOREVER } else { Span::from_micros(length) };
         let subject = subject_of(subject);
-        let reason = Some("asked");
-        let order = BlockOrder { namespace: DEFAULT_NAMESPACE, policy, subject, span, reason };
-        let block = |key: catraca::settlement::BlockedKey| plain::StartedBlock {
-            until: if key.until.is_forever() { FOREVER } else { key.until.micros() },
-            origin: convert::origin(key.origin),
-            changed: key.changed,
+        let proposal = BlockProposal::by_operator(span, Some("asked"));
+        let blocked = self.engine.block(DEFAULT_NAMESPACE, policy, &subject, proposal)?;
+        let block = |reply: BlockReply| plain::StartedBlock {
+            until: if reply.block.until.is_forever() {
+                FOREVER
+            } else {
+                reply.block.until.micros()
+            },
+            origin: convert::origin(reply.block.origin),
+            changed: reply.changed,
         };
-        Ok(ComparedAnswer::Blocked(self.engine.block(&order)?.into_iter().map(block).collect()))
+        let blocks = blocked.into_iter().map(|(_, reply)| block(reply));
+        Ok(ComparedAnswer::Blocked(blocks.collect()))
     }
 
     fn reconcile(

@@ -59,20 +59,20 @@ pub(super) fn a_block_gives_no_quota_back(harness: &StoreHarness) -> CaseResult 
 pub(super) fn the_later_end_wins(harness: &StoreHarness) -> CaseResult {
     let act = |secs| block_proposal(Origin::Operator, Span::from_secs(secs));
     let first = harness.block(key(1), act(100), 0)?;
-    same("started", (first.until, first.changed), (instant(100 * S), true))?;
-    same("its reason", first.note.reason.as_deref(), Some("asked for"))?;
+    same("started", (first.block.until, first.changed), (instant(100 * S), true))?;
+    same("its reason", first.block.note.reason.as_deref(), Some("asked for"))?;
     let shorter = harness.block(key(1), block_proposal(Origin::Ban, Span::from_secs(50)), S)?;
-    same("shorter", (shorter.until, shorter.changed), (instant(100 * S), false))?;
-    same("still the operator's", shorter.origin, Origin::Operator)?;
+    same("shorter", (shorter.block.until, shorter.changed), (instant(100 * S), false))?;
+    same("still the operator's", shorter.block.origin, Origin::Operator)?;
     let longer = harness.block(key(1), block_proposal(Origin::Ban, Span::from_secs(300)), 2 * S)?;
-    same("longer", (longer.until, longer.changed), (instant(302 * S), true))?;
-    same("now the ban's", longer.origin, Origin::Ban)
+    same("longer", (longer.block.until, longer.changed), (instant(302 * S), true))?;
+    same("now the ban's", longer.block.origin, Origin::Ban)
 }
 
 pub(super) fn a_block_without_end_stands(harness: &StoreHarness) -> CaseResult {
     let one = row(1, window(5, S));
     let active = harness.block(one.key, block_proposal(Origin::Operator, Span::FOREVER), 0)?;
-    same("its end", active.until, Time::FOREVER)?;
+    same("its end", active.block.until, Time::FOREVER)?;
     let ten_years = 10 * 365 * 86_400 * S;
     for at in [1, ten_years, 2 * ten_years] {
         let reply = harness.check_one(&one, at)?;
@@ -130,7 +130,7 @@ pub(super) fn shadow_blocks_are_seen_by_shadow_rows_only(harness: &StoreHarness)
     let long = block_proposal(Origin::Operator, Span::from_secs(3_600));
     let act = BlockProposal { shadow: true, ..long };
     let active = harness.block(key(1), act, 61 * S)?;
-    same("a shadow block never changes a real one", active.until, instant(62 * S))
+    same("a shadow block never changes a real one", active.block.until, instant(62 * S))
 }
 
 pub(super) fn a_reset_forgets_everything(harness: &StoreHarness) -> CaseResult {

@@ -78,7 +78,7 @@ pub(super) fn the_longest_times_do_not_wrap(harness: &StoreHarness) -> CaseResul
     same("a long window", harness.check_one(&long, century - 1)?.fits_at, Some(instant(century)))?;
     same("free", harness.check_one(&long, century)?.verdict, RowVerdict::Fits)?;
     let act = block_proposal(Origin::Operator, Span::from_micros(EXACT - 1));
-    same("past the end", harness.block(key(3), act, S)?.until, Time::FOREVER)
+    same("past the end", harness.block(key(3), act, S)?.block.until, Time::FOREVER)
 }
 
 pub(super) fn absurd_views_and_credits_are_clamped(harness: &StoreHarness) -> CaseResult {

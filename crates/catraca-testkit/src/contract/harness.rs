@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use catraca::store::{Store, When};
 use catraca_core::batch::{
-    ActiveBlock, Batch, BlockRow, BucketAdjustment, CheckBatch, CheckReply, CheckRow, CreditBatch,
+    Batch, BlockReply, BucketAdjustment, CheckBatch, CheckReply, CheckRow, CreditBatch,
     CreditReply, CreditRow, ReconcileRow, Reply, RowReply, RowSettlement, SettleBatch, SettleReply,
     SettleRow, StoredReference,
 };
@@ -111,10 +111,10 @@ impl StoreHarness {
         }
     }
 
-    pub fn block(&self, key: Key, act: BlockProposal, at: i64) -> Result<ActiveBlock, String> {
-        match self.apply(&Batch::Block(vec![BlockRow::new(key, act)]), at)? {
+    pub fn block(&self, key: Key, act: BlockProposal, at: i64) -> Result<BlockReply, String> {
+        match self.apply(&Batch::Block(vec![(key, act)]), at)? {
             Reply::Block(blocks) if blocks.len() == 1 => {
-                blocks.into_iter().next().ok_or_else(String::new)
+                blocks.into_iter().flatten().next().ok_or_else(|| "no block is active".to_owned())
             }
             other => wrong_reply(&other),
         }
@@ -207,7 +207,7 @@ pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
 /// A block of fixed length with a reason.
 pub(super) fn block_proposal(origin: Origin, span: Span) -> BlockProposal {
     let note = BlockNote { reason: Some("asked for".into()), ..BlockNote::default() };
-    BlockProposal { penalty: Penalty::without_escalation(span), origin, shadow: false, note }
+    BlockProposal::new(Penalty::without_escalation(span), origin, false, note)
 }
 
 /// A bucket that refills `tokens` per `period` microseconds; the fraction is in lowest terms, as

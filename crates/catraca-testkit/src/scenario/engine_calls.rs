@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use catraca::event::SubjectKey;
 use catraca::json::{AsJson, origin_name};
-use catraca::settlement::BlockedKey;
 use catraca::{
-    BlockOrder, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Secret, Settle,
+    BlockProposal, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Secret, Settle,
     Subject, Time,
 };
 use catraca::{Decision, Outcome, engine};
+use catraca_core::batch::BlockReply;
 use serde_json::{Value, json};
 
 use super::verb::{
@@ -135,14 +136,11 @@ impl ScenarioEngine {
     }
 
     fn block(&self, order: &BlockStep) -> StepAnswer {
-        let blocked = self.engine.block(&BlockOrder {
-            namespace: &order.target.namespace,
-            policy: &order.target.policy,
-            subject: subject(&order.target.subject),
-            span: order.span,
-            reason: order.reason.as_deref(),
-        })?;
-        Ok(json!({ "keys": blocked.iter().map(key_json).collect::<Vec<_>>() }))
+        let KeyStep { namespace, policy, subject: pairs } = &order.target;
+        let proposal = BlockProposal::by_operator(order.span, order.reason.as_deref());
+        let blocked = self.engine.block(namespace, policy, &subject(pairs), proposal)?;
+        let keys: Vec<Value> = blocked.iter().map(|(key, reply)| key_json(key, reply)).collect();
+        Ok(json!({ "keys": keys }))
     }
 
     fn unblock(&self, target: &KeyStep) -> StepAnswer {
@@ -236,14 +234,15 @@ fn no_ticket(name: &str) -> StepRefusal {
     StepRefusal { code: "no-ticket".to_owned(), message }
 }
 
-fn key_json(blocked: &BlockedKey) -> Value {
-    let parts: BTreeMap<_, _> = blocked.subject.parts.iter().cloned().collect();
-    let until = (!blocked.until.is_forever()).then(|| blocked.until.to_rfc3339());
+fn key_json(key: &SubjectKey, reply: &BlockReply) -> Value {
+    let parts: BTreeMap<_, _> = key.parts.iter().cloned().collect();
+    let block = &reply.block;
+    let until = (!block.until.is_forever()).then(|| block.until.to_rfc3339());
     json!({
         "parts": parts,
         "blocked_until": until,
-        "origin": origin_name(blocked.origin),
-        "changed": blocked.changed,
+        "origin": origin_name(block.origin),
+        "changed": reply.changed,
     })
 }
 

@@ -22,7 +22,9 @@ impl Coverage {
                 self.when("credit that gives", given.iter().any(|given| *given > 0));
             }
             Reply::Credit(reply) => self.add("credit", reply),
-            Reply::Block(rows) => rows.iter().for_each(|row| self.add("block moved", row.changed)),
+            Reply::Block(rows) => rows
+                .iter()
+                .for_each(|row| self.add("block moved", row.as_ref().map(|row| row.changed))),
             Reply::Unblock(rows) => {
                 rows.iter().for_each(|blocked| self.add("unblock of a block", blocked))
             }

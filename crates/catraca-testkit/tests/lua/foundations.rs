@@ -162,7 +162,7 @@ fn every_kind_of_cell_gets_a_ttl() {
 fn settle(now: Time) -> SettleBatch {
     let note = BlockNote::default();
     let penalty = Penalty::without_escalation(Span::from_secs(300));
-    let act = BlockProposal { penalty, origin: Origin::Ban, shadow: false, note };
+    let act = BlockProposal::new(penalty, Origin::Ban, false, note);
     let after = Some(Rate { amount: 3, per: Span::from_secs(600) });
     let strike = BanRow { rule: 0, after, proposal: BlockProposal { shadow: true, ..act.clone() } };
     let ban =

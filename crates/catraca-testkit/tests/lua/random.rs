@@ -7,9 +7,10 @@ mod settles;
 mod terms;
 
 use catraca_core::batch::{
-    Batch, BlockRow, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, PriorOffences,
-    ReconcileRow, Reply, SettleReply,
+    Batch, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, ReconcileRow, Reply,
+    SettleReply,
 };
+use catraca_core::cell::block::{BlockProposal, PriorOffences};
 use catraca_core::digest::Key;
 use catraca_core::limit::{Limit, Penalty};
 use catraca_core::time::{Span, Time};
@@ -126,7 +127,9 @@ impl Random {
             (_, Reply::Settle(SettleReply::Settled { rows, .. })) => {
                 rows.iter().filter_map(|row| row.blocked_until).for_each(|edge| self.edge(edge));
             }
-            (_, Reply::Block(rows)) => rows.iter().for_each(|row| self.edge(row.until)),
+            (_, Reply::Block(rows)) => {
+                rows.iter().flatten().for_each(|row| self.edge(row.block.until));
+            }
             _ => {}
         }
         let excess = self.edges.len().saturating_sub(48);
@@ -237,17 +240,17 @@ impl Random {
         CreditBatch { reference: self.reference(), event: self.rng.pick(&EVENTS).into(), rows }
     }
 
-    fn block(&mut self, name: u8) -> BlockRow {
+    fn block(&mut self, name: u8) -> (Key, BlockProposal) {
         let mut act = terms::act(40 * self.pace, &mut self.rng);
-        let past = self.rng.maybe(20, |rng| PriorOffences {
+        act.prior_offences = self.rng.maybe(20, |rng| PriorOffences {
             level: rng.within(0, 5) as u32,
             forget: Span::from_micros(rng.within(0, 2 * terms::FORGET)),
         });
-        if past.is_some() && self.rng.chance(40) {
+        if act.prior_offences.is_some() && self.rng.chance(40) {
             // A block that has ended: only its level counts.
             act.penalty = Penalty::without_escalation(Span::ZERO);
         }
-        BlockRow { key: key(name), proposal: act, prior_offences: past }
+        (key(name), act)
     }
 
     fn reconcile(&mut self, name: u8) -> ReconcileRow {

@@ -138,7 +138,7 @@ pub fn act(longest: i64, rng: &mut Rng) -> BlockProposal {
         _ => Penalty::without_escalation(Span::from_micros(rng.within(0, longest))),
     };
     let origins = [Origin::Excess, Origin::Ban, Origin::Operator, Origin::Upstream];
-    BlockProposal { penalty, origin: rng.pick(&origins), shadow: rng.chance(20), note: note(rng) }
+    BlockProposal::new(penalty, rng.pick(&origins), rng.chance(20), note(rng))
 }
 
 fn note(rng: &mut Rng) -> BlockNote {

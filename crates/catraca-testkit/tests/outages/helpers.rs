@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::shared::SharedStats;
 use catraca::{
-    App, BlockOrder, Builder, Catalog, Check, Clock, Decision, Engine, Secret, SharedOptions, Span,
-    Subject,
+    App, BlockProposal, Builder, Catalog, Check, Clock, Decision, Engine, Secret, SharedOptions,
+    Span, Subject,
 };
 use tokio::runtime::Runtime;
 
@@ -124,14 +124,10 @@ impl Node {
 
     /// An operator's block of this length.
     pub fn block_for(&self, ip: &str, seconds: i64) {
-        let order = BlockOrder {
-            namespace: "default",
-            policy: "login",
-            subject: Subject::from_iter([("ip", ip)]),
-            span: Span::from_secs(seconds),
-            reason: Some("acknowledged"),
-        };
-        assert_eq!(self.runtime.block_on(self.app.block_unaudited(&order)).unwrap().len(), 1);
+        let subject = Subject::from_iter([("ip", ip)]);
+        let proposal = BlockProposal::by_operator(Span::from_secs(seconds), Some("acknowledged"));
+        let blocked = self.app.block_unaudited("default", "login", &subject, proposal);
+        assert_eq!(self.runtime.block_on(blocked).unwrap().len(), 1);
     }
 
     /// Runs callers while `breaks` starts a fault, `mends` ends it after `length`, and the store

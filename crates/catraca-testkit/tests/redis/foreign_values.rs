@@ -2,7 +2,7 @@
 
 use catraca::redis::ScriptArgs;
 use catraca::store::{Store, When};
-use catraca_core::batch::{Batch, BlockRow, CheckBatch, CheckRow, Reply};
+use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
@@ -108,9 +108,8 @@ fn a_block_is_written_over_what_is_no_block() {
     let name = &names(&asked)[1];
     let origin = Origin::Operator;
     let note = BlockNote::default();
-    let proposal =
-        BlockProposal { penalty: Penalty::without_escalation(HOUR), origin, shadow: false, note };
-    let block = Batch::Block(vec![BlockRow { key, proposal, prior_offences: None }]);
+    let proposal = BlockProposal::new(Penalty::without_escalation(HOUR), origin, false, note);
+    let block = Batch::Block(vec![(key, proposal)]);
     let values: [&[&[u8]]; 2] = [&[b"SADD", name, b"foreign"], &[b"SET", name, b"too short"]];
     for overwrite in values {
         client.call(&[b"DEL", name]).unwrap();
@@ -118,7 +117,7 @@ fn a_block_is_written_over_what_is_no_block() {
         let freed = store.apply(&Batch::Unblock(vec![key]), When::Store).unwrap();
         assert_eq!(freed, Reply::Unblock(vec![false]), "{overwrite:?}");
         let Reply::Block(blocks) = store.apply(&block, When::Store).unwrap() else { panic!() };
-        assert!(blocks[0].changed, "{blocks:?}");
+        assert!(blocks[0].as_ref().unwrap().changed, "{blocks:?}");
         let Reply::Check(reply) = store.apply(&asked, When::Store).unwrap() else { panic!() };
         assert!(!reply.passed && reply.rows[0].block.is_some(), "{reply:?}");
     }

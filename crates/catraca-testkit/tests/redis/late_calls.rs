@@ -5,7 +5,7 @@ use std::time::Duration;
 use catraca::locks::LockStore;
 use catraca::redis::{RedisLocks, RedisOptions, RedisStore};
 use catraca::store::{Store, StoreError, When};
-use catraca_core::batch::{Batch, BlockRow, CheckBatch, Reply, RowReply};
+use catraca_core::batch::{Batch, CheckBatch, Reply, RowReply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
@@ -33,13 +33,8 @@ fn key(name: u8) -> Key {
 fn block(name: u8) -> Batch {
     let origin = Origin::Operator;
     let note = BlockNote::default();
-    let proposal = BlockProposal {
-        penalty: Penalty::without_escalation(Span::from_secs(600)),
-        origin,
-        shadow: false,
-        note,
-    };
-    Batch::Block(vec![BlockRow { key: key(name), proposal, prior_offences: None }])
+    let penalty = Penalty::without_escalation(Span::from_secs(600));
+    Batch::Block(vec![(key(name), BlockProposal::new(penalty, origin, false, note))])
 }
 
 /// The state of a key, read with a peek.

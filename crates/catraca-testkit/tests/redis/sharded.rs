@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::settlement::SettleState;
-use catraca::{App, BlockOrder, Catalog, Check, CheckRef, Credit, Engine, Outcome, Secret, Settle};
+use catraca::{
+    App, BlockProposal, Catalog, Check, CheckRef, Credit, Engine, Outcome, Secret, Settle,
+};
 use catraca_core::sharding::Sharding;
 use catraca_core::subject::Subject;
 use catraca_core::time::Span;
@@ -89,14 +91,9 @@ async fn every_verb(app: &App, bank: &str) {
     assert_eq!(credited, Ok(vec![("payer".into(), 1)]), "{bank}");
     let states = app.buckets("default", &subject()).await.unwrap();
     assert_eq!(states[0].balance, 10 - 4 + 1, "{bank}");
-    let order = BlockOrder {
-        namespace: "default",
-        policy: "bank",
-        subject: subject(),
-        span: Span::from_secs(600),
-        reason: Some("seen"),
-    };
-    assert_eq!(app.block_unaudited(&order).await.unwrap().len(), 1);
+    let proposal = BlockProposal::by_operator(Span::from_secs(600), Some("seen"));
+    let blocked = app.block_unaudited("default", "bank", &subject(), proposal).await.unwrap();
+    assert_eq!(blocked.len(), 1);
     let denied = app.check(&check).await.unwrap();
     assert!(!denied.allowed && !denied.degraded, "{bank}: {denied:?}");
     app.reset_unaudited("default", "bank", &subject()).await.unwrap();

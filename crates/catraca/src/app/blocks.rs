@@ -1,20 +1,21 @@
 //! Blocks for operators: list, show with history, create and release.
 
+use catraca_core::batch::BlockReply;
+use catraca_core::cell::block::BlockProposal;
 use catraca_core::refusal::Refusal;
 use catraca_core::subject::Subject;
 
 use super::operator::{OwnedOperator, check_text};
 use super::{App, AppError};
-use crate::engine::BlockOrder;
+use crate::event::SubjectKey;
 use crate::records::{AttributeValue, BlockQuery, BlockRow, Cursor, HistoryRow, Operator, Page};
-use crate::settlement::BlockedKey;
 
 /// The blocks that an operator created.
 #[derive(Clone, Debug)]
 pub struct CreatedBlocks {
-    /// Each blocked key, and its id in the records. The records assign ids when they write, so
-    /// there is none while the block is not on disk.
-    pub blocks: Vec<(BlockedKey, Option<i64>)>,
+    /// Each blocked key with its block, and the block's id in the records. The records assign ids
+    /// when they write, so there is none while the block is not on disk.
+    pub blocks: Vec<(SubjectKey, BlockReply, Option<i64>)>,
     /// Whether they are on disk.
     pub durable: bool,
 }
@@ -34,7 +35,7 @@ pub struct ReleasedBlock {
 #[derive(Clone, Debug)]
 pub struct BlockWithHistory {
     /// The block.
-    pub block: BlockRow,
+    pub row: BlockRow,
     /// Whether it is active now.
     pub is_active: bool,
     /// Every step, oldest first.
@@ -50,10 +51,10 @@ impl App {
 
     /// One block with its history.
     pub async fn block_with_history(&self, id: i64) -> Result<BlockWithHistory, AppError> {
-        let block = self.find_block(id).await?;
-        let is_active = block.until > self.now();
+        let row = self.find_block(id).await?;
+        let is_active = row.block.until > self.now();
         let history = self.read_records(move |records| records.history(id)).await?;
-        Ok(BlockWithHistory { block, is_active, history })
+        Ok(BlockWithHistory { row, is_active, history })
     }
 
     /// A value in every form that the records may have it: as it is, or as a pseudonym under the
@@ -71,24 +72,20 @@ impl App {
     pub async fn block(
         &self,
         by: &Operator<'_>,
-        order: &BlockOrder<'_>,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: BlockProposal,
     ) -> Result<CreatedBlocks, AppError> {
-        let reason = check_text("reason", order.reason)?.map(str::to_owned);
-        let by = OwnedOperator::new(by)?.or_why(reason.as_deref());
+        let reason = check_text("reason", proposal.note.reason.as_deref())?;
+        let by = OwnedOperator::new(by)?.or_why(reason);
         let app = self.clone();
-        let namespace = order.namespace.to_owned();
-        let policy = order.policy.to_owned();
-        let subject = order.subject.to_owned_pairs();
-        let span = order.span;
+        let namespace = namespace.to_owned();
+        let policy = policy.to_owned();
+        let subject = subject.to_owned_pairs();
         self.run_to_end(async move {
-            let order = BlockOrder {
-                namespace: &namespace,
-                policy: &policy,
-                subject: Subject::from_owned_pairs(&subject),
-                span,
-                reason: reason.as_deref(),
-            };
-            app.create_blocks(&by, &order).await
+            let subject = Subject::from_owned_pairs(&subject);
+            app.create_blocks(&by, &namespace, &policy, &subject, proposal).await
         })
         .await
     }
@@ -96,21 +93,25 @@ impl App {
     async fn create_blocks(
         &self,
         by: &OwnedOperator,
-        order: &BlockOrder<'_>,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: BlockProposal,
     ) -> Result<CreatedBlocks, AppError> {
         let rules = self.rules();
-        let exchange = self.engine().block_exchange(&rules, order)?;
+        let exchange =
+            self.engine().block_exchange(&rules, namespace, policy, subject, proposal)?;
         let (blocked, receipt) = self.run_audited(by, exchange).await?;
         let blocked = blocked?;
         let durable = receipt.await.is_durable();
         let mut blocks = Vec::with_capacity(blocked.len());
-        for key in blocked {
-            let digest = key.subject.key;
+        for (subject, reply) in blocked {
+            let key = subject.key;
             let row = match durable {
-                true => self.read_records(move |records| records.block_of(digest)).await?,
+                true => self.read_records(move |records| records.block_of(key)).await?,
                 false => None,
             };
-            blocks.push((key, row.map(|row| row.id)));
+            blocks.push((subject, reply, row.map(|row| row.id)));
         }
         Ok(CreatedBlocks { blocks, durable })
     }
@@ -122,7 +123,7 @@ impl App {
         let before = self.find_block(id).await?;
         let app = self.clone();
         self.run_to_end(async move {
-            let exchange = app.engine().unblock_exchange(vec![before.subject_key()]);
+            let exchange = app.engine().unblock_exchange(vec![before.subject.clone()]);
             let (released, receipt) = app.run_audited(&by, exchange).await?;
             let was_active = released?;
             let durable = receipt.await.is_durable();

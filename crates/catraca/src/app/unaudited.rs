@@ -1,17 +1,25 @@
 //! Acts on keys without an audit, for programs that have no records and no operators.
 
+use catraca_core::cell::block::BlockProposal;
 use catraca_core::subject::Subject;
 
 use super::App;
-use crate::engine::BlockOrder;
 use crate::error::Error;
-use crate::settlement::BlockedKey;
+use crate::settlement::BlockResult;
 
 impl App {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
-    pub async fn block_unaudited(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
+    pub async fn block_unaudited(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: BlockProposal,
+    ) -> Result<BlockResult, Error> {
         let rules = self.rules();
-        self.run(self.engine().block_exchange(&rules, order)?).await
+        let exchange =
+            self.engine().block_exchange(&rules, namespace, policy, subject, proposal)?;
+        self.run(exchange).await
     }
 
     /// Ends the blocks of a subject under one policy. Returns whether any was active.

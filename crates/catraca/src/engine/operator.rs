@@ -1,9 +1,8 @@
 //! Operators' acts on keys: block, unblock and reset; and facts set at run time.
 
-use catraca_core::batch::{ActiveBlock, Batch, BlockRow, Reply};
-use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::batch::{Batch, Reply};
+use catraca_core::cell::block::BlockProposal;
 use catraca_core::digest::Key;
-use catraca_core::limit::Penalty;
 use catraca_core::plan::display_parts;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{DEFAULT_NAMESPACE, validate_reason, validate_storable};
@@ -16,33 +15,31 @@ use super::{Engine, find_policy};
 use crate::error::Error;
 use crate::event::{BlockEvent, Event, SubjectKey};
 use crate::rule_set::RuleSet;
-use crate::settlement::BlockedKey;
+use crate::settlement::BlockResult;
 use crate::store::{Store, StoreError};
-
-/// An operator's order to block a subject.
-#[derive(Clone, Debug)]
-pub struct BlockOrder<'a> {
-    /// The namespace.
-    pub namespace: &'a str,
-    /// The policy.
-    pub policy: &'a str,
-    /// The subject to block.
-    pub subject: Subject<'a>,
-    /// The length of the block; [`Span::FOREVER`] for one without an end.
-    pub span: Span,
-    /// The reason, for operators.
-    pub reason: Option<&'a str>,
-}
 
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
-    pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
-        self.run(self.block_exchange(&self.rules.load(), order)?)
+    pub fn block(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: BlockProposal,
+    ) -> Result<BlockResult, Error> {
+        let rules = self.rules.load();
+        self.run(self.block_exchange(&rules, namespace, policy, subject, proposal)?)
     }
 
     /// Returns the refusal that [`Engine::block`] would return. Changes nothing.
-    pub fn validate_block(&self, order: &BlockOrder<'_>) -> Result<(), Error> {
-        Ok(self.block_targets(&self.rules.load(), order).map(drop)?)
+    pub fn validate_block(
+        &self,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: &BlockProposal,
+    ) -> Result<(), Error> {
+        validate_proposal(proposal)?;
+        self.validate_key_act(policy, subject)
     }
 
     /// Returns the refusal that [`Engine::unblock`] and [`Engine::reset`] would return. Changes
@@ -75,15 +72,18 @@ impl<S> Engine<S> {
     pub(crate) fn block_exchange(
         &self,
         rules: &RuleSet,
-        order: &BlockOrder<'_>,
-    ) -> Result<impl Exchange<Answer = Vec<BlockedKey>>, Error> {
-        let keys = self.block_targets(rules, order)?;
-        let epoch = rules.epoch(order.policy);
-        let proposal = operator_proposal(order);
-        let rows = keys.iter().map(|subject| BlockRow::new(subject.key, proposal.clone()));
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+        proposal: BlockProposal,
+    ) -> Result<impl Exchange<Answer = BlockResult>, Error> {
+        validate_proposal(&proposal)?;
+        let keys = self.resolve_keys(rules, namespace, policy, subject)?;
+        let epoch = rules.epoch(policy);
+        let rows = keys.iter().map(|subject| (subject.key, proposal.clone()));
         let batch = Batch::Block(rows.collect());
         Ok(OneBatch::new(batch, move |reply, events: &mut Events| {
-            self.conclude_block(keys, epoch, &proposal.note, reply, events)
+            self.conclude_block(keys, epoch, &proposal, reply, events)
         }))
     }
 
@@ -112,50 +112,37 @@ impl<S> Engine<S> {
         })
     }
 
-    fn block_targets(
-        &self,
-        rules: &RuleSet,
-        order: &BlockOrder<'_>,
-    ) -> Result<Vec<SubjectKey>, Refusal> {
-        if order.span == Span::ZERO {
-            return Err(Refusal::ZeroBlockLength);
-        }
-        order.reason.map_or(Ok(()), validate_reason)?;
-        self.resolve_keys(rules, order.namespace, order.policy, &order.subject)
-    }
-
     fn conclude_block(
         &self,
         keys: Vec<SubjectKey>,
         epoch: Time,
-        note: &BlockNote,
+        proposal: &BlockProposal,
         reply: Reply,
         events: &mut Events,
-    ) -> Result<Vec<BlockedKey>, Error> {
+    ) -> Result<BlockResult, Error> {
         let Reply::Block(blocks) = reply else {
             return Err(StoreError::mismatched_reply().into());
         };
         let now = self.clock.now();
-        // A block that did not fit into its pool is neither changed nor active.
-        let is_active = |one: &ActiveBlock| one.changed || one.until > now;
-        let refused = !blocks.iter().all(is_active);
-        let active = keys.into_iter().zip(blocks).filter(|(_, block)| is_active(block));
-        let done = active.map(|(subject, block)| {
+        // A key without a block did not fit into its pool.
+        let is_refused = blocks.contains(&None);
+        let active = keys.into_iter().zip(blocks);
+        let active = active.filter_map(|(subject, reply)| Some((subject, reply?)));
+        let active: BlockResult = active.collect();
+        for (subject, reply) in &active {
             let event = BlockEvent {
                 subject: subject.clone(),
                 epoch,
-                until: block.until,
-                origin: Origin::Operator,
-                note: note.clone(),
-                shadow: false,
+                until: reply.block.until,
+                origin: proposal.origin,
+                note: proposal.note.clone(),
+                shadow: proposal.shadow,
                 forget: Span::ZERO,
             };
             events.push(Event::Blocked { at: now, block: Box::new(event) });
-            BlockedKey { subject, until: block.until, origin: block.origin, changed: block.changed }
-        });
-        let done = done.collect();
+        }
         // The blocks that did start are reported above: they are active although the call fails.
-        if refused { Err(StoreError::full("blocks").into()) } else { Ok(done) }
+        if is_refused { Err(StoreError::full("blocks").into()) } else { Ok(active) }
     }
 
     /// The keys under which a policy counts a subject.
@@ -229,14 +216,11 @@ fn keys_only(keys: &[SubjectKey]) -> Vec<Key> {
     keys.iter().map(|subject| subject.key).collect()
 }
 
-fn operator_proposal(order: &BlockOrder<'_>) -> BlockProposal {
-    let note = BlockNote { reason: order.reason.map(Into::into), ..BlockNote::default() };
-    BlockProposal {
-        penalty: Penalty::without_escalation(order.span),
-        origin: Origin::Operator,
-        shadow: false,
-        note,
+fn validate_proposal(proposal: &BlockProposal) -> Result<(), Refusal> {
+    if proposal.penalty.length(0) == Span::ZERO {
+        return Err(Refusal::ZeroBlockLength);
     }
+    proposal.note.reason.as_deref().map_or(Ok(()), validate_reason)
 }
 
 fn caller_attribute_refusal(attribute: &str, name: &str) -> Refusal {

@@ -6,23 +6,21 @@
 
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, BlockRow, PriorOffences, ReconcileRow, Reply};
-use catraca_core::cell::block::BlockProposal;
+use catraca_core::batch::{Batch, BlockReply, ReconcileRow, Reply};
+use catraca_core::cell::block::{Block, BlockProposal};
 use catraca_core::digest::Key;
 use catraca_core::facts::Facts;
-use catraca_core::limit::Penalty;
 use catraca_core::lists::AccessListEntry;
 use catraca_core::policy::Mode;
 use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
 use catraca_core::select::normalise;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 
 use super::Engine;
 use crate::error::Error;
 use crate::records::{
-    AttributeValue, ListName, Records, RecordsError, RestoredBlock, RestoredDebt, RestoredItem,
-    stored_values_of,
+    AttributeValue, ListName, Records, RecordsError, RestoredDebt, RestoredItem, stored_values_of,
 };
 use crate::rule_set::RuleSet;
 use crate::store::{Store, When};
@@ -178,7 +176,7 @@ pub(crate) struct ResumeBatches {
     now: Time,
     since: Time,
     /// Blocks of the next batch.
-    blocks: Vec<BlockRow>,
+    blocks: Vec<(Key, BlockProposal)>,
     /// Released keys of the next batch.
     freed: Vec<Key>,
     /// Reset keys of the next batch.
@@ -215,7 +213,7 @@ impl ResumeBatches {
     /// Adds one item; returns the batches to apply now.
     pub fn add(&mut self, item: RestoredItem) -> Vec<Batch> {
         match item {
-            RestoredItem::Block(block) => return self.add_block(block),
+            RestoredItem::Block(key, block) => return self.add_block(key, block),
             RestoredItem::Released(key) => return self.add_release(key),
             RestoredItem::ResetKey(key) => return self.add_reset(key),
             RestoredItem::Debt(debt) => return self.add_debt(&debt),
@@ -242,10 +240,12 @@ impl ResumeBatches {
     /// Counts the blocks for which the store had no room.
     pub fn count_left_out(&mut self, batch: &Batch, reply: &Reply) {
         let (Batch::Block(rows), Reply::Block(stored)) = (batch, reply) else { return };
-        let wanted = rows.iter().map(|row| self.now.after(row.proposal.penalty.length(0)));
+        let wanted = rows.iter().map(|(_, proposal)| self.now.after(proposal.penalty.length(0)));
+        let until = |reply: &BlockReply| reply.block.until;
+        let stored = stored.iter().map(|reply| reply.as_ref().map_or(self.now, until));
         // The later end wins in a store, so an earlier end means that the block was not stored.
-        let stored_and_wanted = stored.iter().zip(wanted);
-        for (_, wanted) in stored_and_wanted.filter(|(stored, wanted)| stored.until < *wanted) {
+        let stored_and_wanted = stored.zip(wanted);
+        for (_, wanted) in stored_and_wanted.filter(|(stored, wanted)| stored < wanted) {
             self.summary.blocks_left_out += 1;
             self.summary.left_out_until = self.summary.left_out_until.max(wanted);
         }
@@ -253,26 +253,14 @@ impl ResumeBatches {
 
     /// Released keys are applied first: a key that was blocked again after its release must stay
     /// blocked.
-    fn add_block(&mut self, block: RestoredBlock) -> Vec<Batch> {
+    fn add_block(&mut self, key: Key, block: Block) -> Vec<Batch> {
         let mut ready = self.take_released();
         self.summary.blocks += u64::from(block.until > self.now);
-        self.blocks.push(self.block_row(block));
+        self.blocks.push((key, BlockProposal::restore(block, self.now)));
         if self.blocks.len() >= BATCH {
             ready.extend(self.take_blocks());
         }
         ready
-    }
-
-    fn block_row(&self, block: RestoredBlock) -> BlockRow {
-        let penalty = Penalty::without_escalation(block.until.since(self.now));
-        // A block that has ended is remembered for its level: `forget` counts from its end, so the
-        // time since then is subtracted.
-        let since_end = self.now.since(block.until).micros();
-        let forget = Span::from_micros(block.forget.micros() - since_end);
-        let past = (block.level > 0).then_some(PriorOffences { level: block.level, forget });
-        let act =
-            BlockProposal { penalty, origin: block.origin, shadow: block.shadow, note: block.note };
-        BlockRow { key: block.key, proposal: act, prior_offences: past }
     }
 
     fn add_release(&mut self, key: Key) -> Vec<Batch> {

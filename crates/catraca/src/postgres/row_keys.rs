@@ -35,7 +35,7 @@ impl RowKeys {
         match batch {
             Batch::Check(check) => self.add_check(check),
             Batch::Settle(settle) => self.add_settle(settle),
-            Batch::Block(rows) => self.create.extend(rows.iter().map(|row| row.key)),
+            Batch::Block(rows) => self.create.extend(rows.iter().map(|(key, _)| *key)),
             Batch::Reconcile(rows) => self.create.extend(rows.iter().map(|row| row.key)),
             // Without a row there is nothing to recall, credit, unblock or reset.
             Batch::Recall(_) | Batch::Credit(_) | Batch::Unblock(_) | Batch::Reset(_) => {

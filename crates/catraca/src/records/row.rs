@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::{Block, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::Mode;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 
 use super::record::{AttributeValue, ListName, PolicyReset};
 use crate::event::SubjectKey;
@@ -28,7 +28,7 @@ pub enum RestoreScope {
 #[non_exhaustive]
 pub enum RestoredItem {
     /// An active block, or an ended one whose level still counts for escalation.
-    Block(RestoredBlock),
+    Block(Key, Block),
     /// A key that an operator released: an older snapshot may still have its block.
     Released(Key),
     /// A key that an operator reset: an older snapshot may still have its block and counters.
@@ -45,25 +45,6 @@ pub enum RestoredItem {
     ResetPolicy(PolicyReset),
 }
 
-/// An active block, or an ended one that counts for escalation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RestoredBlock {
-    /// The key.
-    pub key: Key,
-    /// The end of the block, exclusive.
-    pub until: Time,
-    /// What started the block.
-    pub origin: Origin,
-    /// Whether it only affects policies in shadow mode.
-    pub shadow: bool,
-    /// The texts and the status that callers and operators see; equal texts are shared in memory.
-    pub note: BlockNote,
-    /// The number of offences that count for escalation.
-    pub level: u32,
-    /// How long after the end they count.
-    pub forget: Span,
-}
-
 /// A debt as it was last recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestoredDebt {
@@ -77,41 +58,19 @@ pub struct RestoredDebt {
     pub terms: BucketTerms,
 }
 
-/// A block for operators.
+/// A block as the records have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
     /// Its id, stable until the subject is purged.
     pub id: i64,
-    /// The key, for actions on the block.
-    pub key: Key,
-    /// The namespace.
-    pub namespace: String,
-    /// The policy.
-    pub policy: String,
-    /// The attributes of the key with their values as they may be shown.
-    pub parts: Vec<(String, String)>,
+    /// The blocked key.
+    pub subject: SubjectKey,
     /// When the block was started.
     pub since: Time,
-    /// The end of the block, exclusive.
-    pub until: Time,
-    /// What started it.
-    pub origin: Origin,
-    /// Why.
-    pub reason: Option<String>,
     /// The operator, if one did it.
     pub by: Option<String>,
-}
-
-impl BlockRow {
-    /// The blocked key, for acts on the block.
-    pub(crate) fn subject_key(&self) -> SubjectKey {
-        SubjectKey {
-            key: self.key,
-            namespace: self.namespace.clone(),
-            policy: self.policy.clone(),
-            parts: self.parts.clone(),
-        }
-    }
+    /// The block.
+    pub block: Block,
 }
 
 /// One step in the history of a block.

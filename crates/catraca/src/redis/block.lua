@@ -30,10 +30,13 @@ local function stands(block, now, shadow)
   return block and now < block.ends and (shadow or not block.shadow)
 end
 
-local function save_block(key, block)
+local function pack_block(block)
   local shadow = block.shadow and 1 or 0
-  local cell = pack('<ddI4BB', block.ends, block.forget, block.level, block.origin, shadow)
-  save(key, cell .. block.note, second_after(after(block.ends, block.forget)))
+  return pack('<ddI4BB', block.ends, block.forget, block.level, block.origin, shadow) .. block.note
+end
+
+local function save_block(key, block)
+  save(key, pack_block(block), second_after(after(block.ends, block.forget)))
 end
 
 local function read_penalty()

@@ -2,8 +2,8 @@
 -- again after the store lost them.
 
 -- Operation 5. Batch: per row an act, then `dd` level and `forget` of earlier offences (level 0:
--- none). Key: the block. Reply: per row `dBBI4`: end of the block in force, or now; its origin; 1
--- if its end moved; length of its note; then the note.
+-- none). Key: the block. Reply: per row `BI4`: 1 if the end of the block moved; length of the
+-- block in force (0: none); then the block as in its cell.
 local function block_all(now)
   local act, remember = make_act()
   local reply = ''
@@ -18,12 +18,9 @@ local function block_all(now)
     if level > 0 then
       remember(row, order, level, forget, now)
     end
-    local ends, origin, note = now, order.origin, ''
     -- `true`: shadow blocks are reported, too. The same in `unblock_all`.
-    if stands(row.block, now, true) then
-      ends, origin, note = row.block.ends, row.block.origin, row.block.note
-    end
-    reply = reply .. pack('<dBBI4', ends, origin, moved, #note) .. note
+    local block = stands(row.block, now, true) and pack_block(row.block) or ''
+    reply = reply .. pack('<BI4', moved, #block) .. block
   end
   return reply
 end

@@ -24,7 +24,7 @@ type GroupPart = (Vec<usize>, Batch);
 /// The batches per group, or nothing if the batch has keys of one group or must not be split.
 pub(super) fn split(batch: &Batch) -> Option<Vec<GroupPart>> {
     match batch {
-        Batch::Block(rows) => split_rows(rows, |row| row.key, Batch::Block),
+        Batch::Block(rows) => split_rows(rows, |(key, _)| *key, Batch::Block),
         Batch::Unblock(keys) => split_rows(keys, |key| *key, Batch::Unblock),
         Batch::Reset(keys) => split_rows(keys, |key| *key, Batch::Reset),
         Batch::Reconcile(rows) => split_rows(rows, |row| row.key, Batch::Reconcile),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::{Block, BlockNote, Origin};
 use catraca_core::limit::EXACT_MAX;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::encode::ORIGINS;
 use crate::store::StoreError;
@@ -69,11 +69,6 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    pub fn origin(&mut self) -> DecodeResult<Origin> {
-        let number = self.byte()?;
-        origin(number)
-    }
-
     pub fn short(&mut self) -> DecodeResult<u16> {
         self.array().map(u16::from_le_bytes)
     }
@@ -93,18 +88,43 @@ impl<'a> ByteReader<'a> {
             .map_err(|_| invalid_reply("a text that is not UTF-8"))
     }
 
-    /// A note behind its length; `encode_note` has the layout.
-    pub fn note(&mut self) -> DecodeResult<BlockNote> {
+    /// A block behind its length, as its cell (`block.lua` has the layout); length 0 means that
+    /// there is none.
+    pub fn block(&mut self) -> DecodeResult<Option<Block>> {
         let length = self.word()? as usize;
-        let mut note = ByteReader(self.bytes(length)?);
-        if note.is_empty() {
+        if length == 0 {
+            return Ok(None);
+        }
+        let mut cell = ByteReader(self.bytes(length)?);
+        let until = cell.time()?;
+        let forget = cell.span()?;
+        let level = cell.word()?;
+        let origin = origin(cell.byte()?)?;
+        let shadow = cell.flag()?;
+        let note = cell.rest_as_note()?;
+        Ok(Some(Block { until, origin, shadow, level, forget, note }))
+    }
+
+    /// The note in all bytes that are left; `encode_note` has the layout.
+    fn rest_as_note(&mut self) -> DecodeResult<BlockNote> {
+        if self.is_empty() {
             return Ok(BlockNote::default());
         }
-        let status = Some(note.short()?).filter(|status| *status > 0);
-        let reason = note.maybe_text()?;
-        let message = note.maybe_text()?;
-        note.finish()?;
+        let status = Some(self.short()?).filter(|status| *status > 0);
+        let reason = self.maybe_text()?;
+        let message = self.maybe_text()?;
+        self.finish()?;
         Ok(BlockNote { reason, status, message })
+    }
+
+    fn span(&mut self) -> DecodeResult<Span> {
+        let micros = self.int()?;
+        let span = Span::from_micros(micros);
+        if span.micros() == micros {
+            Ok(span)
+        } else {
+            Err(invalid_reply(format!("{micros}, which is not a valid span")))
+        }
     }
 
     /// A text behind its length plus one; length 0 means that there is none.

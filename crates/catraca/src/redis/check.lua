@@ -7,12 +7,12 @@
 --          B  algorithm
 --          B  flags: 1 = shadow, 2 = count denied units, 4 = a penalty follows
 --          d  units to charge; the penalty; the terms of the limit. Keys: the counter, the block
--- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BdddddddBBI4`:
+-- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BddddddBI4`:
 --   verdict: 0 fits, 1 blocked, 2 too costly (never fits), 3 over limit; 4 is the short form of
 --     "fits" in fast_path.lua
 --   the row's instant, charged units, limit (-1: none), free units, fits_at (-1: fits now),
---   full_at, end of the block in force (-1: none), its origin, 1 if this check started it, length
---   of its note; then the note.
+--   full_at, 1 if this check started the block, length of the block in force (0: none); then the
+--   block as in its cell.
 
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
@@ -72,13 +72,13 @@ local function answer(row)
       row.meter.finish(row)
     end
   end
-  local ends, origin, note = -1, 0, ''
+  local ends, block = -1, ''
   if stands(row.block, row.now, row.shadow) then
-    ends, origin, note = row.block.ends, row.block.origin, row.block.note
+    ends, block = row.block.ends, pack_block(row.block)
   end
   fits_at = row.verdict == FITS and -1 or max(fits_at, ends)
-  return pack('<BdddddddBBI4', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
-    max(full_at, ends), ends, origin, row.started, #note) .. note
+  return pack('<BddddddBI4', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
+    max(full_at, ends), row.started, #block) .. block
 end
 
 -- What a check that is not a peek does to a row. Only in-flight rows are charged for 0 units: the

@@ -2,7 +2,7 @@
 //! Lua file. Bytes that are not a reply to the batch are an error.
 
 use catraca_core::batch::{
-    ActiveBlock, Batch, BucketAdjustment, CheckReply, CheckRow, CreditReply, Reply, RowReply,
+    Batch, BlockReply, BucketAdjustment, CheckReply, CheckRow, CreditReply, Reply, RowReply,
     RowSettlement, RowVerdict, SettleReply, StoredReference,
 };
 use catraca_core::time::Time;
@@ -28,7 +28,7 @@ pub fn decode_reply(batch: &Batch, bytes: &[u8]) -> DecodeResult<Reply> {
         Batch::Settle(_) => Reply::Settle(settle_reply(&mut from)?),
         Batch::Recall(_) => Reply::Recall(stored_reference(&mut from)?),
         Batch::Credit(credit) => Reply::Credit(credit_reply(&mut from, credit.rows.len())?),
-        Batch::Block(rows) => Reply::Block(many(rows.len(), || active_block(&mut from))?),
+        Batch::Block(rows) => Reply::Block(many(rows.len(), || block_reply(&mut from))?),
         Batch::Unblock(keys) => Reply::Unblock(many(keys.len(), || from.flag())?),
         Batch::Reset(_) => Reply::Reset(from.time()?),
         Batch::Reconcile(rows) => {
@@ -68,12 +68,8 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
     let free = from.int()?;
     let fits_at = from.maybe_time()?;
     let full_at = from.time()?;
-    let until = from.maybe_time()?;
-    // Origin and note mean nothing without an end.
-    let origin = from.origin()?;
     let started = from.flag()?;
-    let note = from.note()?;
-    let active_block = |until| Box::new(ActiveBlock { until, origin, note, changed: started });
+    let block = from.block()?.map(Box::new);
     Ok(RowReply {
         verdict,
         at,
@@ -82,7 +78,7 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
         free: if limit < 0 { i64::MAX } else { free },
         fits_at,
         full_at,
-        block: until.map(active_block),
+        block,
         started,
         is_overflow: false,
     })
@@ -173,11 +169,10 @@ fn credit_reply(from: &mut ByteReader<'_>, rows: usize) -> DecodeResult<CreditRe
     }
 }
 
-fn active_block(from: &mut ByteReader<'_>) -> DecodeResult<ActiveBlock> {
-    let until = from.time()?;
-    let origin = from.origin()?;
+fn block_reply(from: &mut ByteReader<'_>) -> DecodeResult<Option<BlockReply>> {
     let changed = from.flag()?;
-    Ok(ActiveBlock { until, origin, note: from.note()?, changed })
+    let block = from.block()?;
+    Ok(block.map(|block| BlockReply { block, changed }))
 }
 
 fn bucket_adjustment(from: &mut ByteReader<'_>) -> DecodeResult<BucketAdjustment> {

@@ -4,9 +4,9 @@
 //! Keys are not encoded: the script gets them in `KEYS`.
 
 use catraca_core::batch::{
-    BanRow, CheckBatch, CheckRow, PriorOffences, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
+    BanRow, CheckBatch, CheckRow, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
 };
-use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin, PriorOffences};
 use catraca_core::limit::{BucketTerms, Limit, Penalty};
 use catraca_core::price::Price;
 

@@ -277,7 +277,7 @@ if (kind == 1 or (kind == 2 and not KEYS[3])) and string.sub(ARGV[1], 1, 2) == '
       local fits = first + span < 9007199254740991 and first + span or 9007199254740991
       local full = last + span < 9007199254740991 and last + span or 9007199254740991
       fits, full = fits > instant and fits or instant, full > instant and full or instant
-      return write('<dBBdddddddBBI4', now, 0, 3, instant, 0, limit, 0, fits, full, -1, 0, 0, 0)
+      return write('<dBBddddddBI4', now, 0, 3, instant, 0, limit, 0, fits, full, 0, 0)
     end
   end
 end

@@ -27,10 +27,10 @@ impl<'a> ScriptArgs<'a> {
             Batch::Settle(settle) => args.settle(settle),
             Batch::Recall(key) => args.keys.push(RedisKeyKind::Reference, *key),
             Batch::Credit(credit) => args.credit(credit),
-            Batch::Block(rows) => rows.iter().for_each(|row| {
-                args.keys.push(RedisKeyKind::Block, row.key);
-                args.batch.act(&row.proposal);
-                args.batch.past(row.prior_offences);
+            Batch::Block(rows) => rows.iter().for_each(|(key, proposal)| {
+                args.keys.push(RedisKeyKind::Block, *key);
+                args.batch.act(proposal);
+                args.batch.past(proposal.prior_offences);
             }),
             Batch::Unblock(keys) => {
                 keys.iter().for_each(|key| args.keys.push(RedisKeyKind::Block, *key))

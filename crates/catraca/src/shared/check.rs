@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use catraca_core::batch::{Batch, CheckBatch, CheckReply, Reply};
+use catraca_core::cell::Block;
 
 use super::SharedDriver;
-use super::unsynced_blocks::unsynced_block;
 use crate::engine::{Exchange, FailureModes, ReplySource, StoreReply, local_charge};
 use crate::error::Error;
 
@@ -77,7 +77,7 @@ impl SharedDriver {
                 Some(block) => {
                     if self.block_cache.insert(row, row_reply, here, reply.now) {
                         let until = self.to_local_time(block.until, reply.now);
-                        self.store_block_locally(row.key, unsynced_block(block, until, false));
+                        self.store_block_locally(row.key, Block { until, ..Block::clone(block) });
                     }
                 }
                 None => self.remove_block_locally(row.key),
@@ -92,7 +92,7 @@ impl SharedDriver {
         let rows = check.rows.iter().zip(&reply.rows);
         for (row, row_reply) in rows.filter(|(_, row_reply)| row_reply.started) {
             if let Some(block) = &row_reply.block {
-                self.unsynced.add(row.key, unsynced_block(block, block.until, row.shadow));
+                self.unsynced.add(row.key, Block::clone(block));
                 self.breaker.open_for_sync(
                     "a block was started without the store and is written to it first",
                 );

@@ -3,12 +3,11 @@
 //!
 //! A block is removed only when the store has it. The list is bounded.
 
-use catraca_core::batch::{ActiveBlock, Batch, BlockRow};
+use catraca_core::batch::Batch;
 use catraca_core::cell::Block;
 use catraca_core::cell::block::BlockProposal;
 use catraca_core::digest::Key;
-use catraca_core::limit::Penalty;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 /// The maximum number of blocks. Further ones are only in the records and on this node.
@@ -50,24 +49,8 @@ impl UnsyncedBlocks {
     }
 }
 
-/// A block that a reply shows, with its end by this node's clock. The reply does not tell the
-/// escalation level, which stays with the store.
-pub(super) fn unsynced_block(block: &ActiveBlock, until: Time, shadow: bool) -> Block {
-    let note = block.note.clone();
-    Block { until, origin: block.origin, shadow, level: 0, forget: Span::ZERO, note }
-}
-
-/// The batch that writes blocks to a store: the remaining time of each, so that its end does not
-/// move.
+/// The batch that writes blocks to a store.
 pub(super) fn blocks_to_batch(blocks: &[(Key, Block)], now: Time) -> Batch {
-    let row = |(key, block): &(Key, Block)| {
-        let act = BlockProposal {
-            penalty: Penalty::without_escalation(block.until.since(now)),
-            origin: block.origin,
-            shadow: block.shadow,
-            note: block.note.clone(),
-        };
-        BlockRow::new(*key, act)
-    };
+    let row = |(key, block): &(Key, Block)| (*key, BlockProposal::restore(block.clone(), now));
     Batch::Block(blocks.iter().map(row).collect())
 }

@@ -5,16 +5,25 @@ use catraca::app::TEXT_MAX;
 use catraca::records::Operator;
 
 use crate::every_act::{set_up, state, try_every_act};
-use crate::helpers::{ANA, RecordsFile, app_with, order};
+use crate::helpers::{ANA, RecordsFile, app_with, proposal, subject};
 
 #[tokio::test]
 async fn a_block_is_audited_with_its_reason_if_the_operator_gives_none() {
     let file = RecordsFile::new();
     let app = app_with(&file);
     for why in [None, Some(""), Some("case 7")] {
-        let blocked = app.block(&Operator { why, ..ANA }, &order(Some("fraud"))).await.unwrap();
+        let blocked = app
+            .block(
+                &Operator { why, ..ANA },
+                "default",
+                "login",
+                &subject(),
+                proposal(Some("fraud")),
+            )
+            .await
+            .unwrap();
         assert!(blocked.durable);
-        let reset = app.reset(&ANA, "default", "login", &order(None).subject).await.unwrap();
+        let reset = app.reset(&ANA, "default", "login", &subject()).await.unwrap();
         assert!(reset);
     }
     let rows = file.audit();
@@ -27,7 +36,7 @@ async fn a_block_is_audited_with_its_reason_if_the_operator_gives_none() {
 async fn a_reason_that_is_too_long_is_refused_and_changes_nothing() {
     let file = RecordsFile::new();
     let app = app_with(&file);
-    app.block(&ANA, &order(None)).await.unwrap();
+    app.block(&ANA, "default", "login", &subject(), proposal(None)).await.unwrap();
     set_up(&app);
     let state_before = state(&app).await;
     let audit_before = file.audit();
@@ -38,7 +47,7 @@ async fn a_reason_that_is_too_long_is_refused_and_changes_nothing() {
             "{act}: {result:?}"
         );
     }
-    let refused = app.block(&ANA, &order(Some(&long))).await;
+    let refused = app.block(&ANA, "default", "login", &subject(), proposal(Some(&long))).await;
     assert!(matches!(refused, Err(AppError::Invalid { code: "text-too-long", .. })));
     assert_eq!(state(&app).await, state_before);
     assert_eq!(file.audit(), audit_before);
@@ -53,7 +62,15 @@ async fn a_reason_that_is_too_long_is_refused_and_changes_nothing() {
 async fn a_reason_that_cannot_be_stored_is_refused() {
     let file = RecordsFile::new();
     let app = app_with(&file);
-    let refused = app.block(&Operator { why: Some("a\0b"), ..ANA }, &order(None)).await;
+    let refused = app
+        .block(
+            &Operator { why: Some("a\0b"), ..ANA },
+            "default",
+            "login",
+            &subject(),
+            proposal(None),
+        )
+        .await;
     assert!(matches!(refused, Err(AppError::Call(_))), "{refused:?}");
     assert_eq!(file.audit(), []);
 }

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-use crate::helpers::{ANA, IP, Nodes, check, order, subject};
+use crate::helpers::{ANA, IP, Nodes, check, proposal, subject};
 
 /// Polls a future once and drops it, as a server does when the client disconnects.
 fn start_and_drop(act: impl Future) {
@@ -15,7 +15,7 @@ fn start_and_drop(act: impl Future) {
 async fn a_block_whose_caller_goes_away_is_applied_and_recorded() {
     let nodes = Nodes::start().await;
     nodes.store.hold(true);
-    start_and_drop(nodes.here.block(&ANA, &order(Some("fraud"))));
+    start_and_drop(nodes.here.block(&ANA, "default", "login", &subject(), proposal(Some("fraud"))));
     assert_eq!(nodes.file.audit(), [], "the store has not answered");
     nodes.store.hold(false);
     assert_eq!(wait_for_acts(&nodes, 1).await, ["block"]);
@@ -25,7 +25,7 @@ async fn a_block_whose_caller_goes_away_is_applied_and_recorded() {
 #[tokio::test]
 async fn a_reset_whose_caller_goes_away_is_applied_recorded_and_published() {
     let nodes = Nodes::start().await;
-    nodes.here.block(&ANA, &order(None)).await.unwrap();
+    nodes.here.block(&ANA, "default", "login", &subject(), proposal(None)).await.unwrap();
     assert!(!check(&nodes.there, "login").await.allowed);
     assert!(check(&nodes.there, "login").await.cached);
     nodes.store.hold(true);
@@ -49,11 +49,12 @@ async fn a_fact_whose_caller_goes_away_is_recorded_and_published() {
 #[tokio::test]
 async fn a_release_on_one_node_is_seen_by_the_other_after_a_heartbeat() {
     let nodes = Nodes::start().await;
-    let blocked = nodes.here.block(&ANA, &order(None)).await.unwrap();
+    let blocked =
+        nodes.here.block(&ANA, "default", "login", &subject(), proposal(None)).await.unwrap();
     assert_eq!(check(&nodes.there, "login").await.reason.as_str(), "blocked");
     assert!(check(&nodes.there, "login").await.cached);
-    let released = nodes.here.release(&ANA, blocked.blocks[0].1.unwrap()).await.unwrap();
-    assert!(released.durable && released.after.unwrap().until <= nodes.here.now());
+    let released = nodes.here.release(&ANA, blocked.blocks[0].2.unwrap()).await.unwrap();
+    assert!(released.durable && released.after.unwrap().block.until <= nodes.here.now());
     assert!(check(&nodes.there, "login").await.cached, "the release is not known here yet");
     assert!(nodes.there.heartbeat().await.unwrap().changed);
     assert!(check(&nodes.there, "login").await.allowed);

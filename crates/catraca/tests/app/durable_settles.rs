@@ -28,7 +28,7 @@ async fn a_ban_is_on_disk_before_the_answer() {
     let (ticket, answer) = check_and_settle(&app, BANNED).await;
     assert_eq!(answer.durable, Some(true));
     let rows = file.records.blocks(&BlockQuery::default(), app.now()).unwrap().rows;
-    assert_eq!((rows.len(), rows[0].reason.as_deref()), (1, Some("refused upstream")));
+    assert_eq!((rows.len(), rows[0].block.note.reason.as_deref()), (1, Some("refused upstream")));
     let again = settle(&app, &ticket, BANNED).await;
     assert_eq!((again.settlement.state, again.durable), (SettleState::Again, None));
 }

@@ -7,7 +7,7 @@ use catraca::core::policy::Mode;
 use catraca::records::{ListName, Operator};
 use catraca::{App, AppError, Check};
 
-use crate::helpers::{IP, order, subject};
+use crate::helpers::{IP, proposal, subject};
 
 const RANGE: &str = "198.51.100.0/24";
 
@@ -19,7 +19,7 @@ fn list_entry() -> AccessListEntry {
 /// Gives every act something to change.
 pub fn set_up(app: &App) {
     let engine = app.engine();
-    engine.block(&order(None)).unwrap();
+    engine.block("default", "login", &subject(), proposal(None)).unwrap();
     engine.state_facts("ip", IP, &[("plan", "gold")]).unwrap();
     engine.add_to_list(ListName::Block, vec![list_entry()]);
 }
@@ -34,7 +34,10 @@ pub async fn try_every_act(
     let target = ListTargetText::Range(RANGE.to_owned());
     let list = ListName::Block;
     vec![
-        ("block", app.block(by, &order(Some("fraud"))).await.map(drop)),
+        (
+            "block",
+            app.block(by, "default", "login", &subject(), proposal(Some("fraud"))).await.map(drop),
+        ),
         ("release", app.release(by, 1).await.map(drop)),
         ("reset", app.reset(by, "default", "login", &subject()).await.map(drop)),
         ("reset_policy", app.reset_policy(by, "login").await.map(drop)),

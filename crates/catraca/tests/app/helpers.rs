@@ -8,7 +8,7 @@ use catraca::core::batch::{Batch, Reply};
 use catraca::records::{AuditRow, Operator, Options, Records};
 use catraca::store::{SharedStore, Store, StoreFuture, StoreStatus, When};
 use catraca::{
-    App, BlockOrder, Builder, Catalog, Check, Clock, Decision, Engine, ManualClock, Memory,
+    App, BlockProposal, Builder, Catalog, Check, Clock, Decision, Engine, ManualClock, Memory,
     MemoryOptions, Secret, Span, Subject, Time,
 };
 use tokio::sync::watch;
@@ -188,12 +188,6 @@ pub fn subject() -> Subject<'static> {
 }
 
 /// A block of ten minutes.
-pub fn order(reason: Option<&str>) -> BlockOrder<'_> {
-    BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: Subject::from([("ip", IP)]),
-        span: Span::from_secs(600),
-        reason,
-    }
+pub fn proposal(reason: Option<&str>) -> BlockProposal {
+    BlockProposal::by_operator(Span::from_secs(600), reason)
 }

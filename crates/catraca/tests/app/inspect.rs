@@ -6,7 +6,9 @@ use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::ListName;
 use catraca::{App, Reason, Subject};
 
-use crate::helpers::{ANA, IP, RecordsFile, app_with, app_without_records, check, order, subject};
+use crate::helpers::{
+    ANA, IP, RecordsFile, app_with, app_without_records, check, proposal, subject,
+};
 
 fn policy<'i>(policies: &'i [InspectedPolicy], name: &str) -> &'i InspectedPolicy {
     policies.iter().find(|policy| &*policy.row.policy == name).unwrap()
@@ -29,7 +31,7 @@ async fn a_subject_is_shown_with_its_list_figures_facts_and_blocks() {
     assert_eq!(policy(&before.policies, "login").row.remaining, Some(3));
     assert_eq!(before.facts, FactMap::from([("country".to_owned(), "pt".to_owned())]));
 
-    app.block(&ANA, &order(Some("fraud"))).await.unwrap();
+    app.block(&ANA, "default", "login", &subject(), proposal(Some("fraud"))).await.unwrap();
     let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
     app.set_facts(&ANA, "ip", IP, gold).await.unwrap();
     list_subject(&app).await;
@@ -40,7 +42,8 @@ async fn a_subject_is_shown_with_its_list_figures_facts_and_blocks() {
     assert_eq!(policy(&after.policies, "pay").row.balance, Some(8));
     assert_eq!(after.facts.keys().collect::<Vec<_>>(), ["country", "plan"]);
     let [block] = &after.blocks[..] else { panic!("{:?}", after.blocks) };
-    assert_eq!((&*block.policy, block.reason.as_deref()), ("login", Some("fraud")));
+    let reason = block.block.note.reason.as_deref();
+    assert_eq!((&*block.subject.policy, reason), ("login", Some("fraud")));
 
     let other = app.inspect("default", &Subject::from([("ip", "198.51.100.7")])).await.unwrap();
     assert_eq!((other.list, other.blocks.len(), other.facts.len()), (None, 0, 0));
@@ -70,7 +73,7 @@ async fn an_inspection_changes_nothing() {
 #[tokio::test]
 async fn it_works_without_records() {
     let app = app_without_records();
-    app.block_unaudited(&order(Some("fraud"))).await.unwrap();
+    app.block_unaudited("default", "login", &subject(), proposal(Some("fraud"))).await.unwrap();
     let found = app.inspect("default", &subject()).await.unwrap();
     assert!(!policy(&found.policies, "login").row.allowed);
     assert!(found.blocks.is_empty());

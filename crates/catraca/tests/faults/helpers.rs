@@ -136,7 +136,7 @@ pub struct ActiveMarks {
 pub fn active_marks(records: &Records) -> ActiveMarks {
     let mut found = ActiveMarks::default();
     let visit = |item| match item {
-        RestoredItem::Block(block) => {
+        RestoredItem::Block(_, block) => {
             found.blocks.extend(block.note.reason.map(|mark| mark.to_string()));
         }
         RestoredItem::List(_, entry) => {

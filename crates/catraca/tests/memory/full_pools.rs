@@ -68,12 +68,7 @@ fn a_shared_cell_denies_and_starts_no_block() {
 }
 
 fn block_proposal(origin: Origin) -> BlockProposal {
-    BlockProposal {
-        penalty: Penalty::without_escalation(HOUR),
-        origin,
-        shadow: false,
-        note: BlockNote::default(),
-    }
+    BlockProposal::new(Penalty::without_escalation(HOUR), origin, false, BlockNote::default())
 }
 
 fn settle_row(number: u64, limit: Limit) -> SettleRow {

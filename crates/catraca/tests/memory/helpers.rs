@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catraca::clock::ManualClock;
 use catraca::memory::{Memory, MemoryOptions};
 use catraca::store::{Store, When};
-use catraca_core::batch::{Batch, BlockRow, CheckBatch, CheckReply, CheckRow, Reply, RowReply};
+use catraca_core::batch::{Batch, CheckBatch, CheckReply, CheckRow, Reply, RowReply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
@@ -117,9 +117,8 @@ pub fn answer(memory: &Memory, row: CheckRow) -> RowReply {
 
 pub fn block(keys: impl IntoIterator<Item = Key>, origin: Origin, span: Span) -> Batch {
     let note = BlockNote { reason: Some("by hand".into()), ..BlockNote::default() };
-    let act =
-        BlockProposal { penalty: Penalty::without_escalation(span), origin, shadow: false, note };
-    Batch::Block(keys.into_iter().map(|key| BlockRow::new(key, act.clone())).collect())
+    let act = BlockProposal::new(Penalty::without_escalation(span), origin, false, note);
+    Batch::Block(keys.into_iter().map(|key| (key, act.clone())).collect())
 }
 
 /// The number of these keys that are blocked now.

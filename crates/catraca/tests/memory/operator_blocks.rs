@@ -1,6 +1,8 @@
 //! Operators' calls that are refused: long reasons, blocks without memory, invalid bucket states.
 
-use catraca::{BlockOrder, BucketObservation, Catalog, Check, Engine, MemoryOptions, Span, Time};
+use catraca::{
+    BlockProposal, BucketObservation, Catalog, Check, Engine, MemoryOptions, Span, Time,
+};
 use catraca_core::request::REASON_MAX;
 
 /// Regression: a reason of any length was stored for as long as the block.
@@ -10,17 +12,14 @@ fn a_reason_has_a_bound() {
         Catalog::parse("[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1h\"\n")
             .expect("a catalog"),
     );
-    let order = |reason| BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: [("ip", "198.51.100.7")].into(),
-        span: Span::from_secs(3_600),
-        reason: Some(reason),
+    let block = |reason| {
+        let proposal = BlockProposal::by_operator(Span::from_secs(3_600), Some(reason));
+        engine.block("default", "login", &[("ip", "198.51.100.7")].into(), proposal)
     };
     let long = "é".repeat(REASON_MAX);
-    assert!(engine.block(&order(&long)).is_ok());
+    assert!(block(&long).is_ok());
     let longer = "é".repeat(REASON_MAX + 1);
-    let refused = engine.block(&order(&longer)).expect_err("too long");
+    let refused = block(&longer).expect_err("too long");
     assert_eq!(refused.to_string(), "the reason has 1001 characters: send at most 1000");
 }
 
@@ -34,15 +33,8 @@ fn a_block_that_finds_no_room_is_refused_and_not_acknowledged() {
     for number in 0..20_000 {
         let name = number.to_string();
         let subject = [("user", name.as_str())];
-        let span = Span::FOREVER;
-        let order = BlockOrder {
-            namespace: "default",
-            policy: "login",
-            subject: subject.into(),
-            span,
-            reason: None,
-        };
-        let accepted = engine.block(&order).is_ok();
+        let proposal = BlockProposal::by_operator(Span::FOREVER, None);
+        let accepted = engine.block("default", "login", &subject.into(), proposal).is_ok();
         refused += usize::from(!accepted);
         let denied = !engine.peek(&Check::new("login", subject)).expect("a decision").allowed;
         assert_eq!(accepted, denied, "{number}");

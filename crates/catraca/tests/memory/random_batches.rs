@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use catraca_core::batch::{
-    BanRow, Batch, BlockRow, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference,
-    ReconcileRow, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
+    BanRow, Batch, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, ReconcileRow,
+    ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
@@ -145,8 +145,7 @@ impl BatchGenerator {
 
     fn block(&mut self) -> Batch {
         let keys = self.keys(2);
-        let rows =
-            keys.into_iter().map(|key| BlockRow::new(key, self.block_proposal(Origin::Operator)));
+        let rows = keys.into_iter().map(|key| (key, self.block_proposal(Origin::Operator)));
         Batch::Block(rows.collect())
     }
 
@@ -164,7 +163,7 @@ impl BatchGenerator {
     fn block_proposal(&mut self, origin: Origin) -> BlockProposal {
         let reason = self.rng.one_in(2).then(|| "too much".into());
         let note = BlockNote { reason, status: Some(429), message: None };
-        BlockProposal { penalty: self.penalty(), origin, shadow: self.rng.one_in(6), note }
+        BlockProposal::new(self.penalty(), origin, self.rng.one_in(6), note)
     }
 
     fn penalty(&mut self) -> Penalty {

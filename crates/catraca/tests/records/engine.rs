@@ -7,7 +7,7 @@ use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
 use catraca::records::{BlockQuery, ListName, Operator, Record, RecordKind, Records};
 use catraca::{
-    AppError, BlockOrder, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time,
+    AppError, BlockProposal, Check, Engine, ManualClock, Outcome, Settle, Span, Subject, Time,
 };
 
 use crate::helpers::{
@@ -29,8 +29,8 @@ fn restart(database: &TestDatabase, catalog: &str, clock: &ManualClock) -> (Engi
     (engine, records)
 }
 
-fn order<'a>(policy: &'a str, subject: Subject<'a>, span: Span) -> BlockOrder<'a> {
-    BlockOrder { namespace: "default", policy, subject, span, reason: Some("fraud") }
+fn fraud(span: Span) -> BlockProposal {
+    BlockProposal::by_operator(span, Some("fraud"))
 }
 
 /// covers: 002-48
@@ -46,7 +46,9 @@ fn a_block_of_a_check_stands_after_a_restart_to_its_exact_end() {
     let (after, records) = restart(&database, LOGIN, &clock);
     assert!(!passes(&after, "login", &ip));
     let [row] = &records.blocks(&BlockQuery::default(), at(60)).unwrap().rows[..] else { panic!() };
-    assert_eq!((row.until, &*row.policy, &*row.namespace), (at(900), "login", "default"));
+    let subject = &row.subject;
+    let found = (row.block.until, &*subject.policy, &*subject.namespace);
+    assert_eq!(found, (at(900), "login", "default"));
     clock.set(Time::from_micros(at(900).micros() - 1));
     assert!(!passes(&after, "login", &ip));
     clock.set(at(900));
@@ -61,22 +63,26 @@ fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
     let (before, clock) = app(LOGIN, &records);
     let subject = Subject::from([("ip", "198.51.100.7")]);
     let ana = Operator { why: Some("case 7"), ..ANA };
-    let blocked = block_on(before.block(&ana, &order("login", subject, secs(600)))).unwrap();
-    let (key, id) = &blocked.blocks[0];
-    assert!(key.changed && blocked.durable);
+    let blocked =
+        block_on(before.block(&ana, "default", "login", &subject, fraud(secs(600)))).unwrap();
+    let (_, reply, id) = &blocked.blocks[0];
+    assert!(reply.changed && blocked.durable);
     let rui = Operator { name: "rui", why: None };
     let released = block_on(before.release(&rui, id.unwrap())).unwrap();
-    assert!(released.before.until == at(600) && released.durable);
+    assert!(released.before.block.until == at(600) && released.durable);
     let audit = records.audit(&Default::default()).unwrap().rows;
     let acts: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act)).collect();
     assert_eq!(acts, [("rui", "release"), ("ana", "block")]);
     let other = Subject::from([("ip", "198.51.100.8")]);
-    block_on(before.block_unaudited(&order("login", other, secs(600)))).unwrap();
+    block_on(before.block_unaudited("default", "login", &other, fraud(secs(600)))).unwrap();
     drop((before, records));
     let (after, records) = restart(&database, LOGIN, &clock);
     assert!(passes(&after, "login", &[("ip", "198.51.100.7")]));
     let [row] = &records.blocks(&BlockQuery::default(), at(1)).unwrap().rows[..] else { panic!() };
-    assert_eq!((&*row.parts[0].1, row.reason.as_deref()), ("198.51.100.8", Some("fraud")));
+    assert_eq!(
+        (&*row.subject.parts[0].1, row.block.note.reason.as_deref()),
+        ("198.51.100.8", Some("fraud"))
+    );
 }
 
 /// A call that changes nothing has nothing to wait for.
@@ -89,8 +95,9 @@ fn nothing_to_write_is_durable_at_once() {
     assert!(!block_on(app.unblock_unaudited("default", "login", &subject())).unwrap());
     assert!(records.record_events(Some(ANA), &[]).wait().is_durable());
     assert_eq!(records.health().written, 0);
-    let blocked = block_on(app.block(&ANA, &order("login", subject(), secs(60)))).unwrap();
-    let id = blocked.blocks[0].1.unwrap();
+    let blocked =
+        block_on(app.block(&ANA, "default", "login", &subject(), fraud(secs(60)))).unwrap();
+    let id = blocked.blocks[0].2.unwrap();
     let written = records.health().written;
     clock.set(at(60));
     let ended = block_on(app.release(&ANA, id));
@@ -105,17 +112,17 @@ fn a_snapshots_block_that_was_released_since_is_not_brought_back() {
     let records = Arc::new(database.open());
     let (before, clock) = engine(LOGIN, &records);
     let subject = || Subject::from([("ip", "198.51.100.7")]);
-    before.block(&order("login", subject(), secs(3600))).unwrap();
+    before.block("default", "login", &subject(), fraud(secs(3600))).unwrap();
     clock.advance(secs(1));
     before.unblock("default", "login", &subject()).unwrap();
     clock.advance(secs(1));
-    before.block(&order("login", subject(), secs(60))).unwrap();
+    before.block("default", "login", &subject(), fraud(secs(60))).unwrap();
     drop((before, records));
     // The block that a snapshot of the first second would have restored.
     let records = Arc::new(database.open());
     let after = engine_at(LOGIN, &records, &clock);
     clock.set(START);
-    after.block(&order("login", subject(), secs(3600))).unwrap();
+    after.block("default", "login", &subject(), fraud(secs(3600))).unwrap();
     clock.set(at(3));
     records.flush().unwrap();
     after.resume(&records, Some(at(1))).unwrap();
@@ -246,8 +253,7 @@ fn namespaces_have_their_own_blocks() {
     let records = Arc::new(database.open());
     let (engine, _) = engine(LOGIN, &records);
     let subject = Subject::from([("ip", "198.51.100.7")]);
-    let order = BlockOrder { namespace: "site-a", ..order("login", subject, secs(60)) };
-    engine.block(&order).unwrap();
+    engine.block("site-a", "login", &subject, fraud(secs(60))).unwrap();
     assert!(
         passes(&engine, "login", &[("ip", "198.51.100.7")]),
         "the default namespace has no block"

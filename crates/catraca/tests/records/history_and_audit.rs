@@ -40,7 +40,7 @@ fn two_bans_leave_one_block_and_two_rows_of_history() {
     let wanted = [("started", Origin::Ban, at(600)), ("extended", Origin::Ban, at(900))];
     assert_eq!(acts(&history), wanted);
     let row = records.block(id).unwrap().unwrap();
-    assert_eq!((row.since, row.until), (at(0), at(900)));
+    assert_eq!((row.since, row.block.until), (at(0), at(900)));
     assert!(records.blocks(&BlockQuery::default(), at(900)).unwrap().rows.is_empty());
 }
 
@@ -56,12 +56,13 @@ fn the_later_end_wins_with_its_origin_and_reason() {
     write(&records, vec![act(at(0), at(900), Origin::Ban, "reject 5")]);
     write(&records, vec![act(at(1), at(60), Origin::Upstream, "busy")]);
     let row = records.block(only_id(&records, at(2))).unwrap().unwrap();
-    assert_eq!((row.until, row.origin), (at(900), Origin::Ban));
-    assert_eq!(row.reason.as_deref(), Some("reject 5"));
+    assert_eq!((row.block.until, row.block.origin), (at(900), Origin::Ban));
+    assert_eq!(row.block.note.reason.as_deref(), Some("reject 5"));
     let after_its_end = act(at(1000), at(1060), Origin::Upstream, "busy");
     write(&records, vec![after_its_end]);
     let row = records.block(row.id).unwrap().unwrap();
-    assert_eq!((row.since, row.until, row.origin), (at(1000), at(1060), Origin::Upstream));
+    let block = &row.block;
+    assert_eq!((row.since, block.until, block.origin), (at(1000), at(1060), Origin::Upstream));
     assert_eq!(records.history(row.id).unwrap()[2].act, "started");
 }
 

@@ -8,7 +8,7 @@ use catraca::records::{
     AuditQuery, BlockEvent, BlockQuery, DebtEvent, Operator, PolicyReset, Record, RecordKind,
     Records,
 };
-use catraca::{App, BlockOrder, Check, Engine, Outcome, Settle, Subject, Time};
+use catraca::{App, BlockProposal, Check, Engine, Outcome, Settle, Subject, Time};
 
 use crate::helpers::{
     ANA, START, TestDatabase, app, app_over, app_passes, at, block_on, block_record, builder,
@@ -41,7 +41,8 @@ const THERE: [(&str, &str); 1] = [("ip", "198.51.100.8")];
 fn active_blocks(records: &Records, now: Time) -> Vec<(String, String)> {
     records.flush().unwrap();
     let page = records.blocks(&BlockQuery { limit: 1_000, ..BlockQuery::default() }, now).unwrap();
-    page.rows.into_iter().map(|row| (row.policy, row.parts[0].1.clone())).collect()
+    let rows = page.rows.into_iter();
+    rows.map(|row| (row.subject.policy, row.subject.parts[0].1.clone())).collect()
 }
 
 /// Resets a policy durably as an operator, and sweeps; returns how many blocks ended.
@@ -237,15 +238,10 @@ fn an_operators_block_made_after_it_stands() {
     let records = Arc::new(database.open());
     let (before, clock) = app(CATALOG, &records);
     reset(&before, "login", "the limit was wrong");
-    let order = BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: Subject::from(HERE),
-        span: secs(600),
-        reason: None,
-    };
-    let blocked = block_on(before.block(&ANA, &order)).unwrap();
-    assert!(blocked.blocks[0].0.changed && blocked.durable);
+    let subject = Subject::from(HERE);
+    let proposal = BlockProposal::by_operator(secs(600), None);
+    let blocked = block_on(before.block(&ANA, "default", "login", &subject, proposal)).unwrap();
+    assert!(blocked.blocks[0].1.changed && blocked.durable);
     assert!(!app_passes(&before, "login", &HERE));
     drop((before, records));
     let records = Arc::new(database.open());

@@ -8,7 +8,7 @@ use catraca::records::{
     AttributeValue, AuditQuery, BlockQuery, ListName, Options, PurgeCounts, Record, RecordKind,
     Records, Retention, Revision,
 };
-use catraca::{App, BlockOrder, Check, ManualClock, Outcome, Settle, Span, Subject};
+use catraca::{App, BlockProposal, Check, ManualClock, Outcome, Settle, Span, Subject};
 
 use crate::helpers::{
     ANA, START, TestDatabase, app, app_passes, at, block_on, engine, passes, secs,
@@ -54,14 +54,9 @@ fn act_on_planted(app: &App, records: &Records) {
     block_on(app.settle(&Settle::ticket(&ticket.unwrap(), &missing))).unwrap();
     assert!(app_passes(app, "api", &[("token", PLANTED[3])]));
     assert!(!app_passes(app, "api", &[("token", PLANTED[3])]));
-    let order = BlockOrder {
-        namespace: "default",
-        policy: "pay",
-        subject: Subject::from(identities),
-        span: secs(3600),
-        reason: Some("fraud"),
-    };
-    assert!(block_on(app.block(&ANA, &order)).unwrap().durable);
+    let subject = Subject::from(identities);
+    let proposal = BlockProposal::by_operator(secs(3600), Some("fraud"));
+    assert!(block_on(app.block(&ANA, "default", "pay", &subject, proposal)).unwrap().durable);
     for (attribute, value) in identities {
         let about = app.stored_values(attribute, value).unwrap().swap_remove(0);
         let facts = RecordKind::SetFacts(about, vec![("plan".to_owned(), "gold".to_owned())]);
@@ -107,14 +102,9 @@ fn no_planted_identifier_is_in_any_file() {
 fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
     let (database, _records, app, _) = set_up(Options::default());
     for (attribute, value) in [("customer", PLANTED[0]), ("session", PLANTED[1])] {
-        let order = BlockOrder {
-            namespace: "default",
-            policy: "pay",
-            subject: Subject::from([(attribute, value)]),
-            span: Span::FOREVER,
-            reason: Some("fraud"),
-        };
-        assert!(block_on(app.block(&ANA, &order)).unwrap().durable);
+        let subject = Subject::from([(attribute, value)]);
+        let proposal = BlockProposal::by_operator(Span::FOREVER, Some("fraud"));
+        assert!(block_on(app.block(&ANA, "default", "pay", &subject, proposal)).unwrap().durable);
         let name = app.stored_values(attribute, value).unwrap().swap_remove(0).value;
         assert!(name.starts_with('~') && name != value);
         let sql = format!("SELECT unblockTime FROM rate_limit_tracking WHERE blockedID = '{name}'");
@@ -135,26 +125,21 @@ fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
     let retention = Retention { history: secs(3_600), audit: days(60), counts: days(10) };
     let records = Arc::new(Records::open(&database.url(), Options { retention }).unwrap());
     let (engine, clock) = engine(CATALOG, &records);
-    let order = |seconds| BlockOrder {
-        namespace: "default",
-        policy: "api",
-        subject: Subject::from([("token", "t")]),
-        span: secs(seconds),
-        reason: None,
-    };
-    engine.block(&order(60)).unwrap();
+    let subject = Subject::from([("token", "t")]);
+    let proposal = |seconds| BlockProposal::by_operator(secs(seconds), None);
+    engine.block("default", "api", &subject, proposal(60)).unwrap();
     records.flush().unwrap();
     let read = records.blocks(&BlockQuery::default(), at(0)).unwrap().rows;
-    assert_eq!((read.len(), read[0].until), (1, at(60)));
+    assert_eq!((read.len(), read[0].block.until), (1, at(60)));
     clock.set(at(61));
     assert!(passes(&engine, "api", &[("token", "t")]), "it has ended");
-    engine.block(&order(86_400)).unwrap();
+    engine.block("default", "api", &subject, proposal(86_400)).unwrap();
     records.flush().unwrap();
     // The first end is older than the retention; the end of the renewed block is not.
     clock.set(at(60 + 3_601));
     assert!(records.purge(at(60 + 3_601)).unwrap().is_empty());
     let left = records.blocks(&BlockQuery::default(), at(60 + 3_601)).unwrap().rows;
-    assert_eq!((left.len(), left[0].until), (1, at(61 + 86_400)));
+    assert_eq!((left.len(), left[0].block.until), (1, at(61 + 86_400)));
     assert!(!passes(&engine, "api", &[("token", "t")]));
     assert_eq!(
         records.purge(at(61 + 86_400 + 3_601)).unwrap().blocks,

@@ -73,7 +73,7 @@ fn a_private_value_is_found_by_its_real_one() {
     let about = engine.stored_names("token", "second-token").unwrap();
     let found = records.blocks(&BlockQuery { about, ..Default::default() }, at(1)).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
-    assert!(row.parts[0].1.starts_with('~'), "{row:?}");
+    assert!(row.subject.parts[0].1.starts_with('~'), "{row:?}");
     let about = engine.stored_names("token", "third-token").unwrap();
     let none = records.blocks(&BlockQuery { about, ..Default::default() }, at(1)).unwrap();
     assert!(none.rows.is_empty());

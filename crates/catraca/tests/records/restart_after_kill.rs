@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use catraca::memory::RestoreOutcome;
 use catraca::records::Records;
-use catraca::{App, Check, ManualClock, Outcome, Settle, Span, Subject};
+use catraca::{App, BlockProposal, Check, ManualClock, Outcome, Settle, Span, Subject};
 
 use crate::helpers::{ANA, TestDatabase, app, app_over, app_passes, block_on, builder, secs};
 
@@ -179,14 +179,9 @@ fn a_ban_rules_offences_are_remembered_and_an_operators_block_raises_nothing() {
     clock.advance(minutes(1));
     assert_eq!(settle(&before, 403), Some(minutes(3)));
     clock.advance(minutes(3));
-    let order = catraca::BlockOrder {
-        namespace: "default",
-        policy: "pay",
-        subject: Subject::from(HERE),
-        span: minutes(1),
-        reason: None,
-    };
-    block_on(before.block_unaudited(&order)).unwrap();
+    let proposal = BlockProposal::by_operator(minutes(1), None);
+    let subject = Subject::from(HERE);
+    block_on(before.block_unaudited("default", "pay", &subject, proposal)).unwrap();
     drop((before, records));
     clock.advance(minutes(1));
     let (after, _records) = snapshot.resume(&database, &clock);

@@ -1,7 +1,9 @@
 //! The store is unavailable: every policy follows its `on_failure`, and invalid calls are still
 //! refused.
 
-use catraca::{App, AppError, Check, Error, Outcome, Refusal, Settle, Span, Subject};
+use catraca::{
+    App, AppError, BlockProposal, Check, Error, Outcome, Refusal, Settle, Span, Subject,
+};
 
 use crate::helpers::{check, heartbeat, pair, poll_ready, secs, settle};
 
@@ -83,14 +85,9 @@ fn an_open_policy_lets_pass_and_a_closed_one_denies() {
 fn known_blocks_deny_in_every_mode() {
     for gate in ["open", "local", "closed"] {
         let (app, store, clock) = pair(CATALOG, 1);
-        let order = catraca::BlockOrder {
-            namespace: "default",
-            policy: gate,
-            subject: Subject::from_iter([("ip", IP)]),
-            span: secs(3_600),
-            reason: Some("fraud"),
-        };
-        poll_ready(app.block_unaudited(&order)).unwrap();
+        let subject = Subject::from_iter([("ip", IP)]);
+        let proposal = BlockProposal::by_operator(secs(3_600), Some("fraud"));
+        poll_ready(app.block_unaudited("default", gate, &subject, proposal)).unwrap();
         store.fail(true);
         clock.advance(secs(60));
         let denied = check(&app, gate, IP);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catraca::{
-    App, BlockOrder, Catalog, Check, CheckRef, Credit, Engine, ManualClock, Outcome, Settle,
+    App, BlockProposal, Catalog, Check, CheckRef, Credit, Engine, ManualClock, Outcome, Settle,
     Subject,
 };
 
@@ -71,14 +71,9 @@ fn nodes_share_every_limit_and_every_block() {
     let seen = [&one, &other, &one, &other, &one].map(allowed);
     assert_eq!(seen, [true, true, true, false, false]);
     let subject = Subject::from_iter([("ip", "192.0.2.9")]);
-    let order = BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: subject.clone(),
-        span: secs(60),
-        reason: Some("seen elsewhere"),
-    };
-    assert_eq!(poll_ready(one.block_unaudited(&order)).unwrap().len(), 1);
+    let proposal = BlockProposal::by_operator(secs(60), Some("seen elsewhere"));
+    let blocked = poll_ready(one.block_unaudited("default", "login", &subject, proposal)).unwrap();
+    assert_eq!(blocked.len(), 1);
     assert!(!check(&other, "login", "192.0.2.9").allowed, "at once");
     assert!(poll_ready(other.unblock_unaudited("default", "login", &subject)).unwrap());
     assert!(check(&other, "login", "192.0.2.9").allowed);

@@ -1,7 +1,7 @@
 //! The store fails and recovers: no call waits for it, and no block is lost.
 
 use catraca::shared::HeartbeatReport;
-use catraca::{BlockOrder, ManualClock, Outcome, Settle, Span, Subject};
+use catraca::{App, BlockProposal, Error, ManualClock, Outcome, Settle, Span, Subject};
 
 use crate::helpers::{
     Remote, START, check, heartbeat, node, pair, poll_ready, secs, settle, stats,
@@ -67,6 +67,30 @@ fn blocks_that_were_started_alone_stand_everywhere_afterwards() {
     assert_eq!((pay.reason.as_str(), pay.retry_after), ("blocked", Some(secs(580))));
 }
 
+/// The fallback escalates from the level of the store, and the store from that of the fallback.
+#[test]
+fn the_level_of_an_offender_is_the_same_with_and_without_the_store() {
+    let catalog =
+        CATALOG.replace(r#""5m""#, r#"{ first = "5m", factor = 2, max = "10h", forget = "1h" }"#);
+    let (app, store, clock) = pair(&catalog, 1);
+    let other = node(&catalog, &store, &clock, 1);
+    heartbeat(&app);
+    let offend = |app: &App| {
+        let last = (0..3).map(|_| check(app, "login", IP)).last().unwrap();
+        clock.advance(last.retry_after.unwrap());
+        (last.reason.as_str(), last.retry_after)
+    };
+    assert_eq!(offend(&app), ("over_limit", Some(secs(300))));
+    store.fail(true);
+    assert_eq!(offend(&app), ("over_limit", Some(secs(600))), "the level came from the store");
+    let last = (0..3).map(|_| check(&app, "login", IP)).last().unwrap();
+    assert_eq!(last.retry_after, Some(secs(1_200)));
+    store.fail(false);
+    assert!(heartbeat(&app).recovered);
+    clock.advance(secs(1_200));
+    assert_eq!(offend(&other), ("over_limit", Some(secs(2_400))), "the level came to the store");
+}
+
 /// One lost call does not open the breaker; the missing block is written all the same before the
 /// store decides again.
 #[test]
@@ -92,17 +116,10 @@ fn a_block_that_was_started_alone_denies_also_when_the_store_is_there_again_at_o
 fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
     let (app, store, clock) = pair(CATALOG, 1);
     let other = node(CATALOG, &store, &clock, 1);
-    let order = |ip| BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: [("ip", ip)].into_iter().collect(),
-        span: secs(3_600),
-        reason: None,
-    };
     heartbeat(&app);
-    poll_ready(app.block_unaudited(&order("192.0.2.9"))).unwrap();
+    block(&app, "192.0.2.9", secs(3_600)).unwrap();
     store.lose_answers(true);
-    poll_ready(app.block_unaudited(&order(IP))).unwrap_err();
+    block(&app, IP, secs(3_600)).unwrap_err();
     heartbeat(&app);
     let old: Subject<'_> = [("ip", "192.0.2.9")].into_iter().collect();
     poll_ready(app.unblock_unaudited("default", "login", &old)).unwrap_err();
@@ -117,15 +134,8 @@ fn acts_whose_answer_was_lost_are_undone_by_the_next_beat() {
 #[test]
 fn a_store_that_comes_back_empty_is_told_of_every_block_first() {
     let (app, store, clock) = pair(CATALOG, 1);
-    let order = |ip, span| BlockOrder {
-        namespace: "default",
-        policy: "login",
-        subject: Subject::from_iter([("ip", ip)]),
-        span,
-        reason: None,
-    };
-    poll_ready(app.block_unaudited(&order(IP, secs(600)))).unwrap();
-    poll_ready(app.block_unaudited(&order("192.0.2.7", Span::FOREVER))).unwrap();
+    block(&app, IP, secs(600)).unwrap();
+    block(&app, "192.0.2.7", Span::FOREVER).unwrap();
     (0..3).for_each(|_| drop(check(&app, "login", "192.0.2.8")));
     heartbeat(&app);
     store.fail(true);
@@ -162,4 +172,10 @@ fn a_clock_two_seconds_away_is_told_and_changes_no_answer() {
         heartbeat(&app),
         HeartbeatReport { up: true, clock_skewed: true, ..HeartbeatReport::default() }
     );
+}
+
+fn block(app: &App, ip: &str, span: Span) -> Result<(), Error> {
+    let subject = Subject::from_iter([("ip", ip)]);
+    let proposal = BlockProposal::by_operator(span, None);
+    poll_ready(app.block_unaudited("default", "login", &subject, proposal)).map(drop)
 }

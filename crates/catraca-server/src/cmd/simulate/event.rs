@@ -9,8 +9,8 @@ mod object;
 mod tests;
 mod text;
 
-use catraca::{BlockOrder, Check, Outcome, Span, Subject, Time};
-use catraca_core::request::{DEFAULT_NAMESPACE, validate_cost};
+use catraca::{BlockProposal, Check, Outcome, Span, Subject, Time};
+use catraca_core::request::validate_cost;
 use catraca_core::time::parse_span;
 use smallvec::SmallVec;
 
@@ -55,7 +55,7 @@ pub enum EventKind<'a> {
     /// A later event that gives units back.
     Credit(CreditEvent<'a>),
     /// An operator blocks a subject.
-    Block(BlockEvent<'a>),
+    Block(PolicySubject<'a>, BlockProposal),
     /// An operator releases a subject.
     Unblock(PolicySubject<'a>),
     /// An operator resets a subject's counters.
@@ -82,17 +82,6 @@ pub struct CreditEvent<'a> {
     /// The name of the event.
     pub event: EventText<'a>,
     subject: EventAttributes<'a>,
-}
-
-/// An operator's block.
-#[derive(Debug)]
-pub struct BlockEvent<'a> {
-    /// Policy and subject.
-    pub target: PolicySubject<'a>,
-    /// The duration.
-    pub span: Span,
-    /// The reason, if given.
-    pub reason: Option<EventText<'a>>,
 }
 
 /// A subject under one policy.
@@ -123,7 +112,7 @@ impl<'a> LineFields<'a> {
             return credit.0.read().map(EventKind::Credit);
         }
         if let Some(block) = self.block {
-            return block.0.read().map(EventKind::Block);
+            return block.0.read();
         }
         if let Some(target) = self.unblock {
             return target.0.read("unblock").map(EventKind::Unblock);
@@ -201,11 +190,12 @@ impl<'a> CreditFields<'a> {
 }
 
 impl<'a> BlockFields<'a> {
-    fn read(self) -> Result<BlockEvent<'a>, String> {
+    fn read(self) -> Result<EventKind<'a>, String> {
         let span = self.span.ok_or_else(|| missing("block.for"))?;
         let span = parse_span(&span).map_err(|error| format!("`block.for`: {error}"))?;
         let target = TargetFields { policy: self.policy, subject: self.subject }.read("block")?;
-        Ok(BlockEvent { target, span, reason: self.reason })
+        let proposal = BlockProposal::by_operator(span, self.reason.as_deref());
+        Ok(EventKind::Block(target, proposal))
     }
 }
 
@@ -268,19 +258,6 @@ impl CreditEvent<'_> {
     /// The subject of the check.
     pub fn subject(&self) -> Subject<'_> {
         subject(&self.subject)
-    }
-}
-
-impl BlockEvent<'_> {
-    /// The block for the engine.
-    pub fn order(&self) -> BlockOrder<'_> {
-        BlockOrder {
-            namespace: DEFAULT_NAMESPACE,
-            policy: &self.target.policy,
-            subject: self.target.subject(),
-            span: self.span,
-            reason: self.reason.as_deref(),
-        }
     }
 }
 

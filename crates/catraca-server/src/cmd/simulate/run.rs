@@ -11,13 +11,11 @@ use std::io;
 
 use anyhow::bail;
 use catraca::settlement::CreditResult;
-use catraca::{Engine, Error, ManualClock, Outcome, Settle, Span, Time};
+use catraca::{BlockProposal, Engine, Error, ManualClock, Outcome, Settle, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::access_log::{LineError, Reader};
-use super::event::{
-    At, BlockEvent, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation,
-};
+use super::event::{At, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation};
 use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
 use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
 
@@ -227,7 +225,7 @@ impl<'s, S: Sink> Run<'s, S> {
         let act = match &event.kind {
             EventKind::Check(check) => return self.check(number, &event.at, check),
             EventKind::Credit(credit) => ActResult::Credit(self.credit(credit)?),
-            EventKind::Block(block) => ActResult::Block(self.block(block)?),
+            EventKind::Block(target, proposal) => ActResult::Block(self.block(target, proposal)?),
             EventKind::Unblock(target) => ActResult::Unblock(self.unblock(target)?),
             EventKind::Reset(target) => {
                 self.engine.reset(DEFAULT_NAMESPACE, &target.policy, &target.subject())?;
@@ -285,9 +283,15 @@ impl<'s, S: Sink> Run<'s, S> {
         Ok(self.engine.credit(DEFAULT_NAMESPACE, &credit.reference, &credit.event, &subject)?)
     }
 
-    fn block(&self, block: &BlockEvent<'_>) -> Result<bool, LineFailure> {
-        let blocked = self.engine.block(&block.order())?;
-        Ok(blocked.iter().any(|key| key.changed))
+    fn block(
+        &self,
+        target: &PolicySubject<'_>,
+        proposal: &BlockProposal,
+    ) -> Result<bool, LineFailure> {
+        let subject = target.subject();
+        let blocked =
+            self.engine.block(DEFAULT_NAMESPACE, &target.policy, &subject, proposal.clone())?;
+        Ok(blocked.iter().any(|(_, reply)| reply.changed))
     }
 
     fn unblock(&self, target: &PolicySubject<'_>) -> Result<bool, LineFailure> {
@@ -303,7 +307,9 @@ fn validate(engine: &Engine, kind: &EventKind<'_>) -> Result<(), Error> {
             let reference = &credit.reference;
             engine.validate_credit(DEFAULT_NAMESPACE, reference, &credit.event, &credit.subject())
         }
-        EventKind::Block(block) => engine.validate_block(&block.order()),
+        EventKind::Block(target, proposal) => {
+            engine.validate_block(&target.policy, &target.subject(), proposal)
+        }
         EventKind::Unblock(target) | EventKind::Reset(target) => {
             engine.validate_key_act(&target.policy, &target.subject())
         }

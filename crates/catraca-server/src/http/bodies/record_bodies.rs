@@ -58,13 +58,13 @@ impl From<&BlockRow> for BlockBody {
     fn from(row: &BlockRow) -> Self {
         Self {
             id: row.id,
-            namespace: row.namespace.clone(),
-            policy: row.policy.clone(),
-            subject: subject_parts(&row.parts),
+            namespace: row.subject.namespace.clone(),
+            policy: row.subject.policy.clone(),
+            subject: subject_parts(&row.subject.parts),
             since: row.since.to_rfc3339(),
-            until: end_or_null(row.until),
-            origin: origin_name(row.origin),
-            reason: row.reason.clone(),
+            until: end_or_null(row.block.until),
+            origin: origin_name(row.block.origin),
+            reason: row.block.note.reason.as_deref().map(str::to_owned),
             by: row.by.clone(),
         }
     }

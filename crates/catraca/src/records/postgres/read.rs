@@ -6,9 +6,10 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use tokio_postgres::Row;
 
-use super::restore::{invalid_column, key, restore_items};
+use super::restore::{block, invalid_column, key, restore_items};
 use super::value::{Value, values};
 use super::{PostgresReader, erase, lists, stats};
+use crate::event::SubjectKey;
 use crate::records::database::DatabaseReader;
 use crate::records::error::RecordsError;
 use crate::records::lock_rows::RecordedLock;
@@ -16,7 +17,7 @@ use crate::records::privacy::SubjectExport;
 use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
 use crate::records::row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
-    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TopBlocked, Totals,
+    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TextInterner, TopBlocked, Totals,
 };
 
 pub(super) type PostgresReadResult<T> = Result<T, RecordsError>;
@@ -175,7 +176,7 @@ fn page<T>(mut rows: Vec<T>, limit: usize, id: impl Fn(&T) -> i64) -> Page<T, i6
 
 /// The columns that [`block_row`] reads.
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
-    b.until, b.origin, b.reason, b.by
+    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget
     FROM catraca.blocks AS b JOIN catraca.subjects AS s ON s.id = b.subject";
 pub(super) const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
     FROM catraca.history WHERE subject = $1 ORDER BY id";
@@ -232,18 +233,18 @@ pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value>) {
 }
 
 pub(super) fn block_row(row: &Row) -> PostgresReadResult<BlockRow> {
-    let origin: &str = row.try_get(7)?;
-    Ok(BlockRow {
-        id: row.try_get(0)?,
+    let subject = SubjectKey {
         key: key(row, 1)?,
         namespace: row.try_get(2)?,
         policy: row.try_get(3)?,
         parts: parts(row.try_get(4)?)?,
+    };
+    Ok(BlockRow {
+        id: row.try_get(0)?,
+        subject,
         since: Time::from_micros(row.try_get(5)?),
-        until: Time::from_micros(row.try_get(6)?),
-        origin: parse_origin(origin).ok_or_else(|| invalid_column("origin"))?,
-        reason: row.try_get(8)?,
-        by: row.try_get(9)?,
+        by: row.try_get(6)?,
+        block: block(row, 7, &mut TextInterner::default())?,
     })
 }
 

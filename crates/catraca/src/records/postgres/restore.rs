@@ -2,7 +2,7 @@
 //!
 //! An unreadable row is an error: skipping it would silently release a block.
 
-use catraca_core::cell::block::BlockNote;
+use catraca_core::cell::block::{Block, BlockNote};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::AccessListEntry;
@@ -14,7 +14,7 @@ use super::read::PostgresReadResult;
 use super::session::Session;
 use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
-use crate::records::row::{RestoreScope, RestoredBlock, RestoredDebt, RestoredItem, TextInterner};
+use crate::records::row::{RestoreScope, RestoredDebt, RestoredItem, TextInterner};
 
 /// Rows per fetch.
 const ROWS: usize = 10_000;
@@ -61,7 +61,9 @@ fn read_tables(
     if scope == RestoreScope::Everything {
         let remembered = format!("level > 0 AND until + forget > {now} AND until <= {now}");
         for which in [format!("until > {now}"), remembered] {
-            each(format!("{BLOCKS} {which}"), &mut |row| block(row, &mut texts))?;
+            each(format!("{BLOCKS} {which}"), &mut |row| {
+                Ok(RestoredItem::Block(key(row, 0)?, block(row, 1, &mut texts)?))
+            })?;
         }
         each(DEBTS.to_owned(), &mut debt)?;
     }
@@ -100,22 +102,27 @@ fn freed_key(row: &Row) -> PostgresReadResult<RestoredItem> {
     Ok(if was_reset { RestoredItem::ResetKey(key) } else { RestoredItem::Released(key) })
 }
 
-fn block(row: &Row, texts: &mut TextInterner) -> PostgresReadResult<RestoredItem> {
+/// Reads `until, origin, shadow, reason, status, message, level, forget`, from column `first` on.
+pub(super) fn block(
+    row: &Row,
+    first: usize,
+    texts: &mut TextInterner,
+) -> PostgresReadResult<Block> {
     let mut shared = |column: usize| -> PostgresReadResult<_> {
         Ok(row.try_get::<_, Option<&str>>(column)?.map(|text| texts.get(text)))
     };
-    let reason = shared(4)?;
-    let message = shared(6)?;
-    let status = row.try_get::<_, Option<i64>>(5)?.map(u16::try_from).transpose();
-    Ok(RestoredItem::Block(RestoredBlock {
-        key: key(row, 0)?,
-        until: Time::from_micros(row.try_get(1)?),
-        origin: parse_origin(row.try_get(2)?).ok_or_else(|| invalid_column("origin"))?,
-        shadow: row.try_get(3)?,
+    let reason = shared(first + 3)?;
+    let message = shared(first + 5)?;
+    let status = row.try_get::<_, Option<i64>>(first + 4)?.map(u16::try_from).transpose();
+    let level = u32::try_from(row.try_get::<_, i64>(first + 6)?);
+    Ok(Block {
+        until: Time::from_micros(row.try_get(first)?),
+        origin: parse_origin(row.try_get(first + 1)?).ok_or_else(|| invalid_column("origin"))?,
+        shadow: row.try_get(first + 2)?,
         note: BlockNote { reason, status: status.map_err(|_| invalid_column("status"))?, message },
-        level: u32::try_from(row.try_get::<_, i64>(7)?).map_err(|_| invalid_column("level"))?,
-        forget: Span::from_micros(row.try_get(8)?),
-    }))
+        level: level.map_err(|_| invalid_column("level"))?,
+        forget: Span::from_micros(row.try_get(first + 7)?),
+    })
 }
 
 fn list(row: &Row) -> PostgresReadResult<RestoredItem> {

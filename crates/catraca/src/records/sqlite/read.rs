@@ -7,8 +7,9 @@ use catraca_core::time::Time;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
-use super::restore::{invalid_column, key, restore_items};
+use super::restore::{block, invalid_column, key, restore_items};
 use super::{SqliteReader, backup, erase, integrity, lists, stats};
+use crate::event::SubjectKey;
 use crate::records::database::DatabaseReader;
 use crate::records::error::RecordsError;
 use crate::records::lock_rows::RecordedLock;
@@ -16,7 +17,7 @@ use crate::records::privacy::SubjectExport;
 use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
 use crate::records::row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
-    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TopBlocked, Totals,
+    PAGE_MAX, Page, RestoreScope, RestoredItem, RevisionRow, TextInterner, TopBlocked, Totals,
 };
 
 pub(super) type SqliteReadResult<T> = Result<T, RecordsError>;
@@ -121,7 +122,8 @@ impl DatabaseReader for SqliteReader {
 
 /// The columns that [`block_row`] reads.
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
-    b.until, b.origin, b.reason, b.by FROM blocks AS b JOIN subjects AS s ON s.id = b.subject";
+    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget
+    FROM blocks AS b JOIN subjects AS s ON s.id = b.subject";
 
 fn blocks(
     connection: &Connection,
@@ -182,19 +184,18 @@ pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value>) {
 }
 
 pub(super) fn block_row(row: &Row<'_>) -> SqliteReadResult<BlockRow> {
-    let origin: String = row.get(7)?;
-    let found: Key = key(row, 1)?;
-    Ok(BlockRow {
-        id: row.get(0)?,
-        key: found,
+    let subject = SubjectKey {
+        key: key(row, 1)?,
         namespace: row.get(2)?,
         policy: row.get(3)?,
         parts: parts(&row.get::<_, String>(4)?)?,
+    };
+    Ok(BlockRow {
+        id: row.get(0)?,
+        subject,
         since: Time::from_micros(row.get(5)?),
-        until: Time::from_micros(row.get(6)?),
-        origin: parse_origin(&origin).ok_or_else(|| invalid_column("origin"))?,
-        reason: row.get(8)?,
-        by: row.get(9)?,
+        by: row.get(6)?,
+        block: block(row, 7, &mut TextInterner::default())?,
     })
 }
 

@@ -3,7 +3,7 @@
 //! An unreadable row is an error: skipping it would silently release a block.
 
 use catraca_core::address::AddressRange;
-use catraca_core::cell::block::BlockNote;
+use catraca_core::cell::block::{Block, BlockNote};
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{AccessListEntry, ListTarget};
@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
-use crate::records::row::{RestoreScope, RestoredBlock, RestoredDebt, RestoredItem, TextInterner};
+use crate::records::row::{RestoreScope, RestoredDebt, RestoredItem, TextInterner};
 
 type Visit<'v> = &'v mut dyn FnMut(RestoredItem);
 
@@ -48,26 +48,30 @@ fn blocks(connection: &Connection, now: Time, visit: Visit<'_>) -> Result<(), Re
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([now.micros()])?;
         while let Some(row) = rows.next()? {
-            visit(RestoredItem::Block(block(row, &mut texts)?));
+            visit(RestoredItem::Block(key(row, 0)?, block(row, 1, &mut texts)?));
         }
     }
     Ok(())
 }
 
-fn block(row: &Row<'_>, texts: &mut TextInterner) -> Result<RestoredBlock, RecordsError> {
-    let word = row.get_ref(2)?.as_str().map_err(|_| invalid_column("origin"))?;
-    Ok(RestoredBlock {
-        key: key(row, 0)?,
-        until: Time::from_micros(row.get(1)?),
+/// Reads `until, origin, shadow, reason, status, message, level, forget`, from column `first` on.
+pub(super) fn block(
+    row: &Row<'_>,
+    first: usize,
+    texts: &mut TextInterner,
+) -> Result<Block, RecordsError> {
+    let word = row.get_ref(first + 1)?.as_str().map_err(|_| invalid_column("origin"))?;
+    Ok(Block {
+        until: Time::from_micros(row.get(first)?),
         origin: parse_origin(word).ok_or_else(|| invalid_column("origin"))?,
-        shadow: row.get(3)?,
+        shadow: row.get(first + 2)?,
         note: BlockNote {
-            reason: text(row, 4)?.map(|text| texts.get(text)),
-            status: row.get(5)?,
-            message: text(row, 6)?.map(|text| texts.get(text)),
+            reason: text(row, first + 3)?.map(|text| texts.get(text)),
+            status: row.get(first + 4)?,
+            message: text(row, first + 5)?.map(|text| texts.get(text)),
         },
-        level: row.get(7)?,
-        forget: Span::from_micros(row.get(8)?),
+        level: row.get(first + 6)?,
+        forget: Span::from_micros(row.get(first + 7)?),
     })
 }
 

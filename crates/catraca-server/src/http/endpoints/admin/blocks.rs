@@ -4,12 +4,12 @@
 //! search by the real value compares pseudonyms.
 
 use catraca::app::TEXT_MAX;
+use catraca::core::batch::BlockReply;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
 use catraca::json::origin_name;
-use catraca::records::{AttributeValue, BlockQuery};
-use catraca::settlement::BlockedKey;
-use catraca::{BlockOrder, Span};
+use catraca::records::{AttributeValue, BlockQuery, SubjectKey};
+use catraca::{BlockProposal, Span};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,27 +128,25 @@ pub struct BlockedKeyBody {
 /// `POST /v1/blocks`.
 pub async fn create(request: &ApiRequest) -> ApiResult {
     let body: NewBlock = request.json_body()?;
-    let order = BlockOrder {
-        namespace: request.namespace(),
-        policy: &body.policy,
-        subject: request.caller.with_fixed_attributes(body.subject.subject())?,
-        span: parse_duration("for", &body.r#for)?,
-        reason: body.reason.as_deref(),
-    };
+    let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
+    let span = parse_duration("for", &body.r#for)?;
+    let proposal = BlockProposal::by_operator(span, body.reason.as_deref());
     let operator = request.operator(body.why.as_deref());
-    let created = request.app().block(&operator, &order).await?;
-    let blocks = created.blocks.iter().map(|(key, id)| blocked_key_body(key, *id)).collect();
-    to_json(&CreatedBlocks { blocks, durable: created.durable })
+    let namespace = request.namespace();
+    let app = request.app();
+    let created = app.block(&operator, namespace, &body.policy, &subject, proposal).await?;
+    let blocks = created.blocks.iter().map(|(key, reply, id)| blocked_key_body(key, reply, *id));
+    to_json(&CreatedBlocks { blocks: blocks.collect(), durable: created.durable })
 }
 
-fn blocked_key_body(key: &BlockedKey, id: Option<i64>) -> BlockedKeyBody {
+fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<i64>) -> BlockedKeyBody {
     BlockedKeyBody {
         id,
-        policy: key.subject.policy.clone(),
-        subject: record_bodies::subject_parts(&key.subject.parts),
-        until: record_bodies::end_or_null(key.until),
-        origin: origin_name(key.origin),
-        changed: key.changed,
+        policy: key.policy.clone(),
+        subject: record_bodies::subject_parts(&key.parts),
+        until: record_bodies::end_or_null(reply.block.until),
+        origin: origin_name(reply.block.origin),
+        changed: reply.changed,
     }
 }
 
@@ -173,7 +171,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let found = request.app().block_with_history(block_id(request)?).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::from(&found.block);
+    let block = record_bodies::BlockBody::from(&found.row);
     to_json(&BlockHistory { block, standing: found.is_active, history })
 }
 
@@ -199,7 +197,7 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
     to_json(&ReleasedBlock {
         released: true,
         block: record_bodies::BlockBody::from(&released.before),
-        until: released.after.and_then(|row| record_bodies::end_or_null(row.until)),
+        until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })
 }
