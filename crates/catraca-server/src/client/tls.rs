@@ -27,7 +27,7 @@ impl TlsClient {
             Some(file) => roots_from_file(file)?,
             None => roots_from_system()?,
         };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)

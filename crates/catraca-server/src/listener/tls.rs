@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
