@@ -12,6 +12,7 @@ mod process_guard;
 mod repo;
 mod requirements;
 mod scratch;
+mod source_copy;
 mod test;
 mod tidy;
 

@@ -11,6 +11,7 @@ mod gateways;
 mod load;
 mod lua;
 mod parts;
+mod planted_bugs;
 mod postgres;
 mod redis;
 mod report;

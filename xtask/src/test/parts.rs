@@ -5,7 +5,8 @@
 use anyhow::Result;
 
 use super::{
-    TestContext, api, cargo, deploy, gateways, load, lua, postgres, redis, scenarios, screenshots,
+    TestContext, api, cargo, deploy, gateways, load, lua, planted_bugs, postgres, redis, scenarios,
+    screenshots,
 };
 use crate::{docs, licences, requirements, tidy};
 
@@ -30,7 +31,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("doc", 3, cargo::doc),
     part("unit", 20, cargo::unit),
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
-    part("planted-bugs", 6, cargo::planted_bugs),
+    part("planted-bugs", 6, planted_bugs::run),
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
     Part { deepens: true, ..part("redis", 12, redis::run) },
