@@ -38,7 +38,7 @@ fn build_profile(context: &TestContext, profile: &str, beside: &[&str]) -> Resul
 }
 
 /// The executable of a target, named in cargo's messages: one JSON object per line.
-pub(super) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
+pub(crate) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -8,7 +8,7 @@ use super::{
     TestContext, api, cargo, deploy, gateways, load, lua, planted_bugs, postgres, redis, scenarios,
     screenshots,
 };
-use crate::{docs, licences, requirements, tidy};
+use crate::{docs, licences, mutants, requirements, tidy};
 
 /// One part of the test run.
 pub(crate) struct Part {
@@ -43,6 +43,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },
     Part { deep_only: true, ..part("load", 8, load::run) },
+    Part { deep_only: true, ..part("mutants", 40, mutants::run_part) },
     part("trace", 1, |context| requirements::trace(context.repo, false)),
 ];
 

@@ -14,13 +14,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::{TestContext, binary};
+use crate::change_switch;
 use crate::repo::Repo;
 use crate::source_copy::SourceCopy;
 use table::{PlantedBug, TestName};
 
-const CORE: &str = "crates/catraca-core/src/lib.rs";
-/// The environment variable with the index of the enabled bug.
-const SWITCH: &str = "CATRACA_PLANTED_BUG";
 const TABLE: &str = "crates/catraca-testkit/planted_bugs.toml";
 /// Decisions that the oracle compares before a bug counts as missed.
 const DECISIONS: &str = "1000000";
@@ -28,8 +26,7 @@ const DECISIONS: &str = "1000000";
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let bugs = read_table(context.repo)?;
     let copy = SourceCopy::write(context.repo, "planted-bugs", |file, text| {
-        let text = table::plant(&bugs, file, &text)?;
-        Ok(if file == CORE { with_switch(&text) } else { text })
+        Ok(change_switch::add_to(file, table::plant(&bugs, file, &text)?))
     })?;
     let runner = TestRunner { context, messages: build(context, &copy, &bugs)?, copy };
     for test in tests_of(&bugs) {
@@ -55,20 +52,6 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
 
 fn read_table(repo: &Repo) -> Result<Vec<PlantedBug>> {
     table::parse(&repo.read(TABLE)?).with_context(|| format!("cannot read {TABLE}"))
-}
-
-/// Core with the function that says which bug is enabled.
-fn with_switch(core: &str) -> String {
-    // The process reads the variable once: some bugs are in the hottest lines.
-    format!(
-        "#![allow(warnings)]\n{core}
-extern crate self as catraca_core;
-pub fn is_planted(bug: usize) -> bool {{
-    static ENABLED: std::sync::LazyLock<Option<usize>> =
-        std::sync::LazyLock::new(|| std::env::var(\"{SWITCH}\").ok()?.parse().ok());
-    *ENABLED == Some(bug)
-}}\n"
-    )
 }
 
 /// All tests that the table names, each once.
@@ -118,7 +101,7 @@ impl TestRunner<'_> {
         command.args([&test.function, "--exact"]).stderr(log.try_clone()?).stdout(log);
         // The default seeds of the tests: every run plants into the same traces.
         command.env_remove("CATRACA_SEED").env("CATRACA_ORACLE_DECISIONS", DECISIONS);
-        command.env(SWITCH, bug.map_or_else(String::new, |index| index.to_string()));
+        command.env(change_switch::SWITCH, bug.map_or_else(String::new, |index| index.to_string()));
         Ok(self.context.processes.status(&mut command)?.success())
     }
 
@@ -139,8 +122,8 @@ mod tests {
         let files: BTreeSet<String> =
             bugs.iter().flat_map(|bug| &bug.edits).map(|edit| edit.path()).collect();
         for file in files {
-            let planted = table::plant(&bugs, &file, &repo.read(&file).unwrap()).unwrap();
-            assert!(planted.contains(table::CALL), "{file}");
+            let text = repo.read(&file).unwrap();
+            assert_ne!(table::plant(&bugs, &file, &text).unwrap(), text, "{file}");
         }
     }
 }

@@ -7,8 +7,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail, ensure};
 use toml::{Table, Value};
 
-/// Begins the expression that says whether a bug is enabled; the index of the bug follows.
-pub(super) const CALL: &str = "::catraca_core::is_planted(";
+use crate::change_switch;
 
 /// A bug, its edits, and the tests that must notice it.
 #[derive(Debug)]
@@ -128,11 +127,12 @@ impl Edit {
             "`{anchor}` must occur exactly once in {}, not {count} times",
             self.file
         );
+        let condition = change_switch::condition(bug);
         let planted = match &self.form {
             Form::Expression(wrong) => {
-                format!("(if {CALL}{bug}) {{ {wrong} }} else {{ {anchor} }})")
+                format!("(if {condition} {{ {wrong} }} else {{ {anchor} }})")
             }
-            Form::Statements(insert) => format!("if {CALL}{bug}) {{ {insert} }}\n{anchor}"),
+            Form::Statements(insert) => format!("if {condition} {{ {insert} }}\n{anchor}"),
         };
         Ok(text.replacen(anchor.as_str(), &planted, 1))
     }
@@ -160,14 +160,15 @@ mod tests {
     #[test]
     fn an_expression_chooses_between_right_and_wrong() {
         let text = planted("right = 'a < b'\nwrong = 'a <= b'", "if a < b { 1 }").unwrap();
-        let expected = "if (if ::catraca_core::is_planted(0) { a <= b } else { a < b }) { 1 }";
+        let expected =
+            "if (if ::catraca_core::is_change_enabled(0) { a <= b } else { a < b }) { 1 }";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn statements_come_before_the_text() {
         let text = planted("before = 'last()'\ninsert = 'return;'", "first(); last()").unwrap();
-        assert_eq!(text, "first(); if ::catraca_core::is_planted(0) { return; }\nlast()");
+        assert_eq!(text, "first(); if ::catraca_core::is_change_enabled(0) { return; }\nlast()");
     }
 
     #[test]
