@@ -4,14 +4,17 @@
 //! crate: it judges them from outside, and has to run while they do not compile.
 
 mod bench;
+mod change_switch;
 mod docs;
 mod licences;
+mod mutants;
 mod openapi;
 mod packages;
 mod process_guard;
 mod repo;
 mod requirements;
 mod scratch;
+mod source_copy;
 mod test;
 mod tidy;
 
@@ -26,6 +29,8 @@ cargo xtask test [--deep] [PART...]   set up and run everything, or only the nam
 cargo xtask trace [--list]            which requirements have a test; --list names those without
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
+cargo xtask mutants [--sample N] [--seed SEED]
+                                      how many random mutants of the rules the tests catch
 cargo xtask docs [FILE...]            run the console blocks of the documentation
 cargo xtask openapi                   replace docs/openapi.json
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
@@ -49,6 +54,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "trace" => requirements::command(&repo, rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
+        "mutants" => mutants::command(&repo, rest),
         "docs" => docs::command(&repo, rest),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
         "bench" => bench::bench(&repo, rest),

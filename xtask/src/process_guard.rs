@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 const MARK: &str = "CATRACA_LEASH";
 const POLL: Duration = Duration::from_millis(20);
@@ -45,8 +45,16 @@ impl ProcessGuard {
 
     /// Runs a command to its end, or kills it at the deadline.
     pub(crate) fn status(&self, command: &mut Command) -> Result<ExitStatus> {
+        let status = self.status_in_time(command)?;
+        let limit = self.limit.as_secs();
+        let shown = show(command);
+        status.with_context(|| format!("`{shown}` was killed: its part may take {limit} s"))
+    }
+
+    /// Like `status`; `None` for a command that was killed at the deadline.
+    pub(crate) fn status_in_time(&self, command: &mut Command) -> Result<Option<ExitStatus>> {
         let child = self.spawn(command)?;
-        self.wait(child, &show(command))
+        self.wait(child)
     }
 
     /// Starts a command that its owner ends; one that is left is found by the sweep.
@@ -55,15 +63,15 @@ impl ProcessGuard {
         child.with_context(|| format!("cannot start `{}`", show(command)))
     }
 
-    fn wait(&self, mut child: Child, shown: &str) -> Result<ExitStatus> {
+    fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(status);
+                return Ok(Some(status));
             }
             if Instant::now() >= self.deadline {
                 child.kill()?;
                 child.wait()?;
-                bail!("`{shown}` was killed: its part may take {} s", self.limit.as_secs());
+                return Ok(None);
             }
             thread::sleep(POLL);
         }

@@ -11,6 +11,7 @@ mod gateways;
 mod load;
 mod lua;
 mod parts;
+mod planted_bugs;
 mod postgres;
 mod redis;
 mod report;
@@ -24,7 +25,7 @@ use anyhow::{Result, bail};
 use crate::process_guard::ProcessGuard;
 use crate::repo::Repo;
 
-pub(crate) use binary::{build as build_binary, build_release};
+pub(crate) use binary::{build as build_binary, build_release, executable};
 use parts::{PARTS, Part};
 use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;

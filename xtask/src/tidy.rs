@@ -10,7 +10,7 @@ mod documents;
 mod forbidden_texts;
 mod functions;
 mod lua;
-mod mask;
+pub(crate) mod mask;
 mod names;
 mod plain_words;
 mod source;

@@ -94,3 +94,24 @@ pub fn instant_of(second: Second) -> Time {
     }
     Time::from_micros(i64::from(second) * 1_000_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_rounded_up_and_its_instant_is_not_before() {
+        let second = |micros| second_after(Time::from_micros(micros));
+        assert_eq!(second(0), 0);
+        assert_eq!(second(1), 1);
+        assert_eq!(second(2_000_000), 2);
+        assert_eq!(second(2_000_001), 3);
+        assert_eq!(instant_of(3), Time::from_micros(3_000_000));
+    }
+
+    #[test]
+    fn an_instant_after_the_last_second_is_never() {
+        assert_eq!(second_after(Time::FOREVER), Second::MAX);
+        assert_eq!(instant_of(Second::MAX), Time::FOREVER);
+    }
+}

@@ -27,7 +27,6 @@ pub mod lists;
 pub mod lock;
 pub mod outcome;
 pub mod plan;
-pub mod planted_bugs;
 pub mod policy;
 pub mod policy_epochs;
 pub mod price;

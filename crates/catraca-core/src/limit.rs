@@ -175,4 +175,29 @@ mod tests {
         assert_eq!(told(1, 2_160_000_000), "40 per 24h");
         assert_eq!(told(3, 7_000_000), "3 per 7s");
     }
+
+    #[test]
+    fn an_empty_bucket_takes_whole_microseconds_to_fill_rounded_up() {
+        let micros =
+            |size, tokens| BucketTerms { size, tokens, period: 1_000 }.time_to_fill().micros();
+        assert_eq!(micros(10, 1), 10_000);
+        assert_eq!(micros(9, 3), 3_000);
+        assert_eq!(micros(10, 3), 3_334);
+        assert_eq!(micros(11, 3), 3_667);
+    }
+
+    #[test]
+    fn a_limit_has_the_name_that_the_catalog_uses() {
+        let span = Span::from_secs(1);
+        let window = WindowTerms { limit: 1, span };
+        let limits = [
+            Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 1 }),
+            Limit::Window([window].into_iter().collect()),
+            Limit::Fixed(FixedTerms { limit: 1, span, aligned: false }),
+            Limit::Inflight(InflightTerms { limit: 1, hold: span }),
+            Limit::Unlimited,
+        ];
+        let names = limits.map(|limit| limit.algorithm());
+        assert_eq!(names, ["bucket", "window", "fixed", "inflight", "none"]);
+    }
 }

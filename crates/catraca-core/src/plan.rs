@@ -8,7 +8,6 @@ use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
 use crate::limit::Limit;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::policy::{Mode, Policy, Terms};
 use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
@@ -76,10 +75,6 @@ impl KeyScope<'_> {
     /// and its settle, the settle still finds the current key.
     pub fn base_key(&self, policy: &str, parts: &KeyParts<'_, '_>) -> Key {
         let mut hasher = self.digester.start(Domain::Cell);
-        if is_planted(Bug::KeyJoined) {
-            let values: Vec<&str> = parts.iter().map(|(_, value)| &**value).collect();
-            return hasher.part(policy.as_bytes()).part(values.join(":").as_bytes()).finish();
-        }
         hasher.part(self.namespace.as_bytes()).part(policy.as_bytes());
         // An attribute name is never empty, so the empty part keeps this apart from a key part.
         if let Some(gate) = self.unlisted {

@@ -1,5 +1,4 @@
-//! The history of concurrent lock callers in virtual time, verified by the history checker; every
-//! planted bug in waiting must be detected.
+//! The history of concurrent lock callers in virtual time, verified by the history checker.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -121,18 +120,5 @@ fn thousands_of_calls_in_virtual_time_are_right() {
         let (wrong, calls) = history(seed);
         assert!(wrong.is_empty(), "seed {seed}: {} of {calls}: {}", wrong.len(), wrong[0]);
         assert_eq!(calls, CALLERS as usize * ROUNDS);
-    }
-}
-
-#[cfg(feature = "planted-bugs")]
-#[test]
-fn every_planted_mistake_in_waiting_is_caught() {
-    use catraca_core::planted_bugs::{Bug, plant};
-    for bug in Bug::WAITING.into_iter().chain([Bug::LockReleaseByName]) {
-        plant(Some(bug));
-        let caught = (0..20).find(|seed| !history(*seed).0.is_empty());
-        plant(None);
-        println!("{bug:?}: caught in history {caught:?}");
-        assert!(caught.is_some(), "{bug:?} was not caught");
     }
 }

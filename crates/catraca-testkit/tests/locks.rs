@@ -59,17 +59,3 @@ fn the_memory_store_and_the_model_always_agree() {
         }
     }
 }
-
-#[cfg(feature = "planted-bugs")]
-#[test]
-fn every_planted_bug_in_the_rules_of_locks_is_caught() {
-    use catraca_core::planted_bugs::{Bug, plant};
-    for bug in Bug::LOCKS {
-        plant(Some(bug));
-        let mut rng = Rng::new(SEED);
-        let caught = (1..=2_000).find(|_| run_trace(rng.next_u64(), LENGTH).is_err());
-        plant(None);
-        println!("{bug:?}: caught in trace {caught:?}");
-        assert!(caught.is_some(), "{bug:?} was not caught");
-    }
-}

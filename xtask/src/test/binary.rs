@@ -33,15 +33,16 @@ fn build_profile(context: &TestContext, profile: &str, beside: &[&str]) -> Resul
         .stdout(File::create(&messages)?);
     let status = context.processes.status(&mut cargo)?;
     ensure!(status.success(), "cannot build catraca: {status}");
-    executable(&fs::read_to_string(&messages)?).context("cargo built no binary named catraca")
+    let messages = fs::read_to_string(&messages)?;
+    executable(&messages, "catraca").context("cargo built no binary named catraca")
 }
 
-/// The executable named in cargo's messages, one JSON object per line.
-fn executable(messages: &str) -> Option<PathBuf> {
+/// The executable of a target, named in cargo's messages: one JSON object per line.
+pub(crate) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "catraca")
+        .filter(|message| message["target"]["name"] == target)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
@@ -56,7 +57,7 @@ mod tests {
             {"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}
             {"reason":"compiler-artifact","target":{"name":"catraca"},"executable":"/t/catraca"}
             {"reason":"build-finished","success":true}"#;
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/catraca")));
-        assert_eq!(executable("not json"), None);
+        assert_eq!(executable(messages, "catraca"), Some(PathBuf::from("/t/catraca")));
+        assert_eq!(executable("not json", "catraca"), None);
     }
 }

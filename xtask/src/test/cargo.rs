@@ -63,14 +63,6 @@ pub(crate) fn oracle(context: &TestContext) -> Result<()> {
     )
 }
 
-pub(crate) fn planted_bugs(context: &TestContext) -> Result<()> {
-    // The whole workspace, so that the dependencies which `unit` built are used again.
-    let feature = "catraca-testkit/planted-bugs";
-    let args = ["test", "--workspace", "--profile", "ci", "--features", feature];
-    let tests = ["--test", "planted_bugs", "--test", "locks", "--test", "lock_history"];
-    context.processes.run(context.repo.cargo(&args).args(tests).args(["--", "--nocapture"]))
-}
-
 /// A normal run always uses the same seeds, so that it never fails because of a change that did not
 /// cause the failure; a deep run uses new ones.
 fn seed(deep: bool) -> Result<String> {

@@ -5,9 +5,10 @@
 use anyhow::Result;
 
 use super::{
-    TestContext, api, cargo, deploy, gateways, load, lua, postgres, redis, scenarios, screenshots,
+    TestContext, api, cargo, deploy, gateways, load, lua, planted_bugs, postgres, redis, scenarios,
+    screenshots,
 };
-use crate::{docs, licences, requirements, tidy};
+use crate::{docs, licences, mutants, requirements, tidy};
 
 /// One part of the test run.
 pub(crate) struct Part {
@@ -30,7 +31,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("doc", 3, cargo::doc),
     part("unit", 20, cargo::unit),
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
-    part("planted-bugs", 6, cargo::planted_bugs),
+    part("planted-bugs", 6, planted_bugs::run),
     part("scenarios", 3, scenarios::run),
     Part { deepens: true, ..part("lua", 8, lua::run) },
     Part { deepens: true, ..part("redis", 12, redis::run) },
@@ -42,6 +43,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },
     Part { deep_only: true, ..part("load", 8, load::run) },
+    Part { deep_only: true, ..part("mutants", 40, mutants::run_part) },
     part("trace", 1, |context| requirements::trace(context.repo, false)),
 ];
 

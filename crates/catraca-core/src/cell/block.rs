@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::Cell;
 use crate::limit::Penalty;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// What started a block.
@@ -129,9 +128,7 @@ impl Block {
     /// Whether the block is active for a row that enforces, or for a shadow row.
     #[inline]
     pub fn is_active(&self, now: Time, shadow: bool) -> bool {
-        let has_not_ended =
-            now < self.until || (is_planted(Bug::BlockEdgeInclusive) && now == self.until);
-        has_not_ended && (shadow || !self.shadow)
+        now < self.until && (shadow || !self.shadow)
     }
 
     /// The block after a proposal; `None` if the proposal changes nothing.
@@ -162,7 +159,7 @@ impl Block {
             next.level = level.saturating_add(1);
             next.forget = proposal.penalty.forget;
         }
-        if until > self.until || is_planted(Bug::BlockShortens) {
+        if until > self.until {
             next = Self {
                 until,
                 origin: proposal.origin,

@@ -6,7 +6,6 @@
 
 use super::{Cell, Second, instant_of, second_after};
 use crate::limit::BucketTerms;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// The state of one bucket.
@@ -66,10 +65,9 @@ impl Bucket {
     #[inline(always)]
     pub fn take(&mut self, terms: &BucketTerms, amount: i64) -> i64 {
         let target = self.tokens.saturating_sub(amount);
-        let ceiling = if is_planted(Bug::RefundUncapped) { i64::MAX } else { terms.size };
         // The floor costs a division, and is never above zero.
         let lowest = if target < 0 { terms.floor() } else { 0 };
-        let after = target.clamp(lowest, ceiling);
+        let after = target.clamp(lowest, terms.size);
         let taken = self.tokens - after;
         self.tokens = after;
         // A full bucket accumulates nothing.
@@ -100,10 +98,7 @@ impl Bucket {
             return self.at;
         }
         let missing = (tokens - self.tokens) * terms.period - self.rem;
-        let rounds_down = is_planted(Bug::RetryRoundsDown);
-        let wait =
-            if rounds_down { missing / terms.tokens } else { ceil_div(missing, terms.tokens) };
-        self.at.after(Span::from_micros(wait))
+        self.at.after(Span::from_micros(ceil_div(missing, terms.tokens)))
     }
 }
 
@@ -111,36 +106,22 @@ impl Bucket {
 /// `elapsed` is in microseconds.
 #[inline(always)]
 fn refill(terms: &BucketTerms, tokens: i64, rem: i64, elapsed: i64) -> (i64, i64) {
-    if is_planted(Bug::RefillFloat) {
-        return refill_in_floats(terms, tokens, elapsed);
-    }
     if tokens >= terms.size {
-        let max = if is_planted(Bug::BurstAfterIdle) { 2 * terms.size } else { terms.size };
         // The catalog may have reduced the size.
-        return (tokens.min(max), 0);
+        return (terms.size, 0);
     }
     let missing = (terms.size - tokens) * terms.period - rem;
     // Compared by division before anything is multiplied: after a long idle time `elapsed * tokens`
     // would overflow.
     if elapsed >= ceil_div(missing, terms.tokens) {
-        let burst = if is_planted(Bug::BurstAfterIdle) && elapsed > terms.period { 1 } else { 0 };
-        return (terms.size + burst, 0);
+        return (terms.size, 0);
     }
     let gained = rem + elapsed * terms.tokens;
     // No whole token yet: saves the division and the modulo.
-    if gained < terms.period && !is_planted(Bug::RefillDropsRemainder) {
+    if gained < terms.period {
         return (tokens, gained);
     }
-    let rem = if is_planted(Bug::RefillDropsRemainder) { 0 } else { gained % terms.period };
-    (tokens + gained / terms.period, rem)
-}
-
-/// The planted bug: floating point, and time in whole milliseconds.
-#[cold]
-fn refill_in_floats(terms: &BucketTerms, tokens: i64, elapsed: i64) -> (i64, i64) {
-    let rate = terms.tokens as f64 / terms.period as f64;
-    let gained = (elapsed / 1000) as f64 * 1000.0 * rate;
-    (((tokens as f64 + gained) as i64).min(terms.size), 0)
+    (tokens + gained / terms.period, gained % terms.period)
 }
 
 #[inline]

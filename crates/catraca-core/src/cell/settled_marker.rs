@@ -25,3 +25,16 @@ impl Cell for SettledMarker {
         self.rows.capacity() * size_of::<RowSettlement>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heap_of_a_marker_is_its_rows() {
+        let marker = |rows| SettledMarker { expires: Time::ZERO, rows };
+        assert_eq!(marker(Vec::new()).heap_bytes(), 0);
+        let rows = Vec::with_capacity(4);
+        assert_eq!(marker(rows).heap_bytes(), 4 * size_of::<RowSettlement>());
+    }
+}

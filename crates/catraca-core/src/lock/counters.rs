@@ -113,3 +113,86 @@ impl LockCounters {
         self.rows.entry(row).or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(counters: &LockCounters) -> AttemptCounts {
+        *counters.rows().next().unwrap().1
+    }
+
+    #[test]
+    fn a_grant_that_was_undone_counts_only_as_undone() {
+        let mut counters = LockCounters::default();
+        counters.on_granted(None, "k");
+        counters.on_granted(None, "k");
+        counters.on_undone(None, "k");
+        counters.on_undone(None, "k");
+        assert_eq!(counts(&counters), AttemptCounts { undone: 2, ..AttemptCounts::default() });
+    }
+
+    #[test]
+    fn every_end_is_counted_by_its_kind() {
+        let mut counters = LockCounters::default();
+        (0..6).for_each(|_| counters.on_granted(None, "k"));
+        counters.on_revived(None, "k");
+        for how in [LeaseState::Released, LeaseState::Expired, LeaseState::Forced] {
+            counters.on_ended(None, "k", how);
+            counters.on_ended(None, "k", how);
+        }
+        counters.on_conflict(None, "k");
+        counters.on_conflict(None, "k");
+        let expected = AttemptCounts {
+            success: 7,
+            conflicts: 2,
+            active: 1,
+            released: 2,
+            expired: 2,
+            forced: 2,
+            undone: 0,
+        };
+        assert_eq!(counts(&counters), expected);
+        assert_eq!(expected.total(), 9);
+    }
+
+    #[test]
+    fn the_sum_of_two_rows_adds_every_count() {
+        let row = AttemptCounts {
+            success: 2,
+            conflicts: 3,
+            active: 4,
+            released: 5,
+            expired: 6,
+            forced: 7,
+            undone: 8,
+        };
+        let sum = AttemptCounts {
+            success: 4,
+            conflicts: 6,
+            active: 8,
+            released: 10,
+            expired: 12,
+            forced: 14,
+            undone: 16,
+        };
+        assert_eq!(row.plus(&row), sum);
+    }
+
+    #[test]
+    fn names_beyond_the_last_row_share_one() {
+        let mut counters = LockCounters::default();
+        for number in 0..=ROWS_MAX {
+            counters.on_conflict(None, &number.to_string());
+        }
+        counters.on_conflict(None, "0");
+        counters.on_conflict(Some("t"), "new");
+        assert_eq!(counters.rows().count(), ROWS_MAX + 1);
+        let conflicts = |tenant: Option<&str>, kind: &str| {
+            let key = (tenant.map(Box::from), Box::from(kind));
+            counters.rows().find(|row| *row.0 == key).map(|row| row.1.conflicts)
+        };
+        assert_eq!(conflicts(None, "0"), Some(2));
+        assert_eq!(conflicts(Some(OTHERS), OTHERS), Some(2));
+    }
+}

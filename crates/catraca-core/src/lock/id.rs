@@ -80,4 +80,11 @@ mod tests {
         }
         assert_ne!(id.key(), LeaseId::from_bytes([8; 16]).key());
     }
+
+    #[test]
+    fn the_bytes_of_a_key_are_those_that_it_was_made_of() {
+        let bytes = LeaseId::from_bytes([7; 16]).key().to_bytes();
+        assert_eq!(LeaseKey::from_bytes(bytes), LeaseId::from_bytes([7; 16]).key());
+        assert_eq!(LeaseKey::from_bytes([9; 16]).to_bytes(), [9; 16]);
+    }
 }

@@ -268,3 +268,64 @@ fn validate_and_sort(field: &'static str, names: &mut [Box<str>]) -> Result<(), 
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease() -> LeaseRequest {
+        let key = LeaseKey::from_bytes([1; 16]);
+        LeaseRequest::new(key, Span::from_secs(1), Span::from_secs(1))
+    }
+
+    #[test]
+    fn a_version_is_at_most_what_a_double_counts_exactly() {
+        let validate = |version| LeaseRequest { version: Some(version), ..lease() }.validate();
+        assert!(validate(0).is_ok() && validate(9_007_199_254_740_991).is_ok());
+        assert!(validate(-1).is_err() && validate(9_007_199_254_740_992).is_err());
+    }
+
+    #[test]
+    fn metadata_has_at_most_its_bytes() {
+        let validate = |bytes| {
+            let meta = Some("m".repeat(bytes).into());
+            LeaseRequest { meta, ..lease() }.validate()
+        };
+        assert!(validate(META_BYTES_MAX).is_ok());
+        assert!(validate(META_BYTES_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_slot_has_a_length_of_at_most_slot_max() {
+        let max = Span::from_secs(10);
+        let check =
+            |start, end| TimeRange::of(Time::from_micros(start), Time::from_micros(end)).check(max);
+        assert!(check(5, 6).is_ok() && check(0, 10_000_000).is_ok());
+        assert!(check(5, 5).is_err() && check(6, 5).is_err());
+        assert!(check(0, 10_000_001).is_err());
+        let endless = TimeRange::of(Time::ZERO, Time::FOREVER);
+        assert!(endless.check(Span::FOREVER).is_err());
+    }
+
+    #[test]
+    fn each_buffer_of_a_slot_is_at_most_a_day() {
+        let range = TimeRange::of(Time::ZERO, Time::from_micros(1));
+        let longer = Span::from_micros(BUFFER_MAX.micros() + 1);
+        let check = |before, after| TimeRange { before, after, ..range }.check(BUFFER_MAX);
+        assert!(check(BUFFER_MAX, BUFFER_MAX).is_ok());
+        assert!(check(longer, Span::ZERO).is_err() && check(Span::ZERO, longer).is_err());
+    }
+
+    #[test]
+    fn names_are_sorted_and_none_is_given_twice() {
+        let validate = |names: &[&str]| {
+            let mut names: Vec<Box<str>> = names.iter().map(|name| Box::from(*name)).collect();
+            validate_and_sort("keys", &mut names).map(|()| names)
+        };
+        assert_eq!(validate(&["b", "a"]).unwrap(), [Box::from("a"), Box::from("b")]);
+        assert!(validate(&["b", "a", "b"]).is_err() && validate(&[]).is_err());
+        let many: Vec<String> = (0..=KEYS_MAX).map(|number| number.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(validate(&many[1..]).is_ok() && validate(&many).is_err());
+    }
+}

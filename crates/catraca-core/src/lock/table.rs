@@ -27,7 +27,6 @@ use super::refusal::LockRefusal;
 use super::reply::{Conflict, Lease, LeaseState, LeaseTarget};
 use super::requests::{LeaseRequest, TimeRange};
 use super::{CONFIRMED_RETENTION, LEASES_MAX, SLOT_TOMBSTONE, TOMBSTONE};
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 use idempotency::RequestDigest;
 use versions::Versions;
@@ -179,8 +178,7 @@ impl LockTable {
         // `max(last + 1, microseconds)`: higher than every fence before a restart or failover, even
         // if the last one was lost, as long as the clock is not behind by more than the outage
         // (docs/adr/0015).
-        let clock = if is_planted(Bug::LockFenceCounts) { 0 } else { self.now.micros() };
-        self.fence = (self.fence + 1).max(clock);
+        self.fence = (self.fence + 1).max(self.now.micros());
         self.fence
     }
 
@@ -200,9 +198,6 @@ impl LockTable {
         let fence = self.next_fence();
         // A `ttl` above `hold_max` still applies to the first period.
         let hold_until = self.now.after(wanted.hold_max.max(wanted.ttl));
-        // The planted bug: another clock ends the lease before its TTL has passed.
-        let shortened = Span::from_micros(wanted.ttl.micros() / 2);
-        let ttl = if is_planted(Bug::LockCallersClock) { shortened } else { wanted.ttl };
         let lease = Lease {
             key: wanted.key,
             fence,
@@ -212,7 +207,7 @@ impl LockTable {
             label: wanted.label.clone(),
             meta: wanted.meta.clone(),
             acquired_at: self.now,
-            expires_at: self.now.after(ttl),
+            expires_at: self.now.after(wanted.ttl),
             hold_until,
             ttl: wanted.ttl,
             state: LeaseState::Held,
@@ -257,12 +252,7 @@ impl LockTable {
         let lasted = at.since(lease.acquired_at);
         let remembered_for =
             if matches!(lease.target, LeaseTarget::Slot(..)) { SLOT_TOMBSTONE } else { TOMBSTONE };
-        let stays = (how == LeaseState::Expired && is_planted(Bug::LockExpiredHoldStays))
-            .then(|| lease.target.clone());
         self.free(key);
-        if let Some(LeaseTarget::Slot(calendars, range)) = stays {
-            self.occupy(&calendars, range.occupied_range().0, key);
-        }
         self.counters.on_ended(tenant.as_deref(), &kind, how);
         self.ended.push(LeaseEnd { key, confirmed, lasted });
         if let Some(entry) = self.leases.get_mut(&key) {

@@ -9,7 +9,6 @@ use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, Row
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{Block, CellStore, CellTable, Reference};
 use crate::limit::Limit;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 /// A row of the check with its counter and its verdict.
@@ -42,11 +41,6 @@ pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckR
         reply.remembered = store_reference(reference, &reply.rows, cells, now);
     }
     reply
-}
-
-#[inline]
-fn can_deny(row: &CheckRow) -> bool {
-    !row.shadow || is_planted(Bug::ShadowDenies)
 }
 
 #[inline]
@@ -93,22 +87,19 @@ impl RowCheck<'_> {
     /// Whether this row lets the gate pass. Shadow rows never deny.
     #[inline]
     fn lets_pass(&self) -> bool {
-        self.verdict == RowVerdict::Fits || !can_deny(self.row)
+        self.verdict == RowVerdict::Fits || self.row.shadow
     }
 
     /// Charges a row that fits if the whole check passed, or handles an excess.
     #[inline]
     fn apply<C: CellStore>(&mut self, passed: bool, cells: &mut C) {
         match self.verdict {
-            RowVerdict::Fits if passed || is_planted(Bug::DenialConsumes) => {
+            RowVerdict::Fits if passed => {
                 self.charged = self.meter.charge(cells, self.row.held, self.row.lease);
             }
             // A row that is blocked or too costly changes nothing: attempts during a block do not
             // extend it.
             RowVerdict::OverLimit => self.on_over_limit(cells),
-            RowVerdict::Blocked if is_planted(Bug::BlockExtendsOnAttempt) => {
-                self.extend_block(cells)
-            }
             _ => {}
         }
     }
@@ -128,14 +119,6 @@ impl RowCheck<'_> {
             let proposal = BlockProposal::new(penalty, Origin::Excess, self.row.shadow, note);
             self.block_started =
                 blocks::propose_block(self.row.key, &proposal, cells, self.meter.now);
-        }
-    }
-
-    /// The planted bug: a denied attempt extends the block.
-    fn extend_block<C: CellTable<Block>>(&self, cells: &mut C) {
-        let length = self.row.penalty.map(|penalty| penalty.first).unwrap_or_default();
-        if let Some(block) = cells.get(self.row.key, self.meter.now) {
-            block.until = block.until.max(self.meter.now.after(length));
         }
     }
 

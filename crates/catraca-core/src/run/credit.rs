@@ -4,8 +4,7 @@
 //! A credit never lifts a block and never fills a bucket above its size.
 
 use crate::batch::{BucketAdjustment, CreditBatch, CreditReply, CreditRow, ReconcileRow};
-use crate::cell::{Block, Bucket, CellStore, CellTable, Reference};
-use crate::planted_bugs::{Bug, is_planted};
+use crate::cell::{Bucket, CellStore, Reference};
 use crate::time::Time;
 
 /// Credits the buckets of a reference, once per event.
@@ -26,9 +25,6 @@ pub fn run<C: CellStore>(credit: &CreditBatch, cells: &mut C, now: Time) -> Cred
 
 /// Gives tokens back to one bucket. Returns how many it took.
 fn credit_bucket<C: CellStore>(row: &CreditRow, cells: &mut C, now: Time) -> i64 {
-    if is_planted(Bug::CreditLiftsBlock) {
-        CellTable::<Block>::remove(cells, row.key, now);
-    }
     // A bucket without a cell is full, so it can take nothing.
     let bucket: Option<&mut Bucket> = cells.get(row.key, now);
     let Some(bucket) = bucket else { return 0 };

@@ -8,7 +8,6 @@ use crate::cell::{
 };
 use crate::digest::Key;
 use crate::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, WindowTerms};
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 /// The counter of one row at an instant.
@@ -280,8 +279,7 @@ impl<'a> Meter<'a> {
         let CounterState::Fixed(Some(window)) = &self.state else { return 0 };
         // A charge before the start was made in an earlier window, which has ended: its units are
         // free already.
-        let same_window = at >= window.start || is_planted(Bug::RefundIntoNextWindow);
-        let units = if same_window { units.min(window.used) } else { 0 };
+        let units = if at >= window.start { units.min(window.used) } else { 0 };
         -self.charge_fixed(terms, cells, -units)
     }
 

@@ -12,7 +12,6 @@ use crate::cell::{
     Block, CellStore, CellTable, RatioWatch, Reference, SettledMarker, SlidingWindow,
 };
 use crate::limit::{EXACT_MAX, Limit, Penalty, WindowTerms};
-use crate::planted_bugs::{Bug, is_planted};
 use crate::price::Price;
 use crate::time::Time;
 
@@ -24,7 +23,7 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
         return SettleReply::Expired { now };
     }
     let first: Option<&mut SettledMarker> = cells.get(settle.marker, now);
-    if let Some(first) = first.filter(|_| !is_planted(Bug::SettleTwice)) {
+    if let Some(first) = first {
         return SettleReply::Settled { now, already_settled: true, rows: first.rows.clone() };
     }
     // The marker is written before anything is charged. Without room for it, a repeated settle
@@ -193,14 +192,10 @@ fn charge_difference<C: CellStore>(
             }
             // Without `debt`, at most what is free is charged, so that free does not fall below
             // zero.
-            let payable = if may_be_in_debt(row) { extra } else { extra.min(free.max(0)) };
+            let payable = if row.debt { extra } else { extra.min(free.max(0)) };
             meter.charge(cells, payable, 0)
         }
     }
-}
-
-fn may_be_in_debt(row: &SettleRow) -> bool {
-    row.debt && !is_planted(Bug::DebtClamped)
 }
 
 /// Starts the block of the policy if the settle charges more than is free: that is an excess, as at
@@ -215,7 +210,7 @@ fn start_block_if_crossing<C: CellStore>(
 ) {
     // `free` may be negative: then any extra charge crosses the limit, but a price that is equal to
     // the held amount does not.
-    let crosses = extra > 0 && extra > free && !is_planted(Bug::CrossingStartsNothing);
+    let crosses = extra > 0 && extra > free;
     if crosses && row.penalty.is_some() {
         let started = blocks::propose_block(row.key, &proposal_of(row, Origin::Excess), cells, now);
         report_block(result, started, Origin::Excess, None);

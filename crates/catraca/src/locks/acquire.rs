@@ -11,7 +11,6 @@ use catraca_core::lock::reply::{AcquireReply, Conflict};
 use catraca_core::lock::requests::{Acquire, Hold, LeaseRequest, Proof};
 use catraca_core::lock::terms::WAIT_MAX;
 use catraca_core::lock::{Durability, LockName, LockOp, LockOutcome};
-use catraca_core::planted_bugs::{Bug, is_planted};
 use catraca_core::time::{Span, Time};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -90,10 +89,7 @@ impl Locks {
         request: &Acquire,
         wait: Span,
     ) -> Result<TimedReply<AcquireReply>, LockError> {
-        let mut deadline = Instant::now() + duration(wait.min(WAIT_MAX));
-        if is_planted(Bug::LockExpiredWaiter) {
-            deadline += Duration::from_millis(5);
-        }
+        let deadline = Instant::now() + duration(wait.min(WAIT_MAX));
         // Behind callers that wait for one of the names, else for the first name.
         let first = || lock_name(request, request.keys.first().map_or("", |key| key));
         let name = self.first_queue(namespace, request).unwrap_or_else(first);

@@ -6,7 +6,6 @@
 //! removed at the front, so they are always in order of time.
 
 use crate::limit::WindowTerms;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 /// The entries of one window, oldest first.
@@ -60,8 +59,7 @@ impl WindowEntries {
     }
 
     fn has_left(&self, span: Span, now: Time) -> bool {
-        let age = now.since(self.first);
-        if is_planted(Bug::WindowEdgeInclusive) { age > span } else { age >= span }
+        now.since(self.first) >= span
     }
 
     /// Adds units at an instant. An instant before the newest entry becomes that of the newest,
@@ -80,8 +78,6 @@ impl WindowEntries {
             self.append(0, units);
         } else if at > self.last {
             self.append(at.since(self.last).micros(), units);
-        } else if is_planted(Bug::SameInstantMerges) {
-            return;
         } else {
             // Units of the same instant share one entry.
             self.grow_newest(units);

@@ -85,3 +85,51 @@ fn free_range(query: &AvailabilityQuery, from: Time, to: Time) -> Option<(Time, 
     let is_long_enough = from < to && to.since(from) >= query.min_length;
     is_long_enough.then_some((from, to))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+
+    fn at(micros: i64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    fn busy(start: i64, end: i64) -> Busy {
+        let state = LeaseState::Confirmed;
+        Busy { start: at(start), end: at(end), state, fence: 1, free_at: Time::FOREVER }
+    }
+
+    fn query(min_length: i64) -> AvailabilityQuery {
+        AvailabilityQuery {
+            tenant: None,
+            calendar: "c".into(),
+            from: at(0),
+            to: at(100),
+            min_length: Span::from_micros(min_length),
+            excluded_lease: None,
+        }
+    }
+
+    fn free(min_length: i64, taken: Vec<Busy>, next: Option<Time>) -> Vec<(i64, i64)> {
+        let free = Availability::of(&query(min_length), taken, next).free;
+        free.into_iter().map(|(from, to)| (from.micros(), to.micros())).collect()
+    }
+
+    #[test]
+    fn what_is_between_busy_ranges_is_free() {
+        assert_eq!(free(0, Vec::new(), None), [(0, 100)]);
+        let taken = vec![busy(0, 10), busy(20, 30), busy(30, 40)];
+        assert_eq!(free(0, taken.clone(), None), [(10, 20), (40, 100)]);
+        // What is after the page is not known yet.
+        assert_eq!(free(0, taken, Some(at(60))), [(10, 20), (40, 60)]);
+    }
+
+    #[test]
+    fn a_free_range_of_exactly_the_wanted_length_is_reported() {
+        let taken = vec![busy(10, 30), busy(41, 95)];
+        assert_eq!(free(10, taken.clone(), None), [(0, 10), (30, 41)]);
+        assert_eq!(free(11, taken.clone(), None), [(30, 41)]);
+        assert_eq!(free(12, taken, None), []);
+    }
+}

@@ -9,12 +9,9 @@ use std::sync::Arc;
 use super::{LockTable, idempotency, lock_names};
 use crate::lock::id::LeaseKey;
 use crate::lock::name::LockName;
-use crate::lock::reply::{
-    AcquireReply, Conflict, Lease, LeaseState, LeaseTarget, ReleaseReply, RenewReply,
-};
+use crate::lock::reply::{AcquireReply, Lease, LeaseState, LeaseTarget, ReleaseReply, RenewReply};
 use crate::lock::requests::{Acquire, Proof};
 use crate::lock::terms::VersionPolicy;
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::{Span, Time};
 
 impl LockTable {
@@ -43,33 +40,10 @@ impl LockTable {
         AcquireReply::Granted(Box::new(lease))
     }
 
-    /// Acquires names without looking for conflicts. Only for the planted bug that splits check and
-    /// grant.
-    pub fn grant_unchecked(&mut self, request: &Acquire, now: Time) -> AcquireReply {
-        self.begin(now);
-        let names = lock_names(request.tenant.as_deref(), &request.kind, &request.keys);
-        let lease = self.grant(LeaseTarget::Names(names), &request.kind, &request.lease, None);
-        AcquireReply::Granted(Box::new(lease))
-    }
-
-    /// The holder of the first requested name that is taken.
-    pub fn conflict_of(&mut self, request: &Acquire, now: Time) -> Option<Box<Conflict>> {
-        self.begin(now);
-        let names = lock_names(request.tenant.as_deref(), &request.kind, &request.keys);
-        match self.first_conflict(&names) {
-            Some(AcquireReply::Conflict(conflict)) => Some(conflict),
-            _ => None,
-        }
-    }
-
     /// Extends a held lease, at most to its `hold_until`.
     pub fn renew(&mut self, proof: &Proof, ttl: Span, now: Time) -> RenewReply {
         self.begin(now);
         let Some(mut lease) = self.lease_of_proof(proof) else { return RenewReply::NotHolder };
-        if is_planted(Bug::LockRenewByAnyone) && lease.state == LeaseState::Expired {
-            lease.state = LeaseState::Held;
-            lease.expires_at = self.now.after(ttl);
-        }
         if !lease.state.is_live() {
             return RenewReply::Over(lease.state);
         }
@@ -95,9 +69,6 @@ impl LockTable {
         let lease = self
             .lease_of_proof(proof)
             .filter(|lease| matches!(lease.target, LeaseTarget::Names(_)));
-        if is_planted(Bug::LockReleaseByName) {
-            self.release_by_name(lease.as_ref());
-        }
         self.end_by_holder(proof.key, lease.map(|lease| lease.state))
     }
 
@@ -191,9 +162,6 @@ impl LockTable {
 
     /// Whether an instant has come. A lease is free at the very instant of its end.
     pub(super) fn has_passed(&self, instant: Time) -> bool {
-        if is_planted(Bug::LockExpiryInclusive) {
-            return instant < self.now;
-        }
         instant <= self.now
     }
 
@@ -232,16 +200,6 @@ impl LockTable {
             self.due.insert((due, lease.key));
             entry.due = due;
             entry.lease = lease.clone();
-        }
-    }
-
-    /// The planted bug: ends the current lease of the name, even if another caller holds it.
-    fn release_by_name(&mut self, lease: Option<&Lease>) {
-        let Some(LeaseTarget::Names(names)) = lease.map(|lease| &lease.target) else { return };
-        for name in names {
-            if let Some(key) = self.holder(name) {
-                self.end(key, LeaseState::Released);
-            }
         }
     }
 }

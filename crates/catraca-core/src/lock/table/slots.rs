@@ -15,7 +15,6 @@ use crate::lock::reply::{
     AcquireReply, ConfirmReply, Conflict, Lease, LeaseState, LeaseTarget, MoveReply, ReleaseReply,
 };
 use crate::lock::requests::{Hold, Move, Proof, TimeRange};
-use crate::planted_bugs::{Bug, is_planted};
 use crate::time::Time;
 
 impl LockTable {
@@ -178,8 +177,7 @@ impl LockTable {
                 return None;
             };
             let other_end = other.occupied_range().1;
-            let touches = is_planted(Bug::LockOverlapInclusive) && other_end == start;
-            if other_end <= start && !touches {
+            if other_end <= start {
                 return None;
             }
             if self.current_lease(key)?.state.is_live() {
@@ -187,9 +185,6 @@ impl LockTable {
             }
             // The hold had expired, and `current_lease` has removed it from the calendar. The range
             // before it can overlap too.
-            if is_planted(Bug::LockExpiredHoldStays) {
-                return None;
-            }
         }
     }
 }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use catraca_core::lock::persistence::{LockWrite, PersistedFence};
 use catraca_core::lock::reply::AcquireReply;
-use catraca_core::lock::requests::Acquire;
 use catraca_core::lock::{LeaseKey, LockOp, LockOutcome, LockReply, LockTable};
-use catraca_core::planted_bugs::{Bug, is_planted};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
@@ -54,9 +52,6 @@ impl NamespaceLocks {
     /// Applies an operation, and waits for the journal where the reply promises durability.
     pub async fn ask(&self, op: &LockOp, when: When) -> Result<LockReply, LockError> {
         match op {
-            LockOp::Acquire { request, .. } if is_planted(Bug::LockCheckThenTake) => {
-                self.check_then_take(request, when).await
-            }
             LockOp::Confirm { .. } | LockOp::Relocate(_) => self.change_slot(op, when).await,
             LockOp::Undo(key) => Ok(self.revert_grant(*key, when)),
             LockOp::Sweep => self.sweep(when),
@@ -157,18 +152,6 @@ impl NamespaceLocks {
             let row = totals.kinds.entry(kind.clone()).or_default();
             *row = row.plus(counts);
         }
-    }
-
-    /// Planted bug: checks and grants under separate locks.
-    async fn check_then_take(&self, request: &Acquire, when: When) -> Result<LockReply, LockError> {
-        let now = self.instant(when);
-        let conflict = self.state.lock().table.conflict_of(request, now);
-        tokio::task::yield_now().await;
-        let acquired = match conflict {
-            Some(conflict) => AcquireReply::Conflict(conflict),
-            None => self.state.lock().table.grant_unchecked(request, now),
-        };
-        Ok(LockReply { now, outcome: LockOutcome::Acquired(acquired) })
     }
 }
 
