@@ -37,3 +37,26 @@ impl Cell for Reference {
             + self.credited.iter().map(|event| event.len() + 16).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heap_of_a_reference_is_its_ticket_instants_and_events() {
+        let mut reference = Reference {
+            expires: Time::ZERO,
+            owner: Key::from_bytes([0; 16]),
+            instants: Vec::new(),
+            ticket: Box::from([0; 100]),
+            settled: None,
+            credited: Vec::new(),
+        };
+        assert_eq!(reference.heap_bytes(), 100);
+        reference.instants = Vec::with_capacity(3);
+        assert_eq!(reference.heap_bytes(), 100 + 3 * size_of::<Option<Time>>());
+        reference.instants = Vec::new();
+        reference.credited = vec!["paid".into(), "refunded".into()];
+        assert_eq!(reference.heap_bytes(), 100 + 4 + 16 + 8 + 16);
+    }
+}

@@ -346,3 +346,30 @@ fn calendars(tenant: Option<&str>, names: &[Box<str>]) -> Vec<Arc<CalendarName>>
     });
     calendars.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::requests::{Acquire, Proof};
+    use crate::lock::terms::VersionPolicy;
+
+    #[test]
+    fn a_lease_is_in_the_table_until_its_tombstone_is_forgotten() {
+        let mut table = LockTable::default();
+        assert!(table.is_empty());
+        let key = LeaseKey::from_bytes([1; 16]);
+        let request = Acquire {
+            tenant: None,
+            kind: "k".into(),
+            keys: vec!["a".into()],
+            lease: LeaseRequest::new(key, Span::from_secs(1), Span::from_secs(1)),
+            policy: VersionPolicy::Opaque,
+        };
+        table.acquire(&request, Time::ZERO);
+        assert_eq!(table.len(), 1);
+        table.release(&Proof { key, tenant: None }, Time::ZERO);
+        assert_eq!(table.len(), 1);
+        table.sweep(Time::ZERO.after(TOMBSTONE));
+        assert!(table.is_empty());
+    }
+}
