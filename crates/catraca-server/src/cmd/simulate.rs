@@ -1,76 +1,87 @@
-//! `catraca simulate`: replays a history in virtual time through the engine of production.
+//! `catraca simulate`: arguments, notes and output of a simulation, which `catraca-replay` runs.
 //!
-//! The clock is set by the lines of the history, so a run is repeatable byte for byte, except for
-//! pseudonyms, which differ between runs without `--secret-file`. Results go to standard output;
-//! notes about the run go to standard error.
+//! Results go to standard output; notes about the run go to standard error.
 
-mod access_log;
-mod compare;
-mod event;
-mod json_results;
-mod json_sink;
-mod line_reader;
+mod comparison_text;
 mod progress;
-mod replay_engine;
 mod report;
-mod run;
-mod sink;
-mod source;
-mod summary;
+mod summary_text;
 
 use std::fs;
 use std::io::{BufWriter, StdoutLock, Write, stdout};
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use catraca::MemoryOptions;
+use catraca_replay::simulate::{
+    BadLineListener, Comparison, HistoryFormat, JsonLinesSink, LateLines, ReplayEngine,
+    ReplayResult, Source, compare, replay,
+};
 
-use crate::args::{Output, SimulateArgs};
+use super::secret::secret;
+use crate::args::{Format, Output, SimulateArgs};
 use crate::exit::Exit;
-use crate::render::{count_noun, eprint_line};
-use access_log::Reader;
-use compare::Comparison;
-use json_sink::JsonLinesSink;
-use replay_engine::ReplayEngine;
+use crate::render::{count, count_noun, eprint_line, sanitize};
+use progress::Progress;
 use report::ReportLabels;
-use run::{LateLines, ReplayResult};
-use sink::Sink;
-use source::{AHEAD, Source};
 
 /// Size of the output buffer, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Bad lines that are printed; further ones are only counted.
+const BAD_LINES_PRINTED: u64 = 20;
 
 /// Replays a history; exits 2 if a line was bad.
 pub fn run(args: &SimulateArgs) -> Result<Exit> {
+    let format = history_format(args)?;
     let result = match &args.compare {
-        None => replay_one(args)?,
-        Some(other) => replay_both(args, other)?,
+        None => replay_one(args, &format)?,
+        Some(other) => replay_both(args, &format, other)?,
     };
     note_late(result.late);
     note_inexact(&result);
     Ok(Exit::yes_or(result.fine, Exit::BadInput))
 }
 
+/// The format of the history; refuses options of another format.
+fn history_format(args: &SimulateArgs) -> Result<HistoryFormat> {
+    if args.format != Format::Json && !args.field.is_empty() {
+        bail!("--field is for JSON logs; add --format json");
+    }
+    if args.format == Format::Events && args.gate.is_some() {
+        bail!("--gate is for access logs; an event has its own gate");
+    }
+    let gate = args.gate.clone();
+    Ok(match args.format {
+        Format::Events => HistoryFormat::Events,
+        Format::Combined => HistoryFormat::Combined { gate },
+        Format::Json => HistoryFormat::Json { gate, fields: args.field.clone() },
+    })
+}
+
 /// Replays under one catalog.
-fn replay_one(args: &SimulateArgs) -> Result<ReplayResult> {
+fn replay_one(args: &SimulateArgs, format: &HistoryFormat) -> Result<ReplayResult> {
     let decisions_only = args.output == Output::Json && args.report.is_none();
-    let engine = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), decisions_only);
+    let engine = engine(args, &args.catalog, decisions_only)?;
+    let source = open(args)?;
     if decisions_only {
-        return replay(args, &engine, &mut JsonLinesSink::new(buffered_stdout()));
+        let mut json = JsonLinesSink::new(buffered_stdout());
+        return replay(source, format, &engine, &mut json);
     }
     let mut summary = engine.summary();
     let result = match args.output {
         Output::Json => {
-            let mut both = (summary.quiet(), JsonLinesSink::new(buffered_stdout()));
-            let result = replay(args, &engine, &mut both)?;
+            let mut both = (summary, JsonLinesSink::new(buffered_stdout()));
+            let result = replay(source, format, &engine, &mut both)?;
             summary = both.0;
             result
         }
         Output::Human => {
-            let result = replay(args, &engine, &mut summary)?;
-            summary.data().print(buffered_stdout())?;
+            summary = summary.with_bad_line_listener(bad_line_printer());
+            let result = replay(source, format, &engine, &mut summary)?;
+            let data = summary.data();
+            note_unprinted_bad_lines(data.bad);
+            summary_text::print(&data, buffered_stdout())?;
             result
         }
     };
@@ -80,37 +91,51 @@ fn replay_one(args: &SimulateArgs) -> Result<ReplayResult> {
     Ok(result)
 }
 
-fn replay(
-    args: &SimulateArgs,
-    engine: &ReplayEngine,
-    sink: &mut impl Sink,
-) -> Result<ReplayResult> {
-    let reader = Reader::new(&engine.catalog, args)?;
-    let source = Source::open(&args.events)?;
-    thread::scope(|scope| {
-        let (sender, batches) = sync_channel(AHEAD);
-        let pump = scope.spawn(move || source.pump(&[sender]));
-        let result = engine.replay(&reader, batches, sink, |_| {});
-        // An error of reading explains why the run ended, so it comes first.
-        replay_engine::join(pump).and(result)
-    })
-}
-
-/// Replays under two catalogs, each on its own thread.
-fn replay_both(args: &SimulateArgs, other: &Path) -> Result<ReplayResult> {
-    let before = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), false);
-    let after = ReplayEngine::new(super::catalog(other)?, memory(args), false);
-    let (comparison, result) = compare::replay(args, &before, &after)?;
+/// Replays under two catalogs, and compares.
+fn replay_both(args: &SimulateArgs, format: &HistoryFormat, other: &Path) -> Result<ReplayResult> {
+    let before = engine(args, &args.catalog, false)?;
+    let after = engine(args, other, false)?;
+    let source = open(args)?;
+    let (comparison, result) = compare(source, format, &before, &after, bad_line_printer())?;
+    note_unprinted_bad_lines(comparison.before.bad);
     let labels = labels(args);
     match args.output {
-        Output::Human => comparison.print(&labels, buffered_stdout())?,
-        Output::Json => comparison.write_json(&labels, buffered_stdout())?,
+        Output::Human => comparison_text::print(&comparison, &labels, buffered_stdout())?,
+        Output::Json => {
+            comparison.write_json(&labels.catalog, &labels.other, buffered_stdout())?;
+        }
     }
     note_bad_lines(&comparison, &labels);
     if let Some(path) = &args.report {
         write_page(path, &report::comparison(&labels, &comparison))?;
     }
     Ok(result)
+}
+
+fn engine(args: &SimulateArgs, catalog: &Path, silent: bool) -> Result<ReplayEngine> {
+    Ok(ReplayEngine::new(super::catalog(catalog)?, memory(args), secret(), silent))
+}
+
+fn open(args: &SimulateArgs) -> Result<Source> {
+    Source::open(&args.events, |size| Arc::new(Progress::new(size)))
+}
+
+/// Prints the first bad lines to standard error.
+fn bad_line_printer() -> BadLineListener {
+    let mut printed = 0;
+    Box::new(move |number, error| {
+        if printed < BAD_LINES_PRINTED {
+            eprint_line(format_args!("line {number}: {}", sanitize(error)));
+            printed += 1;
+        }
+    })
+}
+
+fn note_unprinted_bad_lines(bad: u64) {
+    let more = bad.saturating_sub(BAD_LINES_PRINTED);
+    if more > 0 {
+        eprint_line(format_args!("and {} more bad lines", count(more)));
+    }
 }
 
 /// Splits `--memory` among the pools in the proportions of the server's defaults.

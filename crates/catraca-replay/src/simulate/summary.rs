@@ -6,7 +6,6 @@
 mod event_counts;
 mod notes;
 mod policy;
-mod print;
 mod subjects;
 mod summary_data;
 mod timeline;
@@ -24,17 +23,14 @@ use catraca_core::select::{KeyParts, Selector};
 
 pub use event_counts::EventCounts;
 use policy::{DenialsPerMinute, PolicyTally};
-pub use print::{share, sum};
 pub use subjects::{SubjectId, Subjects};
 pub use summary_data::{HistoryInstant, PolicySummary, SummaryData};
 pub use timeline::{Axis, Timeline, TimelineSlot};
 
 use super::event::{At, CheckEvent};
 use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
-use crate::render::{eprint_line, sanitize};
+use crate::text::sanitize;
 
-/// Bad lines that are printed; further ones are only counted.
-const BAD_LINES_PRINTED: u64 = 20;
 /// Maximum number of undeclared gates tracked by name.
 const UNLISTED_MAX: usize = 1_000;
 
@@ -51,9 +47,11 @@ pub struct Summary {
     unlisted: BTreeMap<String, u64>,
     /// The verdicts of all lines since the last [`Self::take_verdicts`]; only for comparisons.
     verdicts: Option<Vec<Verdict>>,
-    /// Whether bad lines are printed to standard error.
-    prints_bad_lines: bool,
+    bad_lines: Option<BadLineListener>,
 }
+
+/// Called with the number of a bad line, and why it is bad.
+pub type BadLineListener = Box<dyn FnMut(u64, &str) + Send>;
 
 /// The verdict on a line, for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +98,7 @@ impl Summary {
             totals: Totals::default(),
             unlisted: BTreeMap::new(),
             verdicts: None,
-            prints_bad_lines: true,
+            bad_lines: None,
         }
     }
 
@@ -111,10 +109,10 @@ impl Summary {
         self
     }
 
-    /// Does not print bad lines, because another summary or sink reports them.
+    /// Calls `listener` with every bad line.
     #[must_use]
-    pub fn quiet(mut self) -> Self {
-        self.prints_bad_lines = false;
+    pub fn with_bad_line_listener(mut self, listener: BadLineListener) -> Self {
+        self.bad_lines = Some(listener);
         self
     }
 
@@ -240,8 +238,8 @@ impl Sink for Summary {
         if index.is_none() {
             self.verdicts.iter_mut().for_each(|all| all.push(Verdict::None));
         }
-        if self.prints_bad_lines && self.totals.bad <= BAD_LINES_PRINTED {
-            eprint_line(format_args!("line {number}: {}", sanitize(error)));
+        if let Some(listener) = &mut self.bad_lines {
+            listener(number, error);
         }
         Ok(())
     }
@@ -252,10 +250,6 @@ impl Sink for Summary {
 
     fn finish(&mut self) -> io::Result<()> {
         self.add_blocks_to_timelines();
-        let more = self.totals.bad.saturating_sub(BAD_LINES_PRINTED);
-        if self.prints_bad_lines && more > 0 {
-            eprint_line(format_args!("and {} more bad lines", crate::render::count(more)));
-        }
         Ok(())
     }
 }
@@ -274,6 +268,11 @@ impl Totals {
     fn count_settled(&mut self, settlement: &Settlement) {
         *self.settled.entry(settlement.state.as_str()).or_default() += 1;
     }
+}
+
+/// The sum of the counts.
+pub fn sum(counts: &ReasonCounts) -> u64 {
+    counts.values().sum()
 }
 
 fn subject_text(catalog: &Catalog, digester: &Digester, parts: &KeyParts<'_, '_>) -> String {

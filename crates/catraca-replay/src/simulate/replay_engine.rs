@@ -5,9 +5,8 @@ use std::sync::mpsc::Receiver;
 use std::thread::ScopedJoinHandle;
 
 use anyhow::{Result, anyhow};
-use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
+use catraca::{Catalog, Engine, ManualClock, MemoryOptions, Secret};
 
-use super::super::secret::secret;
 use super::access_log::Reader;
 use super::run::{ReplayResult, Run};
 use super::sink::Sink;
@@ -20,27 +19,29 @@ pub struct ReplayEngine {
     pub catalog: Arc<Catalog>,
     engine: Engine,
     clock: ManualClock,
+    secret: Secret,
     events: Option<EventCounts>,
 }
 
 impl ReplayEngine {
-    /// An engine for a catalog. A silent one has no event listener, and so no summary.
-    pub fn new(catalog: Catalog, memory: MemoryOptions, silent: bool) -> Self {
+    /// An engine for a catalog; pseudonyms depend on the secret. A silent engine has no event
+    /// listener, and so no summary.
+    pub fn new(catalog: Catalog, memory: MemoryOptions, secret: Secret, silent: bool) -> Self {
         let clock = ManualClock::default();
         let builder = Engine::builder(catalog).memory(memory);
-        let mut builder = builder.secret(secret()).clock(clock.clone());
+        let mut builder = builder.secret(secret.clone()).clock(clock.clone());
         let events = (!silent).then(EventCounts::default);
         if let Some(events) = &events {
             builder = builder.listener(events.listener());
         }
         let engine = builder.build();
-        Self { catalog: engine.catalog(), engine, clock, events }
+        Self { catalog: engine.catalog(), engine, clock, secret, events }
     }
 
     /// An empty summary that also receives the events of this engine.
     pub fn summary(&self) -> Summary {
         let events = self.events.clone().unwrap_or_default();
-        Summary::new(Arc::clone(&self.catalog), secret(), events)
+        Summary::new(Arc::clone(&self.catalog), self.secret.clone(), events)
     }
 
     /// Executes all lines and the settlements still due; calls `after_batch` after each batch.

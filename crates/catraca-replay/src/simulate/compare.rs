@@ -1,11 +1,10 @@
-//! `--compare`: replays the same history under two catalogs and compares the decisions line by
+//! Replays the same history under two catalogs and compares the decisions line by
 //! line.
 //!
 //! Each catalog decides on its own thread, and verdicts are compared batch by batch, so memory does
 //! not grow with the history. Subjects are shown as pseudonyms where they are private.
 
 mod comparison_json;
-mod print;
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -13,19 +12,17 @@ use std::thread;
 
 use anyhow::Result;
 
-use super::access_log::Reader;
+use super::access_log::{HistoryFormat, Reader};
 use super::replay_engine::{ReplayEngine, join};
 use super::run::{LateLines, ReplayResult};
 use super::source::{AHEAD, Source};
-use super::summary::{PolicySummary, SubjectId, Summary, SummaryData, Verdict};
-use crate::args::SimulateArgs;
-pub use print::change;
+use super::summary::{BadLineListener, PolicySummary, SubjectId, Summary, SummaryData, Verdict};
 
 /// The effect of a changed catalog.
 pub struct Comparison {
-    /// Under the catalog of `--catalog`.
+    /// Under the first catalog.
     pub before: SummaryData,
-    /// Under the catalog of `--compare`.
+    /// Under the second catalog.
     pub after: SummaryData,
     /// Allowed before, denied after.
     pub newly_denied: DecisionChanges,
@@ -65,17 +62,19 @@ struct ChangeCount {
     subjects: HashMap<SubjectId, u64>,
 }
 
-/// Replays the history under both catalogs.
-pub fn replay(
-    args: &SimulateArgs,
+/// Replays the history under both catalogs. `bad_lines` is called with the lines that are bad under
+/// the first one.
+pub fn compare(
+    source: Source,
+    format: &HistoryFormat,
     before: &ReplayEngine,
     after: &ReplayEngine,
+    bad_lines: BadLineListener,
 ) -> Result<(Comparison, ReplayResult)> {
-    let before_reader = Reader::new(&before.catalog, args)?;
-    let after_reader = Reader::new(&after.catalog, args)?;
-    let source = Source::open(&args.events)?;
-    let mut before_summary = before.summary().with_verdicts();
-    let mut after_summary = after.summary().with_verdicts().quiet();
+    let before_reader = Reader::new(&before.catalog, format);
+    let after_reader = Reader::new(&after.catalog, format);
+    let mut before_summary = before.summary().with_verdicts().with_bad_line_listener(bad_lines);
+    let mut after_summary = after.summary().with_verdicts();
     let (mut changes, result) = thread::scope(|scope| {
         let (before_sender, before_batches) = sync_channel(AHEAD);
         let (after_sender, after_batches) = sync_channel(AHEAD);

@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 use flate2::bufread::MultiGzDecoder;
 
 use super::line_reader::{HistoryLine, LineReader};
-use super::progress::Progress;
 
 /// Size of the read buffers, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -26,7 +25,17 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// An open history.
 pub struct Source {
     lines: LineReader<Box<dyn BufRead + Send>>,
-    progress: Progress,
+    progress: Arc<dyn ReadProgress>,
+}
+
+/// A display of how much of a history was read.
+pub trait ReadProgress: Send + Sync {
+    /// More bytes of the file were read.
+    fn on_bytes(&self, more: usize);
+    /// So many lines were read.
+    fn on_lines(&self, total: u64);
+    /// The end was reached.
+    fn on_end(&self);
 }
 
 /// Consecutive lines of a history, in one buffer.
@@ -43,15 +52,19 @@ struct LineRange {
     end: Option<usize>,
 }
 
-/// Reports the bytes that are read to the progress bar.
+/// Reports the bytes that are read.
 struct ProgressReader<R> {
     inner: R,
-    progress: Progress,
+    progress: Arc<dyn ReadProgress>,
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`.
-    pub fn open(path: &Path) -> Result<Self> {
+    /// Opens a file, or standard input for `-`. `new_progress` gets the size of the file, if it is
+    /// known.
+    pub fn open(
+        path: &Path,
+        new_progress: impl FnOnce(Option<u64>) -> Arc<dyn ReadProgress>,
+    ) -> Result<Self> {
         let error = || format!("cannot read {}", path.display());
         let (input, size): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
             (Box::new(stdin()), None)
@@ -64,22 +77,29 @@ impl Source {
                 .map(|metadata| metadata.len());
             (Box::new(file), size)
         };
-        let progress = Progress::new(size);
-        let reader = ProgressReader { inner: input, progress: progress.clone() };
-        let lines = LineReader::new(decompress(reader).with_context(error)?);
+        Self::from_reader(input, new_progress(size)).with_context(error)
+    }
+
+    /// Reads a history from any input.
+    pub fn from_reader(
+        input: impl Read + Send + 'static,
+        progress: Arc<dyn ReadProgress>,
+    ) -> io::Result<Self> {
+        let reader = ProgressReader { inner: input, progress: Arc::clone(&progress) };
+        let lines = LineReader::new(decompress(reader)?);
         Ok(Self { lines, progress })
     }
 
     /// Sends every batch to every receiver, until the end, or until a receiver is dropped.
     pub fn pump(mut self, senders: &[SyncSender<Arc<Batch>>]) -> Result<()> {
         while let Some(batch) = self.batch().context("cannot read the events")? {
-            self.progress.lines(batch.lines.last().map_or(0, |range| range.number));
+            self.progress.on_lines(batch.lines.last().map_or(0, |range| range.number));
             let batch = Arc::new(batch);
             if senders.iter().any(|sender| sender.send(Arc::clone(&batch)).is_err()) {
                 break;
             }
         }
-        self.progress.finish();
+        self.progress.on_end();
         Ok(())
     }
 
@@ -131,10 +151,17 @@ fn decompress(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn BufRe
     Ok(Box::new(whole))
 }
 
+/// Displays nothing.
+impl ReadProgress for () {
+    fn on_bytes(&self, _: usize) {}
+    fn on_lines(&self, _: u64) {}
+    fn on_end(&self) {}
+}
+
 impl<R: Read> Read for ProgressReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.progress.bytes(read);
+        self.progress.on_bytes(read);
         Ok(read)
     }
 }

@@ -173,7 +173,7 @@ fn terms_text(policy: &Policy) -> String {
         text += &format!(", block {}", explain::describe_block(block));
     }
     if policy.base.is_some() && !policy.tiers.is_empty() {
-        text += &format!(", {}", crate::render::count_noun(policy.tiers.len(), "tier", "tiers"));
+        text += &format!(", {}", crate::text::count_noun(policy.tiers.len(), "tier", "tiers"));
     }
     text
 }
