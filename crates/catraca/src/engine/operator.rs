@@ -37,7 +37,7 @@ pub struct BlockOrder<'a> {
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
     pub fn block(&self, order: &BlockOrder<'_>) -> Result<Vec<BlockedKey>, Error> {
-        self.run(self.block_exchange(&self.rules.load(), order)?)
+        self.run(&mut self.block_exchange(&self.rules.load(), order)?)
     }
 
     /// Returns the refusal that [`Engine::block`] would return. Changes nothing.
@@ -60,13 +60,13 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<bool, Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.run(self.unblock_exchange(keys))
+        self.run(&mut self.unblock_exchange(keys))
     }
 
     /// Clears counters, block, level and ban counts of a subject under one policy.
     pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.run(self.reset_exchange(keys))
+        self.run(&mut self.reset_exchange(keys))
     }
 }
 
