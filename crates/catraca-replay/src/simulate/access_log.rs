@@ -24,6 +24,9 @@ use catraca::{Catalog, Time};
 use smallvec::SmallVec;
 
 use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
+use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
+use super::run::ParsedLine;
+use super::source::Batch;
 
 pub use log_field::{Field, LogField};
 
@@ -114,8 +117,22 @@ impl<'c> Reader<'c> {
         !matches!(self.syntax, Syntax::Events)
     }
 
-    /// Parses a line.
-    pub fn read<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
+    /// Parses the lines of a batch.
+    pub fn parse<'a>(&'a self, batch: &'a Batch) -> Vec<ParsedLine<'a>> {
+        let lines = batch.lines();
+        lines.map(|(number, line)| ParsedLine { number, event: self.read(line) }).collect()
+    }
+
+    fn read<'a>(&'a self, line: HistoryLine<'a>) -> Result<Event<'a>, LineError> {
+        match line {
+            HistoryLine::Text(text) => self.read_text(text),
+            HistoryLine::TooLong => {
+                Err(format!("the line has more than {LINE_BYTES_MAX} bytes").into())
+            }
+        }
+    }
+
+    fn read_text<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
         match &self.syntax {
             Syntax::Events => Ok(Event::read(line)?),
             Syntax::Combined => self.check(combined::read(line)?),

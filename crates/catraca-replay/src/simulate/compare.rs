@@ -1,21 +1,21 @@
 //! Replays the same history under two catalogs and compares the decisions line by
 //! line.
 //!
-//! Each catalog decides on its own thread, and verdicts are compared batch by batch, so memory does
-//! not grow with the history. Subjects are shown as pseudonyms where they are private.
+//! Verdicts are compared batch by batch, so memory does not grow with the history. Subjects are shown as pseudonyms where they are private.
 
 mod comparison_json;
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
+use std::num::NonZero;
 
 use anyhow::Result;
 
 use super::access_log::{HistoryFormat, Reader};
-use super::replay_engine::{ReplayEngine, join};
-use super::run::{LateLines, ReplayResult};
-use super::source::{AHEAD, Source};
+use super::line_result::LineResult;
+use super::pipeline::Pipeline;
+use super::replay_engine::ReplayEngine;
+use super::run::{LateLines, ReplayResult, RunOptions};
+use super::source::Source;
 use super::summary::{BadLineListener, PolicySummary, SubjectId, Summary, SummaryData, Verdict};
 
 /// The effect of a changed catalog.
@@ -62,6 +62,13 @@ struct ChangeCount {
     subjects: HashMap<SubjectId, u64>,
 }
 
+/// What the results of both runs are counted in.
+struct ComparisonCounter {
+    before: Summary,
+    after: Summary,
+    changes: ChangeCounter,
+}
+
 /// Replays the history under both catalogs. `bad_lines` is called with the lines that are bad under
 /// the first one.
 pub fn compare(
@@ -70,39 +77,35 @@ pub fn compare(
     before: &ReplayEngine,
     after: &ReplayEngine,
     bad_lines: BadLineListener,
+    threads: NonZero<usize>,
 ) -> Result<(Comparison, ReplayResult)> {
     let before_reader = Reader::new(&before.catalog, format);
     let after_reader = Reader::new(&after.catalog, format);
-    let mut before_summary = before.summary().with_verdicts().with_bad_line_listener(bad_lines);
-    let mut after_summary = after.summary().with_verdicts();
-    let (mut changes, result) = thread::scope(|scope| {
-        let (before_sender, before_batches) = sync_channel(AHEAD);
-        let (after_sender, after_batches) = sync_channel(AHEAD);
-        let (send_before, before_verdicts) = sync_channel(AHEAD);
-        let (send_after, after_verdicts) = sync_channel(AHEAD);
-        let pump = scope.spawn(move || source.pump(&[before_sender, after_sender]));
-        // A send fails when the other run has ended with an error; this run then finishes alone.
-        let before_run = scope.spawn(|| {
-            let send = |summary: &mut Summary| drop(send_before.send(summary.take_verdicts()));
-            let result = before.replay(&before_reader, before_batches, &mut before_summary, send);
-            // Ends the receiver in `ChangeCounter::compare`.
-            drop(send_before);
-            result
-        });
-        let after_run = scope.spawn(|| {
-            let send = |summary: &mut Summary| drop(send_after.send(summary.take_verdicts()));
-            let result = after.replay(&after_reader, after_batches, &mut after_summary, send);
-            drop(send_after);
-            result
-        });
-        let changes = ChangeCounter::compare(before_verdicts, after_verdicts);
-        // Both threads are joined before an error is returned.
-        let before_result = join(before_run);
-        let after_result = join(after_run);
-        join(pump)?;
-        anyhow::Ok((changes, merge(before_result?, after_result?)))
+    let options = RunOptions { is_log: before_reader.is_log(), holds_back: false };
+    let pipeline = Pipeline::new(threads);
+    let before_run = pipeline.add_stage(before.start_run(options));
+    let after_run = pipeline.add_stage(after.start_run(options));
+    let counter = pipeline.add_stage(ComparisonCounter {
+        before: before.summary().with_verdicts().with_bad_line_listener(bad_lines),
+        after: after.summary().with_verdicts(),
+        changes: ChangeCounter::default(),
+    });
+    let end = pipeline.run(source, |number, batch| {
+        let before_lines = before_reader.parse(batch);
+        let before = before_run.take_turn(number, |run| run.execute(&before_lines))?;
+        let after_lines = after_reader.parse(batch);
+        let after = after_run.take_turn(number, |run| run.execute(&after_lines))?;
+        counter.take_turn(number, |counter| {
+            counter.count(&before, &after);
+            Ok(())
+        })
     })?;
-    Ok((changes.comparison(&before_summary, &after_summary), result))
+    end?;
+    let mut before_run = before_run.into_inner();
+    let mut after_run = after_run.into_inner();
+    let mut counter = counter.into_inner();
+    counter.count(&before_run.finish(), &after_run.finish());
+    Ok((counter.comparison(), merge(before_run.result(), after_run.result())))
 }
 
 /// The larger figures of both runs: the notes on standard error are about either.
@@ -114,27 +117,31 @@ fn merge(one: ReplayResult, other: ReplayResult) -> ReplayResult {
     ReplayResult { fine: one.fine && other.fine, late, shared, unblocked }
 }
 
-impl ChangeCounter {
-    fn compare(one: Receiver<Vec<Verdict>>, other: Receiver<Vec<Verdict>>) -> Self {
-        let mut changes = Self::default();
-        for (one, other) in one.into_iter().zip(other) {
-            for pair in one.into_iter().zip(other) {
-                match pair {
-                    (Verdict::Passed, Verdict::Denied(who)) => changes.denied.count(who),
-                    (Verdict::Denied(who), Verdict::Passed) => changes.allowed.count(who),
-                    _ => {}
-                }
-            }
-        }
-        changes
+impl ComparisonCounter {
+    fn count(&mut self, before: &[LineResult<'_>], after: &[LineResult<'_>]) {
+        self.before.count(before);
+        self.after.count(after);
+        self.changes.count(&self.before.take_verdicts(), &self.after.take_verdicts());
     }
 
-    fn comparison(&mut self, before: &Summary, after: &Summary) -> Comparison {
+    fn comparison(&self) -> Comparison {
         Comparison {
-            before: before.data(),
-            after: after.data(),
-            newly_denied: self.denied.rank(after),
-            newly_allowed: self.allowed.rank(before),
+            before: self.before.data(),
+            after: self.after.data(),
+            newly_denied: self.changes.denied.rank(&self.after),
+            newly_allowed: self.changes.allowed.rank(&self.before),
+        }
+    }
+}
+
+impl ChangeCounter {
+    fn count(&mut self, before: &[Verdict], after: &[Verdict]) {
+        for pair in before.iter().zip(after) {
+            match pair {
+                (Verdict::Passed, Verdict::Denied(who)) => self.denied.count(*who),
+                (Verdict::Denied(who), Verdict::Passed) => self.allowed.count(*who),
+                _ => {}
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::event::TimeNotation;
-use super::sink::{ActResult, CheckResult, SettleResult};
+use super::line_result::{ActResult, BadLine, CheckResult, SettleResult};
 
 /// A bad line.
 #[derive(Serialize)]
@@ -14,6 +14,12 @@ pub struct BadLineJson<'a> {
     pub line: u64,
     /// Why it is bad.
     pub error: &'a str,
+}
+
+impl<'a> From<&'a BadLine> for BadLineJson<'a> {
+    fn from(bad: &'a BadLine) -> Self {
+        Self { line: bad.number, error: &bad.error }
+    }
 }
 
 /// The result of a credit or an operator's act.
@@ -41,14 +47,14 @@ impl Serialize for TimeNotation<'_> {
     }
 }
 
-/// `settled` is left out while an outcome is due: it is the last key, and `JsonLinesSink` appends
-/// it when the outcome is settled.
-impl Serialize for CheckResult<'_, '_> {
+/// `settled` is left out while an outcome is due: it is the last key, and `JsonLines` appends it when
+/// the outcome is settled.
+impl Serialize for CheckResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("at", &self.at.written)?;
-        decision_fields(self.decision, &mut map)?;
-        match self.settled {
+        map.serialize_entry("at", self.at.written)?;
+        decision_fields(&self.decision, &mut map)?;
+        match &self.settled {
             SettleResult::NotGiven | SettleResult::Waiting => {}
             SettleResult::Ignored => map.serialize_entry("settled", &())?,
             SettleResult::Done(settlement) => {

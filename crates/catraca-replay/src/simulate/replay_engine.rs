@@ -1,16 +1,10 @@
 //! The engine and clock that a history is replayed with, for one catalog.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::thread::ScopedJoinHandle;
 
-use anyhow::{Result, anyhow};
 use catraca::{Catalog, Engine, ManualClock, MemoryOptions, Secret};
 
-use super::access_log::Reader;
-use super::run::{ReplayResult, Run};
-use super::sink::Sink;
-use super::source::Batch;
+use super::run::{Run, RunOptions};
 use super::summary::{EventCounts, Summary};
 
 /// An engine with its own virtual clock.
@@ -44,27 +38,8 @@ impl ReplayEngine {
         Summary::new(Arc::clone(&self.catalog), self.secret.clone(), events)
     }
 
-    /// Executes all lines and the settlements still due; calls `after_batch` after each batch.
-    pub fn replay<S: Sink>(
-        &self,
-        reader: &Reader<'_>,
-        batches: Receiver<Arc<Batch>>,
-        sink: &mut S,
-        mut after_batch: impl FnMut(&mut S),
-    ) -> Result<ReplayResult> {
-        let mut run = Run::new(reader, &self.engine, self.clock.clone(), sink);
-        for batch in batches {
-            for (number, line) in batch.lines() {
-                run.feed(number, line)?;
-            }
-            after_batch(run.sink());
-        }
-        run.finish()
+    /// A run that starts at the epoch. An engine keeps its state, so it is good for one run.
+    pub(super) fn start_run(&self, options: RunOptions) -> Run<'_> {
+        Run::new(&self.engine, self.clock.clone(), self.events.clone(), options)
     }
-}
-
-/// Joins a thread.
-pub fn join<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    // The panic itself was printed by the panic hook.
-    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the run panicked")))
 }

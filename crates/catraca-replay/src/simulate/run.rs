@@ -1,25 +1,27 @@
-//! Replays lines through the engine: sets the virtual clock, executes each line, and settles
-//! outcomes when they are due.
+//! Executes lines in their order: sets the virtual clock, calls the engine, and settles outcomes
+//! when they are due.
 //!
 //! A settlement due at an instant runs before the lines of that instant; several due at one
 //! instant run in the order of their lines. A bad line changes no state and does not advance the
 //! clock.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use anyhow::bail;
-use catraca::settlement::CreditResult;
-use catraca::{Engine, Error, ManualClock, Outcome, Settle, Span, Time};
+use catraca::settlement::{CreditResult, Settlement};
+use catraca::{Engine, Error, ManualClock, Outcome, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
+use catraca_core::ticket::Ticket;
 
-use super::access_log::{LineError, Reader};
+use super::access_log::LineError;
 use super::event::{
     At, BlockEvent, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation,
 };
-use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
-use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
+use super::line_result::{
+    ActResult, BadLine, CheckResult, LineResult, ResultIndex, ResultInstant, SettleResult,
+};
+use super::summary::EventCounts;
 
 /// The most lines that may wait for an outcome, or be held back by one; bounds memory.
 const PENDING_MAX: usize = 1_000_000;
@@ -28,18 +30,41 @@ const PENDING_MAX: usize = 1_000_000;
 const LATE_MAX: Span = Span::from_secs(3_600);
 
 /// One run over one history.
-pub struct Run<'s, S> {
-    reader: &'s Reader<'s>,
-    engine: &'s Engine,
+pub struct Run<'e> {
+    engine: &'e Engine,
     clock: ManualClock,
+    /// The events of the engine, if anything reads them.
+    events: Option<EventCounts>,
+    /// Whether lines may be slightly out of order, as those of an access log.
+    is_log: bool,
     /// The instant of the last good line, or of a later settlement.
     now: Time,
     due: BinaryHeap<Reverse<DueSettlement>>,
+    /// The results that wait for an outcome, if they hold back the results after them.
+    waiting: Option<BTreeSet<ResultIndex>>,
+    /// The index of the last result.
+    last_index: ResultIndex,
     /// The longest lifetime of a ticket under this catalog.
     longest_hold: Span,
     bad: u64,
     late: LateLines,
-    sink: &'s mut S,
+}
+
+/// A parsed line.
+pub struct ParsedLine<'b> {
+    /// Its number, from one.
+    pub number: u64,
+    /// The event, or why there is none.
+    pub event: Result<Event<'b>, LineError>,
+}
+
+/// How a run treats its history.
+#[derive(Clone, Copy)]
+pub struct RunOptions {
+    /// Whether lines may be slightly out of order, as those of an access log.
+    pub is_log: bool,
+    /// Whether a result that waits for an outcome holds back the results after it.
+    pub holds_back: bool,
 }
 
 /// Lines of a log that are older than an earlier line; they are decided in the order of the file.
@@ -52,7 +77,7 @@ pub struct LateLines {
 }
 
 /// The result of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayResult {
     /// Whether there was no bad line.
     pub fine: bool,
@@ -69,7 +94,7 @@ struct DueSettlement {
     at: Time,
     index: ResultIndex,
     line: u64,
-    ticket: String,
+    ticket: Ticket,
     outcome: Outcome,
 }
 
@@ -78,96 +103,120 @@ enum LineFailure {
     Bad(String),
     /// The line is valid, but the server would reject its request; the run still succeeds.
     Refused(String),
-    Output(io::Error),
 }
 
-impl<'s, S: Sink> Run<'s, S> {
+type Results<'b> = Vec<LineResult<'b>>;
+
+impl<'e> Run<'e> {
     /// A run that starts at the epoch.
     pub fn new(
-        reader: &'s Reader<'s>,
-        engine: &'s Engine,
+        engine: &'e Engine,
         clock: ManualClock,
-        sink: &'s mut S,
+        events: Option<EventCounts>,
+        options: RunOptions,
     ) -> Self {
         let catalog = engine.catalog();
         let longest_hold = catalog.policies.iter().map(|policy| policy.hold).max();
         Self {
-            reader,
             engine,
             clock,
+            events,
+            is_log: options.is_log,
             now: Time::ZERO,
             due: BinaryHeap::new(),
+            waiting: options.holds_back.then(BTreeSet::new),
+            last_index: ResultIndex(0),
             longest_hold: longest_hold.unwrap_or(Span::ZERO),
             bad: 0,
             late: LateLines::default(),
-            sink,
         }
     }
 
-    /// The receiver of the results.
-    pub fn sink(&mut self) -> &mut S {
-        self.sink
-    }
-
-    /// Executes one line.
-    pub fn feed(&mut self, number: u64, line: HistoryLine<'_>) -> anyhow::Result<()> {
-        let result = match line {
-            HistoryLine::Text(text) => self.execute_line(number, text),
-            HistoryLine::TooLong => {
-                let error = format!("the line has more than {LINE_BYTES_MAX} bytes");
-                Err(LineFailure::Bad(error))
+    /// Executes the next lines.
+    pub fn execute<'b>(&mut self, lines: &'b [ParsedLine<'_>]) -> anyhow::Result<Results<'b>> {
+        let mut results = Vec::with_capacity(lines.len());
+        for line in lines {
+            let executed = match &line.event {
+                Ok(event) => self.execute_line(line.number, event, &mut results),
+                Err(LineError::Invalid(why)) => Err(LineFailure::Bad(why.clone())),
+                Err(LineError::Refused(why)) => Err(LineFailure::Refused(why.clone())),
+            };
+            if let Err(failure) = executed {
+                self.push_bad_line(line.number, failure, &mut results);
             }
-        };
-        match result {
-            Ok(()) => {}
-            Err(LineFailure::Bad(error)) => self.count_bad_line(number, None, &error)?,
-            Err(LineFailure::Refused(error)) => self.sink.on_bad_line(number, None, &error)?,
-            Err(LineFailure::Output(error)) => return Err(error.into()),
+            if self.pending() > PENDING_MAX {
+                bail!(
+                    "line {}: more than {PENDING_MAX} lines wait for an outcome; reduce \
+                     `after_ms`, or the `hold` of the policies, after which tickets expire",
+                    line.number
+                );
+            }
         }
-        if self.sink.pending().max(self.due.len()) > PENDING_MAX {
-            bail!(
-                "line {number}: more than {PENDING_MAX} lines wait for an outcome; reduce \
-                 `after_ms`, or the `hold` of the policies, after which tickets expire"
-            );
-        }
-        Ok(())
+        Ok(results)
     }
 
-    /// Settles what is still due, and returns the result.
-    pub fn finish(mut self) -> anyhow::Result<ReplayResult> {
-        self.settle_until(Time::FOREVER)?;
-        self.sink.finish()?;
+    /// Settles what is still due.
+    pub fn finish(&mut self) -> Results<'static> {
+        let mut results = Vec::new();
+        self.settle_until(Time::FOREVER, &mut results);
+        self.push_started_blocks(&mut results);
+        results
+    }
+
+    /// The result so far.
+    pub fn result(&self) -> ReplayResult {
         let stats = self.engine.store().stats();
-        Ok(ReplayResult {
+        ReplayResult {
             fine: self.bad == 0,
             late: self.late,
             shared: stats.overflowed,
             unblocked: stats.refused_blocks,
-        })
+        }
     }
 
-    fn count_bad_line(
+    /// The number of lines that wait for an outcome, or are held back by one.
+    fn pending(&self) -> usize {
+        let first = self.waiting.as_ref().and_then(BTreeSet::first);
+        let held_back = first.map_or(0, |first| self.last_index.0 - first.0 + 1);
+        self.due.len().max(usize::try_from(held_back).unwrap_or(usize::MAX))
+    }
+
+    fn next_index(&mut self) -> ResultIndex {
+        self.last_index.0 += 1;
+        self.last_index
+    }
+
+    fn push_bad_line(&mut self, number: u64, failure: LineFailure, results: &mut Results<'_>) {
+        self.next_index();
+        let error = match failure {
+            LineFailure::Bad(error) => {
+                self.bad += 1;
+                error
+            }
+            LineFailure::Refused(error) => error,
+        };
+        results.push(LineResult::BadLine(BadLine { number, error }));
+    }
+
+    fn push_started_blocks(&self, results: &mut Results<'_>) {
+        let Some(events) = &self.events else { return };
+        let started = events.take_started();
+        let blocks = started.into_iter();
+        results.extend(blocks.map(|(policy, at)| LineResult::BlockStarted { policy, at }));
+    }
+
+    fn execute_line<'b>(
         &mut self,
         number: u64,
-        index: Option<ResultIndex>,
-        error: &str,
-    ) -> io::Result<()> {
-        self.bad += 1;
-        self.sink.on_bad_line(number, index, error)
-    }
-
-    fn execute_line(&mut self, number: u64, text: &[u8]) -> Result<(), LineFailure> {
-        let reader = self.reader;
-        let mut event = reader.read(text)?;
+        event: &'b Event<'_>,
+        results: &mut Results<'b>,
+    ) -> Result<(), LineFailure> {
         let delay = self.now.since(event.at.time);
-        if delay > Span::ZERO {
-            if !reader.is_log() || delay > LATE_MAX {
-                return Err(LineFailure::Bad(self.out_of_order_error(&event.at)));
-            }
-            // Virtual time must not go back: the line is decided at the time of the previous one.
-            event.at.time = self.now;
+        if delay > Span::ZERO && (!self.is_log || delay > LATE_MAX) {
+            return Err(LineFailure::Bad(self.out_of_order_error(&event.at)));
         }
-        let time = event.at.time;
+        // Virtual time must not go back: a late line is decided at the time of the previous one.
+        let time = event.at.time.max(self.now);
         let due = self.due.peek().is_some_and(|due| due.0.at <= time);
         // A bad line must not advance the time, and settling what is due would. So the line is
         // validated first, while the clock still has the time of the previous line. A check
@@ -177,17 +226,19 @@ impl<'s, S: Sink> Run<'s, S> {
             validate(self.engine, &event.kind)?;
         }
         if due {
-            self.settle_until(time)?;
+            self.settle_until(time, results);
         }
         self.clock.set(time);
-        let done = self.execute(number, &event);
-        if !matches!(done, Err(LineFailure::Bad(_))) {
+        let at = ResultInstant { time, written: &event.at.written };
+        let executed = self.execute_kind(number, at, &event.kind, results);
+        if executed.is_ok() {
             self.now = time;
             self.late.count(delay);
+            self.push_started_blocks(results);
         }
         // After a bad line, this sets the clock back to the previous good one.
         self.clock.set(self.now);
-        done
+        executed
     }
 
     fn out_of_order_error(&self, at: &At<'_>) -> String {
@@ -210,22 +261,38 @@ impl<'s, S: Sink> Run<'s, S> {
         )
     }
 
-    fn settle_until(&mut self, time: Time) -> io::Result<()> {
+    fn settle_until(&mut self, time: Time, results: &mut Results<'_>) {
         while self.due.peek().is_some_and(|due| due.0.at <= time) {
             let Some(Reverse(due)) = self.due.pop() else { break };
             self.now = due.at;
             self.clock.set(due.at);
-            match self.engine.settle(&Settle::ticket(&due.ticket, &due.outcome)) {
-                Ok(settlement) => self.sink.on_settle(due.index, &settlement)?,
-                Err(error) => self.count_bad_line(due.line, Some(due.index), &error.to_string())?,
+            if let Some(waiting) = &mut self.waiting {
+                waiting.remove(&due.index);
             }
+            results.push(match self.settle(due.ticket, &due.outcome) {
+                Ok(settlement) => LineResult::Settled(due.index, settlement),
+                Err(error) => {
+                    self.bad += 1;
+                    let bad = BadLine { number: due.line, error: error.to_string() };
+                    LineResult::SettleFailed(due.index, bad)
+                }
+            });
         }
-        Ok(())
     }
 
-    fn execute(&mut self, number: u64, event: &Event<'_>) -> Result<(), LineFailure> {
-        let act = match &event.kind {
-            EventKind::Check(check) => return self.check(number, &event.at, check),
+    fn execute_kind<'b>(
+        &mut self,
+        number: u64,
+        at: ResultInstant<'b>,
+        kind: &'b EventKind<'_>,
+        results: &mut Results<'b>,
+    ) -> Result<(), LineFailure> {
+        let act = match kind {
+            EventKind::Check(event) => {
+                let result = self.check(number, at, event)?;
+                results.push(LineResult::Check(result));
+                return Ok(());
+            }
             EventKind::Credit(credit) => ActResult::Credit(self.credit(credit)?),
             EventKind::Block(block) => ActResult::Block(self.block(block)?),
             EventKind::Unblock(target) => ActResult::Unblock(self.unblock(target)?),
@@ -234,50 +301,51 @@ impl<'s, S: Sink> Run<'s, S> {
                 ActResult::Reset
             }
         };
-        Ok(self.sink.on_act(&event.at, &act)?)
+        self.next_index();
+        results.push(LineResult::Act(at, act));
+        Ok(())
     }
 
-    fn check<'t>(
+    fn check<'b>(
         &mut self,
         number: u64,
-        at: &At<'t>,
-        event: &CheckEvent<'t>,
-    ) -> Result<(), LineFailure> {
-        let mut decision = self.engine.check(&event.check())?;
-        // A real ticket is sealed with random bytes: it would differ between runs, and is of no use
-        // outside of this one.
-        let ticket = decision.ticket.take();
+        at: ResultInstant<'b>,
+        event: &'b CheckEvent<'_>,
+    ) -> Result<CheckResult<'b>, LineFailure> {
+        let check = event.check();
+        let (mut decision, ticket) = self.engine.check_unsealed(&check)?;
+        // A sealed ticket has random bytes: it would differ between runs, and is of no use outside
+        // of this one.
         decision.ticket = ticket.as_ref().map(|_| format!("line-{number}"));
-        let mut checked =
-            CheckResult { at, event, decision: &decision, settled: SettleResult::NotGiven };
-        let Some((outcome, after)) = &event.outcome else {
-            self.sink.on_check(&checked)?;
-            return Ok(());
+        let index = ResultIndex(self.last_index.0 + 1);
+        let settled = match (&event.outcome, ticket) {
+            (None, _) => SettleResult::NotGiven,
+            (Some(_), None) => SettleResult::Ignored,
+            (Some((outcome, after)), Some(ticket)) if *after == Span::ZERO => {
+                SettleResult::Done(self.settle(ticket, outcome)?)
+            }
+            (Some((outcome, after)), Some(ticket)) => {
+                // After the longest hold the ticket has expired, and settling it later has the same
+                // result: the cap bounds the number of waiting lines.
+                let at = at.time.after((*after).min(self.longest_hold));
+                let outcome = outcome.clone();
+                self.settle_later(DueSettlement { at, index, line: number, ticket, outcome });
+                SettleResult::Waiting
+            }
         };
-        let Some(ticket) = ticket else {
-            checked.settled = SettleResult::Ignored;
-            self.sink.on_check(&checked)?;
-            return Ok(());
-        };
-        if *after == Span::ZERO {
-            let settlement = self.engine.settle(&Settle::ticket(&ticket, outcome))?;
-            checked.settled = SettleResult::Done(&settlement);
-            self.sink.on_check(&checked)?;
-            return Ok(());
+        self.last_index = index;
+        Ok(CheckResult { at, check, decision, settled })
+    }
+
+    fn settle(&self, ticket: Ticket, outcome: &Outcome) -> Result<Settlement, Error> {
+        self.engine.settle_unsealed(DEFAULT_NAMESPACE, ticket, outcome)
+    }
+
+    fn settle_later(&mut self, due: DueSettlement) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.insert(due.index);
         }
-        checked.settled = SettleResult::Waiting;
-        let index = self.sink.on_check(&checked)?;
-        // After the longest hold the ticket has expired, and settling it later has the same result:
-        // the cap bounds the number of waiting lines.
-        let at = at.time.after((*after).min(self.longest_hold));
-        self.due.push(Reverse(DueSettlement {
-            at,
-            index,
-            line: number,
-            ticket,
-            outcome: outcome.clone(),
-        }));
-        Ok(())
+        self.due.push(Reverse(due));
     }
 
     fn credit(&self, credit: &CreditEvent<'_>) -> Result<CreditResult, LineFailure> {
@@ -317,30 +385,9 @@ impl LateLines {
     }
 }
 
-impl From<LineError> for LineFailure {
-    fn from(error: LineError) -> Self {
-        match error {
-            LineError::Invalid(why) => Self::Bad(why),
-            LineError::Refused(why) => Self::Refused(why),
-        }
-    }
-}
-
-impl From<String> for LineFailure {
-    fn from(error: String) -> Self {
-        Self::Bad(error)
-    }
-}
-
 impl From<Error> for LineFailure {
     fn from(error: Error) -> Self {
         Self::Bad(error.to_string())
-    }
-}
-
-impl From<io::Error> for LineFailure {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
     }
 }
 

@@ -1,12 +1,9 @@
 //! Reads a history from a file or standard input, gzipped or not, in batches of lines.
-//!
-//! Reading runs on its own thread, ahead of the decisions, so that these do not wait for the disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, stdin};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use anyhow::{Context, Result};
 use flate2::bufread::MultiGzDecoder;
@@ -15,10 +12,8 @@ use super::line_reader::{HistoryLine, LineReader};
 
 /// Size of the read buffers, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// A batch is sent when it has this many bytes.
+/// A batch is complete when it has this many bytes.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Number of batches read ahead.
-pub const AHEAD: usize = 4;
 /// The first bytes of a gzipped file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -26,6 +21,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct Source {
     lines: LineReader<Box<dyn BufRead + Send>>,
     progress: Arc<dyn ReadProgress>,
+    batch_bytes: usize,
 }
 
 /// A display of how much of a history was read.
@@ -87,31 +83,31 @@ impl Source {
     ) -> io::Result<Self> {
         let reader = ProgressReader { inner: input, progress: Arc::clone(&progress) };
         let lines = LineReader::new(decompress(reader)?);
-        Ok(Self { lines, progress })
+        Ok(Self { lines, progress, batch_bytes: BATCH_BYTES })
     }
 
-    /// Sends every batch to every receiver, until the end, or until a receiver is dropped.
-    pub fn pump(mut self, senders: &[SyncSender<Arc<Batch>>]) -> Result<()> {
-        while let Some(batch) = self.batch().context("cannot read the events")? {
-            self.progress.on_lines(batch.lines.last().map_or(0, |range| range.number));
-            let batch = Arc::new(batch);
-            if senders.iter().any(|sender| sender.send(Arc::clone(&batch)).is_err()) {
-                break;
-            }
-        }
-        self.progress.on_end();
-        Ok(())
+    /// Changes the size of batches, which otherwise suits long histories.
+    #[must_use]
+    pub fn with_batch_bytes(mut self, bytes: usize) -> Self {
+        self.batch_bytes = bytes;
+        self
     }
 
-    fn batch(&mut self) -> io::Result<Option<Batch>> {
+    /// The next lines; `None` at the end.
+    pub(super) fn next_batch(&mut self) -> Result<Option<Batch>> {
         let mut batch = Batch::default();
-        while batch.bytes.len() < BATCH_BYTES {
-            match self.lines.next()? {
+        while batch.bytes.len() < self.batch_bytes {
+            match self.lines.next().context("cannot read the events")? {
                 Some((number, line)) => batch.push(number, &line),
                 None => break,
             }
         }
-        Ok((!batch.lines.is_empty()).then_some(batch))
+        let Some(last) = batch.lines.last() else {
+            self.progress.on_end();
+            return Ok(None);
+        };
+        self.progress.on_lines(last.number);
+        Ok(Some(batch))
     }
 }
 

@@ -8,15 +8,15 @@ mod report;
 mod summary_text;
 
 use std::fs;
-use std::io::{BufWriter, StdoutLock, Write, stdout};
+use std::io::{BufWriter, Stdout, Write, stdout};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use catraca::MemoryOptions;
 use catraca_replay::simulate::{
-    BadLineListener, Comparison, HistoryFormat, JsonLinesSink, LateLines, ReplayEngine,
-    ReplayResult, Source, compare, replay,
+    BadLineListener, Comparison, HistoryFormat, JsonLines, LateLines, Outputs, ReplayEngine,
+    ReplayResult, Source, compare, default_threads, replay,
 };
 
 use super::secret::secret;
@@ -61,32 +61,24 @@ fn history_format(args: &SimulateArgs) -> Result<HistoryFormat> {
 
 /// Replays under one catalog.
 fn replay_one(args: &SimulateArgs, format: &HistoryFormat) -> Result<ReplayResult> {
-    let decisions_only = args.output == Output::Json && args.report.is_none();
-    let engine = engine(args, &args.catalog, decisions_only)?;
-    let source = open(args)?;
-    if decisions_only {
-        let mut json = JsonLinesSink::new(buffered_stdout());
-        return replay(source, format, &engine, &mut json);
+    let is_json = args.output == Output::Json;
+    let engine = engine(args, &args.catalog, is_json && args.report.is_none())?;
+    let mut outputs = Outputs { summary: None, json: None };
+    if is_json {
+        outputs.json = Some(JsonLines::new(buffered_stdout()));
+        outputs.summary = args.report.as_ref().map(|_| engine.summary());
+    } else {
+        // With `-o json`, bad lines are among the results.
+        outputs.summary = Some(engine.summary().with_bad_line_listener(bad_line_printer()));
     }
-    let mut summary = engine.summary();
-    let result = match args.output {
-        Output::Json => {
-            let mut both = (summary, JsonLinesSink::new(buffered_stdout()));
-            let result = replay(source, format, &engine, &mut both)?;
-            summary = both.0;
-            result
-        }
-        Output::Human => {
-            summary = summary.with_bad_line_listener(bad_line_printer());
-            let result = replay(source, format, &engine, &mut summary)?;
-            let data = summary.data();
-            note_unprinted_bad_lines(data.bad);
-            summary_text::print(&data, buffered_stdout())?;
-            result
-        }
-    };
+    let result = replay(open(args)?, format, &engine, &mut outputs, default_threads())?;
+    let Some(data) = outputs.summary.map(|summary| summary.data()) else { return Ok(result) };
+    if !is_json {
+        note_unprinted_bad_lines(data.bad);
+        summary_text::print(&data, buffered_stdout())?;
+    }
     if let Some(path) = &args.report {
-        write_page(path, &report::page(&labels(args), &summary.data()))?;
+        write_page(path, &report::page(&labels(args), &data))?;
     }
     Ok(result)
 }
@@ -96,7 +88,9 @@ fn replay_both(args: &SimulateArgs, format: &HistoryFormat, other: &Path) -> Res
     let before = engine(args, &args.catalog, false)?;
     let after = engine(args, other, false)?;
     let source = open(args)?;
-    let (comparison, result) = compare(source, format, &before, &after, bad_line_printer())?;
+    let bad_lines = bad_line_printer();
+    let (comparison, result) =
+        compare(source, format, &before, &after, bad_lines, default_threads())?;
     note_unprinted_bad_lines(comparison.before.bad);
     let labels = labels(args);
     match args.output {
@@ -163,8 +157,8 @@ fn labels(args: &SimulateArgs) -> ReportLabels {
     }
 }
 
-fn buffered_stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER_BYTES, stdout().lock())
+fn buffered_stdout() -> BufWriter<Stdout> {
+    BufWriter::with_capacity(BUFFER_BYTES, stdout())
 }
 
 fn write_page(path: &Path, page: &str) -> Result<()> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use catraca::{MemoryOptions, Secret};
 use catraca_replay::simulate::{
-    ChangedSubject, DecisionChanges, HistoryFormat, ReplayEngine, Source, replay,
+    ChangedSubject, DecisionChanges, HistoryFormat, Outputs, ReplayEngine, Source, default_threads,
+    replay,
 };
 
 use super::*;
@@ -38,9 +39,9 @@ fn engine(catalog: &str) -> ReplayEngine {
 fn data(catalog: &str, who: &str) -> SummaryData {
     let engine = engine(catalog);
     let source = Source::from_reader(Cursor::new(lines(who)), Arc::new(())).unwrap();
-    let mut summary = engine.summary();
-    replay(source, &HistoryFormat::Events, &engine, &mut summary).unwrap();
-    summary.data()
+    let mut outputs = Outputs::<Vec<u8>> { summary: Some(engine.summary()), json: None };
+    replay(source, &HistoryFormat::Events, &engine, &mut outputs, default_threads()).unwrap();
+    outputs.summary.unwrap().data()
 }
 
 /// Asserts that elements are closed in order; self-closing ones are skipped.
