@@ -10,12 +10,12 @@ mod files;
 mod help_text;
 mod lists;
 mod locks_and_slots;
-mod log_field;
 mod remote;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use catraca_replay::simulate::Field;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use admin::{
@@ -28,7 +28,6 @@ pub use explain::{ExplainArgs, ExplainOperand};
 pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, RestoreArgs};
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
 pub use locks_and_slots::{LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
-pub use log_field::{Field, LogField};
 pub use remote::{PagingArgs, RemoteArgs};
 
 /// Rate limiting for any API: limits, prices, blocks and bans in one exact decision.

@@ -1,8 +1,7 @@
 //! Test support for Catraca: an independent oracle of the rate-limiting rules, random traces that
-//! compare the oracle with the engine, the contract that every store must satisfy, and the
-//! scenario runner behind `catraca test`.
+//! compare the oracle with the engine, and the contract that every store must satisfy.
 //!
-//! No crate that makes decisions depends on this one; only tests and `catraca test` do.
+//! Only tests depend on this crate; the program `catraca` does not.
 
 pub mod blocking_store;
 pub mod certificates;
@@ -16,4 +15,3 @@ pub mod oracle;
 pub mod redis;
 pub mod reference_cells;
 pub mod resp;
-pub mod scenario;

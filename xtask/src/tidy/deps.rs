@@ -1,20 +1,24 @@
 //! Dependencies between our crates point one way.
 //!
-//! The table below is the architecture in four lines. Must not look at other people's crates.
+//! The table below is the architecture in a few lines. Must not look at other people's crates.
 
 use anyhow::{Context, Result};
 
 use super::Finding;
 
 /// Each crate and the ones of ours it may use, in any section of its manifest.
-const DIRECTION: [(&str, &[&str]); 5] = [
+const DIRECTION: [(&str, &[&str]); 6] = [
     ("catraca-core", &[]),
     ("catraca", &["catraca-core"]),
     ("catraca-testkit", &["catraca", "catraca-core"]),
-    ("catraca-server", &["catraca", "catraca-core", "catraca-testkit"]),
+    ("catraca-replay", &["catraca", "catraca-core", TEST_KIT]),
+    ("catraca-server", &["catraca", "catraca-core", "catraca-replay", TEST_KIT]),
     ("xtask", &[]),
 ];
-const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+/// May be used by tests alone, so that no program that we ship contains it.
+const TEST_KIT: &str = "catraca-testkit";
+const DEV_SECTION: &str = "dev-dependencies";
+const SECTIONS: [&str; 3] = ["dependencies", DEV_SECTION, "build-dependencies"];
 
 pub(crate) fn check(file: &str, text: &str) -> Result<Vec<Finding>> {
     let manifest: toml::Table = text.parse().with_context(|| format!("cannot read {file}"))?;
@@ -25,19 +29,31 @@ pub(crate) fn check(file: &str, text: &str) -> Result<Vec<Finding>> {
     let Some((_, allowed)) = DIRECTION.iter().find(|(known, _)| *known == name) else {
         return Ok(vec![finding(format!("{name} has no line in the table of directions"))]);
     };
-    let wrong = dependencies(&manifest).into_iter().filter(|used| {
-        DIRECTION.iter().any(|(known, _)| known == used) && !allowed.contains(&used.as_str())
-    });
-    Ok(wrong.map(|used| finding(format!("{name} must not depend on {used}"))).collect())
+    let mut findings = Vec::new();
+    for (section, used) in dependencies(&manifest) {
+        let is_ours = DIRECTION.iter().any(|(known, _)| *known == used);
+        if is_ours && !allowed.contains(&used.as_str()) {
+            findings.push(finding(format!("{name} must not depend on {used}")));
+        } else if used == TEST_KIT && section != DEV_SECTION {
+            findings.push(finding(format!("{name} may use {used} only in [{DEV_SECTION}]")));
+        }
+    }
+    Ok(findings)
 }
 
-/// Real names of everything the manifest depends on, also for single targets.
-fn dependencies(manifest: &toml::Table) -> Vec<String> {
+/// Real names of everything the manifest depends on, also for single targets, each with its section.
+fn dependencies(manifest: &toml::Table) -> Vec<(&'static str, String)> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let tables = targets.into_iter().flat_map(|targets| targets.values());
     let owners = tables.filter_map(toml::Value::as_table).chain([manifest]);
-    let sections = owners.flat_map(|owner| SECTIONS.iter().filter_map(|name| owner.get(*name)));
-    sections.filter_map(toml::Value::as_table).flatten().map(real_name).collect()
+    let mut found = Vec::new();
+    for owner in owners {
+        for section in SECTIONS {
+            let entries = owner.get(section).and_then(toml::Value::as_table);
+            found.extend(entries.into_iter().flatten().map(|entry| (section, real_name(entry))));
+        }
+    }
+    found
 }
 
 /// A dependency may be renamed; its `package` is what counts.
@@ -66,6 +82,18 @@ mod tests {
         for section in ["dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
             let found = messages("catraca-core", &format!("[{section}]\ncatraca = \"1\"\n"));
             assert!(found[0].contains("catraca-core must not depend on catraca"), "{section}");
+        }
+    }
+
+    #[test]
+    fn the_test_kit_is_for_tests_alone() {
+        for (section, findings) in
+            [("dependencies", 1), ("build-dependencies", 1), ("dev-dependencies", 0)]
+        {
+            for name in ["catraca-server", "catraca-replay"] {
+                let rest = format!("[{section}]\ncatraca-testkit.workspace = true\n");
+                assert_eq!(messages(name, &rest).len(), findings, "{name} {section}");
+            }
         }
     }
 

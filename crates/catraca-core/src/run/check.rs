@@ -7,7 +7,7 @@ use super::blocks;
 use super::meter::Meter;
 use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
-use crate::cell::{Block, CellStore, CellTable, Reference};
+use crate::cell::{CellStore, CellTable, Reference};
 use crate::limit::Limit;
 use crate::time::Time;
 

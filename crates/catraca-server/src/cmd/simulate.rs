@@ -1,116 +1,135 @@
-//! `catraca simulate`: replays a history in virtual time through the engine of production.
+//! `catraca simulate`: arguments, notes and output of a simulation, which `catraca-replay` runs.
 //!
-//! The clock is set by the lines of the history, so a run is repeatable byte for byte, except for
-//! pseudonyms, which differ between runs without `--secret-file`. Results go to standard output;
-//! notes about the run go to standard error.
+//! Results go to standard output; notes about the run go to standard error.
 
-mod access_log;
-mod compare;
-mod event;
-mod json_results;
-mod json_sink;
-mod line_reader;
+mod comparison_text;
 mod progress;
-mod replay_engine;
 mod report;
-mod run;
-mod sink;
-mod source;
-mod summary;
+mod summary_text;
 
 use std::fs;
-use std::io::{BufWriter, StdoutLock, Write, stdout};
+use std::io::{BufWriter, Stdout, Write, stdout};
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use catraca::MemoryOptions;
+use catraca_replay::simulate::{
+    BadLineListener, Comparison, HistoryFormat, JsonLines, LateLines, Outputs, ReplayEngine,
+    ReplayResult, Source, compare, default_threads, replay,
+};
 
-use crate::args::{Output, SimulateArgs};
+use super::secret::secret;
+use crate::args::{Format, Output, SimulateArgs};
 use crate::exit::Exit;
-use crate::render::{count_noun, eprint_line};
-use access_log::Reader;
-use compare::Comparison;
-use json_sink::JsonLinesSink;
-use replay_engine::ReplayEngine;
+use crate::render::{count, count_noun, eprint_line, sanitize};
+use progress::Progress;
 use report::ReportLabels;
-use run::{LateLines, ReplayResult};
-use sink::Sink;
-use source::{AHEAD, Source};
 
 /// Size of the output buffer, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Bad lines that are printed; further ones are only counted.
+const BAD_LINES_PRINTED: u64 = 20;
 
 /// Replays a history; exits 2 if a line was bad.
 pub fn run(args: &SimulateArgs) -> Result<Exit> {
+    let format = history_format(args)?;
     let result = match &args.compare {
-        None => replay_one(args)?,
-        Some(other) => replay_both(args, other)?,
+        None => replay_one(args, &format)?,
+        Some(other) => replay_both(args, &format, other)?,
     };
     note_late(result.late);
     note_inexact(&result);
     Ok(Exit::yes_or(result.fine, Exit::BadInput))
 }
 
-/// Replays under one catalog.
-fn replay_one(args: &SimulateArgs) -> Result<ReplayResult> {
-    let decisions_only = args.output == Output::Json && args.report.is_none();
-    let engine = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), decisions_only);
-    if decisions_only {
-        return replay(args, &engine, &mut JsonLinesSink::new(buffered_stdout()));
+/// The format of the history; refuses options of another format.
+fn history_format(args: &SimulateArgs) -> Result<HistoryFormat> {
+    if args.format != Format::Json && !args.field.is_empty() {
+        bail!("--field is for JSON logs; add --format json");
     }
-    let mut summary = engine.summary();
-    let result = match args.output {
-        Output::Json => {
-            let mut both = (summary.quiet(), JsonLinesSink::new(buffered_stdout()));
-            let result = replay(args, &engine, &mut both)?;
-            summary = both.0;
-            result
-        }
-        Output::Human => {
-            let result = replay(args, &engine, &mut summary)?;
-            summary.data().print(buffered_stdout())?;
-            result
-        }
-    };
+    if args.format == Format::Events && args.gate.is_some() {
+        bail!("--gate is for access logs; an event has its own gate");
+    }
+    let gate = args.gate.clone();
+    Ok(match args.format {
+        Format::Events => HistoryFormat::Events,
+        Format::Combined => HistoryFormat::Combined { gate },
+        Format::Json => HistoryFormat::Json { gate, fields: args.field.clone() },
+    })
+}
+
+/// Replays under one catalog.
+fn replay_one(args: &SimulateArgs, format: &HistoryFormat) -> Result<ReplayResult> {
+    let is_json = args.output == Output::Json;
+    let engine = engine(args, &args.catalog, is_json && args.report.is_none())?;
+    let mut outputs = Outputs { summary: None, json: None };
+    if is_json {
+        outputs.json = Some(JsonLines::new(buffered_stdout()));
+        outputs.summary = args.report.as_ref().map(|_| engine.summary());
+    } else {
+        // With `-o json`, bad lines are among the results.
+        outputs.summary = Some(engine.summary().with_bad_line_listener(bad_line_printer()));
+    }
+    let result = replay(open(args)?, format, &engine, &mut outputs, default_threads())?;
+    let Some(data) = outputs.summary.map(|summary| summary.data()) else { return Ok(result) };
+    if !is_json {
+        note_unprinted_bad_lines(data.bad);
+        summary_text::print(&data, buffered_stdout())?;
+    }
     if let Some(path) = &args.report {
-        write_page(path, &report::page(&labels(args), &summary.data()))?;
+        write_page(path, &report::page(&labels(args), &data))?;
     }
     Ok(result)
 }
 
-fn replay(
-    args: &SimulateArgs,
-    engine: &ReplayEngine,
-    sink: &mut impl Sink,
-) -> Result<ReplayResult> {
-    let reader = Reader::new(&engine.catalog, args)?;
-    let source = Source::open(&args.events)?;
-    thread::scope(|scope| {
-        let (sender, batches) = sync_channel(AHEAD);
-        let pump = scope.spawn(move || source.pump(&[sender]));
-        let result = engine.replay(&reader, batches, sink, |_| {});
-        // An error of reading explains why the run ended, so it comes first.
-        replay_engine::join(pump).and(result)
-    })
-}
-
-/// Replays under two catalogs, each on its own thread.
-fn replay_both(args: &SimulateArgs, other: &Path) -> Result<ReplayResult> {
-    let before = ReplayEngine::new(super::catalog(&args.catalog)?, memory(args), false);
-    let after = ReplayEngine::new(super::catalog(other)?, memory(args), false);
-    let (comparison, result) = compare::replay(args, &before, &after)?;
+/// Replays under two catalogs, and compares.
+fn replay_both(args: &SimulateArgs, format: &HistoryFormat, other: &Path) -> Result<ReplayResult> {
+    let before = engine(args, &args.catalog, false)?;
+    let after = engine(args, other, false)?;
+    let source = open(args)?;
+    let bad_lines = bad_line_printer();
+    let (comparison, result) =
+        compare(source, format, &before, &after, bad_lines, default_threads())?;
+    note_unprinted_bad_lines(comparison.before.bad);
     let labels = labels(args);
     match args.output {
-        Output::Human => comparison.print(&labels, buffered_stdout())?,
-        Output::Json => comparison.write_json(&labels, buffered_stdout())?,
+        Output::Human => comparison_text::print(&comparison, &labels, buffered_stdout())?,
+        Output::Json => {
+            comparison.write_json(&labels.catalog, &labels.other, buffered_stdout())?;
+        }
     }
     note_bad_lines(&comparison, &labels);
     if let Some(path) = &args.report {
         write_page(path, &report::comparison(&labels, &comparison))?;
     }
     Ok(result)
+}
+
+fn engine(args: &SimulateArgs, catalog: &Path, silent: bool) -> Result<ReplayEngine> {
+    Ok(ReplayEngine::new(super::catalog(catalog)?, memory(args), secret(), silent))
+}
+
+fn open(args: &SimulateArgs) -> Result<Source> {
+    Source::open(&args.events, |size| Arc::new(Progress::new(size)))
+}
+
+/// Prints the first bad lines to standard error.
+fn bad_line_printer() -> BadLineListener {
+    let mut printed = 0;
+    Box::new(move |number, error| {
+        if printed < BAD_LINES_PRINTED {
+            eprint_line(format_args!("line {number}: {}", sanitize(error)));
+            printed += 1;
+        }
+    })
+}
+
+fn note_unprinted_bad_lines(bad: u64) {
+    let more = bad.saturating_sub(BAD_LINES_PRINTED);
+    if more > 0 {
+        eprint_line(format_args!("and {} more bad lines", count(more)));
+    }
 }
 
 /// Splits `--memory` among the pools in the proportions of the server's defaults.
@@ -138,8 +157,8 @@ fn labels(args: &SimulateArgs) -> ReportLabels {
     }
 }
 
-fn buffered_stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER_BYTES, stdout().lock())
+fn buffered_stdout() -> BufWriter<Stdout> {
+    BufWriter::with_capacity(BUFFER_BYTES, stdout())
 }
 
 fn write_page(path: &Path, page: &str) -> Result<()> {

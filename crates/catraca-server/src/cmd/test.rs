@@ -1,13 +1,13 @@
 //! `catraca test`: runs scenario files and prints decisions that differ from the expected ones.
 //!
-//! The test kit parses and runs scenarios; this file prints its reports.
+//! `catraca-replay` parses and runs scenarios; this file prints its reports.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use catraca_testkit::scenario::{Report, ScenarioError, ScenarioResult, Suite, load};
+use catraca_replay::scenario::{Report, ScenarioError, ScenarioResult, Suite, load};
 
 use crate::args::TestArgs;
 use crate::exit::Exit;

@@ -46,7 +46,7 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Vec<BucketState>, Error> {
         let rules = self.rules.load();
-        self.run(self.buckets_exchange(&rules, namespace, subject)?)
+        self.run(&mut self.buckets_exchange(&rules, namespace, subject)?)
     }
 
     /// The bucket of one policy.
@@ -57,7 +57,7 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<BucketState, Error> {
         let rules = self.rules.load();
-        self.run(self.bucket_exchange(&rules, namespace, policy, subject)?)
+        self.run(&mut self.bucket_exchange(&rules, namespace, policy, subject)?)
     }
 
     /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
@@ -70,7 +70,7 @@ impl<S: Store> Engine<S> {
         states: &[BucketObservation<'_>],
     ) -> Result<Vec<Drift>, Error> {
         let rules = self.rules.load();
-        self.run(self.reconcile_exchange(&rules, namespace, subject, observed_at, states)?)
+        self.run(&mut self.reconcile_exchange(&rules, namespace, subject, observed_at, states)?)
     }
 }
 

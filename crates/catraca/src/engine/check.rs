@@ -33,7 +33,16 @@ pub(crate) struct CheckExchange<'e, 's, S> {
     rules: &'e RuleSet,
     check: &'e Check<'s>,
     mode: CheckMode,
+    ticket: TicketForm,
     progress: CheckProgress<'e, 's>,
+}
+
+/// How the caller gets the ticket of an admitted check.
+enum TicketForm {
+    /// In the decision, as encrypted text.
+    Sealed,
+    /// Beside the decision.
+    Unsealed(Option<Ticket>),
 }
 
 enum CheckProgress<'e, 's> {
@@ -56,13 +65,27 @@ impl<S: Store> Engine<S> {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
-        self.run(self.check_exchange(&rules, check, CheckMode::Check)?)
+        self.run(&mut self.check_exchange(&rules, check, CheckMode::Check)?)
+    }
+
+    /// Decides as [`Self::check`] does, and returns the ticket beside the decision instead of sealed
+    /// inside it. For a caller that settles with [`Self::settle_unsealed`] in this process: sealing
+    /// and opening take a third of the time of a check and its settle.
+    pub fn check_unsealed(&self, check: &Check<'_>) -> Result<(Decision, Option<Ticket>), Error> {
+        let rules = self.rules.load();
+        let mut exchange = self.check_exchange(&rules, check, CheckMode::Check)?;
+        exchange.ticket = TicketForm::Unsealed(None);
+        let decision = self.run(&mut exchange)?;
+        match exchange.ticket {
+            TicketForm::Sealed => Ok((decision, None)),
+            TicketForm::Unsealed(ticket) => Ok((decision, ticket)),
+        }
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block.
     pub fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
-        self.run(self.check_exchange(&rules, check, CheckMode::Peek)?)
+        self.run(&mut self.check_exchange(&rules, check, CheckMode::Peek)?)
     }
 }
 
@@ -96,7 +119,7 @@ impl<S> Engine<S> {
                 })
             }
         };
-        Ok(CheckExchange { engine: self, rules, check, mode, progress })
+        Ok(CheckExchange { engine: self, rules, check, mode, ticket: TicketForm::Sealed, progress })
     }
 
     /// The decision of a list entry, which applies to the whole gate and comes before its policies.
@@ -210,7 +233,13 @@ impl<S> CheckExchange<'_, '_, S> {
             // An earlier check owns this `ref`. The ticket must not name it, or its settle would
             // overwrite what the reference knows of the earlier check.
             ticket.body.reference = ticket.body.reference.filter(|_| reply.remembered);
-            decision.ticket = Some(self.engine.sealer.seal(&ticket, self.check.namespace));
+            match &mut self.ticket {
+                TicketForm::Sealed => {
+                    let sealed = self.engine.sealer.seal(&ticket, self.check.namespace);
+                    decision.ticket = Some(sealed);
+                }
+                TicketForm::Unsealed(unsealed) => *unsealed = Some(ticket),
+            }
         }
     }
 

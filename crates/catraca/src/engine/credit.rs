@@ -62,7 +62,7 @@ impl<S: Store> Engine<S> {
     ) -> Result<CreditResult, Error> {
         let rules = self.rules.load();
         let call = Credit { namespace, reference, event, subject };
-        self.run(self.credit_exchange(&rules, &call)?)
+        self.run(&mut self.credit_exchange(&rules, &call)?)
     }
 
     /// Returns the refusal that [`Engine::credit`] would return. Changes nothing.

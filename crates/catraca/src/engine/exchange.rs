@@ -188,12 +188,12 @@ impl Events {
 impl<S: Store> Engine<S> {
     /// Runs an operation over the store of this engine, and calls the listener with its events.
     #[inline]
-    pub(crate) fn run<X: Exchange>(&self, mut exchange: X) -> Result<X::Answer, Error> {
+    pub(crate) fn run<X: Exchange>(&self, exchange: &mut X) -> Result<X::Answer, Error> {
         let mut events = Events::new(self.listener.is_some());
-        let answer = self.drive(&mut exchange, &mut events);
+        let answer = self.drive(exchange, &mut events);
         self.emit_all(&events);
         let answer = answer?;
-        self.emit_summary(&exchange, &answer);
+        self.emit_summary(exchange, &answer);
         Ok(answer)
     }
 

@@ -28,7 +28,7 @@ impl<S: Store> Engine<S> {
         proposal: BlockProposal,
     ) -> Result<BlockResult, Error> {
         let rules = self.rules.load();
-        self.run(self.block_exchange(&rules, namespace, policy, subject, proposal)?)
+        self.run(&mut self.block_exchange(&rules, namespace, policy, subject, proposal)?)
     }
 
     /// Returns the refusal that [`Engine::block`] would return. Changes nothing.
@@ -57,13 +57,13 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<bool, Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.run(self.unblock_exchange(keys))
+        self.run(&mut self.unblock_exchange(keys))
     }
 
     /// Clears counters, block, level and ban counts of a subject under one policy.
     pub fn reset(&self, namespace: &str, policy: &str, subject: &Subject<'_>) -> Result<(), Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.run(self.reset_exchange(keys))
+        self.run(&mut self.reset_exchange(keys))
     }
 }
 

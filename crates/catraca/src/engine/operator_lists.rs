@@ -17,7 +17,7 @@ pub(crate) type Entries = (Vec<AccessListEntry>, Vec<AccessListEntry>);
 impl<S: Store> Engine<S> {
     /// Ends one block that was found in the records. Returns whether it was active.
     pub fn release(&self, block: &BlockRow) -> Result<bool, Error> {
-        self.run(self.unblock_exchange(vec![block.subject.clone()]))
+        self.run(&mut self.unblock_exchange(vec![block.subject.clone()]))
     }
 }
 

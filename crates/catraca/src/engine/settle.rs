@@ -59,13 +59,14 @@ impl<'a> Settle<'a> {
 pub(crate) struct SettleExchange<'e, 's, S> {
     engine: &'e Engine<S>,
     rules: &'e RuleSet,
-    call: &'e Settle<'s>,
-    progress: SettleProgress,
+    namespace: &'e str,
+    outcome: &'e Outcome,
+    progress: SettleProgress<'e, 's>,
 }
 
-enum SettleProgress {
-    /// The ticket is in the store, under a reference.
-    Recalling(Batch),
+enum SettleProgress<'e, 's> {
+    /// The ticket is in the store, under a reference of this subject.
+    Recalling(Batch, &'e Subject<'s>),
     /// The ticket is known.
     Settling(Box<PlannedSettle>),
 }
@@ -89,7 +90,20 @@ impl<S: Store> Engine<S> {
     /// Applies the outcome of an admitted check, once. A second settle returns the first result.
     pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
         let rules = self.rules.load();
-        self.run(self.settle_exchange(&rules, call)?)
+        self.run(&mut self.settle_exchange(&rules, call)?)
+    }
+
+    /// Settles as [`Self::settle`] does, with the ticket of [`Self::check_unsealed`].
+    pub fn settle_unsealed(
+        &self,
+        namespace: &str,
+        ticket: Ticket,
+        outcome: &Outcome,
+    ) -> Result<Settlement, Error> {
+        let rules = self.rules.load();
+        let planned = self.plan_settle(&rules, namespace, ticket, outcome)?;
+        let progress = SettleProgress::Settling(planned);
+        self.run(&mut SettleExchange { engine: self, rules: &rules, namespace, outcome, progress })
     }
 }
 
@@ -100,19 +114,21 @@ impl<S> Engine<S> {
         rules: &'e RuleSet,
         call: &'e Settle<'s>,
     ) -> Result<SettleExchange<'e, 's, S>, Error> {
+        let namespace = call.namespace;
+        let outcome = call.outcome;
         let progress = match &call.check {
             CheckRef::Ticket(token) => {
-                let ticket = self.sealer.open(token, call.namespace)?;
-                SettleProgress::Settling(self.plan_settle(rules, call, ticket)?)
+                let ticket = self.sealer.open(token, namespace)?;
+                SettleProgress::Settling(self.plan_settle(rules, namespace, ticket, outcome)?)
             }
             CheckRef::Reference(name, subject) => {
                 validate_name("the reference", name)?;
-                let scope = self.scope(rules, call.namespace);
+                let scope = self.scope(rules, namespace);
                 let key = scope.reference_key_of(&rules.catalog, name, subject)?;
-                SettleProgress::Recalling(Batch::Recall(key))
+                SettleProgress::Recalling(Batch::Recall(key), subject)
             }
         };
-        Ok(SettleExchange { engine: self, rules, call, progress })
+        Ok(SettleExchange { engine: self, rules, namespace, outcome, progress })
     }
 
     /// Plans the batch of a settle: the price of each row of the ticket, and the ban rules that
@@ -120,12 +136,13 @@ impl<S> Engine<S> {
     fn plan_settle(
         &self,
         rules: &RuleSet,
-        call: &Settle<'_>,
+        namespace: &str,
         ticket: Ticket,
+        outcome: &Outcome,
     ) -> Result<Box<PlannedSettle>, Error> {
-        let scope = self.scope(rules, call.namespace);
+        let scope = self.scope(rules, namespace);
         let in_ban_storm = |id| self.is_in_ban_storm(rules, id);
-        let plan = plan_settle(&rules.selector(), &scope, &ticket, call.outcome, in_ban_storm)?;
+        let plan = plan_settle(&rules.selector(), &scope, &ticket, outcome, in_ban_storm)?;
         let SettlePlan { batch, rows, failed_conditions, body_truncated } = plan;
         Ok(Box::new(PlannedSettle {
             ticket,
@@ -143,16 +160,14 @@ impl<S> Engine<S> {
     fn owned_ticket(
         &self,
         rules: &RuleSet,
-        call: &Settle<'_>,
+        namespace: &str,
+        subject: &Subject<'_>,
         recalled: Option<StoredReference>,
     ) -> Result<Ticket, Error> {
-        let CheckRef::Reference(_, subject) = &call.check else {
-            return Err(Refusal::UnknownReference.into());
-        };
         let recalled = recalled.ok_or(Refusal::UnknownReference)?;
         let ticket = ticket_from_reference(&recalled).ok_or(Refusal::UnknownReference)?;
         let unlisted = ticket.body.unlisted.then_some(&*ticket.body.gate);
-        let scope = KeyScope { unlisted, ..self.scope(rules, call.namespace) };
+        let scope = KeyScope { unlisted, ..self.scope(rules, namespace) };
         for row in &ticket.body.rows {
             if !is_row_of(rules, &scope, row, subject)? {
                 return Err(Refusal::OtherSubject.into());
@@ -176,20 +191,25 @@ impl<S> Exchange for SettleExchange<'_, '_, S> {
 
     fn batch(&self) -> Option<&Batch> {
         match &self.progress {
-            SettleProgress::Recalling(batch) => Some(batch),
+            SettleProgress::Recalling(batch, _) => Some(batch),
             SettleProgress::Settling(planned) => planned.next_batch(),
         }
     }
 
     fn on_reply(&mut self, reply: StoreReply) -> Result<(), Error> {
-        if let SettleProgress::Settling(planned) = &mut self.progress {
-            planned.reply = Some(settle_reply(reply.reply)?);
-            return Ok(());
+        match &mut self.progress {
+            SettleProgress::Settling(planned) => {
+                planned.reply = Some(settle_reply(reply.reply)?);
+            }
+            SettleProgress::Recalling(_, subject) => {
+                let recalled = recall_reply(reply.reply)?;
+                let engine = self.engine;
+                let ticket = engine.owned_ticket(self.rules, self.namespace, subject, recalled)?;
+                let planned =
+                    engine.plan_settle(self.rules, self.namespace, ticket, self.outcome)?;
+                self.progress = SettleProgress::Settling(planned);
+            }
         }
-        let recalled = recall_reply(reply.reply)?;
-        let ticket = self.engine.owned_ticket(self.rules, self.call, recalled)?;
-        let planned = self.engine.plan_settle(self.rules, self.call, ticket)?;
-        self.progress = SettleProgress::Settling(planned);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stderr};
 
+use catraca_replay::simulate::ReadProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::render::count;
@@ -13,8 +14,7 @@ const SPINNER: &str = "{spinner} {bytes}  {msg}  {elapsed}";
 /// Maximum redraws per second.
 const TIMES_PER_SECOND: u8 = 5;
 
-/// A progress bar, or `None` without a terminal. Clones share the bar.
-#[derive(Clone)]
+/// A progress bar, or `None` without a terminal.
 pub struct Progress(Option<ProgressBar>);
 
 impl Progress {
@@ -33,23 +33,23 @@ impl Progress {
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self(Some(bar.with_style(style.progress_chars("━╸─"))))
     }
+}
 
-    /// Adds bytes that were read.
-    pub fn bytes(&self, more: usize) {
+impl ReadProgress for Progress {
+    fn on_bytes(&self, more: usize) {
         if let Some(bar) = &self.0 {
             bar.inc(more as u64);
         }
     }
 
-    /// Sets the number of lines read.
-    pub fn lines(&self, total: u64) {
+    fn on_lines(&self, total: u64) {
         if let Some(bar) = &self.0 {
             bar.set_message(format!("{} lines", count(total)));
         }
     }
 
     /// Removes the bar from the screen.
-    pub fn finish(&self) {
+    fn on_end(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
@@ -71,11 +71,11 @@ mod tests {
     fn nobody_watches_a_test_so_nothing_is_drawn() {
         // A test runner may run on a terminal; then there is a bar, and it counts.
         let progress = Progress::new(Some(10));
-        progress.bytes(4);
-        progress.lines(3_000);
+        progress.on_bytes(4);
+        progress.on_lines(3_000);
         if let Some(bar) = &progress.0 {
             assert_eq!((bar.position(), bar.message().as_str()), (4, "3,000 lines"));
         }
-        progress.finish();
+        progress.on_end();
     }
 }

@@ -11,8 +11,8 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-use super::compare::Comparison;
-use super::summary::{Axis, SummaryData, sum};
+use catraca_replay::simulate::{Axis, Comparison, PolicySummary, SummaryData, Timeline, sum};
+
 use crate::html::Html;
 use crate::render::{count, count_noun};
 use chart::Chart;
@@ -70,9 +70,8 @@ pub fn comparison(labels: &ReportLabels, comparison: &Comparison) -> String {
     comparison_sections::changed_decisions(&mut html, comparison);
     timeline(&mut html, &axis, &[("before", before), ("after", after)]);
     html.raw("<section><h2>Policies</h2>");
-    let was_checked = |policy: Option<&super::summary::PolicySummary>| {
-        policy.is_some_and(super::summary::PolicySummary::was_checked)
-    };
+    let was_checked =
+        |policy: Option<&PolicySummary>| policy.is_some_and(PolicySummary::was_checked);
     for (was, is) in comparison.policies() {
         if was_checked(was) || was_checked(is) {
             sections::policy(&mut html, &axis, InstantFormat::of(after), was, is);
@@ -126,7 +125,7 @@ fn timeline(html: &mut Html, axis: &Axis, summaries: &[(&str, &SummaryData)]) {
     let lines: Vec<_> = summaries.iter().map(|(_, data)| data.timeline.on(axis)).collect();
     sections::legend(html, &lines[0]);
     html.raw("<div class=\"card\">");
-    let peak = lines.iter().map(super::summary::Timeline::peak).max().unwrap_or_default();
+    let peak = lines.iter().map(Timeline::peak).max().unwrap_or_default();
     for ((name, data), timeline) in summaries.iter().zip(&lines) {
         let allowed = sum(&data.allowed);
         let denied = sum(&data.denied);

@@ -39,7 +39,7 @@ impl<S> SettleExchange<'_, '_, S> {
         for (((id, index), planned), result) in settle.rows.iter().zip(planned_rows).zip(rows) {
             let policy = self.rules.catalog.policy(*id);
             let row = AppliedRow {
-                namespace: self.call.namespace,
+                namespace: self.namespace,
                 policy,
                 row: &settle.ticket.body.rows[*index],
                 planned,

@@ -4,8 +4,9 @@
 //! The SVG is stretched to the width of the page, so labels are HTML beside it. Each bar has a
 //! `<title>` with its figures as a tooltip.
 
+use catraca_replay::simulate::{Timeline, TimelineSlot};
+
 use super::instants::InstantFormat;
-use crate::cmd::simulate::summary::{Timeline, TimelineSlot};
 use crate::html::Html;
 use crate::render::count;
 

@@ -1,9 +1,11 @@
 //! The sections of a comparison's report: changed totals, subjects and policies.
 
+use catraca_replay::simulate::{Comparison, DecisionChanges, PolicySummary, SummaryData, sum};
+
 use super::ReportLabels;
 use super::sections::{bars, tile};
-use crate::cmd::simulate::compare::{Comparison, DecisionChanges, change};
-use crate::cmd::simulate::summary::{SummaryData, share, sum};
+use crate::cmd::simulate::comparison_text::change;
+use crate::cmd::simulate::summary_text::share;
 use crate::html::Html;
 use crate::render::{count, count_noun};
 
@@ -101,7 +103,7 @@ fn table(html: &mut Html, comparison: &Comparison) {
             _ => html,
         }
         .raw("</td>");
-        let figures = |side: Option<&crate::cmd::simulate::summary::PolicySummary>| {
+        let figures = |side: Option<&PolicySummary>| {
             side.map_or([0; 4], |p| [p.allowed, p.denied, p.blocked, p.blocks])
         };
         for (was, is) in figures(was).into_iter().zip(figures(is)) {

@@ -1,8 +1,7 @@
 //! The format of instants in a report: as short as the history allows.
 
 use catraca::{Span, Time};
-
-use super::super::summary::{HistoryInstant, SummaryData};
+use catraca_replay::simulate::{HistoryInstant, SummaryData};
 
 /// The format of instants in one report.
 #[derive(Clone, Copy)]

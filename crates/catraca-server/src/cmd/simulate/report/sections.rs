@@ -1,8 +1,10 @@
 //! The sections of a report: lead, tiles, policies, denied subjects, notes.
 
+use catraca_replay::simulate::{Axis, PolicySummary, SummaryData, Timeline, sum};
+
 use super::chart::Chart;
 use super::instants::InstantFormat;
-use crate::cmd::simulate::summary::{Axis, PolicySummary, SummaryData, Timeline, share, sum};
+use crate::cmd::simulate::summary_text::share;
 use crate::html::Html;
 use crate::render::{count, count_noun};
 

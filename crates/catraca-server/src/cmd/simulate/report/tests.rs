@@ -1,12 +1,15 @@
 //! Tests that a report is well formed and self-contained, escapes text, and has the run's figures.
 
-use catraca::MemoryOptions;
+use std::io::Cursor;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+
+use catraca::{MemoryOptions, Secret};
+use catraca_replay::simulate::{
+    ChangedSubject, DecisionChanges, HistoryFormat, Outputs, ReplayEngine, Source, default_threads,
+    replay,
+};
 
 use super::*;
-use crate::args::{Format, Output, SimulateArgs};
-use crate::cmd::simulate::replay_engine::ReplayEngine;
 
 const CATALOG: &str = r#"
     [policy.demo]
@@ -28,38 +31,17 @@ fn lines(who: &str) -> String {
     (0..5).map(|second| line(second * 1_000) + "\n").collect()
 }
 
-fn args(events: &std::path::Path) -> SimulateArgs {
-    SimulateArgs {
-        catalog: "catalog.toml".into(),
-        events: events.to_owned(),
-        format: Format::Events,
-        field: Vec::new(),
-        gate: None,
-        compare: None,
-        secret_file: None,
-        memory: 256,
-        report: None,
-        output: Output::Human,
-    }
+fn engine(catalog: &str) -> ReplayEngine {
+    let catalog = catraca::Catalog::parse(catalog).unwrap();
+    ReplayEngine::new(catalog, MemoryOptions::default(), Secret::from_bytes([7; 32]), false)
 }
 
 fn data(catalog: &str, who: &str) -> SummaryData {
-    let engine = ReplayEngine::new(
-        catraca::Catalog::parse(catalog).unwrap(),
-        MemoryOptions::default(),
-        false,
-    );
-    let name = format!("report-{}-{:?}", std::process::id(), std::thread::current().id());
-    let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, lines(who)).unwrap();
-    let args = args(&path);
-    let reader = crate::cmd::simulate::access_log::Reader::new(&engine.catalog, &args).unwrap();
-    let (to, from) = sync_channel::<Arc<_>>(8);
-    crate::cmd::simulate::source::Source::open(&path).unwrap().pump(&[to]).unwrap();
-    let mut summary = engine.summary();
-    engine.replay(&reader, from, &mut summary, |_| {}).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    summary.data()
+    let engine = engine(catalog);
+    let source = Source::from_reader(Cursor::new(lines(who)), Arc::new(())).unwrap();
+    let mut outputs = Outputs::<Vec<u8>> { summary: Some(engine.summary()), json: None };
+    replay(source, &HistoryFormat::Events, &engine, &mut outputs, default_threads()).unwrap();
+    outputs.summary.unwrap().data()
 }
 
 /// Asserts that elements are closed in order; self-closing ones are skipped.
@@ -118,14 +100,10 @@ fn private_values_are_pseudonyms() {
 fn a_comparison_shows_both_sides_and_whom_it_moves() {
     let before = data(CATALOG, "u<b>");
     let after = data(&CATALOG.replace("2 per", "4 per"), "u<b>");
-    let subject = crate::cmd::simulate::compare::ChangedSubject {
-        policy: "demo".to_owned(),
-        who: "user=u<b>".to_owned(),
-        times: 2,
-    };
-    let newly_allowed =
-        crate::cmd::simulate::compare::DecisionChanges { requests: 2, subjects: vec![subject] };
-    let newly_denied = crate::cmd::simulate::compare::DecisionChanges::default();
+    let subject =
+        ChangedSubject { policy: "demo".to_owned(), who: "user=u<b>".to_owned(), times: 2 };
+    let newly_allowed = DecisionChanges { requests: 2, subjects: vec![subject] };
+    let newly_denied = DecisionChanges::default();
     let all = Comparison { before, after, newly_denied, newly_allowed };
     let page = comparison(&labels("new.toml"), &all);
     assert_well_formed(&page);
@@ -138,12 +116,7 @@ fn a_comparison_shows_both_sides_and_whom_it_moves() {
 
 #[test]
 fn a_history_without_events_has_a_page_too() {
-    let engine = ReplayEngine::new(
-        catraca::Catalog::parse(CATALOG).unwrap(),
-        MemoryOptions::default(),
-        false,
-    );
-    let page = page(&labels(""), &engine.summary().data());
+    let page = page(&labels(""), &engine(CATALOG).summary().data());
     assert_well_formed(&page);
     assert!(page.contains("No request is denied."));
 }

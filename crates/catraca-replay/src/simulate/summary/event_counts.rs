@@ -19,7 +19,7 @@ pub struct EventTotals {
     pub low_water: BTreeMap<String, u64>,
     /// How often a policy's bans were switched to shadow mode by the storm limit.
     pub storms: BTreeMap<String, u64>,
-    /// Blocks that are not yet on a timeline.
+    /// Blocks since the last [`EventCounts::take_started`].
     pub started: Vec<(String, Time)>,
     /// Ban conditions that read a missing field or compared different types.
     pub failed: u64,
@@ -35,6 +35,11 @@ impl EventCounts {
     /// Locks and returns the counts.
     pub fn lock(&self) -> MutexGuard<'_, EventTotals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The blocks started since the last call, with their policies.
+    pub fn take_started(&self) -> Vec<(String, Time)> {
+        std::mem::take(&mut self.lock().started)
     }
 
     fn on_event(&self, event: &Event<'_>) {

@@ -8,8 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::super::event::{EventText, json_error_text};
 use super::fields::PathTree;
 use super::json_scalar::JsonScalar;
+use super::log_field::LogField;
 use super::{LogHeaders, LogRequest, origin_form, request_line};
-use crate::args::LogField;
 
 /// The values found so far, each with the rank of its path.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 use catraca::Time;
 
 use super::*;
-use crate::args::Field;
 
 fn combined_line(line: &str) -> Result<LogRequest<'_>, String> {
     combined::read(line.as_bytes())

@@ -7,7 +7,8 @@ use std::fmt;
 use catraca::core::policy::{Policy, PolicyId};
 use catraca::{Time, explain};
 
-use super::super::event::{At, TimeNotation};
+use super::super::event::TimeNotation;
+use super::super::line_result::ResultInstant;
 use super::timeline::Timeline;
 use super::{PolicyTally, ReasonCounts, Summary, notes};
 
@@ -17,6 +18,7 @@ const TOP: usize = 10;
 const FIRST_DATE: Time = Time::from_millis(10 * 365 * 24 * 3_600_000);
 
 /// The summary of a finished run.
+#[derive(Debug)]
 pub struct SummaryData {
     /// The revision of the catalog.
     pub revision: String,
@@ -45,6 +47,7 @@ pub struct SummaryData {
 }
 
 /// The summary of one policy.
+#[derive(Debug)]
 pub struct PolicySummary {
     /// The name.
     pub name: String,
@@ -148,7 +151,7 @@ impl PolicySummary {
 
 impl HistoryInstant {
     /// The instant of a line.
-    pub fn of(at: &At<'_>) -> Self {
+    pub fn of(at: ResultInstant<'_>) -> Self {
         Self { time: at.time, in_millis: matches!(at.written, TimeNotation::Millis(_)) }
     }
 }
@@ -173,7 +176,7 @@ fn terms_text(policy: &Policy) -> String {
         text += &format!(", block {}", explain::describe_block(block));
     }
     if policy.base.is_some() && !policy.tiers.is_empty() {
-        text += &format!(", {}", crate::render::count_noun(policy.tiers.len(), "tier", "tiers"));
+        text += &format!(", {}", crate::text::count_noun(policy.tiers.len(), "tier", "tiers"));
     }
     text
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use catraca_testkit::scenario::{Suite, load};
+use catraca_replay::scenario::{Suite, load};
 
 const SUFFIX: &str = ".scenario.toml";
 

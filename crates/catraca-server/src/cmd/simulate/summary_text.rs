@@ -2,17 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::{ReasonCounts, SummaryData};
+use catraca_replay::simulate::{ReasonCounts, SummaryData, sum};
+
 use crate::render::{Paint, count, count_noun, new_table};
 
 /// Maximum number of subjects printed per policy.
 const TOP: usize = 5;
 
-impl SummaryData {
-    /// Prints the summary.
-    pub fn print(&self, out: impl Write) -> io::Result<()> {
-        Printer { data: self, out, paint: Paint::for_stdout() }.print()
-    }
+/// Prints a summary.
+pub fn print(data: &SummaryData, out: impl Write) -> io::Result<()> {
+    Printer { data, out, paint: Paint::for_stdout() }.print()
 }
 
 /// Prints one summary.
@@ -116,11 +115,6 @@ impl<W: Write> Printer<'_, W> {
 fn counts_text(counts: &ReasonCounts) -> String {
     let all = counts.iter().map(|(word, times)| format!("{word} {}", count(*times)));
     all.collect::<Vec<_>>().join(", ")
-}
-
-/// The sum of the counts.
-pub fn sum(counts: &ReasonCounts) -> u64 {
-    counts.values().sum()
 }
 
 /// A percentage with one decimal, rounded to nearest; empty for a whole of 0.

@@ -6,17 +6,15 @@
 mod event_counts;
 mod notes;
 mod policy;
-mod print;
 mod subjects;
 mod summary_data;
 mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::sync::Arc;
 
 use catraca::settlement::Settlement;
-use catraca::{Catalog, Decision, Secret, Time};
+use catraca::{Catalog, Check, Decision, Secret, Time};
 use catraca_core::digest::Digester;
 use catraca_core::plan::display_parts;
 use catraca_core::policy::Name;
@@ -24,17 +22,15 @@ use catraca_core::select::{KeyParts, Selector};
 
 pub use event_counts::EventCounts;
 use policy::{DenialsPerMinute, PolicyTally};
-pub use print::{share, sum};
 pub use subjects::{SubjectId, Subjects};
 pub use summary_data::{HistoryInstant, PolicySummary, SummaryData};
 pub use timeline::{Axis, Timeline, TimelineSlot};
 
-use super::event::{At, CheckEvent};
-use super::sink::{ActResult, CheckResult, ResultIndex, SettleResult, Sink};
-use crate::render::{eprint_line, sanitize};
+use super::line_result::{
+    ActResult, BadLine, CheckResult, LineResult, ResultInstant, SettleResult,
+};
+use crate::text::sanitize;
 
-/// Bad lines that are printed; further ones are only counted.
-const BAD_LINES_PRINTED: u64 = 20;
 /// Maximum number of undeclared gates tracked by name.
 const UNLISTED_MAX: usize = 1_000;
 
@@ -51,9 +47,11 @@ pub struct Summary {
     unlisted: BTreeMap<String, u64>,
     /// The verdicts of all lines since the last [`Self::take_verdicts`]; only for comparisons.
     verdicts: Option<Vec<Verdict>>,
-    /// Whether bad lines are printed to standard error.
-    prints_bad_lines: bool,
+    bad_lines: Option<BadLineListener>,
 }
+
+/// Called with the number of a bad line, and why it is bad.
+pub type BadLineListener = Box<dyn FnMut(u64, &str) + Send>;
 
 /// The verdict on a line, for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +98,7 @@ impl Summary {
             totals: Totals::default(),
             unlisted: BTreeMap::new(),
             verdicts: None,
-            prints_bad_lines: true,
+            bad_lines: None,
         }
     }
 
@@ -111,10 +109,10 @@ impl Summary {
         self
     }
 
-    /// Does not print bad lines, because another summary or sink reports them.
+    /// Calls `listener` with every bad line.
     #[must_use]
-    pub fn quiet(mut self) -> Self {
-        self.prints_bad_lines = false;
+    pub fn with_bad_line_listener(mut self, listener: BadLineListener) -> Self {
+        self.bad_lines = Some(listener);
         self
     }
 
@@ -133,43 +131,92 @@ impl Summary {
         &self.catalog
     }
 
-    fn count_line(&mut self, at: &At<'_>, verdict: Verdict) -> ResultIndex {
-        let instant = HistoryInstant::of(at);
-        let first = self.totals.span.map_or(instant, |(first, _)| first);
-        self.totals.span = Some((first, instant));
-        self.totals.lines += 1;
-        self.verdicts.iter_mut().for_each(|all| all.push(verdict));
-        self.add_blocks_to_timelines();
-        ResultIndex(self.totals.lines)
-    }
-
-    /// Adds blocks started since the last call to the timelines.
-    fn add_blocks_to_timelines(&mut self) {
-        let mut totals = self.events.lock();
-        for (policy, at) in totals.started.drain(..) {
-            self.totals.timeline.at(at).started += 1;
-            if let Some(index) = self.indexes.get(&*policy) {
-                self.policies[*index].timeline.at(at).started += 1;
+    /// Counts the results of the next batch.
+    pub fn count(&mut self, results: &[LineResult<'_>]) {
+        for result in results {
+            match result {
+                LineResult::Check(check) => self.count_check(check),
+                LineResult::Act(at, act) => self.count_act(*at, act),
+                LineResult::BadLine(bad) => {
+                    self.count_bad_line(bad);
+                    self.push_verdict(Verdict::None);
+                }
+                LineResult::Settled(_, settlement) => self.totals.count_settled(settlement),
+                LineResult::SettleFailed(_, bad) => self.count_bad_line(bad),
+                LineResult::BlockStarted { policy, at } => self.count_block(policy, *at),
             }
         }
     }
 
-    fn count_rows(&mut self, line: &CheckResult<'_, '_>) -> Verdict {
-        let decision = line.decision;
+    fn count_check(&mut self, line: &CheckResult<'_>) {
+        self.totals.count(&line.decision, line.at.time);
+        match &line.settled {
+            SettleResult::NotGiven | SettleResult::Waiting => {}
+            SettleResult::Ignored => *self.totals.settled.entry("ignored").or_default() += 1,
+            SettleResult::Done(settlement) => self.totals.count_settled(settlement),
+        }
+        if line.decision.unlisted {
+            self.count_unlisted_gate(line.check.gate);
+        }
+        let verdict = self.count_rows(line);
+        self.count_line(line.at, verdict);
+    }
+
+    fn count_act(&mut self, at: ResultInstant<'_>, act: &ActResult) {
+        let kind = match act {
+            ActResult::Credit(Ok(_)) => "credits applied",
+            ActResult::Credit(Err(_)) => "credits refused",
+            ActResult::Block(_) => "blocks by an operator",
+            ActResult::Unblock(_) => "releases",
+            ActResult::Reset => "resets",
+        };
+        *self.totals.acts.entry(kind).or_default() += 1;
+        self.count_line(at, Verdict::None);
+    }
+
+    fn count_bad_line(&mut self, bad: &BadLine) {
+        self.totals.bad += 1;
+        if let Some(listener) = &mut self.bad_lines {
+            listener(bad.number, &bad.error);
+        }
+    }
+
+    fn count_line(&mut self, at: ResultInstant<'_>, verdict: Verdict) {
+        let instant = HistoryInstant::of(at);
+        let first = self.totals.span.map_or(instant, |(first, _)| first);
+        self.totals.span = Some((first, instant));
+        self.totals.lines += 1;
+        self.push_verdict(verdict);
+    }
+
+    fn push_verdict(&mut self, verdict: Verdict) {
+        if let Some(verdicts) = &mut self.verdicts {
+            verdicts.push(verdict);
+        }
+    }
+
+    fn count_block(&mut self, policy: &str, at: Time) {
+        self.totals.timeline.at(at).started += 1;
+        if let Some(index) = self.indexes.get(policy) {
+            self.policies[*index].timeline.at(at).started += 1;
+        }
+    }
+
+    fn count_rows(&mut self, line: &CheckResult<'_>) -> Verdict {
+        let decision = &line.decision;
         for row in &decision.rows {
             if let Some(index) = self.indexes.get(&row.policy) {
                 self.policies[*index].count(row, line.at.time);
             }
         }
         let any_denied = decision.rows.iter().any(|row| !row.allowed);
-        let who = if any_denied { self.count_subjects(line.event, decision) } else { None };
+        let who = if any_denied { self.count_subjects(&line.check, decision) } else { None };
         if decision.allowed { Verdict::Passed } else { Verdict::Denied(who) }
     }
 
     /// Counts the subjects of denied rows. A decision does not contain keys, so they are selected
     /// again in the way of the engine. Returns the subject of the policy that decided.
-    fn count_subjects(&mut self, event: &CheckEvent<'_>, decision: &Decision) -> Option<SubjectId> {
-        let check = event.check();
+    fn count_subjects(&mut self, check: &Check<'_>, decision: &Decision) -> Option<SubjectId> {
         let catalog = &*self.catalog;
         let facts = &self.catalog.facts;
         let gate = catalog.gates.get(check.gate).map(|gate| gate.policies.as_slice());
@@ -197,69 +244,6 @@ impl Summary {
     }
 }
 
-impl Sink for Summary {
-    fn on_check(&mut self, line: &CheckResult<'_, '_>) -> io::Result<ResultIndex> {
-        self.totals.count(line.decision, line.at.time);
-        match line.settled {
-            SettleResult::NotGiven | SettleResult::Waiting => {}
-            SettleResult::Ignored => *self.totals.settled.entry("ignored").or_default() += 1,
-            SettleResult::Done(settlement) => self.totals.count_settled(settlement),
-        }
-        if line.decision.unlisted {
-            self.count_unlisted_gate(line.event.check().gate);
-        }
-        let verdict = self.count_rows(line);
-        Ok(self.count_line(line.at, verdict))
-    }
-
-    fn on_settle(&mut self, _: ResultIndex, settlement: &Settlement) -> io::Result<()> {
-        self.totals.count_settled(settlement);
-        Ok(())
-    }
-
-    fn on_act(&mut self, at: &At<'_>, act: &ActResult) -> io::Result<()> {
-        let kind = match act {
-            ActResult::Credit(Ok(_)) => "credits applied",
-            ActResult::Credit(Err(_)) => "credits refused",
-            ActResult::Block(_) => "blocks by an operator",
-            ActResult::Unblock(_) => "releases",
-            ActResult::Reset => "resets",
-        };
-        *self.totals.acts.entry(kind).or_default() += 1;
-        self.count_line(at, Verdict::None);
-        Ok(())
-    }
-
-    fn on_bad_line(
-        &mut self,
-        number: u64,
-        index: Option<ResultIndex>,
-        error: &str,
-    ) -> io::Result<()> {
-        self.totals.bad += 1;
-        if index.is_none() {
-            self.verdicts.iter_mut().for_each(|all| all.push(Verdict::None));
-        }
-        if self.prints_bad_lines && self.totals.bad <= BAD_LINES_PRINTED {
-            eprint_line(format_args!("line {number}: {}", sanitize(error)));
-        }
-        Ok(())
-    }
-
-    fn pending(&self) -> usize {
-        0
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.add_blocks_to_timelines();
-        let more = self.totals.bad.saturating_sub(BAD_LINES_PRINTED);
-        if self.prints_bad_lines && more > 0 {
-            eprint_line(format_args!("and {} more bad lines", crate::render::count(more)));
-        }
-        Ok(())
-    }
-}
-
 impl Totals {
     fn count(&mut self, decision: &Decision, at: Time) {
         let counts = if decision.allowed { &mut self.allowed } else { &mut self.denied };
@@ -274,6 +258,11 @@ impl Totals {
     fn count_settled(&mut self, settlement: &Settlement) {
         *self.settled.entry(settlement.state.as_str()).or_default() += 1;
     }
+}
+
+/// The sum of the counts.
+pub fn sum(counts: &ReasonCounts) -> u64 {
+    counts.values().sum()
 }
 
 fn subject_text(catalog: &Catalog, digester: &Digester, parts: &KeyParts<'_, '_>) -> String {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::event::TimeNotation;
-use super::sink::{ActResult, CheckResult, SettleResult};
+use super::line_result::{ActResult, BadLine, CheckResult, SettleResult};
 
 /// A bad line.
 #[derive(Serialize)]
@@ -16,6 +16,12 @@ pub struct BadLineJson<'a> {
     pub line: u64,
     /// Why it is bad.
     pub error: &'a str,
+}
+
+impl<'a> From<&'a BadLine> for BadLineJson<'a> {
+    fn from(bad: &'a BadLine) -> Self {
+        Self { line: bad.number, error: &bad.error }
+    }
 }
 
 /// The result of a credit or an operator's act.
@@ -44,7 +50,7 @@ impl Serialize for TimeNotation<'_> {
 }
 
 /// The JSON of a check. `settled` is left out while an outcome is due: it is the last key, and
-/// `JsonLinesSink` appends it when the outcome is settled.
+/// `JsonLines` appends it when the outcome is settled.
 #[derive(Serialize)]
 struct CheckJson<'a> {
     at: &'a TimeNotation<'a>,
@@ -54,15 +60,15 @@ struct CheckJson<'a> {
     settled: Option<Option<AsJson<&'a Settlement>>>,
 }
 
-impl Serialize for CheckResult<'_, '_> {
+impl Serialize for CheckResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let settled = match self.settled {
+        let settled = match &self.settled {
             SettleResult::NotGiven | SettleResult::Waiting => None,
             SettleResult::Ignored => Some(None),
             SettleResult::Done(settlement) => Some(Some(AsJson(settlement))),
         };
-        let at = &self.at.written;
-        CheckJson { at, decision: AsJson(self.decision), settled }.serialize(serializer)
+        let at = self.at.written;
+        CheckJson { at, decision: AsJson(&self.decision), settled }.serialize(serializer)
     }
 }
 

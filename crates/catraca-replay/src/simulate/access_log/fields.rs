@@ -3,7 +3,7 @@
 //!
 //! All paths are merged into one tree, so that a line is traversed once.
 
-use crate::args::{Field, LogField};
+use super::log_field::{Field, LogField};
 
 /// A node of the tree of paths.
 #[derive(Debug, Default)]

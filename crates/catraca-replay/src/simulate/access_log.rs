@@ -8,6 +8,7 @@ mod combined;
 mod fields;
 mod json_log;
 mod json_scalar;
+mod log_field;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -15,7 +16,6 @@ mod time;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use anyhow::{Result, bail};
 use catraca::core::address::forwarded::{AddressSource, find_client};
 use catraca::core::address::{Address, AddressRange};
 use catraca::core::catalog::{AttributeSource, Route};
@@ -24,7 +24,11 @@ use catraca::{Catalog, Time};
 use smallvec::SmallVec;
 
 use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
-use crate::args::{Format, SimulateArgs};
+use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
+use super::run::ParsedLine;
+use super::source::Batch;
+
+pub use log_field::{Field, LogField};
 
 /// The header in which proxies write the addresses of their clients.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -32,12 +36,31 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Parses the lines of one format for one catalog.
 pub struct Reader<'c> {
     catalog: &'c Catalog,
-    /// The gate for every line (`--gate`), instead of the routes'.
+    /// The gate for every line, instead of the routes'.
     gate: Option<&'c str>,
     syntax: Syntax,
 }
 
-/// The format of the lines.
+/// The format of a history.
+#[derive(Clone, Debug)]
+pub enum HistoryFormat {
+    /// JSON lines, one event each.
+    Events,
+    /// The combined log format of Apache and nginx.
+    Combined {
+        /// The gate for every line, instead of the routes'.
+        gate: Option<String>,
+    },
+    /// An access log as JSON lines.
+    Json {
+        /// The gate for every line, instead of the routes'.
+        gate: Option<String>,
+        /// Paths of fields, instead of the default ones.
+        fields: Vec<Field>,
+    },
+}
+
+/// How a line is parsed.
 enum Syntax {
     Events,
     Combined,
@@ -76,20 +99,17 @@ impl From<String> for LineError {
 type LogHeaders<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
 
 impl<'c> Reader<'c> {
-    /// A reader for the format and fields of the command line.
-    pub fn new(catalog: &'c Catalog, args: &'c SimulateArgs) -> Result<Self> {
-        if args.format != Format::Json && !args.field.is_empty() {
-            bail!("--field is for JSON logs; add --format json");
-        }
-        if args.format == Format::Events && args.gate.is_some() {
-            bail!("--gate is for access logs; an event has its own gate");
-        }
-        let syntax = match args.format {
-            Format::Events => Syntax::Events,
-            Format::Combined => Syntax::Combined,
-            Format::Json => Syntax::Json(fields::tree(&args.field, &used_headers(catalog)).into()),
+    /// A reader of a format, for the routes of a catalog.
+    pub fn new(catalog: &'c Catalog, format: &'c HistoryFormat) -> Self {
+        let (gate, syntax) = match format {
+            HistoryFormat::Events => (&None, Syntax::Events),
+            HistoryFormat::Combined { gate } => (gate, Syntax::Combined),
+            HistoryFormat::Json { gate, fields } => {
+                let tree = fields::tree(fields, &used_headers(catalog));
+                (gate, Syntax::Json(Box::new(tree)))
+            }
         };
-        Ok(Self { catalog, gate: args.gate.as_deref(), syntax })
+        Self { catalog, gate: gate.as_deref(), syntax }
     }
 
     /// Whether the history is an access log, whose lines may be slightly out of order.
@@ -97,8 +117,22 @@ impl<'c> Reader<'c> {
         !matches!(self.syntax, Syntax::Events)
     }
 
-    /// Parses a line.
-    pub fn read<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
+    /// Parses the lines of a batch.
+    pub fn parse<'a>(&'a self, batch: &'a Batch) -> Vec<ParsedLine<'a>> {
+        let lines = batch.lines();
+        lines.map(|(number, line)| ParsedLine { number, event: self.read(line) }).collect()
+    }
+
+    fn read<'a>(&'a self, line: HistoryLine<'a>) -> Result<Event<'a>, LineError> {
+        match line {
+            HistoryLine::Text(text) => self.read_text(text),
+            HistoryLine::TooLong => {
+                Err(format!("the line has more than {LINE_BYTES_MAX} bytes").into())
+            }
+        }
+    }
+
+    fn read_text<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
         match &self.syntax {
             Syntax::Events => Ok(Event::read(line)?),
             Syntax::Combined => self.check(combined::read(line)?),

@@ -4,7 +4,7 @@ use catraca::core::route::UNROUTED;
 
 use super::Summary;
 use super::subjects::SUBJECTS_MAX;
-use crate::render::{count, count_noun};
+use crate::text::{count, count_noun};
 
 /// Maximum number of names printed of a list.
 const NAMES: usize = 10;

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::super::report::ReportLabels;
 use super::super::summary::{PolicySummary, SummaryData, sum};
 use super::{Comparison, DecisionChanges};
 
@@ -65,8 +64,8 @@ struct ChangedSubjectJson<'a> {
 }
 
 impl Comparison {
-    /// Writes the comparison as one line.
-    pub fn write_json(&self, labels: &ReportLabels, mut out: impl Write) -> io::Result<()> {
+    /// Writes the comparison as one line, with the names of both catalogs.
+    pub fn write_json(&self, before: &str, after: &str, mut out: impl Write) -> io::Result<()> {
         let policies = self.policies().into_iter().filter_map(|(before, after)| {
             let policy = &*before.or(after)?.name;
             let before = before.map(figures);
@@ -77,8 +76,8 @@ impl Comparison {
             events: self.before.lines,
             from: self.before.span.map(|(first, _)| first.time.to_rfc3339()),
             to: self.before.span.map(|(_, last)| last.time.to_rfc3339()),
-            before: side(&labels.catalog, &self.before),
-            after: side(&labels.other, &self.after),
+            before: side(before, &self.before),
+            after: side(after, &self.after),
             policies: policies.collect(),
             newly_denied: changes_json(&self.newly_denied),
             newly_allowed: changes_json(&self.newly_allowed),

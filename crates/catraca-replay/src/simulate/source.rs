@@ -1,32 +1,37 @@
 //! Reads a history from a file or standard input, gzipped or not, in batches of lines.
-//!
-//! Reading runs on its own thread, ahead of the decisions, so that these do not wait for the disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, stdin};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 
 use anyhow::{Context, Result};
 use flate2::bufread::MultiGzDecoder;
 
 use super::line_reader::{HistoryLine, LineReader};
-use super::progress::Progress;
 
 /// Size of the read buffers, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// A batch is sent when it has this many bytes.
+/// A batch is complete when it has this many bytes.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Number of batches read ahead.
-pub const AHEAD: usize = 4;
 /// The first bytes of a gzipped file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// An open history.
 pub struct Source {
     lines: LineReader<Box<dyn BufRead + Send>>,
-    progress: Progress,
+    progress: Arc<dyn ReadProgress>,
+    batch_bytes: usize,
+}
+
+/// A display of how much of a history was read.
+pub trait ReadProgress: Send + Sync {
+    /// More bytes of the file were read.
+    fn on_bytes(&self, more: usize);
+    /// So many lines were read.
+    fn on_lines(&self, total: u64);
+    /// The end was reached.
+    fn on_end(&self);
 }
 
 /// Consecutive lines of a history, in one buffer.
@@ -43,15 +48,19 @@ struct LineRange {
     end: Option<usize>,
 }
 
-/// Reports the bytes that are read to the progress bar.
+/// Reports the bytes that are read.
 struct ProgressReader<R> {
     inner: R,
-    progress: Progress,
+    progress: Arc<dyn ReadProgress>,
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`.
-    pub fn open(path: &Path) -> Result<Self> {
+    /// Opens a file, or standard input for `-`. `new_progress` gets the size of the file, if it is
+    /// known.
+    pub fn open(
+        path: &Path,
+        new_progress: impl FnOnce(Option<u64>) -> Arc<dyn ReadProgress>,
+    ) -> Result<Self> {
         let error = || format!("cannot read {}", path.display());
         let (input, size): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
             (Box::new(stdin()), None)
@@ -64,34 +73,41 @@ impl Source {
                 .map(|metadata| metadata.len());
             (Box::new(file), size)
         };
-        let progress = Progress::new(size);
-        let reader = ProgressReader { inner: input, progress: progress.clone() };
-        let lines = LineReader::new(decompress(reader).with_context(error)?);
-        Ok(Self { lines, progress })
+        Self::from_reader(input, new_progress(size)).with_context(error)
     }
 
-    /// Sends every batch to every receiver, until the end, or until a receiver is dropped.
-    pub fn pump(mut self, senders: &[SyncSender<Arc<Batch>>]) -> Result<()> {
-        while let Some(batch) = self.batch().context("cannot read the events")? {
-            self.progress.lines(batch.lines.last().map_or(0, |range| range.number));
-            let batch = Arc::new(batch);
-            if senders.iter().any(|sender| sender.send(Arc::clone(&batch)).is_err()) {
-                break;
-            }
-        }
-        self.progress.finish();
-        Ok(())
+    /// Reads a history from any input.
+    pub fn from_reader(
+        input: impl Read + Send + 'static,
+        progress: Arc<dyn ReadProgress>,
+    ) -> io::Result<Self> {
+        let reader = ProgressReader { inner: input, progress: Arc::clone(&progress) };
+        let lines = LineReader::new(decompress(reader)?);
+        Ok(Self { lines, progress, batch_bytes: BATCH_BYTES })
     }
 
-    fn batch(&mut self) -> io::Result<Option<Batch>> {
+    /// Changes the size of batches, which otherwise suits long histories.
+    #[must_use]
+    pub fn with_batch_bytes(mut self, bytes: usize) -> Self {
+        self.batch_bytes = bytes;
+        self
+    }
+
+    /// The next lines; `None` at the end.
+    pub(super) fn next_batch(&mut self) -> Result<Option<Batch>> {
         let mut batch = Batch::default();
-        while batch.bytes.len() < BATCH_BYTES {
-            match self.lines.next()? {
+        while batch.bytes.len() < self.batch_bytes {
+            match self.lines.next().context("cannot read the events")? {
                 Some((number, line)) => batch.push(number, &line),
                 None => break,
             }
         }
-        Ok((!batch.lines.is_empty()).then_some(batch))
+        let Some(last) = batch.lines.last() else {
+            self.progress.on_end();
+            return Ok(None);
+        };
+        self.progress.on_lines(last.number);
+        Ok(Some(batch))
     }
 }
 
@@ -131,10 +147,17 @@ fn decompress(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn BufRe
     Ok(Box::new(whole))
 }
 
+/// Displays nothing.
+impl ReadProgress for () {
+    fn on_bytes(&self, _: usize) {}
+    fn on_lines(&self, _: u64) {}
+    fn on_end(&self) {}
+}
+
 impl<R: Read> Read for ProgressReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        self.progress.bytes(read);
+        self.progress.on_bytes(read);
         Ok(read)
     }
 }

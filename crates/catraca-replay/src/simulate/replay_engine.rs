@@ -1,0 +1,45 @@
+//! The engine and clock that a history is replayed with, for one catalog.
+
+use std::sync::Arc;
+
+use catraca::{Catalog, Engine, ManualClock, MemoryOptions, Secret};
+
+use super::run::{Run, RunOptions};
+use super::summary::{EventCounts, Summary};
+
+/// An engine with its own virtual clock.
+pub struct ReplayEngine {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+    engine: Engine,
+    clock: ManualClock,
+    secret: Secret,
+    events: Option<EventCounts>,
+}
+
+impl ReplayEngine {
+    /// An engine for a catalog; pseudonyms depend on the secret. A silent engine has no event
+    /// listener, and so no summary.
+    pub fn new(catalog: Catalog, memory: MemoryOptions, secret: Secret, silent: bool) -> Self {
+        let clock = ManualClock::default();
+        let builder = Engine::builder(catalog).memory(memory);
+        let mut builder = builder.secret(secret.clone()).clock(clock.clone());
+        let events = (!silent).then(EventCounts::default);
+        if let Some(events) = &events {
+            builder = builder.listener(events.listener());
+        }
+        let engine = builder.build();
+        Self { catalog: engine.catalog(), engine, clock, secret, events }
+    }
+
+    /// An empty summary that also receives the events of this engine.
+    pub fn summary(&self) -> Summary {
+        let events = self.events.clone().unwrap_or_default();
+        Summary::new(Arc::clone(&self.catalog), self.secret.clone(), events)
+    }
+
+    /// A run that starts at the epoch. An engine keeps its state, so it is good for one run.
+    pub(super) fn start_run(&self, options: RunOptions) -> Run<'_> {
+        Run::new(&self.engine, self.clock.clone(), self.events.clone(), options)
+    }
+}
