@@ -36,7 +36,7 @@ pub fn admit<B>(
     let guard = &config.guard;
     let headers = request.headers();
     if !guard.has_keys() && checks_host(lookup, is_proxy) {
-        let checked = hosts::check(headers, &config.settings.hosts);
+        let checked = hosts::check(headers, &config.process.server.hosts);
         checked.map_err(|problem| Box::new(problem.to_response()))?;
     }
     let is_open = match lookup {
@@ -71,7 +71,7 @@ pub fn admit<B>(
 /// keys and `Host` is a name of this server.
 pub fn may_see_details(config: &ReloadableConfig, headers: &HeaderMap) -> bool {
     if !config.guard.has_keys() {
-        return hosts::check(headers, &config.settings.hosts).is_ok();
+        return hosts::check(headers, &config.process.server.hosts).is_ok();
     }
     find_caller(&config.guard, headers).is_ok()
 }
@@ -101,7 +101,7 @@ fn check_access(
     }
     // Without keys, `admit` has checked them already.
     if least == Role::Admin && config.guard.has_keys() {
-        return hosts::check(headers, &config.settings.hosts);
+        return hosts::check(headers, &config.process.server.hosts);
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ fn authenticate(
     http: &HttpConnection,
 ) -> Result<Arc<Caller>, Box<FullResponse>> {
     let config = http.context.reloadable.load();
-    let is_proxy = || config.settings.is_trusted_proxy(http.connection.peer);
+    let is_proxy = || config.is_trusted_proxy(http.connection.peer);
     auth::admit(&config, request, lookup, is_proxy)
 }
 

@@ -87,9 +87,10 @@ async fn decide(context: &ServerContext, call: &AuthorizeCall<'_>) -> Result<Dec
 
 /// The client's address, from the connection and the headers of trusted proxies.
 pub fn resolve_client(context: &ServerContext, peer: IpAddr, headers: &HeaderMap) -> ClientAddress {
-    let settings = &context.reloadable.load().settings;
-    let lines = settings.source.header().map(|name| header_lines(headers, name));
-    find_client(peer, &lines.unwrap_or_default(), &settings.source, &settings.trusted_proxies)
+    let config = context.reloadable.load();
+    let source = &config.process.server.client_address;
+    let lines = source.header().map(|name| header_lines(headers, name));
+    find_client(peer, &lines.unwrap_or_default(), source, &config.network.trusted_proxies)
 }
 
 /// The gate and the attributes of a call.
@@ -98,7 +99,7 @@ fn select_gate(
     call: &AuthorizeCall<'_>,
     catalog: &Catalog,
 ) -> Result<GateSelection, Problem> {
-    let described = match context.reloadable.load().settings.is_trusted_proxy(call.peer) {
+    let described = match context.reloadable.load().is_trusted_proxy(call.peer) {
         true => DescribedRequest::read(call.method, call.uri, call.headers)?,
         false => None,
     };
@@ -199,7 +200,7 @@ fn no_gate() -> Problem {
 
 fn render(context: &ServerContext, decision: &Decision) -> FullResponse {
     let status = status(decision);
-    let settings = &context.reloadable.load().settings;
+    let settings = &context.reloadable.load().process.server;
     let denial = || denial::body(settings.denial, decision, status);
     let mut response = match (!decision.allowed).then(denial).flatten() {
         Some((media_type, body)) => typed_response(media_type, body),
