@@ -1,6 +1,7 @@
 //! The verbs of the command line, one module each, and two helpers that several of them share.
 
 pub mod backup;
+pub mod config_schema;
 pub mod explain;
 pub mod keygen;
 pub mod lint;

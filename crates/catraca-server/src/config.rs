@@ -1,14 +1,15 @@
 //! The configuration of the server: the sections of the catalog about the process.
 //!
 //! Each section has a file, in which every field is declared once with its type, default, meaning
-//! and whether a new value needs a restart. The reader and the list of settings that await a restart
-//! come from that declaration. Nothing is opened here
+//! and whether a new value needs a restart. The reader, the list of settings that await a restart,
+//! the JSON Schema and the tables of the guide come from that declaration. Nothing is opened here
 //! but password files.
 
 mod auth_keys;
 mod auth_section;
 mod codes;
 mod cross_checks;
+pub mod json_schema;
 mod load;
 mod passwords;
 mod process;

@@ -6,6 +6,7 @@
 
 #[path = "../../../catraca-core/tests/catalog/codes.rs"]
 mod codes;
+mod config_schema;
 mod diagnostics_page;
 mod explain;
 mod help;
