@@ -5,6 +5,7 @@
 
 mod bench;
 mod docs;
+mod docs_tables;
 mod licences;
 mod openapi;
 mod packages;
@@ -27,6 +28,7 @@ cargo xtask trace [--list]            which requirements have a test; --list nam
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
 cargo xtask docs [FILE...]            run the console blocks of the documentation
+cargo xtask docs-tables               write the tables of settings in the guide
 cargo xtask openapi                   replace docs/openapi.json
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
@@ -50,6 +52,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "docs" => docs::command(&repo, rest),
+        "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
         "bench" => bench::bench(&repo, rest),
         "help" | "--help" | "-h" => {

@@ -9,6 +9,7 @@ mod codes;
 mod config_schema;
 mod diagnostics_page;
 mod explain;
+mod guide_tables;
 mod help;
 mod helpers;
 mod lint;
