@@ -6,6 +6,7 @@
 mod bench;
 mod change_switch;
 mod docs;
+mod docs_tables;
 mod licences;
 mod mutants;
 mod openapi;
@@ -32,6 +33,7 @@ cargo xtask licences                  every dependency's licence against deny.to
 cargo xtask mutants [--sample N] [--seed SEED]
                                       how many random mutants of the rules the tests catch
 cargo xtask docs [FILE...]            run the console blocks of the documentation
+cargo xtask docs-tables               write the tables of settings in the guide
 cargo xtask openapi                   replace docs/openapi.json
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
@@ -56,6 +58,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "mutants" => mutants::command(&repo, rest),
         "docs" => docs::command(&repo, rest),
+        "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
         "bench" => bench::bench(&repo, rest),
         "help" | "--help" | "-h" => {

@@ -2,6 +2,7 @@
 //!
 //! Only `catalog::read` builds it. Must not hold counters or secrets.
 
+mod codes;
 pub mod diagnostic;
 pub mod read;
 
@@ -14,7 +15,9 @@ use crate::lists::{AccessListEntry, Lists};
 use crate::lock::LockTerms;
 use crate::policy::{KeySpec, Name, Policy, PolicyId};
 
-/// All configuration that decisions depend on, and the settings of the process.
+pub use codes::CODES;
+
+/// All configuration that decisions depend on.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// A hash of the text it was read from, and of the variables that decisions depend on.
@@ -49,8 +52,9 @@ pub struct Catalog {
     pub settle: SettleTerms,
     /// The cost of evaluating all ban rules of a gate, of the gate where it is highest.
     pub rule_cost: ConditionCost,
-    /// The sections that configure the process.
-    pub settings: ProcessSettings,
+    /// The attribute by whose values keys are distributed over the servers of a store, if
+    /// `[store] shard_by` is set.
+    pub shard_by: Option<Name>,
 }
 
 /// An ordered set of policies that are decided together, in one all-or-nothing step.
@@ -165,13 +169,6 @@ pub struct SettleTerms {
     pub body_bytes_max: usize,
 }
 
-/// The sections that configure the process and do not influence decisions.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProcessSettings {
-    /// `[server]`, `[store]`, `[records]` and `[auth]` as plain TOML, by name.
-    pub sections: BTreeMap<String, toml::Table>,
-}
-
 impl Default for Network {
     fn default() -> Self {
         Self {
@@ -190,7 +187,8 @@ impl Default for SettleTerms {
 }
 
 impl Catalog {
-    /// Reads a catalog from one text, without included files and variables.
+    /// Reads a catalog from one text, without included files and variables. Sections that configure
+    /// a process are not checked.
     pub fn parse(text: &str) -> Result<Self, diagnostic::Diagnostics> {
         let mut none = |name: &str| Err(format!("`{name}` cannot be included in a text"));
         read::read("catalog", text, &mut none, &|_| None).map(|reading| reading.catalog)
@@ -212,12 +210,6 @@ impl Catalog {
         let policies = self.policies.iter().map(|policy| &*policy.name);
         let known: Vec<&str> = self.gate_names.iter().map(|name| &**name).chain(policies).collect();
         read::nearest(name, &known)
-    }
-
-    /// The attribute by whose values keys are distributed over the servers of a store, if
-    /// `[store] shard_by` is set.
-    pub fn shard_by(&self) -> Option<&str> {
-        self.settings.sections.get("store")?.get("shard_by")?.as_str()
     }
 
     /// Whether an attribute's values are replaced by pseudonyms before they are stored or shown.

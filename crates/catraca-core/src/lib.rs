@@ -24,6 +24,7 @@ pub mod digest;
 pub mod facts;
 pub mod limit;
 pub mod lists;
+pub mod located;
 pub mod lock;
 pub mod outcome;
 pub mod plan;

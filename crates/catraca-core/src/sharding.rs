@@ -28,7 +28,7 @@ impl Sharding {
     /// The sharding that a catalog configures with `[store] shard_by`, for a store with several
     /// servers.
     pub fn from_catalog(catalog: &Catalog) -> Self {
-        catalog.shard_by().map_or(Self::Namespace, |attribute| Self::Attribute(attribute.into()))
+        catalog.shard_by.clone().map_or(Self::Namespace, Self::Attribute)
     }
 
     /// Whether every key of a policy contains the shard attribute. A key without it would belong to

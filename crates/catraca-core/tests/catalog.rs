@@ -9,8 +9,6 @@
 
 #[path = "catalog/codes.rs"]
 mod codes;
-#[path = "catalog/diagnostics_page.rs"]
-mod diagnostics_page;
 #[path = "catalog/helpers.rs"]
 mod helpers;
 #[path = "catalog/malformed_input.rs"]

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use caller::Caller;
-pub use keys::check_plain_name as plain_name;
+pub use keys::{ApiKey, check_plain_name as plain_name};
 pub use role::Role;
 
 use keys::Keys;
@@ -28,12 +28,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Reads the keys of a catalog.
-    pub fn read(catalog: &catraca::Catalog) -> anyhow::Result<Self> {
-        let section = catalog.settings.sections.get("auth");
-        let keys = Keys::read(section)?;
-        let metrics_open = keys::metrics_open(section)?;
-        Ok(Self { keys, metrics_open, local: Arc::new(Caller::local()) })
+    /// A guard for these keys.
+    pub fn new(keys: &[ApiKey], metrics: MetricsAccess) -> Self {
+        let metrics_open = metrics == MetricsAccess::Open;
+        Self { keys: Keys::new(keys), metrics_open, local: Arc::new(Caller::local()) }
     }
 
     /// Whether requests need a key.
@@ -59,6 +57,15 @@ impl Guard {
         let key = key.ok_or(AuthError::NoKey)?;
         self.keys.find(key).ok_or(AuthError::UnknownKey)
     }
+}
+
+/// Which clients may read the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsAccess {
+    /// Those with a key of the role `read`.
+    Read,
+    /// All.
+    Open,
 }
 
 /// Why a caller may not do what it asks for.

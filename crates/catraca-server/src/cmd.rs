@@ -1,6 +1,7 @@
 //! The verbs of the command line, one module each, and two helpers that several of them share.
 
 pub mod backup;
+pub mod config_schema;
 pub mod explain;
 pub mod keygen;
 pub mod lint;
@@ -17,18 +18,25 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use catraca::{Catalog, LoadError};
 
+use crate::config::{self, LoadedCatalog};
 use crate::render::{Paint, count_noun, diagnostic, eprint_line};
 
-/// Loads a catalog. Prints its errors, or the number of its warnings, to standard error.
+/// Loads a catalog, and checks its sections about the process.
 fn catalog(path: &Path) -> Result<Catalog> {
+    load_catalog(path).map(|loaded| loaded.catalog)
+}
+
+/// Loads a catalog with the configuration of the process. Prints its errors, or the number of its
+/// warnings, to standard error.
+fn load_catalog(path: &Path) -> Result<LoadedCatalog> {
     let name = path.display();
-    match catraca::load(path) {
+    match config::load(path) {
         Ok(reading) => {
             if !reading.warnings.is_empty() {
                 let warnings = count_noun(reading.warnings.len(), "warning", "warnings");
                 eprint_line(format_args!("{name}: {warnings}; see `catraca lint {name}`"));
             }
-            Ok(reading.catalog)
+            Ok(reading)
         }
         Err(LoadError::Invalid(diagnostics)) => {
             for diagnostic in &diagnostics.all {

@@ -1,20 +1,35 @@
-//! The configuration of the server, read from the sections of the catalog about the process.
+//! The configuration of the server: the sections of the catalog about the process.
 //!
-//! Each section is read once into a type; an invalid field is an error that names it and a fix.
-//! Nothing is opened here but password files.
+//! Each section has a file, in which every field is declared once with its type, default, meaning
+//! and whether a new value needs a restart. The reader, the list of settings that await a restart,
+//! the JSON Schema and the tables of the guide come from that declaration. Nothing is opened here
+//! but password files.
 
-mod denial_format;
+mod auth_keys;
+mod auth_section;
+mod codes;
+mod cross_checks;
+pub mod json_schema;
+mod load;
+mod passwords;
+mod process;
+mod records_section;
 mod reloadable;
-mod retention;
 mod section;
-mod settings;
+mod server_section;
+mod setting_kind;
 mod shared_store_config;
 mod storage_config;
-mod tls_files;
+mod store_section;
+mod urls;
 
-pub use denial_format::DenialFormat;
+pub use auth_section::AuthSection;
+pub use codes::PROCESS_CODES;
+pub use load::{LoadedCatalog, load, parse};
+pub use process::{ProcessConfig, ProcessReader};
+pub use records_section::RecordsSection;
 pub use reloadable::ReloadableConfig;
-pub use settings::{ConnectionTimeouts, Settings};
+pub use server_section::{ConnectionTimeouts, DenialFormat, ServerSection, TlsFiles};
 pub use shared_store_config::SharedStoreConfig;
-pub use storage_config::{StorageConfig, memory_of};
-pub use tls_files::TlsFiles;
+pub use storage_config::StorageConfig;
+pub use store_section::StoreSection;

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use auth::{AuthError, Caller, Role};
+pub use config::{LoadedCatalog, ProcessReader, load as load_catalog};
 pub use context::ServerContext;
 pub use http::HttpFrontEnd;
 pub use listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd, Phase};

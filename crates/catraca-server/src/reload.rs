@@ -8,7 +8,6 @@
 mod changes;
 mod files;
 mod reload_error;
-mod restart;
 mod watch_files;
 
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ use catraca::{App, AppError, Catalog};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::config::ReloadableConfig;
+use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig};
 use crate::listener::tls::{Tls, server_config};
 use crate::observe::Observer;
 use changes::changes;
@@ -40,6 +39,8 @@ pub struct Reloader {
     targets: ReloadTargets,
     /// The catalog of the start: some settings are read only once.
     started: Arc<Catalog>,
+    /// The configuration of the start, for the same reason.
+    started_process: ProcessConfig,
     state: Mutex<CatalogFilesState>,
     /// Why the files on disk are not applied. A lock of its own, so that `/readyz` does not wait
     /// for a reload that reads the disk under `state`.
@@ -106,16 +107,18 @@ impl Reloader {
         let applied = path.as_ref().and_then(|path| {
             let (loaded, hash) = files.load(path);
             let current = targets.app.catalog();
-            let same = loaded.is_ok_and(|loaded| loaded.revision == current.revision);
+            let same = loaded.is_ok_and(|loaded| loaded.catalog.revision == current.revision);
             same.then_some(hash)
         });
         let state = CatalogFilesState { files, applied, tried: applied, seen: applied };
         let state = Mutex::new(state);
         let started = targets.app.catalog();
+        let started_process = targets.reloadable.load().process.clone();
         Self {
             path,
             targets,
             started,
+            started_process,
             state,
             error: Mutex::default(),
             after_restart: Mutex::default(),
@@ -194,8 +197,8 @@ impl Reloader {
     ) -> Result<ReloadReport, Arc<ReloadError>> {
         let Some(path) = &self.path else { return Err(Arc::new(ReloadError::no_file())) };
         let (loaded, hash) = state.files.load(path);
-        let result = loaded.and_then(|catalog| {
-            let applied = self.apply(catalog, cause);
+        let result = loaded.and_then(|loaded| {
+            let applied = self.apply(loaded, cause);
             applied.map_err(|error| ReloadError::of_settings(path, &error))
         });
         state.tried = Some(hash);
@@ -211,13 +214,15 @@ impl Reloader {
     }
 
     /// Applies a catalog with its keys. All steps that can fail come first.
-    fn apply(&self, catalog: Catalog, cause: ReloadCause<'_>) -> anyhow::Result<ReloadReport> {
-        let config = ReloadableConfig::read(&catalog)?;
+    fn apply(&self, loaded: LoadedCatalog, cause: ReloadCause<'_>) -> anyhow::Result<ReloadReport> {
+        let config = ReloadableConfig::new(&loaded);
+        let LoadedCatalog { catalog, process, .. } = loaded;
         let before = self.targets.app.catalog();
         self.refuse_mistakes(&catalog, &config)?;
         let certificate = self.certificate(&config)?;
-        let changes = changes(&before, &catalog);
-        let after_restart = self.note_restart_settings(&catalog);
+        let changed_sections = process.changed_sections(&self.targets.reloadable.load().process);
+        let changes = changes(&before, &catalog, &changed_sections);
+        let after_restart = self.note_restart_settings(&catalog, &process);
         let revision = catalog.revision.to_string();
         let requires_keys = config.guard.has_keys();
         self.targets.reloadable.store(Arc::new(config));
@@ -234,8 +239,12 @@ impl Reloader {
 
     /// Settings of this catalog that need a restart. Compared with the start and not with the
     /// current catalog: what needed a restart before the last reload still does.
-    fn note_restart_settings(&self, catalog: &Catalog) -> Vec<String> {
-        let settings = restart::settings_awaiting_restart(&self.started, catalog);
+    fn note_restart_settings(&self, catalog: &Catalog, process: &ProcessConfig) -> Vec<String> {
+        let mut settings = process.settings_awaiting_restart(&self.started_process);
+        // The only such field of a section that core reads.
+        if catalog.locks.replicas != self.started.locks.replicas {
+            settings.push("[locks] replicas".to_owned());
+        }
         let before = std::mem::replace(&mut *self.after_restart.lock(), settings.clone());
         for setting in settings.iter().filter(|setting| !before.contains(setting)) {
             warn!(setting, "this setting has changed and takes effect after a restart");
@@ -249,7 +258,7 @@ impl Reloader {
         config: &ReloadableConfig,
     ) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
         let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let files = config.settings.certificate(folder)?;
+        let files = config.process.server.certificate(folder);
         files.filter(|_| self.targets.tls.is_some()).map(|files| server_config(&files)).transpose()
     }
 
@@ -262,8 +271,8 @@ impl Reloader {
             "the catalog has no policies, but the current one has {now}; if that is intended, \
              restart"
         );
-        let before = self.started.shard_by();
-        let now = catalog.shard_by();
+        let before = &self.started.shard_by;
+        let now = &catalog.shard_by;
         anyhow::ensure!(
             before == now,
             "[store] shard_by was {before:?} at the start and is {now:?} now, which would move \

@@ -21,7 +21,7 @@ use tokio::runtime::{Handle, Runtime};
 use backend::Backend;
 use keys::StartKeys;
 
-use crate::config::{ReloadableConfig, StorageConfig, memory_of};
+use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig, StorageConfig};
 use crate::context::ServerContext;
 use crate::listener::tls::Tls;
 use crate::listener::{Connections, FrontEnd, Listener, ListenerContext, Listeners};
@@ -33,7 +33,7 @@ use crate::reload::{ReloadTargets, Reloader, watch};
 /// What a server is started with.
 pub struct ServerOptions {
     /// The catalog.
-    pub catalog: Catalog,
+    pub catalog: LoadedCatalog,
     /// The file that the catalog was loaded from; it is watched, and the server's other files are
     /// beside it. Without a file nothing is stored.
     pub file: Option<PathBuf>,
@@ -57,16 +57,17 @@ impl Server {
         let ServerOptions { catalog, file, allow_no_keys } = options;
         let file = file.as_deref();
         let name = file.map_or("the built-in demo".to_owned(), |file| file.display().to_string());
-        let reloadable = ReloadableConfig::read(&catalog).with_context(|| name.clone())?;
-        let settings = &reloadable.settings;
-        let observer = Arc::new(Observer::start(settings.log, settings.log_level, &catalog)?);
-        let tls = certificate(&reloadable, file).with_context(|| name.clone())?;
+        let reloadable = ReloadableConfig::new(&catalog);
+        let LoadedCatalog { catalog, process, .. } = catalog;
+        let observer = Observer::start(process.server.log, process.server.log_level, &catalog)?;
+        let observer = Arc::new(observer);
+        let tls = certificate(&process, file).with_context(|| name.clone())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let keys = StartKeys { present: reloadable.guard.has_keys(), allow_none: allow_no_keys };
-        let backend =
-            open_backend(catalog, file, keys, &observer, &runtime).with_context(|| name.clone())?;
-        let traces = reloadable.settings.traces.as_ref();
-        let traces = traces.map(|target| Traces::start(target, runtime.handle())).transpose()?;
+        let backend = open_backend(catalog, &process, file, keys, &observer, &runtime)
+            .with_context(|| name.clone())?;
+        let target = process.server.trace_target();
+        let traces = target.map(|target| Traces::start(&target, runtime.handle())).transpose()?;
         let mut context = new_context(&backend, reloadable, tls, &observer, file);
         context.traces = traces.map(Arc::new);
         runtime.spawn(lock_setup::expire_periodically(Arc::downgrade(context.app.locks())));
@@ -118,7 +119,7 @@ impl Server {
         if context.reloader.has_file() {
             self.runtime.spawn(watch(Arc::clone(&context.reloader)));
         }
-        let stop_delay = context.reloadable.load().settings.stop_delay;
+        let stop_delay = context.reloadable.load().process.server.stop_delay;
         let listeners = std::mem::take(&mut self.listeners);
         let listeners = Listeners::new(listeners, Arc::clone(&context.connections), stop_delay);
         self.runtime.block_on(listeners.serve(stop, || context.app.locks().refuse_waiters()));
@@ -145,18 +146,18 @@ impl Server {
 /// Opens the backend that the catalog configures; without a file nothing is stored.
 fn open_backend(
     catalog: Catalog,
+    process: &ProcessConfig,
     file: Option<&Path>,
     keys: StartKeys,
     observer: &Arc<Observer>,
     runtime: &Runtime,
 ) -> Result<Backend> {
     let config = match file {
-        Some(file) => StorageConfig::read(&catalog, file.parent().unwrap_or(Path::new("")))?,
+        Some(file) => StorageConfig::resolve(process, file.parent().unwrap_or(Path::new("")))?,
         None => None,
     };
     let Some(config) = config else {
-        let memory = memory_of(&catalog)?;
-        return Ok(Backend::open_volatile(catalog, memory, observer));
+        return Ok(Backend::open_volatile(catalog, process.store.memory(), observer));
     };
     match &config.shared {
         Some(shared) => Backend::open_shared(catalog, &config, shared, keys, observer, runtime),
@@ -165,9 +166,9 @@ fn open_backend(
 }
 
 /// The TLS certificate of `[server]`, if there is one.
-fn certificate(reloadable: &ReloadableConfig, file: Option<&Path>) -> Result<Option<Arc<Tls>>> {
+fn certificate(process: &ProcessConfig, file: Option<&Path>) -> Result<Option<Arc<Tls>>> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let files = reloadable.settings.certificate(folder)?;
+    let files = process.server.certificate(folder);
     files.map(|files| Tls::read(&files).map(Arc::new)).transpose()
 }
 
@@ -179,8 +180,8 @@ fn new_context(
     observer: &Arc<Observer>,
     file: Option<&Path>,
 ) -> ServerContext {
-    let settings = &reloadable.settings;
-    let connections = Connections::new(settings.connections_max, settings.timeouts);
+    let settings = &reloadable.process.server;
+    let connections = Connections::new(settings.connections_max, settings.timeouts());
     let reloadable = Arc::new(ArcSwap::from_pointee(reloadable));
     let targets = ReloadTargets {
         app: backend.app.clone(),

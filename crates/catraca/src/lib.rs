@@ -75,7 +75,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, Settle};
 pub use error::Error;
 pub use event::Event;
-pub use load::{Includes, LoadError, environment, load, load_with};
+pub use load::{Includes, LoadError, environment, load, load_sections, load_with};
 #[cfg(feature = "locks")]
 pub use locks::{LockError, Locks};
 pub use memory::{Memory, MemoryOptions};

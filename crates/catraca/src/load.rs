@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 
 use catraca_core::catalog::diagnostic::Diagnostics;
 use catraca_core::catalog::read::{
-    CATALOG_BYTES_MAX, IncludedFile, ParsedCatalog, VariableLookup, read,
+    CATALOG_BYTES_MAX, IgnoreProcessSections, IncludedFile, ParsedCatalog, ProcessSections,
+    VariableLookup, read_with,
 };
 
 /// Reads a catalog and the files that it includes, whose names are relative to it. Variables come
-/// from the environment of the process.
+/// from the environment of the process. Sections such as `[server]` are not checked: the program
+/// that owns them does so with [`load_sections`].
 pub fn load(path: &Path) -> Result<ParsedCatalog, LoadError> {
     load_with(path, &environment)
 }
@@ -27,12 +29,22 @@ pub fn environment(name: &str) -> Option<String> {
 
 /// Like [`load`], with variables from `variable`.
 pub fn load_with(path: &Path, variable: VariableLookup<'_>) -> Result<ParsedCatalog, LoadError> {
+    load_sections(path, variable, &mut IgnoreProcessSections)
+}
+
+/// Like [`load_with`], and lets the owner of the process sections read them.
+pub fn load_sections(
+    path: &Path,
+    variable: VariableLookup<'_>,
+    process: &mut dyn ProcessSections,
+) -> Result<ParsedCatalog, LoadError> {
     let file = path.display().to_string();
     let unreadable = |error| LoadError::Unreadable { file: file.clone(), error };
     // Only included files must be regular: the root may be a pipe, as in `catraca lint /dev/stdin`.
     let text = File::open(path).and_then(read_bounded).map_err(unreadable)?;
     let mut includes = Includes::of(path);
-    read(&file, &text, &mut |name| includes.load(name), variable).map_err(LoadError::Invalid)
+    let mut include = |name: &str| includes.load(name);
+    read_with(&file, &text, &mut include, variable, process).map_err(LoadError::Invalid)
 }
 
 /// Reads the files that a catalog includes, each once.

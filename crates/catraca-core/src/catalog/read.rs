@@ -5,7 +5,6 @@
 //! Must not do I/O: the caller passes functions that load included files and look variables up.
 
 mod attribute;
-mod auth_keys;
 mod ban;
 mod block;
 mod bounds;
@@ -15,20 +14,19 @@ mod key_parts;
 mod limit;
 mod lists;
 mod locks;
-mod names;
 mod network;
-mod node;
 mod otherwise_chain;
 mod policy;
+mod policy_schema;
 mod price;
-mod report;
+mod process_sections;
 mod route;
 mod route_pattern;
 mod scalar;
+mod schema;
 mod section;
-mod settings;
 mod settle_section;
-mod syntax_recovery;
+mod shard_by;
 mod terms;
 mod tier;
 mod value;
@@ -41,32 +39,30 @@ use toml::de::DeTable;
 
 use self::include::File;
 use self::otherwise_chain::PolicyIds;
-use self::report::Report;
-use self::section::Sections;
 use self::variables::VariableSubstitution;
-use super::Catalog;
-use super::diagnostic::{Diagnostic, Diagnostics};
+use super::{CODES, Catalog};
 use crate::lists::Lists;
+use crate::located::{Diagnostic, Diagnostics, Report, syntax_recovery};
 use crate::policy::{Name, PolicyId};
 
+pub use crate::located::names::{NAME_MAX, nearest};
+pub use crate::located::{DIAGNOSTICS_MAX, SourceFile};
+pub use attribute::AttributeTable;
 pub use include::IncludedFile;
+pub use process_sections::{IgnoreProcessSections, ProcessSections};
+pub use schema::CATALOG;
+pub use section::Sections;
+pub use shard_by::SHARD_BY;
 pub use variables::VariableLookup;
 
 pub use bounds::{
-    BANS_MAX, BODY_BYTES_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX,
-    DIAGNOSTICS_MAX, FILES_MAX, FIXED_MAX, GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX,
-    KEYS_MAX, MESSAGE_MAX, NAME_MAX, PARTS_MAX, POLICIES_MAX, REMEMBER_MAX, ROUTES_MAX,
-    SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, VARIABLE_MAX, WINDOWS_MAX,
+    BANS_MAX, BODY_BYTES_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, FILES_MAX,
+    GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, PARTS_MAX, POLICIES_MAX,
+    REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, VARIABLE_MAX, WINDOWS_MAX,
 };
 
-/// One file of a catalog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceFile<'a> {
-    /// The name shown in diagnostics.
-    pub name: &'a str,
-    /// Its text.
-    pub text: &'a str,
-}
+/// Sections whose tables have names, which must differ.
+const NAMED_SECTIONS: [&str; 2] = ["policy", "gate"];
 
 /// A catalog without errors, and its warnings.
 #[derive(Clone, Debug)]
@@ -79,26 +75,41 @@ pub struct ParsedCatalog {
 
 /// Reads a catalog. `load` returns the text of an included file by its name in the catalog, and
 /// recognises a file that was already read under another name. `variable` returns the value of a
-/// variable such as `${NAME}`.
+/// variable such as `${NAME}`. Sections that configure a process are not checked.
 pub fn read(
     root_name: &str,
     root_text: &str,
     load: &mut dyn FnMut(&str) -> Result<IncludedFile, String>,
     variable: VariableLookup<'_>,
 ) -> Result<ParsedCatalog, Diagnostics> {
-    let mut report = Report::default();
+    read_with(root_name, root_text, load, variable, &mut IgnoreProcessSections)
+}
+
+/// Like [`read`], and lets the owner of the process sections read them. Its diagnostics are among
+/// those of the catalog.
+pub fn read_with(
+    root_name: &str,
+    root_text: &str,
+    load: &mut dyn FnMut(&str) -> Result<IncludedFile, String>,
+    variable: VariableLookup<'_>,
+    process: &mut dyn ProcessSections,
+) -> Result<ParsedCatalog, Diagnostics> {
+    let mut report = Report::with_codes(&[&CODES, process.codes()]);
     let files = include::load_files(root_name, root_text, load, &mut report);
     let sources: Vec<_> = files.iter().map(File::source).collect();
     let numbered = sources.iter().enumerate();
     let texts: Vec<_> = numbered
-        .map(|(file, source)| syntax_recovery::recover(&mut report, file, source.text))
+        .map(|(file, source)| {
+            syntax_recovery::recover(&mut report, file, source.text, &NAMED_SECTIONS)
+        })
         .collect();
     let mut substitution = VariableSubstitution::new(variable);
     let mut trees: Vec<_> = texts.iter().map(|text| DeTable::parse_recoverable(text).0).collect();
     for (file, tree) in trees.iter_mut().enumerate() {
         substitution.substitute_file(&mut report, file, tree.get_mut());
     }
-    let catalog = assemble(&mut report, &trees, revision(&sources, &substitution.used));
+    let revision = revision(&sources, &substitution.used);
+    let catalog = assemble(&mut report, &trees, revision, process);
     let refused = report.has_errors();
     let all = report.finish(&sources);
     match catalog.filter(|_| !refused) {
@@ -107,22 +118,19 @@ pub fn read(
     }
 }
 
-/// The name among `known` that was probably meant by a mistyped one.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    names::nearest(name, known)
-}
-
 /// Reads every section, each after the sections that its reader depends on.
 fn assemble<'t>(
     report: &mut Report,
     trees: &'t [Spanned<DeTable<'t>>],
     revision: Name,
+    process: &mut dyn ProcessSections,
 ) -> Option<Catalog> {
     let sections = Sections::collect(report, trees);
     let network = network::read(report, &sections);
     let attributes = attribute::read(report, &sections, network.ipv6_prefix);
-    let settings = settings::read(report, &sections, &attributes);
-    let locks = locks::read(report, &sections, &settings);
+    process.read(report, &sections, &attributes);
+    let shard_by = shard_by::read(report, &sections);
+    let locks = locks::read(report, &sections);
     let settle = settle_section::read(report, &sections);
     let allowlist = lists::read(report, &sections, &attributes, "allowlist");
     let blocklist = lists::read(report, &sections, &attributes, "blocklist");
@@ -133,7 +141,7 @@ fn assemble<'t>(
     let default = gate::default(report, &sections, &ids);
     let routes = route::read(report, &sections, &attributes, &gates, network.path_case);
     let language = network::language(report, &sections);
-    gate::report_unsharded(report, &drafts, &gates, &settings);
+    gate::report_unsharded(report, &drafts, &gates, shard_by.as_ref());
     let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
     let rule_cost = gate::rule_cost(&gates, &policies);
     Some(Catalog {
@@ -153,14 +161,14 @@ fn assemble<'t>(
         locks,
         settle,
         rule_cost,
-        settings,
+        shard_by,
     })
 }
 
 fn read_policies<'t>(
     report: &mut Report,
     sections: &Sections<'t>,
-    attributes: &attribute::AttributeTable,
+    attributes: &AttributeTable,
 ) -> Vec<policy::PolicyDraft<'t>> {
     let named = sections.named_tables(report, "policy");
     if let Some((key, _)) = named.get(POLICIES_MAX) {

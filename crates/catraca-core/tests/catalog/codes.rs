@@ -5,8 +5,8 @@ use std::fs;
 
 use catraca_core::catalog::diagnostic::CODES;
 use catraca_core::catalog::read::{
-    CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, KEYS_MAX, POLICIES_MAX,
-    ROUTES_MAX, TIERS_MAX,
+    CATALOG_BYTES_MAX, DIAGNOSTICS_MAX, FILES_MAX, GATE_POLICIES_MAX, POLICIES_MAX, ROUTES_MAX,
+    TIERS_MAX,
 };
 use catraca_core::lock::terms::KINDS_MAX;
 
@@ -21,10 +21,6 @@ pub fn generated_texts() -> Vec<(&'static str, String)> {
     let tiers: String = (0..=TIERS_MAX).map(tier).collect();
     let route = |at| format!("[[route]]\nmatch = \"/r{at}\"\ngate = \"p0\"\n");
     let routes: String = (0..=ROUTES_MAX).map(route).collect();
-    let key = |at| {
-        format!("[[auth.key]]\nname = \"k{at}\"\nrole = \"read\"\nhash = \"blake3:{at:064x}\"\n")
-    };
-    let keys: String = (0..=KEYS_MAX).map(key).collect();
     let files: String = (0..=FILES_MAX).map(|at| format!("#--- f{at}\n")).collect();
     let included: Vec<_> = (0..FILES_MAX).map(|at| format!("\"f{at}\"")).collect();
     vec![
@@ -35,7 +31,6 @@ pub fn generated_texts() -> Vec<(&'static str, String)> {
             format!("{}[gate.all]\npolicies = [{}]\n", policies(64), names.join(", ")),
         ),
         ("too-many-routes", format!("{}{routes}", policies(1))),
-        ("too-many-keys", keys),
         ("too-many-kinds", (0..=KINDS_MAX).map(|at| format!("[locks.kind.k{at}]\n")).collect()),
         ("too-many-tiers", format!("{}tier = [{tiers}]\n", policies(1))),
         ("too-many-files", format!("include = [{}]\n{files}", included.join(", "))),
@@ -75,7 +70,7 @@ fn every_code_is_given_by_some_text_and_no_other_is() {
     assert!(CODES.is_sorted(), "the list is in alphabetical order");
 }
 
-/// The guide of the catalog names every field.
+/// The guide names every field of the sections that core reads.
 #[test]
 fn the_guide_names_every_field() {
     let guide =
@@ -94,11 +89,6 @@ fn the_guide_names_every_field() {
         "[[allowlist]]\nzzzzzzzzzzzz = 1\n".to_owned(),
         "[attribute.a]\nzzzzzzzzzzzz = 1\n".to_owned(),
         "[network]\nzzzzzzzzzzzz = 1\n".to_owned(),
-        "[server]\nzzzzzzzzzzzz = 1\n".to_owned(),
-        "[auth]\nzzzzzzzzzzzz = 1\n".to_owned(),
-        "[[auth.key]]\nzzzzzzzzzzzz = 1\n".to_owned(),
-        "[records]\nzzzzzzzzzzzz = 1\n".to_owned(),
-        "[store]\nzzzzzzzzzzzz = 1\n".to_owned(),
     ] {
         let found = diagnostics_of(&text);
         let fixes = found.iter().filter_map(|found| found.fix.as_deref());

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use catraca_core::catalog::diagnostic::{Diagnostic, Diagnostics};
-use catraca_core::catalog::read::{IncludedFile, ParsedCatalog, read};
+use catraca_core::catalog::read::{
+    AttributeTable, IncludedFile, ParsedCatalog, ProcessSections, Sections, VariableLookup, read,
+    read_with,
+};
+use catraca_core::located::{FieldSchema, Report, TableFields, TableSchema, ValueSchema};
 
 /// The folder of fixtures.
 pub fn fixtures() -> PathBuf {
@@ -45,4 +49,38 @@ pub fn codes(text: &str) -> Vec<&'static str> {
 /// Reads a catalog that must be valid.
 pub fn must_read(text: &str) -> ParsedCatalog {
     read_text(text).unwrap_or_else(|refused| panic!("{refused}"))
+}
+
+/// Reads a catalog of one file, and lets the owner read its sections.
+pub fn read_as(
+    owner: &mut dyn ProcessSections,
+    text: &str,
+    variable: VariableLookup<'_>,
+) -> Result<ParsedCatalog, Diagnostics> {
+    let mut load = |_: &str| Err("none".to_owned());
+    read_with("catalog.toml", text, &mut load, variable, owner)
+}
+
+/// The owner of a `[server]` section with one field.
+#[derive(Default)]
+pub struct LogOwner {
+    pub log: Option<String>,
+}
+
+static SERVER: TableSchema = TableSchema {
+    name: "server section",
+    fields: &[FieldSchema::new("log", ValueSchema::Text, "a text")],
+};
+
+impl ProcessSections for LogOwner {
+    fn codes(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn read(&mut self, report: &mut Report, sections: &Sections<'_>, _: &AttributeTable) {
+        let Some((key, node)) = sections.single(report, "server") else { return };
+        let fields = TableFields::read(report, key.location, node, &SERVER);
+        let log = fields.and_then(|fields| fields.get("log"));
+        self.log = log.and_then(|node| node.text(report, "a text")).map(str::to_owned);
+    }
 }

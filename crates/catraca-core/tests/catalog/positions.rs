@@ -67,8 +67,8 @@ fn columns_count_characters() {
     let found = &diagnostics_of("[[blocklist]]\nrange = \"1.2.3.4\"\n'nó' = { 'ção' = 1 }\n")[0];
     assert_eq!((found.line, found.column, &*found.text), (3, 1, "'nó'"));
     let found =
-        &diagnostics_of("server = { \"ção\" = 1, connections_max = 99999999999999999999 }\n")[1];
-    assert_eq!((found.line, found.column), (1, 41));
+        &diagnostics_of("settle = { \"ção\" = 1, body_bytes_max = 99999999999999999999 }\n")[1];
+    assert_eq!((found.line, found.column), (1, 40));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Valid catalogs are read into exactly the values that they contain.
 
-use catraca_core::catalog::read::{IncludedFile, ParsedCatalog, read};
+use catraca_core::catalog::read::{CATALOG, IncludedFile, ParsedCatalog, read};
 use catraca_core::catalog::{Attribute, AttributeKind, AttributeSource, Catalog, Language};
 use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
 use catraca_core::lists::ListTarget;
+use catraca_core::located::{DefaultValue, TableSchema, ValueSchema};
 use catraca_core::policy::{CreditRule, KeySpec, Mode, OnFailure, OnMissing, Policy, PolicyId};
 use catraca_core::price::{Cost, Price, StatusSet};
 use catraca_core::rate::{Percent, Rate};
@@ -12,7 +13,7 @@ use catraca_core::select::normalise;
 use catraca_core::time::{Span, Time};
 use smallvec::smallvec;
 
-use crate::helpers::{codes, diagnostics_of, fixture, must_read};
+use crate::helpers::{LogOwner, codes, fixture, must_read, read_as};
 
 fn minutes(minutes: i64) -> Span {
     Span::from_secs(minutes * 60)
@@ -216,37 +217,78 @@ fn values_are_normalised_as_requests_are() {
     assert_eq!(&*policy(&catalog, "payer").tiers[0].when[0].1[0], "12ABC34501DE35");
 }
 
+/// Without an owner, the sections of the process are accepted as they are.
 #[test]
-fn the_sections_of_the_process_are_kept_as_read() {
-    let settings = everything().catalog.settings;
-    let names: Vec<_> = settings.sections.keys().collect();
-    assert_eq!(names, ["server"]);
-    let server = &settings.sections["server"];
-    assert_eq!(server.len(), 9, "every field");
-    assert_eq!(server["listen"].as_str(), Some("127.0.0.1:8080"));
-    assert_eq!(server["x_ratelimit"].as_bool(), Some(true));
-    assert_eq!(server["connections_max"].as_integer(), Some(100));
-    assert_eq!(server["idle_timeout"].as_str(), Some("1m"));
+fn the_sections_of_the_process_are_left_to_their_owner() {
+    assert_eq!(codes("server = 5\n[store]\nzzz = 1\n[rls]\n"), [""; 0]);
+    let mut owner = LogOwner::default();
+    let found = read_as(&mut owner, "[server]\nlog = 'x'\nzzz = 1\n[polcy.a]\n", &|_| None);
+    let found: Vec<_> = found.unwrap_err().all.iter().map(ToString::to_string).collect();
+    assert_eq!(owner.log.as_deref(), Some("x"));
+    let expected = [
+        "catalog.toml:3:1: error[unknown-field]: a server section has no field `zzz`\n  \
+         fix: use one of: log",
+        "catalog.toml:4:2: error[unknown-section]: a catalog has no section `polcy`\n  \
+         fix: did you mean `policy`?",
+    ];
+    assert_eq!(found, expected);
 }
 
-/// Regression: misspelt or mistyped settings of the process were accepted without a diagnostic.
+/// A field that is set to its declared default changes nothing.
 #[test]
-fn the_sections_of_the_process_are_checked() {
-    for (field, code) in [
-        ("lisen = \"127.0.0.1:1\"", "unknown-field"),
-        ("listen = 5", "wrong-type"),
-        ("listen = \"localhost\"", "bad-address"),
-        ("x_ratelimit = \"yes\"", "wrong-type"),
-        ("connections_max = 0", "bad-amount"),
-        ("connections_max = 1_000_001", "inexact"),
-        ("idle_timeout = \"soon\"", "bad-duration"),
+fn the_declared_defaults_are_those_of_the_readers() {
+    let policy = "[policy.p]\nby = []\nfixed = '1 per 1s'\n";
+    let mut compared = 0;
+    for (text, table) in [
+        ("", &CATALOG),
+        (policy, table(&CATALOG, "policy")),
+        ("[network]\n", table(&CATALOG, "network")),
+        ("[settle]\n", table(&CATALOG, "settle")),
+        ("[locks]\n", table(&CATALOG, "locks")),
+        ("[locks.kind.other]\n", table(table(&CATALOG, "locks"), "kind")),
+        ("[attribute.a]\n", table(&CATALOG, "attribute")),
     ] {
-        let found = diagnostics_of(&format!("\n[server]\n{field}\n"));
-        let positions: Vec<_> = found.iter().map(|found| (found.code, found.line)).collect();
-        assert_eq!(positions, [(code, 3)], "{field}");
+        let plain = shown(text);
+        for field in table.fields {
+            let value = match field.default {
+                DefaultValue::Text(text) => format!("'{text}'"),
+                DefaultValue::Integer(number) => number.to_string(),
+                DefaultValue::Flag(flag) => flag.to_string(),
+                _ => continue,
+            };
+            assert_eq!(
+                shown(&format!("{text}{} = {value}\n", field.name)),
+                plain,
+                "{}",
+                field.name
+            );
+            compared += 1;
+        }
     }
-    assert_eq!(codes("server = 5\n"), ["wrong-type"]);
-    assert_eq!(codes("[server]\n#--- never.toml\n"), [""; 0]);
+    assert!(compared > 20, "{compared}");
+}
+
+/// A catalog as text, without its revision.
+fn shown(text: &str) -> String {
+    format!("{:?}", Catalog { revision: "".into(), ..must_read(text).catalog })
+}
+
+/// The table of a section, or of the tables in it.
+fn table(of: &TableSchema, name: &str) -> &'static TableSchema {
+    match of.field(name).unwrap().value {
+        ValueSchema::Table(table) | ValueSchema::Map(&ValueSchema::Table(table)) => table,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// Only this field of `[store]` decides about keys.
+#[test]
+fn the_attribute_of_sharding_is_part_of_the_catalog() {
+    let store = "[store]\nurl = 'any'\nshard_by = 'bank'\n";
+    assert_eq!(must_read(store).catalog.shard_by.as_deref(), Some("bank"));
+    assert_eq!(codes("[store]\nshard_by = 5\n"), ["wrong-type"]);
+    assert_eq!(codes("[store]\nshard_by = 'a b'\n"), ["bad-name"]);
+    assert_eq!(codes("store = 5\n"), [""; 0]);
 }
 
 /// Regression: `{name}` was read literally, so that no request matched it.

@@ -2,11 +2,15 @@
 
 use catraca_core::catalog::read::{ParsedCatalog, VARIABLE_MAX, read};
 
+use crate::helpers::{LogOwner, read_as};
+
+fn find(set: &[(&str, &str)], name: &str) -> Option<String> {
+    let found = set.iter().find(|(own, _)| *own == name);
+    found.map(|(_, value)| (*value).to_owned())
+}
+
 fn read_with(text: &str, set: &[(&str, &str)]) -> Result<ParsedCatalog, Vec<&'static str>> {
-    let variable = |name: &str| {
-        let found = set.iter().find(|(own, _)| *own == name);
-        found.map(|(_, value)| (*value).to_owned())
-    };
+    let variable = |name: &str| find(set, name);
     let mut load = |_: &str| Err("none".to_owned());
     read("catalog.toml", text, &mut load, &variable)
         .map_err(|refused| refused.all.iter().map(|found| found.code).collect())
@@ -14,9 +18,10 @@ fn read_with(text: &str, set: &[(&str, &str)]) -> Result<ParsedCatalog, Vec<&'st
 
 /// The value of a catalog's text after expansion of its variables.
 fn expand(written: &str, set: &[(&str, &str)]) -> String {
-    let catalog = read_with(&format!("[server]\nlog = '{written}'\n"), set).unwrap().catalog;
-    assert!(catalog.policies.is_empty());
-    catalog.settings.sections["server"]["log"].as_str().unwrap().to_owned()
+    let mut owner = LogOwner::default();
+    let text = format!("[server]\nlog = '{written}'\n");
+    read_as(&mut owner, &text, &|name| find(set, name)).unwrap();
+    owner.log.unwrap()
 }
 
 #[test]

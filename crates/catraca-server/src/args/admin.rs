@@ -159,6 +159,7 @@ Examples:
   catraca config mode login off --why outage       the kill switch, applies at once
   catraca config mode login catalog                back to the catalog's mode
   catraca config reload                            read the catalog again
+  catraca config schema > catalog.schema.json      for editors; needs no server
 
 An invalid catalog is rejected, and the old one stays active.";
 
@@ -198,6 +199,8 @@ pub enum ConfigVerb {
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
+    /// Print the JSON Schema of a catalog
+    Schema,
 }
 
 /// A mode to override with, or `catalog` to remove the override.

@@ -7,17 +7,17 @@ use anyhow::{Context, Result};
 use data_encoding::BASE32_NOPAD;
 
 /// Prefix of every key, by which scanners find leaked ones.
-const PREFIX: &str = "catraca_";
+pub const KEY_PREFIX: &str = "catraca_";
 /// Separates these hashes from every other use of the same hash function.
 const CONTEXT: &str = "catraca 2026 api key";
 /// Prefix of a hash in the catalog.
-const FUNCTION: &str = "blake3:";
+pub const HASH_PREFIX: &str = "blake3:";
 
 /// Makes a new random key.
 pub fn new_key() -> Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).context("the operating system returned no random bytes")?;
-    Ok(format!("{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()))
+    Ok(format!("{KEY_PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_ascii_lowercase()))
 }
 
 /// Hashes the bytes that a request presents as its key.
@@ -27,12 +27,12 @@ pub fn hash(key: &[u8]) -> blake3::Hash {
 
 /// Formats a hash for the catalog.
 pub fn write(hash: &blake3::Hash) -> String {
-    format!("{FUNCTION}{}", hash.to_hex())
+    format!("{HASH_PREFIX}{}", hash.to_hex())
 }
 
 /// Parses a hash of the catalog.
 pub fn read(text: &str) -> Option<blake3::Hash> {
-    blake3::Hash::from_hex(text.strip_prefix(FUNCTION)?).ok()
+    blake3::Hash::from_hex(text.strip_prefix(HASH_PREFIX)?).ok()
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
         let one = new_key().unwrap();
         let other = new_key().unwrap();
         assert_ne!(one, other);
-        assert_eq!(one.len(), PREFIX.len() + 52);
+        assert_eq!(one.len(), KEY_PREFIX.len() + 52);
         let hashed = hash(one.as_bytes());
         assert_eq!(read(&write(&hashed)), Some(hashed));
         assert_ne!(hashed, hash(other.as_bytes()));

@@ -1,15 +1,11 @@
 //! The API keys of `[[auth.key]]`: the hash of each, and the caller that it authenticates.
-//!
-//! The catalog's parser in core has validated the list already; the errors here repeat its rules.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Result, ensure};
 
-use super::role::ROLES;
-use super::{Caller, hash};
+use super::{Caller, Role, hash};
 
 /// Maximum length of the name of a key or a namespace.
 const NAME_BYTES_MAX: usize = 64;
@@ -25,31 +21,30 @@ struct StoredKey {
     caller: Arc<Caller>,
 }
 
-/// An `[[auth.key]]` of the catalog.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyConfig {
-    name: String,
-    hash: String,
-    role: String,
-    namespace: Option<String>,
-    #[serde(default)]
-    fix: BTreeMap<String, String>,
+/// An `[[auth.key]]` of the catalog, as the reader of the section has validated it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Its name in the audit log.
+    pub name: String,
+    /// Its hash; no two keys have the same.
+    pub hash: blake3::Hash,
+    /// What it may do.
+    pub role: Role,
+    /// Its only namespace, if it is bound to one.
+    pub namespace: Option<String>,
+    /// Attributes that it fixes.
+    pub fix: Vec<(String, String)>,
 }
 
 impl Keys {
-    /// Reads the keys of `[auth]`.
-    pub fn read(section: Option<&toml::Table>) -> Result<Self> {
-        let Some(section) = section else { return Ok(Self::default()) };
-        let Some(list) = section.get("key") else { return Ok(Self::default()) };
-        let list = list.as_array().context("[auth] key: write tables such as [[auth.key]]")?;
-        let mut keys = Self::default();
-        for (index, value) in list.iter().enumerate() {
-            let which = || format!("[[auth.key]] number {}", index + 1);
-            let config: KeyConfig = value.clone().try_into().with_context(which)?;
-            keys.insert(config).with_context(which)?;
-        }
-        Ok(keys)
+    /// A table of these keys.
+    pub fn new(keys: &[ApiKey]) -> Self {
+        let stored = |key: &ApiKey| {
+            let ApiKey { name, hash, role, namespace, fix } = key.clone();
+            let caller = Arc::new(Caller { name, role, namespace, fix });
+            (hash_prefix(&hash), StoredKey { hash, caller })
+        };
+        Self { by_prefix: keys.iter().map(stored).collect() }
     }
 
     /// Whether there are no keys.
@@ -63,37 +58,6 @@ impl Keys {
         let stored = self.by_prefix.get(&hash_prefix(&hash))?;
         // `blake3::Hash` compares in constant time, so the time reveals nothing about the hash.
         (stored.hash == hash).then(|| Arc::clone(&stored.caller))
-    }
-
-    /// Adds a key; a hash that is already there is refused.
-    fn insert(&mut self, config: KeyConfig) -> Result<()> {
-        let role = ROLES.iter().find(|(name, _)| *name == config.role);
-        let (_, role) =
-            role.with_context(|| format!("role = {:?}: write read, check or admin", config.role))?;
-        let hash = hash::read(&config.hash).context("hash: write what `catraca keygen` prints")?;
-        let fix = config.fix.into_iter().collect();
-        let caller = Caller { name: config.name, role: *role, namespace: config.namespace, fix };
-        let caller = Arc::new(caller);
-        let previous = self.by_prefix.insert(hash_prefix(&hash), StoredKey { hash, caller });
-        ensure!(
-            previous.is_none(),
-            "hash: another key has the same hash; make one key for each caller"
-        );
-        Ok(())
-    }
-}
-
-/// Whether `/metrics` needs no key.
-pub fn metrics_open(section: Option<&toml::Table>) -> Result<bool> {
-    match section.and_then(|section| section.get("metrics")) {
-        None => Ok(false),
-        Some(value) => match value.as_str() {
-            Some("open") => Ok(true),
-            Some("read") => Ok(false),
-            _ => anyhow::bail!(
-                "[auth] metrics = {value}: write \"open\" for every client, or \"read\" for keys"
-            ),
-        },
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use catraca::records::{self, RestoredBackup};
 
-use super::catalog;
+use super::load_catalog;
 use crate::args::{BackupArgs, RecordsLocationArgs, RestoreArgs};
 use crate::config::StorageConfig;
 use crate::exit::Exit;
@@ -99,7 +99,7 @@ impl BackupPaths {
             return Ok(Self { records, snapshot: None, secret: None });
         };
         let folder = file.parent().unwrap_or(Path::new(""));
-        let Some(config) = StorageConfig::read(&catalog(file)?, folder)? else {
+        let Some(config) = StorageConfig::resolve(&load_catalog(file)?.process, folder)? else {
             bail!("{} has no records: `[records] url = \"none\"`", file.display());
         };
         let records = config.file.with_context(|| {

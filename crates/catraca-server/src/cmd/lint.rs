@@ -11,6 +11,7 @@ use catraca_core::catalog::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 
 use crate::args::{LintArgs, Output};
+use crate::config;
 use crate::exit::Exit;
 use crate::render::{Paint, StdoutPipe, count_noun, diagnostic};
 
@@ -50,7 +51,7 @@ pub fn run(args: &LintArgs) -> Result<Exit> {
 
 fn read(path: &Path) -> Result<Finding> {
     let file = path.display().to_string();
-    match catraca::load(path) {
+    match config::load(path) {
         Ok(reading) => {
             Ok(Finding { file, catalog: Some(reading.catalog), diagnostics: reading.warnings })
         }

@@ -10,12 +10,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use catraca::Catalog;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::catalog;
+use super::load_catalog;
 use crate::args::ServeArgs;
+use crate::config::{self, LoadedCatalog};
 use crate::exit::Exit;
 use crate::http::HttpFrontEnd;
 use crate::regular_file;
@@ -32,7 +32,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
         Some(path) => {
             let cannot_read = || format!("cannot read {}", path.display());
             regular_file::ensure(path).with_context(cannot_read)?;
-            catalog(path)?
+            load_catalog(path)?
         }
         None => demo()?,
     };
@@ -58,7 +58,7 @@ fn serve(server: &mut Server, address: Option<SocketAddr>) -> Result<String> {
     drop(entered);
     let catalog = context.app.catalog();
     let needs_key = context.reloadable.load().guard.has_keys();
-    let address = address.unwrap_or_else(|| context.reloadable.load().settings.listen);
+    let address = address.unwrap_or_else(|| context.reloadable.load().process.server.listen);
     let http = Arc::new(HttpFrontEnd::new(Arc::clone(&context)));
     let address = server.listen(address, http)?;
     runtime.spawn(reload_on_hang_up(hang_ups, Arc::clone(&context.reloader)));
@@ -80,8 +80,8 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn demo() -> Result<Catalog> {
-    Catalog::parse(DEMO).context("the built-in demo catalog")
+fn demo() -> Result<LoadedCatalog> {
+    config::parse(DEMO).context("the built-in demo catalog")
 }
 
 /// Reloads the catalog on every SIGHUP.

@@ -1,55 +1,159 @@
-//! What the sections of the catalog about the process share: texts, unknown fields, and passwords
-//! that are in files.
+//! `section!`: declares a section of the catalog as a type, with one line for each field.
+//!
+//! The doc comment of a field is its meaning in the schema and in the guide.
 
-use std::path::Path;
+use catraca::core::catalog::read::Sections;
+use catraca::core::located::{Report, TableFields, TableSchema};
 
-use anyhow::{Context, Result, bail};
-use catraca::Catalog;
+use super::setting_kind::{SettingContext, SettingKind};
 
-use crate::regular_file;
+/// A section of the catalog that this server reads.
+pub trait Section: Clone + PartialEq + Sized {
+    /// Its name.
+    const NAME: &'static str;
+    /// Its fields.
+    const SCHEMA: &'static TableSchema;
 
-/// Adds the password of a file to a URL, so that the catalog does not contain it.
-pub fn add_password(section: &str, url: &str, file: Option<&str>, folder: &Path) -> Result<String> {
-    let Some(file) = file else { return Ok(url.to_owned()) };
-    let password = read_password(section, "password_file", file, folder)?;
-    let with_password = url.split_once("://").and_then(|(scheme, rest)| {
-        let (user, host) = rest.split_once('@').filter(|(user, _)| !user.contains(':'))?;
-        Some(format!("{scheme}://{user}:{password}@{host}"))
-    });
-    with_password.with_context(|| {
-        format!(
-            "[{section}] password_file needs a url with a user and without a password, such as \
-             \"postgres://USER@HOST/DATABASE\" or \"redis://default@HOST:6379\""
-        )
-    })
+    /// Reads the fields; `None` if one of them is invalid.
+    fn read(
+        context: &SettingContext<'_>,
+        report: &mut Report,
+        fields: &TableFields<'_>,
+    ) -> Option<Self>;
+
+    /// The fields whose values differ from those at the start, and take effect after a restart.
+    fn fields_awaiting_restart(&self, started: &Self) -> Vec<&'static str>;
 }
 
-/// Reads a password file, percent-encoded for a URL.
-pub fn read_password(section: &str, field: &str, file: &str, folder: &Path) -> Result<String> {
-    let path = folder.join(file);
-    let read = regular_file::read(&path)
-        .with_context(|| format!("[{section}] {field}: cannot read {}", path.display()))?;
-    let bytes = form_urlencoded::byte_serialize(read.trim_end().as_bytes());
-    // Form encoding writes a blank as `+`, which is a plus sign in the user info of a URL.
-    Ok(bytes.collect::<String>().replace('+', "%20"))
+/// When a running server applies the new value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At once.
+    Live,
+    /// After a restart.
+    Restart,
+    /// At once, but after a restart if the field is added or removed.
+    RestartIfAdded,
 }
 
-/// The table of a section; empty if the catalog has none.
-pub fn section(catalog: &Catalog, name: &str) -> toml::Table {
-    catalog.settings.sections.get(name).cloned().unwrap_or_default()
-}
+impl Effect {
+    /// Whether the schema says that the field needs a restart.
+    pub const fn restarts(self) -> bool {
+        matches!(self, Self::Restart)
+    }
 
-/// Refuses a field that the section does not have.
-pub fn refuse_unknown(name: &str, table: &toml::Table, known: &[&str]) -> Result<()> {
-    match table.keys().find(|field| !known.contains(&field.as_str())) {
-        Some(field) => bail!("[{name}] has no field `{field}`; it has: {}", known.join(", ")),
-        None => Ok(()),
+    /// Whether a change from `before` to `after` needs one.
+    pub fn needs_restart<K: SettingKind>(self, before: &K::Value, after: &K::Value) -> bool {
+        match self {
+            Self::Live => false,
+            Self::Restart => before != after,
+            Self::RestartIfAdded => K::is_present(before) != K::is_present(after),
+        }
     }
 }
 
-/// The text of a field; an empty one or another type is an error.
-pub fn text<'t>(name: &str, table: &'t toml::Table, field: &str) -> Result<Option<&'t str>> {
-    let Some(value) = table.get(field) else { return Ok(None) };
-    let text = value.as_str().filter(|text| !text.is_empty());
-    text.map(Some).with_context(|| format!("[{name}] {field} = {value}: write it between quotes"))
+/// A section as read, with the locations of its fields.
+pub struct SectionReading<'t, S> {
+    /// The locations; without entries if the catalog has no such section.
+    pub fields: TableFields<'t>,
+    /// The values; `None` if one of them is invalid.
+    pub section: Option<S>,
 }
+
+impl<'t, S: Section> SectionReading<'t, S> {
+    /// Reads a section; one that the catalog does not have has the defaults.
+    pub fn read(
+        context: &SettingContext<'_>,
+        report: &mut Report,
+        sections: &Sections<'t>,
+    ) -> Self {
+        let absent = || TableFields::absent(S::SCHEMA);
+        let Some((key, node)) = sections.single(report, S::NAME) else {
+            let fields = absent();
+            let section = S::read(context, report, &fields);
+            return Self { fields, section };
+        };
+        match TableFields::read(report, key.location, node, S::SCHEMA) {
+            Some(fields) => {
+                let section = S::read(context, report, &fields);
+                Self { fields, section }
+            }
+            None => Self { fields: absent(), section: None },
+        }
+    }
+}
+
+/// Declares the type of a section: `"name" => Type { field: Kind = default, Effect; … }`, and after
+/// `also` fields that another reader reads.
+macro_rules! section {
+    (
+        $(#[doc = $doc:literal])+
+        $name:literal => $Section:ident {
+            $(
+                $(#[doc = $about:literal])+
+                $field:ident: $Kind:ty = $default:expr, $effect:ident;
+            )+
+        }
+        $(also $extra:expr)?
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $Section {
+            $(
+                $(#[doc = $about])+
+                pub $field: <$Kind as $crate::config::setting_kind::SettingKind>::Value,
+            )+
+        }
+
+        impl $crate::config::section::Section for $Section {
+            const NAME: &'static str = $name;
+            const SCHEMA: &'static catraca::core::located::TableSchema =
+                &catraca::core::located::TableSchema {
+                    name: concat!($name, " section"),
+                    fields: &[
+                        $(
+                            catraca::core::located::FieldSchema {
+                                name: stringify!($field),
+                                value: <$Kind as $crate::config::setting_kind::SettingKind>::SCHEMA,
+                                default: $default,
+                                restart: $crate::config::section::Effect::$effect.restarts(),
+                                about: concat!($($about),+).trim_ascii(),
+                            },
+                        )+
+                        $($extra,)?
+                    ],
+                };
+
+            fn read(
+                context: &$crate::config::setting_kind::SettingContext<'_>,
+                report: &mut catraca::core::located::Report,
+                fields: &catraca::core::located::TableFields<'_>,
+            ) -> Option<Self> {
+                // Every field is read before the first invalid one makes the result `None`.
+                let mut schemas = Self::SCHEMA.fields.iter();
+                $(
+                    let $field = $crate::config::setting_kind::read_field::<$Kind>(
+                        context,
+                        report,
+                        fields,
+                        schemas.next()?,
+                    );
+                )+
+                Some(Self { $($field: $field?,)+ })
+            }
+
+            fn fields_awaiting_restart(&self, started: &Self) -> Vec<&'static str> {
+                let mut fields = Vec::new();
+                $(
+                    let effect = $crate::config::section::Effect::$effect;
+                    if effect.needs_restart::<$Kind>(&started.$field, &self.$field) {
+                        fields.push(stringify!($field));
+                    }
+                )+
+                fields
+            }
+        }
+    };
+}
+
+pub(super) use section;

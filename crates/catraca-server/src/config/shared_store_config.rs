@@ -1,34 +1,16 @@
-//! The configuration of a shared store in `[store]`.
+//! The configuration of a shared store: `[store]` with its files resolved.
 //!
-//! Validates the fields and reads password files; does not connect. Error messages name the field
-//! and a fix.
+//! Reads password files; does not connect.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::Result;
 use catraca::SharedOptions;
-use catraca::core::time::parse_span;
 use catraca::store::StoreKind;
 
-use super::section::{add_password, read_password, text};
-
-/// Bounds of `deadline`.
-const DEADLINE_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
-/// The URL scheme of a Redis Cluster.
-const CLUSTER: &str = "redis+cluster://";
-/// Fields that only the store in memory has.
-pub const MEMORY_ONLY_FIELDS: [&str; 2] = ["snapshot", "snapshot_interval"];
-/// Fields that only a shared store has.
-pub const SHARED_ONLY_FIELDS: [&str; 7] = [
-    "nodes",
-    "deny_cache",
-    "deadline",
-    "password_file",
-    "sentinel_password_file",
-    "ca_file",
-    "shard_by",
-];
+use super::StoreSection;
+use super::passwords::{add_password, read_password};
 
 /// The configuration of a shared store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,42 +28,19 @@ pub struct SharedStoreConfig {
 }
 
 impl SharedStoreConfig {
-    /// Reads `[store]`; `None` for the store in memory.
-    pub fn read(store: &toml::Table, folder: &Path) -> Result<Option<Self>> {
-        let url = text("store", store, "url")?.unwrap_or("memory:");
-        if url == "memory:" {
-            let misplaced = SHARED_ONLY_FIELDS.iter().find(|field| store.contains_key(**field));
-            return match misplaced {
-                Some(field) => bail!(
-                    "[store] {field} is for shared stores, and this one is in memory: set `url`, \
-                     or leave it out"
-                ),
-                None => Ok(None),
-            };
+    /// Resolves `[store]`; `None` for the store in memory.
+    pub fn resolve(store: &StoreSection, folder: &Path) -> Result<Option<Self>> {
+        if store.kind() == StoreKind::Memory {
+            return Ok(None);
         }
-        let kind = StoreKind::from_url(url).map_err(|error| anyhow!("[store] url = {error}"))?;
-        if let Some(field) = MEMORY_ONLY_FIELDS.iter().find(|field| store.contains_key(**field)) {
-            bail!(
-                "[store] {field} is for counters in memory: leave it out, or write \
-                 url = \"memory:\""
-            );
-        }
-        ensure!(
-            !store.contains_key("ca_file") || kind == StoreKind::Redis,
-            "[store] ca_file is for Redis: for PostgreSQL, write `sslrootcert` into the URL"
-        );
-        ensure!(
-            !store.contains_key("shard_by") || url.starts_with(CLUSTER),
-            "[store] shard_by is for {CLUSTER}: leave it out, because this server has all keys"
-        );
-        let url = add_password("store", url, text("store", store, "password_file")?, folder)?;
-        let sentinel = text("store", store, "sentinel_password_file")?;
+        let url = add_password("store", &store.url, store.password_file.as_deref(), folder)?;
+        let sentinel = store.sentinel_password_file.as_deref();
         Ok(Some(Self {
             url: add_sentinel_password(url, sentinel, folder)?,
-            deadline: deadline(store)?,
-            ca_file: text("store", store, "ca_file")?.map(|file| folder.join(file)),
-            nodes: nodes(store)?,
-            deny_cache: store.get("deny_cache").and_then(toml::Value::as_bool).unwrap_or(true),
+            deadline: store.deadline,
+            ca_file: store.ca_file.as_ref().map(|file| folder.join(file)),
+            nodes: u32::try_from(store.nodes)?,
+            deny_cache: store.deny_cache,
         }))
     }
 
@@ -94,39 +53,24 @@ impl SharedStoreConfig {
 /// Adds the password for the Sentinels from a file to the URL.
 fn add_sentinel_password(url: String, file: Option<&str>, folder: &Path) -> Result<String> {
     let Some(file) = file else { return Ok(url) };
-    ensure!(
-        url.split("://").next().is_some_and(|scheme| scheme.ends_with("+sentinel")),
-        "[store] sentinel_password_file is for redis+sentinel://: leave it out, or change the URL"
-    );
     let password = read_password("store", "sentinel_password_file", file, folder)?;
     let separator = if url.contains('?') { '&' } else { '?' };
     Ok(format!("{url}{separator}sentinel_password={password}"))
 }
 
-fn nodes(store: &toml::Table) -> Result<u32> {
-    let Some(value) = store.get("nodes") else { return Ok(1) };
-    let nodes = value.as_integer().and_then(|nodes| u32::try_from(nodes).ok());
-    let nodes = nodes.filter(|nodes| (1..=1_000).contains(nodes));
-    nodes.with_context(|| {
-        format!("[store] nodes = {value}: write the number of nodes, from 1 to 1000")
-    })
-}
-
-fn deadline(store: &toml::Table) -> Result<Option<Duration>> {
-    let Some(text) = text("store", store, "deadline")? else { return Ok(None) };
-    let fix = || format!("[store] deadline = {text:?}: write a time from 1ms to 10s");
-    let span = parse_span(text).with_context(fix)?;
-    let deadline = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
-    ensure!((DEADLINE_BOUNDS.0..=DEADLINE_BOUNDS.1).contains(&deadline), "{}", fix());
-    Ok(Some(deadline))
-}
-
 #[cfg(test)]
 mod tests {
+    use catraca::core::located::Diagnostics;
+
     use super::*;
+    use crate::config::parse;
+
+    fn store(text: &str) -> Result<StoreSection, Diagnostics> {
+        parse(&format!("[store]\n{text}\n")).map(|loaded| loaded.process.store)
+    }
 
     fn config(text: &str) -> Result<Option<SharedStoreConfig>> {
-        SharedStoreConfig::read(&toml::from_str(text).unwrap(), Path::new("shop"))
+        SharedStoreConfig::resolve(&store(text).unwrap(), Path::new("shop"))
     }
 
     #[test]
@@ -152,32 +96,42 @@ mod tests {
         std::fs::write(folder.join("sentinel"), "c&d\n").unwrap();
         let text = "url = 'redis+sentinel://default@a/main'\npassword_file = 'server'\n\
                     sentinel_password_file = 'sentinel'";
-        let read =
-            SharedStoreConfig::read(&toml::from_str(text).unwrap(), &folder).unwrap().unwrap();
+        let read = SharedStoreConfig::resolve(&store(text).unwrap(), &folder).unwrap().unwrap();
         let expected = "redis+sentinel://default:a%20b@a/main?sentinel_password=c%26d";
         assert_eq!(read.url, expected);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
-    fn errors_name_the_field_and_a_fix() {
+    fn errors_have_a_location_and_a_fix() {
         let wrong = [
-            ("url = 'memcached://:s3cret@x'", "write \"memory:\", \"redis://HOST:6379\""),
-            ("nodes = 3", "[store] nodes is for shared stores"),
-            ("url = 'redis://x'\nsnapshot = 'y'", "[store] snapshot is for counters in memory"),
-            ("url = 'postgres://a@b/c'\nca_file = 'x'", "write `sslrootcert` into the URL"),
-            ("url = 'redis://x'\nshard_by = 'bank'", "shard_by is for redis+cluster://"),
+            (
+                "url = 'memcached://:s3cret@x'",
+                "catalog:2:7: error[bad-url]",
+                "begin it with one of",
+            ),
+            ("url = 'redis+x://:s3cret@x'", "catalog:2:7: error[bad-url]", "\"redis://HOST:6379\""),
+            ("nodes = 3", "catalog:2:1: error[misplaced-setting]", "for shared stores"),
+            ("url = 'redis://x'\nsnapshot = 'y'", "catalog:3:1: error", "for counters in memory"),
+            ("url = 'postgres://a@b/c'\nca_file = 'x'", "catalog:3:1: error", "`sslrootcert`"),
+            ("url = 'redis://x'\nshard_by = 'bank'", "catalog:3:1: error", "redis+cluster://"),
             (
                 "url = 'redis://x'\nsentinel_password_file = 'x'",
-                "sentinel_password_file is for redis+sentinel://",
+                "catalog:3:1: error",
+                "redis+sentinel://",
             ),
-            ("shard_by = 'bank'", "[store] shard_by is for shared stores"),
-            ("url = 'redis://x'\nnodes = 0", "nodes = 0: write the number of nodes"),
-            ("url = 'redis://x'\ndeadline = '1m'", "deadline = \"1m\": write a time from 1ms"),
+            ("shard_by = 'bank'", "catalog:2:1: error", "`shard_by` is for shared stores"),
+            ("url = 'redis://x'\nnodes = 0", "catalog:3:9: error", "write at least 1"),
+            (
+                "url = 'redis://x'\ndeadline = '1m'",
+                "catalog:3:12: error",
+                "from \"1ms\" to \"10s\"",
+            ),
         ];
-        for (text, fix) in wrong {
-            let message = config(text).unwrap_err().to_string();
-            assert!(message.contains(fix) && !message.contains("s3cret"), "{message}");
+        for (text, start, fix) in wrong {
+            let message = store(text).unwrap_err().to_string();
+            assert!(message.starts_with(start) && message.contains(fix), "{message}");
+            assert!(!message.contains("s3cret"), "{message}");
         }
     }
 }

@@ -1,27 +1,20 @@
-//! The storage configuration: `[records]`, `[store]`, and `secret_file` of `[auth]`.
+//! The storage configuration: `[records]`, `[store]`, and `secret_file` of `[auth]`, with their
+//! files resolved.
 //!
-//! Validates the fields and reads password files; opens no database. Error messages name the
-//! field and a fix.
+//! Reads password files; opens no database.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use catraca::core::time::parse_span;
-use catraca::records::{Retention, is_postgres, redact};
-use catraca::{Catalog, MemoryOptions};
+use anyhow::Result;
+use catraca::MemoryOptions;
+use catraca::records::{Retention, redact};
 
-use super::retention;
-use super::section::{add_password, refuse_unknown, section, text};
-use super::shared_store_config::{MEMORY_ONLY_FIELDS, SHARED_ONLY_FIELDS, SharedStoreConfig};
+use super::passwords::add_password;
+use super::{ProcessConfig, SharedStoreConfig};
 
-const RECORDS: &str = "sqlite:catraca.db";
 const SECRET: &str = "catraca.secret";
 const SNAPSHOT: &str = "catraca.snapshot";
-const INTERVAL: Duration = Duration::from_secs(10);
-/// Bounds of `snapshot_interval`: more often costs too much, and more rarely loses too much.
-const INTERVAL_BOUNDS: (Duration, Duration) =
-    (Duration::from_millis(100), Duration::from_secs(3_600));
 
 /// Where state is stored, with paths relative to the catalog resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,70 +39,38 @@ pub struct StorageConfig {
     pub shared: Option<SharedStoreConfig>,
 }
 
-/// The memory limits in `[store]`.
-pub fn memory_of(catalog: &Catalog) -> Result<MemoryOptions> {
-    memory(&section(catalog, "store"))
-}
-
 impl StorageConfig {
-    /// Reads the sections of a catalog in `folder`; `None` for `[records] url = "none"`.
-    pub fn read(catalog: &Catalog, folder: &Path) -> Result<Option<Self>> {
-        let records = section(catalog, "records");
-        let store = section(catalog, "store");
-        refuse_unknown("records", &records, &RECORDS_FIELDS)?;
-        refuse_unknown(
-            "store",
-            &store,
-            &[&STORE_FIELDS[..], &SHARED_ONLY_FIELDS, &MEMORY_ONLY_FIELDS].concat(),
-        )?;
-        let shared = SharedStoreConfig::read(&store, folder)?;
-        let auth = section(catalog, "auth");
-        let secret = text("auth", &auth, "secret_file")?;
-        let snapshot = text("store", &store, "snapshot")?;
-        let interval = interval(&store)?;
-        let url = text("records", &records, "url")?.unwrap_or(RECORDS);
-        if url == "none" {
-            ensure!(
-                shared.is_none(),
-                "[records] url = \"none\" stores nothing, and nodes with a shared store must share \
-                 their records too: write \"postgres://USER@HOST/DATABASE\", or {RECORDS:?} for \
-                 one node"
-            );
-            ensure!(
-                secret.is_none() && snapshot.is_none(),
-                "[records] url = \"none\" stores nothing: leave out [auth] secret_file and \
-                 [store] snapshot, or write url = {RECORDS:?}"
-            );
+    /// Resolves the sections of a catalog in `folder`; `None` for `[records] url = "none"`.
+    pub fn resolve(process: &ProcessConfig, folder: &Path) -> Result<Option<Self>> {
+        let ProcessConfig { records, store, auth, .. } = process;
+        if records.url == "none" {
             return Ok(None);
         }
-        let file = url.strip_prefix("sqlite:").filter(|file| !file.is_empty());
-        ensure!(
-            file.is_some() || is_postgres(url),
-            "[records] url = {:?}: write {RECORDS:?}, \"postgres://USER@HOST/DATABASE\", or \
-             \"none\" to keep nothing",
-            redact(url)
-        );
-        let file = file.map(|file| folder.join(file));
+        let file = records.url.strip_prefix("sqlite:").map(|file| folder.join(file));
         let default_path = |name: &str| match &file {
             Some(file) => file.with_file_name(name),
             None => folder.join(name),
         };
+        let or_default = |file: &Option<String>, name: &str| match file {
+            Some(file) => folder.join(file),
+            None => default_path(name),
+        };
         Ok(Some(Self {
-            secret: secret.map_or_else(|| default_path(SECRET), |file| folder.join(file)),
-            snapshot: snapshot.map_or_else(|| default_path(SNAPSHOT), |file| folder.join(file)),
+            secret: or_default(&auth.secret_file, SECRET),
+            snapshot: or_default(&store.snapshot, SNAPSHOT),
             records: match &file {
                 Some(file) => format!("sqlite:{}", file.display()),
                 None => {
-                    let password = text("records", &records, "password_file")?;
-                    add_password("records", url, password, folder)?
+                    let password = records.password_file.as_deref();
+                    add_password("records", &records.url, password, folder)?
                 }
             },
             file,
-            retention: retention::retention(&records)?,
-            purge_interval: retention::purge_interval(&records)?,
-            interval,
-            memory: memory(&store)?,
-            shared,
+            retention: records.retention(),
+            purge_interval: records.purge_interval,
+            interval: store.snapshot_interval,
+            memory: store.memory(),
+            shared: SharedStoreConfig::resolve(store, folder)?,
         }))
     }
 
@@ -122,51 +83,13 @@ impl StorageConfig {
     }
 }
 
-/// Fields of `[store]` that every kind of store has.
-const STORE_FIELDS: [&str; 5] = ["url", "counter_mib", "block_mib", "reference_mib", "mark_mib"];
-
-/// Memory limits from the section, with defaults.
-fn memory(store: &toml::Table) -> Result<MemoryOptions> {
-    let defaults = MemoryOptions::default();
-    let bytes = |field: &str, default: usize| -> Result<usize> {
-        let Some(value) = store.get(field) else { return Ok(default) };
-        let mib = value.as_integer().and_then(|mib| usize::try_from(mib).ok());
-        let mib = mib.filter(|mib| (1..=1 << 20).contains(mib));
-        let fix = || format!("[store] {field} = {value}: write whole mebibytes, from 1 to 1048576");
-        Ok(mib.with_context(fix)? << 20)
-    };
-    Ok(MemoryOptions {
-        budget_bytes: bytes("counter_mib", defaults.budget_bytes)?,
-        block_bytes: bytes("block_mib", defaults.block_bytes)?,
-        reference_bytes: bytes("reference_mib", defaults.reference_bytes)?,
-        mark_bytes: bytes("mark_mib", defaults.mark_bytes)?,
-        ..defaults
-    })
-}
-
-/// The fields of `[records]`.
-const RECORDS_FIELDS: [&str; 6] =
-    ["url", "password_file", "keep_history", "keep_audit", "keep_counts", "purge_interval"];
-
-fn interval(store: &toml::Table) -> Result<Duration> {
-    let field = "snapshot_interval";
-    let Some(text) = text("store", store, field)? else { return Ok(INTERVAL) };
-    let fix = || format!("[store] {field} = {text:?}: write a time from 100ms to 1h");
-    let span = parse_span(text).with_context(fix)?;
-    let interval = Duration::from_micros(u64::try_from(span.micros()).unwrap_or_default());
-    ensure!((INTERVAL_BOUNDS.0..=INTERVAL_BOUNDS.1).contains(&interval), "{}", fix());
-    Ok(interval)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::parse;
 
     fn config(text: &str) -> Result<Option<StorageConfig>> {
-        let mut catalog = Catalog::parse("").unwrap();
-        // Sets the sections directly: the catalog's parser would reject some of these earlier.
-        catalog.settings.sections = toml::from_str(text).unwrap();
-        StorageConfig::read(&catalog, Path::new("shop"))
+        StorageConfig::resolve(&parse(text).unwrap().process, Path::new("shop"))
     }
 
     #[test]
@@ -177,7 +100,7 @@ mod tests {
         assert_eq!(defaults.records_text(), "shop/catraca.db");
         assert_eq!(defaults.secret, Path::new("shop/catraca.secret"));
         assert_eq!(defaults.snapshot, Path::new("shop/catraca.snapshot"));
-        assert_eq!(defaults.interval, INTERVAL);
+        assert_eq!(defaults.interval, Duration::from_secs(10));
         let other = "[records]\nurl = 'sqlite:/data/a.db'\n[auth]\nsecret_file = 'key'\n\
                      [store]\nsnapshot_interval = '1m'";
         let other = config(other).unwrap().unwrap();
@@ -213,24 +136,34 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_a_fix() {
+    fn mistakes_have_a_location_and_a_fix() {
         let wrong = [
-            ("[records]\nurl = 'mysql:x'", "write \"sqlite:catraca.db\""),
-            ("[records]\nurl = 'sqlite:'", "write \"sqlite:catraca.db\""),
-            ("[records]\nurl = 5", "between quotes"),
-            ("[records]\nurls = 'x'", "no field `urls`"),
-            ("[records]\nurl = 'mysql://ana:s3cret@db'", "mysql://ana:…@db"),
-            ("[records]\nkeep_audit = '1m'", "keep_audit = \"1m\": write a time from 1h"),
-            ("[records]\npurge_interval = '2d'", "from 1s to 1d"),
-            ("[store]\nurl = 'mysql://x'", "memory:"),
-            ("[records]\nurl = 'none'\n[store]\nurl = 'redis://x'", "must share their records"),
-            ("[store]\nsnapshot_interval = '1ms'", "from 100ms to 1h"),
-            ("[store]\nblock_mib = 0", "block_mib = 0: write whole mebibytes"),
-            ("[records]\nurl = 'none'\n[store]\nsnapshot = 'x'", "leave out"),
+            (
+                "[records]\nurl = 'mysql:x'",
+                "2:7: error[bad-url]",
+                "begin it with one of: none, sqlite",
+            ),
+            ("[records]\nurl = 'sqlite:'", "2:7: error[bad-url]", "write \"sqlite:catraca.db\""),
+            ("[records]\nurl = 5", "2:7: error[wrong-type]", "write an address in quotes"),
+            ("[records]\nurls = 'x'", "2:1: error[unknown-field]", "did you mean `url`?"),
+            ("[records]\nurl = 'mysql://ana:s3cret@db'", "2:7: error[bad-url]", "begin it with"),
+            ("[records]\nkeep_audit = '1m'", "2:14: error[bad-duration]", "from \"1h\""),
+            ("[records]\npurge_interval = '2d'", "2:18: error[bad-duration]", "\"1s\" to \"24h\""),
+            ("[store]\nurl = 'mysql://x'", "2:7: error[bad-url]", "memory"),
+            (
+                "[records]\nurl = 'none'\n[store]\nurl = 'redis://x'",
+                "2:7: error[misplaced-setting]",
+                "must share their records",
+            ),
+            ("[store]\nsnapshot_interval = '1ms'", "2:21: error", "\"100ms\" to \"1h\""),
+            ("[store]\nblock_mib = 0", "2:13: error[bad-amount]", "write at least 1"),
+            ("[records]\nurl = 'none'\n[store]\nsnapshot = 'x'", "4:1: error", "leave it out"),
         ];
-        for (text, fix) in wrong {
-            let message = config(text).unwrap_err().to_string();
-            assert!(message.contains(fix), "{message}");
+        for (text, start, fix) in wrong {
+            let message = parse(text).unwrap_err().to_string();
+            let start = format!("catalog:{start}");
+            assert!(message.starts_with(&start) && message.contains(fix), "{message}");
+            assert!(!message.contains("s3cret"), "{message}");
         }
     }
 }

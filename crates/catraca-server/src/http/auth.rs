@@ -42,7 +42,7 @@ pub fn admit<B>(
     let guard = &config.guard;
     let headers = request.headers();
     if !guard.has_keys() && checks_host(&lookup, is_proxy) {
-        let checked = hosts::check(headers, &config.settings.hosts);
+        let checked = hosts::check(headers, &config.process.server.hosts);
         checked.map_err(|problem| Box::new(problem.to_response()))?;
     }
     if let EndpointLookup::Found(endpoint) = lookup
@@ -81,7 +81,7 @@ fn is_open(endpoint: &Endpoint, guard: &Guard) -> bool {
 /// keys and `Host` is a name of this server.
 pub fn may_see_details(config: &ReloadableConfig, headers: &HeaderMap) -> bool {
     if !config.guard.has_keys() {
-        return hosts::check(headers, &config.settings.hosts).is_ok();
+        return hosts::check(headers, &config.process.server.hosts).is_ok();
     }
     find_caller(&config.guard, headers).is_ok()
 }
@@ -111,7 +111,7 @@ fn check_access(
     }
     // Without keys, `admit` has checked them already.
     if least == Role::Admin && config.guard.has_keys() {
-        return hosts::check(headers, &config.settings.hosts);
+        return hosts::check(headers, &config.process.server.hosts);
     }
     Ok(())
 }

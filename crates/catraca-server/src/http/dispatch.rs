@@ -83,7 +83,7 @@ fn admit(
     http: &HttpConnection,
 ) -> Result<AdmittedCall, Box<HttpResponse>> {
     let config = http.context.reloadable.load();
-    let is_proxy = || config.settings.is_trusted_proxy(http.connection.peer);
+    let is_proxy = || config.is_trusted_proxy(http.connection.peer);
     auth::admit(&config, request, lookup, is_proxy)
 }
 

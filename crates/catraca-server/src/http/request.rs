@@ -134,10 +134,15 @@ impl ApiRequest {
 
     /// The client's address, from the connection and the headers of trusted proxies.
     pub fn client(&self) -> ClientAddress {
-        let settings = &self.context().reloadable.load().settings;
-        let lines = settings.source.header().map(|name| header_lines(self.headers(), name));
-        let lines = lines.unwrap_or_default();
-        find_client(self.peer(), &lines, &settings.source, &settings.trusted_proxies)
+        let config = self.context().reloadable.load();
+        let source = &config.process.server.client_address;
+        let lines = source.header().map(|name| header_lines(self.headers(), name));
+        find_client(
+            self.peer(),
+            &lines.unwrap_or_default(),
+            source,
+            &config.network.trusted_proxies,
+        )
     }
 }
 

@@ -105,7 +105,7 @@ impl Listener {
         while let Ok((stream, peer)) = socket.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
             if let Ok(stream) = stream {
-                let counted_as = handover.reloadable.load().settings.counted_as(peer.ip());
+                let counted_as = handover.reloadable.load().counted_as(peer.ip());
                 handover.serve(stream, peer.ip(), counted_as);
             }
         }
@@ -118,7 +118,7 @@ impl Handover {
     /// that, so with TLS the connection is just closed.
     fn admit(&self, admission: &mut Admission, stream: TcpStream, peer: IpAddr) {
         let config = self.reloadable.load();
-        match admission.admit(&self.connections, &config.settings, peer) {
+        match admission.admit(&self.connections, &config, peer) {
             Ok(counted_as) => self.serve(stream, peer, counted_as),
             Err(limit) => {
                 let text = self.tls.is_none().then(|| self.front_end.refusal_text(limit));

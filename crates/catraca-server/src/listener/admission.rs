@@ -13,7 +13,7 @@ use super::connection_metrics::ConnectionMetrics;
 use super::connections::Connections;
 use super::refusal;
 use super::table::{CONNECTION_LIMITS, ConnectionLimit, Peer};
-use crate::config::Settings;
+use crate::config::ReloadableConfig;
 
 /// At most one log line of a kind in this time; a flood of connections must not flood the log.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
@@ -41,11 +41,11 @@ impl Admission {
     pub fn admit(
         &mut self,
         connections: &Connections,
-        settings: &Settings,
+        config: &ReloadableConfig,
         peer: IpAddr,
     ) -> Result<Peer, ConnectionLimit> {
-        let counted_as = settings.counted_as(peer);
-        let per_address = settings.connections_per_address;
+        let counted_as = config.counted_as(peer);
+        let per_address = config.process.server.connections_per_address;
         if let Some(limit) = connections.make_room(counted_as, per_address)? {
             connections.metrics.note_idle_closed(limit);
             if self.closing_logs[limit as usize].is_over() {

@@ -13,8 +13,9 @@ use catraca::explain::{describe_block, describe_limit};
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 100;
 
-/// Every change from one catalog to the next; above `CHANGES_MAX`, the last one counts the rest.
-pub fn changes(before: &Catalog, after: &Catalog) -> Vec<String> {
+/// Every change from one catalog to the next, and the process sections that differ; above
+/// `CHANGES_MAX`, the last one counts the rest.
+pub fn changes(before: &Catalog, after: &Catalog, changed_sections: &[&str]) -> Vec<String> {
     let mut changes = Vec::new();
     policies(before, after, &mut changes);
     gates(before, after, &mut changes);
@@ -32,7 +33,7 @@ pub fn changes(before: &Catalog, after: &Catalog) -> Vec<String> {
     ] {
         changes.extend(differs.then(|| format!("{what} changed")));
     }
-    sections(before, after, &mut changes);
+    changes.extend(changed_sections.iter().map(|name| format!("[{name}] changed")));
     if changes.len() > CHANGES_MAX {
         let rest = changes.len() - (CHANGES_MAX - 1);
         changes.truncate(CHANGES_MAX - 1);
@@ -111,15 +112,6 @@ fn gate_policies(catalog: &Catalog, gate: &str) -> Option<String> {
     Some(names.join(", "))
 }
 
-fn sections(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
-    let before = &before.settings.sections;
-    let after = &after.settings.sections;
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for name in names.into_iter().filter(|name| before.get(*name) != after.get(*name)) {
-        changes.push(format!("[{name}] changed"));
-    }
-}
-
 /// Adds a line for one field, if it differs.
 fn field<T: PartialEq + Display>(changes: &mut Vec<String>, what: &str, before: T, after: T) {
     if before != after {
@@ -163,6 +155,7 @@ fn debug_text(value: &impl Debug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
 
     const BEFORE: &str = "default = 'a'\n\
         [policy.a]\nby = ['ip']\nwindow = '10 per 1h'\n\
@@ -170,7 +163,10 @@ mod tests {
         [gate.g]\npolicies = ['a', 'b']\n";
 
     fn changes_to(after: &str) -> Vec<String> {
-        changes(&Catalog::parse(BEFORE).unwrap(), &Catalog::parse(after).unwrap())
+        let before = config::parse(BEFORE).unwrap();
+        let after = config::parse(after).unwrap();
+        let sections = after.process.changed_sections(&before.process);
+        changes(&before.catalog, &after.catalog, &sections)
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
-use catraca::core::catalog::read::{IncludedFile, read};
-use catraca::{Catalog, Includes, LoadError, environment};
+use catraca::core::catalog::read::{IncludedFile, read_with};
+use catraca::{Includes, LoadError, environment};
 
 use super::ReloadError;
+use crate::config::{LoadedCatalog, ProcessReader};
 use crate::regular_file;
 
 /// The files of a catalog, as of its last load.
@@ -21,7 +22,7 @@ pub struct CatalogFiles {
 impl CatalogFiles {
     /// Loads a catalog and remembers its files, also of an invalid one. The hash covers exactly the
     /// bytes that were parsed, so that a write a moment later is seen as another change.
-    pub fn load(&mut self, path: &Path) -> (Result<Catalog, ReloadError>, Hash) {
+    pub fn load(&mut self, path: &Path) -> (Result<LoadedCatalog, ReloadError>, Hash) {
         let mut paths = vec![path.to_owned()];
         let mut hasher = Hasher::new();
         let shown = path.display().to_string();
@@ -41,8 +42,10 @@ impl CatalogFiles {
                     paths.push(folder.join(name));
                     loaded
                 };
-                let read = read(&shown, &text, &mut include, &environment);
-                read.map(|reading| reading.catalog).map_err(LoadError::Invalid)
+                let mut reader = ProcessReader::default();
+                let read = read_with(&shown, &text, &mut include, &environment, &mut reader);
+                let loaded = read.and_then(|parsed| LoadedCatalog::new(parsed, reader));
+                loaded.map_err(LoadError::Invalid)
             }
         };
         for file in loaded.iter().flat_map(certificate_files) {
@@ -71,10 +74,9 @@ impl CatalogFiles {
 }
 
 /// The certificate files that a catalog names.
-fn certificate_files(catalog: &Catalog) -> impl Iterator<Item = &str> {
-    let server = catalog.settings.sections.get("server");
-    let named = move |field| server.and_then(|server| server.get(field)?.as_str());
-    ["tls_cert", "tls_key"].into_iter().filter_map(named)
+fn certificate_files(loaded: &LoadedCatalog) -> impl Iterator<Item = &str> {
+    let server = &loaded.process.server;
+    [&server.tls_cert, &server.tls_key].into_iter().filter_map(|file| file.as_deref())
 }
 
 /// The folder of a file; `.` for a bare name.

@@ -4,9 +4,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+#[path = "../../../catraca-core/tests/catalog/codes.rs"]
+mod codes;
+mod config_schema;
+mod diagnostics_page;
 mod explain;
+mod guide_tables;
 mod help;
+mod helpers;
 mod lint;
+mod process_sections;
 mod scenario;
 mod simulate;
 mod start_errors;

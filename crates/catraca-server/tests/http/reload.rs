@@ -275,15 +275,16 @@ fn settings_that_wait_for_a_restart_are_named_until_it_comes_or_they_are_taken_b
     for limit in [11, 12] {
         write(limit, changed);
         let (_, answer) = server.json("/v1/config/reload", "{}");
-        assert_eq!(answer["after_restart"], json!(["[server] idle_timeout", "[store]"]));
+        assert_eq!(answer["after_restart"], json!(["[server] idle_timeout", "[store] block_mib"]));
         assert_eq!(waiting(), answer["after_restart"]);
-        let why = "these settings take effect after a restart: [server] idle_timeout, [store]";
+        let why = "these settings take effect after a restart: [server] idle_timeout, \
+                   [store] block_mib";
         assert_eq!(reload_warnings(), json!([{ "what": "restart", "why": why }]));
     }
     // An invalid catalog changes nothing, also not the list of pending settings.
     write(13, "[server]\nidle_timeout = 'x'\n");
     assert_eq!(server.json("/v1/config/reload", "{}").0, 422);
-    assert_eq!(waiting(), json!(["[server] idle_timeout", "[store]"]));
+    assert_eq!(waiting(), json!(["[server] idle_timeout", "[store] block_mib"]));
     write(13, "");
     assert_eq!(server.json("/v1/config/reload", "{}").1["after_restart"], json!([]));
     assert_eq!((waiting(), reload_warnings()), (json!([]), json!([])));

@@ -198,7 +198,7 @@ fn a_collector_that_never_answers_fills_the_queue_and_delays_neither_calls_nor_t
 fn what_is_wrong_with_the_settings_is_named() {
     for (settings, wanted) in [
         ("traces = 'https://collector:4317'", "such as http://127.0.0.1:4317"),
-        ("traces = 'collector'", "[server] traces = \"collector\""),
+        ("traces = 'collector'", "this is not the address of a collector"),
         ("trace_share = '101%'", "more than the whole"),
         ("trace_share = 5", "a percentage such as"),
     ] {

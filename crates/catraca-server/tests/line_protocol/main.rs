@@ -49,7 +49,7 @@ impl InProcessServer {
     }
 
     fn from_file(file: &Path) -> Self {
-        let catalog = catraca::load(file).unwrap().catalog;
+        let catalog = catraca_server::load_catalog(file).unwrap();
         let file = Some(file.to_owned());
         let options = ServerOptions { catalog, file, allow_no_keys: false };
         let mut server = Server::open(options).unwrap();

@@ -6,23 +6,48 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names;
-use super::node::{LocatedKey, Node, TableFields};
-use super::report::{Report, SourceLocation};
 use super::scalar;
+use super::schema;
 use super::section::Sections;
 use super::value::normalise;
 use crate::catalog::{Attribute, AttributeKind};
 use crate::facts::Facts;
+use crate::located::{
+    DefaultValue, FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema,
+    ValueSchema, names, schema::words,
+};
 use crate::policy::Name;
 
 /// The name derived from a taxpayer number: `PF` or `PJ`.
 const PERSON: &str = "person";
 
+/// The fields of `[attribute.NAME]`.
+pub(super) static ATTRIBUTE: TableSchema = TableSchema {
+    name: "attribute",
+    fields: &[
+        FieldSchema::new(
+            "kind",
+            ValueSchema::Word(|| words(&KINDS)),
+            "how values are normalised: `text` not at all, `caseless` trimmed and in lower case, \
+             `ip` an address, `cpf_cnpj` a Brazilian taxpayer number, which also derives `person` \
+             = `PF` or `PJ`",
+        )
+        .or(DefaultValue::Text("text")),
+        FieldSchema::new("private", ValueSchema::Flag, "stored and shown only as a pseudonym")
+            .or(DefaultValue::Flag(false)),
+        FieldSchema::new(
+            "facts",
+            schema::NAMES,
+            "the names of facts that may be set for this attribute at run time",
+        )
+        .or(DefaultValue::Absent("the names in the catalog")),
+    ],
+};
+
 /// All attributes and facts of the catalog, which the readers of later sections look up.
-pub(super) struct AttributeTable {
-    pub by_name: BTreeMap<Name, Attribute>,
-    pub facts: Facts,
+pub struct AttributeTable {
+    pub(super) by_name: BTreeMap<Name, Attribute>,
+    pub(super) facts: Facts,
     /// The attribute that derives `person`.
     person: Option<Name>,
     ipv6_prefix: u8,
@@ -60,6 +85,11 @@ fn built_in() -> BTreeMap<Name, Attribute> {
 }
 
 impl AttributeTable {
+    /// The attribute that a fact or a derived name comes from, if the name is one.
+    pub fn source(&self, name: &str) -> Option<&Name> {
+        self.facts.source(name)
+    }
+
     /// A value in normal form, as requests are normalised; reports a value that no request can
     /// have.
     pub fn normalise_value(
@@ -104,9 +134,7 @@ impl AttributeTable {
     }
 
     fn declare(&mut self, report: &mut Report, key: LocatedKey<'_>, node: Node<'_>) {
-        let fields = ["kind", "private", "facts"];
-        let Some(fields) = TableFields::read(report, key.location, node, "attribute", &fields)
-        else {
+        let Some(fields) = TableFields::read(report, key.location, node, &ATTRIBUTE) else {
             return;
         };
         let mut attribute = self.by_name.get(key.text).cloned().unwrap_or_default();

@@ -5,19 +5,73 @@
 use super::attribute::AttributeTable;
 use super::block;
 use super::bounds::{BANS_MAX, CONDITION_CHAIN_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, UNITS_MAX};
-use super::node::{Node, TableFields};
 use super::price;
-use super::report::Report;
 use super::scalar;
+use super::schema;
 use crate::cell::ratio_watch::SLICES;
 use crate::condition::Condition;
+use crate::located::{
+    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema,
+};
 use crate::policy::{BanRule, Name, WatchRule};
 use crate::price::StatusSet;
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
-const BAN_FIELDS: [&str; 6] = ["when", "for", "reason", "after", "status", "message"];
-const WATCH_FIELDS: [&str; 6] = ["share", "of", "above", "min", "per", "ban"];
+/// The fields of an item of `ban`.
+pub(super) static BAN: TableSchema = TableSchema {
+    name: "ban",
+    fields: &[
+        FieldSchema::new("when", ValueSchema::Text, "a [condition](#conditions)").require(),
+        FieldSchema::new(
+            "for",
+            block::PENALTY,
+            "the duration of the block, `forever`, or a table as in `block`",
+        )
+        .require(),
+        FieldSchema::new("reason", ValueSchema::Text, "a text for operators")
+            .or(DefaultValue::Text(REASON)),
+        FieldSchema::new(
+            "after",
+            ValueSchema::Rate,
+            "how many matching outcomes within a span start the block, such as `\"3 per 10m\"`",
+        )
+        .or(DefaultValue::Absent("the first one does")),
+        FieldSchema::new(
+            "status",
+            ValueSchema::Integer { least: 400, most: 599 },
+            "the HTTP status of authorize calls while the block is active",
+        )
+        .or(DefaultValue::Absent("429")),
+        FieldSchema::new(
+            "message",
+            ValueSchema::Text,
+            "a text for the caller while the block is active",
+        )
+        .or(DefaultValue::Absent("the `message` of the policy")),
+    ],
+};
+
+/// The fields of `watch`.
+pub(super) static WATCH: TableSchema = TableSchema {
+    name: "watch",
+    fields: &[
+        FieldSchema::new("share", price::STATUSES, "the statuses that are counted").require(),
+        FieldSchema::new("of", price::STATUSES, "the statuses among which they are counted")
+            .require(),
+        FieldSchema::new("above", ValueSchema::Percent, "the share above which the key is banned")
+            .require(),
+        FieldSchema::new("min", schema::COUNT, "the fewest outcomes that are judged").require(),
+        FieldSchema::new("per", ValueSchema::DURATION, "the span in which outcomes count")
+            .require(),
+        FieldSchema::new(
+            "ban",
+            block::PENALTY,
+            "the duration of the ban, or a table as in `block`",
+        )
+        .require(),
+    ],
+};
 
 /// The reason of a ban whose rule gives none.
 const REASON: &str = "API rejection";
@@ -40,7 +94,7 @@ pub(super) fn bans(
 }
 
 fn ban(report: &mut Report, item: Node<'_>, attributes: &AttributeTable) -> Option<BanRule> {
-    let fields = TableFields::read_item(report, item, "ban", &BAN_FIELDS)?;
+    let fields = TableFields::read_item(report, item, &BAN)?;
     let when = fields.require(report, "when", "\"status == 403\"");
     let when = when.and_then(|node| condition(report, node, attributes));
     let penalty = fields.require(report, "for", "\"10m\"");
@@ -174,7 +228,7 @@ pub(super) fn message(report: &mut Report, node: Node<'_>) -> Option<Name> {
 
 /// Reads `watch`.
 pub(super) fn watch(report: &mut Report, node: Node<'_>) -> Option<WatchRule> {
-    let fields = TableFields::read_item(report, node, "watch", &WATCH_FIELDS)?;
+    let fields = TableFields::read_item(report, node, &WATCH)?;
     let share = fields.require(report, "share", "\"404\"");
     let share = share.and_then(|node| price::statuses(report, node));
     let of = fields.require(report, "of", "[\"200\", \"404\"]");

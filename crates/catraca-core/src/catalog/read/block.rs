@@ -2,13 +2,30 @@
 
 use toml::de::DeValue;
 
-use super::node::{Node, TableFields};
-use super::report::Report;
 use super::scalar;
+use super::schema;
 use crate::limit::Penalty;
+use crate::located::{FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema};
 use crate::time::Span;
 
-const FIELDS: [&str; 4] = ["first", "factor", "max", "forget"];
+/// The length of a block or ban: one duration, or an escalation.
+pub(super) const PENALTY: ValueSchema = ValueSchema::AnyOf(&[
+    ValueSchema::Duration { least: Span::ZERO, most: Span::FOREVER },
+    ValueSchema::Table(&ESCALATION),
+]);
+
+/// The fields of an escalation.
+pub(super) static ESCALATION: TableSchema = TableSchema {
+    name: "block",
+    fields: &[
+        FieldSchema::new("first", ValueSchema::DURATION_OR_FOREVER, "the first block").require(),
+        FieldSchema::new("factor", schema::COUNT, "how many times longer each further block is")
+            .require(),
+        FieldSchema::new("max", ValueSchema::DURATION_OR_FOREVER, "the longest block").require(),
+        FieldSchema::new("forget", ValueSchema::DURATION, "how long after a block it still counts")
+            .require(),
+    ],
+};
 
 /// Reads `block`. Zero means no block; with it a tier can switch off the block of its policy.
 pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<Option<Penalty>> {
@@ -33,7 +50,7 @@ pub(super) fn penalty(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
 }
 
 fn escalation(report: &mut Report, node: Node<'_>) -> Option<Penalty> {
-    let fields = TableFields::read_item(report, node, "block", &FIELDS)?;
+    let fields = TableFields::read_item(report, node, &ESCALATION)?;
     let first = fields.require(report, "first", "\"1m\"");
     let first = first.and_then(|node| above_zero(report, node));
     let factor = fields.require(report, "factor", "2").and_then(|node| factor(report, node));

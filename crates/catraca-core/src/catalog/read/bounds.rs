@@ -3,8 +3,8 @@
 //! Redis scripts compute with doubles, so a limit whose products exceed 2^53 is an error here
 //! instead of being rounded there.
 
-use super::report::{Report, SourceLocation};
 use crate::limit::{BucketTerms, EXACT_MAX, Limit};
+use crate::located::{Report, SourceLocation};
 use crate::price::{Cost, Price};
 use crate::time::Span;
 
@@ -18,8 +18,6 @@ pub const INCLUDE_DEPTH_MAX: usize = 4;
 pub const POLICIES_MAX: usize = 4_096;
 /// Policies of one gate.
 pub const GATE_POLICIES_MAX: usize = 32;
-/// Characters of a name.
-pub const NAME_MAX: usize = 64;
 /// Parts of a key, alternatives of a part, and attributes of `each`.
 pub const PARTS_MAX: usize = 16;
 /// Windows of one policy.
@@ -52,12 +50,6 @@ pub const SEGMENTS_MAX: usize = 32;
 pub const HOLD_MAX: Span = Span::from_secs(24 * 3_600);
 /// The longest `remember`: how long a check can be found by its reference.
 pub const REMEMBER_MAX: Span = Span::from_secs(30 * 24 * 3_600);
-/// API keys of one catalog.
-pub const KEYS_MAX: usize = 10_000;
-/// Attributes that one API key fixes.
-pub const FIXED_MAX: usize = 8;
-/// Diagnostics of one catalog.
-pub const DIAGNOSTICS_MAX: usize = 500;
 
 /// Whether every store computes this bucket's refill exactly; reports it if not.
 pub(super) fn check_bucket_exact(

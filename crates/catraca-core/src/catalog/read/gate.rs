@@ -5,15 +5,29 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::bounds::GATE_POLICIES_MAX;
-use super::node::{LocatedKey, Node, TableFields};
 use super::otherwise_chain::{self, PolicyIds};
 use super::policy::PolicyDraft;
-use super::report::{Report, SourceLocation};
+use super::schema;
 use super::section::Sections;
-use crate::catalog::{Gate, ProcessSettings};
+use crate::catalog::Gate;
 use crate::condition::ConditionCost;
+use crate::located::{
+    FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
+};
 use crate::policy::{Name, Policy, PolicyId};
 use crate::sharding::Sharding;
+
+/// The fields of `[gate.NAME]`.
+pub(super) static GATE: TableSchema = TableSchema {
+    name: "gate",
+    fields: &[FieldSchema::new(
+        "policies",
+        ValueSchema::List { of: &schema::NAME, most: GATE_POLICIES_MAX },
+        "evaluated in this order, in one decision: either all have room and all are charged, or \
+         none is charged; each policy once",
+    )
+    .require()],
+};
 
 /// The gates of a catalog.
 pub(super) struct Gates {
@@ -67,7 +81,7 @@ fn policies(
     key: LocatedKey<'_>,
     node: Node<'_>,
 ) -> Option<Vec<PolicyId>> {
-    let fields = TableFields::read(report, key.location, node, "gate", &["policies"])?;
+    let fields = TableFields::read(report, key.location, node, &GATE)?;
     let Some(list) = fields.get("policies") else {
         return report_empty(report, key.location);
     };
@@ -126,11 +140,10 @@ pub(super) fn report_unsharded(
     report: &mut Report,
     drafts: &[PolicyDraft<'_>],
     gates: &Gates,
-    settings: &ProcessSettings,
+    shard_by: Option<&Name>,
 ) {
-    let store = settings.sections.get("store");
-    let Some(attribute) = store.and_then(|store| store.get("shard_by")?.as_str()) else { return };
-    let sharding = Sharding::Attribute(attribute.into());
+    let Some(attribute) = shard_by else { return };
+    let sharding = Sharding::Attribute(attribute.clone());
     for (id, draft) in (0_u16..).map(PolicyId).zip(drafts) {
         let Some(policy) = draft.policy.as_ref().filter(|policy| !sharding.covers_policy(policy))
         else {

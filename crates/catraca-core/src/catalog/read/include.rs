@@ -9,9 +9,8 @@ use toml::de::DeTable;
 
 use super::SourceFile;
 use super::bounds::{CATALOG_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX};
-use super::node::entries;
-use super::report::{Report, SourceLocation};
-use super::syntax_recovery;
+use crate::located::syntax_recovery;
+use crate::located::{Report, SourceLocation, entries};
 
 /// An included file, as the caller's loader returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,28 @@
 //! Attributes need no declaration: callers may send any.
 
 use super::bounds::PARTS_MAX;
-use super::names;
-use super::node::{Node, TableFields};
-use super::report::{Report, SourceLocation};
+use super::schema;
+use crate::located::{
+    DefaultValue, FieldSchema, Node, Report, SourceLocation, TableFields, ValueSchema, names,
+};
 use crate::policy::{KeyPart, KeySpec, Name};
+
+/// `by` of a policy.
+pub(super) const BY: FieldSchema = FieldSchema::new(
+    "by",
+    ValueSchema::List { of: &ValueSchema::Text, most: PARTS_MAX },
+    "the attributes that form the key; `\"token|ip\"` uses the first that is present; `[]` counts \
+     all callers together",
+)
+.or(DefaultValue::Absent("`by` or `each` is required"));
+
+/// `each` of a policy.
+pub(super) const EACH: FieldSchema = FieldSchema::new(
+    "each",
+    ValueSchema::List { of: &schema::NAME, most: PARTS_MAX },
+    "one key for each of these attributes that is present; a block of any of these keys denies, \
+     and a ban blocks all of them",
+);
 
 /// Reads the key of a policy.
 pub(super) fn read(report: &mut Report, fields: &TableFields<'_>) -> Option<KeySpec> {

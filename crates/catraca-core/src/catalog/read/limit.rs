@@ -5,15 +5,55 @@
 use smallvec::SmallVec;
 
 use super::bounds::{self, UNITS_MAX, WINDOWS_MAX};
-use super::node::{FieldResult, Node, TableFields};
-use super::report::{Report, SourceLocation};
 use super::scalar;
+use super::schema;
 use crate::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, WindowTerms};
+use crate::located::{
+    FieldResult, FieldSchema, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
+};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
 /// The fields that select an algorithm.
-pub(super) const ALGORITHMS: [&str; 4] = ["bucket", "window", "fixed", "inflight"];
+const ALGORITHMS: [&str; 4] = ["bucket", "window", "fixed", "inflight"];
+
+/// The limits of a policy or of a tier.
+pub(super) const BUCKET: FieldSchema = FieldSchema::new(
+    "bucket",
+    ValueSchema::Table(&BUCKET_TERMS),
+    "`{ size, refill }`: a token bucket that starts full; refills are exact, without rounding \
+     errors; size × period is below 2^53",
+);
+pub(super) const WINDOW: FieldSchema = FieldSchema::new(
+    "window",
+    ValueSchema::AnyOf(&[
+        ValueSchema::Rate,
+        ValueSchema::List { of: &ValueSchema::Rate, most: WINDOWS_MAX },
+    ]),
+    "exact sliding window: at most N units in any span of that length. With a list, all windows \
+     must have room, and all are charged; their spans differ, and each has at most 10,000 units",
+);
+pub(super) const FIXED: FieldSchema = FieldSchema::new(
+    "fixed",
+    ValueSchema::Rate,
+    "a fixed window: it starts with its first unit, and at its end the whole limit is free again",
+);
+pub(super) const INFLIGHT: FieldSchema = FieldSchema::new(
+    "inflight",
+    ValueSchema::Integer { least: 1, most: UNITS_MAX },
+    "the most concurrent requests; a settle returns the lease, or it expires after `hold`; cannot \
+     have `block`",
+);
+
+/// The fields of `bucket`.
+pub(super) static BUCKET_TERMS: TableSchema = TableSchema {
+    name: "bucket",
+    fields: &[
+        FieldSchema::new("size", schema::COUNT, "the units of a full bucket").require(),
+        FieldSchema::new("refill", ValueSchema::Rate, "how many units come back, and how often")
+            .require(),
+    ],
+};
 
 /// The options of a policy that apply to its limit and to those of its tiers.
 #[derive(Clone, Copy)]
@@ -52,7 +92,7 @@ pub(super) fn read(
 }
 
 fn bucket(report: &mut Report, node: Node<'_>, options: LimitOptions) -> Option<BucketTerms> {
-    let fields = TableFields::read_item(report, node, "bucket", &["size", "refill"])?;
+    let fields = TableFields::read_item(report, node, &BUCKET_TERMS)?;
     let size = fields.require(report, "size", "100");
     let size = size.and_then(|node| scalar::whole_number(report, node, 1));
     let refill = fields.require(report, "refill", "\"2 per 1m\"");

@@ -3,16 +3,36 @@
 use toml::de::DeValue;
 
 use super::attribute::AttributeTable;
-use super::names;
-use super::node::{Node, TableFields};
-use super::report::Report;
 use super::scalar;
+use super::schema;
 use super::section::Sections;
 use crate::address::AddressRange;
 use crate::lists::{AccessListEntry, ListTarget};
+use crate::located::{
+    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, names,
+};
 use crate::time::Time;
 
-const FIELDS: [&str; 5] = ["range", "attribute", "value", "reason", "until"];
+/// The fields of `[[allowlist]]`.
+pub(super) static ALLOWLIST: TableSchema =
+    TableSchema { name: "allowlist entry", fields: &ENTRY_FIELDS };
+/// The fields of `[[blocklist]]`, which are the same.
+pub(super) static BLOCKLIST: TableSchema =
+    TableSchema { name: "blocklist entry", fields: &ENTRY_FIELDS };
+
+static ENTRY_FIELDS: [FieldSchema; 5] = [
+    FieldSchema::new("range", ValueSchema::Text, "an address or an address range")
+        .or(DefaultValue::Absent("`range`, or `attribute` and `value`, is required")),
+    FieldSchema::new("attribute", schema::NAME, "the attribute by whose `value` callers are found"),
+    FieldSchema::new("value", ValueSchema::Text, "the value of the `attribute`"),
+    FieldSchema::new("reason", ValueSchema::Text, "a text for operators"),
+    FieldSchema::new(
+        "until",
+        ValueSchema::Instant,
+        "when the entry expires: RFC 3339, in quotes or not",
+    )
+    .or(DefaultValue::Absent("never")),
+];
 
 /// Reads `allowlist` or `blocklist`.
 pub(super) fn read(
@@ -21,17 +41,18 @@ pub(super) fn read(
     attributes: &AttributeTable,
     list: &str,
 ) -> Vec<AccessListEntry> {
+    let schema = if list == "allowlist" { &ALLOWLIST } else { &BLOCKLIST };
     let items = sections.list_items(report, list);
-    items.into_iter().filter_map(|item| entry(report, attributes, item, list)).collect()
+    items.into_iter().filter_map(|item| entry(report, attributes, item, schema)).collect()
 }
 
 fn entry(
     report: &mut Report,
     attributes: &AttributeTable,
     item: Node<'_>,
-    list: &str,
+    schema: &'static TableSchema,
 ) -> Option<AccessListEntry> {
-    let fields = TableFields::read_item(report, item, &format!("{list} entry"), &FIELDS)?;
+    let fields = TableFields::read_item(report, item, schema)?;
     let target = target(report, attributes, &fields);
     let reason = fields.parse("reason", |node| scalar::bounded_text(report, node)).optional();
     let until = fields.parse("until", |node| instant(report, node)).optional();

@@ -1,45 +1,100 @@
 //! `[locks]`: durations of each kind of lock, and how durable a granted lock is.
 
-use super::names;
-use super::node::{LocatedKey, Node, TableFields};
-use super::report::Report;
 use super::scalar;
 use super::section::Sections;
-use crate::catalog::ProcessSettings;
+use crate::located::{
+    DefaultValue, FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema,
+    names, schema::words,
+};
 use crate::lock::terms::{HOLD_MAX, KINDS_MAX, REPLICAS_MAX, SLOT_MAX, TTL_MAX, WAIT_MAX};
 use crate::lock::{Durability, KindTerms, LockTerms, VersionPolicy};
 use crate::time::Span;
 
+/// The fields of `[locks]`.
+pub(super) static LOCKS: TableSchema = TableSchema {
+    name: "locks section",
+    fields: &[
+        FieldSchema::new(
+            "durability",
+            ValueSchema::Word(|| words(&Durability::WORDS)),
+            "`\"memory\"`, or `\"fsync\"`: every grant is on disk before the response is sent",
+        )
+        .or(DefaultValue::Text("memory")),
+        FieldSchema::new(
+            "replicas",
+            ValueSchema::Integer { least: 0, most: REPLICAS_MAX },
+            "with a shared Redis: how many replicas must acknowledge a grant, renewal or \
+             confirmation before the response; otherwise the response is 503 and a grant is undone",
+        )
+        .or(DefaultValue::Integer(0))
+        .after_restart(),
+        FieldSchema::new("slot_max", ValueSchema::duration_up_to(SLOT_MAX), "the longest slot")
+            .or(DefaultValue::Text("24h")),
+        FieldSchema::new(
+            "wait_max",
+            ValueSchema::duration_up_to(WAIT_MAX),
+            "the longest time that a caller may wait for a name",
+        )
+        .or(DefaultValue::Text("30s")),
+        FieldSchema::new(
+            "kind",
+            ValueSchema::Map(&ValueSchema::Table(&LOCK_KIND)),
+            "the durations of each kind of lock",
+        ),
+    ],
+};
+
+/// The fields of `[locks.kind.NAME]`.
+pub(super) static LOCK_KIND: TableSchema = TableSchema {
+    name: "kind of locks",
+    fields: &[
+        FieldSchema::new(
+            "ttl",
+            ValueSchema::duration_up_to(TTL_MAX),
+            "the TTL of a request without `ttl_ms`",
+        )
+        .or(DefaultValue::Absent("appointment 10 s, payment 30 s, resource and `default` 5 s")),
+        FieldSchema::new(
+            "ttl_max",
+            ValueSchema::duration_up_to(TTL_MAX),
+            "the longest TTL that a request may have",
+        )
+        .or(DefaultValue::Text("5m")),
+        FieldSchema::new(
+            "hold_max",
+            ValueSchema::duration_up_to(HOLD_MAX),
+            "the longest total duration of a lease with renewals",
+        )
+        .or(DefaultValue::Text("1h")),
+        FieldSchema::new(
+            "version_policy",
+            ValueSchema::Word(|| words(&VersionPolicy::WORDS)),
+            "whether the version of a lock may go down: `\"opaque\"`, or `\"monotonic\"`",
+        )
+        .or(DefaultValue::Text("opaque")),
+        FieldSchema::new(
+            "failover_grace",
+            ValueSchema::Flag,
+            "with a shared store: after a [failover](locks.md#several-nodes) or restart of Redis, \
+             or a change of PostgreSQL's timeline, nothing of this kind is granted for `ttl_max`",
+        )
+        .or(DefaultValue::Absent("`true` for payment, else `false`")),
+    ],
+};
+
 /// Reads `[locks]`.
-pub(super) fn read(
-    report: &mut Report,
-    sections: &Sections<'_>,
-    settings: &ProcessSettings,
-) -> LockTerms {
+pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> LockTerms {
     let mut terms = LockTerms::default();
-    let in_redis = is_in_redis(settings);
     let Some((key, node)) = sections.single(report, "locks") else { return terms };
-    let known = ["durability", "replicas", "slot_max", "wait_max", "kind"];
-    let Some(fields) = TableFields::read(report, key.location, node, "locks section", &known)
-    else {
+    let Some(fields) = TableFields::read(report, key.location, node, &LOCKS) else {
         return terms;
     };
     if let Some(node) = fields.get("durability") {
         terms.durability = scalar::keyword(report, node, &Durability::WORDS).unwrap_or_default();
-        if in_redis && terms.durability == Durability::Fsync {
-            let message = "locks are in Redis, whose own settings define durability";
-            let fix = "remove it: `durability` applies only to locks in this process";
-            report.error("locks-elsewhere", node.location, message, fix);
-        }
     }
     if let Some(node) = fields.get("replicas") {
         let read = scalar::between(report, node, 0, REPLICAS_MAX);
         terms.replicas = read.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
-        if terms.replicas > 0 && !in_redis {
-            let message = "`replicas` needs locks in Redis";
-            let fix = "remove it, or set [store] url to a Redis server";
-            report.error("locks-elsewhere", node.location, message, fix);
-        }
     }
     if let Some(span) = fields.get("slot_max").and_then(|node| within(report, node, SLOT_MAX)) {
         terms.slot_max = span;
@@ -67,13 +122,6 @@ pub(super) fn read(
     terms
 }
 
-/// Whether locks are stored in Redis; `unix` is the URL scheme of a Redis on a Unix socket.
-fn is_in_redis(settings: &ProcessSettings) -> bool {
-    let url = settings.sections.get("store").and_then(|store| store.get("url")?.as_str());
-    let schemes = ["redis", "valkey", "unix"];
-    url.is_some_and(|url| schemes.iter().any(|scheme| url.starts_with(scheme)))
-}
-
 /// Reads one kind of lock; fields that its table leaves out are taken from `base`.
 fn kind(
     report: &mut Report,
@@ -81,8 +129,7 @@ fn kind(
     node: Node<'_>,
     base: KindTerms,
 ) -> Option<KindTerms> {
-    let known = ["ttl", "ttl_max", "hold_max", "version_policy", "failover_grace"];
-    let fields = TableFields::read(report, key.location, node, "kind of locks", &known)?;
+    let fields = TableFields::read(report, key.location, node, &LOCK_KIND)?;
     let mut kind = base;
     let span = |report: &mut Report, name: &str, most: Span, into: &mut Span| {
         if let Some(read) = fields.get(name).and_then(|node| within(report, node, most)) {

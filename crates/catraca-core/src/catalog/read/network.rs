@@ -2,11 +2,12 @@
 //! durations in messages.
 
 use super::lists;
-use super::node::{Node, TableFields};
-use super::report::Report;
 use super::scalar;
 use super::section::Sections;
 use crate::catalog::{EncodedSlash, Language, Network, PathCase};
+use crate::located::{
+    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, schema::words,
+};
 
 /// The prefix lengths by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
@@ -19,13 +20,44 @@ const ENCODED_SLASHES: [(&str, EncodedSlash); 3] = [
     ("literal", EncodedSlash::Literal),
 ];
 
+/// The fields of `[network]`.
+pub(super) static NETWORK: TableSchema = TableSchema {
+    name: "network section",
+    fields: &[
+        FieldSchema::new(
+            "ipv6_prefix",
+            ValueSchema::Integer { least: *IPV6_PREFIXES.start(), most: *IPV6_PREFIXES.end() },
+            "the prefix by which IPv6 callers are counted",
+        )
+        .or(DefaultValue::Integer(64)),
+        FieldSchema::new(
+            "trusted_proxies",
+            ValueSchema::List { of: &ValueSchema::Text, most: usize::MAX },
+            "the addresses and ranges whose forwarding headers are trusted",
+        )
+        .or(DefaultValue::Absent("none: the peer address of the connection counts")),
+        FieldSchema::new(
+            "path_case",
+            ValueSchema::Word(|| words(&PATH_CASES)),
+            "`\"insensitive\"`: `/login` and `/LOGIN` are the same path to routes; set it if the \
+             upstream does the same",
+        )
+        .or(DefaultValue::Text("sensitive")),
+        FieldSchema::new(
+            "encoded_slash",
+            ValueSchema::Word(|| words(&ENCODED_SLASHES)),
+            "what `%2f` in a path means to the upstream: `\"separator\"`, the same as `/`, or \
+             `\"literal\"`, a character of its segment; `\"reject\"` answers 400 `ambiguous-path`",
+        )
+        .or(DefaultValue::Text("reject")),
+    ],
+};
+
 /// Reads `[network]`.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     let mut network = Network::default();
     let Some((key, node)) = sections.single(report, "network") else { return network };
-    let known = ["ipv6_prefix", "trusted_proxies", "path_case", "encoded_slash"];
-    let Some(fields) = TableFields::read(report, key.location, node, "network section", &known)
-    else {
+    let Some(fields) = TableFields::read(report, key.location, node, &NETWORK) else {
         return network;
     };
     if let Some(prefix) = fields.get("ipv6_prefix").and_then(|node| prefix(report, node)) {
@@ -60,9 +92,12 @@ fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
     u8::try_from(prefix).ok()
 }
 
+/// The languages by their names in the catalog.
+pub(super) const LANGUAGES: [(&str, Language); 2] =
+    [("en", Language::English), ("pt", Language::Portuguese)];
+
 /// Reads `language`.
 pub(super) fn language(report: &mut Report, sections: &Sections<'_>) -> Language {
-    let words = [("en", Language::English), ("pt", Language::Portuguese)];
     let field = sections.single(report, "language");
-    field.and_then(|(_, node)| scalar::keyword(report, node, &words)).unwrap_or_default()
+    field.and_then(|(_, node)| scalar::keyword(report, node, &LANGUAGES)).unwrap_or_default()
 }

@@ -4,9 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::names;
 use super::policy::PolicyDraft;
-use super::report::{Report, SourceLocation};
+use crate::located::{Report, SourceLocation, names};
 use crate::policy::PolicyId;
 use crate::select::CHAIN_MAX;
 

@@ -7,49 +7,19 @@ use super::attribute::AttributeTable;
 use super::ban;
 use super::bounds::{HOLD_MAX, REMEMBER_MAX};
 use super::key_parts;
-use super::node::{FieldResult, LocatedKey, Node, TableFields};
-use super::report::{Report, SourceLocation};
+use super::policy_schema::POLICY;
 use super::scalar;
 use super::terms::{self, TermsContext};
 use super::tier;
+use crate::located::{FieldResult, LocatedKey, Node, Report, SourceLocation, TableFields};
 use crate::policy::{BanRule, Mode, Name, OnFailure, OnMissing, Policy, Tier};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
-const FIELDS: [&str; 27] = [
-    "group",
-    "by",
-    "each",
-    "window",
-    "bucket",
-    "fixed",
-    "align",
-    "inflight",
-    "block",
-    "cost",
-    "credit",
-    "debt",
-    "tier",
-    "otherwise",
-    "on_missing",
-    "mode",
-    "on_failure",
-    "count_denied",
-    "message",
-    "low_water",
-    "margin",
-    "reserve",
-    "hold",
-    "remember",
-    "ban",
-    "ban_storm",
-    "watch",
-];
-
 /// The default of `hold`.
-const HOLD: Span = Span::from_secs(60);
+pub(super) const HOLD: Span = Span::from_secs(60);
 /// The default of `remember`.
-const REMEMBER: Span = Span::from_secs(24 * 3_600);
+pub(super) const REMEMBER: Span = Span::from_secs(24 * 3_600);
 
 /// A policy before its `otherwise` is resolved.
 pub(super) struct PolicyDraft<'t> {
@@ -68,7 +38,7 @@ pub(super) fn read<'t>(
     node: Node<'t>,
 ) -> PolicyDraft<'t> {
     let mut draft = PolicyDraft { key, policy: None, otherwise: None };
-    let Some(fields) = TableFields::read(report, key.location, node, "policy", &FIELDS) else {
+    let Some(fields) = TableFields::read(report, key.location, node, &POLICY) else {
         return draft;
     };
     draft.otherwise = fields
@@ -243,11 +213,11 @@ fn at_most(
     Some(span)
 }
 
-const ON_MISSING: [(&str, OnMissing); 3] =
+pub(super) const ON_MISSING: [(&str, OnMissing); 3] =
     [("error", OnMissing::Error), ("skip", OnMissing::Skip), ("deny", OnMissing::Deny)];
 
-const MODES: [(&str, Mode); 3] =
+pub(super) const MODES: [(&str, Mode); 3] =
     [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
 
-const ON_FAILURE: [(&str, OnFailure); 3] =
+pub(super) const ON_FAILURE: [(&str, OnFailure); 3] =
     [("local", OnFailure::Local), ("open", OnFailure::Open), ("closed", OnFailure::Closed)];

@@ -4,12 +4,62 @@
 
 use toml::de::DeValue;
 
-use super::names;
-use super::node::{LocatedKey, Node, TableFields};
-use super::report::{Report, SourceLocation};
 use super::scalar;
+use crate::located::{
+    DefaultValue, FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema,
+    ValueSchema, names, schema::words,
+};
 use crate::policy::CreditRule;
 use crate::price::{Cost, Price, PriceTable, StatusSet};
+use crate::request::COST_MAX;
+
+/// `cost` of a policy or of a tier.
+pub(super) const COST: FieldSchema = FieldSchema::new(
+    "cost",
+    ValueSchema::AnyOf(&[
+        UNITS,
+        ValueSchema::Word(|| words(&COST_WORDS)),
+        ValueSchema::Map(&ValueSchema::AnyOf(&[UNITS, ValueSchema::Word(|| words(&PRICE_WORDS))])),
+    ]),
+    "an integer, `\"reported\"` (the `outcome.cost` of the settle), or a table by the status of \
+     the outcome; see below",
+)
+.or(DefaultValue::Absent("the cost in the request, or 1"));
+
+/// `credit` of a policy or of a tier.
+pub(super) const CREDITS: FieldSchema = FieldSchema::new(
+    "credit",
+    ValueSchema::Map(&ValueSchema::Table(&CREDIT)),
+    "`{ EVENT = { amount, on } }`: the units that a later event gives back, once, if the settled \
+     status is in `on`; buckets only",
+);
+
+/// The fields of one event of `credit`.
+pub(super) const CREDIT: TableSchema = TableSchema {
+    name: "credit",
+    fields: &[
+        FieldSchema::new(
+            "amount",
+            ValueSchema::Integer { least: 1, most: COST_MAX },
+            "the units that the event gives back",
+        )
+        .require(),
+        FieldSchema::new("on", STATUSES, "the settled statuses for which it does")
+            .or(DefaultValue::Absent("all")),
+    ],
+};
+
+/// The cost of one request.
+const UNITS: ValueSchema = ValueSchema::Integer { least: 0, most: COST_MAX };
+/// A set of statuses: one text or a list of them.
+pub(super) const STATUSES: ValueSchema =
+    ValueSchema::AnyOf(&[STATUS, ValueSchema::List { of: &STATUS, most: usize::MAX }]);
+const STATUS: ValueSchema = ValueSchema::Pattern {
+    pattern: "^([1-5][0-9][0-9]|[1-5]xx)$",
+    words: "a status such as `\"404\"`, or a class such as `\"5xx\"`",
+};
+const COST_WORDS: [(&str, ()); 1] = [("reported", ())];
+const PRICE_WORDS: [(&str, Price); 1] = [("drain", Price::Drain)];
 
 /// One key of a price table, or one item of a set of statuses.
 enum StatusPattern {
@@ -22,9 +72,7 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>) -> Option<Cost> {
     match node.value {
         DeValue::Integer(_) => scalar::cost(report, node, 0).map(Cost::Units),
         DeValue::Table(_) => table(report, node).map(Cost::Table),
-        DeValue::String(_) => {
-            scalar::keyword(report, node, &[("reported", ())]).map(|()| Cost::Reported)
-        }
+        DeValue::String(_) => scalar::keyword(report, node, &COST_WORDS).map(|()| Cost::Reported),
         _ => node.report_wrong_type(
             report,
             "an integer, \"reported\", or a table such as { \"404\" = 20, default = 0 }",
@@ -67,7 +115,7 @@ fn insert_price(
 fn price(report: &mut Report, node: Node<'_>) -> Option<Price> {
     match node.value {
         DeValue::Integer(_) => scalar::cost(report, node, 0).map(Price::Units),
-        DeValue::String(_) => scalar::keyword(report, node, &[("drain", Price::Drain)]),
+        DeValue::String(_) => scalar::keyword(report, node, &PRICE_WORDS),
         _ => node.report_wrong_type(report, "an integer or \"drain\""),
     }
 }
@@ -82,7 +130,7 @@ pub(super) fn credits(report: &mut Report, node: Node<'_>) -> Option<Vec<CreditR
 
 fn credit(report: &mut Report, key: LocatedKey<'_>, node: Node<'_>) -> Option<CreditRule> {
     let is_valid_name = names::check_key(report, key, "event");
-    let fields = TableFields::read(report, key.location, node, "credit", &["amount", "on"])?;
+    let fields = TableFields::read(report, key.location, node, &CREDIT)?;
     let amount = fields.require(report, "amount", "1");
     let amount = amount.and_then(|node| scalar::cost(report, node, 1));
     let on = fields.parse("on", |node| statuses(report, node)).optional();

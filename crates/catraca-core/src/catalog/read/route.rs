@@ -5,16 +5,44 @@
 use super::attribute::AttributeTable;
 use super::bounds::{ROUTES_MAX, SEGMENTS_MAX};
 use super::gate::Gates;
-use super::names;
-use super::node::{LocatedKey, Node, TableFields};
-use super::report::Report;
 use super::route_pattern;
+use super::schema;
 use super::section::Sections;
 use crate::catalog::{AttributeSource, PathCase, Route};
+use crate::located::{
+    FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema, names,
+};
 use crate::policy::Name;
 use crate::route::fold_case;
 
-const FIELDS: [&str; 4] = ["match", "gate", "set", "upstream"];
+/// The fields of `[[route]]`.
+pub(super) static ROUTE: TableSchema = TableSchema {
+    name: "route",
+    fields: &[
+        FieldSchema::new(
+            "match",
+            ValueSchema::Text,
+            "an optional method and a path: `*` or `{name}` matches one segment, `**` the rest. \
+             Paths are decoded, without `.` segments, empty segments or a trailing slash",
+        )
+        .require(),
+        FieldSchema::new("gate", schema::NAME, "the gate or policy").require(),
+        FieldSchema::new(
+            "set",
+            ValueSchema::Map(&SOURCE),
+            "attributes from the request: `header:NAME`, `query:NAME`, `path:N` (the N-th segment, \
+             from one), `const:TEXT`. Never `ip`",
+        ),
+        FieldSchema::new(
+            "upstream",
+            ValueSchema::Url(&["http", "https"]),
+            "the target of a reverse proxy; validated, but not used by this version",
+        ),
+    ],
+};
+
+const SOURCE: ValueSchema =
+    ValueSchema::Pattern { pattern: "^(header|query|path|const):", words: "a part of the request" };
 
 /// Reads all routes.
 pub(super) fn read(
@@ -32,7 +60,7 @@ pub(super) fn read(
         report.error("too-many-routes", extra.location, message, fix);
     }
     for item in items.into_iter().take(ROUTES_MAX) {
-        let Some(fields) = TableFields::read_item(report, item, "route", &FIELDS) else { continue };
+        let Some(fields) = TableFields::read_item(report, item, &ROUTE) else { continue };
         let Some(mut route) = route(report, &fields, attributes, gates) else { continue };
         if case == PathCase::Insensitive {
             // The paths of requests are in lower case then, so patterns must be too.

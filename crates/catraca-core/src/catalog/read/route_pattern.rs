@@ -4,9 +4,7 @@
 //! such as the syntax of another router, is an error.
 
 use super::bounds::SEGMENTS_MAX;
-use super::names;
-use super::node::Node;
-use super::report::Report;
+use crate::located::{Node, Report, names};
 use crate::route;
 
 /// Methods suggested for a mistyped one; other methods are allowed.

@@ -1,84 +1,15 @@
-//! Readers of single values: durations, rates, percentages, numbers, keywords, names and texts.
-//!
-//! `time`, `rate` and `address` describe what is wrong with a text; this module adds its location.
+//! Readers of single values with the bounds of a catalog: costs, whole numbers and texts.
 
-use std::fmt::Display;
+pub(super) use crate::located::scalar::{
+    between, duration, duration_or_forever, keyword, name, percent, rate, rate_above_zero,
+    report_parse_error,
+};
 
 use super::bounds::MESSAGE_MAX;
-use super::names;
-use super::node::Node;
-use super::report::{Report, SourceLocation};
 use crate::limit::EXACT_MAX;
+use crate::located::{Node, Report};
 use crate::policy::Name;
-use crate::rate::{Percent, Rate};
 use crate::request::COST_MAX;
-use crate::time::{Span, parse_span};
-
-/// A duration above zero, other than `forever`.
-pub(super) fn duration(report: &mut Report, node: Node<'_>) -> Option<Span> {
-    let span = duration_or_forever(report, node)?;
-    if span.is_forever() {
-        let message = "`forever` has no meaning here: only blocks and bans may have no end";
-        report.error(
-            "endless-duration",
-            node.location,
-            message,
-            "write a duration such as \"24h\"",
-        );
-        return None;
-    }
-    if span == Span::ZERO {
-        let message = "the duration must be longer than zero";
-        report.error("zero-duration", node.location, message, "write a duration such as \"10s\"");
-        return None;
-    }
-    Some(span)
-}
-
-/// A duration, zero and `forever` included.
-pub(super) fn duration_or_forever(report: &mut Report, node: Node<'_>) -> Option<Span> {
-    let text = node.text(report, "a duration such as \"15m\"")?;
-    parse_span(text)
-        .map_err(|error| report_parse_error(report, "bad-duration", node.location, &error))
-        .ok()
-}
-
-/// A rate, such as `10 per 15m`; its amount may be zero.
-pub(super) fn rate(report: &mut Report, node: Node<'_>) -> Option<Rate> {
-    let text = node.text(report, "a rate such as \"10 per 15m\"")?;
-    Rate::parse(text)
-        .map_err(|error| report_parse_error(report, "bad-rate", node.location, &error))
-        .ok()
-}
-
-/// A rate of at least one.
-pub(super) fn rate_above_zero(report: &mut Report, node: Node<'_>) -> Option<Rate> {
-    let rate = rate(report, node)?;
-    if rate.amount == 0 {
-        let fix = format!("write at least \"1 per {}\"", rate.per);
-        report.error("bad-amount", node.location, "a rate of zero has no meaning here", fix);
-        return None;
-    }
-    Some(rate)
-}
-
-/// A percentage above zero.
-pub(super) fn percent(report: &mut Report, node: Node<'_>) -> Option<Percent> {
-    let share = percent_or_zero(report, node)?;
-    if share.hundredths() == 0 {
-        let message = "a share of zero has no meaning here";
-        report.error("bad-percent", node.location, message, "write a percentage such as \"20%\"");
-        return None;
-    }
-    Some(share)
-}
-
-/// A percentage, which may be zero.
-pub(super) fn percent_or_zero(report: &mut Report, node: Node<'_>) -> Option<Percent> {
-    let text = node.text(report, "a percentage such as \"20%\"")?;
-    let read = Percent::parse(text);
-    read.map_err(|error| report_parse_error(report, "bad-percent", node.location, &error)).ok()
-}
 
 /// A whole number of at least `least` that every store computes exactly.
 pub(super) fn whole_number(report: &mut Report, node: Node<'_>, least: i64) -> Option<i64> {
@@ -88,44 +19,6 @@ pub(super) fn whole_number(report: &mut Report, node: Node<'_>, least: i64) -> O
 /// A cost of one request, of at least `least` units.
 pub(super) fn cost(report: &mut Report, node: Node<'_>, least: i64) -> Option<i64> {
     between(report, node, least, COST_MAX)
-}
-
-/// A whole number from `least` to `most`.
-pub(super) fn between(report: &mut Report, node: Node<'_>, least: i64, most: i64) -> Option<i64> {
-    let number = node.integer(report, &format!("a whole number of at least {least}"))?;
-    if number < least {
-        let message = format!("`{number}` is too small");
-        report.error("bad-amount", node.location, message, format!("write at least {least}"));
-        return None;
-    }
-    if number > most {
-        let message = format!("`{number}` is too large to be counted exactly");
-        report.error("inexact", node.location, message, format!("write at most {most}"));
-        return None;
-    }
-    Some(number)
-}
-
-/// One of the given keywords; returns the value that belongs to it.
-pub(super) fn keyword<T: Copy>(
-    report: &mut Report,
-    node: Node<'_>,
-    words: &[(&str, T)],
-) -> Option<T> {
-    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    let text = node.text(report, &format!("one of: \"{}\"", known.join("\", \"")))?;
-    let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-    if found.is_none() {
-        let message = format!("`{}` is not a valid value here", text.escape_debug());
-        report.error("unknown-word", node.location, message, names::suggest(report, text, &known));
-    }
-    found
-}
-
-/// A valid name of a `what`.
-pub(super) fn name(report: &mut Report, node: Node<'_>, what: &str) -> Option<Name> {
-    let text = node.text(report, &format!("the name of {}", names::with_article(what)))?;
-    names::check_name(report, node.location, text, what).then(|| text.into())
 }
 
 /// A message or a reason, of bounded length.
@@ -138,19 +31,4 @@ pub(super) fn bounded_text(report: &mut Report, node: Node<'_>) -> Option<Name> 
         return None;
     }
     Some(text.into())
-}
-
-/// Reports a parse error of `time`, `rate` or `address`. Their messages end with the fix, after the
-/// last colon.
-pub(super) fn report_parse_error(
-    report: &mut Report,
-    code: &'static str,
-    location: SourceLocation,
-    error: &dyn Display,
-) {
-    let text = error.to_string();
-    match text.rsplit_once(": ") {
-        Some((message, fix)) => report.error(code, location, message, fix),
-        None => report.error(code, location, text, ""),
-    }
 }

@@ -5,40 +5,24 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::names;
-use super::node::{LocatedKey, Node, entries};
-use super::report::Report;
+use super::schema::CATALOG;
+use crate::located::{LocatedKey, Node, Report, entries, names};
 
-/// Sections that configure the process. They do not influence decisions, and are stored as read.
+/// Sections that configure a process. They do not influence decisions, and only their names are
+/// known here: the program that runs the process reads them.
 pub(super) const PROCESS_SECTIONS: [&str; 6] =
     ["server", "store", "records", "auth", "rls", "resp"];
 
-/// Sections that influence decisions.
-const DECISION_SECTIONS: [&str; 13] = [
-    "policy",
-    "gate",
-    "route",
-    "attribute",
-    "facts",
-    "allowlist",
-    "blocklist",
-    "network",
-    "default",
-    "include",
-    "language",
-    "locks",
-    "settle",
-];
-
 /// Every section of every file, in the order of reading.
-pub(super) struct Sections<'t> {
+#[derive(Debug)]
+pub struct Sections<'t> {
     by_name: BTreeMap<&'t str, Vec<(LocatedKey<'t>, Node<'t>)>>,
 }
 
 impl<'t> Sections<'t> {
     /// Collects the sections and reports unknown ones.
-    pub fn collect(report: &mut Report, trees: &'t [Spanned<DeTable<'t>>]) -> Self {
-        let known = [&DECISION_SECTIONS[..], &PROCESS_SECTIONS[..]].concat();
+    pub(super) fn collect(report: &mut Report, trees: &'t [Spanned<DeTable<'t>>]) -> Self {
+        let known: Vec<&str> = CATALOG.names().chain(PROCESS_SECTIONS).collect();
         let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (file, tree) in trees.iter().enumerate() {
             for (key, node) in entries(file, tree.get_ref()) {
@@ -66,7 +50,11 @@ impl<'t> Sections<'t> {
 
     /// The named tables of a section, such as `[policy.login]`, in the order of the text. A second
     /// table of the same name is reported and left out.
-    pub fn named_tables(&self, report: &mut Report, name: &str) -> Vec<(LocatedKey<'t>, Node<'t>)> {
+    pub(super) fn named_tables(
+        &self,
+        report: &mut Report,
+        name: &str,
+    ) -> Vec<(LocatedKey<'t>, Node<'t>)> {
         let wanted = format!("tables such as [{name}.example]");
         let tables = self.all(name).iter().flat_map(|(_, node)| node.entries(report, &wanted));
         let tables: Vec<_> = tables.flatten().collect();
@@ -88,7 +76,7 @@ impl<'t> Sections<'t> {
     }
 
     /// The items of a list of tables, such as `[[route]]`.
-    pub fn list_items(&self, report: &mut Report, name: &str) -> Vec<Node<'t>> {
+    pub(super) fn list_items(&self, report: &mut Report, name: &str) -> Vec<Node<'t>> {
         let wanted = format!("a list of tables such as [[{name}]]");
         let lists = self.all(name).iter().flat_map(|(_, node)| node.items(report, &wanted));
         lists.flatten().collect()

@@ -1,18 +1,28 @@
 //! `[settle]`: how much of an outcome the ban rules can read.
 
 use super::bounds::BODY_BYTES_MAX;
-use super::node::{Node, TableFields};
-use super::report::Report;
 use super::section::Sections;
 use crate::catalog::SettleTerms;
+use crate::located::{
+    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema,
+};
+
+/// The fields of `[settle]`.
+pub(super) static SETTLE: TableSchema = TableSchema {
+    name: "settle section",
+    fields: &[FieldSchema::new(
+        "body_bytes_max",
+        ValueSchema::Integer { least: 0, most: BODY_BYTES_MAX as i64 },
+        "the largest body that ban rules read, in bytes",
+    )
+    .or(DefaultValue::Integer(65_536))],
+};
 
 /// Reads `[settle]`.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> SettleTerms {
     let mut terms = SettleTerms::default();
     let Some((key, node)) = sections.single(report, "settle") else { return terms };
-    let known = ["body_bytes_max"];
-    let Some(fields) = TableFields::read(report, key.location, node, "settle section", &known)
-    else {
+    let Some(fields) = TableFields::read(report, key.location, node, &SETTLE) else {
         return terms;
     };
     if let Some(bytes) = fields.get("body_bytes_max").and_then(|node| size(report, node)) {

@@ -5,12 +5,11 @@
 use super::block;
 use super::bounds;
 use super::limit::{self, LimitOptions};
-use super::node::{FieldResult, TableFields};
 use super::price;
-use super::report::{Report, SourceLocation};
 use super::scalar;
 use super::tier;
 use crate::limit::{Limit, Penalty};
+use crate::located::{FieldResult, Report, SourceLocation, TableFields};
 use crate::policy::{CreditRule, Terms};
 use crate::price::Cost;
 use crate::time::Span;
@@ -143,6 +142,10 @@ fn check_algorithm_fields(report: &mut Report, fields: &TableFields<'_>, algorit
         ("block", "block-unused", &["bucket", "window", "fixed"]),
     ];
     for (field, code, wanted) in requirements {
+        // A tier declares only some of them; another one is reported as unknown.
+        if fields.schema().field(field).is_none() {
+            continue;
+        }
         let Some(node) = fields.get(field) else { continue };
         let is_false = node.value.as_bool() == Some(false);
         if is_false || algorithm.is_some_and(|name| wanted.contains(&name)) {

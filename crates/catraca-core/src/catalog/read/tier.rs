@@ -7,11 +7,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attribute::AttributeTable;
 use super::bounds::TIERS_MAX;
-use super::limit::ALGORITHMS;
-use super::names;
-use super::node::{LocatedKey, Node, TableFields};
-use super::report::{Report, SourceLocation};
+use super::limit;
+use super::policy_schema;
+use super::price;
+use crate::located::{
+    FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
+    names,
+};
 use crate::policy::Name;
+
+/// The fields of an item of `tier`.
+pub(super) static TIER: TableSchema = TableSchema {
+    name: "tier",
+    fields: &[
+        FieldSchema::new(
+            "when",
+            ValueSchema::Map(&ValueSchema::AnyOf(&[
+                ValueSchema::Text,
+                ValueSchema::List { of: &ValueSchema::Text, most: usize::MAX },
+            ])),
+            "the attributes of the callers, each with its value or a list of them",
+        )
+        .require(),
+        policy_schema::BLOCK,
+        price::COST,
+        price::CREDITS,
+        limit::BUCKET,
+        limit::WINDOW,
+        limit::FIXED,
+        limit::INFLIGHT,
+    ],
+};
 
 /// A tier's condition: attributes with their accepted values; all attributes must match.
 pub(super) type When = Vec<(Name, Vec<Name>)>;
@@ -48,8 +74,7 @@ fn tier<'t>(
     attributes: &AttributeTable,
     item: Node<'t>,
 ) -> Option<TierDraft<'t>> {
-    let known_fields = [&["when", "block", "cost", "credit"], &ALGORITHMS[..]].concat();
-    let fields = TableFields::read_item(report, item, "tier", &known_fields)?;
+    let fields = TableFields::read_item(report, item, &TIER)?;
     let when = match fields.get("when") {
         Some(node) => when(report, attributes, node),
         None => report_without_when(report, fields.location),

@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::bounds::VARIABLE_MAX;
-use super::report::{Report, SourceLocation};
 use super::section::PROCESS_SECTIONS;
+use crate::located::{Report, SourceLocation};
 
 /// Returns the value of a variable, if it is set.
 pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;

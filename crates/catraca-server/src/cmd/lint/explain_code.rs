@@ -6,13 +6,15 @@ use anyhow::{Result, bail};
 use catraca_core::catalog::diagnostic::CODES;
 use catraca_core::catalog::read::nearest;
 
+use crate::config::PROCESS_CODES;
+
 /// The page; the section of a code starts with `## CODE`.
 const PAGE: &str = include_str!("../../../../../docs/diagnostics.md");
 
 /// Prints the section of a code, or an error with the nearest code.
 pub fn print(code: &str, out: &mut impl Write) -> Result<()> {
     let Some(section) = section(code) else {
-        let known: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
+        let known: Vec<&str> = codes().map(|(code, _)| code).collect();
         match nearest(code, &known) {
             Some(near) => bail!("no diagnostic has the code `{code}`: did you mean `{near}`?"),
             None => bail!("no diagnostic has the code `{code}`: lint shows codes in brackets"),
@@ -20,6 +22,11 @@ pub fn print(code: &str, out: &mut impl Write) -> Result<()> {
     };
     writeln!(out, "{code}: {section}")?;
     Ok(())
+}
+
+/// All codes with their meanings.
+fn codes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CODES.into_iter().chain(PROCESS_CODES)
 }
 
 /// The text below the heading of a code.
@@ -35,7 +42,7 @@ mod tests {
 
     #[test]
     fn every_code_can_be_explained() {
-        for (code, meaning) in CODES {
+        for (code, meaning) in codes() {
             let text = section(code).unwrap_or_else(|| panic!("{code}"));
             assert!(text.starts_with(meaning) && text.ends_with("```"), "{code}: {text}");
         }

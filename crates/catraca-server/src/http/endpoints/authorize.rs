@@ -66,8 +66,7 @@ async fn decide(request: &ApiRequest) -> Result<Decision, Problem> {
 /// The gate and the attributes of a call.
 fn select_gate(request: &ApiRequest, catalog: &Catalog) -> Result<GateSelection, Problem> {
     let head = &request.head;
-    let settings = &request.context().reloadable.load().settings;
-    let described = match settings.is_trusted_proxy(request.peer()) {
+    let described = match request.context().reloadable.load().is_trusted_proxy(request.peer()) {
         true => DescribedRequest::read(&head.method, &head.uri, &head.headers)?,
         false => None,
     };
@@ -162,7 +161,7 @@ fn no_gate() -> Problem {
 
 fn render(context: &ServerContext, decision: &Decision) -> HttpResponse {
     let status = status(decision);
-    let settings = &context.reloadable.load().settings;
+    let settings = &context.reloadable.load().process.server;
     let denial = || denial::body(settings.denial, decision, status);
     let mut response = match (!decision.allowed).then(denial).flatten() {
         Some((media_type, body)) => typed_response(media_type, body),

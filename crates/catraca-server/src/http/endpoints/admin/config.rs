@@ -87,6 +87,8 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
         let r#match = format!("{method} /{}", route.path.join("/"));
         RouteBody { r#match, gate: route.gate.to_string() }
     });
+    let config = context.reloadable.load();
+    let present = config.process.present.iter().copied();
     to_json(&CatalogSummary {
         revision: catalog.revision.to_string(),
         default: catalog.default.map(name),
@@ -96,7 +98,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
         routes: routes.collect(),
         allowlist: catalog.allowlist.len(),
         blocklist: catalog.blocklist.len(),
-        sections: catalog.settings.sections.keys().cloned().collect(),
+        sections: present.map(str::to_owned).collect(),
         after_restart: context.reloader.after_restart(),
         unlisted: context.app.engine().undeclared_gates(),
     })

@@ -37,7 +37,7 @@ pub struct WhoamiBody {
 pub async fn whoami(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let config = request.context().reloadable.load();
-    let header = config.settings.source.header().unwrap_or("none");
+    let header = config.process.server.client_address.header().unwrap_or("none");
     let client = request.client();
     let why = match client.why {
         AddressReason::Peer => {

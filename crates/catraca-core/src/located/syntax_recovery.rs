@@ -10,13 +10,19 @@ use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-use super::report::{Report, SourceLocation};
+use super::{Report, SourceLocation};
 
-/// Reports syntax errors; returns a text without them in which all positions are unchanged.
-pub(super) fn recover<'a>(report: &mut Report, file: usize, text: &'a str) -> Cow<'a, str> {
+/// Reports syntax errors; returns a text without them in which all positions are unchanged. `named`
+/// are the sections whose tables have names of their own, such as `policy` in `[policy.login]`.
+pub fn recover<'a>(
+    report: &mut Report,
+    file: usize,
+    text: &'a str,
+    named: &[&str],
+) -> Cow<'a, str> {
     let Err(first) = DeTable::parse(text) else { return Cow::Borrowed(text) };
     let lines = LineIndex::of(text);
-    let mut recovery = SyntaxRecovery { report, file, text, lines, has_reported: false };
+    let mut recovery = SyntaxRecovery { report, file, text, lines, named, has_reported: false };
     if text.len() > RECOVERY_BYTES_MAX {
         return recovery.give_up(&first);
     }
@@ -35,7 +41,7 @@ pub(super) fn recover<'a>(report: &mut Report, file: usize, text: &'a str) -> Co
 }
 
 /// The part of a text before its first header, which contains `include`.
-pub(super) fn head(text: &str) -> &str {
+pub fn head(text: &str) -> &str {
     let lines = text.split_inclusive('\n').take_while(|line| !is_header(line));
     let end = lines.map(str::len).sum();
     if end > RECOVERY_BYTES_MAX { "" } else { &text[..end] }
@@ -52,6 +58,8 @@ struct SyntaxRecovery<'r, 'a> {
     file: usize,
     text: &'a str,
     lines: LineIndex,
+    /// Sections whose tables have names.
+    named: &'r [&'r str],
     /// Whether an error was reported.
     has_reported: bool,
 }
@@ -123,7 +131,7 @@ impl<'a> SyntaxRecovery<'_, 'a> {
     ) {
         let name = self.text.get(at.clone()).unwrap_or_default();
         let line = self.text[self.lines.around(at.start)].trim_start();
-        let declares = ["[policy.", "[gate."].iter().any(|start| line.starts_with(start));
+        let declares = self.named.iter().any(|section| line.starts_with(&format!("[{section}.")));
         let (code, problem, fix) = match message.starts_with("duplicate") {
             true if is_header && declares => {
                 ("duplicate-name", "is declared twice", "rename one of them")

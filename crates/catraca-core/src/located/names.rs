@@ -1,21 +1,19 @@
 //! Names: which characters they may have, and suggestions for mistyped ones.
 
-use super::bounds::NAME_MAX;
-use super::node::LocatedKey;
-use super::report::{Report, SourceLocation};
+use super::{LocatedKey, Report, SourceLocation};
+
+/// Characters of a name.
+pub const NAME_MAX: usize = 64;
+/// The form of a name, as a regular expression.
+pub const NAME_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
 
 /// Whether a key is a valid name; reports it if not. `what` is the kind of thing it names.
-pub(super) fn check_key(report: &mut Report, key: LocatedKey<'_>, what: &str) -> bool {
+pub fn check_key(report: &mut Report, key: LocatedKey<'_>, what: &str) -> bool {
     check_name(report, key.location, key.text, what)
 }
 
 /// Whether a name is valid; reports it at `location` if not.
-pub(super) fn check_name(
-    report: &mut Report,
-    location: SourceLocation,
-    name: &str,
-    what: &str,
-) -> bool {
+pub fn check_name(report: &mut Report, location: SourceLocation, name: &str, what: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let valid = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
     if !valid {
@@ -29,13 +27,13 @@ pub(super) fn check_name(
 }
 
 /// A noun with its indefinite article.
-pub(super) fn with_article(what: &str) -> String {
+pub fn with_article(what: &str) -> String {
     let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {what}")
 }
 
 /// A fix for an unknown name: the nearest known one, else the first known names.
-pub(super) fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
+pub fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
     if report.is_full() {
         // The error will not be shown, and the search for the nearest name takes time.
         return String::new();
@@ -49,7 +47,7 @@ pub(super) fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
 }
 
 /// The known name with the fewest typing mistakes, if they are few for its length.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     // One mistake for every three letters, from one to three.
     let tolerated = (name.chars().count() / 3).clamp(1, 3);
     // A cheap test first: each mistake changes the length by at most one character, of up to 4

@@ -8,6 +8,7 @@ use catraca_core::catalog::diagnostic::{CODES, Diagnostic};
 
 use crate::codes::{code_fixtures, generated_texts};
 use crate::helpers::{diagnostics_of, fixtures};
+use crate::process_sections::{generated_text, process_codes, process_fixtures};
 
 /// The end of the hand-written head of the page.
 const HEAD_ENDS: &str = "|---|---|---|\n";
@@ -20,8 +21,11 @@ fn the_page_of_codes_shows_each_with_an_example_that_gives_it() {
     let path = fixtures().join("../../../../../docs/diagnostics.md");
     let page = fs::read_to_string(&path).unwrap();
     let (head, _) = page.split_once(HEAD_ENDS).unwrap();
-    let examples: Vec<_> = code_fixtures()
+    // The examples of the server come first: they show the mistakes of all sections.
+    let examples: Vec<_> = process_fixtures()
         .into_iter()
+        .chain([generated_text()])
+        .chain(code_fixtures())
         .chain(generated_texts().into_iter().map(|(code, text)| (code.to_owned(), text)))
         .map(|(code, text)| {
             let found = diagnostics_of(&text);
@@ -30,7 +34,9 @@ fn the_page_of_codes_shows_each_with_an_example_that_gives_it() {
         .collect();
     let mut rows = String::new();
     let mut sections = String::new();
-    for (code, meaning) in CODES {
+    let mut codes: Vec<_> = CODES.iter().chain(process_codes()).copied().collect();
+    codes.sort_unstable();
+    for (code, meaning) in codes {
         let of = |example: &&(String, String, Vec<Diagnostic>)| example.0 == code;
         let (_, text, found) = examples.iter().find(of).unwrap_or_else(|| panic!("{code}"));
         let kind = kind(code, found);

@@ -7,40 +7,50 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::names;
-use super::report::{Report, SourceLocation};
+use super::{Report, SourceLocation, TableSchema};
 use crate::request::is_storable;
 
 /// A value and its location.
-#[derive(Clone, Copy)]
-pub(super) struct Node<'t> {
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'t> {
+    /// Where it is.
     pub location: SourceLocation,
+    /// The value as parsed.
     pub value: &'t DeValue<'t>,
 }
 
 /// A key and its location.
-#[derive(Clone, Copy)]
-pub(super) struct LocatedKey<'t> {
+#[derive(Clone, Copy, Debug)]
+pub struct LocatedKey<'t> {
+    /// Where it is.
     pub location: SourceLocation,
+    /// The key.
     pub text: &'t str,
 }
 
 /// The fields of a table, in the order of the text.
-pub(super) struct TableFields<'t> {
+#[derive(Debug)]
+pub struct TableFields<'t> {
     /// The location of the table's name, or of the table itself if it has none.
     pub location: SourceLocation,
+    schema: &'static TableSchema,
     entries: Vec<(LocatedKey<'t>, Node<'t>)>,
 }
 
 /// The result of reading an optional field. An invalid field was already reported, so it must not
 /// be treated as absent: that would apply the default and report follow-up errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FieldResult<T> {
+pub enum FieldResult<T> {
+    /// The field is not there.
     Absent,
+    /// It is there, and an error was reported.
     Invalid,
+    /// It is there and valid.
     Valid(T),
 }
 
 impl<'t> Node<'t> {
+    /// A value of a file.
     pub fn new(file: usize, value: &'t Spanned<DeValue<'t>>) -> Self {
         let span = value.span();
         Self {
@@ -101,8 +111,12 @@ impl<'t> Node<'t> {
         report: &mut Report,
         wanted: &str,
     ) -> Option<Vec<(LocatedKey<'t>, Node<'t>)>> {
-        let table = self.value.as_table().or_else(|| self.report_wrong_type(report, wanted))?;
-        Some(entries(self.location.file, table))
+        self.as_entries().or_else(|| self.report_wrong_type(report, wanted))
+    }
+
+    /// The entries of a table, or nothing if it is another value, which is not reported.
+    pub fn as_entries(self) -> Option<Vec<(LocatedKey<'t>, Node<'t>)>> {
+        self.value.as_table().map(|table| entries(self.location.file, table))
     }
 
     /// Reports a value of the wrong type.
@@ -131,47 +145,58 @@ impl<'t> Node<'t> {
 }
 
 impl<'t> TableFields<'t> {
-    /// The fields of a table, after reporting those that are not in `known`. `what` names the table
-    /// in messages, and `location` is that of its name.
+    /// The fields of a table, after reporting those that the schema does not have. `location` is
+    /// that of the table's name.
     pub fn read(
         report: &mut Report,
         location: SourceLocation,
         node: Node<'t>,
-        what: &str,
-        known: &[&str],
+        schema: &'static TableSchema,
     ) -> Option<Self> {
-        let what = names::with_article(what);
+        let what = names::with_article(schema.name);
         let entries = node.entries(report, &format!("a table with the fields of {what}"))?;
-        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.text)) {
+        for (key, _) in entries.iter().filter(|(key, _)| schema.field(key.text).is_none()) {
+            let known: Vec<&str> = schema.names().collect();
             let message = format!("{what} has no field `{}`", key.text);
-            report.error(
-                "unknown-field",
-                key.location,
-                message,
-                names::suggest(report, key.text, known),
-            );
+            let fix = names::suggest(report, key.text, &known);
+            report.error("unknown-field", key.location, message, fix);
         }
-        Some(Self { location, entries })
+        Some(Self { location, schema, entries })
     }
 
     /// The fields of a table without a name of its own, such as an item of a list.
     pub fn read_item(
         report: &mut Report,
         node: Node<'t>,
-        what: &str,
-        known: &[&str],
+        schema: &'static TableSchema,
     ) -> Option<Self> {
-        Self::read(report, node.location, node, what, known)
+        Self::read(report, node.location, node, schema)
+    }
+
+    /// A table that the text leaves out.
+    pub fn absent(schema: &'static TableSchema) -> Self {
+        Self { location: SourceLocation::start_of(0), schema, entries: Vec::new() }
+    }
+
+    /// The declaration of the table.
+    pub fn schema(&self) -> &'static TableSchema {
+        self.schema
     }
 
     /// The value of a field, if present.
     pub fn get(&self, name: &str) -> Option<Node<'t>> {
-        self.entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| *node)
+        self.entry(name).map(|(_, node)| *node)
     }
 
     /// The location of a field's name, if present.
     pub fn key(&self, name: &str) -> Option<SourceLocation> {
-        self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| key.location)
+        self.entry(name).map(|(key, _)| key.location)
+    }
+
+    /// A field that the schema has; another name would be a mistake in the reader.
+    fn entry(&self, name: &str) -> Option<&(LocatedKey<'t>, Node<'t>)> {
+        debug_assert!(self.schema.field(name).is_some(), "`{name}` is not declared");
+        self.entries.iter().find(|(key, _)| key.text == name)
     }
 
     /// Whether a field is present, valid or not.
@@ -232,7 +257,7 @@ impl<T> FieldResult<T> {
 }
 
 /// A table's entries in the order of the text; the parser returns them sorted by name.
-pub(super) fn entries<'t>(file: usize, table: &'t DeTable<'t>) -> Vec<(LocatedKey<'t>, Node<'t>)> {
+pub fn entries<'t>(file: usize, table: &'t DeTable<'t>) -> Vec<(LocatedKey<'t>, Node<'t>)> {
     let key = |key: &'t Spanned<_>| {
         let span = key.span();
         let text: &'t std::borrow::Cow<'t, str> = key.get_ref();

@@ -1,15 +1,28 @@
-//! Collects errors and warnings while a catalog is read, and makes diagnostics of them at the end.
+//! Collects errors and warnings while a text is read, and makes diagnostics of them at the end.
 //!
 //! Reading continues after a mistake, so reporting never returns early. Must not show a private
 //! value: `private_error` replaces its text by asterisks in the diagnostic.
 
-use super::SourceFile;
-use super::bounds::DIAGNOSTICS_MAX;
-use crate::catalog::diagnostic::{CODES, Diagnostic, Severity};
+use super::{Diagnostic, Severity};
 
-/// A range of bytes in one of the catalog's files.
+/// Diagnostics of one report.
+pub const DIAGNOSTICS_MAX: usize = 500;
+
+/// One of the files that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFile<'a> {
+    /// The name shown in diagnostics.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// Diagnostic codes with their meanings.
+type Codes = &'static [(&'static str, &'static str)];
+
+/// A range of bytes in one of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SourceLocation {
+pub struct SourceLocation {
     /// The file's index, in the order of reading.
     pub file: usize,
     /// The first byte.
@@ -20,8 +33,10 @@ pub(super) struct SourceLocation {
 
 /// The errors and warnings found so far.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub struct Report {
     pending: Vec<PendingDiagnostic>,
+    /// The lists of codes that may be reported; empty if they are not checked.
+    registers: Vec<Codes>,
     /// Ranges in which further mistakes are not reported: they would be consequences of another.
     hidden: Vec<SourceLocation>,
     /// Whether some declarations could not be read, so that an unknown name may be a declared one.
@@ -41,6 +56,11 @@ struct PendingDiagnostic {
 }
 
 impl Report {
+    /// An empty report. In debug builds, a code that is in none of the lists is a panic.
+    pub fn with_codes(registers: &[&'static [(&'static str, &'static str)]]) -> Self {
+        Self { registers: registers.to_vec(), ..Self::default() }
+    }
+
     /// Adds an error. A catalog with errors is not used.
     pub fn error(
         &mut self,
@@ -110,7 +130,7 @@ impl Report {
         message: String,
         fix: String,
     ) {
-        debug_assert!(CODES.iter().any(|(known, _)| *known == code), "{code} is not in CODES");
+        debug_assert!(self.is_registered(code), "{code} is not registered");
         // Also an error that is not shown makes the catalog unusable.
         self.has_errors |= severity == Severity::Error;
         let echo = self.names_incomplete && matches!(code, "unknown-policy" | "unknown-gate");
@@ -124,6 +144,11 @@ impl Report {
         let fix = Some(shorten(fix, FIX_SHOWN)).filter(|fix| !fix.is_empty());
         let private = false;
         self.pending.push(PendingDiagnostic { severity, code, location, message, fix, private });
+    }
+
+    fn is_registered(&self, code: &str) -> bool {
+        let mut codes = self.registers.iter().flat_map(|register| register.iter());
+        self.registers.is_empty() || codes.any(|(known, _)| *known == code)
     }
 
     /// Whether a further error would not be shown; its message then need not be built.

@@ -3,7 +3,7 @@
 //! Codes are part of the interface: tools match on them, so a code never gets another meaning.
 
 /// Every code with its meaning, in alphabetical order.
-pub const CODES: [(&str, &str); 93] = [
+pub const CODES: [(&str, &str); 88] = [
     ("align-not-fixed", "`align` with an algorithm other than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -14,7 +14,6 @@ pub const CODES: [(&str, &str); 93] = [
     ("bad-duration", "A text that is not a duration, or a duration out of range."),
     ("bad-entry", "A list entry without exactly one range or value."),
     ("bad-factor", "An escalation that would shorten blocks."),
-    ("bad-hash", "A text that is not the hash of an API key."),
     ("bad-instant", "A text that is not an instant."),
     ("bad-name", "A name that is empty, too long, or has invalid characters."),
     ("bad-percent", "A text that is not a percentage, or one that has no meaning here."),
@@ -26,7 +25,6 @@ pub const CODES: [(&str, &str); 93] = [
     ("bad-status", "A text or number that is not a status here."),
     ("bad-text", "A text that cannot be stored."),
     ("bad-upstream", "An upstream that is not an HTTP address."),
-    ("bad-url", "An invalid URL of a store or of records."),
     ("bad-value", "A value that no request can have."),
     ("bad-variable", "A variable with invalid syntax, or with a value that is too long."),
     ("block-below-window", "A block that ends before its window does."),
@@ -52,7 +50,6 @@ pub const CODES: [(&str, &str); 93] = [
     ("include-too-deep", "Files that include each other too deeply."),
     ("include-unreadable", "A file that could not be loaded."),
     ("inexact", "A number that not every store computes exactly."),
-    ("locks-elsewhere", "A setting of locks that the store does not support."),
     ("margin-not-bucket", "`margin` with an algorithm other than `bucket`."),
     ("max-below-first", "An escalation whose longest block is shorter than its first."),
     ("missing-field", "A required field that is missing."),
@@ -78,7 +75,6 @@ pub const CODES: [(&str, &str); 93] = [
     ("too-long-lease", "A duration of locks that is too long."),
     ("too-many-bans", "More ban rules than a policy may have."),
     ("too-many-files", "More files than a catalog may have."),
-    ("too-many-keys", "More API keys than a catalog may have."),
     ("too-many-kinds", "More kinds of locks than a catalog may have."),
     ("too-many-parts", "More parts or fixed attributes than a key may have."),
     ("too-many-policies", "More policies than a catalog or a gate may have."),
@@ -95,7 +91,6 @@ pub const CODES: [(&str, &str); 93] = [
     ("unknown-section", "A section that does not exist."),
     ("unknown-word", "A keyword that the field does not accept."),
     ("unset-variable", "A variable that is not set and has no default."),
-    ("unused-section", "A section that this version does not implement."),
     ("window-too-large", "More units than a store keeps one by one."),
     ("wrong-kind", "`ip` declared with another kind than `ip`."),
     ("wrong-type", "A value of the wrong type."),

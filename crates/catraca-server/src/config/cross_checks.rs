@@ -1,0 +1,161 @@
+//! Checks across fields and sections: settings that do not fit the store, the records or each
+//! other.
+
+use catraca::core::catalog::read::Sections;
+use catraca::core::located::{Node, Report, SourceLocation, TableFields};
+use catraca::store::StoreKind;
+
+use super::section::SectionReading;
+use super::{AuthSection, RecordsSection, ServerSection, StoreSection};
+
+/// The URL scheme of a Redis Cluster.
+const CLUSTER: &str = "redis+cluster://";
+/// Fields that only the store in memory has.
+const MEMORY_ONLY_FIELDS: [&str; 2] = ["snapshot", "snapshot_interval"];
+/// Fields that only a shared store has.
+const SHARED_ONLY_FIELDS: [&str; 7] = [
+    "nodes",
+    "deny_cache",
+    "deadline",
+    "password_file",
+    "sentinel_password_file",
+    "ca_file",
+    "shard_by",
+];
+
+/// All sections as read, with the locations of their fields.
+pub struct ProcessReading<'t> {
+    pub server: SectionReading<'t, ServerSection>,
+    pub auth: SectionReading<'t, AuthSection>,
+    pub records: SectionReading<'t, RecordsSection>,
+    pub store: SectionReading<'t, StoreSection>,
+}
+
+/// Reports every setting that does not fit another one.
+pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Sections<'_>) {
+    check_certificate(report, &reading.server.fields);
+    let Some(store) = &reading.store.section else { return };
+    check_store(report, store, &reading.store.fields);
+    check_locks(report, store, sections);
+    if let Some(records) = &reading.records.section {
+        check_records(report, records, store, reading);
+    }
+}
+
+fn check_certificate(report: &mut Report, server: &TableFields<'_>) {
+    let (location, message) = match (server.key("tls_cert"), server.key("tls_key")) {
+        (Some(cert), None) => (cert, "tls_cert needs tls_key beside it: the private key"),
+        (None, Some(key)) => (key, "tls_key needs tls_cert beside it: the certificate"),
+        _ => return,
+    };
+    report_misplaced(report, location, message, "write both, or none");
+}
+
+fn check_store(report: &mut Report, store: &StoreSection, fields: &TableFields<'_>) {
+    let kind = store.kind();
+    let misfits = match kind {
+        StoreKind::Memory => &SHARED_ONLY_FIELDS[..],
+        _ => &MEMORY_ONLY_FIELDS[..],
+    };
+    for (field, location) in misfits.iter().filter_map(|field| Some((field, fields.key(field)?))) {
+        let (message, fix) = match kind {
+            StoreKind::Memory => (
+                format!("`{field}` is for shared stores, and this one is in memory"),
+                "set `url`, or leave it out",
+            ),
+            _ => (
+                format!("`{field}` is for counters in memory"),
+                "leave it out, or write url = \"memory:\"",
+            ),
+        };
+        report_misplaced(report, location, message, fix);
+    }
+    if kind == StoreKind::Memory {
+        return;
+    }
+    if let Some(location) = fields.key("ca_file").filter(|_| kind != StoreKind::Redis) {
+        let fix = "for PostgreSQL, write `sslrootcert` into the URL";
+        report_misplaced(report, location, "`ca_file` is for Redis", fix);
+    }
+    if let Some(location) = fields.key("shard_by").filter(|_| !store.url.starts_with(CLUSTER)) {
+        let message = format!("`shard_by` is for {CLUSTER}");
+        report_misplaced(
+            report,
+            location,
+            message,
+            "leave it out, because this server has all keys",
+        );
+    }
+    let scheme = store.url.split("://").next().unwrap_or_default();
+    let sentinel = fields.key("sentinel_password_file");
+    if let Some(location) = sentinel.filter(|_| !scheme.ends_with("+sentinel")) {
+        let message = "`sentinel_password_file` is for redis+sentinel://";
+        report_misplaced(report, location, message, "leave it out, or change the URL");
+    }
+}
+
+/// `[records] url = "none"` beside settings that need records.
+fn check_records(
+    report: &mut Report,
+    records: &RecordsSection,
+    store: &StoreSection,
+    reading: &ProcessReading<'_>,
+) {
+    if records.url != "none" {
+        return;
+    }
+    let location = reading.records.fields.get("url").map(|node| node.location);
+    let location = location.unwrap_or(reading.records.fields.location);
+    if store.kind() != StoreKind::Memory {
+        let message = "\"none\" stores nothing, and nodes with a shared store must share their \
+                       records too";
+        let fix = "write \"postgres://USER@HOST/DATABASE\", or \"sqlite:catraca.db\" for one node";
+        report_misplaced(report, location, message, fix);
+    }
+    for key in [reading.auth.fields.key("secret_file"), reading.store.fields.key("snapshot")] {
+        let Some(location) = key else { continue };
+        let message = "[records] url = \"none\" stores nothing";
+        report_misplaced(
+            report,
+            location,
+            message,
+            "leave it out, or write url = \"sqlite:catraca.db\"",
+        );
+    }
+}
+
+/// Settings of `[locks]` that the store does not support.
+fn check_locks(report: &mut Report, store: &StoreSection, sections: &Sections<'_>) {
+    let Some((_, locks)) = sections.all("locks").first() else { return };
+    let field = |name: &str| find_field(*locks, name);
+    let in_redis = store.kind() == StoreKind::Redis;
+    if let Some(node) = field("durability").filter(|node| node.value.as_str() == Some("fsync"))
+        && in_redis
+    {
+        let message = "locks are in Redis, whose own settings define durability";
+        let fix = "remove it: `durability` applies only to locks in this process";
+        report.error("locks-elsewhere", node.location, message, fix);
+    }
+    let is_zero = |node: &Node<'_>| node.value.as_integer().is_some_and(|n| n.as_str() == "0");
+    if let Some(node) = field("replicas").filter(|node| !is_zero(node))
+        && !in_redis
+    {
+        let message = "`replicas` needs locks in Redis";
+        let fix = "remove it, or set [store] url to a Redis server";
+        report.error("locks-elsewhere", node.location, message, fix);
+    }
+}
+
+fn find_field<'t>(table: Node<'t>, name: &str) -> Option<Node<'t>> {
+    let mut entries = table.as_entries()?.into_iter();
+    entries.find(|(key, _)| key.text == name).map(|(_, node)| node)
+}
+
+fn report_misplaced(
+    report: &mut Report,
+    location: SourceLocation,
+    message: impl Into<String>,
+    fix: &str,
+) {
+    report.error("misplaced-setting", location, message, fix);
+}

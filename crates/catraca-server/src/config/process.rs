@@ -1,0 +1,148 @@
+//! All sections about the process together: their reader, and what differs between two of them.
+
+use catraca::core::catalog::read::{AttributeTable, ProcessSections, Sections};
+use catraca::core::located::{FieldSchema, Report, ValueSchema};
+
+use super::cross_checks::{self, ProcessReading};
+use super::section::{Section, SectionReading};
+use super::setting_kind::SettingContext;
+use super::{AuthSection, PROCESS_CODES, RecordsSection, ServerSection, StoreSection};
+
+/// The sections that this server reads, as fields of the catalog.
+pub const PROCESS_SECTIONS: [FieldSchema; 4] = [
+    section_field::<ServerSection>("how `catraca serve` listens, logs and answers"),
+    section_field::<AuthSection>("API keys, and the secret"),
+    section_field::<RecordsSection>("what is stored, where, and for how long"),
+    section_field::<StoreSection>("where counters and locks are"),
+];
+
+/// Sections with names that a later version will use.
+const UNSUPPORTED: [&str; 2] = ["rls", "resp"];
+
+const fn section_field<S: Section>(about: &'static str) -> FieldSchema {
+    FieldSchema::new(S::NAME, ValueSchema::Table(S::SCHEMA), about)
+}
+
+/// The configuration of the process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessConfig {
+    /// `[server]`
+    pub server: ServerSection,
+    /// `[auth]`
+    pub auth: AuthSection,
+    /// `[records]`
+    pub records: RecordsSection,
+    /// `[store]`
+    pub store: StoreSection,
+    /// The names of the sections that the catalog has, sorted.
+    pub present: Vec<&'static str>,
+}
+
+/// Reads the sections while a catalog is read.
+#[derive(Debug, Default)]
+pub struct ProcessReader {
+    /// `None` if a field is invalid; then the catalog is refused.
+    pub(crate) config: Option<ProcessConfig>,
+}
+
+impl ProcessSections for ProcessReader {
+    fn codes(&self) -> &'static [(&'static str, &'static str)] {
+        &PROCESS_CODES
+    }
+
+    fn read(&mut self, report: &mut Report, sections: &Sections<'_>, attributes: &AttributeTable) {
+        for name in UNSUPPORTED {
+            let Some((key, _)) = sections.single(report, name) else { continue };
+            let message = format!("[{name}] is not implemented in this version");
+            let fix = "remove it: its settings would have no effect";
+            report.error("unused-section", key.location, message, fix);
+        }
+        let context = SettingContext { attributes };
+        let reading = ProcessReading {
+            server: SectionReading::read(&context, report, sections),
+            auth: SectionReading::read(&context, report, sections),
+            records: SectionReading::read(&context, report, sections),
+            store: SectionReading::read(&context, report, sections),
+        };
+        cross_checks::check(report, &reading, sections);
+        self.config = into_config(reading, sections);
+    }
+}
+
+/// The configuration, if every section is valid.
+fn into_config(reading: ProcessReading<'_>, sections: &Sections<'_>) -> Option<ProcessConfig> {
+    let names = PROCESS_SECTIONS.iter().map(|section| section.name);
+    let mut present: Vec<_> = names.filter(|name| !sections.all(name).is_empty()).collect();
+    present.sort_unstable();
+    Some(ProcessConfig {
+        server: reading.server.section?,
+        auth: reading.auth.section?,
+        records: reading.records.section?,
+        store: reading.store.section?,
+        present,
+    })
+}
+
+impl ProcessConfig {
+    /// The settings that differ from those of the start and take effect after a restart.
+    pub fn settings_awaiting_restart(&self, started: &Self) -> Vec<String> {
+        let mut settings = Vec::new();
+        add_awaiting(&mut settings, &started.server, &self.server);
+        add_awaiting(&mut settings, &started.auth, &self.auth);
+        add_awaiting(&mut settings, &started.records, &self.records);
+        add_awaiting(&mut settings, &started.store, &self.store);
+        settings
+    }
+
+    /// The names of the sections that differ.
+    pub fn changed_sections(&self, before: &Self) -> Vec<&'static str> {
+        let differs = [
+            (AuthSection::NAME, self.auth != before.auth),
+            (RecordsSection::NAME, self.records != before.records),
+            (ServerSection::NAME, self.server != before.server),
+            (StoreSection::NAME, self.store != before.store),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+}
+
+fn add_awaiting<S: Section>(settings: &mut Vec<String>, started: &S, now: &S) {
+    let fields = now.fields_awaiting_restart(started);
+    settings.extend(fields.iter().map(|field| format!("[{}] {field}", S::NAME)));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn only_settings_that_are_read_once_need_a_restart() {
+        let process = |text: &str| parse(text).unwrap().process;
+        let before = process("[server]\nlisten = '127.0.0.1:1'\nhosts = ['a.example']\n");
+        let after = "[server]\nlisten = '127.0.0.1:2'\nhosts = ['b.example']\nx_ratelimit = true\n\
+                     traces = 'http://a:4317'\ntrace_share = '5%'\n\
+                     [records]\nurl = 'sqlite:x.db'\n[store]\nsnapshot_interval = '10s'\n\
+                     [auth]\nsecret_file = 'x'\nmetrics = 'open'\n";
+        let expected = [
+            "[server] listen",
+            "[server] traces",
+            "[server] trace_share",
+            "[auth] secret_file",
+            "[records] url",
+        ];
+        assert_eq!(process(after).settings_awaiting_restart(&before), expected);
+        assert!(before.settings_awaiting_restart(&before).is_empty());
+    }
+
+    /// A reload can replace a certificate, but not turn TLS on or off.
+    #[test]
+    fn another_certificate_needs_no_restart_and_the_first_one_does() {
+        let with = |cert: &str| {
+            let text = format!("[server]\ntls_cert = '{cert}'\ntls_key = 'key.pem'\n");
+            parse(&text).unwrap().process
+        };
+        let none = parse("").unwrap().process;
+        assert!(with("b.pem").settings_awaiting_restart(&with("a.pem")).is_empty());
+        assert_eq!(with("a.pem").settings_awaiting_restart(&none), ["[server] tls_cert"]);
+    }
+}
