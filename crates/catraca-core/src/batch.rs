@@ -50,7 +50,7 @@ pub enum Reply {
     Recall(Option<StoredReference>),
     /// What the credit did.
     Credit(CreditReply),
-    /// The active block of each key afterwards, shadow blocks included. Absent if there is none: the
+    /// The active block of each key afterwards, also a shadow block. Absent if there is none: the
     /// store has no room for it, or only a level was restored.
     Block(Vec<Option<BlockReply>>),
     /// For each key, whether it was blocked.

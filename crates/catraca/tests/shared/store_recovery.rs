@@ -76,19 +76,19 @@ fn the_level_of_an_offender_is_the_same_with_and_without_the_store() {
     let other = node(&catalog, &store, &clock, 1);
     heartbeat(&app);
     let offend = |app: &App| {
-        let last = (0..3).map(|_| check(app, "login", IP)).last().unwrap();
+        let last = (0..3).map(|_| check(app, "login", IP)).next_back().unwrap();
         clock.advance(last.retry_after.unwrap());
         (last.reason.as_str(), last.retry_after)
     };
     assert_eq!(offend(&app), ("over_limit", Some(secs(300))));
     store.fail(true);
     assert_eq!(offend(&app), ("over_limit", Some(secs(600))), "the level came from the store");
-    let last = (0..3).map(|_| check(&app, "login", IP)).last().unwrap();
+    let last = (0..3).map(|_| check(&app, "login", IP)).next_back().unwrap();
     assert_eq!(last.retry_after, Some(secs(1_200)));
     store.fail(false);
     assert!(heartbeat(&app).recovered);
     clock.advance(secs(1_200));
-    assert_eq!(offend(&other), ("over_limit", Some(secs(2_400))), "the level came to the store");
+    assert_eq!(offend(&other), ("over_limit", Some(secs(2_400))), "the store has the new level");
 }
 
 /// One lost call does not open the breaker; the missing block is written all the same before the
