@@ -33,8 +33,8 @@ fn results_are_those_of_sealed_tickets() {
     for step in 0..60 {
         clock.set(Time::from_millis(step * 7_000));
         let payer = if step % 3 == 0 { "anna" } else { "bert" };
-        let mut check = Check::new("lookup", [("payer", payer), ("partner", "p")]);
         let reference = format!("R{}", step / 2);
+        let mut check = Check::new("lookup", [("payer", payer), ("partner", "p")]);
         check.reference = Some(&reference);
         let status = Some(if step % 4 == 0 { 404 } else { 200 });
         let outcome = Outcome { status, ..Outcome::default() };

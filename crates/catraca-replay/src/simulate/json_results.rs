@@ -47,8 +47,8 @@ impl Serialize for TimeNotation<'_> {
     }
 }
 
-/// `settled` is left out while an outcome is due: it is the last key, and `JsonLines` appends it when
-/// the outcome is settled.
+/// `settled` is left out while an outcome is due: it is the last key, and `JsonLines` appends it
+/// when the outcome is settled.
 impl Serialize for CheckResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
