@@ -5,6 +5,7 @@
 
 mod access_log;
 mod compare;
+mod due_settlement;
 mod event;
 mod json_lines;
 mod json_results;
@@ -33,7 +34,7 @@ pub use summary::{
     Timeline, TimelineSlot, sum,
 };
 
-use access_log::Reader;
+use access_log::LineParser;
 use json_lines::JsonBatch;
 use line_result::LineResult;
 use pipeline::Pipeline;
@@ -55,14 +56,14 @@ pub fn replay<W: Write + Send>(
     outputs: &mut Outputs<W>,
     threads: NonZero<usize>,
 ) -> Result<ReplayResult> {
-    let reader = Reader::new(&engine.catalog, format);
+    let parser = LineParser::new(&engine.catalog, format);
     let writes_json = outputs.json.is_some();
-    let options = RunOptions { is_log: reader.is_log(), holds_back: writes_json };
+    let options = RunOptions { is_log: parser.is_log(), holds_back: writes_json };
     let pipeline = Pipeline::new(threads);
     let run = pipeline.add_stage(engine.start_run(options));
     let output = pipeline.add_stage(&mut *outputs);
     let end = pipeline.run(source, |number, batch| {
-        let lines = reader.parse(batch);
+        let lines = parser.parse(batch);
         let results = run.take_turn(number, |run| run.execute(&lines))?;
         let json = writes_json.then(|| JsonBatch::render(&results)).transpose()?;
         output.take_turn(number, |outputs| Ok(outputs.write(&results, json.as_ref())?))

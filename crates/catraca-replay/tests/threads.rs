@@ -260,11 +260,10 @@ fn check(rng: &mut Rng, addresses: i64, line: usize) -> String {
         let status = rng.pick(&[200, 200, 404, 429, 500, 503, 401]);
         let reject = rng.pick(&[4, 5, 6]);
         let retry = rng.pick(&[1, 7]);
-        write!(
-            text,
-            r#","outcome":{{"status":{status},"body":{{"reject_id":{reject}}},"headers":{{"retry-after":"{retry}"}}}}"#
-        )
-        .unwrap();
+        let body = format!(r#"{{"reject_id":{reject}}}"#);
+        let headers = format!(r#"{{"retry-after":"{retry}"}}"#);
+        let outcome = format!(r#"{{"status":{status},"body":{body},"headers":{headers}}}"#);
+        write!(text, r#","outcome":{outcome}"#).unwrap();
         if rng.chance(50) {
             write!(text, r#","after_ms":{}"#, rng.pick(&[1, 10, 5_000, 100_000, 10_000_000]))
                 .unwrap();
@@ -306,12 +305,8 @@ fn log(rng: &mut Rng, addresses: i64) -> String {
         let status = rng.pick(&[200, 200, 404, 500]);
         let address = format!("192.0.2.{}", rng.within(1, addresses));
         let ip = rng.pick(&[&*address, &*address, "2001:db8::7", "bad"]);
-        writeln!(
-            text,
-            "{ip} - - [06/Jan/2026:{hour:02}:{minute:02}:{:02} +0000] \"GET /{second} HTTP/1.1\" {status} 5",
-            logged % 60
-        )
-        .unwrap();
+        let time = format!("06/Jan/2026:{hour:02}:{minute:02}:{:02} +0000", logged % 60);
+        writeln!(text, "{ip} - - [{time}] \"GET /{second} HTTP/1.1\" {status} 5").unwrap();
     }
     text
 }

@@ -57,8 +57,8 @@ pub struct SettledRow {
 /// The tokens that each bucket received, by policy; or why the credit was rejected.
 pub type CreditResult = Result<Vec<(Name, i64)>, CreditRejection>;
 
-/// The keys that an operator blocked, each with its block. An earlier block that ends later stays as
-/// it was.
+/// The keys that an operator blocked, each with its block. An earlier block that ends later stays
+/// as it was.
 pub type BlockResult = Vec<(SubjectKey, BlockReply)>;
 
 /// The level of a bucket.

@@ -41,7 +41,7 @@ pub(crate) fn check(file: &str, text: &str) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Real names of all dependencies of the manifest, also for single targets, each with its section.
+/// Real names of everything the manifest depends on, also for single targets, with the sections.
 fn dependencies(manifest: &toml::Table) -> Vec<(&'static str, String)> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let tables = targets.into_iter().flat_map(|targets| targets.values());

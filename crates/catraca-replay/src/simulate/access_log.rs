@@ -34,7 +34,7 @@ pub use log_field::{Field, LogField};
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Parses the lines of one format for one catalog.
-pub struct Reader<'c> {
+pub struct LineParser<'c> {
     catalog: &'c Catalog,
     /// The gate for every line, instead of the routes'.
     gate: Option<&'c str>,
@@ -98,8 +98,8 @@ impl From<String> for LineError {
 /// Request headers.
 type LogHeaders<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
 
-impl<'c> Reader<'c> {
-    /// A reader of a format, for the routes of a catalog.
+impl<'c> LineParser<'c> {
+    /// A parser of a format, for the routes of a catalog.
     pub fn new(catalog: &'c Catalog, format: &'c HistoryFormat) -> Self {
         let (gate, syntax) = match format {
             HistoryFormat::Events => (&None, Syntax::Events),

@@ -1,7 +1,7 @@
-//! Replays the same history under two catalogs and compares the decisions line by
-//! line.
+//! Replays the same history under two catalogs and compares the decisions line by line.
 //!
-//! Verdicts are compared batch by batch, so memory does not grow with the history. Subjects are shown as pseudonyms where they are private.
+//! Verdicts are compared batch by batch, so memory does not grow with the history. Subjects are
+//! shown as pseudonyms where they are private.
 
 mod comparison_json;
 
@@ -10,7 +10,7 @@ use std::num::NonZero;
 
 use anyhow::Result;
 
-use super::access_log::{HistoryFormat, Reader};
+use super::access_log::{HistoryFormat, LineParser};
 use super::line_result::LineResult;
 use super::pipeline::Pipeline;
 use super::replay_engine::ReplayEngine;
@@ -79,9 +79,9 @@ pub fn compare(
     bad_lines: BadLineListener,
     threads: NonZero<usize>,
 ) -> Result<(Comparison, ReplayResult)> {
-    let before_reader = Reader::new(&before.catalog, format);
-    let after_reader = Reader::new(&after.catalog, format);
-    let options = RunOptions { is_log: before_reader.is_log(), holds_back: false };
+    let before_parser = LineParser::new(&before.catalog, format);
+    let after_parser = LineParser::new(&after.catalog, format);
+    let options = RunOptions { is_log: before_parser.is_log(), holds_back: false };
     let pipeline = Pipeline::new(threads);
     let before_run = pipeline.add_stage(before.start_run(options));
     let after_run = pipeline.add_stage(after.start_run(options));
@@ -91,9 +91,9 @@ pub fn compare(
         changes: ChangeCounter::default(),
     });
     let end = pipeline.run(source, |number, batch| {
-        let before_lines = before_reader.parse(batch);
+        let before_lines = before_parser.parse(batch);
         let before = before_run.take_turn(number, |run| run.execute(&before_lines))?;
-        let after_lines = after_reader.parse(batch);
+        let after_lines = after_parser.parse(batch);
         let after = after_run.take_turn(number, |run| run.execute(&after_lines))?;
         counter.take_turn(number, |counter| {
             counter.count(&before, &after);

@@ -3,7 +3,7 @@
 //! Every batch passes the same stages in the same order. A stage (the engine, the output) takes one
 //! batch at a time, in the order of the history; the work between stages (parsing, rendering) runs
 //! on all cores at once. So every decision sees exactly the state that the lines before it left,
-//! whatever their keys are.
+//! and keys need not be analysed.
 
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -15,6 +15,7 @@ use catraca_core::request::DEFAULT_NAMESPACE;
 use catraca_core::ticket::Ticket;
 
 use super::access_log::LineError;
+use super::due_settlement::DueSettlement;
 use super::event::{At, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation};
 use super::line_result::{
     ActResult, BadLine, CheckResult, LineResult, ResultIndex, ResultInstant, SettleResult,
@@ -85,15 +86,6 @@ pub struct ReplayResult {
     pub shared: u64,
     /// Blocks that were not started, because memory was full.
     pub unblocked: u64,
-}
-
-/// A settlement that is due later.
-struct DueSettlement {
-    at: Time,
-    index: ResultIndex,
-    line: u64,
-    ticket: Ticket,
-    outcome: Outcome,
 }
 
 /// Why a line has no result.
@@ -394,25 +386,5 @@ impl LateLines {
 impl From<Error> for LineFailure {
     fn from(error: Error) -> Self {
         Self::Bad(error.to_string())
-    }
-}
-
-impl PartialEq for DueSettlement {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for DueSettlement {}
-
-impl PartialOrd for DueSettlement {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for DueSettlement {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.index).cmp(&(other.at, other.index))
     }
 }

@@ -68,9 +68,9 @@ impl<S: Store> Engine<S> {
         self.run(&mut self.check_exchange(&rules, check, CheckMode::Check)?)
     }
 
-    /// Decides as [`Self::check`] does, and returns the ticket beside the decision instead of sealed
-    /// inside it. For a caller that settles with [`Self::settle_unsealed`] in this process: sealing
-    /// and opening take a third of the time of a check and its settle.
+    /// Decides as [`Self::check`] does, and returns the ticket beside the decision, not sealed
+    /// inside it. For a caller that settles with [`Self::settle_unsealed`] in this process:
+    /// sealing and opening take a third of the time of a check and its settle.
     pub fn check_unsealed(&self, check: &Check<'_>) -> Result<(Decision, Option<Ticket>), Error> {
         let rules = self.rules.load();
         let mut exchange = self.check_exchange(&rules, check, CheckMode::Check)?;
