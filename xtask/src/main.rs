@@ -35,6 +35,7 @@ cargo xtask mutants [--sample N] [--seed SEED]
 cargo xtask docs [FILE...]            run the console blocks of the documentation
 cargo xtask docs-tables               write the tables of settings in the guide
 cargo xtask openapi                   replace docs/openapi.json
+cargo xtask screenshots               replace the pictures in docs/images
 cargo xtask bench NAME [ARG...]       run the benchmark in bench/NAME, or `simulate [LINES]`";
 
 fn main() -> ExitCode {
@@ -60,6 +61,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "docs" => docs::command(&repo, rest),
         "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
+        "screenshots" => no_arguments(rest).and_then(|()| test::update_screenshots(&repo)),
         "bench" => bench::bench(&repo, rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -29,6 +29,7 @@ pub(crate) use binary::{build as build_binary, build_release, executable};
 use parts::{PARTS, Part};
 use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
+pub(crate) use screenshots::update as update_screenshots;
 
 /// How much more a deep run does, and how much longer it may take.
 const DEEP: u32 = 10;
@@ -56,7 +57,8 @@ pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     let outcomes: Vec<PartResult> =
         plan.parts.iter().map(|part| run(repo, part, plan.factor)).collect();
     print!("\n{}", report::table(&outcomes));
-    report::conclude(&outcomes)
+    let run_max = if plan.factor == 1 { report::RUN_MAX } else { Duration::MAX };
+    report::conclude(&outcomes, run_max)
 }
 
 struct Plan {

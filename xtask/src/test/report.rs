@@ -10,6 +10,8 @@ use anyhow::{Result, bail};
 
 /// From this many budgets on, a part has failed.
 pub(crate) const PATIENCE: u32 = 2;
+/// Above this, a whole run has failed, except a deep one.
+pub(crate) const RUN_MAX: Duration = Duration::from_secs(80 * 60);
 
 /// What came of one part.
 pub(crate) struct PartResult {
@@ -47,8 +49,9 @@ pub(crate) fn table(outcomes: &[PartResult]) -> String {
     text
 }
 
-/// Repeats every failure at the end of the output, and fails if there is one.
-pub(crate) fn conclude(outcomes: &[PartResult]) -> Result<()> {
+/// Repeats every failure at the end of the output, and fails if there is one, or if all parts
+/// together took longer than `run_max`.
+pub(crate) fn conclude(outcomes: &[PartResult], run_max: Duration) -> Result<()> {
     for outcome in outcomes.iter().filter(|outcome| outcome.took > outcome.budget) {
         println!("WARNING: {} is over its budget", outcome.name);
     }
@@ -59,6 +62,11 @@ pub(crate) fn conclude(outcomes: &[PartResult]) -> Result<()> {
     let names: Vec<&str> = failed.iter().map(|outcome| outcome.name).collect();
     if !names.is_empty() {
         bail!("{} of {} parts failed: {}", names.len(), outcomes.len(), names.join(", "));
+    }
+    let took: Duration = outcomes.iter().map(|outcome| outcome.took).sum();
+    if took > run_max {
+        let minutes = |span: Duration| span.as_secs() / 60;
+        bail!("the run took {} minutes, more than {}", minutes(took), minutes(run_max));
     }
     Ok(())
 }
@@ -84,20 +92,29 @@ mod tests {
     #[test]
     fn within_the_budget_is_fine() {
         assert_eq!(outcome(60, None).verdict(), "ok");
-        assert!(conclude(&[outcome(60, None)]).is_ok());
+        assert!(conclude(&[outcome(60, None)], RUN_MAX).is_ok());
     }
 
     #[test]
     fn over_budget_warns_and_twice_the_budget_fails() {
         assert_eq!(outcome(61, None).verdict(), "ok, but OVER BUDGET");
-        assert!(conclude(&[outcome(119, None)]).is_ok());
-        assert!(conclude(&[outcome(120, None)]).is_err());
+        assert!(conclude(&[outcome(119, None)], RUN_MAX).is_ok());
+        assert!(conclude(&[outcome(120, None)], RUN_MAX).is_err());
     }
 
     #[test]
     fn one_failed_part_fails_the_run() {
-        let error = conclude(&[outcome(1, None), outcome(1, Some("boom"))]).unwrap_err();
+        let outcomes = [outcome(1, None), outcome(1, Some("boom"))];
+        let error = conclude(&outcomes, RUN_MAX).unwrap_err();
         assert_eq!(error.to_string(), "1 of 2 parts failed: unit");
+    }
+
+    #[test]
+    fn a_run_of_many_fast_parts_fails_above_its_own_limit() {
+        let parts: Vec<PartResult> = (0..3).map(|_| outcome(60, None)).collect();
+        assert!(conclude(&parts, Duration::from_secs(180)).is_ok());
+        let error = conclude(&parts, Duration::from_secs(179)).unwrap_err();
+        assert_eq!(error.to_string(), "the run took 3 minutes, more than 2");
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! Opens the report of the README's tour in a browser, and takes the pictures that it shows.
+//! Opens the report of the README's tour in a browser, and takes its pictures.
+//!
+//! A test leaves them in `target/screenshots`; only `cargo xtask screenshots` replaces those of the
+//! README, because every machine draws other pixels.
 //!
 //! A page must draw without a word on the console and without asking the network for anything; a
 //! page that does both is opened first, so that the watch is known to see. Must not compare pixels:
@@ -9,12 +12,15 @@ mod browser;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use super::{TestContext, build_binary};
 use crate::docs::{tour_room, tour_script};
 use crate::packages;
+use crate::process_guard::ProcessGuard;
+use crate::repo::Repo;
 use crate::scratch::Scratch;
 use browser::{Browser, PageView, Scheme};
 
@@ -22,6 +28,8 @@ use browser::{Browser, PageView, Scheme};
 const PICTURE_BYTES_MAX: u64 = 250 * 1024;
 /// Smaller ones show nothing.
 const PICTURE_BYTES_MIN: u64 = 10 * 1024;
+/// A build of the binary, and two pages.
+const PATIENCE: Duration = Duration::from_secs(1_800);
 const REPORT: &str = "report.html";
 /// As a desktop and as a telephone show it.
 const WIDE: (u32, u32) = (1280, 1440);
@@ -31,7 +39,22 @@ const NARROW: (u32, u32) = (500, 1600);
 const NOISY: &str = "<!doctype html><title>x</title><script>console.error('noise')</script>\
                      <img src=\"http://127.0.0.1:9/picture.png\">";
 
+/// Where a test leaves the pictures.
+const TAKEN: &str = "target/screenshots";
+/// The pictures that the README shows.
+const PUBLISHED: &str = "docs/images";
+
 pub(crate) fn run(context: &TestContext) -> Result<()> {
+    take(context, TAKEN)
+}
+
+/// `cargo xtask screenshots`: replaces the pictures of the README.
+pub(crate) fn update(repo: &Repo) -> Result<()> {
+    let processes = ProcessGuard::new(PATIENCE);
+    take(&TestContext { repo, processes: &processes, factor: 1 }, PUBLISHED)
+}
+
+fn take(context: &TestContext, folder: &str) -> Result<()> {
     let scratch = Scratch::new("screenshots")?;
     let browser = Browser { path: packages::need(context, "chromium", "chromium")?, context };
     sees_noise(&browser, scratch.path())?;
@@ -41,7 +64,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         quiet(&browser.open(&page, scheme, NARROW, &narrow)?)?;
         let picture = scratch.path().join(format!("{name}.png"));
         quiet(&browser.open(&page, scheme, WIDE, &picture)?)?;
-        keep(context, &picture, name)?;
+        keep(context, &picture, folder, name)?;
     }
     Ok(())
 }
@@ -79,12 +102,12 @@ fn quiet(seen: &PageView) -> Result<()> {
     Ok(())
 }
 
-fn keep(context: &TestContext, picture: &Path, name: &str) -> Result<()> {
+fn keep(context: &TestContext, picture: &Path, folder: &str, name: &str) -> Result<()> {
     let bytes = fs::metadata(picture).context("the browser drew nothing")?.len();
     let bounds = PICTURE_BYTES_MIN..=PICTURE_BYTES_MAX;
     ensure!(bounds.contains(&bytes), "the {name} picture has {bytes} bytes");
-    let place = format!("docs/images/simulate-report-{name}.png");
-    fs::create_dir_all(context.repo.path("docs/images"))?;
+    let place = format!("{folder}/simulate-report-{name}.png");
+    fs::create_dir_all(context.repo.path(folder))?;
     fs::copy(picture, context.repo.path(&place))
         .with_context(|| format!("cannot write {place}"))?;
     println!("{place}: {} KiB, quiet, no request", bytes / 1024);
