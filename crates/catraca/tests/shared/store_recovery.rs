@@ -75,16 +75,21 @@ fn the_level_of_an_offender_is_the_same_with_and_without_the_store() {
     let (app, store, clock) = pair(&catalog, 1);
     let other = node(&catalog, &store, &clock, 1);
     heartbeat(&app);
+    // The third check exceeds the limit.
+    let third = |app: &App| {
+        check(app, "login", IP);
+        check(app, "login", IP);
+        check(app, "login", IP)
+    };
     let offend = |app: &App| {
-        let last = (0..3).map(|_| check(app, "login", IP)).next_back().unwrap();
+        let last = third(app);
         clock.advance(last.retry_after.unwrap());
         (last.reason.as_str(), last.retry_after)
     };
     assert_eq!(offend(&app), ("over_limit", Some(secs(300))));
     store.fail(true);
     assert_eq!(offend(&app), ("over_limit", Some(secs(600))), "the level came from the store");
-    let last = (0..3).map(|_| check(&app, "login", IP)).next_back().unwrap();
-    assert_eq!(last.retry_after, Some(secs(1_200)));
+    assert_eq!(third(&app).retry_after, Some(secs(1_200)));
     store.fail(false);
     assert!(heartbeat(&app).recovered);
     clock.advance(secs(1_200));
