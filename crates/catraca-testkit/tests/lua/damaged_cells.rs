@@ -45,7 +45,7 @@ fn damaged_cells_never_keep_the_script_from_ending() {
 
 /// Overwrites a few bytes of one cell, truncates it, or extends it.
 fn damage(client: &mut RespClient, rng: &mut Rng) {
-    let Ok(RespValue::Bytes(key)) = trace::command(client, &[b"RANDOMKEY"]) else { return };
+    let Some(key) = pick_key(client, rng) else { return };
     let Ok(RespValue::Bytes(mut cell)) = trace::command(client, &[b"GET", &key]) else { return };
     if cell.is_empty() {
         return;
@@ -62,6 +62,21 @@ fn damage(client: &mut RespClient, rng: &mut Rng) {
         }
     }
     trace::command(client, &[b"SET", &key, &cell]).expect("the server takes it");
+}
+
+/// A key, chosen by the test's own random numbers: the server's would differ from run to run.
+fn pick_key(client: &mut RespClient, rng: &mut Rng) -> Option<Vec<u8>> {
+    let Ok(RespValue::Array(keys)) = trace::command(client, &[b"KEYS", b"*"]) else { return None };
+    let mut keys: Vec<Vec<u8>> = keys
+        .into_iter()
+        .filter_map(|key| match key {
+            RespValue::Bytes(key) => Some(key),
+            _ => None,
+        })
+        .collect();
+    keys.sort_unstable();
+    let index = rng.within(0, keys.len() as i64 - 1);
+    keys.into_iter().nth(usize::try_from(index).ok()?)
 }
 
 /// The error without the parts that differ from run to run.
