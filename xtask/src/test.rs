@@ -6,6 +6,7 @@
 mod api;
 mod binary;
 mod cargo;
+mod clients;
 mod deploy;
 mod gateways;
 mod load;
@@ -17,6 +18,7 @@ mod redis;
 mod report;
 mod scenarios;
 mod screenshots;
+mod server;
 
 use std::time::{Duration, Instant};
 

@@ -5,16 +5,15 @@
 //! server's error. The seed is printed, and taken back from `CATRACA_SEED`. Must not test the live
 //! feed, which never ends.
 
-mod server;
 mod tool;
 
 use std::env;
 
 use anyhow::{Context, Result};
 
+use super::server::{ServerUnderTest, keygen};
 use super::{TestContext, build_binary};
 use crate::scratch::Scratch;
-use server::ServerUnderTest;
 
 const SEED: u64 = 20_260_101;
 /// Cases of each call, for the admin key and for all other callers.
@@ -31,6 +30,47 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 const REFUSED: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                        response_headers_conformance,response_schema_conformance";
 
+/// Names of the description's examples, so that many requests get past the names.
+const CATALOG: &str = r#"
+default = "other"
+
+[attribute.participant]
+kind  = "caseless"
+facts = ["category"]
+
+[attribute.payer]
+kind    = "cpf_cnpj"
+private = true
+
+[policy.login]
+by     = ["ip"]
+window = "50 per 1m"
+block  = "1s"
+
+[policy.lookups]
+by     = ["participant"]
+bucket = { size = 1000, refill = "100 per 1s" }
+cost   = { "404" = 20, default = 1 }
+credit = { payment = { amount = 1, on = ["200"] } }
+debt   = true
+
+[policy.pay]
+each = ["customer", "session"]
+ban  = [ { when = "body.reject_id == 5", for = "1s", reason = "r", status = 400 } ]
+
+[policy.other]
+by         = ["ip"]
+fixed      = "1000 per 1m"
+on_missing = "skip"
+
+[gate.all]
+policies = ["login", "pay", "lookups"]
+
+# Random requests may wait for each other's locks; the limit keeps these waits short.
+[locks]
+wait_max = "1s"
+"#;
+
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let tool = tool::need(context)?;
     let binary = build_binary(context)?;
@@ -38,8 +78,10 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let seed = seed.context("CATRACA_SEED is a whole number")?;
     let scratch = Scratch::new("api")?;
     for caller in ["admin", "check", "read", "stranger", "anonymous"] {
-        let served = ServerUnderTest::start(context, &binary, scratch.path(), caller)?;
         let known = !["stranger", "anonymous"].contains(&caller);
+        let role = if known { caller } else { "admin" };
+        let folder = scratch.path().join(caller);
+        let served = ServerUnderTest::start(context, &binary, &folder, CATALOG, role)?;
         let cases = if caller == "admin" { MOST } else { FEW } * context.factor;
         println!("as {caller}: {cases} random cases a call, seed {seed}");
         let mut run = context.repo.command(&tool.display().to_string());
@@ -51,8 +93,14 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         run.args(["--max-examples", &cases.to_string(), "--seed", &seed.to_string()]);
         run.args(["--request-timeout", "10", "--suppress-health-check", "all"]);
         run.args(["--generation-database", "none"]);
-        for header in &served.headers {
-            run.args(["--header", header]);
+        let key = match caller {
+            "anonymous" => None,
+            // A key that the server does not know.
+            "stranger" => Some(keygen(context, &binary, "admin")?.0),
+            _ => Some(served.key.clone()),
+        };
+        if let Some(key) = key {
+            run.args(["--header", &format!("Authorization: Bearer {key}")]);
         }
         context.processes.run(&mut run).with_context(|| format!("as {caller}"))?;
         served.end()?;

@@ -5,8 +5,8 @@
 use anyhow::Result;
 
 use super::{
-    TestContext, api, cargo, deploy, gateways, load, lua, planted_bugs, postgres, redis, scenarios,
-    screenshots,
+    TestContext, api, cargo, clients, deploy, gateways, load, lua, planted_bugs, postgres, redis,
+    scenarios, screenshots,
 };
 use crate::{docs, licences, mutants, requirements, tidy};
 
@@ -38,6 +38,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 6, api::run) },
+    part("clients", 8, clients::run),
     part("gateways", 6, gateways::run),
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),

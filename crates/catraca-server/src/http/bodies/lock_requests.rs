@@ -128,7 +128,7 @@ pub struct HoldSlot {
 pub struct ConfirmSlot {
     /// The `lease_id` of the hold.
     pub lease_id: String,
-    /// Reacquire the slot if the hold has ended and all of it is still free.
+    /// Reacquire the slot if the hold has ended and all of it is still free; false unless given.
     #[serde(default)]
     pub reacquire_if_free: bool,
 }

@@ -31,6 +31,6 @@ impl JsonSchema for ModeOrNull {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "enum": ["enforce", "shadow", "off", null] })
+        json_schema!({ "type": ["string", "null"], "enum": ["enforce", "shadow", "off", null] })
     }
 }

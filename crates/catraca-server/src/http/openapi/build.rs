@@ -1,6 +1,7 @@
 //! Builds the document from the table of endpoints. The result is the same on every run.
 
 mod parameters;
+mod plain_schemas;
 mod responses;
 mod shared_responses;
 
@@ -139,6 +140,7 @@ impl DocumentBuilder {
         }
         let mut all = Value::Object(all);
         join_lines(&mut all);
+        plain_schemas::simplify(&mut all);
         all
     }
 }

@@ -13,7 +13,7 @@ pub fn example_of(schema: &Value, document: &Value) -> Value {
         return resolve_ref(document, reference)
             .map_or(Value::Null, |found| example_of(found, document));
     }
-    if let Some(given) = schema["examples"].get(0).or_else(|| schema.get("const")) {
+    if let Some(given) = schema["examples"].get(0) {
         return given.clone();
     }
     if let Some(word) = schema["enum"].get(0) {

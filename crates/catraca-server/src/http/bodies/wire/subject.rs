@@ -41,7 +41,7 @@ impl JsonSchema for WireSubject<'_> {
                             attributes that the catalog does not read are ignored.",
             "type": "object",
             "maxProperties": ATTRIBUTES_MAX,
-            "additionalProperties": { "type": ["string", "integer"] },
+            "additionalProperties": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
             "examples": [{ "ip": "198.51.100.7" }],
         })
     }

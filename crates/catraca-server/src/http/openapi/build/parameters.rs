@@ -43,7 +43,7 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
             (json!({ "type": "string" }), Some(example).filter(|text| !text.is_empty()).into())
         }
         ParameterType::Number(example) => {
-            (json!({ "type": "integer", "minimum": 0 }), example.into())
+            (json!({ "type": "integer", "format": "int64", "minimum": 0 }), example.into())
         }
         ParameterType::Instant => {
             (json!({ "type": "string", "format": "date-time" }), schema_values::NOON.into())

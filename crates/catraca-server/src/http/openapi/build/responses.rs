@@ -94,7 +94,7 @@ impl ResponseBuilder {
             let names: Vec<&str> = self.codes.iter().map(|code| code.name).collect();
             let problem = generator.subschema_for::<ProblemBody<'static>>();
             let schema = json!({
-                "allOf": [problem], "properties": { "code": { "enum": names } },
+                "allOf": [problem], "properties": { "code": { "type": "string", "enum": names } },
             });
             self.bodies.entry(problem::PROBLEM_JSON).or_default().push(schema);
             examples = self.codes.iter().map(|code| example_ref(code)).collect();
@@ -146,7 +146,11 @@ fn example_problem(code: &ErrorCode) -> (String, Value) {
 /// Descriptions of a header, or of all headers that match a name such as `X-Lock-*`.
 fn headers(name: &str) -> Vec<(String, Value)> {
     let header = |name: &str, description: &str, kind: &str| {
-        (name.to_owned(), json!({ "description": description, "schema": { "type": kind } }))
+        let mut schema = json!({ "type": kind });
+        if kind == "integer" {
+            schema["format"] = "int64".into();
+        }
+        (name.to_owned(), json!({ "description": description, "schema": schema }))
     };
     match name {
         "RateLimit-Policy" => vec![header(

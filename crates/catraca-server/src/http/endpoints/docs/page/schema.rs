@@ -10,11 +10,13 @@ pub fn render_all(document: &Value, html: &mut Html) {
     html.raw("<section><h2 id=\"shapes\">Schemas</h2>");
     for (name, schema) in fields(&document["components"]["schemas"]) {
         html.raw("<div class=\"card\" id=\"shape-").text(name).raw("\"><h3>").text(name);
-        html.raw("</h3><p>");
-        prose(html, text(&schema["description"]));
-        html.raw("</p>");
+        html.raw("</h3>");
+        for paragraph in text(&schema["description"]).split("\n\n") {
+            html.raw("<p>");
+            prose(html, paragraph);
+            html.raw("</p>");
+        }
         table(document, schema, html);
-        enum_values(schema, html);
         html.raw("</div>");
     }
     html.raw("</section>");
@@ -58,17 +60,7 @@ pub fn type_of(schema: &Value, html: &mut Html) {
         html.text(&types.join(" or "));
     } else {
         let format = schema["format"].as_str().filter(|format| *format == "date-time");
-        let word = schema["const"].as_str().or(format).or(schema["type"].as_str());
+        let word = format.or(schema["type"].as_str());
         html.text(word.unwrap_or("anything"));
-    }
-}
-
-/// Renders the values of an enumeration.
-fn enum_values(schema: &Value, html: &mut Html) {
-    let choices = schema["oneOf"].as_array().into_iter().flatten();
-    for choice in choices.filter(|choice| choice["const"].is_string()) {
-        html.raw("<p>").element("code", "", text(&choice["const"])).raw(" ");
-        prose(html, text(&choice["description"]));
-        html.raw("</p>");
     }
 }

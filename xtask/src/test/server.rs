@@ -1,4 +1,4 @@
-//! A server to be fuzzed, with a fresh catalog and keys, ended by its id.
+//! A server for programs that call it, with a fresh catalog and a key, ended by its id.
 //!
 //! Must listen on loopback alone.
 
@@ -9,88 +9,38 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::super::TestContext;
+use super::TestContext;
 
-/// Names of the description's examples, so that many requests get past the names.
-const CATALOG: &str = r#"
-default = "other"
-
-[attribute.participant]
-kind  = "caseless"
-facts = ["category"]
-
-[attribute.payer]
-kind    = "cpf_cnpj"
-private = true
-
-[policy.login]
-by     = ["ip"]
-window = "50 per 1m"
-block  = "1s"
-
-[policy.lookups]
-by     = ["participant"]
-bucket = { size = 1000, refill = "100 per 1s" }
-cost   = { "404" = 20, default = 1 }
-credit = { payment = { amount = 1, on = ["200"] } }
-debt   = true
-
-[policy.pay]
-each = ["customer", "session"]
-ban  = [ { when = "body.reject_id == 5", for = "1s", reason = "r", status = 400 } ]
-
-[policy.other]
-by         = ["ip"]
-fixed      = "1000 per 1m"
-on_missing = "skip"
-
-[gate.all]
-policies = ["login", "pay", "lookups"]
-
-# Random requests may wait for each other's locks; the limit keeps these waits short.
-[locks]
-wait_max = "1s"
-"#;
-
-/// A server, and the headers of the caller under test.
+/// A server with a key.
 pub(crate) struct ServerUnderTest {
     child: Child,
     /// Kept open: a server that cannot speak would end.
     _said: BufReader<ChildStdout>,
     pub(crate) url: String,
-    pub(crate) headers: Vec<String>,
+    pub(crate) key: String,
 }
 
 impl ServerUnderTest {
-    /// Starts a server with a key for this caller, unless it is `stranger` (wrong key) or
-    /// `anonymous` (no key).
+    /// Starts a server with this catalog, in a new folder, and with a key of this role.
     pub(crate) fn start(
         context: &TestContext,
         binary: &Path,
-        desk: &Path,
-        caller: &str,
+        folder: &Path,
+        catalog: &str,
+        role: &str,
     ) -> Result<Self> {
-        let role = if ["stranger", "anonymous"].contains(&caller) { "admin" } else { caller };
         let (key, table) = keygen(context, binary, role)?;
-        let (other, _) = keygen(context, binary, "admin")?;
-        let folder = desk.join(caller);
-        fs::create_dir(&folder)?;
-        let catalog = folder.join("catalog.toml");
-        fs::write(&catalog, format!("{CATALOG}\n{table}"))?;
-        let bearer = |key: &str| vec![format!("Authorization: Bearer {key}")];
-        let headers = match caller {
-            "anonymous" => Vec::new(),
-            "stranger" => bearer(&other),
-            _ => bearer(&key),
-        };
+        fs::create_dir(folder)?;
+        let file = folder.join("catalog.toml");
+        fs::write(&file, format!("{catalog}\n{table}"))?;
         let mut server = context.repo.command(&binary.display().to_string());
-        server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&catalog);
+        server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
         let mut child =
             context.processes.spawn(server.stdout(Stdio::piped()).stderr(Stdio::null()))?;
         let out = child.stdout.take().context("the server has no output")?;
         let mut said = BufReader::new(out);
         let url = address(&mut said);
-        let served = Self { child, _said: said, url: url?, headers };
+        let served = Self { child, _said: said, url: url?, key };
         Ok(served)
     }
 
@@ -111,7 +61,7 @@ impl Drop for ServerUnderTest {
 }
 
 /// A key, and the lines that let it in.
-fn keygen(context: &TestContext, binary: &Path, role: &str) -> Result<(String, String)> {
+pub(crate) fn keygen(context: &TestContext, binary: &Path, role: &str) -> Result<(String, String)> {
     let mut made = context.repo.command(&binary.display().to_string());
     let made = made.args(["keygen", "--role", role]).output()?;
     ensure!(made.status.success(), "catraca keygen: {}", made.status);

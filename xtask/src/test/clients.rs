@@ -1,0 +1,94 @@
+//! Generates a client for Go, Python and TypeScript from the OpenAPI document, compiles each, and
+//! runs a program with each against a server.
+//!
+//! The guide shows the commands of the generators. Must not write into the checkout, except below
+//! `target/`.
+
+mod go;
+mod python;
+mod typescript;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use super::server::ServerUnderTest;
+use super::{TestContext, build_binary};
+use crate::scratch::Scratch;
+
+const CATALOG: &str = include_str!("clients/catalog.toml");
+/// The folders of the clients, which keep the installed packages for the next run.
+const HOME: &str = "target/clients";
+/// The OpenAPI document in the folder of each client.
+const DOCUMENT: &str = "openapi.json";
+
+pub(crate) fn run(context: &TestContext) -> Result<()> {
+    let binary = build_binary(context)?;
+    let printed = context.repo.command(&binary.display().to_string()).arg("openapi").output()?;
+    ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
+    let scratch = Scratch::new("clients")?;
+    let catalog_folder = scratch.path().join("catalog");
+    let served = ServerUnderTest::start(context, &binary, &catalog_folder, CATALOG, "check")?;
+    let languages: [(&str, fn(&ClientFolder) -> Result<()>); 3] =
+        [("go", go::run), ("python", python::run), ("typescript", typescript::run)];
+    for (language, run) in languages {
+        let path = context.repo.path(HOME).join(language);
+        fs::create_dir_all(&path)?;
+        fs::write(path.join(DOCUMENT), &printed.stdout)?;
+        run(&ClientFolder { context, path: &path, served: &served })?;
+    }
+    served.end()
+}
+
+/// The folder in which a client is generated, compiled and run.
+struct ClientFolder<'a> {
+    context: &'a TestContext<'a>,
+    path: &'a Path,
+    served: &'a ServerUnderTest,
+}
+
+impl ClientFolder<'_> {
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        Ok(fs::write(self.path.join(name), text)?)
+    }
+
+    /// Runs a command, given as in a shell without quotes, in this folder.
+    fn run(&self, command: &str) -> Result<()> {
+        self.context.processes.run(&mut self.command(command))
+    }
+
+    /// The same for a program that calls the server.
+    fn call_server(&self, command: &str) -> Result<()> {
+        let mut program = self.command(command);
+        program.env("CATRACA_URL", &self.served.url).env("CATRACA_KEY", &self.served.key);
+        self.context.processes.run(&mut program)
+    }
+
+    fn command(&self, command: &str) -> Command {
+        let mut words = command.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        // A path starts at this folder, and a name is searched for.
+        let program = if name.contains('/') { self.path.join(name) } else { name.into() };
+        let mut program = self.context.repo.command(&program.display().to_string());
+        program.args(words).current_dir(self.path);
+        // npm asks for nothing but packages.
+        program.env("NPM_CONFIG_AUDIT", "false").env("NPM_CONFIG_FUND", "false");
+        program.env("NPM_CONFIG_UPDATE_NOTIFIER", "false");
+        program
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_shows_the_commands_that_run_here() {
+        let guide = include_str!("../../../docs/guide/serve.md");
+        for command in go::COMMANDS.iter().chain(python::COMMANDS).chain(typescript::COMMANDS) {
+            assert!(guide.contains(&format!("$ {command}\n")), "{command}");
+        }
+    }
+}
