@@ -31,7 +31,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let scratch = Scratch::new("clients")?;
     let catalog_folder = scratch.path().join("catalog");
     let served = ServerUnderTest::start(context, &binary, &catalog_folder, CATALOG, "check")?;
-    let languages: [(&str, fn(&ClientFolder) -> Result<()>); 3] =
+    let languages: [(&str, ClientTest); 3] =
         [("go", go::run), ("python", python::run), ("typescript", typescript::run)];
     for (language, run) in languages {
         let path = context.repo.path(HOME).join(language);
@@ -41,6 +41,9 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     }
     served.end()
 }
+
+/// Generates, compiles and runs the client of a language.
+type ClientTest = fn(&ClientFolder<'_>) -> Result<()>;
 
 /// The folder in which a client is generated, compiled and run.
 struct ClientFolder<'a> {
