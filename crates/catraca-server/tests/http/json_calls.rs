@@ -72,10 +72,10 @@ fn a_list_is_answered_one_by_one_in_order_and_is_bounded() {
     assert_eq!(outcome(3), (&().into(), Some("missing-attribute")));
     assert_eq!((outcome(4).0, outcome(5).0), (&true.into(), &false.into()));
     assert_eq!(server.json("/v1/check/batch", "[]").1, json!([]));
-    for path in ["/v1/check", "/v1/peek"] {
+    for (path, hint) in [("/v1/check", "/v1/check/batch"), ("/v1/peek", "one check at a time")] {
         let refused = server.post(path, "[]");
-        assert_eq!(refused.problem_code(), "bad-json");
-        assert!(refused.body.contains("/v1/check/batch"), "{}", refused.body);
+        assert_eq!(refused.problem_code(), "bad-field");
+        assert!(refused.body.contains(hint), "{}", refused.body);
     }
     let long = Value::Array(vec![one.clone(); 101]).to_string();
     assert_eq!(server.post("/v1/check/batch", &long).problem_code(), "list-too-long");

@@ -66,8 +66,14 @@ impl<'a> From<&'a Result<Decision, Problem>> for DecisionOrProblem<'a> {
 
 async fn decide(request: &ApiRequest, mode: CheckMode) -> ApiResult {
     if is_list(&request.body) {
-        let detail = "the body is a list; send one check, or the list to /v1/check/batch";
-        return Err(Problem::bad("bad-json", detail));
+        let detail = match mode {
+            CheckMode::Check => {
+                "the body is a list; send one check, or the list to /v1/check/batch"
+            }
+            // A batch would charge.
+            CheckMode::Peek => "the body is a list; send one check at a time",
+        };
+        return Err(Problem::bad("bad-field", detail));
     }
     let body: WireCheck<'_> = read(&request.body)?;
     let check = to_check(&request.caller, &body)?;
