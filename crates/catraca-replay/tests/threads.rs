@@ -16,7 +16,7 @@ use catraca_testkit::generate::Rng;
 use catraca_testkit::generate::catalog::{catalog, version};
 use catraca_testkit::generate::catalog_toml::toml;
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 60;
 const LINES: usize = 400;
 /// Larger than any history here: the whole history is one batch.
 const ONE_BATCH: usize = usize::MAX;
@@ -148,12 +148,10 @@ impl Mode {
     }
 }
 
-/// Batches of one line, of a few lines, and of many.
+/// Batches of a few lines, of some, and of many.
 fn modes(rng: &mut Rng, memory: MemoryOptions) -> [Mode; 3] {
-    [1, rng.within(2, 1_000), rng.within(1_000, 20_000)].map(|batch_bytes| Mode {
-        threads: rng.within(2, 5) as usize,
-        batch_bytes: batch_bytes as usize,
-        memory,
+    [rng.within(1, 400), rng.within(400, 4_000), rng.within(4_000, 20_000)].map(|batch_bytes| {
+        Mode { threads: rng.within(2, 5) as usize, batch_bytes: batch_bytes as usize, memory }
     })
 }
 
