@@ -24,7 +24,7 @@ const CHECK: &str = "/v1/check";
 pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> HttpResponse {
     let started = Instant::now();
     // The head has been read; until the body has arrived, `body_timeout` counts.
-    http.connection.enter(Phase::Body);
+    http.connection.begin_request();
     let lookup = table::find(request.method().as_str(), request.uri().path());
     let span = begin_span(&request, &lookup, &http);
     let admitted = admit(&request, lookup, &http);

@@ -81,6 +81,15 @@ impl Connection {
         self.since.store(self.clock.tick() << BITS | phase as u64, Ordering::Relaxed);
     }
 
+    /// Starts the phase `Body` of a new request. An expiry that an earlier request of the connection
+    /// left behind, because its handler was slow, must not end this one.
+    pub fn begin_request(&self) {
+        if self.has_body_expired() {
+            self.signals.fetch_and(!BODY_EXPIRED, Ordering::Relaxed);
+        }
+        self.enter(Phase::Body);
+    }
+
     /// The current phase, and the tick at which it began.
     pub fn phase(&self) -> (Phase, u64) {
         let since = self.since.load(Ordering::Relaxed);
@@ -215,5 +224,30 @@ impl Connection {
             work.as_mut().poll(cx).map(Some)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_expired_body_of_one_request_does_not_end_the_next() {
+        let second = Duration::from_secs(1);
+        let timeouts =
+            ConnectionTimeouts { head: second, body: second, answer: second, idle: second };
+        let clock = Arc::new(TickClock::new(timeouts));
+        let connection = Connection::new(clock, Ipv4Addr::LOCALHOST.into(), None);
+        connection.begin_request();
+        connection.expire_body();
+        assert!(connection.has_body_expired());
+        connection.begin_request();
+        assert!(!connection.has_body_expired());
+        // The first expiry of the new request answers it; only the second closes.
+        connection.expire_body();
+        assert!(connection.has_body_expired() && !connection.is_closing());
     }
 }
