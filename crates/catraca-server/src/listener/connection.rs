@@ -81,8 +81,8 @@ impl Connection {
         self.since.store(self.clock.tick() << BITS | phase as u64, Ordering::Relaxed);
     }
 
-    /// Starts the phase `Body` of a new request. An expiry that an earlier request of the connection
-    /// left behind, because its handler was slow, must not end this one.
+    /// Starts the phase `Body` of a new request. An expiry that an earlier request left on the
+    /// connection, because its handler was slow, must not end this one.
     pub fn begin_request(&self) {
         if self.has_body_expired() {
             self.signals.fetch_and(!BODY_EXPIRED, Ordering::Relaxed);
