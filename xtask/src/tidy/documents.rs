@@ -8,7 +8,7 @@ use super::Finding;
 use crate::repo::Repo;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const ARCHITECTURE_LINES: usize = 220;
+const ARCHITECTURE_LINES: usize = 200;
 /// The files whose modules the map must describe.
 const CRATE_ROOTS: [&str; 3] = [
     "crates/catraca-core/src/lib.rs",

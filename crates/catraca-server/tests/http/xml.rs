@@ -1,6 +1,6 @@
 //! Bucket states in the XML of the DICT API, and denials in every configured shape.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::raw_connection::{HttpResponse, JSON};
 use crate::test_server::TestServer;
@@ -79,26 +79,16 @@ fn bucket_states_have_the_official_elements_for_whoever_prefers_xml() {
 #[test]
 fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
     let policy = "[policy.login]\nby = ['ip']\nwindow = '1 per 1h'\nmessage = 'Espere.'\n";
-    let wait = "WAIT";
+    let json = Some("application/json");
     for (shape, kind, body) in [
         (
             "message",
-            Some("application/json"),
-            json!({
-                "success": false, "error": true, "errorMessage": "Espere.", "retryAfter": wait,
-            }),
+            json,
+            r#"{"success":false,"error":true,"errorMessage":"Espere.","retryAfter":WAIT}"#,
         ),
-        (
-            "error",
-            Some("application/json"),
-            json!({ "error": "Rate limit exceeded", "retryAfter": wait }),
-        ),
-        (
-            "conflict",
-            Some("application/json"),
-            json!({ "error": "Rate limit exceeded", "conflict": true, "retryAfter": wait }),
-        ),
-        ("empty", None, json!(null)),
+        ("error", json, r#"{"error":"Rate limit exceeded","retryAfter":WAIT}"#),
+        ("conflict", json, r#"{"error":"Rate limit exceeded","conflict":true,"retryAfter":WAIT}"#),
+        ("empty", None, ""),
     ] {
         let server = TestServer::with_catalog(&format!("{policy}[server]\ndenial = '{shape}'\n"));
         assert_eq!(server.request("GET /v1/gates/login/authorize", &[]).status, 200);
@@ -106,13 +96,7 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
         assert_eq!((denied.status, denied.header("content-type")), (429, kind), "{shape}");
         let retry_after = denied.header("retry-after").unwrap();
         assert!(denied.header("ratelimit").unwrap().starts_with("\"login\";r=0;t="));
-        if body.is_null() {
-            assert_eq!(denied.body, "", "{shape}");
-            continue;
-        }
-        let expected = body.to_string().replace("\"WAIT\"", retry_after);
-        let expected: Value = serde_json::from_str(&expected).unwrap();
-        assert_eq!(denied.json(), expected, "{shape}");
+        assert_eq!(denied.body, body.replace("WAIT", retry_after), "{shape}");
     }
     let server = TestServer::with_catalog(&format!("{policy}[server]\ndenial = 'problem_xml'\n"));
     server.request("GET /v1/gates/login/authorize", &[]);
