@@ -1,4 +1,4 @@
-//! Operations of clients: check, settle, credit, bucket states and authorize.
+//! Endpoints of clients: check, settle, credit, bucket states and authorize.
 
 use super::{COUNTED_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS};
 use catraca::app::CHECKS_MAX;
@@ -61,7 +61,6 @@ const fn xml_denial(status: &'static str) -> ResponseSpec {
     denial_in(status, "", "application/problem+xml", schema_of::<String>)
 }
 
-/// The operations of this module.
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",

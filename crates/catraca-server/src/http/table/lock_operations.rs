@@ -10,7 +10,7 @@ use crate::http::endpoints::locks::{lease, lease_admin, log_call, slot};
 use crate::http::endpoints::selftest;
 
 const LEASE_HEADERS: &[&str] = &["X-Lock-*"];
-/// Errors of every operation.
+/// Errors of every endpoint.
 const STORE_ERRORS: &[&str] = &["lock-store-unavailable", "locks-stopping"];
 const INPUT_ERRORS: &[&str] = &["bad-lock", "fixed-attribute"];
 const GRANT_ERRORS: &[&str] =
