@@ -91,6 +91,7 @@ fn target_directory(repo: &Repo) -> Result<PathBuf> {
 fn move_members(manifest: &str) -> Result<String> {
     let moved = manifest
         .replace("\"crates/", &format!("\"{SOURCES}/crates/"))
+        .replace("\"conformance\"", &format!("\"{SOURCES}/conformance\""))
         .replace("\"xtask\"", &format!("\"{SOURCES}/xtask\""));
     ensure!(moved != manifest, "the workspace has no members in crates/");
     Ok(moved)
@@ -124,8 +125,12 @@ mod tests {
 
     #[test]
     fn members_move_to_the_folder_of_the_sources() {
-        let moved = move_members("members = [\"crates/*\", \"xtask\"]\nanyhow = \"1\"").unwrap();
-        assert_eq!(moved, "members = [\"source/crates/*\", \"source/xtask\"]\nanyhow = \"1\"");
+        let members = r#"members = ["conformance", "crates/*", "xtask"]"#;
+        let moved = r#"members = ["source/conformance", "source/crates/*", "source/xtask"]"#;
+        assert_eq!(
+            move_members(&format!("{members}\nanyhow = \"1\"")).unwrap(),
+            format!("{moved}\nanyhow = \"1\"")
+        );
         assert!(move_members("[package]").is_err());
     }
 }

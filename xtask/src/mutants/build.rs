@@ -21,9 +21,8 @@ use crate::test::executable;
 const FOLDER: &str = "mutants";
 /// Attempts to find all mutants that do not compile: the compiler stops early.
 const ATTEMPTS: usize = 12;
-/// The tests of core itself, and the fast ones of the test kit; the fastest first.
-const TESTS: [&str; 6] =
-    ["catraca_core", "locks", "oracle", "properties", "lock_history", "contract"];
+/// The tests of core itself, and those of the rules in the test kit; the fastest first.
+const TESTS: [&str; 2] = ["catraca_core", "rules"];
 
 /// The executables of the tests, and the mutants that are not in them.
 pub(super) struct MutantBuild {

@@ -11,15 +11,15 @@ use crate::packages;
 const SERVER: &str = "redis-server";
 /// How many batches of each kind are compared; the environment may ask for others.
 const STEPS: &str = "CATRACA_LUA_STEPS";
-const USUAL_STEPS: u32 = 30_000;
+const DEFAULT_STEPS: u32 = 30_000;
 
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let server = packages::need(context, SERVER, SERVER)?;
-    let args = ["test", "--workspace", "--profile", "ci", "--test", "lua"];
+    let args = ["test", "--workspace", "--profile", "ci", "--test", "stores"];
     let mut cargo = context.repo.cargo(&args);
     cargo
-        .args(["--", "--nocapture"])
+        .args(["--", "lua::", "--nocapture"])
         .env("CATRACA_REDIS_SERVER", server)
-        .env(STEPS, context.size(STEPS, USUAL_STEPS));
+        .env(STEPS, context.size(STEPS, DEFAULT_STEPS));
     context.processes.run(&mut cargo)
 }

@@ -17,9 +17,11 @@ use super::{TestContext, binary};
 use crate::change_switch;
 use crate::repo::Repo;
 use crate::source_copy::SourceCopy;
-use table::{PlantedBug, TestName};
+use table::PlantedBug;
 
 const TABLE: &str = "crates/catraca-testkit/planted_bugs.toml";
+/// The target of the test kit with all tests that the table names.
+const TARGET: &str = "rules";
 /// Decisions that the oracle compares before a bug counts as missed.
 const DECISIONS: &str = "1000000";
 
@@ -28,7 +30,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let copy = SourceCopy::write(context.repo, "planted-bugs", |file, text| {
         Ok(change_switch::add_to(file, table::plant(&bugs, file, &text)?))
     })?;
-    let runner = TestRunner { context, messages: build(context, &copy, &bugs)?, copy };
+    let runner = TestRunner { context, executable: build(context, &copy)?, copy };
     for test in tests_of(&bugs) {
         runner.ensure_passes(test)?;
     }
@@ -39,7 +41,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
             let noticed = !runner.passes(test, Some(index))?;
             let verdict = if noticed { "noticed" } else { "MISSED" };
             let seconds = began.elapsed().as_secs_f64();
-            println!("{verdict} {seconds:5.1} s  {} by {}", bug.name, test.target);
+            println!("{verdict} {seconds:5.1} s  {} by {test}", bug.name);
             if !noticed {
                 missed.push(format!("{} ({}) by {test}", bug.name, bug.what));
             }
@@ -55,34 +57,32 @@ fn read_table(repo: &Repo) -> Result<Vec<PlantedBug>> {
 }
 
 /// All tests that the table names, each once.
-fn tests_of(bugs: &[PlantedBug]) -> BTreeSet<&TestName> {
-    bugs.iter().flat_map(|bug| &bug.noticed_by).collect()
+fn tests_of(bugs: &[PlantedBug]) -> BTreeSet<&str> {
+    bugs.iter().flat_map(|bug| &bug.noticed_by).map(String::as_str).collect()
 }
 
-/// Builds the tests with all bugs in them. Returns cargo's messages, which name the executables.
-fn build(context: &TestContext, copy: &SourceCopy, bugs: &[PlantedBug]) -> Result<String> {
-    let targets: BTreeSet<&str> =
-        tests_of(bugs).into_iter().map(|test| test.target.as_str()).collect();
+/// Builds the tests with all bugs in them. Returns the executable.
+fn build(context: &TestContext, copy: &SourceCopy) -> Result<PathBuf> {
     let messages = copy.root().join("messages.json");
     // The whole workspace, so that the dependencies which `unit` built are used again.
-    let args = ["test", "--locked", "--workspace", "--profile", "ci", "--no-run"];
+    let args = ["test", "--locked", "--workspace", "--profile", "ci", "--no-run", "--test", TARGET];
     let mut cargo = copy.cargo(context.repo, &args);
-    cargo.args(targets.iter().flat_map(|target| ["--test", target]));
     cargo.arg("--message-format=json-render-diagnostics").stdout(File::create(&messages)?);
     context.processes.run(&mut cargo).context("a planted bug may not compile")?;
-    Ok(fs::read_to_string(&messages)?)
+    let executable = binary::executable(&fs::read_to_string(&messages)?, TARGET);
+    executable.with_context(|| format!("cargo built no test {TARGET}"))
 }
 
 /// Runs single tests of the copy.
 struct TestRunner<'a> {
     context: &'a TestContext<'a>,
-    messages: String,
+    executable: PathBuf,
     copy: SourceCopy,
 }
 
 impl TestRunner<'_> {
     /// Fails unless the test runs and passes without a bug.
-    fn ensure_passes(&self, test: &TestName) -> Result<()> {
+    fn ensure_passes(&self, test: &str) -> Result<()> {
         ensure!(self.passes(test, None)?, "{test} fails without a bug: {}", self.log().display());
         let output = fs::read_to_string(self.log())?;
         let ran = output.contains("test result: ok. 1 passed");
@@ -92,13 +92,10 @@ impl TestRunner<'_> {
     }
 
     /// Whether a test passes with this bug enabled, or with none.
-    fn passes(&self, test: &TestName, bug: Option<usize>) -> Result<bool> {
-        let executable = binary::executable(&self.messages, &test.target);
-        let executable =
-            executable.with_context(|| format!("cargo built no test {}", test.target))?;
+    fn passes(&self, test: &str, bug: Option<usize>) -> Result<bool> {
         let log = File::create(self.log())?;
-        let mut command = self.context.repo.command(&executable.display().to_string());
-        command.args([&test.function, "--exact"]).stderr(log.try_clone()?).stdout(log);
+        let mut command = self.context.repo.command(&self.executable.display().to_string());
+        command.args([test, "--exact"]).stderr(log.try_clone()?).stdout(log);
         // The default seeds of the tests: every run plants into the same traces.
         command.env_remove("CATRACA_SEED").env("CATRACA_ORACLE_DECISIONS", DECISIONS);
         command.env(change_switch::SWITCH, bug.map_or_else(String::new, |index| index.to_string()));

@@ -21,7 +21,7 @@ const POOLER: &str = "pgbouncer";
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let programs = packages::postgres(context)?;
     let pooler = packages::need(context, POOLER, POOLER)?;
-    let mut store = tests(context, &["--test", "postgres", "--", "--nocapture"]);
+    let mut store = tests(context, &["--test", "stores", "--", "postgres::", "--nocapture"]);
     store.env("CATRACA_PGBOUNCER", pooler);
     for (name, default) in [STEPS, ROUNDS] {
         store.env(name, context.size(name, default));

@@ -24,12 +24,14 @@ pub(super) const LOCKS: [&str; 4] =
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let server = packages::need(context, SERVER, SERVER)?;
     let postgres = packages::postgres(context)?;
-    let mut store = tests(context, &["--test", "redis", "--test", "outages", "--", "--nocapture"]);
+    let mut store = tests(context, &["--test", "stores", "--", "redis::", "--nocapture"]);
     for (name, default) in [OPERATIONS, ROUNDS] {
         store.env(name, context.size(name, default));
     }
+    // After the others, because they measure how long callers wait.
+    let mut outages = tests(context, &["--test", "stores", "--", "outages::", "--nocapture"]);
     if context.factor > 1 {
-        store.env("CATRACA_DEEP", "1");
+        outages.env("CATRACA_DEEP", "1");
     }
     // The service's nodes keep their records in PostgreSQL; what they share there is another part.
     let mut service = tests(context, &["--test", "http", "--", "shared::", "--skip", "postgresql"]);
@@ -37,7 +39,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     // Callers of locks must see the same behaviour on every store.
     let mut locks = tests(context, &["--test", "http", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "redis");
-    for mut cargo in [store, service, locks] {
+    for mut cargo in [store, outages, service, locks] {
         context.processes.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
     }
     Ok(())

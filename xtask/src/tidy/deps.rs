@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use super::Finding;
 
 /// Each crate and the ones of ours it may use, in any section of its manifest.
-const DIRECTION: [(&str, &[&str]); 6] = [
+const DIRECTION: [(&str, &[&str]); 7] = [
     ("catraca-core", &[]),
     ("catraca", &["catraca-core"]),
     ("catraca-testkit", &["catraca", "catraca-core"]),
     ("catraca-replay", &["catraca", "catraca-core", TEST_KIT]),
     ("catraca-server", &["catraca", "catraca-core", "catraca-replay", TEST_KIT]),
+    ("catraca-conformance", &["catraca", "catraca-core", TEST_KIT]),
     ("xtask", &[]),
 ];
 /// May be used by tests alone, so that no program that we ship contains it.
@@ -23,7 +24,7 @@ const SECTIONS: [&str; 3] = ["dependencies", DEV_SECTION, "build-dependencies"];
 pub(crate) fn check(file: &str, text: &str) -> Result<Vec<Finding>> {
     let manifest: toml::Table = text.parse().with_context(|| format!("cannot read {file}"))?;
     let name = manifest.get("package").and_then(|p| p.get("name")).and_then(toml::Value::as_str);
-    let ours = file.starts_with("crates/") || file.starts_with("xtask/");
+    let ours = ["conformance/", "crates/", "xtask/"].iter().any(|folder| file.starts_with(folder));
     let (Some(name), true) = (name, ours) else { return Ok(Vec::new()) };
     let finding = |message| Finding::new("dependency", file, 1, format!("{file}: {message}"));
     let Some((_, allowed)) = DIRECTION.iter().find(|(known, _)| *known == name) else {

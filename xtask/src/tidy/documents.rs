@@ -59,14 +59,14 @@ fn unmapped_modules(root: &str, source: &str, map: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Source files that the map names in backticks and that do not exist. A path may begin below any
-/// folder, and `a/{b,c}.rs` names two files.
+/// Source files that the map names in backticks and that do not exist. A path may begin at the root
+/// or below any folder, and `a/{b,c}.rs` names two files.
 fn missing_paths(map: &str, files: &[String]) -> Vec<Finding> {
     let quoted = map.split('`').skip(1).step_by(2);
     let paths = quoted.filter(|text| text.ends_with(".rs") || text.ends_with(".lua"));
     let missing = paths.flat_map(expand_braces).filter(|path| {
         let ending = format!("/{path}");
-        !files.iter().any(|file| file.ends_with(&ending))
+        !files.iter().any(|file| *file == *path || file.ends_with(&ending))
     });
     missing
         .map(|path| {

@@ -2,8 +2,6 @@
 //!
 //! Must not touch files.
 
-use std::fmt;
-
 use anyhow::{Context, Result, bail, ensure};
 use toml::{Table, Value};
 
@@ -14,15 +12,9 @@ use crate::change_switch;
 pub(super) struct PlantedBug {
     pub(super) name: String,
     pub(super) what: String,
-    pub(super) noticed_by: Vec<TestName>,
+    /// Paths of tests, such as `oracle::engine_and_oracle_agree`.
+    pub(super) noticed_by: Vec<String>,
     pub(super) edits: Vec<Edit>,
-}
-
-/// A test of the test kit.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TestName {
-    pub(super) target: String,
-    pub(super) function: String,
 }
 
 /// One change of one file.
@@ -72,12 +64,9 @@ fn parse_bug(table: &Table) -> Result<PlantedBug> {
     Ok(bug)
 }
 
-fn parse_test(value: &Value) -> Result<TestName> {
-    let (target, function) = value
-        .as_str()
-        .and_then(|text| text.split_once("::"))
-        .with_context(|| format!("{value} is not `target::function`"))?;
-    Ok(TestName { target: target.to_owned(), function: function.to_owned() })
+fn parse_test(value: &Value) -> Result<String> {
+    let path = value.as_str().filter(|text| text.contains("::"));
+    Ok(path.with_context(|| format!("{value} is not `module::function`"))?.to_owned())
 }
 
 fn parse_edit(table: &Table) -> Result<Edit> {
@@ -138,12 +127,6 @@ impl Edit {
     }
 }
 
-impl fmt::Display for TestName {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}::{}", self.target, self.function)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +169,7 @@ mod tests {
         assert!(refused(&bug("right = 'a'\nbefore = 'b'")).contains("either"));
         let right = bug("right = 'a'\nwrong = 'b'");
         assert!(refused(&right.replace("'t::f'", "")).contains("names no test"));
-        assert!(refused(&right.replace("t::f", "f")).contains("target::function"));
+        assert!(refused(&right.replace("t::f", "f")).contains("module::function"));
         assert!(refused(&format!("{right}{right}")).contains("two bugs are named off"));
     }
 }
