@@ -11,8 +11,7 @@ mod simulate;
 mod store;
 
 use anyhow::{Context, Result, ensure};
-
-use crate::repo::Repo;
+use catraca_conformance::Repo;
 
 /// `cargo xtask bench NAME [ARG...]`
 pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {

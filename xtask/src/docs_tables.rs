@@ -4,8 +4,7 @@
 //! this runs that test so that it writes.
 
 use anyhow::{Result, ensure};
-
-use crate::repo::Repo;
+use catraca_conformance::Repo;
 
 pub(crate) fn docs_tables(repo: &Repo) -> Result<()> {
     let mut test = repo.command("cargo");

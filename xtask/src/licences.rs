@@ -8,9 +8,8 @@ mod expression;
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use catraca_conformance::Repo;
 use serde_json::Value;
-
-use crate::repo::Repo;
 
 const CONFIG: &str = "deny.toml";
 

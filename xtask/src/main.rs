@@ -1,20 +1,15 @@
 //! `cargo xtask`: the only automation of the project.
 //!
-//! It exists so that one command means the same on every machine. It must not depend on any catraca
-//! crate: it judges them from outside, and has to run while they do not compile.
+//! It exists so that one command means the same on every machine. It must not depend on a crate of
+//! the product: it judges them from outside, and has to run while they do not compile.
 
 mod bench;
 mod change_switch;
-mod docs;
 mod docs_tables;
 mod licences;
 mod mutants;
 mod openapi;
-mod packages;
-mod process_guard;
-mod repo;
 mod requirements;
-mod scratch;
 mod source_copy;
 mod test;
 mod tidy;
@@ -22,8 +17,7 @@ mod tidy;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-
-use crate::repo::Repo;
+use catraca_conformance::{Repo, docs, screenshots};
 
 const USAGE: &str = "\
 cargo xtask test [--deep] [PART...]   set up and run everything, or only the named parts
@@ -61,7 +55,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "docs" => docs::command(&repo, rest),
         "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
-        "screenshots" => no_arguments(rest).and_then(|()| test::update_screenshots(&repo)),
+        "screenshots" => no_arguments(rest).and_then(|()| screenshots::update(&repo)),
         "bench" => bench::bench(&repo, rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -15,11 +15,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use catraca_conformance::{ProcessGuard, Repo, TestContext};
 
 use crate::change_switch::SWITCH;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::test::TestContext;
 use mutant::Mutant;
 use score::Score;
 

@@ -7,10 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::test::{TestContext, build_binary};
+use catraca_conformance::{ProcessGuard, Repo, TestContext, binary};
 
 const COPY: &str = "docs/openapi.json";
 /// Building may take long; printing does not.
@@ -18,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 pub(crate) fn openapi(repo: &Repo) -> Result<()> {
     let processes = ProcessGuard::new(PATIENCE);
-    let binary = build_binary(&TestContext { repo, processes: &processes, factor: 1 })?;
+    let binary = binary::build(&TestContext { repo, processes: &processes, factor: 1 })?;
     let printed = repo.command(&binary.display().to_string()).arg("openapi").output()?;
     ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
     fs::write(repo.path(COPY), &printed.stdout).with_context(|| format!("cannot write {COPY}"))?;

@@ -12,8 +12,8 @@ mod waivers;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail, ensure};
+use catraca_conformance::Repo;
 
-use crate::repo::Repo;
 use claims::Claim;
 use ids::Id;
 use register::Register;

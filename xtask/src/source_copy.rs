@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use catraca_conformance::Repo;
 use serde_json::Value;
-
-use crate::repo::Repo;
 
 /// The folder of the sources in the copy. Cargo names what it builds by the path of a package in
 /// its workspace: with the paths of the checkout, copy and checkout would overwrite each other.

@@ -3,12 +3,7 @@
 //! A failing part does not stop the others: one run shows everything that is wrong. Must not hold
 //! what a part does; that is `test/parts.rs`.
 
-mod api;
-mod binary;
 mod cargo;
-mod clients;
-mod deploy;
-mod gateways;
 mod load;
 mod lua;
 mod parts;
@@ -17,41 +12,18 @@ mod postgres;
 mod redis;
 mod report;
 mod scenarios;
-mod screenshots;
-mod server;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use catraca_conformance::{ProcessGuard, Repo, TestContext};
 
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-
-pub(crate) use binary::{build as build_binary, build_release, executable};
 use parts::{PARTS, Part};
 use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
-pub(crate) use screenshots::update as update_screenshots;
 
 /// How much more a deep run does, and how much longer it may take.
 const DEEP: u32 = 10;
-
-/// What a part gets to work with.
-pub(crate) struct TestContext<'a> {
-    pub(crate) repo: &'a Repo,
-    pub(crate) processes: &'a ProcessGuard,
-    /// 1, or more in a deep run: multiply the amount of random work by it.
-    pub(crate) factor: u32,
-}
-
-impl TestContext<'_> {
-    /// The amount of random work: the value of the environment variable, or the default,
-    /// more of it in a deep run.
-    pub(crate) fn size(&self, name: &str, default: u32) -> String {
-        std::env::var(name)
-            .unwrap_or_else(|_| (u64::from(default) * u64::from(self.factor)).to_string())
-    }
-}
 
 /// `cargo xtask test [--deep] [PART...]`
 pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {

@@ -17,8 +17,7 @@ mod source;
 mod tuple_lets;
 
 use anyhow::{Result, ensure};
-
-use crate::repo::Repo;
+use catraca_conformance::Repo;
 
 const ALLOW: &str = "xtask/tidy-allow.txt";
 

@@ -13,13 +13,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use catraca_conformance::{ProcessGuard, Repo, Scratch, TestContext, binary, packages};
 
 use super::server::{BenchServer, Redis};
-use crate::packages;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::scratch::Scratch;
-use crate::test::{TestContext, build_release};
 use inside::HolderCounts;
 use load::{Call, Latencies, run_at_rate};
 
@@ -52,7 +48,7 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let redis = packages::need(&context, "redis-server", "redis-server")?;
     let binary = match binary {
         Some(binary) => binary,
-        None => build_release(&context)?,
+        None => binary::build_release(&context)?,
     };
     println!("{PACE} locks a second for {seconds} s, 8 connections, from when a call was due");
     let bench = Bench { binary, redis, seconds };

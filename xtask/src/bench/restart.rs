@@ -12,13 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use catraca_conformance::{ProcessGuard, Repo, Scratch, TestContext, binary, packages};
 
 use super::server::BenchServer;
-use crate::packages;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::scratch::Scratch;
-use crate::test::{TestContext, build_release};
 
 const BLOCKS: u64 = 1_000_000;
 const ROUNDS: usize = 5;
@@ -62,7 +58,7 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let processes = ProcessGuard::new(PATIENCE);
     let context = TestContext { repo, processes: &processes, factor: 1 };
     let sqlite = packages::need(&context, "sqlite3", "sqlite3")?;
-    let binary = build_release(&context)?;
+    let binary = binary::build_release(&context)?;
     let scratch = Scratch::new("restart")?;
     let folder = scratch.path();
     let first = BenchServer::with(&binary, folder, CATALOG)?;

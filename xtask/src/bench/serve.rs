@@ -6,11 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-
-use crate::packages;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::test::{TestContext, build_release};
+use catraca_conformance::{ProcessGuard, Repo, TestContext, binary, packages};
 
 const PEER: &str = "throttlecrab-server";
 const VERSION: &str = "0.4.40";
@@ -22,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 pub(super) fn prepare(repo: &Repo) -> Result<Vec<String>> {
     let processes = ProcessGuard::new(PATIENCE);
     let context = TestContext { repo, processes: &processes, factor: 1 };
-    let ours = build_release(&context)?;
+    let ours = binary::build_release(&context)?;
     let mut args = vec!["--catraca".to_owned(), ours.display().to_string()];
     match peer(&context) {
         Ok(path) => args.extend(["--throttlecrab".to_owned(), path.display().to_string()]),

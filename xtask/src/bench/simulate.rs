@@ -11,9 +11,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-
-use crate::repo::Repo;
-use crate::scratch::Scratch;
+use catraca_conformance::{Repo, Scratch};
 
 const LINES: u64 = 1_000_000;
 /// What the kernel counts time in, on every Linux there is.

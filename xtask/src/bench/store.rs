@@ -5,11 +5,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-
-use crate::packages;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::test::TestContext;
+use catraca_conformance::{ProcessGuard, Repo, TestContext, packages};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 

@@ -8,15 +8,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
+use catraca_conformance::{ProcessGuard, Repo, binary::executable};
 use serde_json::Value;
 
 use super::mutant::Mutant;
 use super::switched::{self, SwitchedText};
 use crate::change_switch;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
 use crate::source_copy::SourceCopy;
-use crate::test::executable;
 
 const FOLDER: &str = "mutants";
 /// Attempts to find all mutants that do not compile: the compiler stops early.

@@ -3,9 +3,9 @@
 //! A claim must stand on a test; one in the air is a problem. Must not run anything.
 
 use anyhow::{Context, Result};
+use catraca_conformance::Repo;
 
 use super::ids::{Id, expand};
-use crate::repo::Repo;
 use crate::test::SCENARIO_SUFFIX;
 
 /// The words that start a claim in Rust, in two pieces so that this line is none.

@@ -6,9 +6,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-
-use super::TestContext;
-use crate::packages;
+use catraca_conformance::{TestContext, packages};
 
 /// Decisions compared with the oracle in a normal run.
 const ORACLE_DECISIONS: u64 = 10_000_000;

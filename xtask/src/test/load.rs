@@ -4,15 +4,14 @@
 //! driver's exit status does.
 
 use anyhow::Result;
-
-use super::{TestContext, build_release};
+use catraca_conformance::{TestContext, binary};
 
 const DRIVER: &str = "bench/serve/Cargo.toml";
 const SECONDS: &str = "60";
 
 /// covers: 002-45, 002-46, 004-76, B-45
 pub(crate) fn run(context: &TestContext) -> Result<()> {
-    let binary = build_release(context)?;
+    let binary = binary::build_release(context)?;
     let mut driver = context.repo.cargo(&["run", "--release", "--manifest-path", DRIVER, "--"]);
     driver.args(["--soak", "--seconds", SECONDS, "--catraca"]).arg(binary);
     context.processes.run(&mut driver)

@@ -4,9 +4,7 @@
 //! start the server; the test does, and ends it.
 
 use anyhow::Result;
-
-use super::TestContext;
-use crate::packages;
+use catraca_conformance::{TestContext, packages};
 
 const SERVER: &str = "redis-server";
 /// How many batches of each kind are compared; the environment may ask for others.

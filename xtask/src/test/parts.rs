@@ -3,12 +3,10 @@
 //! A part is added here and nowhere else. Must not contain what a part does.
 
 use anyhow::Result;
+use catraca_conformance::{TestContext, api, clients, deploy, docs, gateways, screenshots};
 
-use super::{
-    TestContext, api, cargo, clients, deploy, gateways, load, lua, planted_bugs, postgres, redis,
-    scenarios, screenshots,
-};
-use crate::{docs, licences, mutants, requirements, tidy};
+use super::{cargo, load, lua, planted_bugs, postgres, redis, scenarios};
+use crate::{licences, mutants, requirements, tidy};
 
 /// One part of the test run.
 pub(crate) struct Part {

@@ -12,10 +12,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use catraca_conformance::{Repo, TestContext, binary};
 
-use super::{TestContext, binary};
 use crate::change_switch;
-use crate::repo::Repo;
 use crate::source_copy::SourceCopy;
 use table::PlantedBug;
 

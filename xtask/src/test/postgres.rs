@@ -7,10 +7,9 @@
 use std::process::Command;
 
 use anyhow::Result;
+use catraca_conformance::{TestContext, packages};
 
-use super::TestContext;
 use super::redis::LOCKS;
-use crate::packages;
 
 /// Batches compared with core in a normal run.
 const STEPS: (&str, u32) = ("CATRACA_POSTGRES_STEPS", 100_000);

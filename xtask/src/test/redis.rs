@@ -7,9 +7,7 @@
 use std::process::Command;
 
 use anyhow::Result;
-
-use super::TestContext;
-use crate::packages;
+use catraca_conformance::{TestContext, packages};
 
 const SERVER: &str = "redis-server";
 /// Operations compared with the memory store, and rounds of a crowd, of which each deep run has ten

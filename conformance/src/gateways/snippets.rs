@@ -7,8 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::docs;
-use crate::repo::Repo;
+use crate::{Repo, docs};
 
 const GUIDE: &str = "docs/guide/gateways.md";
 const CALL: &str = "/v1/authorize";

@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::markdown::Step;
-use crate::process_guard::ProcessGuard;
-use crate::scratch::Scratch;
+use crate::{ProcessGuard, Scratch};
 
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:7878";

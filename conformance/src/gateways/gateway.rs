@@ -9,11 +9,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::super::TestContext;
 use super::client::{Route, exchange};
 use super::message::{Request, Response};
 use super::process::Process;
 use super::snippets::{Guide, Ports, Variant, free_port};
+use crate::TestContext;
 
 /// A gateway that can be started.
 pub(crate) struct Gateway {

@@ -11,9 +11,8 @@ use std::env;
 
 use anyhow::{Context, Result};
 
-use super::server::{ServerUnderTest, keygen};
-use super::{TestContext, build_binary};
-use crate::scratch::Scratch;
+use crate::server::{ServerUnderTest, keygen};
+use crate::{Scratch, TestContext, binary};
 
 const SEED: u64 = 20_260_101;
 /// Cases of each call, for the admin key and for all other callers.
@@ -71,9 +70,10 @@ policies = ["login", "pay", "lookups"]
 wait_max = "1s"
 "#;
 
-pub(crate) fn run(context: &TestContext) -> Result<()> {
+/// The part `api`.
+pub fn run(context: &TestContext) -> Result<()> {
     let tool = tool::need(context)?;
-    let binary = build_binary(context)?;
+    let binary = binary::build(context)?;
     let seed = env::var("CATRACA_SEED").map_or(Ok(SEED), |text| text.parse());
     let seed = seed.context("CATRACA_SEED is a whole number")?;
     let scratch = Scratch::new("api")?;

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::super::TestContext;
-use crate::packages;
+use crate::{TestContext, packages};
 
 const HOME: &str = "target/schemathesis";
 /// Pinned: another version makes other requests of the same seed.

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::TestContext;
+use crate::TestContext;
 
 /// A server with a key.
 pub(crate) struct ServerUnderTest {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-const MARK: &str = "CATRACA_LEASH";
+const MARK: &str = "CATRACA_PROCESS_GUARD";
 const POLL: Duration = Duration::from_millis(20);
 /// A process that got a signal may need a moment to end; one that was forgotten never ends.
 const GRACE: Duration = Duration::from_secs(1);
@@ -21,21 +21,22 @@ const GRACE: Duration = Duration::from_secs(1);
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// The processes of one part.
-pub(crate) struct ProcessGuard {
+pub struct ProcessGuard {
     mark: String,
     deadline: Instant,
     limit: Duration,
 }
 
 impl ProcessGuard {
-    pub(crate) fn new(limit: Duration) -> Self {
+    /// A guard whose processes may run for `limit` together.
+    pub fn new(limit: Duration) -> Self {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{serial}", std::process::id());
         Self { mark, deadline: Instant::now() + limit, limit }
     }
 
     /// Runs a command to its end; any status but success is an error.
-    pub(crate) fn run(&self, command: &mut Command) -> Result<()> {
+    pub fn run(&self, command: &mut Command) -> Result<()> {
         let shown = show(command);
         println!("$ {shown}");
         let status = self.status(command)?;
@@ -44,7 +45,7 @@ impl ProcessGuard {
     }
 
     /// Runs a command to its end, or kills it at the deadline.
-    pub(crate) fn status(&self, command: &mut Command) -> Result<ExitStatus> {
+    pub fn status(&self, command: &mut Command) -> Result<ExitStatus> {
         let status = self.status_in_time(command)?;
         let limit = self.limit.as_secs();
         let shown = show(command);
@@ -52,13 +53,13 @@ impl ProcessGuard {
     }
 
     /// Like `status`; `None` for a command that was killed at the deadline.
-    pub(crate) fn status_in_time(&self, command: &mut Command) -> Result<Option<ExitStatus>> {
+    pub fn status_in_time(&self, command: &mut Command) -> Result<Option<ExitStatus>> {
         let child = self.spawn(command)?;
         self.wait(child)
     }
 
     /// Starts a command that its owner ends; one that is left is found by the sweep.
-    pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child> {
+    pub fn spawn(&self, command: &mut Command) -> Result<Child> {
         let child = command.env(MARK, &self.mark).spawn();
         child.with_context(|| format!("cannot start `{}`", show(command)))
     }
@@ -78,7 +79,7 @@ impl ProcessGuard {
     }
 
     /// Kills what is left of the part; an error names it.
-    pub(crate) fn sweep(&self) -> Result<()> {
+    pub fn sweep(&self) -> Result<()> {
         let patience = Instant::now() + GRACE;
         let mut left = self.survivors();
         while !left.is_empty() && Instant::now() < patience {

@@ -14,9 +14,8 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::server::ServerUnderTest;
-use super::{TestContext, build_binary};
-use crate::scratch::Scratch;
+use crate::server::ServerUnderTest;
+use crate::{Scratch, TestContext, binary};
 
 const CATALOG: &str = include_str!("clients/catalog.toml");
 /// The folders of the clients, which keep the installed packages for the next run.
@@ -24,8 +23,9 @@ const HOME: &str = "target/clients";
 /// The OpenAPI document in the folder of each client.
 const DOCUMENT: &str = "openapi.json";
 
-pub(crate) fn run(context: &TestContext) -> Result<()> {
-    let binary = build_binary(context)?;
+/// The part `clients`.
+pub fn run(context: &TestContext) -> Result<()> {
+    let binary = binary::build(context)?;
     let printed = context.repo.command(&binary.display().to_string()).arg("openapi").output()?;
     ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
     let scratch = Scratch::new("clients")?;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_guide_shows_the_commands_that_run_here() {
-        let guide = include_str!("../../../docs/guide/serve.md");
+        let guide = include_str!("../../docs/guide/serve.md");
         for command in go::COMMANDS.iter().chain(python::COMMANDS).chain(typescript::COMMANDS) {
             assert!(guide.contains(&format!("$ {command}\n")), "{command}");
         }
