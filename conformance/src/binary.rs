@@ -16,9 +16,9 @@ pub fn build(context: &TestContext) -> Result<PathBuf> {
     build_profile(context, "ci", &["--test", "cli"])
 }
 
-/// The path of the freshly built binary as users get it.
-pub fn build_release(context: &TestContext) -> Result<PathBuf> {
-    build_profile(context, "release", &[])
+/// The path of the freshly built binary of a package.
+pub fn build_dist(context: &TestContext) -> Result<PathBuf> {
+    build_profile(context, "dist", &[])
 }
 
 fn build_profile(context: &TestContext, profile: &str, beside: &[&str]) -> Result<PathBuf> {

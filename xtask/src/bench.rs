@@ -1,4 +1,4 @@
-//! Runs a benchmark: its own crate under `bench/`, or one of ours over the release binary.
+//! Runs a benchmark: its own crate under `bench/`, or one of ours over the `dist` binary.
 //!
 //! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
 //! it prints, people read.

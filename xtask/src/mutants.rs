@@ -10,7 +10,7 @@ mod sample;
 mod score;
 mod switched;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use catraca_conformance::{ProcessGuard, Repo, TestContext};
 
 use crate::change_switch::SWITCH;
+use build::MutantTest;
 use mutant::Mutant;
 use score::Score;
 
@@ -129,7 +130,9 @@ fn test_all(repo: &Repo, processes: &ProcessGuard, mutants: &[Mutant]) -> Result
     for test in &build.tests {
         // A test that fails without a mutant would catch everything.
         let result = run_test(test, None)?;
-        ensure!(result == TestResult::Pass, "without a mutant: {} {result:?}", test.display());
+        let name = test.executable.display();
+        let passes = result == TestResult::Pass;
+        ensure!(passes, "without a mutant: {name} {} {result:?}", test.filter);
     }
     let mut score = Score { unviable: build.unviable.len(), ..Score::default() };
     for (number, mutant) in mutants.iter().enumerate() {
@@ -161,10 +164,10 @@ enum TestResult {
     Timeout,
 }
 
-/// Runs a test executable with one mutant, or with none.
-fn run_test(test: &Path, mutant: Option<usize>) -> Result<TestResult> {
-    let mut command = Command::new(test);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+/// Runs tests with one mutant, or with none.
+fn run_test(test: &MutantTest, mutant: Option<usize>) -> Result<TestResult> {
+    let mut command = Command::new(&test.executable);
+    command.arg(test.filter).stdout(Stdio::null()).stderr(Stdio::null());
     // The default seeds of the tests.
     command.env_remove("CATRACA_SEED").env("CATRACA_ORACLE_DECISIONS", DECISIONS);
     command.env(SWITCH, mutant.map_or_else(String::new, |number| number.to_string()));

@@ -1,6 +1,6 @@
 //! `cargo xtask bench locks [SECONDS]`: how long callers of locks and slots wait for an answer.
 //!
-//! The release binary over loopback, asked at a steady pace: latency counts from when a call was
+//! The `dist` binary over loopback, asked at a steady pace: latency counts from when a call was
 //! due, so a slow answer is not hidden by those that it kept back. `--binary FILE` takes one that
 //! is built already. Must not keep what it made, nor leave a server behind.
 
@@ -48,7 +48,7 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let redis = packages::need(&context, "redis-server", "redis-server")?;
     let binary = match binary {
         Some(binary) => binary,
-        None => binary::build_release(&context)?,
+        None => binary::build_dist(&context)?,
     };
     println!("{PACE} locks a second for {seconds} s, 8 connections, from when a call was due");
     let bench = Bench { binary, redis, seconds };

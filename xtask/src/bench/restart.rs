@@ -1,6 +1,6 @@
 //! `cargo xtask bench restart [BLOCKS]`: how long a start takes with many blocks in force.
 //!
-//! The records are those of the release binary, filled by SQL with blocks that stand; a start is
+//! The records are those of the `dist` binary, filled by SQL with blocks that stand; a start is
 //! over when the port is bound, and the first answer must know one of them. Must not keep what it
 //! made, nor leave a server behind.
 
@@ -58,7 +58,7 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let processes = ProcessGuard::new(PATIENCE);
     let context = TestContext { repo, processes: &processes, factor: 1 };
     let sqlite = packages::need(&context, "sqlite3", "sqlite3")?;
-    let binary = binary::build_release(&context)?;
+    let binary = binary::build_dist(&context)?;
     let scratch = Scratch::new("restart")?;
     let folder = scratch.path();
     let first = BenchServer::with(&binary, folder, CATALOG)?;

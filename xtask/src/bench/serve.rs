@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 pub(super) fn prepare(repo: &Repo) -> Result<Vec<String>> {
     let processes = ProcessGuard::new(PATIENCE);
     let context = TestContext { repo, processes: &processes, factor: 1 };
-    let ours = binary::build_release(&context)?;
+    let ours = binary::build_dist(&context)?;
     let mut args = vec!["--catraca".to_owned(), ours.display().to_string()];
     match peer(&context) {
         Ok(path) => args.extend(["--throttlecrab".to_owned(), path.display().to_string()]),

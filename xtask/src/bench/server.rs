@@ -26,7 +26,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The release binary, with `catalog.toml` of a folder.
+/// The `dist` binary, with `catalog.toml` of a folder.
 pub(super) struct BenchServer {
     running: ServerProcess,
     pub(super) address: String,

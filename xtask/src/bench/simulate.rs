@@ -84,10 +84,10 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
 }
 
 fn build(repo: &Repo) -> Result<PathBuf> {
-    let status = repo.cargo(&["build", "--release", "--bin", "catraca"]).status()?;
+    let status = repo.cargo(&["build", "--profile", "dist", "--bin", "catraca"]).status()?;
     ensure!(status.success(), "cannot build catraca: {status}");
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    Ok(target.unwrap_or_else(|| repo.path("target")).join("release/catraca"))
+    Ok(target.unwrap_or_else(|| repo.path("target")).join("dist/catraca"))
 }
 
 /// Seconds by the clock, and on a core.
