@@ -13,7 +13,7 @@ use crate::{Scratch, TestContext};
 /// The path of the freshly built binary under test.
 pub fn build(context: &TestContext) -> Result<PathBuf> {
     // With a test beside it, cargo takes the dependencies that `unit` built.
-    build_profile(context, "ci", &["--test", "cli"])
+    build_profile(context, "ci", &["--test", "server"])
 }
 
 /// The path of the freshly built binary of a package.

@@ -8,7 +8,7 @@ use catraca_conformance::Repo;
 
 pub(crate) fn docs_tables(repo: &Repo) -> Result<()> {
     let mut test = repo.command("cargo");
-    test.args(["test", "-p", "catraca-server", "--profile", "ci", "--test", "cli", "--"]);
+    test.args(["test", "-p", "catraca-server", "--profile", "ci", "--test", "server", "--"]);
     test.arg("guide_tables").env("CATRACA_BLESS", "1");
     let status = test.status()?;
     ensure!(status.success(), "the tables could not be made: {status}");

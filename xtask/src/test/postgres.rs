@@ -26,9 +26,9 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         store.env(name, context.size(name, default));
     }
     // Callers of locks must see the same behaviour on every store.
-    let mut locks = tests(context, &["--test", "http", "--"]);
+    let mut locks = tests(context, &["--test", "server", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "postgres");
-    let shared = tests(context, &["--test", "http", "--", "postgresql"]);
+    let shared = tests(context, &["--test", "server", "--", "postgresql"]);
     for mut cargo in [store, locks, shared] {
         context.processes.run(cargo.env("CATRACA_POSTGRES_BIN", &programs))?;
     }

@@ -32,10 +32,11 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         outages.env("CATRACA_DEEP", "1");
     }
     // The service's nodes keep their records in PostgreSQL; what they share there is another part.
-    let mut service = tests(context, &["--test", "http", "--", "shared::", "--skip", "postgresql"]);
+    let mut service =
+        tests(context, &["--test", "server", "--", "shared::", "--skip", "postgresql"]);
     service.env("CATRACA_POSTGRES_BIN", postgres);
     // Callers of locks must see the same behaviour on every store.
-    let mut locks = tests(context, &["--test", "http", "--"]);
+    let mut locks = tests(context, &["--test", "server", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "redis");
     for mut cargo in [store, outages, service, locks] {
         context.processes.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;

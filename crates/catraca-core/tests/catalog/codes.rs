@@ -10,7 +10,7 @@ use catraca_core::catalog::read::{
 };
 use catraca_core::lock::terms::KINDS_MAX;
 
-use crate::helpers::{codes, diagnostics_of, fixtures};
+use super::helpers::{codes, diagnostics_of, fixtures};
 
 /// Texts too large for fixture files, each with the only code that it must give.
 pub fn generated_texts() -> Vec<(&'static str, String)> {

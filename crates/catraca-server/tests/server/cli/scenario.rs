@@ -1,0 +1,74 @@
+//! `catraca test`.
+
+use crate::cli::test_dir::TestDir;
+
+const CATALOG: &str = r#"
+[policy.login]
+by     = ["ip"]
+window = "2 per 1m"
+block  = "15m"
+"#;
+
+const GOOD: &str = r#"
+catalog = "shop.toml"
+
+[[scenario]]
+name = "the third login is blocked"
+
+[[scenario.step]]
+at     = "0s"
+times  = 2
+check  = { gate = "login", subject = { ip = "198.51.100.7" } }
+expect = { allowed = true }
+
+[[scenario.step]]
+at     = "1s"
+check  = { gate = "login", subject = { ip = "198.51.100.7" } }
+expect = { allowed = false, reason = "over_limit", retry_after_ms = 900000 }
+"#;
+
+fn test_dir() -> TestDir {
+    let dir = TestDir::with_file("shop.toml", CATALOG);
+    dir.write("good.scenario.toml", GOOD);
+    dir.write("bad.scenario.toml", GOOD.replace("900000", "60000"));
+    dir
+}
+
+#[test]
+fn a_passing_scenario_is_one_line() {
+    let output = test_dir().run(&["test", "good.scenario.toml"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
+    let expected = "\
+good.scenario.toml
+  ok    the third login is blocked (3 steps)
+
+1 passed, 0 failed
+";
+    assert_eq!(output.out, expected);
+}
+
+#[test]
+fn a_mismatch_shows_the_difference_and_exits_1() {
+    let output = test_dir().run(&["test", "good.scenario.toml", "bad.scenario.toml"]);
+    assert_eq!(output.code, Some(1));
+    let expected = "\
+bad.scenario.toml
+  FAIL  the third login is blocked
+        bad.scenario.toml:15: step 2 at 2026-01-01T00:00:01Z
+          retry_after_ms  expected 60000, got 900000
+
+1 passed, 1 failed
+";
+    assert!(output.out.ends_with(expected), "{}", output.out);
+}
+
+#[test]
+fn a_malformed_file_is_located_and_exits_2_after_the_others_ran() {
+    let dir = test_dir();
+    dir.write("typo.scenario.toml", GOOD.replace("expect = { allowed = true }", "expct = 1"));
+    let output = dir.run(&["test", "typo.scenario.toml", "gone.toml", "bad.scenario.toml"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.err.contains("--> typo.scenario.toml:11:1"), "{}", output.err);
+    assert!(output.err.contains("cannot read gone.toml"), "{}", output.err);
+    assert!(output.out.ends_with("0 passed, 1 failed, 2 files not run\n"), "{}", output.out);
+}

@@ -1,0 +1,37 @@
+//! The server over HTTP: the real binary on a free port of the loopback interface.
+//!
+//! Tests end every process that they start, by its id.
+
+mod admin;
+mod api;
+mod auth;
+mod authorize;
+mod booking;
+mod bounds;
+mod collector;
+mod connections;
+mod dict;
+mod disk_failures;
+mod endpoint_matrix;
+mod json_calls;
+mod large_settles;
+mod locks;
+mod lost_keys;
+mod memory_full;
+mod nul_characters;
+mod observe;
+mod persistence;
+mod postgres_records;
+mod presets;
+mod private_values;
+mod quick_start;
+mod ratelimit_headers;
+mod reload;
+mod request_errors;
+mod secret_rotation;
+mod shared_store;
+mod shutdown;
+mod timeouts;
+mod tls;
+mod traces;
+mod xml;

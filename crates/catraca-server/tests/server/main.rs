@@ -1,0 +1,16 @@
+//! The program and its server, as people and other programs use them.
+//!
+//! One executable, because each of them would link the server again.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+mod cli;
+mod http;
+mod keys;
+mod line_protocol;
+mod operate;
+#[path = "../../../catraca/tests/records/server.rs"]
+#[allow(dead_code, reason = "the tests of the library use more of it")]
+mod postgres_server;
+mod raw_connection;
+mod test_server;

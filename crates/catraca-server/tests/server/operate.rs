@@ -1,0 +1,16 @@
+//! The operators' commands of the binary, run against a real server over loopback.
+//!
+//! Tests end every process that they start, by its id.
+
+mod backups;
+mod blocks;
+mod connection_errors;
+mod decisions;
+mod events;
+mod facts_modes_resets;
+mod help_and_completions;
+mod helpers;
+mod keys;
+mod lists;
+mod locks;
+mod reports;

@@ -1,0 +1,127 @@
+//! `catraca blocks`: list, history, add and release.
+
+use crate::operate::helpers::{CUSTOMER, IP, json, run, run_ok, start_server};
+use crate::test_server::TestServer;
+
+/// covers: 000-50
+#[test]
+fn a_block_is_made_found_told_and_released() {
+    let server = start_server();
+    assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
+    let add = ["blocks", "add", "api", CUSTOMER, "--for", "1h", "--reason", "fraud"];
+    let stdout = run_ok(&server, &add);
+    assert!(stdout.contains("yes") && !stdout.contains("c-4711"), "{stdout}");
+    let longer = run_ok(&server, &["blocks", "add", "api", CUSTOMER, "--for", "1m"]);
+    assert!(longer.contains("no: an existing block ends later"), "{longer}");
+    assert_eq!(run(&server, &["check", "api", CUSTOMER]).code, Some(1));
+
+    let found = run_ok(&server, &["blocks", "list", CUSTOMER]);
+    assert!(found.contains("operator") && found.contains("fraud"), "{found}");
+    assert!(!found.contains("c-4711"), "{found}");
+    let none = run_ok(&server, &["blocks", "list", "customer=c-4712"]);
+    assert_eq!(none.trim(), "There are no active blocks.");
+    for narrow in [["--policy", "login"], ["--origin", "ban"], ["--namespace", "other"]] {
+        let args = [&["blocks", "list"], &narrow[..]].concat();
+        assert_eq!(run_ok(&server, &args).trim(), "There are no active blocks.", "{args:?}");
+    }
+
+    let id = json(&server, &["blocks", "list"])["blocks"][0]["id"].to_string();
+    let history = run_ok(&server, &["blocks", "history", &id]);
+    assert!(history.contains("active until") && history.contains("started"), "{history}");
+    let stdout = run_ok(&server, &["blocks", "release", &id, "--why", "the customer called"]);
+    assert!(stdout.starts_with("released customer="), "{stdout}");
+    assert_eq!(run(&server, &["check", "api", CUSTOMER]).code, Some(0));
+    let history = run_ok(&server, &["blocks", "history", &id]);
+    assert!(history.contains("ended at") && history.contains("released"), "{history}");
+    let audit = run_ok(&server, &["audit"]);
+    assert!(audit.contains("the customer called") && audit.contains("fraud"), "{audit}");
+
+    run(&server, &["blocks", "release", &id]).assert_exit(1, &["not-blocked", "has ended already"]);
+    run(&server, &["blocks", "release", "99"]).assert_exit(1, &["unknown-block"]);
+    run(&server, &["blocks", "history", "99"]).assert_exit(1, &["unknown-block"]);
+}
+
+#[test]
+fn a_caller_is_released_from_every_block_at_once() {
+    let server = start_server();
+    for policy in ["login", "api"] {
+        run_ok(&server, &["blocks", "add", policy, IP, CUSTOMER, "--for", "forever"]);
+    }
+    let other = "ip=203.0.113.9";
+    run_ok(&server, &["blocks", "add", "login", other, "--for", "10m"]);
+    run(&server, &["blocks", "release", IP, "ip=192.0.2.1"]).assert_exit(2, &["ip is given twice"]);
+    let output = run(&server, &["blocks", "release", IP, CUSTOMER, "-o", "json"]);
+    assert_eq!((output.code, output.out.lines().count()), (Some(0), 2), "{}", output.err);
+    let output = run(&server, &["blocks", "release", "ip=192.0.2.1", CUSTOMER]);
+    assert_eq!((output.code, &*output.out), (Some(1), ""), "{}", output.err);
+    assert!(output.err.contains("no active block matches this ip and customer"), "{}", output.err);
+    assert!(!output.err.contains("192.0.2.1"), "a value may be private: {}", output.err);
+    let left = json(&server, &["blocks", "list"]);
+    assert_eq!(left["blocks"].as_array().unwrap().len(), 1, "{left}");
+    let output = run(&server, &["blocks", "release", other, "--policy", "api"]);
+    assert_eq!(output.code, Some(1));
+    run_ok(&server, &["blocks", "release", other, "--policy", "login"]);
+    run(&server, &["blocks", "release", "7", "--policy", "login"]).assert_exit(2, &["--policy"]);
+    run(&server, &["blocks", "release", "no-value"]).assert_exit(2, &["ATTRIBUTE=VALUE"]);
+}
+
+#[test]
+fn somebody_else_behind_the_same_address_stays_blocked() {
+    let server =
+        TestServer::with_catalog("[policy.pair]\nby = ['ip', 'user']\nwindow = '5 per 1h'\n");
+    for user in ["user=ana", "user=bob"] {
+        run_ok(&server, &["blocks", "add", "pair", IP, user, "--for", "1h"]);
+    }
+    let stdout = run_ok(&server, &["blocks", "release", IP, "user=bob"]);
+    assert_eq!((stdout.lines().count(), stdout.contains("bob")), (1, true), "{stdout}");
+    let left = json(&server, &["blocks", "list"]);
+    assert_eq!(left["blocks"][0]["subject"]["user"], "ana", "{left}");
+    run_ok(&server, &["blocks", "release", IP]);
+    assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
+}
+
+#[test]
+fn a_release_says_that_the_window_is_still_full() {
+    let server = start_server();
+    while run(&server, &["check", "login", IP]).code == Some(0) {}
+    // The block of a check reaches the records a moment later, without a caller that waits for it.
+    let released = std::iter::repeat_with(|| run(&server, &["blocks", "release", IP]))
+        .take(100)
+        .find(|released| released.code == Some(0));
+    let stdout = released.expect("the block is in the records").out;
+    assert!(stdout.contains("`catraca reset` clears both"), "{stdout}");
+    assert_eq!(run(&server, &["check", "login", IP]).code, Some(1));
+    run_ok(&server, &["reset", "login", IP]);
+    assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
+}
+
+#[test]
+fn long_lists_come_in_pages_or_whole() {
+    let server = start_server();
+    for last in 1..=5 {
+        let ip = format!("ip=198.51.100.{last}");
+        run_ok(&server, &["blocks", "add", "login", &ip, "--for", "1h"]);
+    }
+    let page = run_ok(&server, &["blocks", "list", "--limit", "2"]);
+    let next = page.split("--after ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+    let second = json(&server, &["blocks", "list", "--limit", "2", "--after", next]);
+    assert_eq!(second["blocks"][0]["subject"]["ip"], "198.51.100.3", "{second}");
+    let all = json(&server, &["blocks", "list", "--limit", "2", "--all"]);
+    assert_eq!(all["blocks"].as_array().unwrap().len(), 5, "{all}");
+    assert!(all["next"].is_null(), "{all}");
+    let acts = json(&server, &["audit", "--by", "local", "--limit", "2", "--all"]);
+    assert_eq!(acts["acts"].as_array().unwrap().len(), 5, "{acts}");
+}
+
+#[test]
+fn bad_orders_are_named_and_change_nothing() {
+    let server = start_server();
+    run(&server, &["blocks", "add", "login", IP]).assert_exit(2, &["--for"]);
+    run(&server, &["blocks", "add", "login", IP, "--for", "soon"])
+        .assert_exit(2, &["bad-duration"]);
+    run(&server, &["blocks", "add", "nothing", IP, "--for", "1h"])
+        .assert_exit(2, &["unknown-policy", "where: POST http://127.0.0.1", "fix: "]);
+    run(&server, &["blocks", "list", "--origin", "luck"]).assert_exit(2, &["bad-query", "excess"]);
+    run(&server, &["blocks", "list", "--after", "x"]).assert_exit(2, &["bad-query"]);
+    assert_eq!(run_ok(&server, &["audit", "--by", "local"]).trim(), "No operator did anything.");
+}

@@ -1,0 +1,53 @@
+//! API keys of the command line: read from a file or the environment, never from an argument, and
+//! never printed.
+
+use std::fs;
+
+use crate::keys::keygen;
+use crate::operate::helpers::{CATALOG, CliOutput, IP, command, run, url};
+use crate::test_server::{TestServer, catalog_file};
+
+#[test]
+fn a_key_comes_from_a_file_or_from_the_environment() {
+    let admin = keygen(&["--role", "admin", "--name", "ana"]);
+    let check = keygen(&["--role", "check"]);
+    let server = TestServer::with_catalog(&format!("{CATALOG}\n{}\n{}", admin.table, check.table));
+    let ana = catalog_file("").with_file_name("ana.key");
+    fs::write(&ana, format!("{}\n", admin.key)).unwrap();
+    let ana = ana.to_str().unwrap();
+
+    let me = run(&server, &["whoami", "--key-file", ana, "-o", "json"]);
+    assert_eq!(me.code, Some(0), "{}", me.err);
+    assert!(me.out.contains(r#""operator":"ana""#), "{}", me.out);
+    assert!(me.out.contains(r#""role":"admin""#), "{}", me.out);
+    let with = |key: &str, args: &[&str]| {
+        CliOutput::new(command(&url(&server), args).env("CATRACA_KEY", key).output().unwrap())
+    };
+    assert_eq!(with(&check.key, &["check", "login", IP]).code, Some(0));
+    assert!(with(&check.key, &["whoami"]).out.contains("role       check\n"));
+    // `--key-file` takes precedence over the environment.
+    assert_eq!(with("nonsense", &["blocks", "list", "--key-file", ana]).code, Some(0));
+
+    let output = with(&check.key, &["blocks", "list"]);
+    output.assert_exit(2, &["403 role-too-low", "admin", "catraca whoami"]);
+    run(&server, &["blocks", "list"]).assert_exit(2, &["401 no-key", "--key-file", "CATRACA_KEY"]);
+    let wrong = format!("{}x", admin.key);
+    let output = with(&wrong, &["blocks", "list"]);
+    output.assert_exit(2, &["401 unknown-key", "CATRACA_KEY"]);
+    assert!(!output.err.contains(&admin.key), "{}", output.err);
+}
+
+#[test]
+fn a_key_file_that_holds_no_key_is_named_and_not_shown() {
+    let server = TestServer::demo();
+    let path = catalog_file("").with_file_name("bad.key");
+    let name = path.to_str().unwrap();
+    run(&server, &["whoami", "--key-file", name])
+        .assert_exit(2, &["cannot read the key file", name]);
+    for text in ["", "two words of a secret", "a secret\nand more"] {
+        fs::write(&path, text).unwrap();
+        let output = run(&server, &["whoami", "--key-file", name]);
+        output.assert_exit(2, &["contains no key", name]);
+        assert!(!output.err.contains("secret"), "{}", output.err);
+    }
+}
