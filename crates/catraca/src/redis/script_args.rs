@@ -142,3 +142,73 @@ const fn operation(batch: &Batch) -> u8 {
         Batch::Reconcile(_) => 8,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use catraca_core::batch::CheckRow;
+    use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, WindowTerms};
+    use catraca_core::time::Span;
+
+    use super::*;
+
+    const KEY: [u8; 16] = [b'k'; 16];
+
+    fn names(args: &ScriptArgs<'_>) -> String {
+        let letters = args.keys().map(|name| char::from(name[0]));
+        letters.collect()
+    }
+
+    fn check_of(limit: Limit) -> (String, String) {
+        let row = CheckRow {
+            key: Key::from_bytes(KEY),
+            family: 1,
+            limit,
+            held: 2,
+            penalty: None,
+            shadow: false,
+            count_denied: true,
+            lease: 0x0123_4567_89AB_CDEF,
+        };
+        let batch = Batch::Check(CheckBatch {
+            rows: [row].into_iter().collect(),
+            peek: false,
+            already_denied: false,
+            new_reference: None,
+        });
+        let args = ScriptArgs::new(b"", &batch);
+        (names(&args), args.batch().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Nodes of several versions may share a store: names of keys and numbers of algorithms stay.
+    #[test]
+    fn every_algorithm_keeps_its_key_and_its_encoding() {
+        let span = Span::from_micros(3);
+        let terms = |limit| WindowTerms { limit, span };
+        let limits = [
+            Limit::Unlimited,
+            Limit::Bucket(BucketTerms { size: 1, tokens: 2, period: 3 }),
+            Limit::Window(vec![terms(1), terms(2)].into()),
+            Limit::Fixed(FixedTerms { limit: 1, span, aligned: true }),
+            Limit::Inflight(InflightTerms { limit: 1, hold: span }),
+        ];
+        let head = |algorithm: u8| format!("0100{algorithm:02x}020000000000000040");
+        let one = "000000000000f03f";
+        let two = "0000000000000040";
+        let three = "0000000000000840";
+        let expected = [
+            ("x", head(0)),
+            ("bx", format!("{}{one}{two}{three}02c09cfd", head(1))),
+            ("lx", format!("{}02{one}{three}{two}{three}", head(2))),
+            ("fx", format!("{}{one}{three}01", head(3))),
+            ("ix", format!("{}{one}{three}0123456789abcdef", head(4))),
+        ];
+        let checks = limits.map(check_of);
+        assert_eq!(checks, expected.map(|(names, batch)| (names.to_owned(), batch)));
+    }
+
+    #[test]
+    fn a_reset_deletes_every_kind_of_a_key_and_all_strikes() {
+        let args = ScriptArgs::new(b"", &Batch::Reset(vec![Key::from_bytes(KEY)]));
+        assert_eq!(names(&args), format!("blfixw{}", "l".repeat(16)));
+    }
+}
