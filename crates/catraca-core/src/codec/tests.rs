@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 
 use super::*;
+use crate::algorithm::sliding_window::WindowEntries;
 use crate::batch::RowSettlement;
 use crate::cell::block::{BlockNote, Origin};
 use crate::cell::ratio_watch::SLICES;
-use crate::cell::sliding_window::WindowEntries;
 use crate::cell::{
     Block, Bucket, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker, SlidingWindow,
 };
