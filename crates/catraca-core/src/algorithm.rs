@@ -1,9 +1,9 @@
 //! Algorithms: what a limit counts, and how. Each has one file: its terms and how a catalog writes
 //! them, its cell, what checks and settles do to the cell, and the bytes of both.
 //!
-//! [`for_each_algorithm`] is the only list. Everything that must know all algorithms is generated
-//! from it, or calls [`Limit`](crate::limit::Limit), which dispatches with one `match`. The cell of
-//! an algorithm is a kind of state, and those are a second list:
+//! [`for_each_algorithm`](crate::for_each_algorithm) is the only list. Everything that must know
+//! all algorithms is generated from it, or calls [`Limit`](crate::limit::Limit), which dispatches
+//! with one `match`. The cell of an algorithm is a kind of state, and those are a second list:
 //! [`for_each_kind`](crate::for_each_kind).
 
 pub mod bucket;

@@ -116,6 +116,7 @@ impl Limit {
     }
 
     /// The span to which a limit in a reply refers.
+    #[inline]
     pub fn reported_span(&self, limit: i64) -> Option<Span> {
         for_each_algorithm!(match_terms self, terms => terms.reported_span(limit), None)
     }

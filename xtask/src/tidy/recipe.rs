@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use catraca_conformance::Repo;
 
 use super::Finding;
 use super::documents::{ARCHITECTURE, expand_braces};
 use super::source::code_lines;
-use crate::repo::Repo;
 
 const START: &str = "- **An algorithm.**";
 /// The test kit and the documents follow.

@@ -115,6 +115,7 @@ impl Algorithm for BucketTerms {
         }
     }
 
+    #[inline]
     fn reported_span(&self, _: i64) -> Option<Span> {
         Some(self.time_to_fill())
     }
@@ -203,6 +204,7 @@ impl BucketTerms {
     }
 
     /// How long an empty bucket takes to fill, rounded up.
+    #[inline]
     pub fn time_to_fill(&self) -> Span {
         Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
     }

@@ -69,6 +69,7 @@ impl Algorithm for FixedTerms {
         Self { limit: part_of(self.limit, nodes), ..*self }
     }
 
+    #[inline]
     fn reported_span(&self, _: i64) -> Option<Span> {
         Some(self.span)
     }

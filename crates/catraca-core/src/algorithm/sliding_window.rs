@@ -60,6 +60,7 @@ impl Algorithm for WindowList {
 
     /// The reply has the limit of the tightest window, but not its index. Of windows with equal
     /// limits the longest is the tightest: a unit in a shorter one is in it too.
+    #[inline]
     fn reported_span(&self, limit: i64) -> Option<Span> {
         self.iter().filter(|window| window.limit == limit).map(|window| window.span).max()
     }

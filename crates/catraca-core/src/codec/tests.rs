@@ -302,6 +302,10 @@ fn kinds_keep_their_numbers() {
     assert!(CellKind::ALL.iter().all(|kind| CellKind::from_number(*kind as u8) == Some(*kind)));
     assert_eq!(CellKind::from_number(0), None);
     assert_eq!(CellKind::from_number(9), None);
+    let letters: Vec<u8> = CellKind::ALL.iter().map(|kind| kind.letter()).collect();
+    assert_eq!(letters, b"blfixwmr");
+    let names: Vec<&str> = CellKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.join(" "), "buckets logs fixed leases blocks watches marks references");
 }
 
 /// Snapshots and rows of PostgreSQL hold these bytes: a program must write them as before.
