@@ -40,10 +40,10 @@ const DECISIONS: &str = "100000";
 const FILES: [&str; 8] = [
     "run.rs",
     "run/**/*.rs",
-    "cell.rs",
+    "algorithm.rs",
+    "algorithm/**/*.rs",
+    "{cell,limit}.rs",
     "cell/**/*.rs",
-    "limit.rs",
-    "limit/**/*.rs",
     "{settle_plan,credit_plan,price}.rs",
     "lock/**/*.rs",
 ];

@@ -13,6 +13,7 @@ mod lua;
 pub(crate) mod mask;
 mod names;
 mod plain_words;
+mod recipe;
 mod source;
 mod tuple_lets;
 
@@ -42,6 +43,7 @@ impl Finding {
 pub(crate) fn tidy(repo: &Repo) -> Result<()> {
     let files = repo.files()?;
     let mut findings = documents::check(repo, &files)?;
+    findings.extend(recipe::check(repo, &files)?);
     let mut names = names::Names::default();
     let mut uses = cycles::Uses::default();
     for file in &files {

@@ -6,57 +6,13 @@
 //! panics, and never allocates more than the input can justify.
 
 mod blocks_and_references;
-mod counters;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, CellKind};
 
 use wire::{Reader, Writer};
-
-/// The kind of a cell, as a number that is stored beside its bytes.
-///
-/// The numbers are part of every snapshot: new ones may be added, but none may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum CellKind {
-    /// A token bucket.
-    Bucket = 1,
-    /// A sliding window, or the strikes of a ban rule.
-    SlidingWindow = 2,
-    /// A fixed window.
-    FixedWindow = 3,
-    /// In-flight leases.
-    InFlight = 4,
-    /// A block.
-    Block = 5,
-    /// A watched ratio.
-    RatioWatch = 6,
-    /// A settled-marker.
-    SettledMarker = 7,
-    /// A reference.
-    Reference = 8,
-}
-
-impl CellKind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::Bucket,
-        Self::SlidingWindow,
-        Self::FixedWindow,
-        Self::InFlight,
-        Self::Block,
-        Self::RatioWatch,
-        Self::SettledMarker,
-        Self::Reference,
-    ];
-
-    /// The kind with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-}
 
 /// A cell that can be encoded as bytes.
 pub trait Codec: Cell + Fields {

@@ -99,25 +99,13 @@ fn decision_row(
         window: selected
             .terms
             .zip(reply)
-            .and_then(|(terms, reply)| window(&terms.limit, reply.limit?)),
+            .and_then(|(terms, reply)| terms.limit.reported_span(reply.limit?)),
         balance: free.filter(|_| is_bucket),
         reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
         retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),
         blocked_until: reply.and_then(|reply| Some(reply.block.as_ref()?.until)),
         charged: reply.map_or(0, |reply| reply.charged),
         mode: selected.mode,
-    }
-}
-
-/// The span that the reported limit refers to.
-fn window(limit: &Limit, reported: i64) -> Option<Span> {
-    match limit {
-        Limit::Bucket(terms) => Some(terms.time_to_fill()),
-        // The reply has the limit of the tightest window, but not its index. Of windows with equal
-        // limits the longest is the tightest: a unit in a shorter one is in it too.
-        Limit::Window(all) => all.iter().filter(|w| w.limit == reported).map(|w| w.span).max(),
-        Limit::Fixed(terms) => Some(terms.span),
-        Limit::Inflight(_) | Limit::Unlimited => None,
     }
 }
 
@@ -200,18 +188,4 @@ fn set_message(
     let text = note.and_then(|note| note.message.as_ref()).or(policy.message.as_ref());
     decision.status = note.and_then(|note| note.status);
     decision.message = text.map(|text| render(text, decision.retry_after, catalog.language));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limit::WindowTerms;
-
-    #[test]
-    fn of_windows_with_equal_limits_the_longest_is_reported() {
-        let terms = |limit, seconds| WindowTerms { limit, span: Span::from_secs(seconds) };
-        let windows = Limit::Window(vec![terms(10, 1), terms(10, 60), terms(50, 600)].into());
-        assert_eq!(window(&windows, 10), Some(Span::from_secs(60)));
-        assert_eq!(window(&windows, 50), Some(Span::from_secs(600)));
-    }
 }

@@ -10,6 +10,7 @@
 #![warn(clippy::iter_over_hash_type)]
 
 pub mod address;
+pub mod algorithm;
 pub mod ban_storm;
 pub mod batch;
 pub mod catalog;

@@ -1,71 +1,171 @@
-//! Limits: the numbers of one algorithm (bucket, window, fixed window or in-flight leases).
+//! Limit: the algorithm of a policy with its terms, and the penalty of an excess.
 //!
 //! Batches carry these numbers to the stores, so a store does not need the catalog. The units in
-//! use are stored in cells.
+//! use are stored in cells. What an algorithm does is in its file; this one only dispatches.
 
-mod share;
-
-use smallvec::SmallVec;
-
+use crate::algorithm::{Algorithm, LimitOptions, TermsWriter};
+use crate::cell::CellKind;
+use crate::codec::Codec;
+use crate::for_each_algorithm;
+use crate::located::schema::join;
+use crate::located::{FieldSchema, Node, Report, SourceLocation};
 use crate::time::Span;
+
+pub use crate::algorithm::{BucketTerms, WindowTerms};
 
 /// The largest integer that every store, Lua's doubles included, computes exactly.
 pub const EXACT_MAX: i64 = 1 << 53;
 
-/// The algorithm of a policy with its numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// A token bucket.
-    Bucket(BucketTerms),
-    /// One exact sliding window, or several that must all admit the request.
-    Window(SmallVec<[WindowTerms; 1]>),
-    /// A fixed window that starts at its first charged unit, or at multiples of its length.
-    Fixed(FixedTerms),
-    /// Concurrent requests, one lease each.
-    Inflight(InflightTerms),
-    /// Nothing is counted: the policy only bans on outcomes.
-    Unlimited,
+macro_rules! limit {
+    (() $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*) => {
+        /// The algorithm of a policy with its numbers.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Limit {
+            $($(#[$doc])* $name($terms),)*
+            /// Nothing is counted: the policy only bans on outcomes.
+            Unlimited,
+        }
+
+        /// The fields of a policy or a tier that select an algorithm.
+        pub(crate) const LIMIT_FIELDS: &[FieldSchema] = &[$(<$terms as Algorithm>::FIELD,)*];
+
+        /// The same fields, each with the options that belong to its algorithm alone.
+        pub(crate) const OPTION_FIELDS: [FieldSchema;
+            LIMIT_FIELDS.len() $(+ <$terms as Algorithm>::OPTION_FIELDS.len())*] =
+            join(&[$(&[<$terms as Algorithm>::FIELD], <$terms as Algorithm>::OPTION_FIELDS,)*]);
+
+        impl Limit {
+            /// Reads the terms of the algorithm whose field is called `name`.
+            pub(crate) fn read(
+                name: &str,
+                report: &mut Report,
+                node: Node<'_>,
+                options: LimitOptions,
+            ) -> Option<Self> {
+                $(if name == <$terms as Algorithm>::FIELD.name {
+                    return <$terms>::read(report, node, options).map(Self::$name);
+                })*
+                None
+            }
+
+            /// The options of the algorithm whose field is called `name`.
+            pub(crate) fn options_of(name: &str) -> &'static [&'static str] {
+                $(if name == <$terms as Algorithm>::FIELD.name {
+                    return <$terms as Algorithm>::OPTIONS;
+                })*
+                &[]
+            }
+
+            /// The limit divided by the number of nodes, rounded up: what one node admits while the
+            /// shared store is unavailable.
+            #[must_use]
+            pub fn share(&self, nodes: i64) -> Self {
+                match self {
+                    $(Self::$name(terms) => Self::$name(terms.share(nodes)),)*
+                    Self::Unlimited => Self::Unlimited,
+                }
+            }
+        }
+    };
 }
 
-/// A bucket of `size` tokens that gains `tokens` every `period`, both divided by their greatest
-/// common divisor so that products stay within exact arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BucketTerms {
-    /// Capacity, after the policy's margin.
-    pub size: i64,
-    /// Tokens gained per period.
-    pub tokens: i64,
-    /// The period in microseconds.
-    pub period: i64,
+for_each_algorithm!(limit);
+
+/// `match_terms!(limit, terms => with_terms, without_a_limit)`: one `match` over all algorithms.
+macro_rules! match_terms {
+    (
+        ($limit:expr, $bound:ident => $with:expr, $without:expr)
+        $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*
+    ) => {
+        match $limit {
+            $(Limit::$name($bound) => $with,)*
+            Limit::Unlimited => $without,
+        }
+    };
 }
 
-/// At most `limit` units of age less than `span`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowTerms {
-    /// Units admitted inside the span.
-    pub limit: i64,
-    /// The length of the window.
-    pub span: Span,
+impl Limit {
+    /// The largest cost that can ever be admitted, if the algorithm has one.
+    #[inline]
+    pub fn capacity(&self) -> Option<i64> {
+        for_each_algorithm!(match_terms self, terms => terms.largest_cost(), None)
+    }
+
+    /// The algorithm's name in the catalog; `none` for a policy without a limit.
+    pub fn algorithm(&self) -> &'static str {
+        for_each_algorithm!(match_terms self, terms => field_of(terms).name, "none")
+    }
+
+    /// The kind of the counter; `None` if nothing is counted.
+    pub fn kind(&self) -> Option<CellKind> {
+        for_each_algorithm!(match_terms self, terms => Some(kind_of(terms)), None)
+    }
+
+    /// Whether a check takes one lease, at any cost, and its settle ends the lease.
+    #[inline]
+    pub fn takes_lease(&self) -> bool {
+        for_each_algorithm!(match_terms self, terms => takes_lease(terms), false)
+    }
+
+    /// The units that must be free for a row to fit: at least one, even if its check reserves none
+    /// (`reserve = 0`, or a cost of zero). A lease is one unit, and a row without a limit always
+    /// has room.
+    #[inline]
+    pub fn need(&self, held: i64) -> i64 {
+        if self.takes_lease() || matches!(self, Self::Unlimited) { 1 } else { held.max(1) }
+    }
+
+    /// The span to which a limit in a reply refers.
+    #[inline]
+    pub fn reported_span(&self, limit: i64) -> Option<Span> {
+        for_each_algorithm!(match_terms self, terms => terms.reported_span(limit), None)
+    }
+
+    /// How long a charged unit counts at most, if it leaves all at once.
+    pub(crate) fn longest_window(&self) -> Option<Span> {
+        for_each_algorithm!(match_terms self, terms => terms.longest_window(), None)
+    }
+
+    /// Whether every store computes a charge of this size exactly; reports it if not.
+    pub(crate) fn check_charge(
+        &self,
+        report: &mut Report,
+        location: SourceLocation,
+        charge: i64,
+    ) -> bool {
+        for_each_algorithm!(
+            match_terms self, terms => terms.check_charge(report, location, charge), true
+        )
+    }
+
+    /// The limit as text, in the words of the catalog.
+    pub fn describe(&self) -> String {
+        let none = "none: it only bans";
+        for_each_algorithm!(match_terms self, terms => terms.describe(), none.to_owned())
+    }
+
+    /// What a reader who does not know the algorithm should know about it; empty if nothing.
+    pub fn remark(&self) -> &'static str {
+        for_each_algorithm!(match_terms self, terms => terms.remark(), "")
+    }
+
+    /// Writes the terms for the script of the Redis store.
+    pub fn write_terms(&self, to: &mut impl TermsWriter, lease: u64) {
+        for_each_algorithm!(match_terms self, terms => terms.write_terms(to, lease), ())
+    }
 }
 
-/// At most `limit` units from the opening of the window to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedTerms {
-    /// Units admitted per window.
-    pub limit: i64,
-    /// The length of the window.
-    pub span: Span,
-    /// Whether windows start at multiples of the span instead of at the first unit.
-    pub aligned: bool,
+fn field_of<A: Algorithm>(_: &A) -> FieldSchema {
+    A::FIELD
 }
 
-/// At most `limit` leases at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InflightTerms {
-    /// Leases at once.
-    pub limit: i64,
-    /// How long a lease lives if it is not released.
-    pub hold: Span,
+fn kind_of<A: Algorithm>(_: &A) -> CellKind {
+    A::Cell::KIND
+}
+
+#[inline]
+fn takes_lease<A: Algorithm>(_: &A) -> bool {
+    A::TAKES_LEASE
 }
 
 /// How long a block lasts, and how repeated offences lengthen it.
@@ -106,98 +206,101 @@ impl Penalty {
     }
 }
 
-impl BucketTerms {
-    /// The lowest balance from which a refill to `size` is still computed exactly: the missing
-    /// tokens times the period must not exceed [`EXACT_MAX`].
-    #[inline]
-    pub fn floor(&self) -> i64 {
-        self.size - EXACT_MAX / self.period
-    }
-
-    /// The refill as a rate, such as `2 per 1m`: per second, minute, hour or day, the first of them
-    /// in which it is a whole number.
-    pub fn refill_text(&self) -> String {
-        let units = [1, 60, 3_600, 86_400].map(Span::from_secs);
-        let whole = units.into_iter().find(|unit| unit.micros() % self.period == 0);
-        let unit = whole.unwrap_or(Span::from_micros(self.period));
-        format!("{} per {unit}", self.tokens * (unit.micros() / self.period))
-    }
-
-    /// How long an empty bucket takes to fill, rounded up.
-    pub fn time_to_fill(&self) -> Span {
-        Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
-    }
-
-    /// A hash of the refill rate. A cell stores it beside its fraction of a token, which has no
-    /// meaning under another rate.
-    #[inline]
-    pub fn refill_tag(&self) -> u32 {
-        let mixed = (self.tokens as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            ^ (self.period as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
-        (mixed ^ (mixed >> 32)) as u32
-    }
-}
-
-impl Limit {
-    /// The largest cost that can ever be admitted, if the algorithm has one.
-    #[inline]
-    pub fn capacity(&self) -> Option<i64> {
-        match self {
-            Self::Bucket(terms) => Some(terms.size),
-            Self::Window(windows) => windows.iter().map(|window| window.limit).min(),
-            Self::Fixed(terms) => Some(terms.limit),
-            Self::Inflight(_) | Self::Unlimited => None,
-        }
-    }
-
-    /// The algorithm's name in the catalog; `none` for a policy without a limit.
-    pub fn algorithm(&self) -> &'static str {
-        match self {
-            Self::Bucket(_) => "bucket",
-            Self::Window(_) => "window",
-            Self::Fixed(_) => "fixed",
-            Self::Inflight(_) => "inflight",
-            Self::Unlimited => "none",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::{FixedTerms, InflightTerms};
 
-    #[test]
-    fn refills_are_written_in_the_smallest_unit_that_is_whole() {
-        let told = |tokens, period| BucketTerms { size: 1, tokens, period }.refill_text();
-        assert_eq!(told(1, 10_000), "100 per 1s");
-        assert_eq!(told(1, 30_000_000), "2 per 1m");
-        assert_eq!(told(1, 2_400), "25000 per 1m");
-        assert_eq!(told(1, 2_160_000_000), "40 per 24h");
-        assert_eq!(told(3, 7_000_000), "3 per 7s");
-    }
-
-    #[test]
-    fn an_empty_bucket_takes_whole_microseconds_to_fill_rounded_up() {
-        let micros =
-            |size, tokens| BucketTerms { size, tokens, period: 1_000 }.time_to_fill().micros();
-        assert_eq!(micros(10, 1), 10_000);
-        assert_eq!(micros(9, 3), 3_000);
-        assert_eq!(micros(10, 3), 3_334);
-        assert_eq!(micros(11, 3), 3_667);
+    /// One limit of each algorithm, and none.
+    fn limits() -> [Limit; 5] {
+        let span = Span::from_secs(1);
+        let window = WindowTerms { limit: 4, span };
+        [
+            Limit::Bucket(BucketTerms { size: 3, tokens: 1, period: 1_000_000 }),
+            Limit::Window([window].into_iter().collect()),
+            Limit::Fixed(FixedTerms { limit: 5, span, aligned: true }),
+            Limit::Inflight(InflightTerms { limit: 6, hold: span }),
+            Limit::Unlimited,
+        ]
     }
 
     #[test]
     fn a_limit_has_the_name_that_the_catalog_uses() {
-        let span = Span::from_secs(1);
-        let window = WindowTerms { limit: 1, span };
-        let limits = [
-            Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 1 }),
-            Limit::Window([window].into_iter().collect()),
-            Limit::Fixed(FixedTerms { limit: 1, span, aligned: false }),
-            Limit::Inflight(InflightTerms { limit: 1, hold: span }),
-            Limit::Unlimited,
-        ];
-        let names = limits.map(|limit| limit.algorithm());
+        let names = limits().map(|limit| limit.algorithm());
         assert_eq!(names, ["bucket", "window", "fixed", "inflight", "none"]);
+    }
+
+    #[test]
+    fn a_limit_is_described_in_the_words_of_the_catalog() {
+        let texts = limits().map(|limit| format!("{} ({})", limit.describe(), limit.remark()));
+        let expected = [
+            "bucket of 3, refill 1 per 1s (starts full)",
+            "window 4 per 1s (never more in any such span)",
+            "fixed 5 per 1s (starts with the first request)",
+            "6 in flight ()",
+            "none: it only bans ()",
+        ];
+        assert_eq!(texts, expected);
+        let window = WindowTerms { limit: 4, span: Span::from_secs(1) };
+        let two = Limit::Window(vec![window, window].into());
+        assert_eq!(two.describe(), "window 4 per 1s and 4 per 1s");
+        assert_eq!(two.remark(), "never more in any such span; all apply");
+    }
+
+    #[test]
+    fn leases_and_no_limit_need_one_unit_at_any_cost() {
+        assert_eq!(limits().map(|limit| limit.need(7)), [7, 7, 7, 1, 1]);
+        assert_eq!(limits().map(|limit| limit.need(0)), [1; 5]);
+        let second = Some(Span::from_secs(1));
+        let spans = limits().map(|limit| limit.longest_window());
+        assert_eq!(spans, [None, second, second, None, None]);
+    }
+
+    /// Numbers in decimal, other bytes in hexadecimal.
+    impl TermsWriter for String {
+        fn numbers(&mut self, numbers: &[i64]) {
+            numbers.iter().for_each(|number| *self += &format!("{number} "));
+        }
+
+        fn raw(&mut self, bytes: &[u8]) {
+            bytes.iter().for_each(|byte| *self += &format!("{byte:02x}"));
+            *self += " ";
+        }
+    }
+
+    #[test]
+    fn terms_are_written_in_the_order_in_which_the_script_reads_them() {
+        let written = limits().map(|limit| {
+            let mut text = String::new();
+            limit.write_terms(&mut text, 0x0102_0304_0506_0708);
+            text
+        });
+        let bucket = BucketTerms { size: 3, tokens: 1, period: 1_000_000 };
+        let tag = u32::from_be_bytes(bucket.refill_tag().to_le_bytes());
+        let expected = [
+            format!("3 1 1000000 {tag:08x} "),
+            "01 4 1000000 ".to_owned(),
+            "5 1000000 01 ".to_owned(),
+            "6 1000000 0102030405060708 ".to_owned(),
+            String::new(),
+        ];
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn shares_are_rounded_up_and_never_nothing() {
+        let window = |limit| {
+            let terms = WindowTerms { limit, span: Span::from_secs(60) };
+            Limit::Window([terms].into_iter().collect())
+        };
+        assert_eq!(window(10).share(3), window(4));
+        assert_eq!(window(1).share(8), window(1));
+        assert_eq!(window(10).share(1), window(10));
+        let span = Span::from_secs(1);
+        let fixed = |limit| Limit::Fixed(FixedTerms { limit, span, aligned: true });
+        assert_eq!(fixed(100).share(4), fixed(25));
+        let inflight = |limit| Limit::Inflight(InflightTerms { limit, hold: span });
+        assert_eq!(inflight(20).share(3), inflight(7));
+        assert_eq!(Limit::Unlimited.share(9), Limit::Unlimited);
     }
 }

@@ -194,8 +194,8 @@ fn check_row(
 /// without a limit.
 pub fn held_units(policy: &Policy, terms: &Terms, requested: Option<i64>) -> i64 {
     match terms.limit {
-        Limit::Inflight(_) => 1,
         Limit::Unlimited => 0,
+        _ if terms.limit.takes_lease() => 1,
         _ => terms.cost.units_to_hold(requested, policy.reserve),
     }
 }

@@ -191,7 +191,7 @@ impl Policy {
     /// Whether a check needs a ticket: something of this policy happens at or after settle.
     pub fn needs_ticket(&self, terms: &Terms) -> bool {
         terms.cost.is_priced_at_settle()
-            || matches!(terms.limit, Limit::Inflight(_))
+            || terms.limit.takes_lease()
             || !terms.credits.is_empty()
             || !self.bans.is_empty()
             || self.watch.is_some()

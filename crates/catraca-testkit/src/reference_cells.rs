@@ -5,40 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use catraca_core::cell::{
-    Block, Bucket, Cell, CellStore, CellTable, CounterSlot, FixedWindow, InFlight, RatioWatch,
-    Reference, SettledMarker, SlidingWindow,
-};
+use catraca_core::cell::{Cell, CellTable};
 use catraca_core::digest::Key;
+use catraca_core::for_each_kind;
 use catraca_core::time::Time;
-
-/// Cells in ordered maps.
-#[derive(Clone, Debug, Default)]
-pub struct ReferenceCells {
-    buckets: BTreeMap<Key, Bucket>,
-    logs: BTreeMap<Key, SlidingWindow>,
-    fixed: BTreeMap<Key, FixedWindow>,
-    leases: BTreeMap<Key, InFlight>,
-    blocks: BTreeMap<Key, Block>,
-    watches: BTreeMap<Key, RatioWatch>,
-    marks: BTreeMap<Key, SettledMarker>,
-    references: BTreeMap<Key, Reference>,
-}
-
-impl CellStore for ReferenceCells {
-    fn counter_slot(&mut self, _: Key, _: u64, _: Time) -> CounterSlot {
-        CounterSlot::Own
-    }
-}
 
 fn live_cell<C: Cell>(table: &mut BTreeMap<Key, C>, key: Key, now: Time) -> Option<&mut C> {
     table.get_mut(&key).filter(|cell| now < cell.expires_at())
 }
 
-/// Implements `CellTable` for each kind of cell over its field.
-macro_rules! cell_tables {
-    ($($cell:ty => $field:ident),* $(,)?) => {$(
-        impl CellTable<$cell> for ReferenceCells {
+macro_rules! reference_cells {
+    (() $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*) => {
+        /// Cells in ordered maps.
+        #[derive(Clone, Debug, Default)]
+        pub struct ReferenceCells {
+            $($field: BTreeMap<Key, $cell>,)*
+        }
+
+        $(impl CellTable<$cell> for ReferenceCells {
             fn get(&mut self, key: Key, now: Time) -> Option<&mut $cell> {
                 live_cell(&mut self.$field, key, now)
             }
@@ -60,24 +44,16 @@ macro_rules! cell_tables {
             fn remove(&mut self, key: Key, now: Time) -> bool {
                 self.$field.remove(&key).is_some_and(|cell| now < cell.expires_at())
             }
-        }
-    )*};
+        })*
+    };
 }
 
-cell_tables! {
-    Bucket => buckets,
-    SlidingWindow => logs,
-    FixedWindow => fixed,
-    InFlight => leases,
-    Block => blocks,
-    RatioWatch => watches,
-    SettledMarker => marks,
-    Reference => references,
-}
+for_each_kind!(reference_cells);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catraca_core::cell::Bucket;
     use catraca_core::limit::BucketTerms;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Explains a check: which policies apply, with which key, tier and price, and why. Reads no state.
 
 use catraca_core::conclude;
-use catraca_core::limit::{Limit, Penalty};
+use catraca_core::limit::Penalty;
 use catraca_core::plan::{display_parts, held_units};
 use catraca_core::policy::{Mode, Name, Terms};
 use catraca_core::price::{Cost, Price};
@@ -111,7 +111,7 @@ impl<S: Store> Engine<S> {
             key: display_parts(&rules.catalog, self.digester(), &row.parts),
             limit: row
                 .terms
-                .map_or_else(|| "denies: no key".to_owned(), |terms| describe_limit(&terms.limit)),
+                .map_or_else(|| "denies: no key".to_owned(), |terms| terms.limit.describe()),
             block: row.terms.and_then(|terms| terms.block).map(describe_block),
             held,
             // Even a check of zero units needs one free unit.
@@ -132,22 +132,6 @@ fn why_absent(mode: Mode) -> &'static str {
 fn describe_condition(when: &[(Name, Vec<Name>)]) -> String {
     let all = when.iter().map(|(name, values)| format!("{name} = {}", values.join(" or ")));
     all.collect::<Vec<_>>().join(", ")
-}
-
-/// A limit as text, in the catalog's terms.
-pub fn describe_limit(limit: &Limit) -> String {
-    match limit {
-        Limit::Bucket(terms) => {
-            format!("bucket of {}, refill {}", terms.size, terms.refill_text())
-        }
-        Limit::Window(windows) => {
-            let all = windows.iter().map(|window| format!("{} per {}", window.limit, window.span));
-            format!("window {}", all.collect::<Vec<_>>().join(" and "))
-        }
-        Limit::Fixed(terms) => format!("fixed {} per {}", terms.limit, terms.span),
-        Limit::Inflight(terms) => format!("{} in flight", terms.limit),
-        Limit::Unlimited => "none: it only bans".to_owned(),
-    }
 }
 
 /// The length of a block as text.

@@ -18,7 +18,6 @@ mod snapshot;
 mod stats;
 mod table;
 mod table_growth;
-mod weighed_cell;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,8 +36,8 @@ use locked_shards::LockedShards;
 use pressure::{FULL_FOR, PressureCounters};
 use shard::Shard;
 
+pub use catraca_core::cell::MemoryPool;
 pub use options::MemoryOptions;
-pub use pressure::MemoryPool;
 pub use snapshot::{RestoreOutcome, SnapshotError, SnapshotSummary};
 pub use stats::{MemoryStats, TableUsage};
 

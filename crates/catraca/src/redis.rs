@@ -28,7 +28,7 @@ mod url;
 
 pub use connect_error::ConnectError;
 pub use decode::decode_reply;
-pub use keys::{RedisKeyKind, RedisKeys};
+pub use keys::RedisKeys;
 pub use lock_store::{LOCK_SCRIPT, RedisLocks};
 pub use options::RedisOptions;
 pub use script::SCRIPT;

@@ -7,6 +7,7 @@ use catraca::memory::{Memory, MemoryOptions};
 use catraca::store::{Store, StoreError, When};
 use catraca::{Catalog, Check, Engine, Error, ManualClock, Outcome, Settle, Span};
 use catraca_core::batch::{Batch, Reply};
+use catraca_core::cell::CellKind;
 
 const CATALOG: &str = r#"
 [policy.login]
@@ -101,7 +102,7 @@ fn a_block_outlives_the_window_that_started_it() {
     (0..3).for_each(|_| drop(engine.check(&check).expect("a decision")));
     let cells = || {
         let stats = engine.store().memory.stats();
-        (stats.logs.cells, stats.blocks.cells)
+        (stats[CellKind::SlidingWindow].cells, stats[CellKind::Block].cells)
     };
     assert_eq!(cells(), (1, 1));
     clock.advance(Span::from_secs(2));

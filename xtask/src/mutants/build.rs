@@ -20,11 +20,14 @@ const FOLDER: &str = "mutants";
 /// Attempts to find all mutants that do not compile: the compiler stops early.
 const ATTEMPTS: usize = 12;
 const CORE: &str = "catraca_core";
+const CATALOG: &str = "catalog";
 const RULES: &str = "rules";
-/// All tests of core, and modules of the rules' tests in the test kit; the fastest first. A mutant
-/// that one of them catches needs no further test.
-const TESTS: [(&str, &str); 6] = [
+/// All unit tests of core, some of its catalog, and modules of the rules' tests in the test kit;
+/// the fastest first. A mutant that one of them catches needs no further test.
+const TESTS: [(&str, &str); 8] = [
     (CORE, ""),
+    (CATALOG, "codes::"),
+    (CATALOG, "valid::"),
     (RULES, "locks::"),
     (RULES, "oracle::"),
     (RULES, "properties::"),
@@ -97,7 +100,8 @@ fn build_copy(repo: &Repo, processes: &ProcessGuard, copy: &SourceCopy) -> Resul
     let messages = copy.root().join("messages.json");
     let args = ["test", "--no-run", "-p", "catraca-core", "-p", "catraca-testkit"];
     let mut cargo = copy.cargo(repo, &args);
-    cargo.args(["--profile", "ci", "--message-format=json", "--lib", "--test", RULES]);
+    cargo.args(["--profile", "ci", "--message-format=json", "--lib"]);
+    cargo.args(["--test", CATALOG, "--test", RULES]);
     // The tests run for seconds: to optimize more would cost more than it saves.
     cargo.env("CARGO_PROFILE_CI_OPT_LEVEL", "1").stdout(File::create(&messages)?);
     // Errors are in the messages.

@@ -7,7 +7,7 @@ use catraca_conformance::Repo;
 
 use super::Finding;
 
-const ARCHITECTURE: &str = "ARCHITECTURE.md";
+pub(super) const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_LINES: usize = 200;
 /// The files whose modules the map must describe.
 const CRATE_ROOTS: [&str; 3] = [
@@ -76,7 +76,7 @@ fn missing_paths(map: &str, files: &[String]) -> Vec<Finding> {
         .collect()
 }
 
-fn expand_braces(path: &str) -> Vec<String> {
+pub(super) fn expand_braces(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let Some((names, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
     names.split(',').flat_map(|name| expand_braces(&format!("{before}{name}{after}"))).collect()

@@ -3,6 +3,7 @@
 //! The rules themselves are compared by the traces.
 
 use catraca::redis::{SCRIPT, ScriptArgs};
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::batch::{
     BanRow, Batch, CheckBatch, CheckReply, CheckRow, NewReference, Reply, RowVerdict, SettleBatch,
     SettleRow, WatchRow,
@@ -10,9 +11,7 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::cell::second_after;
 use catraca_core::digest::Key;
-use catraca_core::limit::{
-    BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
-};
+use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};

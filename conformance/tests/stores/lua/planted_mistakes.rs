@@ -76,7 +76,7 @@ const MISTAKES: [(&str, &str); 69] = [
     ("min(max(row.free, 0), row.held)", "row.held"),
     ("while end_at(cell, first) <= now do", "while end_at(cell, first) < now do"),
     ("- LEASE + 1) > ends do", "- LEASE + 1) > FOREVER do"),
-    ("or row.meter == leases then", "then"),
+    ("or row.meter.give_back then", "then"),
     // Blocks.
     ("now < block.ends and (shadow", "now <= block.ends and (shadow"),
     ("(shadow or not block.shadow)", "true"),

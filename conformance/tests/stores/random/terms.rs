@@ -1,10 +1,9 @@
 //! The terms of random rows: one algorithm per name, with numbers up to both valid extremes.
 
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::{
-    BucketTerms, EXACT_MAX, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms,
-};
+use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
 use catraca_core::time::Span;
 use catraca_testkit::generate::Rng;
 

@@ -2,10 +2,11 @@
 
 use catraca::redis::ScriptArgs;
 use catraca::store::{Store, When};
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
 use catraca_core::time::Span;
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::{RespClient, RespValue};

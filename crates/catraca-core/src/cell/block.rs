@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::Cell;
+use super::{Cell, allocation_bytes};
 use crate::limit::Penalty;
 use crate::time::{Span, Time};
 
@@ -105,9 +105,19 @@ impl BlockProposal {
 }
 
 impl Cell for Block {
+    const IS_INLINE: bool = false;
+
     #[inline]
     fn expires_at(&self) -> Time {
         self.until.after(self.forget)
+    }
+
+    /// Texts count in full for every block, although blocks of the same rule share them.
+    fn weight(&self) -> usize {
+        let texts = [&self.note.reason, &self.note.message].into_iter().flatten();
+        // An `Arc<str>` allocates two reference counts and the text.
+        let counts = 2 * size_of::<usize>();
+        texts.map(|text| allocation_bytes(text.len() + counts)).sum()
     }
 }
 

@@ -3,6 +3,8 @@
 //! The cell only counts. The batch says which ratio is too high.
 
 use super::Cell;
+use crate::codec::wire::{Reader, Writer};
+use crate::codec::{CodecError, Fields};
 use crate::time::{Span, Time};
 
 /// The number of slices of a watched span.
@@ -20,6 +22,8 @@ pub struct RatioWatch {
 }
 
 impl Cell for RatioWatch {
+    const IS_INLINE: bool = false;
+
     fn expires_at(&self) -> Time {
         // When the newest slice is 24 slices old, none counts any more.
         let end = (self.newest + SLICES as i64).saturating_mul(self.slice.micros());
@@ -73,6 +77,32 @@ impl RatioWatch {
             self.slices[index_of(number)] = (0, 0);
         }
         self.newest = present;
+    }
+}
+
+impl Fields for RatioWatch {
+    fn write(&self, to: &mut Writer<'_>) {
+        to.span(self.slice);
+        to.number(self.newest as u64);
+        for (part, whole) in self.slices.iter() {
+            to.number(u64::from(*part));
+            to.number(u64::from(*whole));
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
+        let slice = from.span("slice")?;
+        // The number of a slice is an instant divided by this length.
+        if slice == Span::ZERO {
+            return Err(CodecError::Range { field: "slice" });
+        }
+        let newest = from.amount("newest")?;
+        let mut slices = Box::new([(0, 0); SLICES]);
+        for (part, whole) in slices.iter_mut() {
+            *part = from.small("part")?;
+            *whole = from.small("whole")?;
+        }
+        Ok(Self { slices, newest, slice })
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Reference {
 }
 
 impl Cell for Reference {
+    const IS_INLINE: bool = false;
+
     fn expires_at(&self) -> Time {
         self.expires
     }

@@ -17,6 +17,8 @@ pub struct SettledMarker {
 }
 
 impl Cell for SettledMarker {
+    const IS_INLINE: bool = false;
+
     fn expires_at(&self) -> Time {
         self.expires
     }

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use super::wire::{Reader, Writer};
-use super::{CellKind, Codec, CodecError, Fields};
+use super::{CodecError, Fields};
 use crate::batch::RowSettlement;
 use crate::cell::block::{BlockNote, Origin};
 use crate::cell::{Block, Reference, SettledMarker};
 use crate::digest::Key;
 use crate::time::Time;
-
-impl Codec for Block {
-    const KIND: CellKind = CellKind::Block;
-}
 
 impl Fields for Block {
     fn write(&self, to: &mut Writer<'_>) {
@@ -47,10 +43,6 @@ fn note_flags(note: &BlockNote) -> u8 {
     flag(note.status.is_some(), STATUS)
         | flag(note.reason.is_some(), REASON)
         | flag(note.message.is_some(), MESSAGE)
-}
-
-impl Codec for SettledMarker {
-    const KIND: CellKind = CellKind::SettledMarker;
 }
 
 impl Fields for SettledMarker {
@@ -97,10 +89,6 @@ fn read_row(from: &mut Reader<'_>) -> Result<RowSettlement, CodecError> {
         started: (flags & STARTED != 0).then(|| origin_of(flags)),
         rule: read_if(flags, RULE, || from.byte())?,
     })
-}
-
-impl Codec for Reference {
-    const KIND: CellKind = CellKind::Reference;
 }
 
 impl Fields for Reference {

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 use smallvec::SmallVec;
 
 use super::*;
+use crate::algorithm::sliding_window::WindowEntries;
 use crate::batch::RowSettlement;
 use crate::cell::block::{BlockNote, Origin};
 use crate::cell::ratio_watch::SLICES;
-use crate::cell::sliding_window::WindowEntries;
 use crate::cell::{
     Block, Bucket, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker, SlidingWindow,
 };
 use crate::digest::Key;
-use crate::limit::EXACT_MAX;
+use crate::limit::{EXACT_MAX, WindowTerms};
 use crate::time::{Span, Time};
 
 fn bytes_of<C: Codec>(cell: &C) -> Vec<u8> {
@@ -302,4 +302,71 @@ fn kinds_keep_their_numbers() {
     assert!(CellKind::ALL.iter().all(|kind| CellKind::from_number(*kind as u8) == Some(*kind)));
     assert_eq!(CellKind::from_number(0), None);
     assert_eq!(CellKind::from_number(9), None);
+    let letters: Vec<u8> = CellKind::ALL.iter().map(|kind| kind.letter()).collect();
+    assert_eq!(letters, b"blfixwmr");
+    let names: Vec<&str> = CellKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.join(" "), "buckets logs fixed leases blocks watches marks references");
+}
+
+/// Snapshots and rows of PostgreSQL hold these bytes: a program must write them as before.
+#[test]
+fn cells_keep_their_bytes() {
+    let at = Time::from_micros(1_700_000_000_123_456);
+    let later = at.after(Span::from_secs(60));
+    let bucket =
+        Bucket { at, tokens: -15, rem: 29_999_999, tag: 0xDEAD_BEEF, forget: 4_000_000_000 };
+    assert_eq!(hex(&bucket), "02c0c480c1c1c482031dfe8dce1cefbeadde80d0acf30e");
+    let windows = [
+        WindowTerms { limit: 10, span: Span::from_secs(60) },
+        WindowTerms { limit: 20, span: Span::from_secs(3_600) },
+    ];
+    let mut sliding = SlidingWindow::new(&windows);
+    sliding.charge(&windows, at, 1);
+    sliding.charge(&windows, later, 7);
+    sliding.prune(&windows, later);
+    assert_eq!(hex(&sliding), "02cdfecfaa060207c0d2ceddc1c482030001c0c480c1c1c4820307808ece1c00");
+    let fixed = FixedWindow { start: at, used: 300, forget: 1_700_000_060 };
+    assert_eq!(hex(&fixed), "02c0c480c1c1c48203ac02bce2cfaa06");
+    let leases = InFlight { live: vec![(at, 7), (later, 0x0123_4567_89AB_CDEF)] };
+    assert_eq!(
+        hex(&leases),
+        "0202c0c480c1c1c482030700000000000000c0d2ceddc1c48203efcdab8967452301"
+    );
+    let note = BlockNote { reason: Some("é".into()), status: Some(429), message: None };
+    let forget = Span::from_secs(60);
+    let block = Block { until: at, origin: Origin::Ban, shadow: true, level: 3, forget, note };
+    assert_eq!(hex(&block), "02c0c480c1c1c48203808ece1c031dad0302c3a9");
+    let mut watch = RatioWatch::new(Span::from_secs(24), at);
+    watch.count(Span::from_secs(24), at, true);
+    let [before, after] = [8, 15].map(|slices| "0000".repeat(slices));
+    assert_eq!(hex(&watch), format!("02c0843d80e2cfaa06{before}0101{after}"));
+    let row = RowSettlement {
+        ticket_index: 2,
+        charged: -3,
+        free: Some(5),
+        blocked_until: Some(later),
+        started: Some(Origin::Excess),
+        rule: Some(1),
+    };
+    assert_eq!(
+        hex(&SettledMarker { expires: at, rows: vec![row] }),
+        "02c0c480c1c1c48203013c02050ac0d2ceddc1c4820301"
+    );
+    let reference = Reference {
+        expires: at,
+        owner: Key::from_bytes([9; 16]),
+        instants: vec![Some(at), None],
+        ticket: Box::new([42, 43]),
+        settled: Some(404),
+        credited: vec!["paid".into()],
+    };
+    let owner = "09".repeat(16);
+    assert_eq!(
+        hex(&reference),
+        format!("02c0c480c1c1c4820310{owner}02c1c480c1c1c4820300022a2b9503010470616964")
+    );
+}
+
+fn hex<C: Codec>(cell: &C) -> String {
+    bytes_of(cell).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -147,6 +147,24 @@ impl ValueSchema {
     pub const DURATION_OR_FOREVER: Self = Self::duration_up_to(Span::FOREVER);
 }
 
+/// Several lists of fields as one; `N` must be the sum of their lengths.
+pub const fn join<const N: usize>(lists: &[&[FieldSchema]]) -> [FieldSchema; N] {
+    let mut all = [lists[0][0]; N];
+    let mut length = 0;
+    let mut list = 0;
+    while list < lists.len() {
+        let mut field = 0;
+        while field < lists[list].len() {
+            all[length] = lists[list][field];
+            length += 1;
+            field += 1;
+        }
+        list += 1;
+    }
+    assert!(length == N, "not the sum of the lengths");
+    all
+}
+
 /// The longest duration that is not `forever`.
 const LONGEST: Span = Span::from_micros(Span::FOREVER.micros() - 1);
 

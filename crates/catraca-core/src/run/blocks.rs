@@ -4,9 +4,7 @@
 
 use crate::batch::BlockReply;
 use crate::cell::block::{BlockProposal, PriorOffences};
-use crate::cell::{
-    Block, Bucket, CellStore, CellTable, FixedWindow, InFlight, RatioWatch, SlidingWindow,
-};
+use crate::cell::{self, Block, CellStore, CellTable, SlidingWindow};
 use crate::digest::Key;
 use crate::time::{Span, Time};
 
@@ -112,12 +110,7 @@ pub fn reset<C: CellStore>(keys: &[Key], cells: &mut C, now: Time) {
     for key in keys {
         // Every kind and every possible rule: a store knows no policies, and the algorithm of the
         // policy may have changed.
-        CellTable::<Bucket>::remove(cells, *key, now);
-        CellTable::<SlidingWindow>::remove(cells, *key, now);
-        CellTable::<FixedWindow>::remove(cells, *key, now);
-        CellTable::<InFlight>::remove(cells, *key, now);
-        CellTable::<Block>::remove(cells, *key, now);
-        CellTable::<RatioWatch>::remove(cells, *key, now);
+        cell::reset(*key, cells, now);
         for rule in 0..RULES_MAX {
             CellTable::<SlidingWindow>::remove(cells, strikes_key(*key, rule), now);
         }

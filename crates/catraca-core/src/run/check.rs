@@ -8,7 +8,6 @@ use super::meter::Meter;
 use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{CellStore, CellTable, Reference};
-use crate::limit::Limit;
 use crate::time::Time;
 
 /// A row of the check with its counter and its verdict.
@@ -65,22 +64,11 @@ fn verdict<C: CellStore>(
     if blocks::active_block(row.key, row.shadow, cells, now).is_some() {
         return RowVerdict::Blocked;
     }
-    let need = need(row);
+    let need = row.limit.need(row.held);
     if row.limit.capacity().is_some_and(|capacity| need > capacity) {
         return RowVerdict::TooCostly;
     }
     if meter.free(cells) < need { RowVerdict::OverLimit } else { RowVerdict::Fits }
-}
-
-/// Units that must be free for the row to fit: at least one, even if the check reserves none
-/// (`reserve = 0`, or a cost of zero). An in-flight row needs one lease. A row without a limit
-/// always has room.
-#[inline]
-pub(super) fn need(row: &CheckRow) -> i64 {
-    match row.limit {
-        Limit::Inflight(_) | Limit::Unlimited => 1,
-        _ => row.held.max(1),
-    }
 }
 
 impl RowCheck<'_> {
@@ -126,7 +114,7 @@ impl RowCheck<'_> {
     fn reply<C: CellStore>(&self, cells: &mut C) -> RowReply {
         let now = self.meter.now;
         let fits = self.verdict == RowVerdict::Fits;
-        let figures = self.meter.figures(cells, need(self.row));
+        let figures = self.meter.figures(cells, self.row.limit.need(self.row.held));
         // Read again, since this check may have started a block. The verdict was judged at the
         // instant of the batch; all figures are those at the row's instant.
         let block = blocks::active_block(self.row.key, self.row.shadow, cells, now);

@@ -7,7 +7,6 @@
 use smallvec::SmallVec;
 
 use super::blocks;
-use super::check::need;
 use crate::batch::{CheckBatch, CheckReply, CheckRow, RowReply, RowVerdict};
 use crate::cell::{Bucket, CellStore};
 use crate::limit::{BucketTerms, Limit};
@@ -43,7 +42,7 @@ fn charge<C: CellStore>(
     let mut bucket = cell.refill_to(terms, now);
     // Enough tokens also means that the amount is not too costly, since tokens never exceed the
     // size. The general path distinguishes too costly from over limit, and starts the block.
-    if bucket.tokens < need(row) {
+    if bucket.tokens < row.limit.need(row.held) {
         return None;
     }
     let mut charged = 0;

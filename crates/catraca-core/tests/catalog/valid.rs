@@ -1,8 +1,9 @@
 //! Valid catalogs are read into exactly the values that they contain.
 
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::catalog::read::{CATALOG, IncludedFile, ParsedCatalog, read};
 use catraca_core::catalog::{Attribute, AttributeKind, AttributeSource, Catalog, Language};
-use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
 use catraca_core::lists::ListTarget;
 use catraca_core::located::{DefaultValue, TableSchema, ValueSchema};
 use catraca_core::policy::{CreditRule, KeySpec, Mode, OnFailure, OnMissing, Policy, PolicyId};

@@ -8,7 +8,7 @@ use std::fmt::{Debug, Display};
 
 use catraca::Catalog;
 use catraca::core::policy::{KeySpec, Policy, PolicyId, Terms};
-use catraca::explain::{describe_block, describe_limit};
+use catraca::explain::describe_block;
 
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 100;
@@ -128,7 +128,7 @@ fn name(catalog: &Catalog, id: PolicyId) -> String {
 }
 
 fn terms(terms: &Option<Terms>) -> String {
-    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| describe_limit(&terms.limit))
+    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| terms.limit.describe())
 }
 
 fn block(terms: &Option<Terms>) -> String {

@@ -2,8 +2,9 @@
 //! of the scrape.
 
 use catraca::Engine;
-use catraca::memory::{MemoryPool, TableUsage};
+use catraca::memory::MemoryPool;
 use catraca::records::Records;
+use catraca_core::cell::CellKind;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
@@ -68,17 +69,8 @@ pub fn store(registry: &mut Registry, context: &ServerContext) {
     let stats = engine.store().stats();
     let cells: GaugeFamily = GaugeFamily::default();
     let bytes: GaugeFamily = GaugeFamily::default();
-    let kinds: [(&str, TableUsage); 9] = [
-        ("buckets", stats.buckets),
-        ("logs", stats.logs),
-        ("fixed", stats.fixed),
-        ("leases", stats.leases),
-        ("watches", stats.watches),
-        ("overflow", stats.overflow),
-        ("blocks", stats.blocks),
-        ("marks", stats.marks),
-        ("references", stats.references),
-    ];
+    let kinds = CellKind::ALL.iter().map(|kind| (kind.name(), stats[*kind]));
+    let kinds = kinds.chain([("overflow", stats.overflow)]);
     for (kind, usage) in kinds {
         cells.get_or_create(&labels([("kind", kind)])).set(to_i64(usage.cells));
         bytes.get_or_create(&labels([("kind", kind)])).set(to_i64(usage.bytes));

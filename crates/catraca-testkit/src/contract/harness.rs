@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use catraca::store::{Store, When};
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::batch::{
     Batch, BlockReply, BucketAdjustment, CheckBatch, CheckReply, CheckRow, CreditBatch,
     CreditReply, CreditRow, ReconcileRow, Reply, RowReply, RowSettlement, SettleBatch, SettleReply,
@@ -11,7 +12,7 @@ use catraca_core::batch::{
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 

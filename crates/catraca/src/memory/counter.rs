@@ -3,41 +3,53 @@
 //! A charge must not be lost: a counter for which a slot was reserved is always inserted, even
 //! beyond the budget.
 
-use catraca_core::cell::{Bucket, CellTable, FixedWindow, InFlight, RatioWatch, SlidingWindow};
+use catraca_core::cell::{Cell, CellTable, CounterSlot, RatioWatch};
 use catraca_core::digest::Key;
+use catraca_core::for_each_algorithm;
 use catraca_core::time::Time;
 
-use super::overflow::is_overflow_key;
-use super::shard::Shard;
+use super::overflow::{is_overflow_key, overflow_key};
+use super::shard::{Shard, StoredCell};
+use super::stats::TableUsage;
 use super::table::Table;
-use super::weighed_cell::WeighedCell;
 
-/// The kinds of counters that have overflow cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CounterKind {
-    Bucket,
-    SlidingWindow,
-    FixedWindow,
-    InFlight,
-}
-
-/// A cell that a check charges.
-pub(super) trait CounterCell: WeighedCell {
-    const KIND: CounterKind;
-    /// Whether the cell needs no heap memory.
-    const IS_INLINE: bool;
-
-    /// The table of counters with a key of their own.
-    fn table(shard: &mut Shard) -> &mut Table<Self>;
+/// The cell of an algorithm, which has overflow cells.
+pub(super) trait CounterCell: StoredCell<Table = Table<Self>> {
     /// The table of overflow cells.
     fn overflow(shard: &mut Shard) -> &mut Table<Self>;
 }
 
+macro_rules! overflow_tables {
+    (() $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*) => {
+        /// The overflow cells of a shard: at most one per family and algorithm.
+        #[derive(Debug, Default)]
+        pub(super) struct OverflowTables {
+            $(pub $field: Table<$cell>,)*
+        }
+
+        impl OverflowTables {
+            pub fn sweep(&mut self, visits: usize, now: Time) {
+                $(self.$field.sweep(visits, now);)*
+            }
+
+            pub fn add_usage(&self, usage: &mut TableUsage) {
+                $(usage.add(self.$field.len(), self.$field.bytes());)*
+            }
+        }
+
+        $(impl CounterCell for $cell {
+            fn overflow(shard: &mut Shard) -> &mut Table<Self> {
+                &mut shard.cold.overflow.$field
+            }
+        })*
+    };
+}
+
+for_each_algorithm!(overflow_tables);
+
 impl<C: CounterCell> CellTable<C> for Shard {
     #[inline]
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
-        // For `counter_slot`, which does not get the kind of the counter.
-        self.last_kind = C::KIND;
         self.table_of(key).get(key, now)
     }
 
@@ -59,13 +71,27 @@ impl<C: CounterCell> CellTable<C> for Shard {
         let removed: Option<C> = self.table_of(key).remove(key);
         removed.is_some_and(|cell| now < cell.expires_at())
     }
+
+    fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
+        if self.reserve_slot::<C>(now) {
+            return CounterSlot::Own;
+        }
+        // Never cleared: overflow cells may outlive the shortage of memory.
+        self.overflowing = true;
+        self.cold.pressure.overflowed.add(now);
+        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits))
+    }
 }
 
 impl Shard {
     /// The table that contains a key. The flag is tested first, because most shards never overflow.
     #[inline]
     fn table_of<C: CounterCell>(&mut self, key: Key) -> &mut Table<C> {
-        if self.overflowing && is_overflow_key(key) { C::overflow(self) } else { C::table(self) }
+        if self.overflowing && is_overflow_key(key) {
+            C::overflow(self)
+        } else {
+            C::table_mut(self)
+        }
     }
 
     /// Inserts a counter for a new key. One without a reservation, such as a strike, needs free
@@ -127,62 +153,6 @@ impl CellTable<RatioWatch> for Shard {
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
         let removed = self.cold.watches.remove(key);
-        removed.is_some_and(|cell| now < catraca_core::cell::Cell::expires_at(&cell))
-    }
-}
-
-impl CounterCell for Bucket {
-    const KIND: CounterKind = CounterKind::Bucket;
-    const IS_INLINE: bool = true;
-
-    #[inline]
-    fn table(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.buckets
-    }
-
-    fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.cold.overflow.buckets
-    }
-}
-
-impl CounterCell for SlidingWindow {
-    const KIND: CounterKind = CounterKind::SlidingWindow;
-    const IS_INLINE: bool = false;
-
-    #[inline]
-    fn table(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.logs
-    }
-
-    fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.cold.overflow.logs
-    }
-}
-
-impl CounterCell for FixedWindow {
-    const KIND: CounterKind = CounterKind::FixedWindow;
-    const IS_INLINE: bool = true;
-
-    #[inline]
-    fn table(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.fixed
-    }
-
-    fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.cold.overflow.fixed
-    }
-}
-
-impl CounterCell for InFlight {
-    const KIND: CounterKind = CounterKind::InFlight;
-    const IS_INLINE: bool = false;
-
-    #[inline]
-    fn table(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.cold.leases
-    }
-
-    fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-        &mut shard.cold.overflow.leases
+        removed.is_some_and(|cell| now < cell.expires_at())
     }
 }

@@ -1,8 +1,8 @@
-//! Several locked shards as one [`CellStore`]: each key is routed to its shard.
+//! Several locked shards as one cell store: each key is routed to its shard.
 //!
 //! Takes no locks: the caller has locked the shards, in ascending order.
 
-use catraca_core::cell::{Cell, CellStore, CellTable, CounterSlot};
+use catraca_core::cell::{Cell, CellTable, CounterSlot};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use parking_lot::MutexGuard;
@@ -47,10 +47,8 @@ where
     fn remove(&mut self, key: Key, now: Time) -> bool {
         CellTable::<C>::remove(self.shard(key), key, now)
     }
-}
 
-impl CellStore for LockedShards<'_> {
     fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
-        self.shard(key).counter_slot(key, family, now)
+        CellTable::<C>::counter_slot(self.shard(key), key, family, now)
     }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use catraca_core::cell::MemoryPool;
 use catraca_core::time::{Span, Time};
 
 /// Totals since the start.
@@ -21,34 +22,6 @@ pub(super) struct PressureCounters {
     pub dropped_references: PressureCounter,
 }
 
-/// A part of the store with its own byte limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryPool {
-    /// Counters, strikes and watched ratios.
-    Counters,
-    /// Blocks.
-    Blocks,
-    /// References.
-    References,
-    /// Markers of settled tickets.
-    Marks,
-}
-
-impl MemoryPool {
-    /// Every pool.
-    pub const ALL: [Self; 4] = [Self::Counters, Self::Blocks, Self::References, Self::Marks];
-
-    /// The name for operators, in `/readyz` and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Counters => "counters",
-            Self::Blocks => "blocks",
-            Self::References => "references",
-            Self::Marks => "settled-markers",
-        }
-    }
-}
-
 impl PressureCounters {
     /// Whether a pool shared, refused or dropped a cell at `since` or later.
     pub fn is_full(&self, pool: MemoryPool, since: Time) -> bool {
@@ -58,7 +31,7 @@ impl PressureCounters {
             }
             MemoryPool::Blocks => self.refused_blocks.is_recent(since),
             MemoryPool::References => self.dropped_references.is_recent(since),
-            MemoryPool::Marks => self.refused_marks.is_recent(since),
+            MemoryPool::SettledMarkers => self.refused_marks.is_recent(since),
         }
     }
 }

@@ -3,14 +3,17 @@
 //! Counters never use the bytes of these pools: a flood of new keys must not prevent a block or a
 //! settle.
 
+use catraca_core::batch::RowSettlement;
 use catraca_core::cell::block::Origin;
-use catraca_core::cell::{Block, Cell, CellTable, Reference, SettledMarker};
+use catraca_core::cell::{Block, Cell, CellTable, Reference, SettledMarker, allocation_bytes};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::options::BlockQuota;
 use super::shard::{RECLAIM_SLOTS, Shard};
-use super::weighed_cell::{MARK_WEIGHT, WeighedCell};
+
+/// The expected weight of a marker with two rows: it is inserted empty and filled right after.
+const MARK_WEIGHT: usize = allocation_bytes(2 * size_of::<RowSettlement>());
 
 impl CellTable<Block> for Shard {
     #[inline]
@@ -57,7 +60,7 @@ impl Shard {
         if self.fits_block(weight, quota, now) {
             return true;
         }
-        self.blocks.sweep(usize::MAX, now, |_| ());
+        self.blocks.sweep(usize::MAX, now);
         let free = quota.bytes.saturating_sub(self.blocks.bytes() + weight);
         self.is_within_quota(weight, quota) && self.blocks.make_room(1, free, 1)
     }
@@ -65,7 +68,7 @@ impl Shard {
     fn fits_block(&mut self, weight: usize, quota: BlockQuota, now: Time) -> bool {
         // Searches for expired blocks only when there is no room otherwise.
         if self.blocks.free_slots() == 0 || !self.is_within_quota(weight, quota) {
-            self.blocks.sweep(RECLAIM_SLOTS, now, |_| ());
+            self.blocks.sweep(RECLAIM_SLOTS, now);
         }
         let free = quota.bytes.saturating_sub(self.blocks.bytes() + weight);
         self.is_within_quota(weight, quota)
@@ -113,7 +116,7 @@ impl Shard {
         let limit = self.cold.limits.marks;
         let marks = &mut self.cold.marks;
         if marks.free_slots() == 0 || marks.bytes() + weight > limit {
-            marks.sweep(RECLAIM_SLOTS, now, |_| ());
+            marks.sweep(RECLAIM_SLOTS, now);
         }
         let bytes = marks.bytes() + weight;
         bytes <= limit && marks.make_room(1, limit - bytes, marks.rebuild_threshold())

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use catraca_core::cell::{Cell, Reference};
+use catraca_core::cell::{Cell, Reference, allocation_bytes};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::shard::RECLAIM_SLOTS;
 use super::table::Table;
-use super::weighed_cell::{WeighedCell, allocation_bytes};
 
 /// The estimated bytes of an entry of `order`, including its share of a tree node.
 const ORDER_BYTES: usize = 48;
@@ -31,6 +30,8 @@ struct AgedReference {
 }
 
 impl Cell for AgedReference {
+    const IS_INLINE: bool = Reference::IS_INLINE;
+
     fn expires_at(&self) -> Time {
         self.reference.expires_at()
     }
@@ -38,10 +39,6 @@ impl Cell for AgedReference {
     fn heap_bytes(&self) -> usize {
         self.reference.heap_bytes()
     }
-}
-
-impl WeighedCell for AgedReference {
-    type Accounted = ();
 
     /// The ticket and the instants are two allocations, the list of credited events is a third, and
     /// each event is one more.
@@ -99,7 +96,7 @@ impl References {
     }
 
     pub fn sweep(&mut self, visits: usize, now: Time) {
-        self.table.sweep(visits, now, |aged| {
+        self.table.sweep_with(visits, now, |aged| {
             self.order.remove(&aged.sequence);
         });
     }

@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use catraca_core::cell::{
-    Block, Bucket, CellStore, CounterSlot, FixedWindow, InFlight, RatioWatch, Reference,
+    Block, Bucket, Cell, CellKind, FixedWindow, InFlight, MemoryPool, RatioWatch, Reference,
     SettledMarker, SlidingWindow,
 };
-use catraca_core::digest::Key;
+use catraca_core::for_each_kind;
 use catraca_core::time::Time;
 
-use super::counter::{CounterCell, CounterKind};
+use super::counter::{CounterCell, OverflowTables};
 use super::options::ShardLimits;
-use super::overflow::overflow_key;
 use super::pressure::PressureCounters;
 use super::references::References;
 use super::table::Table;
@@ -30,9 +29,6 @@ pub(super) struct Shard {
     pub blocks: Table<Block>,
     /// New counters for which this batch has reserved a slot.
     pub reserved: u32,
-    /// The kind of counter that was looked up last. [`CellStore::counter_slot`] is called right
-    /// after a failed lookup and does not name the kind.
-    pub last_kind: CounterKind,
     /// Whether there may be overflow cells.
     pub overflowing: bool,
     pub logs: Table<SlidingWindow>,
@@ -53,13 +49,63 @@ pub(super) struct ColdTables {
     pub pressure: Arc<PressureCounters>,
 }
 
-/// The overflow cells of a shard: at most one per family and kind.
-#[derive(Debug, Default)]
-pub(super) struct OverflowTables {
-    pub buckets: Table<Bucket>,
-    pub logs: Table<SlidingWindow>,
-    pub fixed: Table<FixedWindow>,
-    pub leases: Table<InFlight>,
+/// A kind of cell, and its table in a shard.
+pub(super) trait StoredCell: Cell {
+    type Table;
+
+    fn table(shard: &Shard) -> &Self::Table;
+    fn table_mut(shard: &mut Shard) -> &mut Self::Table;
+}
+
+macro_rules! stored_cells {
+    ($($cell:ty => $table:ty, $($field:ident).+;)*) => {$(
+        impl StoredCell for $cell {
+            type Table = $table;
+
+            #[inline]
+            fn table(shard: &Shard) -> &$table {
+                &shard.$($field).+
+            }
+
+            #[inline]
+            fn table_mut(shard: &mut Shard) -> &mut $table {
+                &mut shard.$($field).+
+            }
+        }
+    )*};
+}
+
+// The compiler asks for every kind of core's list: the functions below need its table.
+stored_cells! {
+    Bucket => Table<Bucket>, buckets;
+    Block => Table<Block>, blocks;
+    SlidingWindow => Table<SlidingWindow>, logs;
+    FixedWindow => Table<FixedWindow>, fixed;
+    InFlight => Table<InFlight>, cold.leases;
+    RatioWatch => Table<RatioWatch>, cold.watches;
+    SettledMarker => Table<SettledMarker>, cold.marks;
+    Reference => References, cold.references;
+}
+
+macro_rules! counter_bytes {
+    (($shard:expr) $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*) => {{
+        let mut bytes = 0;
+        $(if CellKind::$kind.pool() == MemoryPool::Counters {
+            bytes += <$cell>::table($shard).bytes();
+        })*
+        bytes
+    }};
+}
+
+macro_rules! sweep {
+    (
+        ($shard:expr, $visits:expr, $now:expr, $wanted:expr)
+        $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*
+    ) => {
+        $(if $wanted(CellKind::$kind.pool()) {
+            <$cell>::table_mut($shard).sweep($visits, $now);
+        })*
+    };
 }
 
 impl Shard {
@@ -81,7 +127,6 @@ impl Shard {
             fixed: Table::default(),
             cold: Box::new(cold),
             reserved: 0,
-            last_kind: CounterKind::Bucket,
             overflowing: false,
         }
     }
@@ -95,41 +140,26 @@ impl Shard {
     /// Bytes that count against the budget. Overflow cells do not: they are inserted even if the
     /// budget is used up.
     pub fn counter_bytes(&self) -> usize {
-        self.buckets.bytes()
-            + self.logs.bytes()
-            + self.fixed.bytes()
-            + self.cold.leases.bytes()
-            + self.cold.watches.bytes()
+        for_each_kind!(counter_bytes self)
     }
 
     /// Removes expired cells of every kind, visiting `visits` slots of each table.
     pub fn reclaim_all(&mut self, visits: usize, now: Time) {
-        self.reclaim_counters(visits, now);
-        self.blocks.sweep(visits, now, |_| ());
-        self.cold.marks.sweep(visits, now, |_| ());
-        self.cold.references.sweep(visits, now);
-        let overflow = &mut self.cold.overflow;
-        overflow.buckets.sweep(visits, now, |_| ());
-        overflow.logs.sweep(visits, now, |_| ());
-        overflow.fixed.sweep(visits, now, |_| ());
-        overflow.leases.sweep(visits, now, |_| ());
+        for_each_kind!(sweep self, visits, now, |_| true);
+        self.cold.overflow.sweep(visits, now);
     }
 
     /// Removes expired counters of every kind: they share one budget, so bytes freed in any table
     /// help.
     pub fn reclaim_counters(&mut self, visits: usize, now: Time) {
-        self.buckets.sweep(visits, now, |_| ());
-        self.logs.sweep(visits, now, |_| ());
-        self.fixed.sweep(visits, now, |_| ());
-        self.cold.leases.sweep(visits, now, |_| ());
-        self.cold.watches.sweep(visits, now, |_| ());
+        for_each_kind!(sweep self, visits, now, |pool| pool == MemoryPool::Counters);
     }
 
     /// Makes room for `more` new counters of a kind, within `limit` bytes of all counters. Returns
     /// whether there is room.
     pub fn reserve<C: CounterCell>(&mut self, more: usize, limit: usize, now: Time) -> bool {
         // A free slot needs no new bytes, unless the cell needs heap memory.
-        let has_free_slots = |shard: &mut Self| C::table(shard).free_slots() >= more;
+        let has_free_slots = |shard: &Self| C::table(shard).free_slots() >= more;
         if has_free_slots(self) && (C::IS_INLINE || self.counter_bytes() < limit) {
             return true;
         }
@@ -139,12 +169,12 @@ impl Shard {
         if has_free_slots(self) {
             return C::IS_INLINE || free > 0;
         }
-        let table = C::table(self);
+        let table = C::table_mut(self);
         table.make_room(more, free, table.rebuild_threshold())
     }
 
     /// Reserves a slot for a new counter, if there is room for all reservations of this batch.
-    fn reserve_slot<C: CounterCell>(&mut self, now: Time) -> bool {
+    pub fn reserve_slot<C: CounterCell>(&mut self, now: Time) -> bool {
         // This counts all kinds of counters, so it may ask for more slots of one kind than the
         // batch needs, but never for fewer.
         let reserved = self.reserved + 1;
@@ -154,27 +184,3 @@ impl Shard {
         has_room
     }
 }
-
-impl CellStore for Shard {
-    fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
-        let own = match self.last_kind {
-            CounterKind::Bucket => self.reserve_slot::<Bucket>(now),
-            CounterKind::SlidingWindow => self.reserve_slot::<SlidingWindow>(now),
-            CounterKind::FixedWindow => self.reserve_slot::<FixedWindow>(now),
-            CounterKind::InFlight => self.reserve_slot::<InFlight>(now),
-        };
-        if own {
-            return CounterSlot::Own;
-        }
-        // Never cleared: overflow cells may outlive the shortage of memory.
-        self.overflowing = true;
-        self.cold.pressure.overflowed.add(now);
-        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits))
-    }
-}
-
-/// Does not compile if a kind of cell has no table in the shard.
-const _: fn() = || {
-    fn has_every_kind<S: CellStore + catraca_core::cell::CellTable<Reference>>() {}
-    has_every_kind::<Shard>();
-};

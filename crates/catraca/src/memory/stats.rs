@@ -2,34 +2,21 @@
 //!
 //! Locks one shard at a time, so the totals are not of one instant.
 
-use catraca_core::cell::Cell;
+use std::ops::Index;
+
+use catraca_core::cell::{CellKind, MemoryPool};
+use catraca_core::for_each_kind;
 
 use super::pressure::PressureCounters;
-use super::shard::Shard;
-use super::table::Table;
-use super::weighed_cell::WeighedCell;
+use super::shard::{Shard, StoredCell};
 
 /// Cells and bytes of the memory store. Expired cells that were not removed yet are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Token buckets.
-    pub buckets: TableUsage,
-    /// Sliding windows, and strikes of ban rules.
-    pub logs: TableUsage,
-    /// Fixed windows.
-    pub fixed: TableUsage,
-    /// Requests in flight, one cell per key.
-    pub leases: TableUsage,
-    /// Watched ratios.
-    pub watches: TableUsage,
+    /// By kind, in the order of [`CellKind::ALL`].
+    tables: [TableUsage; CellKind::ALL.len()],
     /// Overflow cells: counters that several keys share because memory was full.
     pub overflow: TableUsage,
-    /// Blocks.
-    pub blocks: TableUsage,
-    /// Settled-markers.
-    pub marks: TableUsage,
-    /// References.
-    pub references: TableUsage,
     /// How many times a key was counted in an overflow cell.
     pub overflowed: u64,
     /// Strikes and watched ratios that were not counted because memory was full.
@@ -51,11 +38,30 @@ pub struct TableUsage {
     pub bytes: usize,
 }
 
+/// Cells and bytes of a kind, such as `stats[CellKind::Block]`.
+impl Index<CellKind> for MemoryStats {
+    type Output = TableUsage;
+
+    fn index(&self, kind: CellKind) -> &TableUsage {
+        &self.tables[kind.index()]
+    }
+}
+
+macro_rules! add_tables {
+    (
+        ($stats:expr, $shard:expr)
+        $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*
+    ) => {
+        $(let table = <$cell>::table($shard);
+        $stats.tables[CellKind::$kind.index()].add(table.len(), table.bytes());)*
+    };
+}
+
 impl MemoryStats {
     /// Bytes that count against `budget_bytes`.
     pub fn counter_bytes(&self) -> usize {
-        let counters = [self.buckets, self.logs, self.fixed, self.leases, self.watches];
-        counters.iter().map(|usage| usage.bytes).sum()
+        let counters = CellKind::ALL.iter().filter(|kind| kind.pool() == MemoryPool::Counters);
+        counters.map(|kind| self[*kind].bytes).sum()
     }
 
     pub(super) fn read(&mut self, pressure: &PressureCounters) {
@@ -67,26 +73,14 @@ impl MemoryStats {
     }
 
     pub(super) fn add(&mut self, shard: &Shard) {
-        let cold = &shard.cold;
-        self.buckets.add(&shard.buckets);
-        self.blocks.add(&shard.blocks);
-        self.logs.add(&shard.logs);
-        self.fixed.add(&shard.fixed);
-        self.leases.add(&cold.leases);
-        self.watches.add(&cold.watches);
-        self.marks.add(&cold.marks);
-        self.overflow.add(&cold.overflow.buckets);
-        self.overflow.add(&cold.overflow.logs);
-        self.overflow.add(&cold.overflow.fixed);
-        self.overflow.add(&cold.overflow.leases);
-        self.references.cells += cold.references.len();
-        self.references.bytes += cold.references.bytes();
+        for_each_kind!(add_tables self, shard);
+        shard.cold.overflow.add_usage(&mut self.overflow);
     }
 }
 
 impl TableUsage {
-    fn add<C: WeighedCell + Cell>(&mut self, table: &Table<C>) {
-        self.cells += table.len();
-        self.bytes += table.bytes();
+    pub(super) fn add(&mut self, cells: usize, bytes: usize) {
+        self.cells += cells;
+        self.bytes += bytes;
     }
 }

@@ -4,20 +4,30 @@
 //! A key is a digest, so its second word is the hash and nothing is hashed here. Every call visits
 //! a bounded number of slots, so that no request waits for a full sweep.
 
+use catraca_core::cell::{Bucket, Cell};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use hashbrown::HashTable;
-
-use super::weighed_cell::{AccountedWeight, Slot, WeighedCell};
 
 /// Insertions between two sweeps.
 const SWEEP_EVERY: u32 = 8;
 /// Slots that such a sweep visits: four per insertion, adjacent in memory.
 const SWEEP_SLOTS: usize = 32;
 
-/// Cells of one kind.
+/// An occupied slot of a table.
 #[derive(Debug)]
-pub(super) struct Table<C: WeighedCell> {
+pub(super) struct Slot<C> {
+    pub key: Key,
+    pub cell: C,
+}
+
+// Stores hold millions of buckets.
+const _: () = assert!(size_of::<Slot<Bucket>>() == 48);
+
+/// Cells of one kind. Their heap bytes change only through the methods of the table, which account
+/// for them.
+#[derive(Debug)]
+pub(super) struct Table<C: Cell> {
     pub(super) slots: HashTable<Slot<C>>,
     /// Total heap bytes of the cells.
     heap: usize,
@@ -27,13 +37,13 @@ pub(super) struct Table<C: WeighedCell> {
     inserted: u32,
 }
 
-impl<C: WeighedCell> Default for Table<C> {
+impl<C: Cell> Default for Table<C> {
     fn default() -> Self {
         Self { slots: HashTable::new(), heap: 0, cursor: 0, inserted: 0 }
     }
 }
 
-impl<C: WeighedCell> Table<C> {
+impl<C: Cell> Table<C> {
     /// The cell, unless it has expired.
     #[inline]
     pub fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
@@ -44,11 +54,9 @@ impl<C: WeighedCell> Table<C> {
     #[inline]
     pub fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
         let slot = self.find_live(key, now)?;
-        // Taken before the change: a cell without a remembered weight reports its current one.
-        let before = slot.accounted_weight();
+        let before = slot.cell.weight();
         let result = change(&mut slot.cell);
         let after = slot.cell.weight();
-        slot.accounted = C::Accounted::of(after);
         self.account(before, after);
         Some(result)
     }
@@ -59,26 +67,24 @@ impl<C: WeighedCell> Table<C> {
         let Some(slot) = self.slots.find_mut(hash(key), |slot| slot.key == key) else {
             return Err(cell);
         };
-        let before = slot.accounted_weight();
+        let before = slot.cell.weight();
         let after = cell.weight();
         slot.cell = cell;
-        slot.accounted = C::Accounted::of(after);
         self.account(before, after);
         Ok(())
     }
 
     /// Inserts the cell of a new key. Does not check any limit: the caller makes room first.
     pub fn insert(&mut self, key: Key, cell: C) {
-        let slot = Slot::new(key, cell);
-        self.account(0, slot.accounted_weight());
-        self.slots.insert_unique(hash(key), slot, |slot| hash(slot.key));
+        self.account(0, cell.weight());
+        self.slots.insert_unique(hash(key), Slot { key, cell }, |slot| hash(slot.key));
     }
 
     /// Removes the cell of a key, expired or not.
     pub fn remove(&mut self, key: Key) -> Option<C> {
         let found = self.slots.find_entry(hash(key), |slot| slot.key == key).ok()?;
         let (slot, _) = found.remove();
-        self.account(slot.accounted_weight(), 0);
+        self.account(slot.cell.weight(), 0);
         Some(slot.cell)
     }
 
@@ -88,13 +94,17 @@ impl<C: WeighedCell> Table<C> {
         self.inserted += 1;
         if self.inserted >= SWEEP_EVERY {
             self.inserted = 0;
-            self.sweep(SWEEP_SLOTS, now, on_removed);
+            self.sweep_with(SWEEP_SLOTS, now, on_removed);
         }
     }
 
-    /// Visits the next `visits` slots, wrapping around, and removes expired cells. Calls
-    /// `on_removed` with each.
-    pub fn sweep(&mut self, visits: usize, now: Time, mut on_removed: impl FnMut(&C)) {
+    /// Visits the next `visits` slots, wrapping around, and removes expired cells.
+    pub fn sweep(&mut self, visits: usize, now: Time) {
+        self.sweep_with(visits, now, |_| ());
+    }
+
+    /// Like [`Self::sweep`]; calls `on_removed` with each removed cell.
+    pub fn sweep_with(&mut self, visits: usize, now: Time, mut on_removed: impl FnMut(&C)) {
         let slot_count = self.slots.num_buckets();
         let before = self.slots.len();
         // Visits no slot twice, even if `visits` is larger than the table.
@@ -119,7 +129,7 @@ impl<C: WeighedCell> Table<C> {
         }
         if let Ok(found) = self.slots.get_bucket_entry(index) {
             let (slot, _) = found.remove();
-            self.account(slot.accounted_weight(), 0);
+            self.account(slot.cell.weight(), 0);
             on_removed(&slot.cell);
         }
     }

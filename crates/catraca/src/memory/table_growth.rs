@@ -4,15 +4,15 @@
 //! is rehashed. So a table with many removals may look full although it is not; such a table is
 //! rebuilt at its size and must not grow.
 
+use catraca_core::cell::Cell;
 use hashbrown::HashTable;
 
-use super::table::{Table, hash};
-use super::weighed_cell::{Slot, WeighedCell};
+use super::table::{Slot, Table, hash};
 
 /// A table with so few slots is not shrunk.
 const SHRINK_SLOTS_MIN: usize = 32;
 
-impl<C: WeighedCell> Table<C> {
+impl<C: Cell> Table<C> {
     /// How many cells fit without growing or rebuilding.
     #[inline]
     pub fn free_slots(&self) -> usize {
@@ -81,7 +81,7 @@ impl<C: WeighedCell> Table<C> {
 }
 
 /// How many cells fit into a table of at most `bytes`.
-pub(super) fn max_cells<C: WeighedCell>(bytes: usize) -> usize {
+pub(super) fn max_cells<C: Cell>(bytes: usize) -> usize {
     let mut slot_count = 2;
     while table_bytes::<C>(slot_count * 2) <= bytes {
         slot_count *= 2;
@@ -92,7 +92,7 @@ pub(super) fn max_cells<C: WeighedCell>(bytes: usize) -> usize {
 
 /// The allocation of a hashbrown table: slots, one control byte per slot, and 16 trailing control
 /// bytes (one SIMD group).
-fn table_bytes<C: WeighedCell>(slot_count: usize) -> usize {
+fn table_bytes<C: Cell>(slot_count: usize) -> usize {
     slot_count * (size_of::<Slot<C>>() + 1) + 16
 }
 

@@ -6,10 +6,9 @@
 //! Layout: one byte [`LAYOUT`]; then per cell its kind (1 byte), the length (4 bytes,
 //! little-endian) and the bytes of core's codec.
 
-use catraca_core::cell::{
-    Block, Bucket, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker, SlidingWindow,
-};
-use catraca_core::codec::{CellKind, Codec, CodecError};
+use catraca_core::cell::{CellKind, SlidingWindow};
+use catraca_core::codec::{Codec, CodecError};
+use catraca_core::for_each_kind;
 use catraca_core::run::RULES_MAX;
 use catraca_core::time::{Span, Time};
 
@@ -26,20 +25,47 @@ const STEP: i64 = 600;
 /// The `expires` of a row that is never swept.
 pub(super) const NEVER: i64 = i64::MAX;
 
-/// The decoded cells of one key.
-#[derive(Debug, Default)]
-pub(super) struct KeyCells {
-    pub bucket: Option<Bucket>,
-    pub log: Option<SlidingWindow>,
-    pub fixed: Option<FixedWindow>,
-    pub leases: Option<InFlight>,
-    pub block: Option<Block>,
-    pub watch: Option<RatioWatch>,
-    pub mark: Option<SettledMarker>,
-    pub reference: Option<Reference>,
-    /// Strikes by ban rule.
-    pub strikes: Vec<(u8, Option<SlidingWindow>)>,
+/// A kind of cell in a row.
+pub(super) trait RowCell: Codec + 'static {
+    fn of(cells: &mut KeyCells) -> &mut Option<Self>;
 }
+
+macro_rules! key_cells {
+    (() $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*) => {
+        /// The decoded cells of one key.
+        #[derive(Debug, Default)]
+        pub(super) struct KeyCells {
+            $($(#[$doc])* pub $field: Option<$cell>,)*
+            /// Strikes by ban rule.
+            pub strikes: Vec<(u8, Option<SlidingWindow>)>,
+        }
+
+        impl KeyCells {
+            /// Decodes one cell that is not strikes.
+            fn set_cell(&mut self, kind: CellKind, bytes: &[u8]) -> Result<(), CodecError> {
+                match kind {
+                    $(CellKind::$kind => self.$field = Some(<$cell>::decode(bytes)?),)*
+                }
+                Ok(())
+            }
+        }
+
+        impl RowBody {
+            /// Adds all cells but the strikes.
+            fn add_cells(&mut self, cells: &KeyCells) {
+                $(self.add(CellKind::$kind as u8, cells.$field.as_ref());)*
+            }
+        }
+
+        $(impl RowCell for $cell {
+            fn of(cells: &mut KeyCells) -> &mut Option<Self> {
+                &mut cells.$field
+            }
+        })*
+    };
+}
+
+for_each_kind!(key_cells);
 
 /// Why a body cannot be decoded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,14 +101,7 @@ impl KeyCells {
     /// are left out; if none is left the body is empty, and the row can be deleted.
     pub(super) fn encode(&self, now: Time) -> (Vec<u8>, i64) {
         let mut body = RowBody { bytes: vec![LAYOUT], now, forgotten_at: Time::ZERO };
-        body.add(CellKind::Bucket as u8, self.bucket.as_ref());
-        body.add(CellKind::SlidingWindow as u8, self.log.as_ref());
-        body.add(CellKind::FixedWindow as u8, self.fixed.as_ref());
-        body.add(CellKind::InFlight as u8, self.leases.as_ref());
-        body.add(CellKind::Block as u8, self.block.as_ref());
-        body.add(CellKind::RatioWatch as u8, self.watch.as_ref());
-        body.add(CellKind::SettledMarker as u8, self.mark.as_ref());
-        body.add(CellKind::Reference as u8, self.reference.as_ref());
+        body.add_cells(self);
         let mut strikes: Vec<_> = self.strikes.iter().collect();
         strikes.sort_unstable_by_key(|(rule, _)| *rule);
         strikes.into_iter().for_each(|(rule, log)| body.add(STRIKES + rule, log.as_ref()));
@@ -108,17 +127,8 @@ impl KeyCells {
             *self.strikes(rule) = Some(SlidingWindow::decode(bytes)?);
             return Ok(());
         }
-        match CellKind::from_number(number).ok_or(BodyError::Kind(number))? {
-            CellKind::Bucket => self.bucket = Some(Bucket::decode(bytes)?),
-            CellKind::SlidingWindow => self.log = Some(SlidingWindow::decode(bytes)?),
-            CellKind::FixedWindow => self.fixed = Some(FixedWindow::decode(bytes)?),
-            CellKind::InFlight => self.leases = Some(InFlight::decode(bytes)?),
-            CellKind::Block => self.block = Some(Block::decode(bytes)?),
-            CellKind::RatioWatch => self.watch = Some(RatioWatch::decode(bytes)?),
-            CellKind::SettledMarker => self.mark = Some(SettledMarker::decode(bytes)?),
-            CellKind::Reference => self.reference = Some(Reference::decode(bytes)?),
-        }
-        Ok(())
+        let kind = CellKind::from_number(number).ok_or(BodyError::Kind(number))?;
+        Ok(self.set_cell(kind, bytes)?)
     }
 }
 
@@ -155,6 +165,7 @@ fn expires_second(forgotten: Time) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use catraca_core::cell::Bucket;
     use catraca_core::limit::{BucketTerms, WindowTerms};
 
     use super::*;

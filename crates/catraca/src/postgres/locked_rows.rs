@@ -3,17 +3,15 @@
 //! There is an entry for every key of the batches, even if it has no row. Rows that are not locked,
 //! or that could not be decoded, are never written.
 
+use std::any::Any;
+
 use catraca_core::batch::{Batch, Reply};
-use catraca_core::cell::{
-    Block, Bucket, CellStore, CellTable, CounterSlot, FixedWindow, InFlight, RatioWatch, Reference,
-    SettledMarker, SlidingWindow,
-};
-use catraca_core::codec::Codec;
+use catraca_core::cell::{CellTable, SlidingWindow};
 use catraca_core::digest::Key;
 use catraca_core::run::{RULES_MAX, run, strikes_key};
 use catraca_core::time::Time;
 
-use super::key_cells::{KeyCells, NEVER};
+use super::key_cells::{KeyCells, NEVER, RowCell};
 use super::row_keys::RowKeys;
 use crate::store::{StoreError, When};
 
@@ -173,8 +171,21 @@ impl LockedRows {
     }
 
     fn entry(&mut self, key: Key) -> Option<&mut KeyEntry> {
-        let index = self.rows.binary_search_by_key(&key, |entry| entry.key).ok()?;
+        let index = self.index(key)?;
         Some(&mut self.rows[index])
+    }
+
+    fn index(&self, key: Key) -> Option<usize> {
+        self.rows.binary_search_by_key(&key, |entry| entry.key).ok()
+    }
+
+    /// The cell of a kind. A key without a row of its own is that of strikes, which are sliding
+    /// windows.
+    fn slot<C: RowCell>(&mut self, key: Key) -> Option<&mut Option<C>> {
+        match self.index(key) {
+            Some(index) => Some(C::of(&mut self.rows[index].cells)),
+            None => (self.strikes(key)? as &mut dyn Any).downcast_mut(),
+        }
     }
 
     /// The strikes with this key. They are stored in the row of the key that they belong to; both
@@ -206,24 +217,10 @@ impl KeyEntry {
 }
 
 /// Only the disk limits the number of keys, so every key has its own cells.
-impl CellStore for LockedRows {
-    fn counter_slot(&mut self, _: Key, _: u64, _: Time) -> CounterSlot {
-        CounterSlot::Own
-    }
-}
-
-/// A kind of cell in a row.
-trait RowCell: Codec {
-    fn of(cells: &mut KeyCells) -> &mut Option<Self>;
-
-    fn slot(rows: &mut LockedRows, key: Key) -> Option<&mut Option<Self>> {
-        rows.entry(key).map(|entry| Self::of(&mut entry.cells))
-    }
-}
-
 impl<C: RowCell> CellTable<C> for LockedRows {
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
-        C::slot(self, key)?.as_mut().filter(|cell| now < cell.expires_at())
+        let slot: Option<&mut Option<C>> = self.slot(key);
+        slot?.as_mut().filter(|cell| now < cell.expires_at())
     }
 
     fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
@@ -231,45 +228,12 @@ impl<C: RowCell> CellTable<C> for LockedRows {
     }
 
     fn put(&mut self, key: Key, cell: C, _: Time) -> bool {
-        let slot = C::slot(self, key);
+        let slot: Option<&mut Option<C>> = self.slot(key);
         slot.map(|slot| *slot = Some(cell)).is_some()
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
-        let removed = C::slot(self, key).and_then(Option::take);
+        let removed: Option<C> = self.slot(key).and_then(Option::take);
         removed.is_some_and(|cell| now < cell.expires_at())
     }
-}
-
-impl RowCell for SlidingWindow {
-    fn of(cells: &mut KeyCells) -> &mut Option<Self> {
-        &mut cells.log
-    }
-
-    fn slot(rows: &mut LockedRows, key: Key) -> Option<&mut Option<Self>> {
-        if rows.entry(key).is_none() {
-            return rows.strikes(key);
-        }
-        rows.entry(key).map(|entry| &mut entry.cells.log)
-    }
-}
-
-macro_rules! row_cells {
-    ($($cell:ty => $field:ident),* $(,)?) => {$(
-        impl RowCell for $cell {
-            fn of(cells: &mut KeyCells) -> &mut Option<Self> {
-                &mut cells.$field
-            }
-        }
-    )*};
-}
-
-row_cells! {
-    Bucket => bucket,
-    FixedWindow => fixed,
-    InFlight => leases,
-    Block => block,
-    RatioWatch => watch,
-    SettledMarker => mark,
-    Reference => reference,
 }

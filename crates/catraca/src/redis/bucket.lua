@@ -1,5 +1,6 @@
 -- The token bucket: exact refill without rounding; debt is a negative balance.
 --
+-- Terms: `dddI4` size, tokens per period, period, tag of the refill.
 -- A cell is `<dddI4I4`, 32 bytes: instant of the last write (microseconds), whole tokens, remainder
 -- (the fraction of a token, in 1/period), tag of the refill terms, forget (second).
 -- `row.gain` is the number of tokens per `row.period` microseconds.

@@ -81,13 +81,13 @@ local function answer(row)
     max(full_at, ends), row.started, #block) .. block
 end
 
--- What a check that is not a peek does to a row. Only in-flight rows are charged for 0 units: the
+-- What a check that is not a peek does to a row. Only rows with leases are charged for 0 units: the
 -- request itself takes a place.
 local function act_on(row, passed)
   if row.verdict == OVER_LIMIT then
     exceed(row)
   elseif row.verdict == FITS and passed and row.meter then
-    if row.held > 0 or row.meter == leases then
+    if row.held > 0 or row.meter.give_back then
       row.charged = row.meter.charge(row, row.held)
     end
   end

@@ -3,6 +3,7 @@
 //!
 //! Keys are not encoded: the script gets them in `KEYS`.
 
+use catraca_core::algorithm::{Algorithm, TermsWriter};
 use catraca_core::batch::{
     BanRow, CheckBatch, CheckRow, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
 };
@@ -43,7 +44,7 @@ impl BatchEncoder {
         self.flags(&[row.shadow, row.count_denied, row.penalty.is_some()]);
         self.numbers(&[row.held]);
         row.penalty.iter().for_each(|penalty| self.penalty(penalty));
-        self.limit(&row.limit, row.lease);
+        row.limit.write_terms(self, row.lease);
     }
 
     pub fn settle(&mut self, settle: &SettleBatch) {
@@ -78,7 +79,7 @@ impl BatchEncoder {
         self.numbers(&[row.held, row.at.micros(), price]);
         row.penalty.iter().for_each(|penalty| self.penalty(penalty));
         row.upstream.iter().for_each(|span| self.numbers(&[span.micros()]));
-        self.limit(&row.limit, row.lease);
+        row.limit.write_terms(self, row.lease);
         // The first row says which bans there are; a row with more is cut to that number.
         let bans = row.bans.len().min(first.bans.len());
         self.bytes.push(u8::try_from(bans).unwrap_or(u8::MAX));
@@ -125,44 +126,12 @@ impl BatchEncoder {
     }
 
     pub fn bucket(&mut self, terms: &BucketTerms) {
-        self.numbers(&[terms.size, terms.tokens, terms.period]);
-        self.bytes.extend(terms.refill_tag().to_le_bytes());
+        terms.write_terms(self, 0);
     }
 
-    /// Numbers as doubles: the script knows no other type. All of them are at most 2^53.
-    pub fn numbers(&mut self, numbers: &[i64]) {
-        numbers.iter().for_each(|number| self.bytes.extend((*number as f64).to_le_bytes()));
-    }
-
+    /// The number of the algorithm is that of its cell; 0 for none.
     fn algorithm(&mut self, limit: &Limit) {
-        self.bytes.push(match limit {
-            Limit::Unlimited => 0,
-            Limit::Bucket(_) => 1,
-            Limit::Window(_) => 2,
-            Limit::Fixed(_) => 3,
-            Limit::Inflight(_) => 4,
-        });
-    }
-
-    fn limit(&mut self, limit: &Limit, lease: u64) {
-        match limit {
-            Limit::Unlimited => {}
-            Limit::Bucket(terms) => self.bucket(terms),
-            Limit::Window(windows) => {
-                self.bytes.push(u8::try_from(windows.len()).unwrap_or(u8::MAX));
-                let windows = windows.iter().take(u8::MAX.into());
-                windows.for_each(|window| self.numbers(&[window.limit, window.span.micros()]));
-            }
-            Limit::Fixed(terms) => {
-                self.numbers(&[terms.limit, terms.span.micros()]);
-                self.flags(&[terms.aligned]);
-            }
-            Limit::Inflight(terms) => {
-                self.numbers(&[terms.limit, terms.hold.micros()]);
-                // Eight opaque bytes for the script, which only compares them.
-                self.bytes.extend(lease.to_be_bytes());
-            }
-        }
+        self.bytes.push(limit.kind().map_or(0, |kind| kind as u8));
     }
 
     fn penalty(&mut self, penalty: &Penalty) {
@@ -189,6 +158,17 @@ impl BatchEncoder {
     fn long_text(&mut self, text: &[u8]) {
         self.bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
         self.bytes.extend_from_slice(text);
+    }
+}
+
+impl TermsWriter for BatchEncoder {
+    /// Numbers as doubles: the script knows no other type. All of them are at most 2^53.
+    fn numbers(&mut self, numbers: &[i64]) {
+        numbers.iter().for_each(|number| self.bytes.extend((*number as f64).to_le_bytes()));
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 }
 

@@ -1,6 +1,7 @@
 -- The fixed window: opens at its first charged unit, or (aligned) at a multiple of its span since
 -- the epoch, and is empty again at its end.
 --
+-- Terms: `ddB` limit, span, 1 if it is aligned to the clock.
 -- A cell is `<ddI4`, 20 bytes: start (microseconds), used units, forget (second).
 
 local function make_fixed()

@@ -1,5 +1,6 @@
 -- Requests in flight: one lease per request, which ends at the settle or after `hold`.
 --
+-- Terms: `ddc8` limit, hold (the longest that a lease lasts), id of the lease.
 -- A cell is a list of leases, earliest end first: `<dc8` each, 16 bytes: end (microseconds), id. It
 -- has no `forget`: the last end is the instant at which the cell is forgotten.
 

@@ -4,56 +4,8 @@
 //! In a cluster the prefix ends with a `{hash tag}`. Redis uses only the first braces of a name, so
 //! the bytes of a digest cannot move a key to another slot. No name contains text of a caller.
 
+use catraca_core::cell::CellKind;
 use catraca_core::digest::Key;
-use catraca_core::limit::Limit;
-
-/// The kind of cell that a key holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedisKeyKind {
-    /// A token bucket.
-    Bucket,
-    /// The entries of sliding windows, or the strikes of a ban rule.
-    Log,
-    /// A fixed window.
-    Fixed,
-    /// The requests in flight.
-    Leases,
-    /// A block.
-    Block,
-    /// A watched ratio.
-    Watch,
-    /// The mark of a settled ticket.
-    Mark,
-    /// A reference to a check.
-    Reference,
-}
-
-impl RedisKeyKind {
-    /// The kind of a limit's counter; none for an unlimited one.
-    pub fn of(limit: &Limit) -> Option<Self> {
-        match limit {
-            Limit::Bucket(_) => Some(Self::Bucket),
-            Limit::Window(_) => Some(Self::Log),
-            Limit::Fixed(_) => Some(Self::Fixed),
-            Limit::Inflight(_) => Some(Self::Leases),
-            Limit::Unlimited => None,
-        }
-    }
-
-    /// The letter in the name. Stored keys depend on it.
-    const fn letter(self) -> u8 {
-        match self {
-            Self::Bucket => b'b',
-            Self::Log => b'l',
-            Self::Fixed => b'f',
-            Self::Leases => b'i',
-            Self::Block => b'x',
-            Self::Watch => b'w',
-            Self::Mark => b'm',
-            Self::Reference => b'r',
-        }
-    }
-}
 
 /// The names of a call's keys, in one buffer: all have the same length.
 #[derive(Clone, Debug)]
@@ -69,7 +21,7 @@ impl<'a> RedisKeys<'a> {
     }
 
     /// Adds a key.
-    pub fn push(&mut self, kind: RedisKeyKind, key: Key) {
+    pub fn push(&mut self, kind: CellKind, key: Key) {
         self.bytes.extend_from_slice(self.prefix);
         self.bytes.push(kind.letter());
         self.bytes.extend_from_slice(&key.to_bytes());
@@ -89,8 +41,8 @@ mod tests {
     fn names_begin_alike_and_differ_by_kind() {
         let mut keys = RedisKeys::new(b"c{n1}");
         let key = Key::from_bytes([b'}'; 16]);
-        keys.push(RedisKeyKind::Bucket, key);
-        keys.push(RedisKeyKind::Block, key);
+        keys.push(CellKind::Bucket, key);
+        keys.push(CellKind::Block, key);
         let names: Vec<&[u8]> = keys.iter().collect();
         assert_eq!(names, [b"c{n1}b}}}}}}}}}}}}}}}}", b"c{n1}x}}}}}}}}}}}}}}}}"]);
     }

@@ -24,12 +24,8 @@
 -- A byte of flags is a sum of powers of two: flag f is set if `flags % (2 * f) >= f`.
 --
 -- Several operations contain these parts:
---   limit    B  algorithm: 0 none, 1 bucket, 2 sliding window, 3 fixed window, 4 in flight. It is
---            the first byte of a row; the terms come later in the row:
---              dddI4    bucket: size, tokens per period, period, tag of the refill
---              B (dd)*  sliding window: how many windows, then limit and span of each
---              ddB      fixed window: limit, span, 1 if it is aligned to the clock
---              ddc8     in flight: limit, hold (the longest that a lease lasts), id of the lease
+--   limit    B  algorithm: 0 none, else its number in algorithms.lua. It is the first byte of a
+--            row; the terms come later in the row, as the file of the algorithm describes.
 --            Key: the counter; none for algorithm 0.
 --   penalty  dddd  first length, factor (a plain number), longest length, forget
 --   act      BB penalty I4  origin (0 excess, 1 ban, 2 operator, 3 upstream), shadow (1 or 0),

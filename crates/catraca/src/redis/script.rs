@@ -106,3 +106,38 @@ fn script_call(command: &str, script: &str, args: &ScriptArgs<'_>, latest: i64, 
     }
     call
 }
+
+#[cfg(test)]
+mod tests {
+    use catraca_core::cell::CellKind;
+    use catraca_core::codec::Codec;
+    use catraca_core::for_each_algorithm;
+
+    use super::SCRIPT;
+
+    macro_rules! algorithm_kinds {
+        (() $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*) => {
+            [$(<$cell as Codec>::KIND,)*]
+        };
+    }
+
+    /// What follows each `text` in the list of algorithms, up to the next `end`.
+    fn after<'a>(list: &'a str, text: &'a str, end: char) -> impl Iterator<Item = &'a str> {
+        list.split(text).skip(1).filter_map(move |rest| rest.split(end).next())
+    }
+
+    #[test]
+    fn the_script_lists_the_algorithms_of_core() {
+        let list = include_str!("algorithms.lua");
+        let mut kinds: Vec<CellKind> = for_each_algorithm!(algorithm_kinds).into();
+        kinds.sort();
+        let expected: Vec<String> = kinds.iter().map(|kind| (*kind as u8).to_string()).collect();
+        let listed: Vec<&str> = after(list, "kind == ", ' ').collect();
+        assert_eq!(listed, expected);
+        let makers: Vec<&str> = after(list, " or make_", '(').collect();
+        assert_eq!(makers.len(), expected.len());
+        for maker in makers {
+            assert!(SCRIPT.contains(&format!("local function make_{maker}()")), "{maker}");
+        }
+    }
+}

@@ -110,7 +110,7 @@ local function make_settle()
   local function difference(row)
     if not row.meter then
       return 0
-    elseif row.meter == leases then
+    elseif row.meter.give_back then
       row.meter.give_back(row)
       return 0
     elseif row.drain then
@@ -208,7 +208,7 @@ local function make_settle()
       row.meter.finish(row)
     end
     -- Free units are reported only where there is a capacity, hence not for requests in flight.
-    local counts = row.meter and row.meter ~= leases
+    local counts = row.meter and not row.meter.give_back
     local ends = stands(row.block, now, row.shadow) and row.block.ends or -1
     return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free, ends,
       row.started, row.rule)

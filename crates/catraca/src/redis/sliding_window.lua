@@ -2,6 +2,7 @@
 -- approximated. A policy may have several windows (10 per second and 100 per minute); strikes of
 -- bans use a window of their own.
 --
+-- Terms: `B` how many windows, then `dd` limit and span of each.
 -- A cell is a head and a body.
 --   head  `<I4Bdd`: forget (second), number of windows, instant and units of the newest entry; then
 --         per window `<dddI4`: instant of its oldest live entry, units in the window, units that

@@ -2,6 +2,7 @@
 
 use catraca::memory::{Memory, MemoryOptions, MemoryStats};
 use catraca_core::batch::CheckRow;
+use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::{Limit, WindowTerms};
 use catraca_core::time::Span;
@@ -15,9 +16,8 @@ const MINUTE: Span = Span::from_secs(60);
 const TURNS: usize = 64;
 
 fn cells(stats: &MemoryStats) -> usize {
-    let counters = [stats.buckets, stats.logs, stats.fixed, stats.leases, stats.watches];
-    let others = [stats.blocks, stats.marks, stats.references, stats.overflow];
-    counters.iter().chain(&others).map(|usage| usage.cells).sum()
+    let kinds: usize = CellKind::ALL.iter().map(|kind| stats[*kind].cells).sum();
+    kinds + stats.overflow.cells
 }
 
 fn fill(memory: &Memory, numbers: std::ops::Range<u64>) {
@@ -123,7 +123,7 @@ fn bytes_per_key(limit: i64) -> usize {
         clock.advance(Span::from_micros(MINUTE.micros() / (limit + 1)));
     }
     let stats = memory.stats();
-    assert_eq!(stats.logs.cells, KEYS as usize);
+    assert_eq!(stats[CellKind::SlidingWindow].cells, KEYS as usize);
     stats.counter_bytes() / KEYS as usize
 }
 
@@ -146,7 +146,7 @@ fn a_bucket_takes_48_bytes_and_its_share_of_the_table() {
         answer(&memory, row(key(number), bucket(5, MINUTE)));
     }
     let stats = memory.stats();
-    assert_eq!(stats.buckets.cells, KEYS as usize);
-    let bytes = stats.buckets.bytes / KEYS as usize;
+    assert_eq!(stats[CellKind::Bucket].cells, KEYS as usize);
+    let bytes = stats[CellKind::Bucket].bytes / KEYS as usize;
     assert!((49..=112).contains(&bytes), "{bytes} bytes a key");
 }

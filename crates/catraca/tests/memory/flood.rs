@@ -2,6 +2,7 @@
 
 use catraca::memory::{Memory, MemoryOptions};
 use catraca_core::batch::{CheckRow, RowVerdict};
+use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::Limit;
 use catraca_core::time::Span;
@@ -66,7 +67,7 @@ fn two_million_keys_neither_pass_the_budget_nor_free_anybody() {
     assert_within_budget(&memory);
     assert_eq!(count_blocked(&memory, planted()), BLOCKS as usize);
     let stats = memory.stats();
-    assert_eq!(stats.blocks.cells, BLOCKS as usize);
+    assert_eq!(stats[CellKind::Block].cells, BLOCKS as usize);
     assert!(stats.overflowed > FLOOD / 2, "{stats:?}");
     // At most one overflow cell per policy and shard; there are four policies.
     assert!(stats.overflow.cells <= 4 * 512, "{stats:?}");
@@ -121,8 +122,9 @@ fn room_that_comes_free_is_used_again() {
     }
     assert!(own[0] > 3_000 && own[0] < 4_000, "{own:?}");
     assert!(own.iter().all(|count| *count > own[0] * 9 / 10), "{own:?}");
-    // Another algorithm gets the bytes of expired buckets after a few calls.
+    // Another algorithm gets the bytes of expired buckets after a few calls: each of them searches
+    // 32 of at most 4096 slots.
     let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
     let shared: Vec<u64> = (0..500).filter(|number| window(*number).is_overflow).collect();
-    assert!(shared.iter().all(|number| *number < 250), "{shared:?}");
+    assert!(shared.len() < 128 && !shared.contains(&499), "{shared:?}");
 }

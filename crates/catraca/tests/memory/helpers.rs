@@ -5,10 +5,11 @@ use std::sync::Arc;
 use catraca::clock::ManualClock;
 use catraca::memory::{Memory, MemoryOptions};
 use catraca::store::{Store, When};
+use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::batch::{Batch, CheckBatch, CheckReply, CheckRow, Reply, RowReply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
-use catraca_core::limit::{BucketTerms, FixedTerms, InflightTerms, Limit, Penalty, WindowTerms};
+use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
 use catraca_core::time::{Span, Time};
 use smallvec::{SmallVec, smallvec};
 

@@ -4,6 +4,7 @@ use catraca::memory::{Memory, MemoryOptions, MemoryPool};
 use catraca_core::batch::{
     Batch, CheckBatch, CheckRow, NewReference, Reply, SettleBatch, SettleReply, SettleRow,
 };
+use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
@@ -58,7 +59,7 @@ fn a_full_pool_starts_no_automatic_block_and_keeps_a_tenth_for_operators() {
         "the reserve for operators is not used by others"
     );
     assert_eq!(count_blocked(&memory, (0..2_000).map(key)) as u64, started);
-    assert!(memory.stats().blocks.bytes <= 64 << 10);
+    assert!(memory.stats()[CellKind::Block].bytes <= 64 << 10);
 }
 
 ///
@@ -126,7 +127,7 @@ fn the_oldest_references_make_room_for_the_newest() {
     assert_eq!(known, (1_000 - known.len() as u64..1_000).collect::<Vec<_>>(), "oldest first");
     assert_eq!(stats.dropped_references, 1_000 - known.len() as u64);
     assert_eq!(memory.full_pools(), [MemoryPool::References]);
-    assert!(stats.references.bytes <= 64 << 10, "{stats:?}");
+    assert!(stats[CellKind::Reference].bytes <= 64 << 10, "{stats:?}");
     assert!(!remember(&memory, 999, 100), "the first check owns it");
 }
 
@@ -190,8 +191,8 @@ fn a_full_pool_of_markers_settles_nothing_until_some_lapse() {
     let stats = memory.stats();
     assert!(settled > 300 && settled < 1_000, "{stats:?}");
     assert_eq!(stats.refused_marks, 1_000 - settled as u64);
-    assert_eq!(memory.full_pools(), [MemoryPool::Marks]);
-    assert!(stats.marks.bytes <= 64 << 10, "{stats:?}");
+    assert_eq!(memory.full_pools(), [MemoryPool::SettledMarkers]);
+    assert!(stats[CellKind::SettledMarker].bytes <= 64 << 10, "{stats:?}");
     let refused = (0..1_000).find(|n| settle(&memory, *n, minute) == SettleReply::Full);
     let refused = refused.expect("some were refused");
     let peeked = answer(&memory, row(key(refused), bucket(10, HOUR)));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use catraca_core::cell::{
-    Block, Bucket, Cell, CellStore, CellTable, CounterSlot, FixedWindow, InFlight, RatioWatch,
-    Reference, SettledMarker, SlidingWindow,
+    Block, Bucket, Cell, CellTable, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker,
+    SlidingWindow,
 };
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -57,9 +57,3 @@ pool!(Block, blocks);
 pool!(RatioWatch, watches);
 pool!(SettledMarker, marks);
 pool!(Reference, references);
-
-impl CellStore for ReferenceStore {
-    fn counter_slot(&mut self, _: Key, _: u64, _: Time) -> CounterSlot {
-        CounterSlot::Own
-    }
-}

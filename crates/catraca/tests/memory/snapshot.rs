@@ -10,6 +10,7 @@ use catraca::memory::{Memory, MemoryOptions, RestoreOutcome, SnapshotError};
 use catraca::store::{Store, When};
 use catraca::{Catalog, Check, Engine, Secret};
 use catraca_core::batch::CheckRow;
+use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::limit::Limit;
 use catraca_core::time::Span;
@@ -98,9 +99,7 @@ fn small_snapshot() -> Vec<u8> {
     let folder = Folder::new();
     let (memory, _, _) = after_random_batches(3, 60);
     let stats = memory.stats();
-    let kinds = [stats.buckets, stats.logs, stats.fixed, stats.leases, stats.blocks];
-    let others = [stats.watches, stats.marks, stats.references];
-    assert!(kinds.iter().chain(&others).all(|usage| usage.cells > 0), "{stats:?}");
+    assert!(CellKind::ALL.iter().all(|kind| stats[*kind].cells > 0), "{stats:?}");
     memory.snapshot(&folder.file()).expect("written");
     fs::read(folder.file()).expect("there")
 }
@@ -269,7 +268,7 @@ fn traffic_goes_on_while_a_snapshot_is_written() {
     });
     let (again, found) = restore(&folder.file(), MemoryOptions::default()).expect("a whole file");
     assert!(matches!(found, RestoreOutcome::Read { kept: 50_000, left_out: 0, .. }), "{found:?}");
-    assert_eq!(again.stats().logs.cells, 50_000);
+    assert_eq!(again.stats()[CellKind::SlidingWindow].cells, 50_000);
 }
 
 const LOGIN: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"1 per 1h\"\nblock = \"2h\"\n";

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use catraca::records::{BlockQuery, Record};
 use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
+use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 
 use crate::helpers::{
@@ -51,7 +52,7 @@ fn every_live_block_is_in_force_before_the_first_answer() {
     let resumed = engine.resume(&records, None).unwrap();
     println!("{many} blocks in force after {:?}, {opened:?} of it to open", begun.elapsed());
     assert_eq!((resumed.blocks, resumed.blocks_left_out), (many, 0));
-    assert_eq!(engine.store().stats().blocks.cells as u64, many);
+    assert_eq!(engine.store().stats()[CellKind::Block].cells as u64, many);
     let begun = Instant::now();
     let page = records.blocks(&BlockQuery::default(), at(1)).unwrap();
     println!("a page of {} in {:?}", page.rows.len(), begun.elapsed());
@@ -68,7 +69,7 @@ fn blocks_without_room_are_counted() {
     let catalog = Catalog::parse(LOGIN).unwrap();
     let engine = Engine::builder(catalog).clock(ManualClock::at(START)).memory(memory).build();
     let resumed = engine.resume(&records, None).unwrap();
-    let kept = engine.store().stats().blocks.cells as u64;
+    let kept = engine.store().stats()[CellKind::Block].cells as u64;
     assert!(kept > 0 && resumed.blocks_left_out > 0, "{resumed:?}");
     assert_eq!(kept + resumed.blocks_left_out, 500);
 }

@@ -3,7 +3,7 @@
 //! Redis scripts compute with doubles, so a limit whose products exceed 2^53 is an error here
 //! instead of being rounded there.
 
-use crate::limit::{BucketTerms, EXACT_MAX, Limit};
+use crate::limit::Limit;
 use crate::located::{Report, SourceLocation};
 use crate::price::{Cost, Price};
 use crate::time::Span;
@@ -51,27 +51,6 @@ pub const HOLD_MAX: Span = Span::from_secs(24 * 3_600);
 /// The longest `remember`: how long a check can be found by its reference.
 pub const REMEMBER_MAX: Span = Span::from_secs(30 * 24 * 3_600);
 
-/// Whether every store computes this bucket's refill exactly; reports it if not.
-pub(super) fn check_bucket_exact(
-    report: &mut Report,
-    location: SourceLocation,
-    terms: &BucketTerms,
-) -> bool {
-    let full = i128::from(terms.size) * i128::from(terms.period);
-    let tokens = i128::from(terms.tokens);
-    // The time to fill the bucket, rounded up to microseconds, is multiplied by the tokens again.
-    let refilled = (full + tokens - 1) / tokens * tokens;
-    let is_exact = full.max(refilled) <= i128::from(EXACT_MAX);
-    if !is_exact {
-        let message = "the bucket cannot be counted exactly: size times the refill's period in \
-                       microseconds, reduced, is beyond 2^53";
-        let size = (EXACT_MAX / terms.period).max(1);
-        let fix = format!("write a size of at most {size}, or the refill with a shorter period");
-        report.error("inexact", location, message, fix);
-    }
-    is_exact
-}
-
 /// Whether every store charges the prices of `cost` exactly; reports it if not.
 pub(super) fn check_prices_exact(
     report: &mut Report,
@@ -80,19 +59,7 @@ pub(super) fn check_prices_exact(
     cost: &Cost,
     reserve: i64,
 ) -> bool {
-    // Only buckets multiply a cost by a period.
-    let Limit::Bucket(bucket) = limit else { return true };
-    let most = EXACT_MAX / bucket.period.max(1);
-    let is_exact = largest_charge(cost, reserve) <= most;
-    if !is_exact {
-        let message = format!(
-            "with this refill a cost above {most} cannot be counted exactly: cost times the \
-             refill's period in microseconds, reduced, is beyond 2^53"
-        );
-        let fix = format!("write costs of at most {most}, or the refill with a shorter period");
-        report.error("inexact", location, message, fix);
-    }
-    is_exact
+    limit.check_charge(report, location, largest_charge(cost, reserve))
 }
 
 /// The largest amount that the catalog itself charges at once. Costs that callers state or report

@@ -1,7 +1,7 @@
 //! Readers of single values with the bounds of a catalog: costs, whole numbers and texts.
 
 pub(super) use crate::located::scalar::{
-    between, duration, duration_or_forever, keyword, name, percent, rate, rate_above_zero,
+    between, duration, duration_or_forever, keyword, name, percent, rate_above_zero,
     report_parse_error,
 };
 

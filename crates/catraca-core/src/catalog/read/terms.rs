@@ -4,11 +4,11 @@
 
 use super::block;
 use super::bounds;
-use super::limit::{self, LimitOptions};
+use super::limit;
 use super::price;
-use super::scalar;
 use super::tier;
-use crate::limit::{Limit, Penalty};
+use crate::algorithm::LimitOptions;
+use crate::limit::{LIMIT_FIELDS, Limit, Penalty};
 use crate::located::{FieldResult, Report, SourceLocation, TableFields};
 use crate::policy::{CreditRule, Terms};
 use crate::price::Cost;
@@ -40,7 +40,7 @@ pub(super) fn read(
     let of_tiers = tiers.iter().find_map(|tier| limit::algorithm(&tier.fields));
     let algorithm = own.or(of_tiers).map(|(name, _)| name);
     check_algorithm_fields(report, fields, algorithm);
-    let options = limit_options(report, fields, context);
+    let options = LimitOptions::read(report, fields, context.hold);
     let base = TermsFields::read(report, fields, options);
     let mut parts = Vec::new();
     for tier in tiers {
@@ -117,37 +117,24 @@ impl TermsFields {
     }
 }
 
-fn limit_options(
-    report: &mut Report,
-    fields: &TableFields<'_>,
-    context: &TermsContext,
-) -> LimitOptions {
-    let margin = fields.parse("margin", |node| scalar::percent(report, node));
-    let aligned = fields.parse("align", |node| scalar::keyword(report, node, &[("clock", true)]));
-    LimitOptions {
-        margin: margin.valid().copied(),
-        aligned: aligned.or(false).unwrap_or_default(),
-        hold: context.hold,
-    }
-}
-
 /// Reports fields that have no meaning with the policy's algorithm.
 fn check_algorithm_fields(report: &mut Report, fields: &TableFields<'_>, algorithm: Option<&str>) {
-    // Field, code, and the algorithms with which the field has a meaning.
+    // Fields that not every algorithm accepts, with the code of the error.
     let requirements = [
-        ("credit", "credit-not-bucket", &["bucket"][..]),
-        ("margin", "margin-not-bucket", &["bucket"]),
-        ("align", "align-not-fixed", &["fixed"]),
-        ("count_denied", "count-denied-not-window", &["window", "fixed"]),
-        ("block", "block-unused", &["bucket", "window", "fixed"]),
+        ("credit", "credit-not-bucket"),
+        ("margin", "margin-not-bucket"),
+        ("align", "align-not-fixed"),
+        ("count_denied", "count-denied-not-window"),
+        ("block", "block-unused"),
     ];
-    for (field, code, wanted) in requirements {
+    for (field, code) in requirements {
         // A tier declares only some of them; another one is reported as unknown.
         if fields.schema().field(field).is_none() {
             continue;
         }
         let Some(node) = fields.get(field) else { continue };
         let is_false = node.value.as_bool() == Some(false);
+        let wanted = limit::algorithms_with(field);
         if is_false || algorithm.is_some_and(|name| wanted.contains(&name)) {
             continue;
         }
@@ -157,9 +144,8 @@ fn check_algorithm_fields(report: &mut Report, fields: &TableFields<'_>, algorit
         let fix = format!("remove `{field}`, or limit by `{}`", wanted.join("` or `"));
         report.error(code, fields.key(field).unwrap_or(node.location), message, fix);
     }
-    if let Some(location) =
-        fields.key("cost").filter(|_| matches!(algorithm, None | Some("inflight")))
-    {
+    let has_cost = algorithm.is_some_and(|name| limit::algorithms_with("cost").contains(&name));
+    if let Some(location) = fields.key("cost").filter(|_| !has_cost) {
         let message = "`cost` has no effect here: each request holds one lease";
         report.warn("cost-unused", location, message, "remove `cost`");
     }
@@ -217,19 +203,15 @@ fn warn_of_unused_settle_fields(
 }
 
 fn report_no_limit(report: &mut Report, location: SourceLocation) {
-    let message = "the policy limits nothing: no window, bucket, fixed, inflight or ban";
+    let algorithms: Vec<&str> = LIMIT_FIELDS.iter().map(|field| field.name).collect();
+    let message = format!("the policy limits nothing: no {} or ban", algorithms.join(", "));
     let fix = "add a limit such as window = \"10 per 15m\"";
     report.error("no-limit", location, message, fix);
 }
 
 /// Warns of a block that ends while the requests that started it still count in the window.
 fn warn_of_short_block(report: &mut Report, fields: &TableFields<'_>, terms: &Terms) {
-    let span = match &terms.limit {
-        Limit::Window(windows) => windows.iter().map(|window| window.span).max(),
-        Limit::Fixed(fixed) => Some(fixed.span),
-        _ => None,
-    };
-    let (Some(block), Some(span)) = (terms.block, span) else { return };
+    let (Some(block), Some(span)) = (terms.block, terms.limit.longest_window()) else { return };
     if block.first < span {
         let location =
             fields.key("block").or(limit::algorithm(fields).map(|(_, location)| location));

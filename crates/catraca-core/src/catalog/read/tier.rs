@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attribute::AttributeTable;
 use super::bounds::TIERS_MAX;
-use super::limit;
 use super::policy_schema;
 use super::price;
+use crate::limit::LIMIT_FIELDS;
+use crate::located::schema::join;
 use crate::located::{
     FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
     names,
@@ -17,27 +18,25 @@ use crate::located::{
 use crate::policy::Name;
 
 /// The fields of an item of `tier`.
-pub(super) static TIER: TableSchema = TableSchema {
-    name: "tier",
-    fields: &[
-        FieldSchema::new(
-            "when",
-            ValueSchema::Map(&ValueSchema::AnyOf(&[
-                ValueSchema::Text,
-                ValueSchema::List { of: &ValueSchema::Text, most: usize::MAX },
-            ])),
-            "the attributes of the callers, each with its value or a list of them",
-        )
-        .require(),
-        policy_schema::BLOCK,
-        price::COST,
-        price::CREDITS,
-        limit::BUCKET,
-        limit::WINDOW,
-        limit::FIXED,
-        limit::INFLIGHT,
-    ],
-};
+pub(super) static TIER: TableSchema = TableSchema { name: "tier", fields: &FIELDS };
+
+static FIELDS: [FieldSchema; OTHER_FIELDS.len() + LIMIT_FIELDS.len()] =
+    join(&[&OTHER_FIELDS, LIMIT_FIELDS]);
+
+const OTHER_FIELDS: [FieldSchema; 4] = [
+    FieldSchema::new(
+        "when",
+        ValueSchema::Map(&ValueSchema::AnyOf(&[
+            ValueSchema::Text,
+            ValueSchema::List { of: &ValueSchema::Text, most: usize::MAX },
+        ])),
+        "the attributes of the callers, each with its value or a list of them",
+    )
+    .require(),
+    policy_schema::BLOCK,
+    price::COST,
+    price::CREDITS,
+];
 
 /// A tier's condition: attributes with their accepted values; all attributes must match.
 pub(super) type When = Vec<(Name, Vec<Name>)>;

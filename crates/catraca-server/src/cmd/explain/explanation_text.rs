@@ -150,20 +150,15 @@ fn instead_of(asked: &str, row: &ExplainedPolicy) -> String {
 
 /// The limit as the catalog spells it, with an explanation.
 fn limit(row: &ExplainedPolicy, limit: &Limit) -> String {
-    match limit {
-        Limit::Window(windows) if windows.len() == 1 => {
-            format!("{} (never more in any such span)", row.limit)
-        }
-        Limit::Window(_) => format!("{} (never more in any such span; all apply)", row.limit),
-        Limit::Fixed(_) => format!("{} (starts with the first request)", row.limit),
-        Limit::Bucket(_) => format!("{} (starts full)", row.limit),
-        Limit::Inflight(_) | Limit::Unlimited => row.limit.clone(),
+    match limit.remark() {
+        "" => row.limit.clone(),
+        remark => format!("{} ({remark})", row.limit),
     }
 }
 
 /// What a check charges at once, and what it costs when it is settled.
 fn charge(row: &ExplainedPolicy, terms: &Terms) -> String {
-    if matches!(terms.limit, Limit::Inflight(_)) {
+    if terms.limit.takes_lease() {
         return "1 while the request is in flight".to_owned();
     }
     if row.too_costly {

@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
+use catraca::Catalog;
 use catraca::core::policy::{KeyPart, KeySpec, Name, Policy};
-use catraca::{Catalog, explain};
 
 /// Added to the command when callers need an API key.
 const KEY: &str = " -H 'Authorization: Bearer KEY'";
@@ -67,7 +67,7 @@ fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String
 }
 
 fn describe(policy: &Policy) -> String {
-    let limit = policy.base.as_ref().map(|terms| explain::describe_limit(&terms.limit));
+    let limit = policy.base.as_ref().map(|terms| terms.limit.describe());
     let limit = limit.unwrap_or_else(|| "by tier".to_owned());
     format!("{limit}, by {}", describe_key(&policy.key_spec))
 }

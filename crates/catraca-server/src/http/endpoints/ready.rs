@@ -153,7 +153,7 @@ fn full_pool(pool: MemoryPool) -> &'static str {
              and can no longer be settled or credited; raise `[store] reference_mib` and restart, \
              or shorten `remember`"
         }
-        MemoryPool::Marks => {
+        MemoryPool::SettledMarkers => {
             "the memory for markers of settled tickets was full within the last minute: a settle \
              was refused; raise `[store] mark_mib` and restart, or shorten `hold`"
         }

@@ -1,17 +1,13 @@
 //! Records of a snapshot: kind, key, length and bytes of one cell.
 
-use catraca_core::cell::{
-    Block, Bucket, Cell, CellTable, FixedWindow, InFlight, RatioWatch, Reference, SettledMarker,
-    SlidingWindow,
-};
-use catraca_core::codec::{CellKind, Codec, CodecError};
+use catraca_core::cell::{Block, Cell, CellKind, CellTable};
+use catraca_core::codec::{Codec, CodecError};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
+use catraca_core::{for_each_algorithm, for_each_kind};
 
-use crate::memory::counter::CounterCell;
 use crate::memory::overflow::is_overflow_key;
-use crate::memory::shard::Shard;
-use crate::memory::weighed_cell::WeighedCell;
+use crate::memory::shard::{Shard, StoredCell};
 
 /// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +17,30 @@ pub(super) enum CellAdmission {
     NoRoom,
 }
 
-/// Appends the records of all unexpired cells of a shard. Returns their number.
+macro_rules! add_cells {
+    (
+        ($records:ident, $shard:expr, $now:expr)
+        $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*
+    ) => {
+        $(<$cell>::table_mut($shard).for_each_live($now, |key, cell| $records.add(key, cell));)*
+    };
+}
+
+macro_rules! add_overflow_cells {
+    (
+        ($records:ident, $tables:expr, $now:expr)
+        $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*
+    ) => {
+        $($tables.$field.for_each_live($now, |key, cell| $records.add(key, cell));)*
+    };
+}
+
+/// Appends the records of all unexpired cells of a shard. Returns their number. References come
+/// oldest first: reading them in this order restores the order in which they are dropped.
 pub(super) fn encode(shard: &mut Shard, now: Time, into: &mut Vec<u8>) -> u64 {
     let mut records = CellWriter { into, count: 0 };
-    shard.buckets.for_each_live(now, |key, cell| records.add(key, cell));
-    shard.blocks.for_each_live(now, |key, cell| records.add(key, cell));
-    shard.logs.for_each_live(now, |key, cell| records.add(key, cell));
-    shard.fixed.for_each_live(now, |key, cell| records.add(key, cell));
-    let cold = &mut *shard.cold;
-    cold.leases.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.watches.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.marks.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.overflow.buckets.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.overflow.logs.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.overflow.fixed.for_each_live(now, |key, cell| records.add(key, cell));
-    cold.overflow.leases.for_each_live(now, |key, cell| records.add(key, cell));
-    // Oldest first: reading them in this order restores the order in which they are dropped.
-    cold.references.for_each_live(now, |key, cell| records.add(key, cell));
+    for_each_kind!(add_cells records, shard, now);
+    for_each_algorithm!(add_overflow_cells records, shard.cold.overflow, now);
     records.count
 }
 
@@ -60,6 +63,17 @@ impl CellWriter<'_> {
     }
 }
 
+macro_rules! admit_kind {
+    (
+        ($wanted:expr, $shard:expr, $key:expr, $bytes:expr, $now:expr)
+        $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*
+    ) => {
+        match $wanted {
+            $(CellKind::$kind => admit_cell::<$cell>($shard, $key, $bytes, $now),)*
+        }
+    };
+}
+
 /// Decodes a record and inserts it into its shard.
 pub(super) fn admit(
     shard: &mut Shard,
@@ -68,24 +82,21 @@ pub(super) fn admit(
     bytes: &[u8],
     now: Time,
 ) -> Result<CellAdmission, CodecError> {
-    match kind {
-        CellKind::Bucket => admit_counter::<Bucket>(shard, key, bytes, now),
-        CellKind::SlidingWindow => admit_counter::<SlidingWindow>(shard, key, bytes, now),
-        CellKind::FixedWindow => admit_counter::<FixedWindow>(shard, key, bytes, now),
-        CellKind::InFlight => admit_counter::<InFlight>(shard, key, bytes, now),
-        CellKind::Block => admit_block(shard, key, bytes, now),
-        CellKind::RatioWatch => admit_other::<RatioWatch>(shard, key, bytes, now),
-        CellKind::SettledMarker => admit_other::<SettledMarker>(shard, key, bytes, now),
-        CellKind::Reference => admit_other::<Reference>(shard, key, bytes, now),
+    if kind == CellKind::Block {
+        return admit_block(shard, key, bytes, now);
     }
+    for_each_kind!(admit_kind kind, shard, key, bytes, now)
 }
 
-fn admit_counter<C: CounterCell + Codec>(
+fn admit_cell<C: Codec>(
     shard: &mut Shard,
     key: Key,
     bytes: &[u8],
     now: Time,
-) -> Result<CellAdmission, CodecError> {
+) -> Result<CellAdmission, CodecError>
+where
+    Shard: CellTable<C>,
+{
     let cell = C::decode(bytes)?;
     if now >= cell.expires_at() {
         return Ok(CellAdmission::Expired);
@@ -94,7 +105,8 @@ fn admit_counter<C: CounterCell + Codec>(
     shard.begin_batch();
     // Overflow cells are found only while this flag is set.
     shard.overflowing |= is_overflow_key(key);
-    Ok(restored_if(shard.put(key, cell, now)))
+    let has_room = shard.put(key, cell, now);
+    Ok(if has_room { CellAdmission::Restored } else { CellAdmission::NoRoom })
 }
 
 /// A restored block may use the part of the pool that is reserved for operators: it was active
@@ -114,24 +126,4 @@ fn admit_block(
     }
     shard.blocks.insert(key, block);
     Ok(CellAdmission::Restored)
-}
-
-fn admit_other<C: Codec>(
-    shard: &mut Shard,
-    key: Key,
-    bytes: &[u8],
-    now: Time,
-) -> Result<CellAdmission, CodecError>
-where
-    Shard: CellTable<C>,
-{
-    let cell = C::decode(bytes)?;
-    if now >= cell.expires_at() {
-        return Ok(CellAdmission::Expired);
-    }
-    Ok(restored_if(shard.put(key, cell, now)))
-}
-
-fn restored_if(has_room: bool) -> CellAdmission {
-    if has_room { CellAdmission::Restored } else { CellAdmission::NoRoom }
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use catraca_core::codec::CellKind;
+use catraca_core::cell::CellKind;
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 

@@ -4,7 +4,7 @@ use catraca::App;
 use catraca::app::TEXT_MAX;
 use catraca::core::catalog::Catalog;
 use catraca::core::policy::{KeySpec, Mode, Policy};
-use catraca::explain::{describe_block, describe_limit};
+use catraca::explain::describe_block;
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ fn policy_body(app: &App, catalog: &Catalog, policy: &Policy) -> PolicyBody {
         group: policy.group.as_deref().map(str::to_owned),
         by,
         each,
-        limit: terms.map(|terms| describe_limit(&terms.limit)),
+        limit: terms.map(|terms| terms.limit.describe()),
         block: terms.and_then(|terms| terms.block).map(describe_block),
         tiers: policy.tiers.len(),
         bans: policy.bans.len(),

@@ -5,7 +5,10 @@
 //! A gap is the number of microseconds since the previous entry. Entries are added at the end and
 //! removed at the front, so they are always in order of time.
 
-use crate::limit::WindowTerms;
+use super::WindowTerms;
+use crate::codec::CodecError;
+use crate::codec::wire::{Reader, Writer};
+use crate::limit::EXACT_MAX;
 use crate::time::{Span, Time};
 
 /// The entries of one window, oldest first.
@@ -218,6 +221,44 @@ impl WindowEntries {
         }
         let (units, next) = read_varint(&self.bytes, next);
         PackedEntry { gap, units: units as i64, next }
+    }
+}
+
+impl WindowEntries {
+    /// For each entry its units, then the microseconds since the previous entry. Zero units end the
+    /// list.
+    pub(super) fn write(&self, to: &mut Writer<'_>) {
+        let mut last = 0;
+        for (at, units) in self.entries() {
+            to.number(units as u64);
+            to.number((at.micros() - last) as u64);
+            last = at.micros();
+        }
+        to.number(0);
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
+        let mut entries = Self::default();
+        let mut last = 0;
+        loop {
+            let units = from.amount("units")?;
+            if units == 0 {
+                return Ok(entries);
+            }
+            if units > EXACT_MAX - entries.used_units() {
+                return Err(CodecError::Range { field: "units" });
+            }
+            let at = last + from.amount("entries")?;
+            // Entries of one instant are merged, so two of them cannot be valid.
+            if entries.newest().is_some() && at == last {
+                return Err(CodecError::Order { field: "entries" });
+            }
+            if at > Time::MAX.micros() {
+                return Err(CodecError::Range { field: "entries" });
+            }
+            entries.push(Time::from_micros(at), units);
+            last = at;
+        }
     }
 }
 

@@ -1,0 +1,336 @@
+//! Sliding window: the exact instant of every unit, in a few bytes each (docs/adr/0005).
+//!
+//! A policy can have several windows; the cell has one list of entries per window. Exact means that
+//! a unit is free precisely one span after it was charged.
+
+mod entries;
+mod terms;
+
+use smallvec::SmallVec;
+
+use super::{Algorithm, CounterPosition, CounterState, LimitOptions, RowFigures, TermsWriter};
+use crate::cell::{Cell, CellTable, Second, instant_of, second_after};
+use crate::codec::wire::{Reader, Writer};
+use crate::codec::{CodecError, Fields};
+use crate::digest::Key;
+use crate::limit::EXACT_MAX;
+use crate::located::{FieldSchema, Node, Report};
+use crate::time::{Span, Time};
+
+pub use entries::WindowEntries;
+pub use terms::{WindowList, WindowTerms};
+
+impl Algorithm for WindowList {
+    type Cell = SlidingWindow;
+    type RowState = ();
+
+    const FIELD: FieldSchema = terms::FIELD;
+    const OPTIONS: &'static [&'static str] = &["block", "cost", "count_denied"];
+
+    fn read(report: &mut Report, node: Node<'_>, _: LimitOptions) -> Option<Self> {
+        terms::read(report, node)
+    }
+
+    fn describe(&self) -> String {
+        let all = self.iter().map(|window| format!("{} per {}", window.limit, window.span));
+        format!("window {}", all.collect::<Vec<_>>().join(" and "))
+    }
+
+    fn remark(&self) -> &'static str {
+        match self.len() {
+            1 => "never more in any such span",
+            _ => "never more in any such span; all apply",
+        }
+    }
+
+    fn write_terms(&self, to: &mut impl TermsWriter, _: u64) {
+        to.raw(&[u8::try_from(self.len()).unwrap_or(u8::MAX)]);
+        let windows = self.iter().take(u8::MAX.into());
+        windows.for_each(|window| to.numbers(&[window.limit, window.span.micros()]));
+    }
+
+    #[inline]
+    fn largest_cost(&self) -> Option<i64> {
+        self.iter().map(|window| window.limit).min()
+    }
+
+    fn share(&self, nodes: i64) -> Self {
+        self.iter().map(|window| window.share(nodes)).collect()
+    }
+
+    /// The reply has the limit of the tightest window, but not its index. Of windows with equal
+    /// limits the longest is the tightest: a unit in a shorter one is in it too.
+    #[inline]
+    fn reported_span(&self, limit: i64) -> Option<Span> {
+        self.iter().filter(|window| window.limit == limit).map(|window| window.span).max()
+    }
+
+    fn longest_window(&self) -> Option<Span> {
+        self.iter().map(|window| window.span).max()
+    }
+
+    fn load<C: CellTable<SlidingWindow>>(
+        &self,
+        key: Key,
+        cells: &mut C,
+        now: Time,
+    ) -> CounterState<()> {
+        let Some(sliding) = cells.get(key, now) else {
+            return CounterState { state: (), now, exists: false };
+        };
+        // The catalog has changed the number of windows. Entries cannot be assigned to the new
+        // windows, so counting starts from empty.
+        if sliding.per_window.len() != self.len() {
+            // Expired until its next charge, so `get` does not return it again in this batch.
+            // By `edit`, because its size changes.
+            cells.edit(key, now, |sliding| *sliding = SlidingWindow::new(self));
+            return CounterState { state: (), now, exists: true };
+        }
+        let now = sliding.effective_now(now);
+        // Pruned with the spans of this batch, and saved even for a peek: entries that have left
+        // their window must not return if a later batch has a longer span (docs/semantics.md, 8).
+        sliding.prune(self, now);
+        CounterState { state: (), now, exists: true }
+    }
+
+    fn free<C: CellTable<SlidingWindow>>(
+        &self,
+        (): &(),
+        at: CounterPosition,
+        cells: &mut C,
+    ) -> i64 {
+        match cells.get(at.key, at.now) {
+            Some(sliding) => sliding.free(self),
+            None => self.largest_cost().unwrap_or(0),
+        }
+    }
+
+    fn charge<C: CellTable<SlidingWindow>>(
+        &self,
+        (): &mut (),
+        at: CounterPosition,
+        cells: &mut C,
+        units: i64,
+        _: u64,
+    ) -> i64 {
+        edit_or_create(self, at, cells, |sliding| sliding.charge(self, at.now, units));
+        units
+    }
+
+    fn count_denied<C: CellTable<SlidingWindow>>(
+        &self,
+        (): &mut (),
+        at: CounterPosition,
+        cells: &mut C,
+        units: i64,
+    ) {
+        edit_or_create(self, at, cells, |sliding| sliding.charge_and_trim(self, at.now, units));
+    }
+
+    fn refund<C: CellTable<SlidingWindow>>(
+        &self,
+        (): &mut (),
+        at: CounterPosition,
+        cells: &mut C,
+        charged_at: Time,
+        units: i64,
+    ) -> i64 {
+        let refund = |sliding: &mut SlidingWindow| sliding.refund(self, charged_at, units);
+        cells.edit(at.key, at.now, refund).unwrap_or(0)
+    }
+
+    fn figures<C: CellTable<SlidingWindow>>(
+        &self,
+        (): &(),
+        at: CounterPosition,
+        cells: &mut C,
+        need: i64,
+    ) -> RowFigures {
+        // An absent cell has the figures of an empty one. Declared here to outlive the reference.
+        let empty;
+        let sliding = match cells.get(at.key, at.now) {
+            Some(sliding) => &*sliding,
+            None => {
+                empty = SlidingWindow::new(self);
+                &empty
+            }
+        };
+        let tightest = sliding.tightest(self);
+        RowFigures {
+            limit: tightest.map(|(window, _)| window.limit),
+            free: tightest.map_or(0, |(_, free)| free),
+            fits_at: sliding.fits_at(self, at.now, need),
+            full_at: sliding.full_at(self, at.now),
+        }
+    }
+}
+
+/// Changes the cell in place, or creates it.
+fn edit_or_create<C: CellTable<SlidingWindow>>(
+    windows: &WindowList,
+    at: CounterPosition,
+    cells: &mut C,
+    change: impl Fn(&mut SlidingWindow),
+) {
+    if cells.edit(at.key, at.now, &change).is_none() {
+        let mut sliding = SlidingWindow::new(windows);
+        change(&mut sliding);
+        cells.put(at.key, sliding, at.now);
+    }
+}
+
+/// The charged units of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// When the last unit leaves its window, under the terms of the last write.
+    pub forget: Second,
+    /// The entries of each window, in the order of the policy.
+    pub per_window: SmallVec<[WindowEntries; 1]>,
+}
+
+impl Cell for SlidingWindow {
+    const IS_INLINE: bool = false;
+
+    #[inline]
+    fn expires_at(&self) -> Time {
+        instant_of(self.forget)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        // One window is stored inline; more are on the heap.
+        let spilled = if self.per_window.spilled() { self.per_window.capacity() } else { 0 };
+        let bytes: usize = self.per_window.iter().map(WindowEntries::heap_bytes).sum();
+        bytes + spilled * size_of::<WindowEntries>()
+    }
+}
+
+impl SlidingWindow {
+    /// A cell without units. It counts as expired until the first charge sets `forget`.
+    pub fn new(windows: &[WindowTerms]) -> Self {
+        Self { forget: 0, per_window: windows.iter().map(|_| WindowEntries::default()).collect() }
+    }
+
+    /// The instant to use at `now`: never before the newest unit, since entries are in order of
+    /// time.
+    pub fn effective_now(&self, now: Time) -> Time {
+        self.per_window.iter().filter_map(WindowEntries::newest).fold(now, Time::max)
+    }
+
+    /// Drops the units that have left each window.
+    pub fn prune(&mut self, windows: &[WindowTerms], now: Time) {
+        for (entries, window) in self.per_window.iter_mut().zip(windows) {
+            entries.prune(window.span, now);
+        }
+    }
+
+    /// Free units in the tightest window. Call [`Self::prune`] before.
+    pub fn free(&self, windows: &[WindowTerms]) -> i64 {
+        let free = self
+            .per_window
+            .iter()
+            .zip(windows)
+            .map(|(entries, window)| window.limit - entries.used_units());
+        free.min().unwrap_or(0)
+    }
+
+    /// The tightest window and its free units; if several are equal, the first.
+    pub fn tightest<'w>(&self, windows: &'w [WindowTerms]) -> Option<(&'w WindowTerms, i64)> {
+        let free = self
+            .per_window
+            .iter()
+            .zip(windows)
+            .map(|(entries, window)| (window, window.limit - entries.used_units()));
+        free.min_by_key(|(_, free)| *free)
+    }
+
+    /// Adds units at `now` to every window.
+    pub fn charge(&mut self, windows: &[WindowTerms], now: Time, units: i64) {
+        let units = units.min(self.remaining_exact());
+        for entries in &mut self.per_window {
+            entries.push(now, units);
+        }
+        self.update_expiry(windows);
+    }
+
+    /// Adds units to every window, then drops the oldest above each limit.
+    pub fn charge_and_trim(&mut self, windows: &[WindowTerms], now: Time, units: i64) {
+        let units = units.min(self.remaining_exact());
+        for (entries, window) in self.per_window.iter_mut().zip(windows) {
+            entries.push(now, units);
+            entries.trim(window.limit);
+        }
+        self.update_expiry(windows);
+    }
+
+    /// Removes units from the entry at `at`, in every window that still has it. Returns the largest
+    /// number removed from a window: a shorter window may have dropped the entry already.
+    pub fn refund(&mut self, windows: &[WindowTerms], at: Time, units: i64) -> i64 {
+        let refunded = self.per_window.iter_mut().map(|entries| entries.refund(at, units)).max();
+        let refunded = refunded.unwrap_or(0);
+        // A refund that removes nothing is no write, so it must not change the expiry.
+        if refunded > 0 {
+            self.update_expiry(windows);
+        }
+        refunded
+    }
+
+    /// When `need` units fit in every window if no other request comes; `None` if they never do.
+    pub fn fits_at(&self, windows: &[WindowTerms], now: Time, need: i64) -> Option<Time> {
+        let mut latest = now;
+        for (entries, window) in self.per_window.iter().zip(windows) {
+            latest = latest.max(entries.fits_at(window, now, need)?);
+        }
+        Some(latest)
+    }
+
+    /// When every unit has left every window.
+    pub fn full_at(&self, windows: &[WindowTerms], now: Time) -> Time {
+        let ends = self.per_window.iter().zip(windows).filter_map(|(entries, window)| {
+            entries.newest().map(|newest| newest.after(window.span))
+        });
+        ends.fold(now, Time::max)
+    }
+
+    /// Units that can be added before the fullest window exceeds 2^53, the largest number that
+    /// every store counts exactly. The same cap applies to all windows, so that their entries stay
+    /// equal: Redis stores one list for all windows.
+    fn remaining_exact(&self) -> i64 {
+        EXACT_MAX - self.per_window.iter().map(WindowEntries::used_units).max().unwrap_or(0)
+    }
+
+    /// Sets the expiry: the window is empty when its last unit has left.
+    fn update_expiry(&mut self, windows: &[WindowTerms]) {
+        // `Time::ZERO` instead of `now`: a cell without entries has expired.
+        self.forget = second_after(self.full_at(windows, Time::ZERO));
+    }
+}
+
+impl Fields for SlidingWindow {
+    fn write(&self, to: &mut Writer<'_>) {
+        to.number(u64::from(self.forget));
+        to.count(self.per_window.len());
+        self.per_window.iter().for_each(|entries| entries.write(to));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, CodecError> {
+        let forget = from.small("forget")?;
+        let mut per_window = SmallVec::new();
+        for _ in 0..from.count()? {
+            per_window.push(WindowEntries::read(from)?);
+        }
+        Ok(Self { forget, per_window })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_windows_with_equal_limits_the_longest_is_reported() {
+        let terms = |limit, seconds| WindowTerms { limit, span: Span::from_secs(seconds) };
+        let windows = WindowList::from_vec(vec![terms(10, 1), terms(10, 60), terms(50, 600)]);
+        assert_eq!(windows.reported_span(10), Some(Span::from_secs(60)));
+        assert_eq!(windows.reported_span(50), Some(Span::from_secs(600)));
+    }
+}
