@@ -5,7 +5,7 @@ use catraca::Time;
 use super::*;
 
 fn combined_line(line: &str) -> Result<LogRequest<'_>, String> {
-    combined::read(line.as_bytes())
+    combined::read(line.as_bytes(), true, &mut LastTime::default())
 }
 
 fn json_line<'a>(line: &'a str, fields: &[&str]) -> Result<LogRequest<'a>, String> {
@@ -86,7 +86,7 @@ fn a_line_that_is_no_log_says_what_is_missing_and_shows_nothing_of_it() {
         let error = combined_line(line).unwrap_err();
         assert!(error.contains(missing) && !error.contains("secret"), "{line}: {error}");
     }
-    assert!(combined::read(b"\xff").unwrap_err().contains("UTF-8"));
+    assert!(combined::read(b"\xff", true, &mut LastTime::default()).unwrap_err().contains("UTF-8"));
 }
 
 #[test]
