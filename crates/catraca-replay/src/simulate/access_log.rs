@@ -267,13 +267,18 @@ fn used_headers(catalog: &Catalog) -> Vec<String> {
 /// Method and target of a request line; `None` if it is not HTTP.
 fn request_line(text: &str) -> Option<(&str, &str)> {
     let (method, rest) = text.split_once(' ')?;
-    let target = rest.rsplit_once(" HTTP/").map_or(rest, |(target, _)| target);
+    // Mostly the last word is the version.
+    let last = rest.rsplit_once(' ').filter(|(_, version)| version.starts_with("HTTP/"));
+    let target = last.or_else(|| rest.rsplit_once(" HTTP/")).map_or(rest, |(target, _)| target);
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
     (is_method && !target.is_empty()).then_some((method, origin_form(target)))
 }
 
 /// Removes scheme and host of an absolute-form target, which clients send to proxies.
 fn origin_form(target: &str) -> &str {
+    if target.starts_with('/') {
+        return target;
+    }
     let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| !scheme.contains('/'))
     else {
         return target;

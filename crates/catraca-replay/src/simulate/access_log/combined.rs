@@ -65,9 +65,8 @@ impl<'a> Rest<'a> {
     /// time is found by its form.
     fn skip_to_time(&mut self) -> Result<(), String> {
         let mut from = 0;
-        // Prefers a bracket after a blank: a user name is less likely to contain that.
-        while let Some(found) = self.0[from..].find(" [").or(self.0[from..].find('[')) {
-            let start = from + found + usize::from(self.0[from + found..].starts_with(' '));
+        while let Some(found) = find_bracket(&self.0.as_bytes()[from..]) {
+            let start = from + found;
             if time::is_common(&self.0.as_bytes()[start + 1..]) {
                 self.0 = &self.0[start + 1..];
                 return Ok(());
@@ -107,6 +106,12 @@ impl<'a> Rest<'a> {
         }
         headers
     }
+}
+
+/// Prefers a bracket after a blank: a user name is less likely to contain that.
+fn find_bracket(text: &[u8]) -> Option<usize> {
+    let after_blank = text.windows(2).position(|pair| pair == b" [").map(|blank| blank + 1);
+    after_blank.or_else(|| text.iter().position(|byte| *byte == b'['))
 }
 
 fn closing_quote(text: &[u8]) -> Option<usize> {
