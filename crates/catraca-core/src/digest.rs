@@ -11,6 +11,7 @@ mod tests;
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use siphasher::sip128::SipHasher24;
 
 pub use key::Key;
@@ -122,7 +123,7 @@ impl Digester {
         let pseudonym_keys = secret.derive_all("catraca 2026 pseudonym");
         Self {
             keyed,
-            cell_key_id: hex(&fingerprint[..8]),
+            cell_key_id: HEXLOWER.encode(&fingerprint[..8]),
             pseudonym_keys: pseudonym_keys.into_iter().map(PseudonymKey::new).collect(),
         }
     }
@@ -157,10 +158,13 @@ impl Digester {
     }
 }
 
+/// The length of a pseudonym.
+const PSEUDONYM_CHARS: usize = 1 + 2 + 24;
+
 impl PseudonymKey {
     fn new(key: [u8; 32]) -> Self {
         let fingerprint = blake3::derive_key("catraca 2026 pseudonym key id", &key);
-        Self { key, id: hex(&fingerprint[..1]) }
+        Self { key, id: HEXLOWER.encode(&fingerprint[..1]) }
     }
 
     fn pseudonym(&self, attribute: &str, value: &str) -> String {
@@ -168,7 +172,11 @@ impl PseudonymKey {
         for part in [attribute.as_bytes(), value.as_bytes()] {
             mac.update(&length(part)).update(part);
         }
-        format!("~{}{}", self.id, hex(&mac.finalize().as_bytes()[..12]))
+        let mut text = String::with_capacity(PSEUDONYM_CHARS);
+        text.push('~');
+        text.push_str(&self.id);
+        HEXLOWER.encode_append(&mac.finalize().as_bytes()[..12], &mut text);
+        text
     }
 }
 
@@ -263,9 +271,4 @@ const LENGTH_BYTES: usize = 4;
 #[inline]
 fn length(part: &[u8]) -> [u8; LENGTH_BYTES] {
     u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes()
-}
-
-/// Bytes as lower-case hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -155,8 +155,8 @@ pub fn plan_check<'c, 's>(
     }
     let body = id.map(|id| ticket_body(catalog, scope, check, &rows, &batch.rows, id));
     if let Some(body) = &body {
-        body.in_bounds()?;
-        batch.new_reference = new_reference(catalog, scope, check, &rows, body);
+        let bytes = body.to_bytes_in_bounds()?;
+        batch.new_reference = new_reference(catalog, scope, check, &rows, body, bytes);
     }
     Ok(Plan { batch: Batch::Check(batch), rows, body })
 }
@@ -220,12 +220,17 @@ fn ticket_body(
         || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
     // The ticket can be settled for the longest `hold` of its policies.
     let hold = with_terms().map(|(policy, _)| policy.hold).fold(Span::ZERO, Span::max);
+    let mut ticket_rows: Vec<TicketRow> = Vec::with_capacity(planned.len());
     // `planned` has no rows for policies without terms, so both have the same order.
-    let rows = with_terms().zip(planned).map(|((policy, row), planned)| TicketRow {
-        key: base_key_of(scope, policy, row, planned),
-        parts: display_parts(catalog, scope.digester, &row.parts),
-        ..ticket_row(policy, row, planned)
-    });
+    for ((policy, row), planned) in with_terms().zip(planned) {
+        // A pseudonym takes longer than the rest of a row, and rows often count by the same value.
+        let mut earlier = with_terms().zip(&ticket_rows);
+        let parts = match earlier.find(|((_, other), _)| other.parts == row.parts) {
+            Some((_, other)) => other.parts.clone(),
+            None => display_parts(catalog, scope.digester, &row.parts),
+        };
+        ticket_rows.push(ticket_row(scope, policy, row, planned, parts));
+    }
     Box::new(TicketBody {
         id,
         gate: check.gate.to_owned(),
@@ -237,7 +242,7 @@ fn ticket_body(
             .reference
             .zip(planned.first())
             .map(|(reference, row)| scope.reference_key(reference, row.key)),
-        rows: rows.collect(),
+        rows: ticket_rows,
         attributes: attributes_for_bans(
             catalog,
             scope,
@@ -261,14 +266,20 @@ fn base_key_of(
     }
 }
 
-fn ticket_row(policy: &Policy, row: &SelectedPolicy<'_, '_>, planned: &CheckRow) -> TicketRow {
+fn ticket_row(
+    scope: &KeyScope<'_>,
+    policy: &Policy,
+    row: &SelectedPolicy<'_, '_>,
+    planned: &CheckRow,
+    parts: Vec<(String, String)>,
+) -> TicketRow {
     TicketRow {
         policy: policy.name.to_string(),
         tier: row.tier.and_then(|index| Some(policy.tiers.get(usize::from(index))?.id)),
-        key: planned.key,
+        key: base_key_of(scope, policy, row, planned),
         held: planned.held,
         shadow: planned.shadow,
-        parts: Vec::new(),
+        parts,
     }
 }
 
@@ -314,6 +325,7 @@ fn new_reference(
     check: &Check<'_>,
     rows: &Selection<'_, '_>,
     body: &TicketBody,
+    bytes: Vec<u8>,
 ) -> Option<Box<batch::NewReference>> {
     let spans = rows.iter().map(|row| catalog.policy(row.policy).remember);
     let reference = check.reference?;
@@ -321,7 +333,7 @@ fn new_reference(
     Some(Box::new(batch::NewReference {
         key: scope.reference_key(reference, first.key),
         owner: scope.marker_key(body.id, first.key),
-        ticket: body.to_bytes().into_boxed_slice(),
+        ticket: bytes.into_boxed_slice(),
         span: spans.fold(Span::ZERO, Span::max),
     }))
 }

@@ -95,15 +95,16 @@ impl TicketBody {
         bytes::read_body(bytes)
     }
 
-    /// Fails if the ticket would exceed [`TICKET_BYTES_MAX`]. Each instant, and the expiry, is
-    /// counted with the nine bytes that it can have at most.
-    pub fn in_bounds(&self) -> Result<(), Refusal> {
-        let sealed = self.to_bytes().len() + OVERHEAD + 9 * (self.rows.len() + 1);
+    /// The body in plain bytes. Fails if the ticket would exceed [`TICKET_BYTES_MAX`]; each
+    /// instant, and the expiry, is counted with the nine bytes that it can have at most.
+    pub fn to_bytes_in_bounds(&self) -> Result<Vec<u8>, Refusal> {
+        let bytes = self.to_bytes();
+        let sealed = bytes.len() + OVERHEAD + 9 * (self.rows.len() + 1);
         let text = BASE64URL_NOPAD.encode_len(sealed);
         if text > TICKET_BYTES_MAX {
             return Err(Refusal::TicketTooLarge { bytes: text, max: TICKET_BYTES_MAX });
         }
-        Ok(())
+        Ok(bytes)
     }
 }
 

@@ -7,14 +7,13 @@
 mod compare_json;
 mod engine_calls;
 mod expectation;
+mod fields;
 mod instant;
-mod located;
 mod parse;
 mod report;
 mod runner;
 mod schema;
 mod step;
-mod suggestions;
 #[cfg(test)]
 mod tests;
 mod verb;

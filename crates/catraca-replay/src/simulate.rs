@@ -12,6 +12,7 @@ mod json_results;
 mod line_reader;
 mod line_result;
 mod pipeline;
+mod planned_line;
 mod replay_engine;
 mod run;
 mod source;
@@ -38,6 +39,7 @@ use access_log::LineParser;
 use json_lines::JsonBatch;
 use line_result::LineResult;
 use pipeline::Pipeline;
+use planned_line::plan;
 use run::RunOptions;
 
 /// What a run writes its results to.
@@ -64,7 +66,8 @@ pub fn replay<W: Write + Send>(
     let output = pipeline.add_stage(&mut *outputs);
     let end = pipeline.run(source, |number, batch| {
         let lines = parser.parse(batch);
-        let results = run.take_turn(number, |run| run.execute(&lines))?;
+        let lines = plan(engine, &lines);
+        let results = run.take_turn(number, |run| run.execute(lines))?;
         let json = writes_json.then(|| JsonBatch::render(&results)).transpose()?;
         output.take_turn(number, |outputs| Ok(outputs.write(&results, json.as_ref())?))
     })?;

@@ -1,5 +1,9 @@
 //! The number of threads changes no byte of the results: random catalogs and histories, replayed on
 //! one thread in one batch and on several threads in small batches.
+//!
+//! The checks of a batch are planned before its first line is executed. In one batch, all are
+//! planned before any state exists; with one line per batch, each is planned after all lines before
+//! it.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -148,11 +152,15 @@ impl Mode {
     }
 }
 
-/// Batches of a few lines, of some, and of many.
-fn modes(rng: &mut Rng, memory: MemoryOptions) -> [Mode; 3] {
-    [rng.within(1, 400), rng.within(400, 4_000), rng.within(4_000, 20_000)].map(|batch_bytes| {
-        Mode { threads: rng.within(2, 5) as usize, batch_bytes: batch_bytes as usize, memory }
-    })
+/// Batches of one line on one thread; batches of a few lines, of some, and of many on several.
+fn modes(rng: &mut Rng, memory: MemoryOptions) -> [Mode; 4] {
+    let mut mode = |least, most| Mode {
+        threads: rng.within(2, 5) as usize,
+        batch_bytes: rng.within(least, most) as usize,
+        memory,
+    };
+    let line_by_line = Mode { threads: 1, batch_bytes: 1, memory };
+    [line_by_line, mode(1, 400), mode(400, 4_000), mode(4_000, 20_000)]
 }
 
 /// The size of a case.

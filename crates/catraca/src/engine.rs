@@ -43,7 +43,7 @@ use crate::rule_set::RuleSet;
 use crate::store::Store;
 
 pub use buckets::{BucketObservation, OBSERVATIONS_MAX};
-pub use check::CheckMode;
+pub use check::{CheckMode, CheckPlan, RulesSnapshot};
 pub use credit::Credit;
 #[cfg(feature = "records")]
 pub use resume::{ResumeError, ResumeSummary};

@@ -46,8 +46,18 @@ pub fn suggest(report: &Report, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known name with the fewest typing mistakes, if they are few for its length.
+/// The known name with the fewest typing mistakes, if they are few for its length, or else the
+/// shortest one that begins with the name.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    nearest_by_distance(name, known).or_else(|| shortest_with_prefix(name, known))
+}
+
+fn shortest_with_prefix<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let longer = known.iter().filter(|other| name.len() >= PREFIX_MIN && other.starts_with(name));
+    longer.min_by_key(|other| other.len()).copied()
+}
+
+fn nearest_by_distance<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     // One mistake for every three letters, from one to three.
     let tolerated = (name.chars().count() / 3).clamp(1, 3);
     // A cheap test first: each mistake changes the length by at most one character, of up to 4
@@ -85,6 +95,9 @@ fn fold_case(name: &str) -> Vec<char> {
     name.chars().take(NAME_MAX).map(|c| c.to_ascii_lowercase()).collect()
 }
 
+/// The fewest letters from which the rest of a name is guessed.
+const PREFIX_MIN: usize = 3;
+
 /// The number of known names that a fix lists.
 const NAMES_LISTED: usize = 32;
 
@@ -99,6 +112,13 @@ mod tests {
         assert_eq!(nearest("Bucket", &known), Some("bucket"));
         assert_eq!(nearest("on-failure", &known), Some("on_failure"));
         assert_eq!(nearest("limit", &known), None);
+    }
+
+    #[test]
+    fn the_shortest_name_that_begins_alike_is_found() {
+        let known = ["blocklisted", "blocked", "ok"];
+        assert_eq!(nearest("block", &known), Some("blocked"));
+        assert_eq!(nearest("bl", &known), None);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! the path. A spelling that servers read in different ways has no canonical form and is an error:
 //! a guess would let the client choose which policy applies.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use crate::catalog::{EncodedSlash, Network, PathCase};
@@ -110,7 +112,11 @@ pub(crate) fn fold_case(text: &str) -> String {
 
 /// Decodes a segment once. An encoded slash is decoded too; the caller decides whether it is a
 /// separator.
-pub fn decode(raw: &str) -> Result<String, AmbiguousPath> {
+pub fn decode(raw: &str) -> Result<Cow<'_, str>, AmbiguousPath> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\');
+    if raw.bytes().all(is_plain) {
+        return Ok(Cow::Borrowed(raw));
+    }
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw.bytes();
     while let Some(byte) = rest.next() {
@@ -127,7 +133,7 @@ pub fn decode(raw: &str) -> Result<String, AmbiguousPath> {
     if text.split('%').skip(1).any(|after| decode_escape(&mut after.bytes()).is_ok()) {
         return Err(AmbiguousPath::EncodedTwice);
     }
-    Ok(text)
+    Ok(Cow::Owned(text))
 }
 
 /// The byte that is encoded by the two hexadecimal digits after a `%`.

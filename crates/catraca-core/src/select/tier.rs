@@ -4,12 +4,17 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use super::Selector;
 use crate::catalog::AttributeKind;
 use crate::cpf_cnpj;
 use crate::policy::{Name, Policy, Terms, Tier};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
+
+/// The values that the tiers of a policy ask for, by name.
+type LookupValues<'v> = SmallVec<[(&'v str, Option<Cow<'v, str>>); 2]>;
 
 impl<'c> Selector<'c> {
     /// The terms for a subject, with the index of their tier; `None` when no tier matches and the
@@ -19,8 +24,9 @@ impl<'c> Selector<'c> {
         policy: &'c Policy,
         subject: &Subject<'_>,
     ) -> Result<Option<(Option<u8>, &'c Terms)>, Refusal> {
+        let mut values = LookupValues::new();
         for (index, tier) in policy.tiers.iter().enumerate() {
-            if self.matches(tier, subject)? {
+            if self.matches(tier, subject, &mut values)? {
                 // `TIERS_MAX` is 255, so the index fits.
                 return Ok(Some((Some(index as u8), &tier.terms)));
             }
@@ -28,10 +34,26 @@ impl<'c> Selector<'c> {
         Ok(policy.base.as_ref().map(|terms| (None, terms)))
     }
 
-    fn matches(&self, tier: &Tier, subject: &Subject<'_>) -> Result<bool, Refusal> {
+    fn matches<'v, 's: 'v>(
+        &self,
+        tier: &'c Tier,
+        subject: &Subject<'s>,
+        found: &mut LookupValues<'v>,
+    ) -> Result<bool, Refusal>
+    where
+        'c: 'v,
+    {
         for (name, values) in &tier.when {
-            let Some(value) = self.lookup_value(name, subject)? else { return Ok(false) };
-            if !values.iter().any(|wanted| **wanted == *value) {
+            // Tiers mostly ask for the same name.
+            let index = match found.iter().position(|(known, _)| *known == &**name) {
+                Some(index) => index,
+                None => {
+                    found.push((name, self.lookup_value(name, subject)?));
+                    found.len() - 1
+                }
+            };
+            let Some(value) = &found[index].1 else { return Ok(false) };
+            if !values.iter().any(|wanted| **wanted == **value) {
                 return Ok(false);
             }
         }
@@ -39,20 +61,23 @@ impl<'c> Selector<'c> {
     }
 
     /// The value of a name: derived from an attribute, a fact, or an attribute of the subject.
-    pub(crate) fn lookup_value<'s>(
+    fn lookup_value<'v, 's: 'v>(
         &self,
         name: &str,
         subject: &Subject<'s>,
-    ) -> Result<Option<Cow<'s, str>>, Refusal> {
+    ) -> Result<Option<Cow<'v, str>>, Refusal>
+    where
+        'c: 'v,
+    {
         let Some(source) = self.facts.source(name) else { return self.value(name, subject) };
         let Some(about) = self.value(source, subject)? else { return Ok(None) };
-        Ok(self.derived_or_fact(source, name, &about).map(|value| Cow::Owned(value.to_string())))
+        Ok(self.derived_or_fact(source, name, &about).map(Cow::Borrowed))
     }
 
-    fn derived_or_fact(&self, source: &Name, name: &str, about: &str) -> Option<Name> {
+    fn derived_or_fact(&self, source: &Name, name: &str, about: &str) -> Option<&'c str> {
         if name == "person" && self.catalog.attribute_kind(source) == AttributeKind::CpfCnpj {
-            return cpf_cnpj::parse(about).ok().map(|id| id.person.as_str().into());
+            return cpf_cnpj::parse(about).ok().map(|id| id.person.as_str());
         }
-        self.facts.lookup(source, about, name).cloned()
+        self.facts.lookup(source, about, name).map(|value| &**value)
     }
 }

@@ -1,11 +1,13 @@
 //! Parses a step: a verb, its instant and repetitions, and the expected answers.
 
+use catraca_core::located::scalar::{between, report_parse_error};
+use catraca_core::located::{LocatedKey, Node};
 use catraca_core::time::{Span, Time};
 use serde_json::Value;
 
 use super::expectation;
+use super::fields::{Fields, text};
 use super::instant;
-use super::located::{Fields, Node, SourcePosition};
 use super::parse::Reader;
 use super::verb::{self, StepVerb, VERBS};
 
@@ -65,10 +67,10 @@ pub(super) fn read(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
         None => reader.latest,
     };
     if at < reader.latest {
-        let position = fields.get("at").map_or(item.position, |node| node.position);
+        let location = fields.get("at").map_or(item.location, |node| node.location);
         let message = format!("{at} is before the previous step, at {}", reader.latest);
-        let fix = "write steps in the order of time".to_owned();
-        reader.diagnostics.error("time-reversed", position, message, fix);
+        let fix = "write steps in the order of time";
+        reader.report.error("time-reversed", location, message, fix);
     }
     let times = times(reader, &fields);
     let every = every(reader, &fields);
@@ -87,8 +89,8 @@ pub(super) fn inner(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
     for name in ["at", "every", "times", "expect_last", "cycle"] {
         if let Some(node) = fields.get(name) {
             let message = format!("`{name}` inside a cycle");
-            let fix = "move it to the step that has the cycle".to_owned();
-            reader.diagnostics.error("misplaced-field", node.position, message, fix);
+            let fix = "move it to the step that has the cycle";
+            reader.report.error("misplaced-field", node.location, message, fix);
         }
     }
     step(reader, &fields)
@@ -96,25 +98,21 @@ pub(super) fn inner(reader: &mut Reader<'_>, item: Node<'_>) -> Option<Step> {
 
 fn fields<'t>(reader: &mut Reader<'_>, item: Node<'t>) -> Option<Fields<'t>> {
     let known = [&FIELDS[..], &VERBS[..]].concat();
-    Fields::read(&mut reader.diagnostics, item, "step", &known)
+    Fields::read(&mut reader.report, item, "step", &known)
 }
 
 fn step(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Step> {
-    let (position, name, node) = one_verb(reader, fields)?;
+    let (key, node) = one_verb(reader, fields)?;
+    let name = key.text;
     let verb = verb::read(reader, name, node);
     let want = want(reader, fields, verb::answer(name, node));
-    let keep = fields.text_or(&mut reader.diagnostics, "as");
+    let keep = fields.text_or(&mut reader.report, "as");
     if let (Some(node), false) = (fields.get("as"), name == "check") {
         let message = format!("`as` saves a ticket, and `{name}` has none");
-        reader.diagnostics.error(
-            "misplaced-field",
-            node.position,
-            message,
-            "remove `as`".to_owned(),
-        );
+        reader.report.error("misplaced-field", node.location, message, "remove `as`");
     }
     reader.saved_tickets.extend(keep.clone().flatten());
-    let line = reader.diagnostics.line(position);
+    let line = reader.line(key.location);
     Some(Step {
         line,
         at: reader.latest,
@@ -129,29 +127,29 @@ fn step(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Step> {
 fn one_verb<'t>(
     reader: &mut Reader<'_>,
     fields: &Fields<'t>,
-) -> Option<(SourcePosition, &'t str, Node<'t>)> {
-    let mut verbs = fields.entries.iter().filter(|(_, name, _)| VERBS.contains(name));
+) -> Option<(LocatedKey<'t>, Node<'t>)> {
+    let mut verbs = fields.entries.iter().filter(|(key, _)| VERBS.contains(&key.text));
     let first = verbs.next().copied();
     if first.is_none() {
-        let message = "the step has no verb".to_owned();
+        let message = "the step has no verb";
         let fix = format!("add one of: {}", VERBS.join(", "));
-        reader.diagnostics.error("no-verb", fields.position, message, fix);
+        reader.report.error("no-verb", fields.location, message, fix);
     }
-    for (position, name, _) in verbs {
-        let message = format!("`{name}` is a second verb");
-        let fix = "write one step for each verb".to_owned();
-        reader.diagnostics.error("two-verbs", *position, message, fix);
+    for (key, _) in verbs {
+        let message = format!("`{}` is a second verb", key.text);
+        let fix = "write one step for each verb";
+        reader.report.error("two-verbs", key.location, message, fix);
     }
     first
 }
 
 fn times(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<usize> {
     let Some(node) = fields.get("times") else { return Some(1) };
-    let times = node.integer(&mut reader.diagnostics, 1)?;
+    let times = between(&mut reader.report, node, 1, i64::MAX)?;
     if times > TIMES_MAX {
         let message = format!("{times} repetitions are too many");
         let fix = format!("write at most {TIMES_MAX}");
-        reader.diagnostics.error("too-many-times", node.position, message, fix);
+        reader.report.error("too-many-times", node.location, message, fix);
         return None;
     }
     usize::try_from(times).ok()
@@ -159,9 +157,10 @@ fn times(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<usize> {
 
 fn every(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Span> {
     let Some(node) = fields.get("every") else { return Some(Span::ZERO) };
-    let text = node.text(&mut reader.diagnostics, "a length of time such as \"100ms\"")?;
+    let text = text(&mut reader.report, node, "a length of time such as \"100ms\"")?;
     let read = instant::offset(text);
-    read.map_err(|why| reader.refuse("bad-duration", node.position, &why)).ok()
+    read.map_err(|why| report_parse_error(&mut reader.report, "bad-duration", node.location, &why))
+        .ok()
 }
 
 /// Reports repetition of verbs that do not repeat, and `expect_last` without repetition.
@@ -170,12 +169,12 @@ fn repeats(reader: &mut Reader<'_>, fields: &Fields<'_>, step: &Step) {
     let verb = once.into_iter().find(|name| fields.get(name).is_some());
     if let (Some(verb), Some(node)) = (verb, fields.get("times").or(fields.get("every"))) {
         let message = format!("`{verb}` cannot be repeated");
-        reader.diagnostics.error("misplaced-field", node.position, message, "remove it".to_owned());
+        reader.report.error("misplaced-field", node.location, message, "remove it");
     }
     if let (Some(node), true) = (fields.get("expect_last"), step.times < 2) {
-        let message = "`expect_last` needs several repetitions".to_owned();
-        let fix = "add `times`, or write `expect`".to_owned();
-        reader.diagnostics.error("misplaced-field", node.position, message, fix);
+        let message = "`expect_last` needs several repetitions";
+        let fix = "add `times`, or write `expect`";
+        reader.report.error("misplaced-field", node.location, message, fix);
     }
 }
 
@@ -185,19 +184,17 @@ fn want(
     answer: &[super::schema::Field],
 ) -> Option<Expectation> {
     let mut read = |name| match fields.get(name) {
-        Some(node) => {
-            expectation::read_expectation(&mut reader.diagnostics, node, answer).map(Some)
-        }
+        Some(node) => expectation::read_expectation(&mut reader.report, node, answer).map(Some),
         None => Some(None),
     };
     let each = read("expect");
     let last = read("expect_last");
-    let error = fields.text_or(&mut reader.diagnostics, "error");
+    let error = fields.text_or(&mut reader.report, "error");
     let expected = fields.get("expect").or(fields.get("expect_last"));
     if let (Some(node), true) = (expected, fields.get("error").is_some()) {
-        let message = "a call that is refused has no answer to expect".to_owned();
-        let fix = "keep `error` or `expect`".to_owned();
-        reader.diagnostics.error("misplaced-field", node.position, message, fix);
+        let message = "a call that is refused has no answer to expect";
+        let fix = "keep `error` or `expect`";
+        reader.report.error("misplaced-field", node.location, message, fix);
     }
     Some(Expectation { each: each?, last: last?, error: error? })
 }

@@ -6,9 +6,9 @@ mod operator;
 use std::sync::Arc;
 
 use catraca::{Catalog, Outcome, Span, Time};
+use catraca_core::located::Node;
 use catraca_core::policy::Mode;
 
-use super::located::Node;
 use super::parse::Reader;
 use super::schema::{self, Field};
 use super::step::Step;

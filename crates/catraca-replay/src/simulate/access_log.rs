@@ -25,10 +25,11 @@ use smallvec::SmallVec;
 
 use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
 use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
-use super::run::ParsedLine;
+use super::planned_line::ParsedLine;
 use super::source::Batch;
 
 pub use log_field::{Field, LogField};
+use time::LastTime;
 
 /// The header in which proxies write the addresses of their clients.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -63,7 +64,10 @@ pub enum HistoryFormat {
 /// How a line is parsed.
 enum Syntax {
     Events,
-    Combined,
+    Combined {
+        /// Whether the catalog reads the headers that the format has.
+        reads_headers: bool,
+    },
     Json(Box<fields::PathTree>),
 }
 
@@ -103,7 +107,11 @@ impl<'c> LineParser<'c> {
     pub fn new(catalog: &'c Catalog, format: &'c HistoryFormat) -> Self {
         let (gate, syntax) = match format {
             HistoryFormat::Events => (&None, Syntax::Events),
-            HistoryFormat::Combined { gate } => (gate, Syntax::Combined),
+            HistoryFormat::Combined { gate } => {
+                let used = used_headers(catalog);
+                let reads_headers = used.iter().any(|name| combined::HEADERS.contains(&&**name));
+                (gate, Syntax::Combined { reads_headers })
+            }
             HistoryFormat::Json { gate, fields } => {
                 let tree = fields::tree(fields, &used_headers(catalog));
                 (gate, Syntax::Json(Box::new(tree)))
@@ -119,23 +127,34 @@ impl<'c> LineParser<'c> {
 
     /// Parses the lines of a batch.
     pub fn parse<'a>(&'a self, batch: &'a Batch) -> Vec<ParsedLine<'a>> {
-        let lines = batch.lines();
-        lines.map(|(number, line)| ParsedLine { number, event: self.read(line) }).collect()
+        let mut times = LastTime::default();
+        let mut read = |(number, line)| ParsedLine { number, event: self.read(line, &mut times) };
+        batch.lines().map(&mut read).collect()
     }
 
-    fn read<'a>(&'a self, line: HistoryLine<'a>) -> Result<Event<'a>, LineError> {
+    fn read<'a>(
+        &'a self,
+        line: HistoryLine<'a>,
+        times: &mut LastTime,
+    ) -> Result<Event<'a>, LineError> {
         match line {
-            HistoryLine::Text(text) => self.read_text(text),
+            HistoryLine::Text(text) => self.read_text(text, times),
             HistoryLine::TooLong => {
                 Err(format!("the line has more than {LINE_BYTES_MAX} bytes").into())
             }
         }
     }
 
-    fn read_text<'a>(&'a self, line: &'a [u8]) -> Result<Event<'a>, LineError> {
+    fn read_text<'a>(
+        &'a self,
+        line: &'a [u8],
+        times: &mut LastTime,
+    ) -> Result<Event<'a>, LineError> {
         match &self.syntax {
             Syntax::Events => Ok(Event::read(line)?),
-            Syntax::Combined => self.check(combined::read(line)?),
+            Syntax::Combined { reads_headers } => {
+                self.check(combined::read(line, *reads_headers, times)?)
+            }
             Syntax::Json(tree) => self.check(json_log::read(line, tree)?),
         }
     }
@@ -248,13 +267,18 @@ fn used_headers(catalog: &Catalog) -> Vec<String> {
 /// Method and target of a request line; `None` if it is not HTTP.
 fn request_line(text: &str) -> Option<(&str, &str)> {
     let (method, rest) = text.split_once(' ')?;
-    let target = rest.rsplit_once(" HTTP/").map_or(rest, |(target, _)| target);
+    // Mostly the last word is the version.
+    let last = rest.rsplit_once(' ').filter(|(_, version)| version.starts_with("HTTP/"));
+    let target = last.or_else(|| rest.rsplit_once(" HTTP/")).map_or(rest, |(target, _)| target);
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
     (is_method && !target.is_empty()).then_some((method, origin_form(target)))
 }
 
 /// Removes scheme and host of an absolute-form target, which clients send to proxies.
 fn origin_form(target: &str) -> &str {
+    if target.starts_with('/') {
+        return target;
+    }
     let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| !scheme.contains('/'))
     else {
         return target;

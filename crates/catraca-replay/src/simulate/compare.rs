@@ -13,6 +13,7 @@ use anyhow::Result;
 use super::access_log::{HistoryFormat, LineParser};
 use super::line_result::LineResult;
 use super::pipeline::Pipeline;
+use super::planned_line::plan;
 use super::replay_engine::ReplayEngine;
 use super::run::{LateLines, ReplayResult, RunOptions};
 use super::source::Source;
@@ -92,9 +93,11 @@ pub fn compare(
     });
     let end = pipeline.run(source, |number, batch| {
         let before_lines = before_parser.parse(batch);
-        let before = before_run.take_turn(number, |run| run.execute(&before_lines))?;
+        let plans = plan(before, &before_lines);
+        let before = before_run.take_turn(number, |run| run.execute(plans))?;
         let after_lines = after_parser.parse(batch);
-        let after = after_run.take_turn(number, |run| run.execute(&after_lines))?;
+        let plans = plan(after, &after_lines);
+        let after = after_run.take_turn(number, |run| run.execute(plans))?;
         counter.take_turn(number, |counter| {
             counter.count(&before, &after);
             Ok(())

@@ -52,6 +52,13 @@ pub enum TimeNotation<'a> {
 pub enum EventKind<'a> {
     /// A check, possibly with its outcome.
     Check(CheckEvent<'a>),
+    /// Anything else.
+    Act(ActEvent<'a>),
+}
+
+/// A credit or an operator's act.
+#[derive(Debug)]
+pub enum ActEvent<'a> {
     /// A later event that gives units back.
     Credit(CreditEvent<'a>),
     /// An operator blocks a subject.
@@ -108,19 +115,18 @@ impl<'a> Event<'a> {
 impl<'a> LineFields<'a> {
     fn kind(self) -> Result<EventKind<'a>, String> {
         self.require_one_kind()?;
-        if let Some(credit) = self.credit {
-            return credit.0.read().map(EventKind::Credit);
-        }
-        if let Some(block) = self.block {
-            return block.0.read();
-        }
-        if let Some(target) = self.unblock {
-            return target.0.read("unblock").map(EventKind::Unblock);
-        }
-        if let Some(target) = self.reset {
-            return target.0.read("reset").map(EventKind::Reset);
-        }
-        self.check.read().map(EventKind::Check)
+        let act = if let Some(credit) = self.credit {
+            ActEvent::Credit(credit.0.read()?)
+        } else if let Some(block) = self.block {
+            block.0.read()?
+        } else if let Some(target) = self.unblock {
+            ActEvent::Unblock(target.0.read("unblock")?)
+        } else if let Some(target) = self.reset {
+            ActEvent::Reset(target.0.read("reset")?)
+        } else {
+            return self.check.read().map(EventKind::Check);
+        };
+        Ok(EventKind::Act(act))
     }
 
     fn require_one_kind(&self) -> Result<(), String> {
@@ -190,12 +196,12 @@ impl<'a> CreditFields<'a> {
 }
 
 impl<'a> BlockFields<'a> {
-    fn read(self) -> Result<EventKind<'a>, String> {
+    fn read(self) -> Result<ActEvent<'a>, String> {
         let span = self.span.ok_or_else(|| missing("block.for"))?;
         let span = parse_span(&span).map_err(|error| format!("`block.for`: {error}"))?;
         let target = TargetFields { policy: self.policy, subject: self.subject }.read("block")?;
         let proposal = BlockProposal::by_operator(span, self.reason.as_deref());
-        Ok(EventKind::Block(target, proposal))
+        Ok(ActEvent::Block(target, proposal))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use catraca::{Catalog, Engine, ManualClock, MemoryOptions, Secret};
+use catraca::engine::{CheckPlan, RulesSnapshot};
+use catraca::{Catalog, Check, Engine, Error, ManualClock, MemoryOptions, Secret};
 
 use super::run::{Run, RunOptions};
 use super::summary::{EventCounts, Summary};
@@ -12,6 +13,8 @@ pub struct ReplayEngine {
     /// The catalog.
     pub catalog: Arc<Catalog>,
     engine: Engine,
+    /// The rules of the whole run: nothing changes them.
+    rules: RulesSnapshot,
     clock: ManualClock,
     secret: Secret,
     events: Option<EventCounts>,
@@ -29,13 +32,20 @@ impl ReplayEngine {
             builder = builder.listener(events.listener());
         }
         let engine = builder.build();
-        Self { catalog: engine.catalog(), engine, clock, secret, events }
+        let catalog = engine.catalog();
+        let rules = engine.current_rules();
+        Self { catalog, engine, rules, clock, secret, events }
     }
 
     /// An empty summary that also receives the events of this engine.
     pub fn summary(&self) -> Summary {
         let events = self.events.clone().unwrap_or_default();
         Summary::new(Arc::clone(&self.catalog), self.secret.clone(), events)
+    }
+
+    /// Plans a check; any thread may, at any time.
+    pub(super) fn plan<'b>(&'b self, check: Check<'b>) -> Result<Box<CheckPlan<'b, 'b>>, Error> {
+        self.engine.plan_check(&self.rules, check)
     }
 
     /// A run that starts at the epoch. An engine keeps its state, so it is good for one run.

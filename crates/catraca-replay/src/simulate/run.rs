@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use anyhow::bail;
+use catraca::engine::CheckPlan;
 use catraca::settlement::{CreditResult, Settlement};
 use catraca::{BlockProposal, Engine, Error, ManualClock, Outcome, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
@@ -16,10 +17,11 @@ use catraca_core::ticket::Ticket;
 
 use super::access_log::LineError;
 use super::due_settlement::DueSettlement;
-use super::event::{At, CheckEvent, CreditEvent, Event, EventKind, PolicySubject, TimeNotation};
+use super::event::{ActEvent, At, CheckEvent, CreditEvent, PolicySubject, TimeNotation};
 use super::line_result::{
     ActResult, BadLine, CheckResult, LineResult, ResultIndex, ResultInstant, SettleResult,
 };
+use super::planned_line::{PlannedEvent, PlannedKind, PlannedLine};
 use super::summary::EventCounts;
 
 /// The most lines that may wait for an outcome, or be held back by one; bounds memory.
@@ -47,14 +49,6 @@ pub struct Run<'e> {
     longest_hold: Span,
     bad: u64,
     late: LateLines,
-}
-
-/// A parsed line.
-pub struct ParsedLine<'b> {
-    /// Its number, from one.
-    pub number: u64,
-    /// The event, or why there is none.
-    pub event: Result<Event<'b>, LineError>,
 }
 
 /// How a run treats its history.
@@ -123,22 +117,21 @@ impl<'e> Run<'e> {
     }
 
     /// Executes the next lines.
-    pub fn execute<'b>(&mut self, lines: &'b [ParsedLine<'_>]) -> anyhow::Result<Results<'b>> {
+    pub fn execute<'b>(&mut self, lines: Vec<PlannedLine<'b, '_>>) -> anyhow::Result<Results<'b>> {
         let mut results = Vec::with_capacity(lines.len());
-        for line in lines {
-            let executed = match &line.event {
-                Ok(event) => self.execute_line(line.number, event, &mut results),
+        for PlannedLine { number, event } in lines {
+            let executed = match event {
+                Ok(event) => self.execute_line(number, event, &mut results),
                 Err(LineError::Invalid(why)) => Err(LineFailure::Bad(why.clone())),
                 Err(LineError::Refused(why)) => Err(LineFailure::Refused(why.clone())),
             };
             if let Err(failure) = executed {
-                self.push_bad_line(line.number, failure, &mut results);
+                self.push_bad_line(number, failure, &mut results);
             }
             if self.pending() > PENDING_MAX {
                 bail!(
-                    "line {}: more than {PENDING_MAX} lines wait for an outcome; reduce \
-                     `after_ms`, or the `hold` of the policies, after which tickets expire",
-                    line.number
+                    "line {number}: more than {PENDING_MAX} lines wait for an outcome; reduce \
+                     `after_ms`, or the `hold` of the policies, after which tickets expire"
                 );
             }
         }
@@ -198,29 +191,27 @@ impl<'e> Run<'e> {
     fn execute_line<'b>(
         &mut self,
         number: u64,
-        event: &'b Event<'_>,
+        event: PlannedEvent<'b, '_>,
         results: &mut Results<'b>,
     ) -> Result<(), LineFailure> {
         let delay = self.now.since(event.at.time);
         if delay > Span::ZERO && (!self.is_log || delay > LATE_MAX) {
-            return Err(LineFailure::Bad(self.out_of_order_error(&event.at)));
+            return Err(LineFailure::Bad(self.out_of_order_error(event.at)));
         }
         // Virtual time must not go back: a late line is decided at the time of the previous one.
         let time = event.at.time.max(self.now);
         let due = self.due.peek().is_some_and(|due| due.0.at <= time);
         // A bad line must not advance the time, and settling what is due would. So the line is
-        // validated first, while the clock still has the time of the previous line. A check
-        // with nothing due is the common case and not evaluated twice: `check` itself changes no
-        // state when it returns an error.
-        if due || !matches!(event.kind, EventKind::Check(_)) {
-            validate(self.engine, &event.kind)?;
+        // validated first, while the clock still has the time of the previous line.
+        if due || matches!(event.kind, PlannedKind::Act(_)) {
+            self.validate(&event.kind)?;
         }
         if due {
             self.settle_until(time, results);
         }
         self.clock.set(time);
         let at = ResultInstant { time, written: &event.at.written };
-        let executed = self.execute_kind(number, at, &event.kind, results);
+        let executed = self.execute_kind(number, at, event.kind, results);
         if executed.is_ok() {
             self.now = time;
             self.late.count(delay);
@@ -274,26 +265,57 @@ impl<'e> Run<'e> {
         &mut self,
         number: u64,
         at: ResultInstant<'b>,
-        kind: &'b EventKind<'_>,
+        kind: PlannedKind<'b, '_>,
         results: &mut Results<'b>,
     ) -> Result<(), LineFailure> {
-        let act = match kind {
-            EventKind::Check(event) => {
-                let result = self.check(number, at, event)?;
+        match kind {
+            PlannedKind::Check(event, plan) => {
+                let result = self.check(number, at, event, plan?)?;
                 results.push(LineResult::Check(result));
-                return Ok(());
             }
-            EventKind::Credit(credit) => ActResult::Credit(self.credit(credit)?),
-            EventKind::Block(target, proposal) => ActResult::Block(self.block(target, proposal)?),
-            EventKind::Unblock(target) => ActResult::Unblock(self.unblock(target)?),
-            EventKind::Reset(target) => {
+            PlannedKind::Act(act) => {
+                let act = self.act(act)?;
+                self.next_index();
+                results.push(LineResult::Act(at, act));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the error that executing the line would return, without changing any state.
+    fn validate(&self, kind: &PlannedKind<'_, '_>) -> Result<(), LineFailure> {
+        let engine = self.engine;
+        let act = match kind {
+            PlannedKind::Check(_, Ok(plan)) => return Ok(engine.validate_planned(plan)?),
+            PlannedKind::Check(_, Err(error)) => return Err(LineFailure::Bad(error.to_string())),
+            PlannedKind::Act(act) => act,
+        };
+        match act {
+            ActEvent::Credit(credit) => {
+                let reference = &credit.reference;
+                let subject = credit.subject();
+                engine.validate_credit(DEFAULT_NAMESPACE, reference, &credit.event, &subject)?;
+            }
+            ActEvent::Block(target, proposal) => {
+                engine.validate_block(&target.policy, &target.subject(), proposal)?;
+            }
+            ActEvent::Unblock(target) | ActEvent::Reset(target) => {
+                engine.validate_key_act(&target.policy, &target.subject())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&self, act: &ActEvent<'_>) -> Result<ActResult, LineFailure> {
+        Ok(match act {
+            ActEvent::Credit(credit) => ActResult::Credit(self.credit(credit)?),
+            ActEvent::Block(target, proposal) => ActResult::Block(self.block(target, proposal)?),
+            ActEvent::Unblock(target) => ActResult::Unblock(self.unblock(target)?),
+            ActEvent::Reset(target) => {
                 self.engine.reset(DEFAULT_NAMESPACE, &target.policy, &target.subject())?;
                 ActResult::Reset
             }
-        };
-        self.next_index();
-        results.push(LineResult::Act(at, act));
-        Ok(())
+        })
     }
 
     fn check<'b>(
@@ -301,9 +323,9 @@ impl<'e> Run<'e> {
         number: u64,
         at: ResultInstant<'b>,
         event: &'b CheckEvent<'_>,
+        plan: Box<CheckPlan<'_, '_>>,
     ) -> Result<CheckResult<'b>, LineFailure> {
-        let check = event.check();
-        let (mut decision, ticket) = self.engine.check_unsealed(&check)?;
+        let (mut decision, ticket) = self.engine.check_planned(plan)?;
         // A sealed ticket has random bytes: it would differ between runs, and is of no use outside
         // of this one.
         decision.ticket = ticket.as_ref().map(|_| format!("line-{number}"));
@@ -324,7 +346,7 @@ impl<'e> Run<'e> {
             }
         };
         self.last_index = index;
-        Ok(CheckResult { at, check, decision, settled })
+        Ok(CheckResult { at, check: event.check(), decision, settled })
     }
 
     fn settle(&self, ticket: Ticket, outcome: &Outcome) -> Result<Settlement, Error> {
@@ -356,23 +378,6 @@ impl<'e> Run<'e> {
 
     fn unblock(&self, target: &PolicySubject<'_>) -> Result<bool, LineFailure> {
         Ok(self.engine.unblock(DEFAULT_NAMESPACE, &target.policy, &target.subject())?)
-    }
-}
-
-/// Returns the error that executing the line would return, without changing any state.
-fn validate(engine: &Engine, kind: &EventKind<'_>) -> Result<(), Error> {
-    match kind {
-        EventKind::Check(check) => engine.peek(&check.check()).map(drop),
-        EventKind::Credit(credit) => {
-            let reference = &credit.reference;
-            engine.validate_credit(DEFAULT_NAMESPACE, reference, &credit.event, &credit.subject())
-        }
-        EventKind::Block(target, proposal) => {
-            engine.validate_block(&target.policy, &target.subject(), proposal)
-        }
-        EventKind::Unblock(target) | EventKind::Reset(target) => {
-            engine.validate_key_act(&target.policy, &target.subject())
-        }
     }
 }
 

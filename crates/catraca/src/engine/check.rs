@@ -1,10 +1,13 @@
 //! Check and peek: plans the batch of a gate, and turns the reply into a decision.
 
+mod check_plan;
+
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
 use catraca_core::plan::{KeyScope, Plan, display_parts, plan_check};
 use catraca_core::policy::Mode;
+use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
 use catraca_core::time::{Span, Time};
@@ -15,8 +18,10 @@ use super::exchange::{Events, Exchange, ReplySource, StoreReply};
 use super::{exchange::FailureModes, local_share};
 use crate::error::Error;
 use crate::event::{BlockEvent, Event, SubjectKey};
-use crate::rule_set::RuleSet;
+use crate::rule_set::{GatePolicies, RuleSet};
 use crate::store::{Store, StoreError};
+
+pub use check_plan::{CheckPlan, RulesSnapshot};
 
 /// Whether a check charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +33,13 @@ pub enum CheckMode {
 }
 
 /// A check in progress.
-pub(crate) struct CheckExchange<'e, 's, S> {
+pub(crate) struct CheckExchange<'e, 'r, 's, S> {
     engine: &'e Engine<S>,
-    rules: &'e RuleSet,
+    rules: &'r RuleSet,
     check: &'e Check<'s>,
     mode: CheckMode,
     ticket: TicketForm,
-    progress: CheckProgress<'e, 's>,
+    progress: CheckProgress<'r, 's>,
 }
 
 /// How the caller gets the ticket of an admitted check.
@@ -45,16 +50,16 @@ enum TicketForm {
     Unsealed(Option<Ticket>),
 }
 
-enum CheckProgress<'e, 's> {
+enum CheckProgress<'r, 's> {
     /// A list decides; the store is not called.
     ByList(Option<Box<Decision>>),
     /// The store decides.
-    ByStore(PlannedCheck<'e, 's>),
+    ByStore(PlannedCheck<'r, 's>),
 }
 
 /// The batch of a check, and after the reply to it, the reply.
-struct PlannedCheck<'e, 's> {
-    plan: Plan<'e, 's>,
+struct PlannedCheck<'r, 's> {
+    plan: Plan<'r, 's>,
     /// Whether the gate is undeclared.
     unlisted: bool,
     reply: Option<CheckReply>,
@@ -66,20 +71,6 @@ impl<S: Store> Engine<S> {
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
         self.run(&mut self.check_exchange(&rules, check, CheckMode::Check)?)
-    }
-
-    /// Decides as [`Self::check`] does, and returns the ticket beside the decision, not sealed
-    /// inside it. For a caller that settles with [`Self::settle_unsealed`] in this process:
-    /// sealing and opening take a third of the time of a check and its settle.
-    pub fn check_unsealed(&self, check: &Check<'_>) -> Result<(Decision, Option<Ticket>), Error> {
-        let rules = self.rules.load();
-        let mut exchange = self.check_exchange(&rules, check, CheckMode::Check)?;
-        exchange.ticket = TicketForm::Unsealed(None);
-        let decision = self.run(&mut exchange)?;
-        match exchange.ticket {
-            TicketForm::Sealed => Ok((decision, None)),
-            TicketForm::Unsealed(ticket) => Ok((decision, ticket)),
-        }
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block.
@@ -97,29 +88,34 @@ impl<S> Engine<S> {
         rules: &'e RuleSet,
         check: &'e Check<'s>,
         mode: CheckMode,
-    ) -> Result<CheckExchange<'e, 's, S>, Error> {
+    ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
         check.validate()?;
         // Before the lists: an undeclared gate without a default is refused even for a listed
         // caller.
         let gate = rules.policies_for(check.gate)?;
         let progress = match self.decide_by_list(rules, check)? {
             Some(decision) => CheckProgress::ByList(Some(Box::new(decision))),
-            None => {
-                let selected = rules.selector().select(gate.policies, &check.subject)?;
-                let scope =
-                    KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
-                let is_peek = mode == CheckMode::Peek;
-                let next_id = || self.ids.next();
-                let plan = plan_check(&rules.catalog, &scope, check, selected, is_peek, next_id)?;
-                CheckProgress::ByStore(PlannedCheck {
-                    plan,
-                    unlisted: gate.is_default,
-                    reply: None,
-                    source: ReplySource::Store,
-                })
-            }
+            None => CheckProgress::ByStore(self.plan_gate(rules, &gate, check, mode)?),
         };
         Ok(CheckExchange { engine: self, rules, check, mode, ticket: TicketForm::Sealed, progress })
+    }
+
+    /// Selects the policies of a gate and plans the batch. Reads no state and no clock.
+    #[inline]
+    fn plan_gate<'r, 's>(
+        &self,
+        rules: &'r RuleSet,
+        gate: &GatePolicies<'_>,
+        check: &Check<'s>,
+        mode: CheckMode,
+    ) -> Result<PlannedCheck<'r, 's>, Refusal> {
+        let selected = rules.selector().select(gate.policies, &check.subject)?;
+        let scope = KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
+        let is_peek = mode == CheckMode::Peek;
+        let next_id = || self.ids.next();
+        let plan = plan_check(&rules.catalog, &scope, check, selected, is_peek, next_id)?;
+        let unlisted = gate.is_default;
+        Ok(PlannedCheck { plan, unlisted, reply: None, source: ReplySource::Store })
     }
 
     /// The decision of a list entry, which applies to the whole gate and comes before its policies.
@@ -137,7 +133,7 @@ impl<S> Engine<S> {
     }
 }
 
-impl<S> Exchange for CheckExchange<'_, '_, S> {
+impl<S> Exchange for CheckExchange<'_, '_, '_, S> {
     type Answer = Decision;
 
     #[inline]
@@ -214,7 +210,7 @@ impl<S> Exchange for CheckExchange<'_, '_, S> {
     }
 }
 
-impl<S> CheckExchange<'_, '_, S> {
+impl<S> CheckExchange<'_, '_, '_, S> {
     /// Adds the ticket, and the events of blocks and low-water marks. Not for a peek.
     fn finish_check(&mut self, reply: &CheckReply, decision: &mut Decision, events: &mut Events) {
         let CheckProgress::ByStore(planned) = &mut self.progress else { return };

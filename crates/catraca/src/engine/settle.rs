@@ -93,7 +93,7 @@ impl<S: Store> Engine<S> {
         self.run(&mut self.settle_exchange(&rules, call)?)
     }
 
-    /// Settles as [`Self::settle`] does, with the ticket of [`Self::check_unsealed`].
+    /// Settles as [`Self::settle`] does, with the ticket of [`Self::check_planned`].
     pub fn settle_unsealed(
         &self,
         namespace: &str,

@@ -3,13 +3,13 @@
 //! Bounds are not checked here: a scenario may test that the engine refuses a value.
 
 use catraca::Outcome;
+use catraca_core::located::{Node, names};
 use catraca_core::request::DEFAULT_NAMESPACE;
 use serde_json::Value;
 
 use super::super::expectation::json;
-use super::super::located::{Fields, Node};
+use super::super::fields::{Fields, pairs, text};
 use super::super::parse::Reader;
-use super::super::suggestions;
 use super::{CheckReference, CheckStep, CreditStep, Pairs, SettleStep};
 
 const SUBJECT: &str = "{ ip = \"198.51.100.7\" }";
@@ -19,13 +19,13 @@ pub(super) fn check(reader: &mut Reader<'_>, node: Node<'_>, settles: bool) -> O
     let known = ["gate", "subject", "cost", "ref", "lists", "namespace", "outcome"];
     // `outcome` is the last of the names.
     let known = if settles { &known[..] } else { &known[..6] };
-    let fields = Fields::read(&mut reader.diagnostics, node, "check", known)?;
-    let gate = fields.text(&mut reader.diagnostics, "gate", "\"login\"");
+    let fields = Fields::read(&mut reader.report, node, "check", known)?;
+    let gate = fields.text(&mut reader.report, "gate", "\"login\"");
     let subject = subject(reader, &fields);
     let cost = cost(reader, &fields);
-    let reference = fields.text_or(&mut reader.diagnostics, "ref");
+    let reference = fields.text_or(&mut reader.report, "ref");
     let lists = match fields.get("lists") {
-        Some(node) => node.flag(&mut reader.diagnostics),
+        Some(node) => node.flag(&mut reader.report),
         None => Some(true),
     };
     let namespace = namespace(reader, &fields);
@@ -47,9 +47,9 @@ pub(super) fn check(reader: &mut Reader<'_>, node: Node<'_>, settles: bool) -> O
 /// Reads a settle.
 pub(super) fn settle(reader: &mut Reader<'_>, node: Node<'_>) -> Option<SettleStep> {
     let known = ["ticket", "ref", "subject", "outcome", "namespace"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "settle", &known)?;
+    let fields = Fields::read(&mut reader.report, node, "settle", &known)?;
     let check = check_reference(reader, &fields);
-    let node = fields.need(&mut reader.diagnostics, "outcome", "{ status = 404 }");
+    let node = fields.need(&mut reader.report, "outcome", "{ status = 404 }");
     let outcome = node.and_then(|node| outcome(reader, node));
     let namespace = namespace(reader, &fields);
     Some(SettleStep { namespace: namespace?, check: check?, outcome: outcome? })
@@ -59,14 +59,14 @@ fn check_reference(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Check
     match (fields.get("ticket"), fields.get("ref"), fields.get("subject")) {
         (Some(node), None, None) => saved_name(reader, node).map(CheckReference::SavedTicket),
         (None, Some(node), Some(_)) => {
-            let reference = node.text(&mut reader.diagnostics, "a reference such as \"E1\"");
+            let reference = text(&mut reader.report, node, "a reference such as \"E1\"");
             let subject = subject(reader, fields);
             Some(CheckReference::Reference(reference?.to_owned(), subject?))
         }
         _ => {
-            let message = "a settle needs exactly one check".to_owned();
+            let message = "a settle needs exactly one check";
             let fix = format!("write ticket = \"name\", or ref = \"E1\" with subject = {SUBJECT}");
-            reader.diagnostics.error("which-check", fields.position, message, fix);
+            reader.report.error("which-check", fields.location, message, fix);
             None
         }
     }
@@ -74,15 +74,15 @@ fn check_reference(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Check
 
 /// The name of a ticket that an earlier step saved.
 fn saved_name(reader: &mut Reader<'_>, node: Node<'_>) -> Option<String> {
-    let name = node.text(&mut reader.diagnostics, "the name that `as` gave a ticket")?;
+    let name = text(&mut reader.report, node, "the name that `as` gave a ticket")?;
     if !reader.saved_tickets.iter().any(|saved| saved == name) {
         let known: Vec<&str> = reader.saved_tickets.iter().map(String::as_str).collect();
         let message = format!("no earlier step saves a ticket as `{name}`");
         let fix = match known.is_empty() {
             true => format!("add as = \"{name}\" to the step of the check"),
-            false => suggestions::suggest(name, &known),
+            false => names::suggest(&reader.report, name, &known),
         };
-        reader.diagnostics.error("unknown-ticket", node.position, message, fix);
+        reader.report.error("unknown-ticket", node.location, message, fix);
         return None;
     }
     Some(name.to_owned())
@@ -91,9 +91,9 @@ fn saved_name(reader: &mut Reader<'_>, node: Node<'_>) -> Option<String> {
 /// Reads a credit.
 pub(super) fn credit(reader: &mut Reader<'_>, node: Node<'_>) -> Option<CreditStep> {
     let known = ["ref", "event", "subject", "namespace"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "credit", &known)?;
-    let reference = fields.text(&mut reader.diagnostics, "ref", "\"E1\"");
-    let event = fields.text(&mut reader.diagnostics, "event", "\"payment\"");
+    let fields = Fields::read(&mut reader.report, node, "credit", &known)?;
+    let reference = fields.text(&mut reader.report, "ref", "\"E1\"");
+    let event = fields.text(&mut reader.report, "event", "\"payment\"");
     let subject = subject(reader, &fields);
     let namespace = namespace(reader, &fields);
     Some(CreditStep {
@@ -106,34 +106,32 @@ pub(super) fn credit(reader: &mut Reader<'_>, node: Node<'_>) -> Option<CreditSt
 
 /// The subject of a call.
 pub(super) fn subject(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Pairs> {
-    let node = fields.need(&mut reader.diagnostics, "subject", SUBJECT)?;
-    node.texts(&mut reader.diagnostics, &format!("attributes such as {SUBJECT}"))
+    let node = fields.need(&mut reader.report, "subject", SUBJECT)?;
+    pairs(&mut reader.report, node, &format!("attributes such as {SUBJECT}"))
 }
 
 /// The namespace, or the default one.
 pub(super) fn namespace(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<String> {
-    let given = fields.text_or(&mut reader.diagnostics, "namespace")?;
+    let given = fields.text_or(&mut reader.report, "namespace")?;
     Some(given.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()))
 }
 
 /// A cost; the engine refuses one that is out of bounds.
 fn cost(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<i64>> {
     let Some(node) = fields.get("cost") else { return Some(None) };
-    node.integer(&mut reader.diagnostics, i64::MIN).map(Some)
+    node.integer(&mut reader.report, "a whole number").map(Some)
 }
 
 fn outcome(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Outcome> {
     let known = ["status", "body", "json", "headers", "cost"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "outcome", &known)?;
+    let fields = Fields::read(&mut reader.report, node, "outcome", &known)?;
     let status = match fields.get("status") {
         Some(node) => status(reader, node).map(Some),
         None => Some(None),
     };
     let body = body(reader, &fields);
     let headers = match fields.get("headers") {
-        Some(node) => {
-            node.texts(&mut reader.diagnostics, "headers such as { retry-after = \"30\" }")
-        }
+        Some(node) => pairs(&mut reader.report, node, "headers such as { retry-after = \"30\" }"),
         None => Some(Vec::new()),
     };
     let cost = cost(reader, &fields);
@@ -143,29 +141,29 @@ fn outcome(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Outcome> {
 }
 
 fn status(reader: &mut Reader<'_>, node: Node<'_>) -> Option<u16> {
-    let read = node.integer(&mut reader.diagnostics, 0)?;
+    let read = node.integer(&mut reader.report, "a status such as 404")?;
     let status = u16::try_from(read).ok();
-    status.or_else(|| node.refuse(&mut reader.diagnostics, "a status such as 404"))
+    status.or_else(|| node.report_wrong_type(&mut reader.report, "a status such as 404"))
 }
 
 /// A body as a TOML table, or as JSON text, which can contain null.
 fn body(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Value> {
     match (fields.get("body"), fields.get("json")) {
-        (Some(node), None) => json(&mut reader.diagnostics, node),
+        (Some(node), None) => json(&mut reader.report, node),
         (None, Some(node)) => {
-            let text = node.text(&mut reader.diagnostics, "JSON in quotes")?;
+            let text = text(&mut reader.report, node, "JSON in quotes")?;
             let read = serde_json::from_str(text);
             read.map_err(|error| {
                 let message = format!("not JSON: {error}");
-                let fix = "write JSON such as '{\"reject_id\": null}'".to_owned();
-                reader.diagnostics.error("bad-json", node.position, message, fix);
+                let fix = "write JSON such as '{\"reject_id\": null}'";
+                reader.report.error("bad-json", node.location, message, fix);
             })
             .ok()
         }
         (Some(_), Some(node)) => {
-            let message = "`json` beside `body`".to_owned();
-            let fix = "keep one: both are the body".to_owned();
-            reader.diagnostics.error("two-bodies", node.position, message, fix);
+            let message = "`json` beside `body`";
+            let fix = "keep one: both are the body";
+            reader.report.error("two-bodies", node.location, message, fix);
             None
         }
         (None, None) => Some(Value::Null),

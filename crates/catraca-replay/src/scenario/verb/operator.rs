@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use catraca::Catalog;
+use catraca_core::located::Node;
+use catraca_core::located::scalar::{duration_or_forever, keyword};
 use catraca_core::policy::Mode;
-use catraca_core::time::parse_span;
 use toml::de::DeValue;
 
-use super::super::located::{Fields, Node};
+use super::super::fields::{Fields, pairs};
 use super::super::parse::Reader;
 use super::super::step::{self, Step};
-use super::super::suggestions;
 use super::decisions::{namespace, subject};
 use super::{BlockStep, BucketsStep, FactStep, KeyStep, ReconcileStep, StepVerb};
 
@@ -26,26 +26,22 @@ const MODES: [(&str, Option<Mode>); 4] = [
 /// Reads a block.
 pub(super) fn block(reader: &mut Reader<'_>, node: Node<'_>) -> Option<BlockStep> {
     let known = ["policy", "subject", "for", "reason", "namespace"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "block", &known)?;
+    let fields = Fields::read(&mut reader.report, node, "block", &known)?;
     let target = target_of(reader, &fields);
-    let reason = fields.text_or(&mut reader.diagnostics, "reason");
-    let length = fields.need(&mut reader.diagnostics, "for", "\"10m\"")?;
-    let text =
-        length.text(&mut reader.diagnostics, "a duration such as \"10m\", or \"forever\"")?;
-    let span = parse_span(text)
-        .map_err(|error| reader.refuse("bad-duration", length.position, &error.to_string()));
-    Some(BlockStep { target: target?, span: span.ok()?, reason: reason? })
+    let reason = fields.text_or(&mut reader.report, "reason");
+    let length = fields.need(&mut reader.report, "for", "\"10m\"")?;
+    let span = duration_or_forever(&mut reader.report, length);
+    Some(BlockStep { target: target?, span: span?, reason: reason? })
 }
 
 /// Reads an unblock or a reset.
 pub(super) fn target(reader: &mut Reader<'_>, node: Node<'_>, what: &str) -> Option<KeyStep> {
-    let fields =
-        Fields::read(&mut reader.diagnostics, node, what, &["policy", "subject", "namespace"])?;
+    let fields = Fields::read(&mut reader.report, node, what, &["policy", "subject", "namespace"])?;
     target_of(reader, &fields)
 }
 
 fn target_of(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<KeyStep> {
-    let policy = fields.text(&mut reader.diagnostics, "policy", "\"login\"");
+    let policy = fields.text(&mut reader.report, "policy", "\"login\"");
     let subject = subject(reader, fields);
     let namespace = namespace(reader, fields);
     Some(KeyStep { namespace: namespace?, policy: policy?, subject: subject? })
@@ -54,8 +50,8 @@ fn target_of(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<KeyStep> {
 /// Reads a query of buckets.
 pub(super) fn buckets(reader: &mut Reader<'_>, node: Node<'_>) -> Option<BucketsStep> {
     let known = ["policy", "subject", "namespace"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "look at buckets", &known)?;
-    let policy = fields.text_or(&mut reader.diagnostics, "policy");
+    let fields = Fields::read(&mut reader.report, node, "look at buckets", &known)?;
+    let policy = fields.text_or(&mut reader.report, "policy");
     let subject = subject(reader, &fields);
     let namespace = namespace(reader, &fields);
     Some(BucketsStep { namespace: namespace?, policy: policy?, subject: subject? })
@@ -64,14 +60,14 @@ pub(super) fn buckets(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Buckets
 /// Reads an upstream's view of buckets.
 pub(super) fn reconcile(reader: &mut Reader<'_>, node: Node<'_>) -> Option<ReconcileStep> {
     let known = ["subject", "observed_at", "states", "namespace"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "reconcile", &known)?;
+    let fields = Fields::read(&mut reader.report, node, "reconcile", &known)?;
     let subject = subject(reader, &fields);
     let namespace = namespace(reader, &fields);
-    let observed = fields.need(&mut reader.diagnostics, "observed_at", "\"15m\"");
+    let observed = fields.need(&mut reader.report, "observed_at", "\"15m\"");
     let observed = observed.and_then(|node| reader.instant(node));
     let example = "[{ policy = \"entries_write\", available = 100 }]";
-    let list = fields.need(&mut reader.diagnostics, "states", example)?;
-    let items = list.items(&mut reader.diagnostics, example)?;
+    let list = fields.need(&mut reader.report, "states", example)?;
+    let items = list.items(&mut reader.report, example)?;
     let states: Vec<_> = items.into_iter().map(|item| level(reader, item)).collect();
     Some(ReconcileStep {
         namespace: namespace?,
@@ -82,28 +78,28 @@ pub(super) fn reconcile(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Recon
 }
 
 fn level(reader: &mut Reader<'_>, item: Node<'_>) -> Option<(String, i64)> {
-    let fields = Fields::read(&mut reader.diagnostics, item, "state", &["policy", "available"])?;
-    let policy = fields.text(&mut reader.diagnostics, "policy", "\"entries_write\"");
-    let available = fields.need(&mut reader.diagnostics, "available", "100")?;
-    let available = available.integer(&mut reader.diagnostics, i64::MIN);
+    let fields = Fields::read(&mut reader.report, item, "state", &["policy", "available"])?;
+    let policy = fields.text(&mut reader.report, "policy", "\"entries_write\"");
+    let available = fields.need(&mut reader.report, "available", "100")?;
+    let available = available.integer(&mut reader.report, "a whole number");
     Some((policy?, available?))
 }
 
 /// Reads facts to store, or to delete.
 pub(super) fn facts(reader: &mut Reader<'_>, node: Node<'_>) -> Option<FactStep> {
     let known = ["attribute", "value", "state", "forget"];
-    let fields = Fields::read(&mut reader.diagnostics, node, "facts", &known)?;
-    let attribute = fields.text(&mut reader.diagnostics, "attribute", "\"participant\"");
-    let value = fields.text(&mut reader.diagnostics, "value", "\"12345678\"");
+    let fields = Fields::read(&mut reader.report, node, "facts", &known)?;
+    let attribute = fields.text(&mut reader.report, "attribute", "\"participant\"");
+    let value = fields.text(&mut reader.report, "value", "\"12345678\"");
     let facts = match (fields.get("state"), fields.get("forget")) {
         (Some(node), None) => {
-            node.texts(&mut reader.diagnostics, "facts such as { category = \"A\" }").map(Some)
+            pairs(&mut reader.report, node, "facts such as { category = \"A\" }").map(Some)
         }
         (None, Some(node)) if node.value.as_bool() == Some(true) => Some(None),
         _ => {
-            let message = "facts need either `state` or `forget`".to_owned();
-            let fix = "write state = { category = \"A\" }, or forget = true".to_owned();
-            reader.diagnostics.error("which-facts", fields.position, message, fix);
+            let message = "facts need either `state` or `forget`";
+            let fix = "write state = { category = \"A\" }, or forget = true";
+            reader.report.error("which-facts", fields.location, message, fix);
             None
         }
     };
@@ -112,30 +108,19 @@ pub(super) fn facts(reader: &mut Reader<'_>, node: Node<'_>) -> Option<FactStep>
 
 /// Reads a mode that overrides the catalog's, or `catalog`, which ends the override.
 pub(super) fn mode(reader: &mut Reader<'_>, node: Node<'_>) -> Option<StepVerb> {
-    let fields = Fields::read(&mut reader.diagnostics, node, "mode", &["policy", "to"])?;
-    let policy = fields.text(&mut reader.diagnostics, "policy", "\"login\"");
-    let to = fields.need(&mut reader.diagnostics, "to", "\"shadow\"")?;
-    let word = to.text(&mut reader.diagnostics, "a mode such as \"shadow\"")?;
-    let Some((_, mode)) = MODES.iter().find(|(known, _)| *known == word) else {
-        let known: Vec<&str> = MODES.iter().map(|(known, _)| *known).collect();
-        let message = format!("`{word}` is not a mode");
-        reader.diagnostics.error(
-            "unknown-word",
-            to.position,
-            message,
-            suggestions::suggest(word, &known),
-        );
-        return None;
-    };
-    Some(StepVerb::Mode(policy?, *mode))
+    let fields = Fields::read(&mut reader.report, node, "mode", &["policy", "to"])?;
+    let policy = fields.text(&mut reader.report, "policy", "\"login\"");
+    let to = fields.need(&mut reader.report, "to", "\"shadow\"")?;
+    let mode = keyword(&mut reader.report, to, &MODES);
+    Some(StepVerb::Mode(policy?, mode?))
 }
 
 /// Reads the catalog of a reload: a file's name, or `{ text = '''…''' }`.
 pub(super) fn reload(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Arc<Catalog>> {
     match node.value {
         DeValue::Table(_) => {
-            let fields = Fields::read(&mut reader.diagnostics, node, "reload", &["text"])?;
-            let text = fields.need(&mut reader.diagnostics, "text", "'''…'''")?;
+            let fields = Fields::read(&mut reader.report, node, "reload", &["text"])?;
+            let text = fields.need(&mut reader.report, "text", "'''…'''")?;
             reader.catalog_text(text)
         }
         _ => reader.catalog_file(node),
@@ -144,8 +129,7 @@ pub(super) fn reload(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Arc<Cata
 
 /// Reads the steps of a cycle.
 pub(super) fn cycle(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Vec<Step>> {
-    let items =
-        node.items(&mut reader.diagnostics, "a list of steps such as [{ check = { … } }]")?;
+    let items = node.items(&mut reader.report, "a list of steps such as [{ check = { … } }]")?;
     let steps: Vec<_> = items.into_iter().map(|item| step::inner(reader, item)).collect();
     steps.into_iter().collect()
 }

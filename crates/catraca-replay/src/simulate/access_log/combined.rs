@@ -8,16 +8,24 @@ use std::borrow::Cow;
 
 use catraca::core::request::STATUSES;
 
-use super::{LogHeaders, LogRequest, request_line, time};
+use super::time::{self, LastTime};
+use super::{LogHeaders, LogRequest, request_line};
 
 /// The layout, for errors.
 const LAYOUT: &str = "ADDRESS - USER [TIME] \"REQUEST\" STATUS BYTES";
+
+/// The request headers of the combined format, in their order.
+pub const HEADERS: [&str; 2] = ["referer", "user-agent"];
 
 /// The unparsed rest of a line.
 struct Rest<'a>(&'a str);
 
 /// Parses a line.
-pub fn read(line: &[u8]) -> Result<LogRequest<'_>, String> {
+pub fn read<'a>(
+    line: &'a [u8],
+    reads_headers: bool,
+    times: &mut LastTime,
+) -> Result<LogRequest<'a>, String> {
     // Servers escape non-ASCII bytes of a request in the log, so other bytes mean another format.
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
@@ -26,13 +34,13 @@ pub fn read(line: &[u8]) -> Result<LogRequest<'_>, String> {
     let mut rest = Rest(text);
     let ip = rest.read_word("an address")?;
     rest.skip_to_time()?;
-    let time = rest.read_time()?;
+    let time = rest.read_time(times)?;
     let request = rest.read_quoted("the request")?;
     let status = rest.read_word("a status")?;
     let status: u16 = status.parse().map_err(|_| missing_part("a status of three digits"))?;
     // nginx logs 000 when no response was sent.
     let status = Some(status).filter(|status| STATUSES.contains(status));
-    let headers = rest.headers();
+    let headers = if reads_headers { rest.headers() } else { LogHeaders::new() };
     let request = match request {
         Cow::Borrowed(text) => request_line(text).map(|(m, t)| (m.into(), t.into())),
         Cow::Owned(text) => {
@@ -57,9 +65,8 @@ impl<'a> Rest<'a> {
     /// time is found by its form.
     fn skip_to_time(&mut self) -> Result<(), String> {
         let mut from = 0;
-        // Prefers a bracket after a blank: a user name is less likely to contain that.
-        while let Some(found) = self.0[from..].find(" [").or(self.0[from..].find('[')) {
-            let start = from + found + usize::from(self.0[from + found..].starts_with(' '));
+        while let Some(found) = find_bracket(&self.0.as_bytes()[from..]) {
+            let start = from + found;
             if time::is_common(&self.0.as_bytes()[start + 1..]) {
                 self.0 = &self.0[start + 1..];
                 return Ok(());
@@ -69,10 +76,10 @@ impl<'a> Rest<'a> {
         Err(missing_part("a time such as [06/Jan/2026:09:00:00 +0000]"))
     }
 
-    fn read_time(&mut self) -> Result<catraca::Time, String> {
+    fn read_time(&mut self, times: &mut LastTime) -> Result<catraca::Time, String> {
         let (time, rest) = self.0.split_once(']').ok_or_else(|| missing_part("a `]`"))?;
         self.0 = rest;
-        time::common(time)
+        times.common(time)
     }
 
     /// A quoted text, in which quotes are escaped with a backslash.
@@ -91,7 +98,7 @@ impl<'a> Rest<'a> {
         if self.read_word("bytes").is_err() {
             return headers;
         }
-        for name in ["referer", "user-agent"] {
+        for name in HEADERS {
             let Ok(value) = self.read_quoted(name) else { break };
             if value != "-" {
                 headers.push((name.into(), value));
@@ -99,6 +106,12 @@ impl<'a> Rest<'a> {
         }
         headers
     }
+}
+
+/// Prefers a bracket after a blank: a user name is less likely to contain that.
+fn find_bracket(text: &[u8]) -> Option<usize> {
+    let after_blank = text.windows(2).position(|pair| pair == b" [").map(|blank| blank + 1);
+    after_blank.or_else(|| text.iter().position(|byte| *byte == b'['))
 }
 
 fn closing_quote(text: &[u8]) -> Option<usize> {

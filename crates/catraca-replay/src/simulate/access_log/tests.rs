@@ -5,7 +5,7 @@ use catraca::Time;
 use super::*;
 
 fn combined_line(line: &str) -> Result<LogRequest<'_>, String> {
-    combined::read(line.as_bytes())
+    combined::read(line.as_bytes(), true, &mut LastTime::default())
 }
 
 fn json_line<'a>(line: &'a str, fields: &[&str]) -> Result<LogRequest<'a>, String> {
@@ -86,7 +86,7 @@ fn a_line_that_is_no_log_says_what_is_missing_and_shows_nothing_of_it() {
         let error = combined_line(line).unwrap_err();
         assert!(error.contains(missing) && !error.contains("secret"), "{line}: {error}");
     }
-    assert!(combined::read(b"\xff").unwrap_err().contains("UTF-8"));
+    assert!(combined::read(b"\xff", true, &mut LastTime::default()).unwrap_err().contains("UTF-8"));
 }
 
 #[test]
@@ -150,4 +150,34 @@ fn a_json_line_that_is_none_is_refused_without_being_shown() {
     }
     let bad_status = r#"{"ts":1,"remote_addr":"::1","request":"GET / HTTP/1.1","status":"2x0"}"#;
     assert!(json_line(bad_status, &[]).unwrap_err().contains("status"));
+}
+
+#[test]
+fn the_last_time_is_used_again_only_for_the_same_text() {
+    let mut last = LastTime::default();
+    let times =
+        ["06/Jan/2026:09:00:00 +0000", "06/Jan/2026:09:00:01 +0000", "06/Jan/2026:09:00:01"];
+    for index in [0, 0, 1, 2, 1, 1, 0, 2, 0] {
+        let text = times[index];
+        assert_eq!(last.common(text), LastTime::default().common(text), "{text}");
+    }
+}
+
+#[test]
+fn headers_are_parsed_only_if_the_catalog_reads_them() {
+    let log = r#"192.0.2.1 - - [06/Jan/2026:09:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#;
+    let with = combined_line(log).unwrap();
+    let without = combined::read(log.as_bytes(), false, &mut LastTime::default()).unwrap();
+    assert_eq!(with.headers.len(), 1);
+    assert_eq!(without, LogRequest { headers: LogHeaders::new(), ..with });
+    let route =
+        "[policy.p]\nby = ['ip']\nwindow = '1 per 1s'\n[[route]]\nmatch = '/**'\ngate = 'p'";
+    for (set, reads) in [("", false), ("header:x-a", false), ("header:User-Agent", true)] {
+        let set = if set.is_empty() { String::new() } else { format!("\nset = {{ a = '{set}' }}") };
+        let catalog = Catalog::parse(&format!("{route}{set}")).unwrap();
+        let format = HistoryFormat::Combined { gate: None };
+        let parser = LineParser::new(&catalog, &format);
+        let Syntax::Combined { reads_headers } = parser.syntax else { panic!("not combined") };
+        assert_eq!(reads_headers, reads, "{set}");
+    }
 }

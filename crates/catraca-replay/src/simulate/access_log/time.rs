@@ -11,6 +11,24 @@ const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 /// seconds and 1973 in milliseconds, so real logs are never misread.
 const SECONDS_BELOW: f64 = 1e11;
 
+/// The time of the line before, as written and as parsed: consecutive lines often have the same.
+#[derive(Default)]
+pub struct LastTime(Option<([u8; COMMON], Time)>);
+
+impl LastTime {
+    /// Parses `06/Jan/2026:09:00:00 +0000`, or returns the last time again.
+    pub fn common(&mut self, text: &str) -> Result<Time, String> {
+        if let Some((last, time)) = self.0
+            && last == *text.as_bytes()
+        {
+            return Ok(time);
+        }
+        let time = common(text)?;
+        self.0 = text.as_bytes().try_into().ok().map(|bytes| (bytes, time));
+        Ok(time)
+    }
+}
+
 /// Whether a text starts with a time of the common log format.
 pub fn is_common(text: &[u8]) -> bool {
     let separators = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
@@ -18,7 +36,7 @@ pub fn is_common(text: &[u8]) -> bool {
 }
 
 /// Parses `06/Jan/2026:09:00:00 +0000`.
-pub fn common(text: &str) -> Result<Time, String> {
+fn common(text: &str) -> Result<Time, String> {
     let bytes = text.as_bytes();
     let month = (bytes.len() == COMMON && is_common(bytes))
         .then(|| MONTHS.as_chunks::<3>().0.iter().position(|month| *month == bytes[3..6]))

@@ -1,6 +1,7 @@
 //! Counts the engine's events: blocks, low water, ban storms, failed conditions.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catraca::json::origin_name;
@@ -8,7 +9,12 @@ use catraca::{Event, Time};
 
 /// Counts of the engine's events; clones share them.
 #[derive(Clone, Default)]
-pub struct EventCounts(Arc<Mutex<EventTotals>>);
+pub struct EventCounts {
+    totals: Arc<Mutex<EventTotals>>,
+    /// Whether a block was started since the last [`Self::take_started`], which is called after
+    /// every line and mostly finds none.
+    has_started: Arc<AtomicBool>,
+}
 
 /// The counts.
 #[derive(Default)]
@@ -34,11 +40,16 @@ impl EventCounts {
 
     /// Locks and returns the counts.
     pub fn lock(&self) -> MutexGuard<'_, EventTotals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The blocks started since the last call, with their policies.
     pub fn take_started(&self) -> Vec<(String, Time)> {
+        // The engine reports events on the thread that calls this.
+        if !self.has_started.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.has_started.store(false, Ordering::Relaxed);
         std::mem::take(&mut self.lock().started)
     }
 
@@ -50,6 +61,7 @@ impl EventCounts {
                 let by_origin = totals.blocks.entry(policy.clone()).or_default();
                 *by_origin.entry(origin_name(block.origin)).or_default() += 1;
                 totals.started.push((policy.clone(), *at));
+                self.has_started.store(true, Ordering::Relaxed);
             }
             Event::LowWater { policy, .. } => {
                 *self.lock().low_water.entry(policy.to_string()).or_default() += 1;

@@ -8,6 +8,8 @@
 mod described_request;
 mod values;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use catraca::core::catalog::{AttributeSource, Catalog, Route};
 use catraca::core::route::{
@@ -133,7 +135,7 @@ fn attributes(
 }
 
 fn decode_gate(gate: &str) -> Result<String, Problem> {
-    decode(gate).map_err(|_| bad_path())
+    decode(gate).map(Cow::into_owned).map_err(|_| bad_path())
 }
 
 fn ambiguous_path(why: AmbiguousPath) -> Problem {
