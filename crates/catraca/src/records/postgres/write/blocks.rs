@@ -35,7 +35,7 @@ const BLOCK_STEP: &str = "INSERT INTO catraca.history
 const BLOCK: &str = "INSERT INTO catraca.blocks AS b
         (subject, key, since, until, touched, shadow, origin, reason, by, status, message,
          epoch, level, forget)
-    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10, sign($11::bigint)::bigint, $11
+    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12
     FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
         ON r.policy = s.policy AND r.epoch > $10
     WHERE s.key = $1 AND r.epoch IS NULL
@@ -45,11 +45,7 @@ const BLOCK: &str = "INSERT INTO catraca.blocks AS b
         until = excluded.until, touched = excluded.touched, shadow = excluded.shadow,
         origin = excluded.origin, reason = excluded.reason, by = excluded.by,
         status = excluded.status, message = excluded.message, epoch = excluded.epoch,
-        level = excluded.level + CASE WHEN b.until + b.forget > $2 AND (NOT b.shadow OR $4)
-                                      THEN b.level ELSE 0 END,
-        forget = CASE WHEN excluded.forget > 0 THEN excluded.forget
-                      WHEN b.until + b.forget > $2 AND (NOT b.shadow OR $4) THEN b.forget
-                      ELSE 0 END
+        level = excluded.level, forget = excluded.forget
     WHERE b.touched <= $2
         AND (b.until <= $2 OR (b.shadow AND NOT $4) OR excluded.until > b.until)";
 
@@ -68,9 +64,9 @@ const END_BLOCK: &str = "INSERT INTO catraca.blocks AS b
         until = CASE WHEN b.touched > $2 THEN b.until ELSE least(b.until, $2) END,
         touched = greatest(b.touched, $2), freed = greatest(b.freed, $2)";
 
-/// A block from after the reset counts as the first offence.
+/// A block from after the reset has its own level.
 const RESET_LEVEL: &str = "UPDATE catraca.blocks AS b SET reset = greatest(b.reset, $2),
-        level = CASE WHEN b.touched > $2 THEN least(b.level, 1) ELSE 0 END
+        level = CASE WHEN b.touched > $2 THEN b.level ELSE 0 END
     WHERE b.key = $1";
 
 const DELETE_OLD_DEBT: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
@@ -86,39 +82,44 @@ const UPSERT_DEBT: &str =
         at = excluded.at, balance = excluded.balance, size = excluded.size,
         tokens = excluded.tokens, period = excluded.period, epoch = excluded.epoch";
 
+/// A debt that was paid back before a reset of its policy says nothing about one from after it.
 const DELETE_DEBT: &str = "DELETE FROM catraca.debts AS d USING catraca.subjects AS s
-    WHERE s.id = d.subject AND s.key = $1";
+    WHERE s.id = d.subject AND s.key = $1
+        AND NOT EXISTS (SELECT 1 FROM catraca.resets WHERE policy = s.policy AND epoch > $2)";
 
 impl PostgresRecordWriter<'_, '_> {
-    pub(super) fn write_block(&mut self, record: &BlockEvent) -> PostgresWriteResult {
-        self.ensure_subject(&record.subject);
-        let key = record.subject.key.to_bytes();
+    pub(super) fn write_block(&mut self, event: &BlockEvent) -> PostgresWriteResult {
+        let record = &event.block;
+        self.ensure_subject(&event.subject);
+        let key = event.subject.key.to_bytes();
         let until = record.until.micros();
         let shadow = record.shadow;
         let origin = origin_name(record.origin);
         let reason = record.note.reason.as_deref();
         if self.by().is_some() {
             // Before the statements below, because it reads the state before this record.
-            self.audit_block(record)?;
+            self.audit_block(event)?;
         }
         let step = values![key, self.at(), until, shadow, origin, reason, self.by()];
         let mut block = step.clone();
         self.statements.add(BLOCK_STEP, step);
         block.push(record.note.status.map(i64::from).into());
         block.push(record.note.message.as_deref().into());
-        block.push(record.epoch.micros().into());
+        block.push(event.epoch.micros().into());
+        block.push(i64::from(record.level).into());
         block.push(record.forget.micros().into());
         self.statements.add(BLOCK, block);
         Ok(())
     }
 
-    fn audit_block(&mut self, record: &BlockEvent) -> PostgresWriteResult {
-        let active_until = self.active_until(&record.subject, record.shadow)?;
+    fn audit_block(&mut self, event: &BlockEvent) -> PostgresWriteResult {
+        let record = &event.block;
+        let active_until = self.active_until(&event.subject, record.shadow)?;
         let until = active_until.unwrap_or_default().max(record.until.micros());
         let after = json!({ "until": rfc3339(until), "reason": record.note.reason.as_deref() });
         let before = active_until.map(until_json);
-        let link = PostgresAuditLink::Subject(record.subject.key);
-        self.audit("block", &audit_target(&record.subject), before, Some(after), link);
+        let link = PostgresAuditLink::Subject(event.subject.key);
+        self.audit("block", &audit_target(&event.subject), before, Some(after), link);
         Ok(())
     }
 
@@ -153,7 +154,7 @@ impl PostgresRecordWriter<'_, '_> {
         let key = debt.subject.key.to_bytes();
         let terms = debt.terms;
         if debt.balance >= 0 {
-            return self.statements.add(DELETE_DEBT, values![key]);
+            return self.statements.add(DELETE_DEBT, values![key, debt.epoch.micros()]);
         }
         let mut values =
             values![key, self.at(), debt.balance, terms.size, terms.tokens, terms.period];

@@ -17,8 +17,6 @@ struct SqliteBlockState {
     until: i64,
     touched: i64,
     shadow: bool,
-    level: i64,
-    forget: i64,
 }
 
 /// One step in the history of a block.
@@ -30,22 +28,15 @@ struct SqliteHistoryEntry<'a> {
     shadow: bool,
 }
 
-/// A block from after the reset counts as the first offence.
+/// A block from after the reset has its own level.
 const RESET_LEVEL: &str = "UPDATE blocks
-    SET reset = max(coalesce(reset, 0), ?2), level = iif(touched > ?2, min(level, 1), 0)
+    SET reset = max(coalesce(reset, 0), ?2), level = iif(touched > ?2, level, 0)
     WHERE subject = ?1";
 
-impl SqliteBlockState {
-    /// The level and the `forget` time that count at this time, by the rules of a block cell.
-    fn prior_offences(&self, at: i64, shadow: bool) -> Option<(i64, i64)> {
-        let counts = at < self.until + self.forget && (!self.shadow || shadow);
-        counts.then_some((self.level, self.forget))
-    }
-}
-
 impl SqliteRecordWriter<'_> {
-    pub(super) fn write_block(&self, record: &BlockEvent) -> SqliteWriteResult {
-        let subject = self.subject_id(&record.subject)?;
+    pub(super) fn write_block(&self, event: &BlockEvent) -> SqliteWriteResult {
+        let record = &event.block;
+        let subject = self.subject_id(&event.subject)?;
         let stored = self.stored_block(subject)?;
         let active = stored
             .as_ref()
@@ -59,33 +50,21 @@ impl SqliteRecordWriter<'_> {
         // The history gets every step, but a late record does not replace a newer state.
         let is_outdated = stored.as_ref().is_some_and(|stored| stored.touched > self.at());
         let extends = active.is_none_or(|stored| record.until.micros() > stored.until);
-        if !is_outdated && extends && !self.was_reset_since(&record.subject, record.epoch)? {
-            let prior =
-                stored.as_ref().and_then(|stored| stored.prior_offences(self.at(), record.shadow));
-            self.put_block(subject, record, active.is_some(), prior)?;
+        if !is_outdated && extends && !self.was_reset_since(&event.subject, event.epoch)? {
+            self.put_block(subject, event, active.is_some())?;
         }
         if self.by().is_some() {
             let before = active.map(|stored| json!({ "until": rfc3339(stored.until) }));
             let after = json!({ "until": rfc3339(until), "reason": reason });
-            let target = audit_target(&record.subject);
+            let target = audit_target(&event.subject);
             self.audit("block", &target, before, Some(after), SqliteAuditLink::Subject(subject))?;
         }
         Ok(())
     }
 
-    fn put_block(
-        &self,
-        subject: i64,
-        record: &BlockEvent,
-        extends: bool,
-        prior: Option<(i64, i64)>,
-    ) -> SqliteWriteResult {
+    fn put_block(&self, subject: i64, event: &BlockEvent, extends: bool) -> SqliteWriteResult {
+        let record = &event.block;
         let note = &record.note;
-        let (level, forget) = match (prior.unwrap_or_default(), record.forget.micros()) {
-            // A block that does not escalate neither adds an offence nor forgets the earlier ones.
-            (prior, 0) => prior,
-            ((level, _), forget) => (level + 1, forget),
-        };
         self.run(
             "INSERT INTO blocks (subject, key, since, until, touched, shadow, origin,
                                  reason, status, message, by, epoch, level, forget)
@@ -98,7 +77,7 @@ impl SqliteRecordWriter<'_> {
                  level = excluded.level, forget = excluded.forget",
             params![
                 subject,
-                record.subject.key.to_bytes(),
+                event.subject.key.to_bytes(),
                 self.at(),
                 record.until.micros(),
                 record.shadow,
@@ -108,9 +87,9 @@ impl SqliteRecordWriter<'_> {
                 note.message.as_deref(),
                 self.by(),
                 extends,
-                record.epoch.micros(),
-                level,
-                forget,
+                event.epoch.micros(),
+                record.level,
+                record.forget.micros(),
             ],
         )?;
         Ok(())
@@ -209,13 +188,13 @@ impl SqliteRecordWriter<'_> {
     }
 
     fn stored_block(&self, subject: i64) -> rusqlite::Result<Option<SqliteBlockState>> {
-        let sql = "SELECT until, touched, shadow, level, forget FROM blocks WHERE subject = ?1";
+        let sql = "SELECT until, touched, shadow FROM blocks WHERE subject = ?1";
         let mut statement = self.transaction.prepare_cached(sql)?;
         let stored = statement.query_row([subject], |row| {
             let until = row.get(0)?;
             let touched = row.get(1)?;
             let shadow = row.get(2)?;
-            Ok(SqliteBlockState { until, touched, shadow, level: row.get(3)?, forget: row.get(4)? })
+            Ok(SqliteBlockState { until, touched, shadow })
         });
         stored.optional()
     }
