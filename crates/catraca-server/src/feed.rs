@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catraca::event::SubjectKey;
+use catraca::event::{BlockEvent, SubjectKey};
 use catraca::{Event, Time};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, Receiver, Sender};
@@ -75,15 +75,15 @@ fn describe(event: &Event<'_>) -> Option<(&'static str, Value)> {
                 "policy": policy }),
             )
         }
-        Event::Blocked { at, block } => {
+        Event::Blocked { at, block: event } => {
+            let BlockEvent { subject, block, .. } = &**event;
             let until = end_or_null(block.until);
             let reason = block.note.reason.as_deref();
             let origin = catraca::json::origin_name(block.origin);
             (
                 "blocked",
-                json!({ "at": at.to_rfc3339(), "namespace": block.subject.namespace,
-                "policy": block.subject.policy,
-                "subject": subject_parts(&block.subject.parts),
+                json!({ "at": at.to_rfc3339(), "namespace": subject.namespace,
+                "policy": subject.policy, "subject": subject_parts(&subject.parts),
                 "until": until, "origin": origin, "reason": reason, "shadow": block.shadow }),
             )
         }

@@ -60,18 +60,19 @@ impl Observer {
 
 /// Logs a block. The caller is named by the keyed digest of the records, never in clear; the
 /// reason, which an operator or a rule wrote, is quoted and escaped by the formatter.
-fn log_block(block: &BlockEvent) {
-    let names: Vec<&str> = block.subject.parts.iter().map(|(name, _)| name.as_str()).collect();
+fn log_block(event: &BlockEvent) {
+    let BlockEvent { subject, block, .. } = event;
+    let names: Vec<&str> = subject.parts.iter().map(|(name, _)| name.as_str()).collect();
     let until =
         if block.until.is_forever() { "forever".to_owned() } else { block.until.to_rfc3339() };
     warn!(
-        policy = block.subject.policy.as_str(),
-        key = format!("{:?}", block.subject.key).as_str(),
+        policy = subject.policy.as_str(),
+        key = format!("{:?}", subject.key).as_str(),
         by = names.join("+").as_str(),
         until = until.as_str(),
         origin = origin_name(block.origin),
         reason = block.note.reason.as_deref().unwrap_or(default_reason(block.origin)),
-        namespace = block.subject.namespace.as_str(),
+        namespace = subject.namespace.as_str(),
         shadow = block.shadow,
         "blocked"
     );

@@ -3,7 +3,7 @@
 //! An event must not contain a private value in clear: `parts` contains pseudonyms for private
 //! attributes.
 
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::Block;
 use catraca_core::credit_plan::CreditRejection;
 use catraca_core::decision::Decision;
 use catraca_core::digest::Key;
@@ -147,17 +147,9 @@ pub struct BlockEvent {
     /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
     /// A block that was decided before a reset and is recorded after it is not active.
     pub epoch: Time,
-    /// The end of the block, which is the first instant at which it no longer applies.
-    pub until: Time,
-    /// What started it.
-    pub origin: Origin,
-    /// The reason for operators and the message for callers.
-    pub note: BlockNote,
-    /// Whether it applies to shadow rows only.
-    pub shadow: bool,
-    /// How long after its end the offence raises the level of the next block; zero if the policy
-    /// does not escalate.
-    pub forget: Span,
+    /// The block after the act, with its level. An operator's act that does not extend a longer
+    /// block has the end and the level of that block, and its own origin and note.
+    pub block: Block,
 }
 
 /// The level of a bucket with `debt` after a settle. Reported if it was negative before or is

@@ -33,11 +33,12 @@ mod minute_counts;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod privacy;
-mod queries;
 mod queue;
 mod record;
 mod row;
+mod sql;
 mod sqlite;
+mod tasks;
 mod writer;
 
 use std::path::Path;
@@ -46,7 +47,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use database::{DatabaseReader, DatabaseWriter};
+use database::Database;
 use file_lock::FileLock;
 use minute_counts::MinuteCounts;
 use queue::RecordQueue;
@@ -82,7 +83,8 @@ pub struct Options {
 pub struct Records {
     queue: Arc<RecordQueue>,
     minute_counts: Arc<MinuteCounts>,
-    reads: Box<dyn DatabaseReader>,
+    /// The connection of queries, which never wait for a write.
+    reads: Mutex<Box<dyn Database>>,
     options: Options,
     thread: Mutex<Option<JoinHandle<u64>>>,
     /// SQLite only: keeps other processes from opening the same file.
@@ -99,7 +101,7 @@ impl Records {
         let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
         let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redact(url) })?);
         let lock = FileLock::take(path)?;
-        let (writes, reads) = sqlite::open(path)?;
+        let [writes, reads] = sqlite::open(path)?;
         Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
             .map_err(|error| OpenError::io(path, &error))
     }
@@ -107,7 +109,7 @@ impl Records {
     /// Takes no file lock: several nodes may share one PostgreSQL database.
     #[cfg(feature = "postgres")]
     fn open_postgres(url: &str, options: Options) -> Result<Self, OpenError> {
-        let (writes, reads) = postgres::open(url)?;
+        let [writes, reads] = postgres::open(url)?;
         Self::start(Box::new(writes), Box::new(reads), options, None)
             .map_err(|error| OpenError::io(Path::new("postgres:"), &error))
     }
@@ -118,8 +120,8 @@ impl Records {
     }
 
     fn start(
-        database: Box<dyn DatabaseWriter>,
-        reads: Box<dyn DatabaseReader>,
+        database: Box<dyn Database>,
+        reads: Box<dyn Database>,
         options: Options,
         lock: Option<FileLock>,
     ) -> std::io::Result<Self> {
@@ -132,6 +134,7 @@ impl Records {
         };
         let thread = std::thread::Builder::new().name("catraca-records".into());
         let thread = Mutex::new(Some(thread.spawn(|| writer.start())?));
+        let reads = Mutex::new(reads);
         Ok(Self { queue, minute_counts, reads, options, thread, _lock: lock })
     }
 

@@ -9,6 +9,8 @@ mod engine;
 mod helpers;
 #[path = "records/history_and_audit.rs"]
 mod history_and_audit;
+#[path = "records/levels.rs"]
+mod levels;
 #[path = "records/policy_reset.rs"]
 mod policy_reset;
 #[path = "records/privacy.rs"]

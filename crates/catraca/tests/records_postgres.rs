@@ -9,6 +9,8 @@ mod engine;
 mod helpers;
 #[path = "records/history_and_audit.rs"]
 mod history_and_audit;
+#[path = "records/levels.rs"]
+mod levels;
 #[path = "records/open_errors.rs"]
 mod open_errors;
 #[path = "records/outage.rs"]

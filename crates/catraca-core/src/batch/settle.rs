@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::cell::Block;
 use crate::cell::block::{BlockProposal, Origin};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
@@ -106,6 +107,9 @@ pub enum SettleReply {
         already_settled: bool,
         /// The result of each row.
         rows: Vec<RowSettlement>,
+        /// The blocks that this settle started or extended, as they are afterwards, with the index
+        /// of their row in the ticket. Not in the settled-marker: empty for an earlier settle.
+        blocks: Vec<(u8, Block)>,
     },
     /// The ticket has expired; nothing changed.
     Expired {

@@ -24,7 +24,8 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
     }
     let first: Option<&mut SettledMarker> = cells.get(settle.marker, now);
     if let Some(first) = first {
-        return SettleReply::Settled { now, already_settled: true, rows: first.rows.clone() };
+        let rows = first.rows.clone();
+        return SettleReply::Settled { now, already_settled: true, rows, blocks: Vec::new() };
     }
     // The marker is written before anything is charged. Without room for it, a repeated settle
     // would be applied twice, so nothing is applied at all.
@@ -42,13 +43,15 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
         start = end;
     }
     // Read after all bans: a ban that one key triggers blocks the other keys of its policy.
+    let mut blocks = Vec::new();
     for (row, result) in settle.rows.iter().zip(&mut rows) {
-        read_figures(row, result, cells, now);
+        let block = read_figures(row, result, cells, now);
+        blocks.extend(block.map(|block| (result.ticket_index, block)));
     }
     // `edit`, because the marker grows by its rows and the pool accounts for its size.
     cells.edit(settle.marker, now, |mark: &mut SettledMarker| mark.rows = rows.clone());
     update_reference(settle, cells, now);
-    SettleReply::Settled { now, already_settled: false, rows }
+    SettleReply::Settled { now, already_settled: false, rows, blocks }
 }
 
 /// Stores the settled status in the reference, but only if the check of this ticket still owns it:
@@ -135,17 +138,20 @@ fn ban_all<C: CellStore>(
     }
 }
 
-/// Fills in the figures of a row after all charges and bans.
+/// Fills in the figures of a row after all charges and bans. Returns the block that they started or
+/// extended.
 fn read_figures<C: CellStore>(
     row: &SettleRow,
     result: &mut RowSettlement,
     cells: &mut C,
     now: Time,
-) {
+) -> Option<Block> {
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let block = blocks::active_block(row.key, row.shadow, cells, now);
     result.blocked_until = block.map(|block| block.until);
+    let changed = block.filter(|_| result.started.is_some()).cloned();
     result.free = row.limit.capacity().map(|_| meter.free(cells));
+    changed
 }
 
 /// The block that a row proposes: that of its policy, in the mode of the row.

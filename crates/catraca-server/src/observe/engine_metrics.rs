@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catraca::event::Event;
+use catraca::event::{BlockEvent, Event};
 use catraca::settlement::SettleState;
 use catraca::{Catalog, Decision};
 use parking_lot::Mutex;
@@ -81,7 +81,8 @@ impl EngineMetrics {
             Event::Decided { decision, .. } => self.count_decision(decision),
             Event::Blocked { block, .. } => {
                 let policies = self.policies.load();
-                policies.policy(&block.subject.policy).count_block(block.origin, block.shadow);
+                let BlockEvent { subject, block, .. } = &**block;
+                policies.policy(&subject.policy).count_block(block.origin, block.shadow);
             }
             Event::Settled(settlement) => {
                 self.count_settle(settlement.state);

@@ -139,7 +139,12 @@ pub(super) fn a_settle_counts_once(harness: &StoreHarness) -> CaseResult {
         return Err(format!("a first settle answered {first:?}"));
     };
     same("paid", cost(&rows[0]), (4, Some(6)))?;
-    let again = SettleReply::Settled { now: instant(59 * S), already_settled: true, rows };
+    let again = SettleReply::Settled {
+        now: instant(59 * S),
+        already_settled: true,
+        rows,
+        blocks: Vec::new(),
+    };
     same("the first result", harness.settle(call(9), 59 * S)?, again)?;
     same("and nothing more", harness.free(&one, 59 * S)?, 6)
 }

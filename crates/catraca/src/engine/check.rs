@@ -3,14 +3,14 @@
 mod check_plan;
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
+use catraca_core::cell::Block;
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
 use catraca_core::plan::{KeyScope, Plan, display_parts, plan_check};
-use catraca_core::policy::Mode;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 
 use super::Engine;
 use super::exchange::{Events, Exchange, ReplySource, StoreReply};
@@ -257,11 +257,7 @@ impl<S> CheckExchange<'_, '_, '_, S> {
                     parts: display_parts(&self.rules.catalog, &self.engine.digester, &row.parts),
                 },
                 epoch: self.rules.epoch(policy),
-                until: block.until,
-                origin: block.origin,
-                note: block.note.clone(),
-                shadow: row.mode == Mode::Shadow,
-                forget: check_row.penalty.map_or(Span::ZERO, |penalty| penalty.forget),
+                block: Block::clone(block),
             };
             events.push(Event::Blocked { at: reply.at, block: Box::new(block) });
         }

@@ -1,7 +1,7 @@
 //! Operators' acts on keys: block, unblock and reset; and facts set at run time.
 
 use catraca_core::batch::{Batch, Reply};
-use catraca_core::cell::block::BlockProposal;
+use catraca_core::cell::block::{Block, BlockProposal};
 use catraca_core::digest::Key;
 use catraca_core::plan::display_parts;
 use catraca_core::refusal::Refusal;
@@ -133,11 +133,11 @@ impl<S> Engine<S> {
             let event = BlockEvent {
                 subject: subject.clone(),
                 epoch,
-                until: reply.block.until,
-                origin: proposal.origin,
-                note: proposal.note.clone(),
-                shadow: proposal.shadow,
-                forget: Span::ZERO,
+                block: Block {
+                    origin: proposal.origin,
+                    note: proposal.note.clone(),
+                    ..reply.block.clone()
+                },
             };
             events.push(Event::Blocked { at: now, block: Box::new(event) });
         }

@@ -24,9 +24,6 @@ use crate::rule_set::RuleSet;
 use crate::settlement::{SettleState, Settlement};
 use crate::store::{Store, StoreError};
 
-#[cfg(feature = "shared")]
-pub(crate) use settle_events::ban_note;
-
 /// The arguments of a settle.
 #[derive(Clone, Debug)]
 pub struct Settle<'a> {

@@ -1,101 +1,130 @@
-//! The traits that a database dialect implements for the records, and their results.
+//! The port of a database: one connection that runs the statements of `sql/`.
 //!
-//! Each dialect has one module, which holds all of its SQL.
+//! The statements are PostgreSQL's. The driver of another dialect replaces the words that its
+//! dialect writes differently, and holds everything that is not a statement: files, backups,
+//! sessions, locks between nodes.
 
 use std::path::Path;
 
 use catraca_core::digest::Key;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Span;
 
-use super::error::{RecordsError, WriteError};
-use super::lock_rows::RecordedLock;
-use super::privacy::{ErasureCounts, SubjectExport};
-use super::record::{AttributeValue, ListName, Record};
-use super::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, FactCursor, FactRow, HistoryRow, ListRow, Page,
-    RestoreScope, RestoredItem, RevisionRow, TopBlocked, Totals,
-};
+use super::error::DatabaseError;
+use super::record::Record;
+use super::sql::value::{SqlRow, Value};
 
-/// The connection that writes; used by the writer thread only.
-pub(super) trait DatabaseWriter: Send {
-    /// Writes all records in one transaction, which is on disk when this returns.
-    fn write(&mut self, records: &[&Record]) -> Result<(), WriteError>;
+pub(super) type DatabaseResult<T> = Result<T, DatabaseError>;
 
-    /// Deletes data that is past its retention, a bounded number of rows. Returns how many.
-    fn purge(&mut self, now: Time, retention: &Retention) -> Result<PurgeCounts, WriteError>;
+/// Receives the rows of a query, one after the other.
+pub(super) type RowVisitor<'v> = &'v mut dyn FnMut(&dyn SqlRow) -> DatabaseResult<()>;
 
-    /// Ends blocks and deletes debts from before a reset of their policy, a bounded number. Returns
-    /// the keys of the blocks.
-    fn sweep(&mut self, now: Time) -> Result<SweepResult, WriteError>;
-
-    /// Deletes the data about a subject, except active blocks, list entries and debts.
-    fn erase(&mut self, about: &[AttributeValue], now: Time) -> Result<ErasureCounts, WriteError>;
-
-    /// Stores the fingerprint of a secret if there is none yet. Returns the stored one.
-    fn bind_secret(&mut self, id: &str) -> Result<String, WriteError>;
-
-    /// Stores the identity of the records if there is none yet. Returns the stored one.
-    fn identify(&mut self, id: &str) -> Result<String, WriteError>;
-
-    /// Does maintenance while the writer is idle, such as checkpoints.
-    fn maintain(&mut self) -> Result<(), WriteError>;
-
-    /// Removes deleted data from the write-ahead log too.
-    fn truncate_wal(&mut self) -> Result<(), WriteError>;
+/// What a transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reads all tables as of one point in time.
+    Read,
+    /// Writes, one transaction of all nodes at a time.
+    Write,
 }
 
-/// The connection that reads; it never waits for a write.
-pub(super) trait DatabaseReader: Send + Sync {
-    /// Calls `visit` with everything active at `now`, and with keys that were freed since `since`.
-    fn restore(
-        &self,
-        scope: RestoreScope,
-        now: Time,
-        since: Time,
-        visit: &mut dyn FnMut(RestoredItem),
-    ) -> Result<(), RecordsError>;
-    /// Active blocks, newest first.
-    fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError>;
-    /// The block with this id, active or ended.
-    fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError>;
-    /// The block of a key, active or ended.
-    fn block_of(&self, key: Key) -> Result<Option<BlockRow>, RecordsError>;
-    /// Active entries of a list, newest first.
-    fn lists(
-        &self,
-        list: ListName,
-        before: Option<i64>,
-        limit: u32,
-        now: Time,
-    ) -> Result<Page<ListRow, i64>, RecordsError>;
-    /// Facts in the order of attribute, value and name.
-    fn facts(
-        &self,
-        after: Option<FactCursor>,
-        limit: u32,
-    ) -> Result<Page<FactRow, FactCursor>, RecordsError>;
-    /// The history of one block, oldest first.
-    fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError>;
-    /// Audited actions, newest first.
-    fn audit(&self, query: &AuditQuery) -> Result<Page<AuditRow, i64>, RecordsError>;
-    /// Loaded catalogs, newest first.
-    fn revisions(&self, limit: u32) -> Result<Vec<RevisionRow>, RecordsError>;
-    /// Whether callers needed an API key when that was last recorded.
-    fn keys_required(&self) -> Result<bool, RecordsError>;
-    /// Decisions by policy.
-    fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError>;
-    /// Decisions by action, most first.
-    fn actions(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError>;
-    /// Subjects by number of blocks, most first.
-    fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, RecordsError>;
-    /// Calls `visit` with every stored fence, lease and version.
-    fn locks(&self, visit: &mut dyn FnMut(RecordedLock)) -> Result<(), RecordsError>;
-    /// All data about a subject.
-    fn export(&self, about: &[AttributeValue]) -> Result<SubjectExport, RecordsError>;
+/// A connection to a database.
+pub(super) trait Database: Send {
+    /// Writes all records in one transaction, which is on disk when this returns.
+    fn write(&mut self, records: &[&Record]) -> DatabaseResult<()>;
+
+    /// Begins a transaction.
+    fn begin(&mut self, access: Access) -> DatabaseResult<()>;
+
+    /// Commits the transaction, which is on disk when this returns.
+    fn commit(&mut self) -> DatabaseResult<()>;
+
+    /// Rolls the transaction back, if it has not ended.
+    fn rollback(&mut self);
+
+    /// Runs a statement, at the latest before the next query or the commit: a server gets many of
+    /// them in one round trip. Returns false if it has changed nothing, true if that is not known.
+    fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> DatabaseResult<bool>;
+
+    /// Runs a statement. Returns how many rows it changed.
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> DatabaseResult<u64>;
+
+    /// Calls `visit` with every row of a query.
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> DatabaseResult<()>;
+
+    /// As [`Self::query`], for any number of rows. Only in a transaction.
+    fn scan(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> DatabaseResult<()> {
+        self.query(sql, values, visit)
+    }
+
+    /// Deletes up to `limit` rows that only this dialect has and that are older than `bound`.
+    fn purge_own_rows(&mut self, _bound: i64, _limit: i64) -> DatabaseResult<()> {
+        Ok(())
+    }
+
+    /// Does the maintenance that the database does not do by itself, while the writer is idle.
+    fn maintain(&mut self) -> DatabaseResult<()> {
+        Ok(())
+    }
+
+    /// Removes deleted data from the write-ahead log of the records too.
+    fn truncate_wal(&mut self) -> DatabaseResult<()> {
+        Ok(())
+    }
+
     /// Writes a copy to a new file, which appears complete or not at all.
-    fn backup(&self, to: &Path) -> Result<(), RecordsError>;
+    fn backup(&mut self, to: &Path) -> DatabaseResult<()>;
+
     /// Checks every page. Returns the faults found.
-    fn verify(&self) -> Result<Vec<String>, RecordsError>;
+    fn verify(&mut self) -> DatabaseResult<Vec<String>>;
+}
+
+/// Runs `work` in a transaction, which is committed, or rolled back if `work` fails.
+pub(super) fn transaction<D: Database + ?Sized, R>(
+    database: &mut D,
+    access: Access,
+    work: impl FnOnce(&mut D) -> DatabaseResult<R>,
+) -> DatabaseResult<R> {
+    database.begin(access)?;
+    let done = work(database).and_then(|result| database.commit().map(|()| result));
+    if done.is_err() {
+        database.rollback();
+    }
+    done
+}
+
+/// The rows of a query.
+pub(super) fn rows<T>(
+    database: &mut dyn Database,
+    sql: &str,
+    values: &[Value<'_>],
+    mut read: impl FnMut(&dyn SqlRow) -> DatabaseResult<T>,
+) -> DatabaseResult<Vec<T>> {
+    let mut found = Vec::new();
+    database.query(sql, values, &mut |row| {
+        found.push(read(row)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The last row of a query that has at most one.
+pub(super) fn row<T>(
+    database: &mut dyn Database,
+    sql: &str,
+    values: &[Value<'_>],
+    read: impl FnMut(&dyn SqlRow) -> DatabaseResult<T>,
+) -> DatabaseResult<Option<T>> {
+    Ok(rows(database, sql, values, read)?.pop())
 }
 
 /// How long each class of data is stored after it has lost its effect.

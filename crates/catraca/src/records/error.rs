@@ -117,13 +117,19 @@ impl OpenError {
 #[error("records failed: {0}")]
 pub struct RecordsError(pub(super) String);
 
-/// Why a transaction was rolled back.
+/// Why the database did not do what was asked. An open transaction is rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum WriteError {
+pub(super) enum DatabaseError {
     /// The database is unavailable, or its disk is full or fails: the transaction is tried again.
     #[error("{0}")]
     Down(String),
-    /// The record itself is invalid for the database: trying again would not help.
+    /// A record is invalid for the database, or a stored row: trying again would not help.
     #[error("{0}")]
     Bad(String),
+}
+
+impl From<DatabaseError> for RecordsError {
+    fn from(error: DatabaseError) -> Self {
+        Self(error.to_string())
+    }
 }

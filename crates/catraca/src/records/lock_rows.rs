@@ -7,7 +7,6 @@ use catraca_core::lock::{LeaseKey, LockName};
 use catraca_core::time::{Span, Time};
 
 use super::Records;
-use super::error::RecordsError;
 
 /// What the records hold of a namespace's locks.
 #[derive(Clone, Debug)]
@@ -18,13 +17,6 @@ pub enum RecordedLock {
     Lease(String, Box<PersistedLease>),
     /// The highest version of a name.
     Version(String, Box<PersistedVersion>),
-}
-
-impl Records {
-    /// Calls `visit` with every stored fence, lease and version.
-    pub fn locks(&self, mut visit: impl FnMut(RecordedLock)) -> Result<(), RecordsError> {
-        self.reads.locks(&mut visit)
-    }
 }
 
 #[cfg(feature = "locks")]
@@ -70,7 +62,7 @@ impl RecordedLeaseColumns {
     }
 }
 
-/// A row of `leases`, with its columns grouped in the order of [`COLUMNS`].
+/// A row of `leases`: the key, texts, the range, numbers, the request.
 pub(super) struct RecordedLeaseRow {
     pub namespace: String,
     pub lease: Vec<u8>,
@@ -79,11 +71,6 @@ pub(super) struct RecordedLeaseRow {
     pub numbers: [i64; 6],
     pub request: Option<Vec<u8>>,
 }
-
-/// The columns in the order of [`RecordedLeaseRow`]: the key, texts, the range, numbers, the
-/// request.
-pub(super) const COLUMNS: &str = "namespace, lease, tenant, kind, names, label, meta, state, \
-    starts, ends, before, after, fence, version, acquired, expires, hold_until, ttl, request";
 
 impl RecordedLeaseRow {
     /// The lease of the row, or nothing if a column is invalid.

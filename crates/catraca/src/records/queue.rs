@@ -12,7 +12,7 @@ use catraca_core::digest::Key;
 use parking_lot::{Condvar, Mutex};
 
 use super::ack::{Ack, AckSender};
-use super::database::DatabaseWriter;
+use super::database::Database;
 use super::health::{Health, RecordsCounters};
 use super::record::Record;
 
@@ -54,7 +54,7 @@ pub(super) struct WriteJob {
     pub(super) task: Option<WriterTask>,
 }
 
-pub(super) type WriterTask = Box<dyn FnOnce(&mut dyn DatabaseWriter) + Send>;
+pub(super) type WriterTask = Box<dyn FnOnce(&mut dyn Database) + Send>;
 
 /// What the writer thread does next.
 pub(super) enum WriterWork {

@@ -1,195 +1,165 @@
-//! Records in one SQLite file: opening, first start, and errors.
-//!
-//! All SQL of this dialect is in this folder. Opening fails if the file is damaged or empty, or if
-//! it is missing while its write-ahead log exists: a new file would silently drop all blocks.
+//! The SQLite driver: transactions on one file, its write-ahead log, and errors.
 
 mod backup;
-mod erase;
-mod integrity;
-mod lists;
-mod lock_tables;
+mod dialect;
+mod file;
 mod migrate;
-mod purge;
-mod read;
-mod reset_sweep;
-mod restore;
 mod restore_locks;
-mod stats;
-mod write;
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use parking_lot::Mutex;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, Row, ToSql, params_from_iter};
 
-use super::error::{OpenError, RecordsError, WriteError};
+use super::database::{Access, Database, DatabaseResult, RowVisitor, transaction};
+use super::error::{DatabaseError, OpenError};
+use super::record::Record;
+use super::sql::value::{Column, SqlRow, Value, invalid_column};
+use super::sql::write::write_records;
+use dialect::Translations;
 
 pub use backup::{RestoredBackup, back_up, restore_backup, restore_backup_over};
+pub(super) use file::beside;
 
-/// Files up to this size get the full integrity check at every start. For larger ones only pages
-/// and rows are checked, and the rest on request (`verify`).
-const FULL_CHECK_MAX: u64 = 64 << 20;
-/// Size of the prepared statement cache.
-const STATEMENT_CACHE: usize = 64;
+/// Statements that write after which the write-ahead log is checkpointed.
+const CHECKPOINT_EVERY: usize = 8_000;
 
-/// The connection of the writer thread.
-pub(super) struct SqliteWriter {
+/// A connection to the file.
+pub(super) struct SqliteDatabase {
     connection: Connection,
-    /// Records since the last checkpoint of the write-ahead log.
+    translations: Translations,
+    /// Statements that wrote since the last checkpoint of the write-ahead log.
     since_checkpoint: usize,
 }
 
-/// The connection of queries.
-pub(super) struct SqliteReader {
-    connection: Mutex<Connection>,
+/// Opens the connection of the writer and that of queries. The caller holds the file lock.
+pub(super) fn open(path: &Path) -> Result<[SqliteDatabase; 2], OpenError> {
+    Ok(file::open(path)?.map(SqliteDatabase::new))
 }
 
-/// Opens both connections. The caller holds the file lock.
-pub(super) fn open(path: &Path) -> Result<(SqliteWriter, SqliteReader), OpenError> {
-    if !exists(path)? {
-        create(path)?;
+impl SqliteDatabase {
+    fn new(connection: Connection) -> Self {
+        Self { connection, translations: Translations::default(), since_checkpoint: 0 }
     }
-    let mut connection = connect(path).map_err(|error| to_open_error(path, error))?;
-    migrate::migrate(&mut connection, path)?;
-    check(&connection, path)?;
-    // Checkpoints what an earlier process left in the write-ahead log: pages that only the system's
-    // cache may hold are synced before anything is built on them.
-    let checkpointed = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    checkpointed.map_err(|error| to_open_error(path, error))?;
-    let reader = connect(path).map_err(|error| to_open_error(path, error))?;
-    reader.pragma_update(None, "query_only", true).map_err(|error| to_open_error(path, error))?;
-    let writer = SqliteWriter { connection, since_checkpoint: 0 };
-    Ok((writer, SqliteReader { connection: Mutex::new(reader) }))
-}
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, flags())?;
-    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    // Every commit waits for the disk; an acknowledgement relies on it.
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    // Deleted data is overwritten with zeros.
-    connection.pragma_update(None, "secure_delete", true)?;
-    // The writer runs checkpoints, after it has answered waiting callers.
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    Ok(connection)
-}
-
-/// Without `CREATE`: a missing file is created under another name and moved into place complete.
-fn flags() -> OpenFlags {
-    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
-}
-
-fn exists(path: &Path) -> Result<bool, OpenError> {
-    let corrupt = |reason: String| OpenError::Corrupt { path: path.to_owned(), reason };
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            Err(OpenError::io(path, &io::Error::other("it is not a regular file")))
+    fn checkpoint(&mut self, mode: &str) -> DatabaseResult<()> {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        let busy: bool = self.connection.query_row(&sql, [], |row| row.get(0))?;
+        if busy && mode == "TRUNCATE" {
+            let why =
+                "a backup or a long query uses the write-ahead log: try again when it has ended";
+            return Err(DatabaseError::Down(why.to_owned()));
         }
-        Ok(found) if found.len() == 0 => Err(corrupt("the file is empty".to_owned())),
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let log = beside(path, "-wal");
-            match fs::metadata(&log) {
-                Ok(left) if left.len() > 0 => Err(corrupt(format!(
-                    "it is missing, but its write-ahead log {} exists",
-                    log.display()
-                ))),
-                _ => Ok(false),
+        Ok(())
+    }
+}
+
+impl Database for SqliteDatabase {
+    fn write(&mut self, records: &[&Record]) -> DatabaseResult<()> {
+        if self.since_checkpoint >= CHECKPOINT_EVERY {
+            // Before the batch, not after it: callers of the last batch have been answered by now.
+            // If it fails, commits still reach the disk; it is tried again after half as many
+            // statements, and by `maintain`, which counts the failure.
+            self.since_checkpoint = self.checkpoint("PASSIVE").map_or(CHECKPOINT_EVERY / 2, |()| 0);
+        }
+        transaction(self, Access::Write, |database| write_records(database, records))
+    }
+
+    fn begin(&mut self, access: Access) -> DatabaseResult<()> {
+        let sql = match access {
+            Access::Read => "BEGIN",
+            Access::Write => "BEGIN IMMEDIATE",
+        };
+        Ok(self.connection.execute_batch(sql)?)
+    }
+
+    fn commit(&mut self) -> DatabaseResult<()> {
+        Ok(self.connection.execute_batch("COMMIT")?)
+    }
+
+    fn rollback(&mut self) {
+        // Some errors, such as a full disk, have ended the transaction already.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> DatabaseResult<bool> {
+        self.since_checkpoint += 1;
+        let sql = self.translations.get(sql);
+        Ok(self.connection.prepare_cached(sql)?.execute(params_from_iter(values))? > 0)
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> DatabaseResult<u64> {
+        self.since_checkpoint += 1;
+        let sql = dialect::translate(sql);
+        Ok(self.connection.prepare_cached(&sql)?.execute(params_from_iter(values))? as u64)
+    }
+
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        visit: RowVisitor<'_>,
+    ) -> DatabaseResult<()> {
+        let sql = dialect::translate(sql);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            visit(row)?;
+        }
+        Ok(())
+    }
+
+    fn maintain(&mut self) -> DatabaseResult<()> {
+        if self.since_checkpoint > 0 {
+            self.checkpoint("PASSIVE")?;
+            self.since_checkpoint = 0;
+        }
+        Ok(())
+    }
+
+    fn truncate_wal(&mut self) -> DatabaseResult<()> {
+        self.checkpoint("TRUNCATE")
+    }
+
+    fn backup(&mut self, to: &Path) -> DatabaseResult<()> {
+        backup::backup(&self.connection, to)
+    }
+
+    fn verify(&mut self) -> DatabaseResult<Vec<String>> {
+        Ok(file::check_all(&self.connection)?)
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Int(Some(number)) => ValueRef::Integer(*number),
+            Self::Text(Some(text)) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(Some(bytes)) => ValueRef::Blob(bytes),
+            Self::Flag(flag) => ValueRef::Integer((*flag).into()),
+            Self::Int(None) | Self::Text(None) | Self::Bytes(None) => ValueRef::Null,
+        }))
+    }
+}
+
+impl SqlRow for Row<'_> {
+    fn column(&self, index: usize) -> DatabaseResult<Column<'_>> {
+        Ok(match self.get_ref(index)? {
+            ValueRef::Null => Column::Null,
+            ValueRef::Integer(number) => Column::Int(number),
+            ValueRef::Text(text) => {
+                Column::Text(std::str::from_utf8(text).map_err(|_| invalid_column("text"))?)
             }
-        }
-        Err(error) => Err(OpenError::io(path, &error)),
-    }
-}
-
-/// Creates the file on the first start. It appears with its complete schema or not at all.
-fn create(path: &Path) -> Result<(), OpenError> {
-    let temporary = beside(path, ".new");
-    recreate_private_file(&temporary).map_err(|error| OpenError::io(path, &error))?;
-    let mut connection = Connection::open_with_flags(&temporary, flags())
-        .map_err(|error| to_open_error(path, error))?;
-    migrate::set_application_id(&connection).map_err(|error| to_open_error(path, error))?;
-    migrate::migrate(&mut connection, path)?;
-    drop(connection);
-    move_into_place(&temporary, path).map_err(|error| OpenError::io(path, &error))
-}
-
-/// Creates an empty file that only its owner may read; replaces the rest of an earlier attempt.
-fn recreate_private_file(new: &Path) -> io::Result<File> {
-    for ending in ["", "-journal"] {
-        match fs::remove_file(beside(new, ending)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    create_private_file(new)
-}
-
-/// Like [`recreate_private_file`], but fails if the file exists.
-fn create_private_file(new: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(new)
-}
-
-fn move_into_place(new: &Path, path: &Path) -> io::Result<()> {
-    File::open(new)?.sync_all()?;
-    fs::rename(new, path)?;
-    sync_folder(path)
-}
-
-/// Syncs the folder: only then does a renamed file survive a crash.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let bytes = fs::metadata(path).map_or(0, |found| found.len());
-    let found = if bytes <= FULL_CHECK_MAX {
-        integrity::check_all(connection)
-    } else {
-        integrity::check_pages(connection)
-    };
-    match found.map_err(|error| to_open_error(path, error))?.into_iter().next() {
-        Some(reason) => Err(OpenError::Corrupt { path: path.to_owned(), reason }),
-        None => Ok(()),
-    }
-}
-
-/// The path with `ending` appended to the file name.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    PathBuf::from(name)
-}
-
-fn to_open_error(path: &Path, error: rusqlite::Error) -> OpenError {
-    let path = path.to_owned();
-    let reason = error.to_string();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            OpenError::Corrupt { path, reason }
-        }
-        _ => OpenError::Failed { path, reason },
-    }
-}
-
-impl From<rusqlite::Error> for RecordsError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self(error.to_string())
+            ValueRef::Blob(bytes) => Column::Bytes(bytes),
+            ValueRef::Real(_) => return Err(invalid_column("number")),
+        })
     }
 }
 
 /// Errors that the record itself causes would recur; all others may be temporary.
-impl From<rusqlite::Error> for WriteError {
+impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
         let why = error.to_string();
         match error.sqlite_error_code() {

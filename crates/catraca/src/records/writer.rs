@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use catraca_core::time::Time;
 
 use super::ack::Ack;
-use super::database::DatabaseWriter;
-use super::error::WriteError;
+use super::database::Database;
+use super::error::DatabaseError;
 use super::minute_counts::MinuteCounts;
 use super::queue::{RecordQueue, WriteJob, WriterWork};
 use super::record::{Record, RecordKind};
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct WriterThread {
-    pub(super) database: Box<dyn DatabaseWriter>,
+    pub(super) database: Box<dyn Database>,
     pub(super) queue: Arc<RecordQueue>,
     pub(super) minute_counts: Arc<MinuteCounts>,
 }
@@ -67,11 +67,11 @@ impl WriterThread {
                     return 0;
                 }
                 // One of the jobs is invalid: write each alone, to find and reject only that one.
-                Err(WriteError::Bad(_)) if jobs.len() > 1 => {
+                Err(DatabaseError::Bad(_)) if jobs.len() > 1 => {
                     return jobs.into_iter().map(|job| self.write(vec![job])).sum();
                 }
-                Err(WriteError::Bad(why)) => return self.reject(jobs, why.into()),
-                Err(WriteError::Down(why)) => self.refuse_waiting(&mut jobs, why.into()),
+                Err(DatabaseError::Bad(why)) => return self.reject(jobs, why.into()),
+                Err(DatabaseError::Down(why)) => self.refuse_waiting(&mut jobs, why.into()),
             }
             if !self.queue.pause(pause) {
                 return self.last_attempt(&jobs);
@@ -80,7 +80,7 @@ impl WriterThread {
         }
     }
 
-    fn attempt(&mut self, jobs: &[WriteJob]) -> Result<(), WriteError> {
+    fn attempt(&mut self, jobs: &[WriteJob]) -> Result<(), DatabaseError> {
         let records: Vec<&Record> = jobs.iter().flat_map(|job| &job.records).collect();
         self.database.write(&records)?;
         self.queue.counters.commits.add(1);

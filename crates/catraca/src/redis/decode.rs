@@ -5,6 +5,7 @@ use catraca_core::batch::{
     Batch, BlockReply, BucketAdjustment, CheckReply, CheckRow, CreditReply, Reply, RowReply,
     RowSettlement, RowVerdict, SettleReply, StoredReference,
 };
+use catraca_core::cell::Block;
 use catraca_core::time::Time;
 
 use super::byte_reader::{ByteReader, DecodeResult, invalid_reply, origin};
@@ -104,12 +105,27 @@ fn settle_reply(from: &mut ByteReader<'_>) -> DecodeResult<SettleReply> {
     let now = from.time()?;
     let state = from.byte()?;
     match state {
-        0 | 1 => {
-            Ok(SettleReply::Settled { now, already_settled: state == 1, rows: settlements(from)? })
+        0 => {
+            let blocks = started_blocks(from)?;
+            let rows = settlements(from)?;
+            Ok(SettleReply::Settled { now, already_settled: false, rows, blocks })
+        }
+        1 => {
+            let rows = settlements(from)?;
+            Ok(SettleReply::Settled { now, already_settled: true, rows, blocks: Vec::new() })
         }
         2 => Ok(SettleReply::Expired { now }),
         other => Err(invalid_reply(format!("the unknown settle state {other}"))),
     }
+}
+
+fn started_blocks(from: &mut ByteReader<'_>) -> DecodeResult<Vec<(u8, Block)>> {
+    let count = from.short()?;
+    many(count.into(), || {
+        let ticket_index = from.byte()?;
+        let block = from.block()?.ok_or_else(|| invalid_reply("an empty block"))?;
+        Ok((ticket_index, block))
+    })
 }
 
 /// All rows of the reply. Their number is not that of the batch: a repeated settle returns the rows

@@ -17,9 +17,11 @@
 --          ban, all of them get it.
 --        Keys per row: the counter, the block, the strikes of each ban with flag 1, the watched
 --        ratio if the policy has one.
--- Reply: `dB` now, state (0 settled, 1 settled before, 2 expired); then per row `BBdddBB`: index in
---   the ticket, 1 if free is known, charged units, free units, end of the block in force (-1:
---   none), origin and ban rule of the last act that moved the end (255: none).
+-- Reply: `dB` now, state (0 settled, 1 settled before, 2 expired). With state 0 `I2` number of the
+--   blocks that this settle started or extended, and for each `BI4` index in the ticket and length,
+--   then the block as in its cell. Then per row `BBdddBB`: index in the ticket, 1 if free is known,
+--   charged units, free units, end of the block in force (-1: none), origin and ban rule of the
+--   last act that moved the end (255: none).
 -- A mark says that a ticket was settled: `<d` expires, then the rows of the reply. A repeated
 -- settle gets the same rows and changes nothing.
 
@@ -202,21 +204,22 @@ local function make_settle()
     end
   end
 
-  -- The row's part of the reply, after all writes.
+  -- The row's part of the reply, after all writes, and its block if an act moved the end.
   local function show(row, now)
     if row.meter and row.meter.finish then
       row.meter.finish(row)
     end
     -- Free units are reported only where there is a capacity, hence not for requests in flight.
     local counts = row.meter and not row.meter.give_back
-    local ends = stands(row.block, now, row.shadow) and row.block.ends or -1
-    return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free, ends,
-      row.started, row.rule)
+    local in_force = stands(row.block, now, row.shadow)
+    local moved = in_force and row.started ~= UNTOLD and pack_block(row.block)
+    return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free,
+      in_force and row.block.ends or -1, row.started, row.rule), moved
   end
 
   -- Unlike a check, a settle denies nothing, so each row pays as soon as it is read.
   local function pay_all(now)
-    local rows, results = {}, ''
+    local rows, results, count, blocks = {}, '', 0, ''
     while place <= #batch do
       local row = read_row(now, rows[#rows])
       pay(row, now)
@@ -224,9 +227,13 @@ local function make_settle()
     end
     judge_all(rows, now)
     for index = 1, #rows do
-      results = results .. show(rows[index], now)
+      local result, block = show(rows[index], now)
+      results = results .. result
+      if block then
+        count, blocks = count + 1, blocks .. pack('<BI4', rows[index].place, #block) .. block
+      end
     end
-    return results
+    return results, pack('<I2', count) .. blocks
   end
 
   return function(now)
@@ -244,11 +251,11 @@ local function make_settle()
     if mark and now < unpack('<d', mark) then
       return pack('<dB', now, 1) .. sub(mark, 9)
     end
-    local results = pay_all(now)
+    local results, blocks = pay_all(now)
     save(key, pack('<d', expires) .. results, second_after(expires))
     if reference then
       tell_reference(reference, owner, status, now)
     end
-    return pack('<dB', now, 0) .. results
+    return pack('<dB', now, 0) .. blocks .. results
   end
 end

@@ -3,14 +3,11 @@
 //! A check of the local fallback is settled on this node. While the store is unavailable, settles
 //! of its tickets are refused and can be repeated later.
 
-use catraca_core::batch::{
-    Batch, Reply, RowSettlement, SettleBatch, SettleReply, SettleRow, StoredReference,
-};
+use catraca_core::batch::{Batch, Reply, SettleBatch, SettleReply, StoredReference};
 use catraca_core::cell::Block;
-use catraca_core::time::{Span, Time};
 
 use super::SharedDriver;
-use crate::engine::{BatchTarget, Exchange, StoreReply, ban_note, recall_reply};
+use crate::engine::{BatchTarget, Exchange, StoreReply, recall_reply};
 use crate::error::Error;
 use crate::store::StoreError;
 
@@ -51,34 +48,20 @@ impl SharedDriver {
     }
 
     fn update_from_settle(&self, target: BatchTarget, settle: &SettleBatch, reply: &SettleReply) {
-        let SettleReply::Settled { now, rows, already_settled: false } = reply else { return };
+        let SettleReply::Settled { now, blocks, already_settled: false, .. } = reply else {
+            return;
+        };
         if target == BatchTarget::Shared {
             self.charge_locally(settle);
         }
-        for (planned, result) in settle.rows.iter().zip(rows).filter(|(row, _)| !row.shadow) {
-            self.store_ban(target, planned, result, *now);
-        }
-    }
-
-    fn store_ban(
-        &self,
-        target: BatchTarget,
-        planned: &SettleRow,
-        result: &RowSettlement,
-        now: Time,
-    ) {
-        let Some((origin, until)) = result.started.zip(result.blocked_until) else { return };
-        let ban = Block {
-            until: self.to_local_time(until, now),
-            origin,
-            shadow: false,
-            level: 0,
-            forget: Span::ZERO,
-            note: ban_note(planned, result),
-        };
-        match target {
-            BatchTarget::Local => self.unsynced.add(planned.key, ban),
-            BatchTarget::Shared => self.store_block_locally(planned.key, ban),
+        for row in settle.rows.iter().filter(|row| !row.shadow) {
+            let started = blocks.iter().find(|(index, _)| *index == row.ticket_index);
+            let Some((_, block)) = started else { continue };
+            let block = Block { until: self.to_local_time(block.until, *now), ..block.clone() };
+            match target {
+                BatchTarget::Local => self.unsynced.add(row.key, block),
+                BatchTarget::Shared => self.store_block_locally(row.key, block),
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use catraca::core::cell::block::{BlockNote, Origin};
+use catraca::core::cell::block::{Block, BlockNote, Origin};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::BucketTerms;
 use catraca::core::lists::{AccessListEntry, ListTarget};
@@ -109,12 +109,10 @@ pub fn records_of(mark: &str) -> Vec<Record> {
 pub fn block(mark: &str) -> RecordKind {
     let note = BlockNote { reason: Some(mark.into()), ..BlockNote::default() };
     let subject = subject(mark);
-    let until = LATER;
     let origin = Origin::Operator;
-    let epoch = Time::ZERO;
-    let shadow = false;
     let forget = Span::ZERO;
-    RecordKind::Block(Box::new(BlockEvent { subject, epoch, until, origin, note, shadow, forget }))
+    let block = Block { until: LATER, origin, shadow: false, level: 0, forget, note };
+    RecordKind::Block(Box::new(BlockEvent { subject, epoch: Time::ZERO, block }))
 }
 
 pub fn subject(mark: &str) -> SubjectKey {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catraca::records::{BlockEvent, Operator, Record, RecordKind, Records, SubjectKey};
 use catraca::{App, Builder, Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time};
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::{Block, BlockNote, Origin};
 use catraca_core::digest::{Digester, Domain};
 
 pub use crate::test_database::TestDatabase;
@@ -85,18 +85,8 @@ pub fn block_record(
     reason: Option<&str>,
 ) -> RecordKind {
     let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
-    let epoch = Time::ZERO;
-    let shadow = false;
-    let forget = Span::ZERO;
-    RecordKind::Block(Box::new(BlockEvent {
-        subject: subject_key,
-        epoch,
-        until,
-        origin,
-        note,
-        shadow,
-        forget,
-    }))
+    let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
+    RecordKind::Block(Box::new(BlockEvent { subject: subject_key, epoch: Time::ZERO, block }))
 }
 
 /// A block that the engine started for an excess.

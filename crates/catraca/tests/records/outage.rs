@@ -129,6 +129,23 @@ fn a_server_that_sleeps_is_given_up_in_time() {
     assert_eq!(marks(&database), ["before", "asleep", "after"]);
 }
 
+/// The server ends the wait for the lock of another node, after the transaction has begun.
+#[test]
+fn a_node_that_waits_too_long_for_its_turn_tries_again() {
+    let database = TestDatabase::new();
+    let records = database.open();
+    // The lock of all writers, held for longer than a statement may take.
+    let hold = "SELECT pg_advisory_lock(4846247386286342401), pg_sleep(6)";
+    std::thread::scope(|scope| {
+        scope.spawn(|| database.rows(hold));
+        while database.rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'").is_empty() {}
+        let waited = records.record(note("waits")).wait();
+        assert!(matches!(&waited, Ack::NotYet(why) if why.contains("timeout")), "{waited:?}");
+    });
+    records.flush().unwrap();
+    assert_eq!(marks(&database), ["waits"]);
+}
+
 fn connections(database: &TestDatabase) -> Vec<String> {
     let sql = "SELECT pid FROM pg_stat_activity
                WHERE application_name = 'catraca' AND datname = current_database()";

@@ -96,6 +96,31 @@ fn the_level_of_an_offender_is_the_same_with_and_without_the_store() {
     assert_eq!(offend(&other), ("over_limit", Some(secs(2_400))), "the store has the new level");
 }
 
+/// The same for a ban, which a settle starts.
+#[test]
+fn the_level_of_a_ban_is_the_same_with_and_without_the_store() {
+    let catalog =
+        CATALOG.replace(r#""10m""#, r#"{ first = "10m", factor = 2, max = "10h", forget = "1h" }"#);
+    let (app, store, clock) = pair(&catalog, 1);
+    let other = node(&catalog, &store, &clock, 1);
+    heartbeat(&app);
+    let ban = |app: &App| {
+        let ticket = check(app, "pay", IP).ticket.unwrap();
+        let outcome = Outcome { status: Some(403), ..Outcome::default() };
+        let settled = settle(app, &Settle::ticket(&ticket, &outcome));
+        settled.rows[0].blocked_until.unwrap().since(settled.at)
+    };
+    assert_eq!(ban(&app), secs(600));
+    clock.advance(secs(600));
+    store.fail(true);
+    (0..3).for_each(|_| drop(check(&app, "login", "192.0.2.2")));
+    assert_eq!(ban(&app), secs(1_200), "the level came from the store");
+    store.fail(false);
+    assert!(heartbeat(&app).recovered);
+    clock.advance(secs(1_200));
+    assert_eq!(ban(&other), secs(2_400), "the store has the new level");
+}
+
 /// One lost call does not open the breaker; the missing block is written all the same before the
 /// store decides again.
 #[test]

@@ -59,7 +59,7 @@ impl EventCounts {
                 let mut totals = self.lock();
                 let policy = &block.subject.policy;
                 let by_origin = totals.blocks.entry(policy.clone()).or_default();
-                *by_origin.entry(origin_name(block.origin)).or_default() += 1;
+                *by_origin.entry(origin_name(block.block.origin)).or_default() += 1;
                 totals.started.push((policy.clone(), *at));
                 self.has_started.store(true, Ordering::Relaxed);
             }

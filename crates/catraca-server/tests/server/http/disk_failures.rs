@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use catraca::core::cell::block::{BlockNote, Origin};
+use catraca::core::cell::block::{Block, BlockNote, Origin};
 use catraca::core::digest::{Digester, Domain, Secret};
 use catraca::records::{BlockEvent, Options, Record, RecordKind, Records, SubjectKey};
 use catraca::{Span, Time};
@@ -213,9 +213,7 @@ fn ended_block(address: &str) -> Record {
     let until = year("2021-01-01T00:00:00Z");
     let origin = Origin::Excess;
     let note = BlockNote::default();
-    let epoch = Time::ZERO;
-    let shadow = false;
-    let forget = Span::ZERO;
-    let blocking = BlockEvent { subject: who, epoch, until, origin, note, shadow, forget };
+    let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
+    let blocking = BlockEvent { subject: who, epoch: Time::ZERO, block };
     Record::automatic(year("2020-01-01T00:00:00Z"), RecordKind::Block(Box::new(blocking)))
 }

@@ -1,11 +1,11 @@
 //! The events of an applied settle: blocks, debts, low-water marks, watched ratios and ban storms.
 
 use catraca_core::batch::{RowSettlement, SettleReply, SettleRow};
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::{Block, Origin};
 use catraca_core::limit::Limit;
 use catraca_core::policy::Policy;
 use catraca_core::ticket::TicketRow;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 
 use super::{PlannedSettle, SettleExchange};
 use crate::engine::exchange::Events;
@@ -18,6 +18,8 @@ struct AppliedRow<'a> {
     row: &'a TicketRow,
     planned: &'a SettleRow,
     result: &'a RowSettlement,
+    /// The block that the settle started or extended.
+    block: Option<&'a Block>,
     epoch: Time,
     at: Time,
 }
@@ -32,18 +34,20 @@ impl<S> SettleExchange<'_, '_, S> {
         if settle.failed_conditions > 0 {
             events.push(Event::ConditionsFailed { count: settle.failed_conditions });
         }
-        let SettleReply::Settled { now, rows, .. } = reply else { return };
+        let SettleReply::Settled { now, rows, blocks, .. } = reply else { return };
         let planned_rows = &settle.settle_batch().rows;
         // Policies that are no longer in the catalog are not planned, so `index` is the row's
         // position in the ticket, not in the batch.
         for (((id, index), planned), result) in settle.rows.iter().zip(planned_rows).zip(rows) {
             let policy = self.rules.catalog.policy(*id);
+            let block = blocks.iter().find(|(index, _)| *index == result.ticket_index);
             let row = AppliedRow {
                 namespace: self.namespace,
                 policy,
                 row: &settle.ticket.body.rows[*index],
                 planned,
                 result,
+                block: block.map(|(_, block)| block),
                 epoch: self.rules.epoch(&policy.name),
                 at: *now,
             };
@@ -78,16 +82,8 @@ impl AppliedRow<'_> {
     }
 
     fn push_block(&self, events: &mut Events) {
-        let Some(origin) = self.result.started else { return };
-        let block = BlockEvent {
-            subject: self.subject(),
-            epoch: self.epoch,
-            until: self.result.blocked_until.unwrap_or(self.at),
-            origin,
-            note: ban_note(self.planned, self.result),
-            shadow: self.planned.shadow,
-            forget: offence_memory(self.planned, self.result, origin),
-        };
+        let Some(block) = self.block.cloned() else { return };
+        let block = BlockEvent { subject: self.subject(), epoch: self.epoch, block };
         events.push(Event::Blocked { at: self.at, block: Box::new(block) });
     }
 
@@ -128,29 +124,4 @@ impl AppliedRow<'_> {
             events.push(Event::RatioCounted { at: self.at, policy, in_part });
         }
     }
-}
-
-/// The note of the rule that started the ban. Rule numbers of `bans` come first; any other number
-/// is the watched ratio.
-pub(crate) fn ban_note(planned: &SettleRow, result: &RowSettlement) -> BlockNote {
-    let Some(rule) = result.rule.filter(|_| result.started == Some(Origin::Ban)) else {
-        return BlockNote::default();
-    };
-    let ban = planned.bans.iter().find(|ban| ban.rule == rule).map(|ban| &ban.proposal);
-    let act = ban.or_else(|| planned.watch.as_ref().map(|watch| &watch.proposal));
-    act.map(|act| act.note.clone()).unwrap_or_default()
-}
-
-/// How long the offence that started a block is remembered for escalation.
-fn offence_memory(planned: &SettleRow, result: &RowSettlement, origin: Origin) -> Span {
-    let rule =
-        planned.bans.iter().find(|ban| Some(ban.rule) == result.rule).map(|ban| &ban.proposal);
-    let penalty = match origin {
-        Origin::Excess => planned.penalty,
-        Origin::Ban => {
-            rule.or(planned.watch.as_ref().map(|watch| &watch.proposal)).map(|act| act.penalty)
-        }
-        Origin::Operator | Origin::Upstream => None,
-    };
-    penalty.map_or(Span::ZERO, |penalty| penalty.forget)
 }

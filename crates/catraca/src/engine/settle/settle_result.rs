@@ -12,7 +12,7 @@ use crate::settlement::{SettleState, SettledRow, Settlement};
 /// catalog has changed.
 pub(super) fn settlement(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) -> Settlement {
     match reply {
-        SettleReply::Settled { now, already_settled: again, rows } => {
+        SettleReply::Settled { now, already_settled: again, rows, .. } => {
             let state = if *again { SettleState::Again } else { SettleState::Applied };
             let named = |result: &RowSettlement| {
                 let row = ticket.body.rows.get(usize::from(result.ticket_index))?;

@@ -4,11 +4,11 @@
 //! of this program or of another program is refused unchanged.
 
 use super::session::Session;
-use super::value::values;
 use super::{SCHEMA, WRITE_LOCK};
 use crate::postgres::database_url::DatabaseUrl;
 use crate::postgres::failure::PostgresFailure;
 use crate::records::error::OpenError;
+use crate::records::sql::value::values;
 
 /// The migrations in order. A released one never changes; new ones are appended.
 const STEPS: [&str; 6] = [
@@ -53,8 +53,9 @@ fn apply_steps(session: &mut Session, url: &DatabaseUrl) -> Result<(), OpenError
 fn version(session: &mut Session, url: &DatabaseUrl) -> Result<i64, OpenError> {
     let failed = |failure: PostgresFailure| url.open_failed(&failure.to_string());
     let mut number = |sql: &str, column: usize| -> Result<i64, OpenError> {
-        let values = if sql.contains("$1") { values![SCHEMA] } else { Vec::new() };
-        let rows = session.query(sql, &values).map_err(failed)?;
+        let schema = values![SCHEMA];
+        let values = if sql.contains("$1") { &schema[..] } else { &[] };
+        let rows = session.query(sql, values).map_err(failed)?;
         Ok(rows.first().and_then(|row| row.try_get(column).ok()).unwrap_or_default())
     };
     let schemas = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1";

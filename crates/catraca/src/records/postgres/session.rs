@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::value::Value;
 use crate::postgres::connection;
 use crate::postgres::database_url::DatabaseUrl;
 use crate::postgres::failure::PostgresFailure;
+use crate::records::sql::value::Value;
 
 /// Timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,7 +42,7 @@ pub(super) struct Session {
 }
 
 /// A statement with its parameters.
-pub(super) type RecordsStatement = (&'static str, Vec<Value>);
+pub(super) type RecordsStatement = (&'static str, Vec<Value<'static>>);
 
 impl Session {
     pub(super) fn new(url: &DatabaseUrl, call_timeout: Duration) -> Result<Self, PostgresFailure> {
@@ -71,6 +71,10 @@ impl Session {
             answer => answer,
         };
         self.in_transaction = begun.is_ok();
+        if let Err(PostgresFailure::Server(_)) = &begun {
+            // A later part of `sql` failed, such as the wait for a lock: `BEGIN` had succeeded.
+            let _ = self.end("ROLLBACK");
+        }
         begun
     }
 
@@ -81,36 +85,37 @@ impl Session {
         ended
     }
 
-    /// Runs one query.
+    /// Runs one query; outside of a transaction once more on a new connection if the present one
+    /// turns out to be lost.
     pub(super) fn query(
         &mut self,
         sql: &str,
-        values: &[Value],
+        values: &[Value<'_>],
     ) -> Result<Vec<Row>, PostgresFailure> {
-        let parameters: Vec<RecordsParameter<'_>> =
-            values.iter().map(Value::to_parameter).collect();
-        self.call(async |client| client.query_typed(sql, &parameters).await)
-    }
-
-    /// Runs a read-only query, once more on a new connection if the present one turns out to be
-    /// lost.
-    pub(super) fn query_retrying(
-        &mut self,
-        sql: &str,
-        values: &[Value],
-    ) -> Result<Vec<Row>, PostgresFailure> {
-        match self.query(sql, values) {
-            Err(PostgresFailure::ConnectionLost(_)) => self.query(sql, values),
+        let may_retry = !self.in_transaction;
+        let parameters = to_parameters(values);
+        match self.call(async |client| client.query_typed(sql, &parameters).await) {
+            Err(PostgresFailure::ConnectionLost(_)) if may_retry => {
+                self.call(async |client| client.query_typed(sql, &parameters).await)
+            }
             answer => answer,
         }
     }
 
+    /// Runs one statement. Returns how many rows it changed.
+    pub(super) fn execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<u64, PostgresFailure> {
+        let parameters = to_parameters(values);
+        self.call(async |client| client.execute_typed(sql, &parameters).await)
+    }
+
     /// Sends all statements at once; the server runs them in order. Returns the first error.
     pub(super) fn run(&mut self, statements: &[RecordsStatement]) -> Result<(), PostgresFailure> {
-        let parameters: Vec<Vec<RecordsParameter<'_>>> = statements
-            .iter()
-            .map(|(_, values)| values.iter().map(Value::to_parameter).collect())
-            .collect();
+        let parameters: Vec<Vec<RecordsParameter<'_>>> =
+            statements.iter().map(|(_, values)| to_parameters(values)).collect();
         self.call(async |client| {
             let calls = statements.iter().zip(&parameters);
             let calls = calls.map(|((sql, _), values)| client.execute_typed(sql, values));
@@ -118,8 +123,18 @@ impl Session {
         })
     }
 
+    /// Whether the connection was not lost by the last call.
+    pub(super) fn is_connected(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Whether a transaction is open.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
     /// Closes the connection, which ends an open transaction.
-    pub(super) fn disconnect(&mut self) {
+    fn disconnect(&mut self) {
         self.client = None;
         self.in_transaction = false;
     }
@@ -174,6 +189,10 @@ impl Drop for Session {
 }
 
 type RecordsParameter<'v> = (&'v (dyn ToSql + Sync), Type);
+
+fn to_parameters<'v>(values: &'v [Value<'_>]) -> Vec<RecordsParameter<'v>> {
+    values.iter().map(Value::to_parameter).collect()
+}
 
 /// Starts all calls in order, then waits for each in the same order.
 async fn in_order<F: Future<Output = Result<u64, Error>>>(

@@ -1,7 +1,7 @@
 //! The queue at its bounds: submitting never waits, the newest record of a key survives, dropped
 //! records are counted.
 
-use catraca_core::cell::block::{BlockNote, Origin};
+use catraca_core::cell::block::{Block, BlockNote, Origin};
 use catraca_core::time::{Span, Time};
 
 use super::*;
@@ -20,10 +20,8 @@ fn step(number: u64, until: i64) -> Record {
     let until = Time::from_micros(until);
     let origin = Origin::Excess;
     let note = BlockNote::default();
-    let epoch = Time::ZERO;
-    let shadow = false;
-    let forget = Span::ZERO;
-    let block = BlockEvent { subject, epoch, until, origin, note, shadow, forget };
+    let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
+    let block = BlockEvent { subject, epoch: Time::ZERO, block };
     Record::automatic(Time::ZERO, RecordKind::Block(Box::new(block)))
 }
 
@@ -35,7 +33,7 @@ fn full() -> RecordQueue {
 
 fn until(record: &Record) -> i64 {
     let RecordKind::Block(block) = &record.kind else { panic!("{record:?}") };
-    block.until.micros()
+    block.block.until.micros()
 }
 
 fn take(queue: &RecordQueue) -> Vec<Record> {

@@ -10,18 +10,20 @@ use catraca_core::time::Span;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
-use super::restore_locks::prepare_copy;
-use super::{
-    beside, check, create_private_file, exists, flags, migrate, move_into_place,
-    recreate_private_file, sync_folder, to_open_error,
+use super::file::{
+    beside, check, create_private_file, exists, flags, move_into_place, recreate_private_file,
+    sync_folder, to_open_error,
 };
-use crate::records::error::{OpenError, RecordsError};
+use super::migrate;
+use super::restore_locks::prepare_copy;
+use crate::records::database::DatabaseResult;
+use crate::records::error::{DatabaseError, OpenError};
 use crate::records::file_lock::FileLock;
 
 /// Copies the pages of one point in time; writers continue meanwhile.
-pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), RecordsError> {
+pub(super) fn backup(connection: &Connection, to: &Path) -> DatabaseResult<()> {
     let failed = |error: io::Error| {
-        RecordsError(format!("cannot write the backup {}: {error}", to.display()))
+        DatabaseError::Bad(format!("cannot write the backup {}: {error}", to.display()))
     };
     if to.exists() {
         return Err(already_exists(to));
@@ -39,8 +41,8 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), RecordsEr
     })
 }
 
-fn already_exists(to: &Path) -> RecordsError {
-    RecordsError(format!(
+fn already_exists(to: &Path) -> DatabaseError {
+    DatabaseError::Bad(format!(
         "{} exists already: name another file, no backup is overwritten",
         to.display()
     ))
@@ -103,7 +105,7 @@ pub fn back_up(records: &Path, to: &Path) -> Result<(), OpenError> {
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
     migrate::schema_version(&connection, records)?;
     backup(&connection, to)
-        .map_err(|RecordsError(reason)| OpenError::Failed { path: records.to_owned(), reason })
+        .map_err(|error| OpenError::Failed { path: records.to_owned(), reason: error.to_string() })
 }
 
 /// The result of restoring a backup.

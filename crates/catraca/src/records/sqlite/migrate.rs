@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::to_open_error;
+use super::file::to_open_error;
 use crate::records::error::OpenError;
 
 /// The migrations in order. A released one never changes; new ones are appended.

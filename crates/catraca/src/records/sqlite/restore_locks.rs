@@ -10,7 +10,7 @@ use catraca_core::time::{Span, Time};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 
-use super::flags;
+use super::file::flags;
 use crate::clock::{Clock, SystemClock};
 
 /// How far ahead of the clock fences may be after a crash; see `AHEAD` in `locks/persistence.rs`.

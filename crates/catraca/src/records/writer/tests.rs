@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::records::ack::Receipt;
-use crate::records::database::{PurgeCounts, Retention, SweepResult};
-use crate::records::privacy::ErasureCounts;
-use crate::records::record::{AttributeValue, AuditNote};
+use crate::records::database::{Access, DatabaseResult, RowVisitor};
+use crate::records::record::AuditNote;
+use crate::records::sql::value::Value;
 
 /// A scripted outcome of each attempt, and the notes that were written.
 #[derive(Clone, Default)]
@@ -24,13 +24,13 @@ enum Outcome {
     Panic,
 }
 
-impl DatabaseWriter for ScriptedDatabase {
-    fn write(&mut self, records: &[&Record]) -> Result<(), WriteError> {
+impl Database for ScriptedDatabase {
+    fn write(&mut self, records: &[&Record]) -> DatabaseResult<()> {
         let targets: Vec<String> = records.iter().map(|record| target(record)).collect();
         match self.outcomes.lock().pop_front() {
-            Some(Outcome::Down) => return Err(WriteError::Down("disk full".to_owned())),
+            Some(Outcome::Down) => return Err(DatabaseError::Down("disk full".to_owned())),
             Some(Outcome::BadIf(bad)) if targets.iter().any(|target| target == bad) => {
-                return Err(WriteError::Bad("too big".to_owned()));
+                return Err(DatabaseError::Bad("too big".to_owned()));
             }
             Some(Outcome::Panic) => panic!("on purpose"),
             _ => {}
@@ -39,32 +39,34 @@ impl DatabaseWriter for ScriptedDatabase {
         Ok(())
     }
 
-    fn purge(&mut self, _: Time, _: &Retention) -> Result<PurgeCounts, WriteError> {
-        Ok(PurgeCounts::default())
-    }
-
-    fn sweep(&mut self, _: Time) -> Result<SweepResult, WriteError> {
-        Ok(SweepResult::default())
-    }
-
-    fn erase(&mut self, _: &[AttributeValue], _: Time) -> Result<ErasureCounts, WriteError> {
-        Ok(ErasureCounts::default())
-    }
-
-    fn bind_secret(&mut self, id: &str) -> Result<String, WriteError> {
-        Ok(id.to_owned())
-    }
-
-    fn identify(&mut self, id: &str) -> Result<String, WriteError> {
-        Ok(id.to_owned())
-    }
-
-    fn maintain(&mut self) -> Result<(), WriteError> {
+    fn begin(&mut self, _: Access) -> DatabaseResult<()> {
         Ok(())
     }
 
-    fn truncate_wal(&mut self) -> Result<(), WriteError> {
+    fn commit(&mut self) -> DatabaseResult<()> {
         Ok(())
+    }
+
+    fn rollback(&mut self) {}
+
+    fn add(&mut self, _: &'static str, _: &[Value<'_>]) -> DatabaseResult<bool> {
+        Ok(true)
+    }
+
+    fn execute(&mut self, _: &str, _: &[Value<'_>]) -> DatabaseResult<u64> {
+        Ok(0)
+    }
+
+    fn query(&mut self, _: &str, _: &[Value<'_>], _: RowVisitor<'_>) -> DatabaseResult<()> {
+        Ok(())
+    }
+
+    fn backup(&mut self, _: &std::path::Path) -> DatabaseResult<()> {
+        Ok(())
+    }
+
+    fn verify(&mut self) -> DatabaseResult<Vec<String>> {
+        Ok(Vec::new())
     }
 }
 

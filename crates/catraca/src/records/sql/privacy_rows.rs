@@ -1,0 +1,133 @@
+//! Export and erasure of the data about one subject.
+//!
+//! Erasure retains and counts active blocks, list entries and debts.
+
+use catraca_core::time::Time;
+
+use super::queries::{
+    BLOCK, HISTORY, audit_row, block_row, history_row, number_parameters, subjects_about,
+};
+use super::value::{Value, values};
+use crate::records::Records;
+use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
+use crate::records::error::RecordsError;
+use crate::records::privacy::{ErasureCounts, SubjectExport};
+use crate::records::record::AttributeValue;
+use crate::records::row::AuditRow;
+
+const AUDIT_OF_SUBJECT: &str = "SELECT id, at, by, act, target, why, before, after
+    FROM catraca.audit WHERE subject = $1 ORDER BY id";
+const AUDIT_ABOUT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
+    WHERE about = $1 || '=' || $2 OR (about = $2 AND $1 = 'ip') ORDER BY id";
+const FACTS: &str = "SELECT name, fact FROM catraca.facts WHERE attribute = $1 AND value = $2";
+/// An address may also be listed as a range.
+const ENTRIES: &str = "SELECT list, reason, until FROM catraca.lists
+    WHERE value = $2 AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) ORDER BY id";
+
+const DELETE_ENDED_ENTRIES: &str = "DELETE FROM catraca.lists WHERE value = $2
+    AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) AND until <= $3";
+const DELETE_FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2";
+/// Operator, action and time stay in the audit. The target is erased, unless the list that the
+/// action was about still has the entry.
+const ERASE_AUDIT_TARGET: &str = "UPDATE catraca.audit AS a
+    SET target = substr(a.target, 1, strpos(a.target, ' ')) || '(erased)', why = NULL,
+        before = NULL, after = NULL, about = NULL
+    WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
+    AND NOT EXISTS (SELECT 1 FROM catraca.lists AS l WHERE l.value = $2
+        AND (l.attribute = $1 OR (l.attribute = '' AND $1 = 'ip'))
+        AND a.target = l.list || ' ' || a.about)";
+const ERASE_SUBJECT_TARGET: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
+    after = NULL, why = NULL, subject = NULL WHERE subject = $1";
+const COUNT_BLOCKS: &str = "SELECT count(*) FROM catraca.blocks WHERE subject = $1 AND until > $2";
+const COUNT_DEBTS: &str = "SELECT count(*) FROM catraca.debts WHERE subject = $1";
+
+impl Records {
+    /// All data about a subject, given by the values of [`crate::records::stored_values_of`].
+    pub fn export(&self, about: &[AttributeValue]) -> Result<SubjectExport, RecordsError> {
+        let reads = &mut **self.reads.lock();
+        Ok(transaction(reads, Access::Read, |database| export(database, about))?)
+    }
+}
+
+fn export(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResult<SubjectExport> {
+    let mut exported = SubjectExport::default();
+    for subject in subjects(database, about)? {
+        let id = values![subject];
+        let blocks = rows(database, &format!("{BLOCK} WHERE b.subject = $1"), &id, block_row)?;
+        for block in blocks {
+            exported.blocks.push((block, rows(database, HISTORY, &id, history_row)?));
+        }
+        let audited: Vec<AuditRow> = rows(database, AUDIT_OF_SUBJECT, &id, audit_row)?;
+        exported.audit.extend(audited);
+    }
+    for AttributeValue { attribute, value } in about {
+        let values = values![attribute, value];
+        exported.audit.extend(rows(database, AUDIT_ABOUT, &values, audit_row)?);
+        exported.lists.extend(entries(database, &values)?);
+        let facts = rows(database, FACTS, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        exported.facts.extend(facts);
+    }
+    Ok(exported)
+}
+
+/// The list, the reason and the end of a list entry.
+type ListedValue = (String, Option<String>, Option<i64>);
+
+fn entries(database: &mut dyn Database, values: &[Value<'_>]) -> DatabaseResult<Vec<ListedValue>> {
+    rows(database, ENTRIES, values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+}
+
+fn subjects(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResult<Vec<i64>> {
+    if about.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (sql, values) = subjects_about(about);
+    rows(database, &number_parameters(&sql, 0), &values, |row| row.get(0))
+}
+
+/// Erases in one transaction.
+pub(in crate::records) fn erase(
+    database: &mut dyn Database,
+    about: &[AttributeValue],
+    now: Time,
+) -> DatabaseResult<ErasureCounts> {
+    transaction(database, Access::Write, |database| {
+        let mut erased = ErasureCounts::default();
+        for subject in subjects(database, about)? {
+            erase_subject(database, subject, now, &mut erased)?;
+        }
+        for AttributeValue { attribute, value } in about {
+            let values = values![attribute, value];
+            let is_active = |entry: &&ListedValue| entry.2.is_none_or(|until| until > now.micros());
+            let listed = entries(database, &values)?;
+            erased.retained_lists += listed.iter().filter(is_active).count() as u64;
+            database.execute(DELETE_ENDED_ENTRIES, &values![attribute, value, now])?;
+            erased.facts += database.execute(DELETE_FACTS, &values)?;
+            erased.audit += database.execute(ERASE_AUDIT_TARGET, &values)?;
+        }
+        Ok(erased)
+    })
+}
+
+fn erase_subject(
+    database: &mut dyn Database,
+    subject: i64,
+    now: Time,
+    erased: &mut ErasureCounts,
+) -> DatabaseResult<()> {
+    let mut count = |sql: &str, values: &[Value<'_>]| -> DatabaseResult<u64> {
+        Ok(rows(database, sql, values, |row| row.get(0))?.pop().unwrap_or_default())
+    };
+    let blocked = count(COUNT_BLOCKS, &values![subject, now])?;
+    let debts = count(COUNT_DEBTS, &values![subject])?;
+    erased.retained_blocks += blocked;
+    erased.retained_debts += debts;
+    if blocked + debts > 0 {
+        return Ok(());
+    }
+    erased.blocks += count(COUNT_BLOCKS, &values![subject, Time::ZERO])?;
+    erased.audit += database.execute(ERASE_SUBJECT_TARGET, &values![subject])?;
+    // Deletes parts, block and history too, by foreign keys.
+    database.execute("DELETE FROM catraca.subjects WHERE id = $1", &values![subject])?;
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! Queries for operators: pages of blocks, lists, facts and the audit, and statistics.
+//!
+//! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
+
+use catraca_core::digest::Key;
+use catraca_core::time::Time;
+
+use super::restore::{block, list_target};
+use super::value::{SqlRow, Value, invalid_column, values};
+use crate::event::SubjectKey;
+use crate::records::Records;
+use crate::records::database::{DatabaseResult, rows};
+use crate::records::error::RecordsError;
+use crate::records::minute_counts::minute_of;
+use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
+use crate::records::row::{
+    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
+    PAGE_MAX, Page, RevisionRow, TextInterner, TopBlocked, Totals,
+};
+
+/// The columns that [`block_row`] reads.
+pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
+    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget
+    FROM catraca.blocks AS b JOIN catraca.subjects AS s ON s.id = b.subject";
+pub(super) const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
+    FROM catraca.history WHERE subject = $1 ORDER BY id";
+const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by FROM catraca.lists
+    WHERE list = $1 AND id < coalesce($2, 9223372036854775807)
+      AND (until IS NULL OR until > $3)
+    ORDER BY id DESC LIMIT $4";
+const FACTS: &str = "SELECT attribute, value, name, fact, at, by FROM catraca.facts
+    WHERE (attribute, value, name) > ($1, $2, $3) ORDER BY attribute, value, name LIMIT $4";
+const AUDIT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
+    WHERE id < coalesce($1, 9223372036854775807)
+      AND ($2 IS NULL OR by = $2) AND ($3 IS NULL OR act = $3)
+    ORDER BY id DESC LIMIT $4";
+const REVISIONS: &str = "SELECT at, revision, policies, by FROM catraca.revisions
+    ORDER BY id DESC LIMIT $1";
+/// Sorted by bytes, independent of the locale of a database.
+const POLICIES: &str = "SELECT policy, CAST(sum(allowed) AS bigint), CAST(sum(denied) AS bigint),
+        CAST(sum(blocked) AS bigint) FROM catraca.counts
+    WHERE minute >= $1 AND minute < $2 AND policy <> ''
+    GROUP BY policy ORDER BY policy COLLATE \"C\"";
+const ACTIONS: &str = "SELECT action, CAST(sum(allowed) AS bigint), CAST(sum(denied) AS bigint),
+        CAST(sum(blocked) AS bigint) FROM catraca.counts
+    WHERE minute >= $1 AND minute < $2 AND policy = ''
+    GROUP BY action ORDER BY sum(allowed + denied + blocked) DESC, action COLLATE \"C\"";
+const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(h.until)
+    FROM catraca.history AS h JOIN catraca.subjects AS s ON s.id = h.subject
+    WHERE h.at >= $1 AND h.act IN ('started', 'extended') AND NOT h.shadow
+    GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $2";
+
+impl Records {
+    /// Active blocks, newest first.
+    pub fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError> {
+        let limit = page_size(query.limit);
+        let (sql, values) = page_sql(query, now, limit);
+        let found = self.rows(&sql, &values, block_row)?;
+        Ok(page(found, limit, |last| Cursor { since: last.since, id: last.id }))
+    }
+
+    /// The block with this id, active or ended.
+    pub fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError> {
+        let sql = format!("{BLOCK} WHERE b.subject = $1");
+        Ok(self.rows(&sql, &values![id], block_row)?.pop())
+    }
+
+    /// The block of a key, active or ended.
+    pub fn block_of(&self, key: Key) -> Result<Option<BlockRow>, RecordsError> {
+        let sql = format!("{BLOCK} WHERE s.key = $1");
+        Ok(self.rows(&sql, &values![key], block_row)?.pop())
+    }
+
+    /// Active entries of a list, newest first, with ids below `before`.
+    pub fn lists(
+        &self,
+        list: ListName,
+        before: Option<i64>,
+        limit: u32,
+        now: Time,
+    ) -> Result<Page<ListRow, i64>, RecordsError> {
+        let limit = page_size(limit);
+        let values = values![list.as_str(), before, now, limit + 1];
+        Ok(page(self.rows(LISTS, &values, list_row)?, limit, |last| last.id))
+    }
+
+    /// Facts in the order of attribute, value and name, after the position `after`.
+    pub fn facts(
+        &self,
+        after: Option<FactCursor>,
+        limit: u32,
+    ) -> Result<Page<FactRow, FactCursor>, RecordsError> {
+        let limit = page_size(limit);
+        let (attribute, value, name) = after.unwrap_or_default();
+        let values = values![&attribute, &value, &name, limit + 1];
+        Ok(page(self.rows(FACTS, &values, fact_row)?, limit, FactRow::cursor))
+    }
+
+    /// The history of one block, oldest first.
+    pub fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError> {
+        self.rows(HISTORY, &values![id], history_row)
+    }
+
+    /// Audited actions, newest first.
+    pub fn audit(&self, query: &AuditQuery) -> Result<Page<AuditRow, i64>, RecordsError> {
+        let limit = page_size(query.limit);
+        let by = query.by.as_deref();
+        let act = query.act.as_deref();
+        let values = values![query.before, by, act, limit + 1];
+        Ok(page(self.rows(AUDIT, &values, audit_row)?, limit, |last| last.id))
+    }
+
+    /// Loaded catalogs, newest first.
+    pub fn revisions(&self, limit: u32) -> Result<Vec<RevisionRow>, RecordsError> {
+        self.rows(REVISIONS, &values![i64::from(limit.min(PAGE_MAX))], |row| {
+            Ok(RevisionRow {
+                at: row.get(0)?,
+                revision: row.get(1)?,
+                policies: row.get(2)?,
+                by: row.get(3)?,
+            })
+        })
+    }
+
+    /// Whether callers needed an API key when that was last recorded, by
+    /// [`crate::records::RecordKind::RequireKeys`].
+    pub fn keys_required(&self) -> Result<bool, RecordsError> {
+        let required =
+            self.rows("SELECT keys_required FROM catraca.auth", &[], |row| row.get(0))?;
+        Ok(required.first().copied().unwrap_or(false))
+    }
+
+    /// Decisions by policy, from the minute of `from` up to the minute of `to`, exclusive. A
+    /// decision counts once for each of its policies.
+    pub fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
+        self.rows(POLICIES, &values![minute_of(from), minute_of(to)], totals)
+    }
+
+    /// Decisions by action, most first. A decision counts once.
+    pub fn actions(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
+        self.rows(ACTIONS, &values![minute_of(from), minute_of(to)], totals)
+    }
+
+    /// Subjects by number of blocks since `from`, most first.
+    pub fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, RecordsError> {
+        self.rows(TOP_BLOCKED, &values![from, i64::from(limit.min(PAGE_MAX))], |row| {
+            Ok(TopBlocked {
+                namespace: row.get(0)?,
+                policy: row.get(1)?,
+                parts: parts(row.get(2)?)?,
+                blocks: row.get(3)?,
+                last_until: row.get(4)?,
+            })
+        })
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn SqlRow) -> DatabaseResult<T>,
+    ) -> Result<Vec<T>, RecordsError> {
+        Ok(rows(&mut **self.reads.lock(), sql, values, read)?)
+    }
+}
+
+fn page_size(limit: u32) -> i64 {
+    limit.clamp(1, PAGE_MAX).into()
+}
+
+/// Cuts the extra row, which only shows that there is a next page.
+fn page<T, C>(mut rows: Vec<T>, limit: i64, cursor: impl Fn(&T) -> C) -> Page<T, C> {
+    let limit = limit as usize;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(cursor);
+    Page { rows, next }
+}
+
+fn page_sql(query: &BlockQuery, now: Time, limit: i64) -> (String, Vec<Value<'_>>) {
+    let mut sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
+    let mut values = values![now].to_vec();
+    let mut narrow = |clause: &str, more: &[Value<'_>]| {
+        sql.push_str(&number_parameters(clause, values.len()));
+        values.extend(more.iter().map(Value::to_owned));
+    };
+    if let Some(namespace) = &query.namespace {
+        narrow(" AND s.namespace = ?", &values![namespace]);
+    }
+    if let Some(policy) = &query.policy {
+        narrow(" AND s.policy = ?", &values![policy]);
+    }
+    if let Some(origin) = query.origin {
+        narrow(" AND b.origin = ?", &values![origin_name(origin)]);
+    }
+    if !query.about.is_empty() {
+        let (clause, more) = subjects_about(&query.about);
+        narrow(&format!(" AND b.subject IN ({clause})"), &more);
+    }
+    if let Some(Cursor { since, id }) = query.after {
+        narrow(" AND (b.since, b.subject) < (?, ?)", &values![since, id]);
+    }
+    narrow(" ORDER BY b.since DESC, b.subject DESC LIMIT ?", &values![limit + 1]);
+    (sql, values)
+}
+
+/// Replaces each `?` by the next numbered parameter, after `used` earlier ones.
+pub(super) fn number_parameters(clause: &str, mut used: usize) -> String {
+    let mut pieces = clause.split('?');
+    let mut sql = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        used += 1;
+        sql.push_str(&format!("${used}{piece}"));
+    }
+    sql
+}
+
+/// SQL for the subjects that have one of these values, and its parameters.
+pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value<'_>>) {
+    let one = "SELECT subject FROM catraca.parts WHERE attribute = ? AND value = ?";
+    let clause = vec![one; about.len()].join(" UNION ");
+    let values = about.iter().flat_map(|about| values![&about.attribute, &about.value]);
+    (clause, values.collect())
+}
+
+pub(super) fn block_row(row: &dyn SqlRow) -> DatabaseResult<BlockRow> {
+    let subject = SubjectKey {
+        key: row.get(1)?,
+        namespace: row.get(2)?,
+        policy: row.get(3)?,
+        parts: parts(row.get(4)?)?,
+    };
+    Ok(BlockRow {
+        id: row.get(0)?,
+        subject,
+        since: row.get(5)?,
+        by: row.get(6)?,
+        block: block(row, 7, &mut TextInterner::default())?,
+    })
+}
+
+fn parts(json: &str) -> DatabaseResult<Vec<(String, String)>> {
+    serde_json::from_str(json).map_err(|_| invalid_column("subject"))
+}
+
+pub(super) fn history_row(row: &dyn SqlRow) -> DatabaseResult<HistoryRow> {
+    Ok(HistoryRow {
+        id: row.get(0)?,
+        at: row.get(1)?,
+        act: row.get(2)?,
+        origin: parse_origin(row.get(3)?).ok_or_else(|| invalid_column("origin"))?,
+        reason: row.get(4)?,
+        until: row.get(5)?,
+        by: row.get(6)?,
+    })
+}
+
+pub(super) fn audit_row(row: &dyn SqlRow) -> DatabaseResult<AuditRow> {
+    Ok(AuditRow {
+        id: row.get(0)?,
+        at: row.get(1)?,
+        by: row.get(2)?,
+        act: row.get(3)?,
+        target: row.get(4)?,
+        why: row.get(5)?,
+        before: row.get(6)?,
+        after: row.get(7)?,
+    })
+}
+
+fn list_row(row: &dyn SqlRow) -> DatabaseResult<ListRow> {
+    Ok(ListRow {
+        id: row.get(0)?,
+        what: list_target(row.get(1)?, row.get(2)?)?,
+        at: row.get(3)?,
+        until: row.get(4)?,
+        reason: row.get(5)?,
+        by: row.get(6)?,
+    })
+}
+
+fn fact_row(row: &dyn SqlRow) -> DatabaseResult<FactRow> {
+    Ok(FactRow {
+        about: AttributeValue { attribute: row.get(0)?, value: row.get(1)? },
+        name: row.get(2)?,
+        fact: row.get(3)?,
+        at: row.get(4)?,
+        by: row.get(5)?,
+    })
+}
+
+fn totals(row: &dyn SqlRow) -> DatabaseResult<Totals> {
+    let allowed: u64 = row.get(1)?;
+    let denied: u64 = row.get(2)?;
+    let blocked: u64 = row.get(3)?;
+    let total = allowed + denied + blocked;
+    Ok(Totals { name: row.get(0)?, total, allowed, denied, blocked })
+}

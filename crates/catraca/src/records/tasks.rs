@@ -1,0 +1,165 @@
+//! The tasks that the writer thread runs for callers, backups and checks.
+//!
+//! All calls here wait for the database, so decisions must not make them.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use catraca_core::time::Time;
+
+use super::Records;
+use super::database::{
+    Access, Database, DatabaseResult, PurgeCounts, SweepResult, row, transaction,
+};
+use super::error::{DatabaseError, RecordsError};
+use super::privacy::ErasureCounts;
+use super::record::AttributeValue;
+use super::sql::value::values;
+use super::sql::{privacy_rows, retention};
+
+impl Records {
+    /// Deletes the data about a subject, given by the values of [`super::stored_values_of`], also
+    /// from the files. Active blocks, list entries and debts are retained and counted. Counters in
+    /// the store are digests that expire with their window.
+    pub fn erase(
+        &self,
+        about: &[AttributeValue],
+        now: Time,
+    ) -> Result<ErasureCounts, RecordsError> {
+        let about = about.to_vec();
+        self.run_on_writer(move |database| {
+            let erased = privacy_rows::erase(database, &about, now)?;
+            database.truncate_wal()?;
+            Ok(erased)
+        })
+    }
+
+    /// Ends blocks and deletes debts from before policy resets, a bounded number. Call it again
+    /// while there may be more. [`Records::purge`] does so.
+    pub fn sweep(&self, now: Time) -> Result<SweepResult, RecordsError> {
+        self.run_on_writer(move |database| retention::sweep(database, now))
+    }
+
+    /// Deletes data that is past its retention. Ended data has no effect anyway: a purge that fails
+    /// changes no decision and is only counted.
+    pub fn purge(&self, now: Time) -> Result<PurgeCounts, RecordsError> {
+        self.purge_all(now).inspect_err(|_| self.queue.counters.maintenance_failures.add(1))
+    }
+
+    fn purge_all(&self, now: Time) -> Result<PurgeCounts, RecordsError> {
+        let retention = self.options.retention;
+        let mut total = PurgeCounts::default();
+        while self.sweep(now)?.more {}
+        loop {
+            // Bounded tasks, so that block records between them do not wait long.
+            let counts =
+                self.run_on_writer(move |database| retention::purge(database, now, &retention))?;
+            if counts.is_empty() {
+                self.run_on_writer(|database| database.truncate_wal())?;
+                return Ok(total);
+            }
+            total.add(counts);
+        }
+    }
+
+    /// Binds the records to the secret that their keys are derived from, by its fingerprint. With
+    /// another secret no key would be found again, so a mismatch is an error.
+    pub(crate) fn bind_secret(&self, id: &str) -> Result<(), RecordsError> {
+        let id_to_store = id.to_owned();
+        let stored =
+            self.run_on_writer(move |database| store_once(database, &SECRET, &id_to_store))?;
+        if stored == id {
+            return Ok(());
+        }
+        // The first word is the id of the secret; further words describe how keys are sharded.
+        let secret = |id: &str| id.split(' ').next().map(str::to_owned);
+        if secret(&stored) == secret(id) {
+            return Err(RecordsError(format!(
+                "they were written with the key layout {stored}, and the present one is {id}, so \
+                 blocks would not be found: restore [store] `url` and `shard_by`, or use other \
+                 records"
+            )));
+        }
+        Err(RecordsError(format!(
+            "they were written with the secret {stored}, and the present one is {id}, so keys \
+             would not be found: bring the old secret back; to change it, put the new one above \
+             it in the same file"
+        )))
+    }
+
+    /// A random identity, made once: shows whether two nodes use the same records.
+    pub fn identity(&self) -> Result<String, RecordsError> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|error| RecordsError(error.to_string()))?;
+        let id = format!("{:032x}", u128::from_le_bytes(bytes));
+        self.run_on_writer(move |database| store_once(database, &IDENTITY, &id))
+    }
+
+    /// Writes a copy to a new file, which appears complete or not at all; writes continue
+    /// meanwhile.
+    pub fn backup(&self, to: &Path) -> Result<(), RecordsError> {
+        Ok(self.reads.lock().backup(to)?)
+    }
+
+    /// Checks every page. Returns the faults found; none if the records are sound.
+    pub fn verify(&self) -> Result<Vec<String>, RecordsError> {
+        Ok(self.reads.lock().verify()?)
+    }
+
+    /// Waits until all submitted records and the minute counts are written.
+    pub fn flush(&self) -> Result<(), RecordsError> {
+        let counts = self.minute_counts.take();
+        if !counts.is_empty() {
+            let record = super::Record::automatic(Time::ZERO, super::RecordKind::Count(counts));
+            self.queue.submit(vec![record], None);
+        }
+        self.run_on_writer(|_| Ok(()))
+    }
+
+    fn run_on_writer<R: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut dyn Database) -> DatabaseResult<R> + Send + 'static,
+    ) -> Result<R, RecordsError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.queue.send(Box::new(move |database| {
+            // The caller may have gone.
+            let _ = sender.send(task(database));
+        }));
+        let closed = || RecordsError("the records are closed".to_owned());
+        let answer = receiver.recv().map_err(|_| closed())?;
+        Ok(answer?)
+    }
+}
+
+/// The statements of a table with a single row, which is written once.
+struct SingleValue {
+    insert: &'static str,
+    select: &'static str,
+    missing: &'static str,
+}
+
+const SECRET: SingleValue = SingleValue {
+    insert: "INSERT INTO catraca.secrets (id)
+        SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM catraca.secrets)",
+    select: "SELECT id FROM catraca.secrets",
+    missing: "the table `secrets` is empty: the fingerprint of the secret is missing",
+};
+const IDENTITY: SingleValue = SingleValue {
+    insert: "INSERT INTO catraca.identity (id)
+        SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM catraca.identity)",
+    select: "SELECT id FROM catraca.identity",
+    missing: "the table `identity` is empty: the identity of the records is missing",
+};
+
+/// Stores a value if there is none yet. Returns the stored one.
+fn store_once(
+    database: &mut dyn Database,
+    table: &SingleValue,
+    id: &str,
+) -> DatabaseResult<String> {
+    transaction(database, Access::Write, |database| {
+        database.add(table.insert, &values![id])?;
+        let stored = row(database, table.select, &[], |row| row.get(0))?;
+        stored.ok_or_else(|| DatabaseError::Bad(table.missing.to_owned()))
+    })
+}
