@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catraca_testkit::fake_clock::FakeClockLibrary;
 
 use super::helpers::{Database, HOUR, check, gate, long_deadline, row, runtime, window};
-use crate::postgres_server::Server;
+use catraca_testkit::postgres::PostgresServer;
 
 const LIMIT: i64 = 5;
 
@@ -13,9 +13,9 @@ const LIMIT: i64 = 5;
 #[test]
 fn f14_a_server_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
     let clock = FakeClockLibrary::build();
-    let server = Server::start();
+    let server = PostgresServer::start();
     server.stop("INT");
-    *server.told.lock().unwrap() = clock.environment();
+    *server.variables.lock().unwrap() = clock.environment();
     server.run();
     let database = Database::on(Arc::new(server));
     let runtime = runtime();

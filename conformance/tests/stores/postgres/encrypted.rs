@@ -9,11 +9,11 @@ use catraca_testkit::certificates;
 
 use super::contract::assert_contract;
 use super::helpers::{Database, long_deadline, runtime};
-use crate::postgres_server::{PASSWORD, Server};
+use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
 /// A server with TLS and a certificate for `localhost`; `None` without openssl.
 fn encrypted() -> Option<Database> {
-    let server = Server::start();
+    let server = PostgresServer::start();
     let place = server.directory.clone();
     let data = server.data();
     if !certificates::make(&place) {

@@ -11,7 +11,7 @@ use catraca_core::batch::Reply;
 use catraca_core::time::Time;
 
 use super::helpers::{Database, bucket, check, gate, peek, row, runtime, settle, settled};
-use crate::postgres_server::{Server, kill};
+use catraca_testkit::postgres::{PostgresServer, kill};
 
 const AT: Time = Time::from_micros(1_784_000_000_000_000);
 const SIZE: i64 = 1_000_000;
@@ -59,7 +59,7 @@ async fn until_back(store: &PostgresStore) -> Duration {
     back
 }
 
-fn crash(server: &Server, how: &str) {
+fn crash(server: &PostgresServer, how: &str) {
     if how == "a backend" {
         let pid = server
             .psql(
@@ -76,7 +76,7 @@ fn crash(server: &Server, how: &str) {
 
 #[test]
 fn a_server_that_dies_under_load_applies_nothing_twice_and_loses_nothing() {
-    let database = Database::on(Arc::new(Server::start()));
+    let database = Database::on(Arc::new(PostgresServer::start()));
     let runtime = runtime();
     let options = PostgresOptions { deadline: Duration::from_secs(1), ..Default::default() };
     let store = Arc::new(runtime.block_on(database.open(options)));
@@ -118,7 +118,7 @@ struct StoppedServer(Vec<String>);
 
 impl StoppedServer {
     /// Stops the postmaster first, so that it starts no other processes.
-    fn stop(server: &Server) -> Self {
+    fn stop(server: &PostgresServer) -> Self {
         let file = server.data().join("postmaster.pid");
         let id = std::fs::read_to_string(file).unwrap().lines().next().unwrap().to_owned();
         kill("STOP", &id);
@@ -139,7 +139,7 @@ impl Drop for StoppedServer {
 /// A stopped server: it accepts connections and never answers.
 #[test]
 fn a_server_that_sleeps_is_unavailable_in_time_and_back_at_once() {
-    let database = Database::on(Arc::new(Server::start()));
+    let database = Database::on(Arc::new(PostgresServer::start()));
     let runtime = runtime();
     let deadline = Duration::from_millis(250);
     let options = PostgresOptions { deadline, ..Default::default() };
@@ -168,7 +168,7 @@ fn a_server_that_sleeps_is_unavailable_in_time_and_back_at_once() {
 /// Calls to a server that is known to be unavailable fail at once.
 #[test]
 fn calls_to_a_server_that_is_away_end_at_once() {
-    let database = Database::on(Arc::new(Server::start()));
+    let database = Database::on(Arc::new(PostgresServer::start()));
     let runtime = runtime();
     let store = runtime.block_on(database.open(PostgresOptions::default()));
     database.server.stop("INT");

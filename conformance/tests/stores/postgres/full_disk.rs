@@ -12,7 +12,7 @@ use std::process::Command;
 use catraca::store::StoreError;
 
 use super::helpers::{Database, HOUR, check, gate, long_deadline, peek, row, runtime, window};
-use crate::postgres_server::other_user;
+use catraca_testkit::postgres::other_user;
 
 /// A tmpfs that is unmounted on drop.
 struct SmallFileSystem(PathBuf);

@@ -18,22 +18,22 @@ use catraca_core::time::{Span, Time};
 use catraca_testkit::blocking_store::BlockingStore;
 use tokio::runtime::Runtime;
 
-use crate::postgres_server::{Server, shared};
+use catraca_testkit::postgres::{PostgresServer, shared_server};
 
 pub const HOUR: i64 = 3_600_000_000;
 
 /// A new database on a test server.
 pub struct Database {
-    pub server: Arc<Server>,
+    pub server: Arc<PostgresServer>,
     pub name: String,
 }
 
 impl Database {
     pub fn new() -> Self {
-        Self::on(shared())
+        Self::on(shared_server())
     }
 
-    pub fn on(server: Arc<Server>) -> Self {
+    pub fn on(server: Arc<PostgresServer>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("store_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         server.psql("postgres", &format!("CREATE DATABASE {name}"));

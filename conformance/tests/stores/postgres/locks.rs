@@ -22,7 +22,7 @@ use catraca_testkit::locks::trace::{LockDriver, run_trace_on};
 use tokio::runtime::Runtime;
 
 use super::helpers::{Database, long_deadline, runtime, setting};
-use crate::postgres_server::{Server, other_user};
+use catraca_testkit::postgres::{PostgresServer, other_user};
 
 const LENGTH: usize = 200;
 
@@ -232,7 +232,7 @@ fn the_table_itself_refuses_an_overlap() {
 /// L21. A granted lease survives any crash of the server.
 #[test]
 fn a_grant_survives_the_end_of_the_server_and_numbers_rise() {
-    let database = Database::on(Arc::new(Server::start()));
+    let database = Database::on(Arc::new(PostgresServer::start()));
     let before = LockClient::of(&database.url()).take("p", 1);
     database.server.stop("KILL");
     database.server.run();
@@ -274,7 +274,7 @@ fn confirm_again(lease: u64, grace: i64) -> LockOp {
 /// by any node until it has passed; other kinds do not wait.
 #[test]
 fn another_history_is_waited_out_by_kinds_that_want_it() {
-    let database = Database::on(Arc::new(Server::start()));
+    let database = Database::on(Arc::new(PostgresServer::start()));
     let grace = |name: &str, lease: u64, seconds: i64| {
         let LockOp::Acquire { request: mut asked, counts_conflict: counts } = acquire(name, lease)
         else {

@@ -13,7 +13,7 @@ use catraca::postgres::{PostgresOptions, PostgresStore};
 use super::helpers::{
     Database, HOUR, all, bucket, check, gate, long_deadline, row, runtime, setting, window,
 };
-use crate::postgres_server::kill;
+use catraca_testkit::postgres::kill;
 
 const NODE_URL: &str = "CATRACA_NODE_OF";
 const NODES: usize = 4;

@@ -4,7 +4,7 @@ use catraca::postgres::{PostgresError, PostgresStore};
 
 use super::helpers::{Database, long_deadline, runtime};
 use super::locks::{LockClient, compare_traces};
-use crate::postgres_server::PASSWORD;
+use catraca_testkit::postgres::PASSWORD;
 
 fn refused(url: &str) -> PostgresError {
     runtime().block_on(PostgresStore::open(url, long_deadline())).expect_err(url)

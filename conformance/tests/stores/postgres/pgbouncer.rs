@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use super::contract::assert_contract;
 use super::helpers::{Database, long_deadline};
 use super::locks::{LockClient, assert_wakes, compare_traces};
-use crate::postgres_server::other_user;
+use catraca_testkit::postgres::other_user;
 
 const PROGRAM_VARIABLE: &str = "CATRACA_PGBOUNCER";
 

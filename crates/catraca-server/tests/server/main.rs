@@ -9,8 +9,5 @@ mod http;
 mod keys;
 mod line_protocol;
 mod operate;
-#[path = "../../../catraca/tests/records/server.rs"]
-#[allow(dead_code, reason = "the tests of the library use more of it")]
-mod postgres_server;
 mod raw_connection;
 mod test_server;

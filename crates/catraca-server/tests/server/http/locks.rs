@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use catraca_testkit::redis::RedisServer;
 use serde_json::{Value, json};
 
-use crate::postgres_server::{self, PASSWORD, Server as PostgresServer};
 use crate::raw_connection::{HttpResponse, JSON};
 use crate::test_server::{TestServer, catalog_file};
+use catraca_testkit::postgres::{self, PASSWORD, PostgresServer};
 
 /// A kind with short leases, so that tests do not wait for long.
 pub const CATALOG: &str = "[locks.kind.quick]\nttl = '400ms'\nttl_max = '10s'\n";
@@ -76,7 +76,7 @@ pub fn catalog_with_lock_store(catalog: &str) -> (PathBuf, LockStore) {
                 lock_store.redis.as_ref().map_or(store, |redis| store_section(&redis.url(), "5s"));
         }
         Ok("postgres") => {
-            let postgres = postgres_server::shared();
+            let postgres = postgres::shared_server();
             // Each call is one commit, and other tests use the machine at the same time, so the
             // deadline is long.
             store = store_section(&create_database(&postgres), "10s");

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::keys::{Key, keygen};
-use crate::postgres_server::{PASSWORD, Server as PostgresServer};
 use crate::test_server::{TestServer, binary, catalog_file};
+use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
 const POLICY: &str = "[policy.login]\nby = ['user']\nwindow = '9 per 1m'\n";
 

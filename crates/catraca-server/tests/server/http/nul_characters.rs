@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::http::admin::{CATALOG, call, expect_ok};
 use crate::http::postgres_records::nodes;
-use crate::postgres_server::Server as PostgresServer;
 use crate::test_server::TestServer;
+use catraca_testkit::postgres::PostgresServer;
 
 const CHECK: &str = "POST /v1/check";
 const LOCK: &str = "POST /v1/locks/acquire";

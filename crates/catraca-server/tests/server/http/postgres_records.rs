@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::http::admin::{CATALOG, expect_durable, expect_ok, payer, reason};
-use crate::postgres_server::{PASSWORD, Server as PostgresServer};
 use crate::test_server::{TestServer, binary, catalog_file};
+use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
 /// The catalog files of two nodes with one secret and one password file.
 pub fn nodes(postgres: &PostgresServer) -> [PathBuf; 2] {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use catraca_testkit::redis::RedisServer;
 
 use crate::http::admin::expect_durable;
-use crate::postgres_server::{PASSWORD, Server as PostgresServer};
 use crate::test_server::{TestServer, binary, catalog_file};
+use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
 const POLICIES: &str = r#"
 [policy.login]

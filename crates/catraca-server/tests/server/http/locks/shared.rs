@@ -17,9 +17,9 @@ use super::{
     CATALOG, acquire, catalog_with_secret, create_database, post, release, status_and_code,
     store_section,
 };
-use crate::postgres_server::{PASSWORD, Server as PostgresServer, kill};
 use crate::raw_connection::HttpResponse;
 use crate::test_server::TestServer;
+use catraca_testkit::postgres::{PASSWORD, PostgresServer, kill};
 
 /// A store that nodes share, and its faults.
 trait SharedStore {
@@ -68,7 +68,7 @@ impl Postgres {
     fn start_believing(clock: &FakeClockLibrary) -> Self {
         let postgres = PostgresServer::start();
         postgres.stop("INT");
-        *postgres.told.lock().unwrap() = clock.environment();
+        *postgres.variables.lock().unwrap() = clock.environment();
         postgres.run();
         Self::on(postgres)
     }

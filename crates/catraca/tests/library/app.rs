@@ -1,0 +1,11 @@
+//! The application: what its operations promise beyond those of its parts.
+
+mod act_order;
+mod audit;
+mod cancelled_acts;
+mod durable_settles;
+mod every_act;
+mod helpers;
+mod inspect;
+mod no_records;
+mod reload;

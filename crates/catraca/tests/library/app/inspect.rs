@@ -1,0 +1,80 @@
+//! Inspect: all there is to know of a subject, without a change.
+
+use catraca::app::{FactMap, InspectedPolicy};
+use catraca::core::address::AddressRange;
+use catraca::core::lists::{AccessListEntry, ListTarget};
+use catraca::records::ListName;
+use catraca::{App, Reason, Subject};
+
+use super::helpers::{
+    ANA, IP, RecordsFile, app_with, app_without_records, check, proposal, subject,
+};
+
+fn policy<'i>(policies: &'i [InspectedPolicy], name: &str) -> &'i InspectedPolicy {
+    policies.iter().find(|policy| &*policy.row.policy == name).unwrap()
+}
+
+async fn list_subject(app: &App) {
+    let target = ListTarget::Range(AddressRange::parse("192.0.2.0/24").unwrap());
+    let entry = AccessListEntry { target, reason: None, until: None };
+    app.add_to_list(&ANA, ListName::Allow, vec![(entry, None)], false).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_subject_is_shown_with_its_list_figures_facts_and_blocks() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    check(&app, "pay").await;
+    check(&app, "pay").await;
+    let before = app.inspect("default", &subject()).await.unwrap();
+    assert_eq!((before.list, before.blocks.len(), before.policies.len()), (None, 0, 2));
+    assert_eq!(policy(&before.policies, "login").row.remaining, Some(3));
+    assert_eq!(before.facts, FactMap::from([("country".to_owned(), "pt".to_owned())]));
+
+    app.block(&ANA, "default", "login", &subject(), proposal(Some("fraud"))).await.unwrap();
+    let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
+    app.set_facts(&ANA, "ip", IP, gold).await.unwrap();
+    list_subject(&app).await;
+    let after = app.inspect("default", &subject()).await.unwrap();
+    assert_eq!(after.list, Some(Reason::Allowlisted));
+    let login = policy(&after.policies, "login");
+    assert!(!login.row.allowed, "a list must not hide the figures");
+    assert_eq!(policy(&after.policies, "pay").row.balance, Some(8));
+    assert_eq!(after.facts.keys().collect::<Vec<_>>(), ["country", "plan"]);
+    let [block] = &after.blocks[..] else { panic!("{:?}", after.blocks) };
+    let reason = block.block.note.reason.as_deref();
+    assert_eq!((&*block.subject.policy, reason), ("login", Some("fraud")));
+
+    let other = app.inspect("default", &Subject::from([("ip", "198.51.100.7")])).await.unwrap();
+    assert_eq!((other.list, other.blocks.len(), other.facts.len()), (None, 0, 0));
+    let elsewhere = app.inspect("elsewhere", &subject()).await.unwrap();
+    assert_eq!(elsewhere.blocks.len(), 0, "blocks of another namespace");
+}
+
+#[tokio::test]
+async fn an_inspection_changes_nothing() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    check(&app, "login").await;
+    check(&app, "login").await;
+    check(&app, "pay").await;
+    let first = app.inspect("default", &subject()).await.unwrap();
+    let buckets = app.buckets("default", &subject()).await.unwrap();
+    for _ in 0..9 {
+        let next = app.inspect("default", &subject()).await.unwrap();
+        assert_eq!(next.policies, first.policies);
+    }
+    assert_eq!(app.buckets("default", &subject()).await.unwrap(), buckets);
+    assert!(check(&app, "login").await.allowed, "the third of three");
+    assert!(!check(&app, "login").await.allowed);
+}
+
+/// There are no blocks to show, because only records contain them by name.
+#[tokio::test]
+async fn it_works_without_records() {
+    let app = app_without_records();
+    app.block_unaudited("default", "login", &subject(), proposal(Some("fraud"))).await.unwrap();
+    let found = app.inspect("default", &subject()).await.unwrap();
+    assert!(!policy(&found.policies, "login").row.allowed);
+    assert!(found.blocks.is_empty());
+}

@@ -1,0 +1,17 @@
+//! The library from outside: the engine, its memory store, the records, shared stores and `App`.
+//!
+//! One executable, because each of them would link the library again.
+
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
+#[cfg(all(feature = "records", feature = "locks", feature = "shared"))]
+mod app;
+mod memory;
+mod planned;
+mod port;
+mod presets;
+#[cfg(all(feature = "records", feature = "shared"))]
+mod records;
+mod settle_cost;
+#[cfg(feature = "shared")]
+mod shared;

@@ -1,0 +1,17 @@
+//! Records in SQLite: history, audit, queries, retention and privacy. `conformance` runs
+//! the same suite on PostgreSQL.
+
+mod engine;
+mod helpers;
+mod history_and_audit;
+mod levels;
+mod policy_reset;
+mod privacy;
+mod queries;
+mod restart_after_kill;
+mod restored_locks;
+mod scale;
+mod sqlite_files;
+#[path = "records/sqlite_database.rs"]
+mod test_database;
+mod views;

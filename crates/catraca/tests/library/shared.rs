@@ -1,0 +1,9 @@
+//! The engine over a store that nodes share: while the store is available, and while it is not.
+
+mod block_cache;
+mod helpers;
+mod local_fallback;
+#[cfg(feature = "records")]
+mod records;
+mod same_as_local;
+mod store_recovery;
