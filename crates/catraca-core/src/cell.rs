@@ -25,8 +25,7 @@ pub use reference::Reference;
 pub use settled_marker::SettledMarker;
 
 /// The list of kinds of state. Calls the macro `$then` with its arguments in parentheses and one
-/// row per kind: its variant of [`CellKind`](crate::cell::CellKind), its cell, its name as a field,
-/// and
+/// row per kind: its variant of `CellKind`, its cell, its name as a field, and
 ///
 /// - its number, which is stored beside its bytes in snapshots and rows of PostgreSQL; that of an
 ///   algorithm's cell is also the number of the algorithm in the Redis script;
