@@ -143,7 +143,11 @@ fn outcome(reader: &mut Reader<'_>, node: Node<'_>) -> Option<Outcome> {
 fn status(reader: &mut Reader<'_>, node: Node<'_>) -> Option<u16> {
     let read = node.integer(&mut reader.report, "a status such as 404")?;
     let status = u16::try_from(read).ok();
-    status.or_else(|| node.report_wrong_type(&mut reader.report, "a status such as 404"))
+    if status.is_none() {
+        let message = format!("`{read}` is not a status");
+        reader.report.error("wrong-type", node.location, message, "write a status such as 404");
+    }
+    status
 }
 
 /// A body as a TOML table, or as JSON text, which can contain null.
