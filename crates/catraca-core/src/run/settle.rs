@@ -177,7 +177,7 @@ fn charge_difference<C: CellStore>(
     cells: &mut C,
     result: &mut RowSettlement,
 ) -> i64 {
-    if let Limit::Inflight(_) = row.limit {
+    if row.limit.takes_lease() {
         meter.release_lease(cells, row.lease);
         return 0;
     }

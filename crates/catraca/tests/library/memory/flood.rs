@@ -126,5 +126,5 @@ fn room_that_comes_free_is_used_again() {
     // 32 of at most 4096 slots.
     let window = |number| answer(&memory, row(key(PLANTED + number), window(1, HOUR)));
     let shared: Vec<u64> = (0..500).filter(|number| window(*number).is_overflow).collect();
-    assert!(shared.len() < 128 && !shared.contains(&499), "{shared:?}");
+    assert!(shared.len() < 128 && shared.iter().all(|number| *number < 300), "{shared:?}");
 }
