@@ -10,6 +10,7 @@ mod sample;
 mod score;
 mod switched;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,8 +30,13 @@ const EXPLANATIONS: &str = "docs/mutants.md";
 const SAMPLE: usize = 120;
 /// Fewer caught mutants in a hundred are a failure. Unviable and explained ones do not count.
 const CAUGHT_MIN: usize = 90;
-/// How long one test executable may take. Without a mutant it takes some seconds.
-const TEST_LIMIT: Duration = Duration::from_secs(120);
+/// Seconds of processor time that tests may use: a mutant in an endless loop uses more. Without a
+/// mutant they use some seconds. Not the time of the clock, which says nothing on a busy machine.
+const CPU_SECONDS: u32 = 120;
+/// How long tests may take by the clock: a mutant that waits forever uses no processor time.
+const TEST_LIMIT: Duration = Duration::from_secs(900);
+/// The signal to a process that has used up its processor time.
+const SIGXCPU: i32 = 24;
 /// A limit for the command. A part has its budget.
 const LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Decisions that the oracle compares: a few seconds.
@@ -166,14 +172,17 @@ enum TestResult {
 
 /// Runs tests with one mutant, or with none.
 fn run_test(test: &MutantTest, mutant: Option<usize>) -> Result<TestResult> {
-    let mut command = Command::new(&test.executable);
-    command.arg(test.filter).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = Command::new("sh");
+    let limited = format!("ulimit -S -t {CPU_SECONDS} && exec \"$0\" \"$@\"");
+    command.arg("-c").arg(limited).arg(&test.executable).arg(test.filter);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     // The default seeds of the tests.
     command.env_remove("CATRACA_SEED").env("CATRACA_ORACLE_DECISIONS", DECISIONS);
     command.env(SWITCH, mutant.map_or_else(String::new, |number| number.to_string()));
     let processes = ProcessGuard::new(TEST_LIMIT);
     Ok(match processes.status_in_time(&mut command)? {
         Some(status) if status.success() => TestResult::Pass,
+        Some(status) if status.signal() == Some(SIGXCPU) => TestResult::Timeout,
         Some(_) => TestResult::Fail,
         None => TestResult::Timeout,
     })
