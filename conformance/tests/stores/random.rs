@@ -245,6 +245,7 @@ impl Random {
         act.prior_offences = self.rng.maybe(20, |rng| PriorOffences {
             level: rng.within(0, 5) as u32,
             forget: Span::from_micros(rng.within(0, 2 * terms::FORGET)),
+            since_end: Span::from_micros(rng.within(0, terms::FORGET)),
         });
         if act.prior_offences.is_some() && self.rng.chance(40) {
             // A block that has ended: only its level counts.

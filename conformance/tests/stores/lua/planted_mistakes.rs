@@ -27,7 +27,7 @@ fn a_mistake_in_the_script_is_noticed() {
 /// Batches of each kind per seed.
 const EACH: usize = 600;
 
-const MISTAKES: [(&str, &str); 69] = [
+const MISTAKES: [(&str, &str); 70] = [
     // The fast path. A change that only makes it leave a check to the other files is no mistake.
     ("instant = now > written and now or written", "instant = now"),
     ("left = cell_tag == tag and left or 0", "left = left"),
@@ -82,10 +82,11 @@ const MISTAKES: [(&str, &str); 69] = [
     ("(shadow or not block.shadow)", "true"),
     ("min(block.level + 1, LEVEL_MAX)", "block.level"),
     ("now < after(block.ends, block.forget)", "now <= after(block.ends, block.forget)"),
-    ("local is_over = level > 0 and", "local is_over = false and"),
-    ("block.shadow == act.shadow and block.level", "block.level"),
-    ("block.level <= level", "true"),
-    ("block.ends = max(block.ends, now)", "block.ends = block.ends"),
+    ("local is_over = past.level > 0 and", "local is_over = false and"),
+    ("block.shadow == act.shadow and (higher", "(higher"),
+    ("past.level == block.level and longer", "longer"),
+    ("max(now - past.since_end, 0)", "now"),
+    ("or max(block.ends, ended)", "or block.ends"),
     ("elseif block.shadow and not act.shadow then", "elseif false then"),
     ("or next.ends ~= block.ends or", "or true or"),
     ("block.ends = now", "block.ends = now - 1"),

@@ -70,9 +70,10 @@ pub struct BlockProposal {
 pub struct PriorOffences {
     /// The level; a higher one in the store stays.
     pub level: u32,
-    /// How long the level is remembered: after the end of the block, or after now if the block has
-    /// ended.
+    /// How long the level is remembered after the end of the block.
     pub forget: Span,
+    /// How long ago the block ended; zero for one that is active.
+    pub since_end: Span,
 }
 
 impl BlockProposal {
@@ -90,10 +91,8 @@ impl BlockProposal {
     /// Proposes a known block and its level again, for the time that is left at `now`, so that its
     /// end does not move.
     pub fn restore(block: Block, now: Time) -> Self {
-        // `forget` counts from the end, so for a block that has ended the time since then is
-        // subtracted.
-        let forget = Span::from_micros(block.forget.micros() - now.since(block.until).micros());
-        let prior = PriorOffences { level: block.level, forget };
+        let since_end = now.since(block.until);
+        let prior = PriorOffences { level: block.level, forget: block.forget, since_end };
         Self {
             penalty: Penalty::without_escalation(block.until.since(now)),
             origin: block.origin,
@@ -181,11 +180,11 @@ impl Block {
         next
     }
 
-    /// The block with the level of prior offences. A block that has ended gets `now` as its end,
-    /// because `forget` counts from there.
+    /// The block with the level of prior offences. If it has ended, the later end counts: its own,
+    /// or that of the prior offences.
     pub fn with_prior_offences(mut self, prior: PriorOffences, now: Time) -> Self {
         if self.until <= now {
-            self.until = now;
+            self.until = self.until.max(now.before(prior.since_end));
         }
         self.level = prior.level;
         self.forget = prior.forget;

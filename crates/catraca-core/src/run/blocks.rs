@@ -4,7 +4,7 @@
 
 use crate::batch::BlockReply;
 use crate::cell::block::{BlockProposal, PriorOffences};
-use crate::cell::{self, Block, CellStore, CellTable, SlidingWindow};
+use crate::cell::{self, Block, Cell, CellStore, CellTable, SlidingWindow};
 use crate::digest::Key;
 use crate::time::{Span, Time};
 
@@ -75,7 +75,8 @@ fn block_one<C: CellStore>(
     Some(BlockReply { block, changed })
 }
 
-/// Restores the level of prior offences, unless the store already knows a higher one.
+/// Restores the level of prior offences, unless the store already knows a higher one, or remembers
+/// the same one as long.
 fn restore_level<C: CellTable<Block>>(
     key: Key,
     proposal: &BlockProposal,
@@ -85,10 +86,21 @@ fn restore_level<C: CellTable<Block>>(
 ) {
     let stored: Option<&mut Block> = cells.get(key, now);
     let stored = stored.map(|block| block.clone());
-    // Without a cell, the level is stored in the block that the proposal would start.
-    let block = stored.unwrap_or_else(|| Block::from_proposal(proposal, now));
-    if block.shadow == proposal.shadow && block.level <= prior.level {
-        cells.put(key, block.with_prior_offences(prior, now), now);
+    // Without a cell, the level is stored in the block that the proposal would start. One of length
+    // zero keeps its true end, because a later act that does not escalate moves the end alone.
+    let block = stored.unwrap_or_else(|| {
+        let block = Block::from_proposal(proposal, now);
+        let until = if block.until > now { block.until } else { now.before(prior.since_end) };
+        Block { until, ..block }
+    });
+    if block.shadow != proposal.shadow || block.level > prior.level {
+        return;
+    }
+    let is_higher = prior.level > block.level;
+    let expires_at = block.expires_at();
+    let restored = block.with_prior_offences(prior, now);
+    if is_higher || restored.expires_at() > expires_at {
+        cells.put(key, restored, now);
     }
 }
 

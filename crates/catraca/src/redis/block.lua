@@ -48,8 +48,8 @@ end
 -- Creates two functions:
 --   change(row, act, now)   applies an act to the row's block; returns whether its end or its mode
 --                           (shadow or enforcing) changed
---   remember(row, act, level, forget, now)   sets the level of earlier offences, when a block is
---                           written again from the records
+--   remember(row, act, past, now)   sets the level of earlier offences, when a block is written
+--                           again from the records
 local function make_act()
   -- first * factor^level, at most max. Multiplied step by step, because the power would exceed
   -- 2^53.
@@ -109,11 +109,19 @@ local function make_act()
     return block and now < after(block.ends, block.forget) and block or nil
   end
 
-  local function remember(row, act, level, forget, now)
-    local block = live(row.block, now) or started(act, now)
-    if block.shadow == act.shadow and block.level <= level then
-      block.ends = max(block.ends, now)
-      block.level, block.forget = level, forget
+  local function remember(row, act, past, now)
+    local ended = max(now - past.since_end, 0)
+    local block = live(row.block, now)
+    if not block then
+      block = started(act, now)
+      -- An act of length zero: the block has ended, and its level is remembered from its true end.
+      block.ends = block.ends > now and block.ends or ended
+    end
+    local ends = block.ends > now and block.ends or max(block.ends, ended)
+    local longer = after(ends, past.forget) > after(block.ends, block.forget)
+    local higher = past.level > block.level
+    if block.shadow == act.shadow and (higher or past.level == block.level and longer) then
+      block.ends, block.level, block.forget = ends, past.level, past.forget
       row.block = block
       save_block(row.block_key, block)
     end

@@ -1,22 +1,22 @@
 -- Operations 5 (block) and 6 (unblock): what operators do to keys, and nodes that write blocks
 -- again after the store lost them.
 
--- Operation 5. Batch: per row an act, then `dd` level and `forget` of earlier offences (level 0:
--- none). Key: the block. Reply: per row `BI4`: 1 if the end of the block moved; length of the
--- block in force (0: none); then the block as in its cell.
+-- Operation 5. Batch: per row an act, then `ddd` level, `forget` and time since the end of earlier
+-- offences (level 0: none). Key: the block. Reply: per row `BI4`: 1 if the end of the block moved;
+-- length of the block in force (0: none); then the block as in its cell.
 local function block_all(now)
   local act, remember = make_act()
   local reply = ''
   while place <= #batch do
     local row, order = { block_key = next_key() }, read_act()
-    local level, forget
-    level, forget, place = unpack('<dd', batch, place)
+    local past = {}
+    past.level, past.forget, past.since_end, place = unpack('<ddd', batch, place)
     row.block = load_block(row.block_key, true)
     -- A penalty of length zero with a level only restores the level of a block that has ended.
-    local is_over = level > 0 and min(order.penalty.first, order.penalty.max) == 0
+    local is_over = past.level > 0 and min(order.penalty.first, order.penalty.max) == 0
     local moved = not is_over and act(row, order, now) and 1 or 0
-    if level > 0 then
-      remember(row, order, level, forget, now)
+    if past.level > 0 then
+      remember(row, order, past, now)
     end
     -- `true`: shadow blocks are reported, too. The same in `unblock_all`.
     local block = stands(row.block, now, true) and pack_block(row.block) or ''

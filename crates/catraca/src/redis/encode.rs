@@ -115,7 +115,8 @@ impl BatchEncoder {
     pub fn past(&mut self, past: Option<PriorOffences>) {
         let level = past.map_or(0, |past| past.level);
         let forget = past.map_or(0, |past| past.forget.micros());
-        self.numbers(&[i64::from(level), forget]);
+        let since_end = past.map_or(0, |past| past.since_end.micros());
+        self.numbers(&[i64::from(level), forget, since_end]);
     }
 
     /// Cut to what a length of two bytes can say.

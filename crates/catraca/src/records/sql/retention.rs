@@ -22,8 +22,10 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 const OLD_HISTORY: &str = "DELETE FROM catraca.history WHERE id IN (
     SELECT h.id FROM catraca.history AS h LEFT JOIN catraca.blocks AS b ON b.subject = h.subject
     WHERE h.at < $1 AND coalesce(b.until, 0) < $1 LIMIT $2) RETURNING subject";
+/// A block whose level is remembered has still an effect.
 const OLD_BLOCKS: &str = "DELETE FROM catraca.blocks WHERE subject IN (
-    SELECT subject FROM catraca.blocks WHERE until < $1 AND touched < $1 LIMIT $2)
+    SELECT subject FROM catraca.blocks
+    WHERE until < $1 AND touched < $1 AND (level = 0 OR until + forget < $1) LIMIT $2)
     RETURNING subject";
 const OLD_ENTRIES: &str = "DELETE FROM catraca.lists WHERE id IN (
     SELECT id FROM catraca.lists WHERE until < $1 LIMIT $2)";

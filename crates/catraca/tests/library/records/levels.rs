@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use catraca::records::{BlockEvent, DebtEvent, PolicyReset, Record, RecordKind, Records};
+use catraca::records::{
+    BlockEvent, DebtEvent, Options, PolicyReset, Record, RecordKind, Records, Retention,
+};
 use catraca::{Check, Engine, Outcome, Settle, Subject, Time};
-use catraca_core::cell::block::{Block, BlockNote, Origin};
+use catraca_core::cell::block::{Block, BlockNote, BlockProposal, Origin};
 use catraca_core::limit::BucketTerms;
 
 use super::helpers::{TestDatabase, at, engine, engine_at, secs, subject_key, write};
@@ -71,6 +73,42 @@ fn the_level_in_the_records_is_that_of_the_store() {
     (0..3).for_each(|_| assert!(check(&engine).allowed));
     assert!(!check(&engine).allowed);
     assert_level(&engine, &records, 1, "after the first excess since the reset");
+}
+
+/// A block that has ended is restored with its own end: from there, and not from the restart, its
+/// level is remembered.
+#[test]
+fn a_block_of_fixed_length_after_a_restart_does_not_shorten_how_long_a_level_is_remembered() {
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
+    let (engine, clock) = engine(CATALOG, &records);
+    (0..3).for_each(|_| assert!(check(&engine).allowed));
+    assert!(!check(&engine).allowed);
+    assert_level(&engine, &records, 1, "after an excess");
+    clock.advance(secs(3_000));
+    drop(engine);
+    let engine = engine_at(CATALOG, &records, &clock);
+    engine.resume(&records, None).unwrap();
+    let second = BlockProposal::by_operator(secs(1), None);
+    engine.block("default", "login", &Subject::from(HERE), second).unwrap();
+    assert_level(&engine, &records, 1, "after an operator's block");
+    // Later than an hour after the first block, earlier than an hour after the second.
+    clock.advance(secs(1_800));
+    // Without a snapshot the window is empty after the restart.
+    (0..3).for_each(|_| assert!(check(&engine).allowed));
+    assert!(!check(&engine).allowed);
+    assert_level(&engine, &records, 2, "after the next excess");
+}
+
+/// Times without an effect are purged; the level has one for an hour.
+#[test]
+fn a_level_that_is_remembered_is_not_purged() {
+    let database = TestDatabase::new();
+    let retention = Retention { history: secs(60), ..Retention::default() };
+    let records = Records::open(&database.url(), Options { retention }).unwrap();
+    write(&records, vec![block(10, 70, 2)]);
+    assert_eq!(records.purge(at(70 + 3_600)).unwrap().blocks, 0);
+    assert_eq!(records.purge(at(70 + 3_600 + 61)).unwrap().blocks, 1);
 }
 
 fn block(from: i64, until: i64, level: u32) -> Record {
