@@ -56,8 +56,11 @@ impl RowKeys {
 
     fn add_settle(&mut self, settle: &SettleBatch) {
         self.create.push(settle.marker);
-        for row in &settle.rows {
-            if may_create(row) { self.create.push(row.key) } else { self.existing.push(row.key) }
+        // A ban that one key triggers blocks all keys of its policy.
+        for policy_rows in settle.rows.chunk_by(|one, next| one.family == next.family) {
+            let creates = policy_rows.iter().any(may_create);
+            let keys = policy_rows.iter().map(|row| row.key);
+            if creates { self.create.extend(keys) } else { self.existing.extend(keys) }
         }
         self.existing.extend(settle.reference.iter().map(|update| update.key));
     }
@@ -75,7 +78,8 @@ fn may_create(row: &SettleRow) -> bool {
 mod tests {
     use catraca_core::batch::{CheckRow, NewReference};
     use catraca_core::limit::BucketTerms;
-    use catraca_core::time::Span;
+    use catraca_core::price::Price;
+    use catraca_core::time::{Span, Time};
 
     use super::*;
 
@@ -117,5 +121,43 @@ mod tests {
         let keys = RowKeys::of([&check, &peek, &reset].into_iter());
         assert_eq!(keys.create, [1, 3, 7].map(key));
         assert_eq!(keys.existing, [2, 4, 9].map(key));
+    }
+
+    fn settled(number: u8, family: u64, limit: Limit) -> SettleRow {
+        SettleRow {
+            ticket_index: number,
+            key: key(number),
+            family,
+            limit,
+            held: 1,
+            at: Time::ZERO,
+            price: Price::Units(1),
+            debt: false,
+            penalty: None,
+            upstream: None,
+            shadow: false,
+            lease: 0,
+            bans: Box::default(),
+            watch: None,
+        }
+    }
+
+    #[test]
+    fn a_settle_creates_all_keys_of_a_policy_that_may_write_one_of_them() {
+        let bucket = Limit::Bucket(BucketTerms { size: 1, tokens: 1, period: 1 });
+        let settle = Batch::Settle(SettleBatch {
+            marker: key(9),
+            expires: Time::ZERO,
+            rows: vec![
+                settled(1, 1, Limit::Unlimited),
+                settled(2, 1, bucket),
+                settled(3, 2, Limit::Unlimited),
+            ]
+            .into(),
+            reference: None,
+        });
+        let keys = RowKeys::of([&settle].into_iter());
+        assert_eq!(keys.create, [1, 2, 9].map(key));
+        assert_eq!(keys.existing, [3].map(key));
     }
 }
