@@ -254,6 +254,8 @@ mod tests {
         let second = Some(Span::from_secs(1));
         let spans = limits().map(|limit| limit.longest_window());
         assert_eq!(spans, [None, second, second, None, None]);
+        let spans = limits().map(|limit| limit.reported_span(4));
+        assert_eq!(spans, [Some(Span::from_secs(3)), second, second, None, None]);
     }
 
     /// Numbers in decimal, other bytes in hexadecimal.

@@ -333,4 +333,29 @@ mod tests {
         assert_eq!(windows.reported_span(10), Some(Span::from_secs(60)));
         assert_eq!(windows.reported_span(50), Some(Span::from_secs(600)));
     }
+
+    #[test]
+    fn a_refund_that_removes_nothing_does_not_change_the_expiry() {
+        let terms = |seconds| [WindowTerms { limit: 9, span: Span::from_secs(seconds) }];
+        let at = |seconds: i64| Time::from_micros(seconds * 1_000_000);
+        let mut sliding = SlidingWindow::new(&terms(60));
+        sliding.charge(&terms(60), at(1), 5);
+        let before = sliding.expires_at();
+        assert_eq!(sliding.refund(&terms(20), at(2), 1), 0);
+        assert_eq!(sliding.expires_at(), before);
+        assert_eq!(sliding.refund(&terms(20), at(1), 1), 1);
+        assert!(sliding.expires_at() < before);
+    }
+
+    #[test]
+    fn the_heap_has_the_entries_and_the_list_of_several_windows() {
+        let terms = |seconds| WindowTerms { limit: 9, span: Span::from_secs(seconds) };
+        let mut one = SlidingWindow::new(&[terms(1)]);
+        assert_eq!(one.heap_bytes(), 0);
+        one.charge(&[terms(1)], Time::ZERO, 5);
+        assert_eq!(one.heap_bytes(), one.per_window[0].heap_bytes());
+        assert!(one.heap_bytes() > 1);
+        let two = SlidingWindow::new(&[terms(1), terms(2)]);
+        assert_eq!(two.heap_bytes(), 2 * size_of::<WindowEntries>());
+    }
 }

@@ -197,3 +197,50 @@ impl Block {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ESCALATING: Penalty = Penalty {
+        first: Span::from_secs(10),
+        factor: 2,
+        max: Span::from_secs(100),
+        forget: Span::from_secs(60),
+    };
+
+    fn at(seconds: i64) -> Time {
+        Time::from_micros(seconds * 1_000_000)
+    }
+
+    fn proposal(shadow: bool) -> BlockProposal {
+        BlockProposal::new(ESCALATING, Origin::Ban, shadow, BlockNote::default())
+    }
+
+    #[test]
+    fn after_a_real_block_has_ended_a_shadow_proposal_starts_a_shadow_block() {
+        let real = Block::from_proposal(&proposal(false), at(0));
+        assert_eq!(real.apply(&proposal(true), at(9)), None);
+        let next = real.apply(&proposal(true), at(10)).unwrap();
+        assert!(next.shadow && !next.is_active(at(11), false));
+        assert_eq!((next.until, next.level), (at(30), 2));
+    }
+
+    #[test]
+    fn a_block_is_restored_with_its_level_and_without_one_only_if_it_has_none() {
+        let block = Block::from_proposal(&proposal(false), at(0));
+        let active = BlockProposal::restore(block.clone(), at(4));
+        assert_eq!(active.penalty, Penalty::without_escalation(Span::from_secs(6)));
+        let prior = |seconds| PriorOffences {
+            level: 1,
+            forget: ESCALATING.forget,
+            since_end: Span::from_secs(seconds),
+        };
+        assert_eq!(active.prior_offences, Some(prior(0)));
+        let ended = BlockProposal::restore(block.clone(), at(13));
+        assert_eq!(ended.penalty.first, Span::ZERO);
+        assert_eq!(ended.prior_offences, Some(prior(3)));
+        let without = BlockProposal::restore(Block { level: 0, ..block }, at(4));
+        assert_eq!(without.prior_offences, None);
+    }
+}

@@ -352,3 +352,12 @@ fn a_file_that_two_include_is_read_once_and_roots_come_first() {
     let names: Vec<_> = catalog.policies.iter().map(|policy| &*policy.name).collect();
     assert_eq!(names, ["root", "a", "shared", "b"]);
 }
+
+#[test]
+fn the_most_units_that_a_key_stores_are_accepted() {
+    let text = fixture("codes/window-too-large.toml").replace("10_001", "10_000");
+    let catalog = must_read(&text).catalog;
+    let limits: Vec<_> = catalog.policies.iter().map(|policy| policy.base.as_ref()).collect();
+    let capacities: Vec<_> = limits.iter().map(|terms| terms.unwrap().limit.describe()).collect();
+    assert_eq!(capacities, ["window 10000 per 1m", "10000 in flight", "none: it only bans"]);
+}

@@ -355,4 +355,22 @@ mod tests {
         track.trim(15);
         assert_eq!(track.entries().next(), Some((at(4), 5)));
     }
+
+    #[test]
+    fn entries_that_sum_to_more_than_every_store_counts_exactly_are_refused() {
+        let read = |units: [i64; 2]| {
+            // The version of the layout, which the entries do not use.
+            let mut bytes = vec![1];
+            let mut to = Writer::new(&mut bytes);
+            for units in units {
+                to.number(units as u64);
+                to.number(1);
+            }
+            to.number(0);
+            let entries = WindowEntries::read(&mut Reader::new(&bytes)?)?;
+            Ok(entries.used_units())
+        };
+        assert_eq!(read([3, EXACT_MAX - 3]), Ok(EXACT_MAX));
+        assert_eq!(read([3, EXACT_MAX - 2]), Err(CodecError::Range { field: "units" }));
+    }
 }

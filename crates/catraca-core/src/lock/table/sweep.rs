@@ -71,3 +71,38 @@ impl LockTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::TOMBSTONE;
+    use crate::lock::requests::{Acquire, LeaseRequest, Proof};
+    use crate::lock::terms::VersionPolicy;
+    use crate::time::Span;
+
+    #[test]
+    fn a_table_that_has_become_sparse_keeps_room_for_twice_its_leases() {
+        let mut table = LockTable::default();
+        let long = Span::from_secs(3_600);
+        let keys: Vec<LeaseKey> =
+            (0..10_000_u128).map(|n| LeaseKey::from_bytes(n.to_le_bytes())).collect();
+        for (number, key) in keys.iter().enumerate() {
+            let name: Box<str> = number.to_string().into();
+            let request = Acquire {
+                tenant: None,
+                kind: "k".into(),
+                keys: vec![name.clone()],
+                lease: LeaseRequest { request: Some(name), ..LeaseRequest::new(*key, long, long) },
+                policy: VersionPolicy::Opaque,
+            };
+            table.acquire(&request, Time::ZERO);
+        }
+        for key in &keys[1_000..] {
+            table.release(&Proof { key: *key, tenant: None }, Time::ZERO);
+        }
+        while table.sweep(Time::ZERO.after(TOMBSTONE)) {}
+        let capacities = [table.leases.capacity(), table.requests.capacity()];
+        assert_eq!((table.leases.len(), table.requests.len()), (1_000, 1_000));
+        assert!(capacities.iter().all(|room| (2_000..8_000).contains(room)), "{capacities:?}");
+    }
+}
