@@ -87,6 +87,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         a_release_says_whether_a_block_stood,
         repeated_offences_last_longer,
         a_release_keeps_the_level,
+        a_restored_level_is_forgotten_when_its_block_says,
         shadow_blocks_are_seen_by_shadow_rows_only,
         a_reset_forgets_everything;
     settling:

@@ -218,6 +218,13 @@ mod tests {
     }
 
     #[test]
+    fn an_operators_block_is_real_and_has_its_reason() {
+        let block = BlockProposal::by_operator(Span::from_secs(5), Some("fraud"));
+        assert_eq!((block.origin, block.shadow), (Origin::Operator, false));
+        assert_eq!(block.note.reason.as_deref(), Some("fraud"));
+    }
+
+    #[test]
     fn after_a_real_block_has_ended_a_shadow_proposal_starts_a_shadow_block() {
         let real = Block::from_proposal(&proposal(false), at(0));
         assert_eq!(real.apply(&proposal(true), at(9)), None);

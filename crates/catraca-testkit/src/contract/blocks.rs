@@ -1,7 +1,7 @@
 //! Contract cases of blocks: when they start and end, and which rows they deny.
 
-use catraca_core::batch::{CheckRow, RowVerdict};
-use catraca_core::cell::block::{BlockProposal, Origin};
+use catraca_core::batch::{Batch, CheckRow, Reply, RowVerdict};
+use catraca_core::cell::block::{BlockProposal, Origin, PriorOffences};
 use catraca_core::limit::Penalty;
 use catraca_core::time::{Span, Time};
 
@@ -111,6 +111,23 @@ pub(super) fn a_release_keeps_the_level(harness: &StoreHarness) -> CaseResult {
     same("and worse than before", offend(harness, &row, 11 * S)?, 131 * S)?;
     harness.reset(row.key, 12 * S)?;
     same("a reset forgets it", offend(harness, &row, 13 * S)?, 73 * S)
+}
+
+pub(super) fn a_restored_level_is_forgotten_when_its_block_says(
+    harness: &StoreHarness,
+) -> CaseResult {
+    let row = escalating(1);
+    // A block of level 1 that ended 540 s ago: its level is remembered for another 60 s.
+    let prior =
+        PriorOffences { level: 1, forget: Span::from_secs(600), since_end: Span::from_secs(540) };
+    let ended =
+        BlockProposal { prior_offences: Some(prior), ..block_proposal(Origin::Ban, Span::ZERO) };
+    let restore = Batch::Block(vec![(row.key, ended)]);
+    same("not active", harness.apply(&restore, 0)?, Reply::Block(vec![None]))?;
+    same("remembered", offend(harness, &row, 59 * S)?, 179 * S)?;
+    harness.reset(row.key, 180 * S)?;
+    harness.apply(&restore, 200 * S)?;
+    same("forgotten", offend(harness, &row, 260 * S)?, 320 * S)
 }
 
 pub(super) fn shadow_blocks_are_seen_by_shadow_rows_only(harness: &StoreHarness) -> CaseResult {

@@ -48,6 +48,8 @@ struct LockTrace<'t> {
     /// The keys of all leases requested so far.
     keys: Vec<LeaseKey>,
     fences: Vec<i64>,
+    /// The last acquire or hold with a request id.
+    last_with_id: Option<LockOp>,
     next: u64,
 }
 
@@ -70,6 +72,7 @@ pub fn run_trace_on(
         now: begin,
         keys: Vec::new(),
         fences: Vec::new(),
+        last_with_id: None,
         next: 0,
     };
     for step in 0..length {
@@ -204,13 +207,8 @@ impl LockTrace<'_> {
         let policy = if monotonic { VersionPolicy::Monotonic } else { VersionPolicy::Opaque };
         let kind = self.rng.pick(&["payment", "resource"]).into();
         let op = Acquire { tenant, kind, keys, lease, policy }.validate();
-        let Ok(op) = op else { return StepAnswers::default() };
-        let theirs = self.model.acquire(&op, self.now);
-        let tenant = op.tenant.clone();
-        let kind = op.kind.clone();
-        let op = LockOp::Acquire { request: op, counts_conflict: true };
-        let ours = self.request_lease(&op, tenant.as_deref(), &kind);
-        (format!("{op:?}"), ours, theirs)
+        let Ok(request) = op else { return StepAnswers::default() };
+        self.request(LockOp::Acquire { request, counts_conflict: true })
     }
 
     fn hold(&mut self) -> StepAnswers {
@@ -219,11 +217,28 @@ impl LockTrace<'_> {
         let lease = self.random_request(tenant.as_deref());
         let op = Hold { tenant, kind: "slot".into(), calendars, range: self.range(), lease };
         let Ok(op) = op.validate(Span::from_secs(1)) else { return StepAnswers::default() };
-        let theirs = self.model.hold(&op, self.now);
-        let tenant = op.tenant.clone();
-        let kind = op.kind.clone();
-        let op = LockOp::Hold(op);
-        let ours = self.request_lease(&op, tenant.as_deref(), &kind);
+        self.request(LockOp::Hold(op))
+    }
+
+    /// Requests a lease, or now and then repeats the last request that had an id.
+    fn request(&mut self, new: LockOp) -> StepAnswers {
+        let repeated = self.last_with_id.clone().filter(|_| self.rng.chance(10));
+        let op = repeated.unwrap_or(new);
+        let (theirs, tenant, kind, id) = match &op {
+            LockOp::Acquire { request, .. } => {
+                let theirs = self.model.acquire(request, self.now);
+                (theirs, &request.tenant, &request.kind, &request.lease.request)
+            }
+            LockOp::Hold(request) => {
+                let theirs = self.model.hold(request, self.now);
+                (theirs, &request.tenant, &request.kind, &request.lease.request)
+            }
+            _ => return StepAnswers::default(),
+        };
+        if id.is_some() {
+            self.last_with_id = Some(op.clone());
+        }
+        let ours = self.request_lease(&op, tenant.as_deref(), kind);
         (format!("{op:?}"), ours, theirs)
     }
 

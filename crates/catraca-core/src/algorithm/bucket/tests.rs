@@ -114,3 +114,20 @@ fn a_share_stays_in_exact_arithmetic() {
     assert_eq!((share.size, share.tokens, share.period), (2, 1, EXACT_MAX / 3));
     assert!(share.size * share.period <= EXACT_MAX);
 }
+
+#[test]
+fn a_bucket_whose_time_to_fill_is_beyond_exact_numbers_is_refused() {
+    let location = SourceLocation { file: 0, start: 0, end: 0 };
+    let is_exact = |terms: BucketTerms| terms.check_exact(&mut Report::default(), location);
+    assert!(is_exact(terms(EXACT_MAX, 1, 1)));
+    assert!(!is_exact(terms(EXACT_MAX, 1, 2)));
+    // The size is exact, but twice the refill, which is the first multiple above it, is not.
+    assert!(!is_exact(terms(EXACT_MAX - 1, EXACT_MAX / 2 + 1, 1)));
+}
+
+/// Cells and scripts store the tag: with another one they would lose their fractions.
+#[test]
+fn the_tag_of_a_refill_never_changes() {
+    assert_eq!(terms(1, 1, 1_000_000).refill_tag(), 0xb1d7_9d64);
+    assert_eq!(terms(1, 7, 3).refill_tag(), 0x17eb_fbdb);
+}
