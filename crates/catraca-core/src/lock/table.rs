@@ -353,23 +353,36 @@ mod tests {
     use crate::lock::requests::{Acquire, Proof};
     use crate::lock::terms::VersionPolicy;
 
+    fn acquire(name: &str, lease: LeaseRequest) -> Acquire {
+        let keys = vec![name.into()];
+        Acquire { tenant: None, kind: "k".into(), keys, lease, policy: VersionPolicy::Opaque }
+    }
+
     #[test]
     fn a_lease_is_in_the_table_until_its_tombstone_is_forgotten() {
         let mut table = LockTable::default();
         assert!(table.is_empty());
         let key = LeaseKey::from_bytes([1; 16]);
-        let request = Acquire {
-            tenant: None,
-            kind: "k".into(),
-            keys: vec!["a".into()],
-            lease: LeaseRequest::new(key, Span::from_secs(1), Span::from_secs(1)),
-            policy: VersionPolicy::Opaque,
-        };
-        table.acquire(&request, Time::ZERO);
+        let ttl = Span::from_secs(1);
+        table.acquire(&acquire("a", LeaseRequest::new(key, ttl, ttl)), Time::ZERO);
         assert_eq!(table.len(), 1);
         table.release(&Proof { key, tenant: None }, Time::ZERO);
         assert_eq!(table.len(), 1);
         table.sweep(Time::ZERO.after(TOMBSTONE));
         assert!(table.is_empty());
+    }
+
+    #[test]
+    fn names_of_a_forced_lease_are_reported_free_unless_they_cool_down() {
+        let ttl = Span::from_secs(10);
+        let freed_after = |cool_down| {
+            let mut table = LockTable::default();
+            let key = LeaseKey::from_bytes([1; 16]);
+            table.acquire(&acquire("a", LeaseRequest::new(key, ttl, ttl)), Time::ZERO);
+            table.force(table.fence(), cool_down, Time::ZERO);
+            table.take_freed().len()
+        };
+        assert_eq!(freed_after(Span::ZERO), 1);
+        assert_eq!(freed_after(Span::from_secs(1)), 0);
     }
 }

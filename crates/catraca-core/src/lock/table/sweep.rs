@@ -75,9 +75,9 @@ impl LockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::TOMBSTONE;
     use crate::lock::requests::{Acquire, LeaseRequest, Proof};
     use crate::lock::terms::VersionPolicy;
+    use crate::lock::{TOMBSTONE, VERSION_RETENTION};
     use crate::time::Span;
 
     #[test]
@@ -104,5 +104,25 @@ mod tests {
         let capacities = [table.leases.capacity(), table.requests.capacity()];
         assert_eq!((table.leases.len(), table.requests.len()), (1_000, 1_000));
         assert!(capacities.iter().all(|room| (2_000..8_000).contains(room)), "{capacities:?}");
+    }
+
+    #[test]
+    fn versions_are_removed_when_they_expire() {
+        let mut table = LockTable::default();
+        let ttl = Span::from_secs(1);
+        let lease = LeaseRequest::new(LeaseKey::from_bytes([1; 16]), ttl, ttl);
+        let request = Acquire {
+            tenant: None,
+            kind: "k".into(),
+            keys: vec!["a".into()],
+            lease: LeaseRequest { version: Some(7), ..lease },
+            policy: VersionPolicy::Monotonic,
+        };
+        table.acquire(&request, Time::ZERO);
+        let expiry = Time::ZERO.after(VERSION_RETENTION);
+        table.sweep(expiry.before(Span::from_micros(1)));
+        assert!(!table.take_versions_expired());
+        table.sweep(expiry);
+        assert!(table.take_versions_expired());
     }
 }
