@@ -58,6 +58,12 @@ impl Catalog {
 }
 
 impl Route {
+    /// Method and path as text, such as `POST /api/orders/*`; `*` for every method.
+    pub fn pattern(&self) -> String {
+        let method = self.method.as_deref().unwrap_or("*");
+        format!("{method} /{}", self.path.join("/"))
+    }
+
     fn matches(&self, method: &str, path: &CanonicalPath) -> bool {
         // Servers handle HEAD like GET, so a route for GET must limit both.
         let method =

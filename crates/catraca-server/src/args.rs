@@ -27,7 +27,7 @@ pub use check::{CheckArgs, CreditArgs, SettleArgs};
 pub use explain::{ExplainArgs, ExplainOperand};
 pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, RestoreArgs};
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
-pub use locks_and_slots::{LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
+pub use locks_and_slots::{LeaseOrFence, LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
 pub use remote::{PagingArgs, RemoteArgs};
 
 /// Rate limiting for any API: limits, prices, blocks and bans in one exact decision.
@@ -93,7 +93,7 @@ pub enum CliVerb {
     Allowlist(ListsArgs),
     /// Facts about attribute values, such as plans and categories, that select tiers
     Facts(FactsArgs),
-    /// List and release the leases of locks
+    /// Acquire, renew, list and release the leases of locks
     Locks(LocksArgs),
     /// Bookings in calendars: list free time, hold, confirm, move, cancel
     Slots(SlotsArgs),
@@ -124,6 +124,7 @@ pub enum CliVerb {
 const SERVE: &str = r#"Examples:
   catraca                                 a demo catalog, on 127.0.0.1:7878
   catraca serve -c shop.toml              your own catalog
+  catraca serve shop.toml --port 8080     on another port
   catraca serve --listen 127.0.0.1:0      any free port; the first line says which
 
 Then, six times: curl -i 'http://127.0.0.1:7878/v1/gates/demo/authorize'
@@ -154,9 +155,15 @@ pub struct ServeArgs {
     /// The catalog; a demo by default
     #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
+    /// The catalog, as `lint` spells it; instead of --catalog
+    #[arg(value_name = "FILE", conflicts_with = "catalog")]
+    pub file: Option<PathBuf>,
     /// The address and port, instead of `[server] listen`
     #[arg(short, long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// The port on 127.0.0.1; instead of --listen
+    #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
+    pub port: Option<u16>,
     /// Start once without API keys, although the last start required them
     #[arg(long)]
     pub allow_no_keys: bool,

@@ -128,9 +128,10 @@ pub struct AuditArgs {
 const RESET: &str = "\
 Examples:
   catraca reset login ip=198.51.100.7 --why 'a test went wrong'
-  catraca reset login --confirm login --why 'the limit was wrong'     for all keys
+  catraca reset login --all --why 'the limit was wrong'        all keys; asks for confirmation
+  catraca reset login --confirm login --why 'a new quarter'    all keys, in a script
 
-A reset for all keys ends the policy's blocks too. It cannot be undone.";
+A reset of all keys ends the policy's blocks too. It cannot be undone.";
 
 /// Clear counters, block and ban level of one key, or of all keys of a policy.
 #[derive(Debug, clap::Args)]
@@ -141,10 +142,13 @@ pub struct ResetArgs {
     /// The policy
     pub policy: String,
     /// The attributes of the key
-    #[arg(required_unless_present = "confirm", value_name = "ATTRIBUTE=VALUE")]
-    #[arg(conflicts_with = "confirm", value_parser = parse_attribute)]
+    #[arg(required_unless_present_any = ["confirm", "all"], value_name = "ATTRIBUTE=VALUE")]
+    #[arg(conflicts_with_all = ["confirm", "all"], value_parser = parse_attribute)]
     pub subject: Vec<(String, String)>,
-    /// The policy's name again, to reset all its keys
+    /// Reset all keys of the policy; asks for its name again
+    #[arg(long, requires = "why")]
+    pub all: bool,
+    /// The policy's name again, to reset all its keys without a question
     #[arg(long, value_name = "POLICY", requires = "why")]
     pub confirm: Option<String>,
     /// Written to the audit

@@ -25,7 +25,7 @@ Operate a server:
   blocklist    Addresses and values that are always denied
   allowlist    Addresses and values that are always allowed
   facts        Facts about attribute values, such as plans and categories, that select tiers
-  locks        List and release the leases of locks
+  locks        Acquire, renew, list and release the leases of locks
   slots        Bookings in calendars: list free time, hold, confirm, move, cancel
   reset        Clear counters, block and ban level of one key, or of all keys of a policy
   selftest     Make the server test its limits, locks and bookings

@@ -6,15 +6,18 @@ use super::{PagingArgs, RemoteArgs};
 
 const LOCKS: &str = "\
 Examples:
+  catraca locks acquire payment order-7 --ttl-ms 30000
+  catraca locks renew LEASE
+  catraca locks release LEASE                     by its holder
   catraca locks list                              all active leases
   catraca locks list --tenant t1 --kind payment   of one tenant and kind
   catraca locks stats                             attempts by result
   catraca locks release 1769860800000000 --why 'its holder is gone'
   catraca locks clear t1 --why 'the tenant asked'
 
-Exits 1 if there is no such lease.";
+LEASE is the id that `acquire` prints. Exits 1 if a name is taken, or the lease has ended.";
 
-/// List and release the leases of locks.
+/// Acquire, renew, list and release the leases of locks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = LOCKS)]
 pub struct LocksArgs {
@@ -28,6 +31,34 @@ pub struct LocksArgs {
 /// The verbs of `catraca locks`.
 #[derive(Debug, Subcommand)]
 pub enum LocksVerb {
+    /// Lock names, all or none
+    Acquire {
+        /// The kind, which has the settings: appointment, payment, resource, or another
+        kind: String,
+        /// The names
+        #[arg(required = true)]
+        key: Vec<String>,
+        /// The tenant, which is part of the name
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
+        /// How long to hold it, in milliseconds; that of its kind by default
+        #[arg(long, value_name = "MS")]
+        ttl_ms: Option<u64>,
+        /// How long to wait if a name is taken, in milliseconds
+        #[arg(long, value_name = "MS")]
+        wait_ms: Option<u64>,
+        /// The holder's name, shown to others
+        #[arg(long, value_name = "TEXT")]
+        owner: Option<String>,
+    },
+    /// Extend a lease
+    Renew {
+        /// The lease id that `acquire` printed
+        lease: String,
+        /// How long from now, in milliseconds; that of its kind by default
+        #[arg(long, value_name = "MS")]
+        ttl_ms: Option<u64>,
+    },
     /// List active leases, oldest first
     List {
         /// Only of this tenant
@@ -42,13 +73,14 @@ pub enum LocksVerb {
         #[command(flatten)]
         paging: PagingArgs,
     },
-    /// End a lease or a slot by its fence
+    /// End a lease by its id, or as an operator a lease or a slot by its fence
     Release {
-        /// The fence, as `list` shows it
-        fence: u64,
-        /// Written to the audit
+        /// The lease id that `acquire` printed, or the fence that `list` shows
+        #[arg(value_name = "LEASE|FENCE", value_parser = parse_lease_or_fence)]
+        lease: LeaseOrFence,
+        /// Written to the audit; required with a fence
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-        why: String,
+        why: Option<String>,
         /// How long its names stay locked, in milliseconds; 5000 by default
         #[arg(long, value_name = "MS")]
         cool_down_ms: Option<u32>,
@@ -63,6 +95,24 @@ pub enum LocksVerb {
     },
     /// Count attempts by tenant, kind and result
     Stats,
+}
+
+/// A lease, named by its holder or by an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseOrFence {
+    /// The secret id of the lease.
+    Lease(String),
+    /// Its fence, which lists show.
+    Fence(u64),
+}
+
+/// A lease id has 32 hexadecimal digits, and a fence at most 20 decimal ones.
+fn parse_lease_or_fence(text: &str) -> Result<LeaseOrFence, String> {
+    if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(LeaseOrFence::Lease(text.to_owned()));
+    }
+    let wrong = |_| "write the lease id of 32 hexadecimal digits, or the fence of the list";
+    text.parse().map(LeaseOrFence::Fence).map_err(|error| wrong(error).to_owned())
 }
 
 const SLOTS: &str = "\

@@ -6,7 +6,7 @@
 mod greeting;
 
 use std::io::{Write, stdout};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -28,7 +28,8 @@ const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
 
 /// Serves until SIGINT or SIGTERM.
 pub fn run(args: &ServeArgs) -> Result<Exit> {
-    let catalog = match args.catalog.as_deref() {
+    let file = args.catalog.clone().or_else(|| args.file.clone());
+    let catalog = match file.as_deref() {
         Some(path) => {
             let cannot_read = || format!("cannot read {}", path.display());
             regular_file::ensure(path).with_context(cannot_read)?;
@@ -37,10 +38,10 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
         None => demo()?,
     };
     raise_descriptor_limit();
-    let file = args.catalog.clone();
     let options = ServerOptions { catalog, file, allow_no_keys: args.allow_no_keys };
     let mut server = Server::open(options)?;
-    let served = serve(&mut server, args.listen);
+    let port = args.port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let served = serve(&mut server, args.listen.or(port));
     server.close()?;
     eprint_line(format_args!("stopped: {}", served?));
     Ok(Exit::Yes)
@@ -77,7 +78,10 @@ fn serve(server: &mut Server, address: Option<SocketAddr>) -> Result<String> {
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     // On failure the server works with fewer connections.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        let now = limit.current.map_or("unlimited".to_owned(), |files| files.to_string());
+        eprint_line(format_args!("the limit of open files stays {now}: {error}"));
+    }
 }
 
 fn demo() -> Result<LoadedCatalog> {

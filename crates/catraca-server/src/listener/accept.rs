@@ -6,7 +6,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
@@ -22,6 +22,8 @@ use crate::config::ReloadableConfig;
 
 /// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Time between two warnings about failed accepts.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What all listeners of a server share.
 #[derive(Clone)]
@@ -85,12 +87,24 @@ impl Listener {
     /// Accepts connections; never returns.
     pub async fn accept(&self) {
         let mut admission = Admission::new();
+        let mut last_warning: Option<Instant> = None;
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => self.handover.admit(&mut admission, stream, peer.ip()),
                 // Most likely out of file descriptors. Accepting again at once would spin until one
                 // is free.
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(error) => {
+                    self.handover.connections.metrics.note_accept_failure();
+                    if last_warning.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+                        last_warning = Some(Instant::now());
+                        warn!(
+                            why = %error,
+                            "cannot accept connections: callers wait until it is possible again; \
+                             raise the limit of open files (ulimit -n) if that is the reason"
+                        );
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }

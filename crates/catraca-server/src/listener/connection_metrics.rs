@@ -1,4 +1,5 @@
-//! Counts of connections that were refused, closed to make room, or failed their TLS handshake.
+//! Counts of connections that were refused, closed to make room, failed their TLS handshake, or could
+//! not be accepted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +17,8 @@ pub struct ConnectionMetrics {
     idle_closed: LimitCounts,
     /// TLS handshakes that failed.
     tls_failures: AtomicU64,
+    /// Connections that the system could not accept.
+    accept_failures: AtomicU64,
 }
 
 impl ConnectionMetrics {
@@ -34,6 +37,11 @@ impl ConnectionMetrics {
         self.tls_failures.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a connection that the system could not accept.
+    pub fn note_accept_failure(&self) {
+        self.accept_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Connections refused, by the limit that was reached.
     pub fn refusals(&self) -> [u64; CONNECTION_LIMITS.len()] {
         self.refused.each_ref().map(|count| count.load(Ordering::Relaxed))
@@ -47,5 +55,10 @@ impl ConnectionMetrics {
     /// Failed TLS handshakes.
     pub fn tls_failures(&self) -> u64 {
         self.tls_failures.load(Ordering::Relaxed)
+    }
+
+    /// Attempts to accept a connection that failed.
+    pub fn accept_failures(&self) -> u64 {
+        self.accept_failures.load(Ordering::Relaxed)
     }
 }

@@ -213,6 +213,8 @@ pub fn listener(registry: &mut Registry, context: &ServerContext) {
     let help = "Idle connections closed to make room for new ones, by the limit that was reached";
     by_limit(registry, "connections_idle_closed", help, connections.metrics.idle_closed());
     counter(registry, "tls_failed", "Failed TLS handshakes", connections.metrics.tls_failures());
+    let failures = connections.metrics.accept_failures();
+    counter(registry, "accept_failed", "Connections that the system could not accept", failures);
     gauge(registry, "connections", "Open connections", connections.count());
     gauge(registry, "connections_max", "The most open connections", connections.max());
     gauge(

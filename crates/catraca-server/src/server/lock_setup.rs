@@ -51,10 +51,11 @@ pub async fn expire_periodically(locks: Weak<Locks>) {
 /// Stops granting; leases in memory and the clean shutdown are recorded.
 pub fn close(locks: &Locks) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    if let Ok(runtime) = runtime {
-        // A disk that does not respond must not delay the exit. Without the record of a clean
-        // shutdown, the next start waits for old leases to expire.
-        let _ =
-            runtime.block_on(async { tokio::time::timeout(CLOSE_TIMEOUT, locks.close()).await });
+    // A disk that does not respond must not delay the exit.
+    let closed = runtime.map(|runtime| {
+        runtime.block_on(async { tokio::time::timeout(CLOSE_TIMEOUT, locks.close()).await })
+    });
+    if !matches!(closed, Ok(Ok(()))) {
+        warn!("the active leases are not written: the next start waits until they have expired");
     }
 }

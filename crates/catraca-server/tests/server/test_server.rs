@@ -54,22 +54,24 @@ impl TestServer {
     /// The same as `from_file`, with these environment variables.
     pub fn with_env<V: AsRef<OsStr> + Copy>(file: &Path, variables: &[(&str, V)]) -> Self {
         let mut command = binary();
-        command.envs(variables.iter().copied());
-        Self::run(command, "127.0.0.1:0", &["--config", file.to_str().unwrap()])
+        command.arg("serve").envs(variables.iter().copied());
+        command.args(["--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()]);
+        Self::run(command)
+    }
+
+    /// `catraca serve` with these arguments.
+    pub fn serve(args: &[&str]) -> Self {
+        let mut command = binary();
+        command.arg("serve").args(args);
+        Self::run(command)
     }
 
     fn start(address: &str, args: &[&str]) -> Self {
-        Self::run(binary(), address, args)
+        Self::serve(&[&["--listen", address], args].concat())
     }
 
-    fn run(mut command: Command, address: &str, args: &[&str]) -> Self {
-        let mut child = command
-            .args(["serve", "--listen", address])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+    fn run(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         // The line with Ctrl-C is the last one of a start: the address is printed before it.
         let mut greeting = String::new();

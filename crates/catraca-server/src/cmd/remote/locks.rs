@@ -1,12 +1,12 @@
-//! `catraca locks`: lists and releases leases, and prints lock statistics.
+//! `catraca locks`: acquires, renews, lists and releases leases, and prints lock statistics.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hyper::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::format::{cell, id, instant, next_page_hint, rows};
 use super::{object, pages, query, show, text};
-use crate::args::{LocksArgs, LocksVerb};
+use crate::args::{LeaseOrFence, LocksArgs, LocksVerb};
 use crate::client::Client;
 use crate::exit::Exit;
 
@@ -25,7 +25,34 @@ pub fn run(args: &LocksArgs) -> Result<Exit> {
             ];
             show(output, &pages(&client, PATH, &parameters, paging, "locks")?, list_text)?;
         }
-        LocksVerb::Release { fence, why, cool_down_ms } => {
+        LocksVerb::Acquire { kind, key, tenant, ttl_ms, wait_ms, owner } => {
+            let body = object([
+                ("kind", Some(kind.as_str().into())),
+                ("keys", Some(json!(key))),
+                ("tenant", text(tenant)),
+                ("ttl_ms", ttl_ms.map(Value::from)),
+                ("wait_ms", wait_ms.map(Value::from)),
+                ("owner_label", text(owner)),
+            ]);
+            show(output, &client.post("/v1/locks/acquire", &body)?, grant_text)?;
+        }
+        LocksVerb::Renew { lease, ttl_ms } => {
+            let body = object([
+                ("lease_id", Some(lease.as_str().into())),
+                ("ttl_ms", ttl_ms.map(Value::from)),
+            ]);
+            let reply = client.post("/v1/locks/renew", &body)?;
+            show(output, &reply, |lease| format!("held until {}", instant(&lease["expires_at"])))?;
+        }
+        LocksVerb::Release { lease: LeaseOrFence::Lease(id), .. } => {
+            let reply = client.post("/v1/locks/release", &json!({ "lease_id": id }))?;
+            show(output, &reply, |ended| cell(&ended["outcome"]))?;
+            return Ok(if reply.json["released"] == true { Exit::Yes } else { Exit::No });
+        }
+        LocksVerb::Release { lease: LeaseOrFence::Fence(fence), why, cool_down_ms } => {
+            let Some(why) = why else {
+                bail!("an operator who ends the lease of another writes --why to the audit");
+            };
             let body = object([
                 ("reason", Some(why.as_str().into())),
                 ("cool_down_ms", cool_down_ms.map(Value::from)),
@@ -42,6 +69,12 @@ pub fn run(args: &LocksArgs) -> Result<Exit> {
         LocksVerb::Stats => show(output, &client.get("/v1/stats/locks")?, stats_text)?,
     }
     Ok(Exit::Yes)
+}
+
+fn grant_text(grant: &Value) -> String {
+    let held = format!("held {} until {}", lease_text(grant), instant(&grant["expires_at"]));
+    let fence = id(&grant["fence"]);
+    format!("{held}\nlease {}\nfence {fence}", cell(&grant["lease_id"]))
 }
 
 /// The locked names or the booked time of a lease, in one line.

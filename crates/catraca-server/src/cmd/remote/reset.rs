@@ -1,6 +1,8 @@
 //! `catraca reset`: clears one key of a policy, or all its keys.
 
-use anyhow::Result;
+use std::io::{IsTerminal, stdin};
+
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::format::cell;
@@ -11,17 +13,21 @@ use crate::exit::Exit;
 
 /// Clears counters, block and ban level.
 pub fn run(args: &ResetArgs) -> Result<Exit> {
-    let subject = args.confirm.is_none().then(|| subject(&args.subject)).transpose()?;
+    let confirm = match (&args.confirm, args.all) {
+        (None, true) => Some(ask_for_name(&args.policy)?),
+        (confirm, _) => confirm.clone(),
+    };
+    let subject = confirm.is_none().then(|| subject(&args.subject)).transpose()?;
     let body = object([
         ("policy", Some(args.policy.as_str().into())),
         ("subject", subject),
-        ("confirm", text(&args.confirm)),
+        ("confirm", text(&confirm)),
         ("why", text(&args.why)),
     ]);
     let reply = Client::new(&args.remote)?.post("/v1/reset", &body)?;
     show(args.remote.output, &reply, |reply| {
         let policy = cell(&reply["policy"]);
-        match args.confirm {
+        match confirm {
             None => format!("{policy} is reset for this caller"),
             Some(_) => {
                 format!("{policy} is reset for all keys; {}", ended_blocks_text(&reply["blocks"]))
@@ -29,6 +35,20 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
         }
     })?;
     Ok(Exit::Yes)
+}
+
+/// Asks an operator to type the policy's name; fails without a terminal.
+fn ask_for_name(policy: &str) -> Result<String> {
+    if !stdin().is_terminal() {
+        bail!("nobody can confirm this without a terminal: write --confirm {policy} in a script");
+    }
+    eprint!("This clears all keys of {policy} and ends its blocks. Type its name to confirm: ");
+    let mut typed = String::new();
+    stdin().read_line(&mut typed).context("cannot read the name")?;
+    if typed.trim() != policy {
+        bail!("`{}` is not {policy}: nothing was reset", typed.trim());
+    }
+    Ok(policy.to_owned())
 }
 
 fn ended_blocks_text(blocks: &Value) -> String {

@@ -1,12 +1,22 @@
-//! The startup banner: address, policies, stored state, and a `curl` command to try.
+//! The startup banner: address, policies, gates, routes, stored state, and a command to try.
 //!
-//! The command must work as it is printed, so it depends on the key attributes, TLS and API keys.
+//! The command must end in a denial as it is printed, so it depends on the limits and their keys,
+//! on TLS and API keys. If no policy can show that with a few calls, there is no command.
 
 use std::fmt::Write;
 
 use catraca::Catalog;
-use catraca::core::policy::{KeyPart, KeySpec, Name, Policy};
+use catraca::core::limit::Limit;
+use catraca::core::policy::{KeyPart, KeySpec, Mode, Policy};
+use catraca::core::time::Span;
+use catraca::explain::describe_block;
 
+/// The most policies, gates and routes that are listed each.
+const LISTED_MAX: usize = 12;
+/// The most calls that the command makes before the one that is denied.
+const CALLS_MAX: i64 = 20;
+/// A unit must count at least this long, so that it still does when the last call is made.
+const UNIT_MIN: Span = Span::from_secs(5);
 /// Added to the command when callers need an API key.
 const KEY: &str = " -H 'Authorization: Bearer KEY'";
 /// Added with TLS: the certificate is for a host name, and the banner shows the address.
@@ -24,9 +34,18 @@ pub fn greeting(
     // Writing to a string cannot fail, so results of `writeln!` are ignored.
     let mut text = format!("Catraca {} listens on {url}\n", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
-    for policy in &catalog.policies {
-        let _ = writeln!(text, "  {:<12} {}", policy.name, describe(policy));
-    }
+    let policies =
+        catalog.policies.iter().map(|policy| (policy.name.to_string(), describe(policy)));
+    list(&mut text, "policy", policies);
+    let policy_names = |gate: &catraca::core::catalog::Gate| {
+        let names = gate.policies.iter().map(|id| &*catalog.policy(*id).name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let gates = catalog.gate_names.iter().filter_map(|gate| catalog.gates.get(gate));
+    list(&mut text, "gate", gates.map(|gate| (gate.name.to_string(), policy_names(gate))));
+    let routes =
+        catalog.routes.iter().map(|route| (route.pattern(), format!("gate {}", route.gate)));
+    list(&mut text, "route", routes);
     let _ = writeln!(text, "{state}");
     let tls_option = if url.starts_with("https:") { SKIP_VERIFICATION } else { "" };
     let key_option = if needs_key { KEY } else { "" };
@@ -41,35 +60,57 @@ pub fn greeting(
     text + "\nCtrl-C stops it." + own_catalog + "\n"
 }
 
-/// A command that calls the gate of the first policy.
+/// Lists names with their descriptions, as `catraca config show` does. Says how many are left out.
+fn list(text: &mut String, kind: &str, rows: impl Iterator<Item = (String, String)>) {
+    let rows: Vec<(String, String)> = rows.collect();
+    let listed = &rows[..rows.len().min(LISTED_MAX)];
+    let width = listed.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    for (name, description) in listed {
+        let _ = writeln!(text, "  {kind:<6}  {name:<width$}  {description}");
+    }
+    if rows.len() > listed.len() {
+        let _ = writeln!(text, "  {kind:<6}  and {} more", rows.len() - listed.len());
+    }
+}
+
+/// A command that calls a gate until it denies.
 fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String> {
-    let policy = catalog.policies.first()?;
-    let by_address = |who: &KeySpec| match who {
+    let (name, calls) = catalog.policies.iter().find_map(|policy| {
+        let calls = calls_to_denial(policy)?;
+        Some((&policy.name, calls))
+    })?;
+    let path = format!("{url}/v1/gates/{name}/authorize");
+    Some(format!(
+        "Try it, the last call is denied:\n  for n in $(seq {calls}); do curl -s -o /dev/null -w \
+         '%{{http_code}}\\n'{options} '{path}'; done\n  curl -i{options} '{path}'"
+    ))
+}
+
+/// How many calls from one address exhaust a policy, if a few do.
+fn calls_to_denial(policy: &Policy) -> Option<i64> {
+    let by_address = match &policy.key_spec {
         KeySpec::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
         KeySpec::Each(names) => names.iter().any(|name| &**name == "ip"),
     };
-    let name = &policy.name;
-    if by_address(&policy.key_spec) {
-        return Some(format!("Try it:\n  curl -i{options} '{url}/v1/gates/{name}/authorize'"));
-    }
-    let attributes = match &policy.key_spec {
-        KeySpec::By(parts) => parts.iter().filter_map(|part| part.first()).collect::<Vec<_>>(),
-        KeySpec::Each(names) => names.iter().take(1).collect(),
+    let terms = policy.base.as_ref().filter(|_| policy.tiers.is_empty())?;
+    let is_plain = policy.mode == Mode::Enforce && by_address;
+    let counts_long = match &terms.limit {
+        Limit::Bucket(bucket) => Span::from_micros(bucket.period / bucket.tokens) >= UNIT_MIN,
+        Limit::Window(windows) => windows.iter().all(|window| window.span >= UNIT_MIN),
+        // A fixed window may end between two calls, and a lease is returned by no settle.
+        _ => false,
     };
-    let example = |name: &&Name| if ***name == *"ip" { "198.51.100.7" } else { "..." };
-    let attributes = attributes.iter().map(|name| format!("\"{name}\":\"{}\"", example(name)));
-    let attributes: Vec<String> = attributes.collect();
-    Some(format!(
-        "Try it, with a caller of yours:\n  curl {url}/v1/check{options} -H 'Content-Type: \
-         application/json' \\\n    -d '{{\"gate\":\"{name}\",\"subject\":{{{}}}}}'",
-        attributes.join(",")
-    ))
+    let calls = terms.limit.capacity()?;
+    (is_plain && counts_long && calls <= CALLS_MAX && terms.cost.units_to_hold(None, 1) == 1)
+        .then_some(calls)
 }
 
 fn describe(policy: &Policy) -> String {
     let limit = policy.base.as_ref().map(|terms| terms.limit.describe());
     let limit = limit.unwrap_or_else(|| "by tier".to_owned());
-    format!("{limit}, by {}", describe_key(&policy.key_spec))
+    let block = policy.base.as_ref().and_then(|terms| terms.block);
+    let block = block.map(|block| format!(", block {}", describe_block(block))).unwrap_or_default();
+    format!("{limit}{block}, by {}", describe_key(&policy.key_spec))
 }
 
 fn describe_key(key: &KeySpec) -> String {

@@ -1,5 +1,5 @@
-//! Content negotiation: whether the `Accept` header prefers XML over JSON. Anything unclear gets
-//! JSON.
+//! Content negotiation: whether the `Accept` header prefers XML over JSON, or is that of a browser.
+//! Anything unclear gets JSON.
 
 use hyper::http::{HeaderMap, header};
 
@@ -20,10 +20,19 @@ pub fn wants_xml(headers: &HeaderMap) -> bool {
     xml > json || xml > 0 && xml == json && !lists_json(headers)
 }
 
+/// Whether `text/html` is listed, as every browser does that shows a page.
+pub fn lists_html(headers: &HeaderMap) -> bool {
+    lists(headers, "text/html")
+}
+
 /// Whether `application/json` is listed explicitly, not only covered by a wildcard.
 fn lists_json(headers: &HeaderMap) -> bool {
+    lists(headers, "application/json")
+}
+
+fn lists(headers: &HeaderMap, media_type: &str) -> bool {
     let mut lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    lines.any(|line| line.to_ascii_lowercase().contains("application/json"))
+    lines.any(|line| line.to_ascii_lowercase().contains(media_type))
 }
 
 /// A media range in lower case, and its `q` in thousandths. A `q` that is not a number counts as 0,

@@ -1,4 +1,5 @@
-//! `/openapi.json`, and the HTML pages of `/docs` for it and for the error codes. No key is needed.
+//! `/openapi.json`, the page of `/` with links, and the HTML pages of `/docs` for the operations and
+//! for the error codes. No key is needed.
 //!
 //! Pages must load nothing from other hosts: a server without internet access shows them, and the
 //! content security policy forbids it.
@@ -22,6 +23,11 @@ const STYLE: &str = include_str!("docs/style.css");
 /// `GET /openapi.json`.
 pub async fn document(request: &ApiRequest) -> ApiResult {
     Ok(static_response("application/json", (request.http().openapi.text)()))
+}
+
+/// `GET /`.
+pub async fn index(_request: &ApiRequest) -> ApiResult {
+    Ok(html(page::index()))
 }
 
 /// `GET /docs`.

@@ -10,12 +10,14 @@ use serde::Serialize;
 
 use crate::context::ServerContext;
 use crate::http::auth::may_see_details;
+use crate::http::bodies::accept_header::lists_html;
 use crate::http::bodies::problem::{HttpResponse, typed_response};
 use crate::http::bodies::schema_values;
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
 use crate::scrape;
 
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// OpenMetrics, which Prometheus reads.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -52,7 +54,7 @@ pub struct ReadinessProblem {
 
 /// `GET /healthz`: the process answers.
 pub async fn healthy(_request: &ApiRequest) -> ApiResult {
-    Ok(text("text/plain; charset=utf-8", "ok\n".to_owned()))
+    Ok(text(PLAIN_TEXT, "ok\n".to_owned()))
 }
 
 /// `GET /readyz`: the catalog and all problems; 503 only while the server stops.
@@ -74,9 +76,10 @@ pub async fn ready(request: &ApiRequest) -> ApiResult {
     Ok(response)
 }
 
-/// `GET /metrics`.
+/// `GET /metrics`. A browser would save OpenMetrics to a file, so it gets the same as plain text.
 pub async fn metrics(request: &ApiRequest) -> ApiResult {
-    Ok(text(OPEN_METRICS, scrape::text(request.context())))
+    let media_type = if lists_html(request.headers()) { PLAIN_TEXT } else { OPEN_METRICS };
+    Ok(text(media_type, scrape::text(request.context())))
 }
 
 /// All current problems. Details are shown only to callers with a key.

@@ -78,7 +78,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         docs: service_docs(
             "metrics",
             "Return metrics in the OpenMetrics format",
-            &[text("application/openmetrics-text", "OpenMetrics.")],
+            &[text("application/openmetrics-text", "OpenMetrics; plain text for browsers.")],
         ),
     },
     Endpoint {
@@ -100,6 +100,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 headers: &[],
             }],
         ),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/",
+        rights: Rights::open(),
+        handler: |request| Box::pin(docs::index(request)),
+        body: RequestBody::Empty,
+        docs: service_docs("index", "Show where to find the documentation and the state", PAGE),
     },
     Endpoint {
         method: "GET",

@@ -94,7 +94,7 @@ fn examples_of_decisions_and_acts_are_taken_as_they_stand() {
 #[test]
 fn the_pages_load_nothing_from_elsewhere_and_every_problem_leads_to_one() {
     let server = TestServer::with_catalog(CATALOG);
-    for path in ["/docs", "/docs/errors", "/docs/errors/bad-json"] {
+    for path in ["/", "/docs", "/docs/errors", "/docs/errors/bad-json"] {
         let page = server.request(&format!("GET {path}"), &[]);
         assert_eq!(page.status, 200, "{path}");
         let policy = page.header("content-security-policy").unwrap();
@@ -102,6 +102,10 @@ fn the_pages_load_nothing_from_elsewhere_and_every_problem_leads_to_one() {
         assert!(!page.body.contains("http://") && !page.body.contains("<script"), "{path}");
         let loaded = page.body.matches(" src=").count();
         assert_eq!(loaded, 0, "{path}");
+    }
+    let index = server.request("GET /", &[]).body;
+    for link in index.split("href=\"/").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert_eq!(server.request(&format!("GET /{link}"), &[]).status, 200, "/{link}");
     }
     let style = server.request("GET /docs/style.css", &[]);
     assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));

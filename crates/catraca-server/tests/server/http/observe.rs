@@ -31,6 +31,15 @@ pub fn scrape(server: &TestServer) -> String {
     answer.body
 }
 
+#[test]
+fn a_browser_shows_the_metrics_instead_of_saving_them() {
+    let server = TestServer::with_catalog(CATALOG);
+    let accept = ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+    let answer = server.request("GET /metrics", &[accept]);
+    assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert!(answer.body.ends_with("# EOF\n"));
+}
+
 /// The value of a series of the metrics.
 pub fn value(text: &str, series: &str) -> f64 {
     let line = text.lines().find(|line| line.rsplit_once(' ').is_some_and(|(s, _)| s == series));

@@ -1,5 +1,7 @@
 //! The first start: the greeting, the commands that it shows, and the errors of a wrong start.
 
+use std::process::Command;
+
 use crate::test_server::{TestServer, binary, catalog_file};
 
 /// covers: 001-06, 004-60, 004-86, B-71
@@ -9,6 +11,8 @@ fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
     let greeting = &server.greeting;
     let curl = format!("curl -i 'http://{}/v1/gates/demo/authorize'", server.address);
     assert!(greeting.contains(&curl) && greeting.contains("window 5 per 1m, by ip"), "{greeting}");
+    assert!(greeting.contains("window 10 per 15m, block 30m, by ip"), "{greeting}");
+    assert!(greeting.contains("the last call is denied:\n  for n in $(seq 5); do"), "{greeting}");
     for left in (0..5).rev() {
         let answer = server.request("GET /v1/gates/demo/authorize", &[]);
         assert_eq!((answer.status, answer.body.as_str()), (200, ""));
@@ -24,6 +28,43 @@ fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
     assert_eq!((&problem["reason"], &problem["policy"]), (&"over_limit".into(), &"demo".into()));
     assert_eq!(problem["retry_after"], wait);
     assert!(problem["detail"].as_str().unwrap().starts_with("Slow down"), "{problem}");
+}
+
+/// Runs the commands that the greeting shows, as a shell reads them.
+#[test]
+fn the_commands_of_the_greeting_end_in_a_denial() {
+    let catalog = "[policy.fast]\nby = ['ip']\nbucket = { size = 2, refill = '9 per 1s' }\n\
+        [policy.tight]\nby = ['ip']\nbucket = { size = 3, refill = '1 per 1m' }\n\
+        [gate.shop]\npolicies = ['fast', 'tight']\n\
+        [[route]]\nmatch = 'POST /orders'\ngate = 'shop'\n";
+    let server = TestServer::with_catalog(catalog);
+    let greeting = &server.greeting;
+    assert!(greeting.contains("gate    shop  fast, tight"), "{greeting}");
+    assert!(greeting.contains("route   POST /orders  gate shop"), "{greeting}");
+    let commands = greeting.split("Try it").nth(1).unwrap().lines();
+    let commands: Vec<&str> = commands.filter(|line| line.starts_with("  ")).collect();
+    let shell = Command::new("sh").arg("-c").arg(commands.join("\n")).output().unwrap();
+    let printed = String::from_utf8(shell.stdout).unwrap();
+    assert!(printed.starts_with("200\n200\n200\nHTTP/1.1 429 "), "{printed}");
+}
+
+#[test]
+fn a_catalog_that_no_few_calls_exhaust_has_no_commands_to_try() {
+    let catalog = "[policy.a]\nby = ['ip']\nwindow = '100 per 1m'\n\
+        [policy.b]\nby = ['user']\nwindow = '3 per 1m'\n";
+    let server = TestServer::with_catalog(catalog);
+    assert!(!server.greeting.contains("Try it"), "{}", server.greeting);
+}
+
+#[test]
+fn the_catalog_and_the_port_have_a_short_spelling() {
+    let file = catalog_file("[policy.a]\nby = ['ip']\nwindow = '100 per 1m'\n");
+    let path = file.to_str().unwrap();
+    let output = binary().args(["serve", path, "--port", "0", "-c", path]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("cannot be used with"), "{stderr}");
+    let server = TestServer::serve(&[path, "--port", "0"]);
+    assert!(server.greeting.contains("policy  a  window 100 per 1m"), "{}", server.greeting);
 }
 
 #[test]

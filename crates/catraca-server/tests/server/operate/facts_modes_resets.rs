@@ -85,6 +85,9 @@ fn a_reset_begins_anew_for_one_caller() {
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
     assert_eq!(run(&server, &["check", "login", other]).code, Some(1));
     run(&server, &["reset", "login"]).assert_exit(2, &["ATTRIBUTE=VALUE"]);
+    run(&server, &["reset", "login", "--all"]).assert_exit(2, &["--why"]);
+    run(&server, &["reset", "login", "--all", "--why", "x"])
+        .assert_exit(2, &["without a terminal", "--confirm login"]);
 }
 
 #[test]

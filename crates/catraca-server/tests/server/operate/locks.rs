@@ -48,3 +48,22 @@ fn leases_are_listed_counted_ended_and_cleared() {
     assert_eq!((&stats["success"], &stats["forced"]), (&2.into(), &2.into()), "{stats}");
     assert!(run_ok(&server, &["locks", "stats"]).contains("payment"));
 }
+
+#[test]
+fn a_lock_is_acquired_renewed_and_released_by_its_id() {
+    let server = start_server();
+    let acquire = ["locks", "acquire", "payment", "order-7", "--ttl-ms", "30000", "--owner", "ana"];
+    let granted = run_ok(&server, &acquire);
+    let lease = granted.lines().find_map(|line| line.strip_prefix("lease ")).unwrap().to_owned();
+    assert!(
+        granted.starts_with("held order-7 until ") && granted.contains("\nfence "),
+        "{granted}"
+    );
+    run(&server, &acquire).assert_exit(1, &["`order-7` is taken", "409"]);
+    let renewed = run_ok(&server, &["locks", "renew", &lease, "--ttl-ms", "60000"]);
+    assert!(renewed.starts_with("held until 2"), "{renewed}");
+    assert_eq!(run_ok(&server, &["locks", "release", &lease]).trim(), "released");
+    assert_eq!(run(&server, &["locks", "release", &lease]).code, Some(1));
+    run(&server, &["locks", "release", "17"]).assert_exit(2, &["--why"]);
+    run(&server, &["locks", "release", "abc"]).assert_exit(2, &["32 hexadecimal digits"]);
+}

@@ -82,11 +82,10 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
         .attributes
         .iter()
         .map(|(name, known)| AttributeBody { attribute: name.to_string(), private: known.private });
-    let routes = catalog.routes.iter().map(|route| {
-        let method = route.method.as_deref().unwrap_or("*");
-        let r#match = format!("{method} /{}", route.path.join("/"));
-        RouteBody { r#match, gate: route.gate.to_string() }
-    });
+    let routes = catalog
+        .routes
+        .iter()
+        .map(|route| RouteBody { r#match: route.pattern(), gate: route.gate.to_string() });
     let config = context.reloadable.load();
     let present = config.process.present.iter().copied();
     to_json(&CatalogSummary {

@@ -1,4 +1,4 @@
-//! HTML pages rendered from the OpenAPI document, and one page per error code.
+//! HTML pages: the first page, one rendered from the OpenAPI document, and one per error code.
 
 mod operation;
 mod schema;
@@ -9,6 +9,33 @@ use serde_json::{Map, Value};
 
 use crate::html::Html;
 use crate::http::bodies::error_codes::{ErrorCode, all_error_codes};
+
+/// The pages that a person may look for at the address of the server.
+const LINKS: [(&str, &str); 5] = [
+    ("/docs", "The HTTP API: every call with its bodies and errors"),
+    ("/docs/errors", "Every error code, its cause and its fix"),
+    ("/openapi.json", "The same API as an OpenAPI document, for generators of clients"),
+    ("/readyz", "The revision of the catalog in use, and every present problem"),
+    ("/metrics", "Metrics for Prometheus; needs a key if there are keys"),
+];
+
+/// The page of `/`.
+pub fn index() -> &'static str {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        page_with_title("A rate limiter answers here", |html| {
+            html.raw("<p class=\"lead\">Programs ask at <code>/v1/check</code>, and reverse ");
+            html.raw("proxies at <code>/v1/authorize</code>, whether a caller may pass.</p>");
+            html.raw("<div class=\"table\"><table><tbody>");
+            for (path, about) in LINKS {
+                html.raw("<tr><td><a href=\"").text(path).raw("\"><code>").text(path);
+                html.raw("</code></a></td><td>").text(about).raw("</td></tr>");
+            }
+            html.raw("</tbody></table></div><p class=\"soft\">Operators use the command ");
+            html.raw("line: <code>catraca --help</code>.</p>");
+        })
+    })
+}
 
 /// The page of all operations and schemas.
 pub fn operations(document: &Value) -> &'static str {
