@@ -4,18 +4,21 @@ use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::BlockProposal;
 use catraca_core::refusal::Refusal;
 use catraca_core::subject::Subject;
+use catraca_core::time::Time;
 
 use super::operator::{OwnedOperator, check_text};
 use super::{App, AppError};
 use crate::event::SubjectKey;
-use crate::records::{AttributeValue, BlockQuery, BlockRow, Cursor, HistoryRow, Operator, Page};
+use crate::records::{
+    AttributeValue, BlockId, BlockQuery, BlockRow, Cursor, HistoryRow, Operator, Page,
+};
 
 /// The blocks that an operator created.
 #[derive(Clone, Debug)]
 pub struct CreatedBlocks {
-    /// Each blocked key with its block, and the block's id in the records. The records assign ids
-    /// when they write, so there is none while the block is not on disk.
-    pub blocks: Vec<(SubjectKey, BlockReply, Option<i64>)>,
+    /// Each blocked key with its block, and the block's id. Only the records know whether the act
+    /// has extended an older block, so there is no id while the act is not on disk.
+    pub blocks: Vec<(SubjectKey, BlockReply, Option<BlockId>)>,
     /// Whether they are on disk.
     pub durable: bool,
 }
@@ -25,6 +28,8 @@ pub struct CreatedBlocks {
 pub struct ReleasedBlock {
     /// The block before the release.
     pub before: BlockRow,
+    /// The instant before the release.
+    pub at: Time,
     /// The block after the release, if the records still have it.
     pub after: Option<BlockRow>,
     /// Whether the release is on disk.
@@ -36,25 +41,28 @@ pub struct ReleasedBlock {
 pub struct BlockWithHistory {
     /// The block.
     pub row: BlockRow,
-    /// Whether it is active now.
-    pub is_active: bool,
     /// Every step, oldest first.
     pub history: Vec<HistoryRow>,
 }
 
 impl App {
-    /// Active blocks, newest first.
+    /// Blocks, newest first.
     pub async fn blocks(&self, query: BlockQuery) -> Result<Page<BlockRow, Cursor>, AppError> {
+        self.await_queued_records().await?;
         let now = self.now();
         self.read_records(move |records| records.blocks(&query, now)).await
     }
 
     /// One block with its history.
-    pub async fn block_with_history(&self, id: i64) -> Result<BlockWithHistory, AppError> {
+    pub async fn block_with_history(&self, id: BlockId) -> Result<BlockWithHistory, AppError> {
         let row = self.find_block(id).await?;
-        let is_active = row.block.until > self.now();
-        let history = self.read_records(move |records| records.history(id)).await?;
-        Ok(BlockWithHistory { row, is_active, history })
+        let (row, history) = self
+            .read_records(move |records| {
+                let history = records.history(&row)?;
+                Ok((row, history))
+            })
+            .await?;
+        Ok(BlockWithHistory { row, history })
     }
 
     /// A value in every form that the records may have it: as it is, or as a pseudonym under the
@@ -116,11 +124,15 @@ impl App {
         Ok(CreatedBlocks { blocks, durable })
     }
 
-    /// Ends a block. A block that has ended already is an error, so that no operator believes to
-    /// have ended another one.
-    pub async fn release(&self, by: &Operator<'_>, id: i64) -> Result<ReleasedBlock, AppError> {
+    /// Ends a block. A block that has ended already is an error, and a later block of the same key
+    /// stays: its id is another one.
+    pub async fn release(&self, by: &Operator<'_>, id: BlockId) -> Result<ReleasedBlock, AppError> {
         let by = OwnedOperator::new(by)?;
         let before = self.find_block(id).await?;
+        let at = self.now();
+        if before.block.until <= at {
+            return Err(self.ended_error(&before).await?);
+        }
         let app = self.clone();
         self.run_to_end(async move {
             let exchange = app.engine().unblock_exchange(vec![before.subject.clone()]);
@@ -130,17 +142,31 @@ impl App {
             // Other nodes drop the key from their caches.
             app.publish_change().await;
             if !was_active {
-                let detail = format!("block {id} has ended already");
-                return Err(AppError::not_found("not-blocked", detail));
+                return Err(app.ended_error(&before).await?);
             }
             // Read again: the release has moved the end of the block.
             let after = app.read_records(move |records| records.block(id)).await?;
-            Ok(ReleasedBlock { before, after, durable })
+            Ok(ReleasedBlock { before, at, after, durable })
         })
         .await
     }
 
-    async fn find_block(&self, id: i64) -> Result<BlockRow, AppError> {
+    /// The error of a release of a block that has ended. Names the later block of the same key, if
+    /// there is one: the operator may want to release that.
+    async fn ended_error(&self, block: &BlockRow) -> Result<AppError, AppError> {
+        let key = block.subject.key;
+        let newest = self.read_records(move |records| records.block_of(key)).await?;
+        let now = self.now();
+        let later = newest.filter(|row| row.id != block.id && row.block.is_active(now, false));
+        let mut detail = format!("block {} has ended already, and nothing was released", block.id);
+        if let Some(later) = later {
+            detail += &format!("; the same key is now blocked by block {}", later.id);
+        }
+        Ok(AppError::not_found("not-blocked", detail))
+    }
+
+    async fn find_block(&self, id: BlockId) -> Result<BlockRow, AppError> {
+        self.await_queued_records().await?;
         let found = self.read_records(move |records| records.block(id)).await?;
         let unknown = || AppError::not_found("unknown-block", format!("there is no block {id}"));
         found.ok_or_else(unknown)

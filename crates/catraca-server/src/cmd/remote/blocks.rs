@@ -18,7 +18,7 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
-        BlocksVerb::List { about, policy, namespace, origin, paging } => {
+        BlocksVerb::List { about, policy, namespace, origin, state, paging } => {
             let about = about.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let parameters = [
                 ("attribute", about.map(|(name, _)| name)),
@@ -26,8 +26,14 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
                 ("policy", policy.as_deref()),
                 ("namespace", namespace.as_deref()),
                 ("origin", origin.as_deref()),
+                ("state", state.as_deref()),
             ];
-            show(output, &pages(&client, PATH, &parameters, paging, "blocks")?, list_text)?;
+            let none = match state.as_deref() {
+                None | Some("active") => "There are no active blocks.",
+                Some(_) => "There are no such blocks.",
+            };
+            let reply = pages(&client, PATH, &parameters, paging, "blocks")?;
+            show(output, &reply, |page| list_text(page, none))?;
         }
         BlocksVerb::Add { policy, subject: who, r#for, reason, why } => {
             let order = object([
@@ -42,8 +48,8 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
         BlocksVerb::Release { which, policy, why } => {
             return release(&client, output, which, policy.as_deref(), why);
         }
-        BlocksVerb::History { id } => {
-            show(output, &client.get(&format!("{PATH}/{id}"))?, history_text)?;
+        BlocksVerb::History { which, policy, paging } => {
+            return history(&client, output, which, policy.as_deref(), paging);
         }
     }
     Ok(Exit::Yes)
@@ -51,14 +57,14 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
 
 const PATH: &str = "/v1/blocks";
 
-fn list_text(page: &Value) -> String {
+fn list_text(page: &Value, none: &str) -> String {
     let heads = ["id", "policy", "subject", "until", "origin", "reason", "by", "since"];
-    let table = rows(&heads, &[0], &page["blocks"], "There are no active blocks.", |row| {
+    let table = rows(&heads, &[], &page["blocks"], none, |row| {
         vec![
             id(&row["id"]),
             cell(&row["policy"]),
             cell(&row["subject"]),
-            instant(&row["until"]),
+            end_text(row),
             cell(&row["origin"]),
             cell(&row["reason"]),
             cell(&row["by"]),
@@ -68,9 +74,15 @@ fn list_text(page: &Value) -> String {
     table + &next_page_hint(page)
 }
 
+/// The end of a block; an ended one is marked.
+fn end_text(row: &Value) -> String {
+    let until = instant(&row["until"]);
+    if row["standing"] == false { format!("{until} (ended)") } else { until }
+}
+
 fn added_text(reply: &Value) -> String {
     let heads = ["id", "policy", "subject", "until", "changed"];
-    rows(&heads, &[0], &reply["blocks"], "No key was blocked.", |row| {
+    rows(&heads, &[], &reply["blocks"], "No key was blocked.", |row| {
         let changed =
             if row["changed"] == true { "yes" } else { "no: an existing block ends later" };
         vec![
@@ -81,6 +93,48 @@ fn added_text(reply: &Value) -> String {
             changed.to_owned(),
         ]
     })
+}
+
+/// Shows one block, or block by block those of a page.
+fn history(
+    client: &Client,
+    output: Output,
+    which: &BlockSelector,
+    policy: Option<&str>,
+    paging: &PagingArgs,
+) -> Result<Exit> {
+    let (name, value) = match which {
+        BlockSelector::Id(id) => {
+            show(output, &client.get(&format!("{PATH}/{id}"))?, history_text)?;
+            return Ok(Exit::Yes);
+        }
+        BlockSelector::About(name, value) => (name, value),
+    };
+    let parameters = [
+        ("attribute", Some(name.as_str())),
+        ("value", Some(value.as_str())),
+        ("policy", policy),
+        ("state", Some("all")),
+    ];
+    let page = pages(client, PATH, &parameters, paging, "blocks")?.json;
+    let ids: Vec<&str> =
+        page["blocks"].as_array().into_iter().flatten().filter_map(id_of).collect();
+    for id in &ids {
+        let reply = client.get(&format!("{PATH}/{id}"))?;
+        show(output, &reply, |block| history_text(block) + "\n\n")?;
+    }
+    if ids.is_empty() {
+        eprint_line(format_args!("catraca: the history has no block of this {}", sanitize(name)));
+        return Ok(Exit::No);
+    }
+    if let Some(next) = page["next"].as_str() {
+        eprint_line(format_args!("more: --after {}, or --all", sanitize(next)));
+    }
+    Ok(Exit::Yes)
+}
+
+fn id_of(row: &Value) -> Option<&str> {
+    row["id"].as_str()
 }
 
 fn history_text(block: &Value) -> String {
@@ -138,12 +192,12 @@ fn release(
 
 /// Splits the selectors into block ids and the attributes of one caller.
 #[expect(clippy::type_complexity, reason = "two lists")]
-fn split_selectors(which: &[BlockSelector]) -> Result<(Vec<u64>, Vec<(&str, &str)>)> {
+fn split_selectors(which: &[BlockSelector]) -> Result<(Vec<String>, Vec<(&str, &str)>)> {
     let mut ids = Vec::new();
     let mut about = Vec::<(&str, &str)>::new();
     for selector in which {
         match selector {
-            BlockSelector::Id(id) => ids.push(*id),
+            BlockSelector::Id(id) => ids.push(id.clone()),
             BlockSelector::About(name, _) if about.iter().any(|(known, _)| known == name) => {
                 bail!("{} is given twice; release one caller at a time", sanitize(name));
             }
@@ -159,16 +213,16 @@ fn matching_blocks(
     client: &Client,
     about: &[(&str, &str)],
     policy: Option<&str>,
-) -> Result<Vec<u64>> {
+) -> Result<Vec<String>> {
     let lists = about.iter().map(|attribute| blocks_with(client, *attribute, policy));
-    let lists = lists.collect::<Result<Vec<BTreeMap<u64, Value>>>>()?;
+    let lists = lists.collect::<Result<Vec<BTreeMap<String, Value>>>>()?;
     // A block fits if each given attribute is missing in its subject, or matches there.
-    let fits = |id: &u64, row: &Value| {
+    let fits = |id: &String, row: &Value| {
         let mut each = about.iter().zip(&lists);
         each.all(|((name, _), list)| row["subject"].get(*name).is_none() || list.contains_key(id))
     };
-    let all: BTreeMap<&u64, &Value> = lists.iter().flatten().collect();
-    Ok(all.into_iter().filter(|(id, row)| fits(id, row)).map(|(id, _)| *id).collect())
+    let all: BTreeMap<&String, &Value> = lists.iter().flatten().collect();
+    Ok(all.into_iter().filter(|(id, row)| fits(id, row)).map(|(id, _)| id.clone()).collect())
 }
 
 /// The active blocks with one attribute value. The server compares the values, because a private
@@ -177,12 +231,12 @@ fn blocks_with(
     client: &Client,
     about: (&str, &str),
     policy: Option<&str>,
-) -> Result<BTreeMap<u64, Value>> {
+) -> Result<BTreeMap<String, Value>> {
     let parameters = [("attribute", Some(about.0)), ("value", Some(about.1)), ("policy", policy)];
     let all = PagingArgs { limit: None, after: None, all: true };
     let Reply { json, .. } = pages(client, PATH, &parameters, &all, "blocks")?;
     let rows = json["blocks"].as_array().map_or(&[][..], Vec::as_slice);
-    Ok(rows.iter().filter_map(|row| Some((row["id"].as_u64()?, row.clone()))).collect())
+    Ok(rows.iter().filter_map(|row| Some((id_of(row)?.to_owned(), row.clone()))).collect())
 }
 
 fn released_text(reply: &Value) -> String {

@@ -32,9 +32,9 @@ pub fn end_or_null(at: Time) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Block")]
 pub struct BlockBody {
-    /// The block's id; a later block of the same key has the same id.
-    #[schemars(example = 7)]
-    id: i64,
+    /// The block's id. An extension keeps it; a later block of the same key has another.
+    #[schemars(example = schema_values::BLOCK_ID)]
+    id: String,
     #[schemars(example = &"default")]
     namespace: String,
     #[schemars(example = &"login")]
@@ -47,6 +47,8 @@ pub struct BlockBody {
     /// The first instant after the block; null if it has no end.
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     until: Option<String>,
+    /// Whether it is active now.
+    standing: bool,
     #[schemars(with = "catraca::json::OriginWord")]
     origin: &'static str,
     reason: Option<String>,
@@ -54,15 +56,17 @@ pub struct BlockBody {
     by: Option<String>,
 }
 
-impl From<&BlockRow> for BlockBody {
-    fn from(row: &BlockRow) -> Self {
+impl BlockBody {
+    /// The body of a block at `now`.
+    pub fn new(row: &BlockRow, now: Time) -> Self {
         Self {
-            id: row.id,
+            id: row.id.to_string(),
             namespace: row.subject.namespace.clone(),
             policy: row.subject.policy.clone(),
             subject: subject_parts(&row.subject.parts),
             since: row.since.to_rfc3339(),
             until: end_or_null(row.block.until),
+            standing: now < row.block.until,
             origin: origin_name(row.block.origin),
             reason: row.block.note.reason.as_deref().map(str::to_owned),
             by: row.by.clone(),

@@ -192,8 +192,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
             name: "blocks",
             tag: OperationTag::BlocksAndLists,
             summary: "List who is blocked, until when and why",
-            description: "A private value is found by its real value and shown as its pseudonym.",
+            description: "A private value is found by its real value and shown as its pseudonym. \
+                          A block is listed as soon as a decision of this node has named it.",
             query: &[
+                QueryParameter {
+                    name: "state",
+                    description: "`ended` and `all` list blocks that have ended too, while the \
+                                  history has them. The default is `active`.",
+                    kind: ParameterType::OneOf(&["active", "ended", "all"]),
+                },
                 QueryParameter {
                     name: "namespace",
                     description: "Only blocks of this one.",
@@ -275,7 +282,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
             tag: OperationTag::BlocksAndLists,
             summary: "Release a blocked subject",
             description: "The block ends now. Counters keep their values, and so does the level \
-                          of an escalating block.",
+                          of an escalating block. The id of a block that has ended releases \
+                          nothing, even if the subject is blocked again.",
             query: &[],
             responses: &[ok_json(schema_of::<blocks::ReleasedBlock>)],
             error_codes: &[

@@ -8,7 +8,7 @@ use catraca::core::batch::BlockReply;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
 use catraca::json::origin_name;
-use catraca::records::{AttributeValue, BlockQuery, SubjectKey};
+use catraca::records::{AttributeValue, BlockId, BlockQuery, BlockStates, SubjectKey};
 use catraca::{BlockProposal, Span};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
 
-/// A page of active blocks.
+/// A page of blocks.
 #[derive(Serialize, JsonSchema)]
 pub struct BlockPage {
     blocks: Vec<record_bodies::BlockBody>,
@@ -29,11 +29,12 @@ pub struct BlockPage {
 
 /// `GET /v1/blocks`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let names = ["namespace", "policy", "attribute", "value", "origin", "after", "limit"];
-    let [namespace, policy, attribute, value, origin, after, limit] =
+    let names = ["state", "namespace", "policy", "attribute", "value", "origin", "after", "limit"];
+    let [state, namespace, policy, attribute, value, origin, after, limit] =
         request.query_params(names)?;
     let defaults = BlockQuery::default();
     let query = BlockQuery {
+        states: state.map(parse_states).transpose()?.unwrap_or_default(),
         namespace: namespace.map(str::to_owned),
         policy: policy.map(str::to_owned),
         about: stored_forms(request, attribute, value)?,
@@ -42,7 +43,8 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
     };
     let page = request.app().blocks(query).await?;
-    let blocks = page.rows.iter().map(record_bodies::BlockBody::from).collect();
+    let now = request.app().now();
+    let blocks = page.rows.iter().map(|row| record_bodies::BlockBody::new(row, now)).collect();
     to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
 
@@ -61,6 +63,15 @@ fn stored_forms(
                           value=198.51.100.7";
             Err(Problem::bad("bad-query", detail))
         }
+    }
+}
+
+fn parse_states(word: &str) -> Result<BlockStates, Problem> {
+    match word {
+        "active" => Ok(BlockStates::Active),
+        "ended" => Ok(BlockStates::Ended),
+        "all" => Ok(BlockStates::All),
+        _ => Err(Problem::bad("bad-query", "`state` is one of active, ended and all")),
     }
 }
 
@@ -109,8 +120,8 @@ pub struct CreatedBlocks {
 #[schemars(rename = "BlockedKey")]
 pub struct BlockedKeyBody {
     /// The block's id; null while the block is not on disk.
-    #[schemars(example = 7)]
-    id: Option<i64>,
+    #[schemars(example = schema_values::BLOCK_ID)]
+    id: Option<String>,
     #[schemars(example = &"login")]
     policy: String,
     #[schemars(example = schema_values::example_subject())]
@@ -139,9 +150,9 @@ pub async fn create(request: &ApiRequest) -> ApiResult {
     to_json(&CreatedBlocks { blocks: blocks.collect(), durable: created.durable })
 }
 
-fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<i64>) -> BlockedKeyBody {
+fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<BlockId>) -> BlockedKeyBody {
     BlockedKeyBody {
-        id,
+        id: id.map(|id| id.to_string()),
         policy: key.policy.clone(),
         subject: record_bodies::subject_parts(&key.parts),
         until: record_bodies::end_or_null(reply.block.until),
@@ -160,8 +171,6 @@ pub fn parse_duration(name: &str, text: &str) -> Result<Span, Problem> {
 pub struct BlockHistory {
     #[serde(flatten)]
     block: record_bodies::BlockBody,
-    /// Whether it is active now.
-    standing: bool,
     /// Every act, oldest first.
     history: Vec<record_bodies::BlockHistoryEntry>,
 }
@@ -171,8 +180,8 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
     let found = request.app().block_with_history(block_id(request)?).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::from(&found.row);
-    to_json(&BlockHistory { block, standing: found.is_active, history })
+    let block = record_bodies::BlockBody::new(&found.row, request.app().now());
+    to_json(&BlockHistory { block, history })
 }
 
 /// A block that an operator released.
@@ -196,14 +205,14 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
     let released = request.app().release(&operator, block_id(request)?).await?;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::from(&released.before),
+        block: record_bodies::BlockBody::new(&released.before, released.at),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })
 }
 
 /// The id of the block in the path.
-fn block_id(request: &ApiRequest) -> Result<i64, Problem> {
+fn block_id(request: &ApiRequest) -> Result<BlockId, Problem> {
     request.path_param(0).parse().map_err(|_| {
         // The id is repeated in the error, and may be any text.
         let text: String = request.path_param(0).chars().take(40).collect();

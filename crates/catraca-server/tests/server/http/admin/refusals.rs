@@ -43,9 +43,11 @@ fn bad_calls_about_blocks_are_named() {
         ("GET /v1/blocks?limit=many", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?after=x", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?limit=1&limit=2", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?state=old", String::new(), 400, "bad-query"),
         ("GET /v1/blocks/99", String::new(), 404, "unknown-block"),
         ("GET /v1/blocks/x", String::new(), 404, "unknown-block"),
         ("DELETE /v1/blocks/99", String::new(), 404, "unknown-block"),
+        ("DELETE /v1/blocks/6495e3a5b8000a3f09c2d4b17", String::new(), 404, "unknown-block"),
     ]);
 }
 
