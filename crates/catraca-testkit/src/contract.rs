@@ -88,6 +88,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         repeated_offences_last_longer,
         a_release_keeps_the_level,
         shadow_blocks_are_seen_by_shadow_rows_only,
+        shadow_and_real_levels_never_mix,
         a_reset_forgets_everything;
     settling:
         a_refund_reaches_its_own_entry_only,

@@ -144,6 +144,9 @@ pub struct ResetArgs {
     #[arg(required_unless_present = "confirm", value_name = "ATTRIBUTE=VALUE")]
     #[arg(conflicts_with = "confirm", value_parser = parse_attribute)]
     pub subject: Vec<(String, String)>,
+    /// The namespace of the key; required as soon as there are several
+    #[arg(long, value_name = "NAME", conflicts_with = "confirm")]
+    pub namespace: Option<String>,
     /// The policy's name again, to reset all its keys
     #[arg(long, value_name = "POLICY", requires = "why")]
     pub confirm: Option<String>,

@@ -60,6 +60,9 @@ pub enum BlocksVerb {
         /// The attributes of the subject
         #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         subject: Vec<(String, String)>,
+        /// The namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// For how long: 10m, 2h, 7d, forever
         #[arg(long, value_name = "TIME")]
         r#for: String,
@@ -78,6 +81,15 @@ pub enum BlocksVerb {
         /// With ATTRIBUTE=VALUE, only from this policy
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
+        /// With ATTRIBUTE=VALUE, the namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        /// Not the other blocks of the same ban, such as the session of a customer
+        #[arg(long)]
+        only: bool,
+        /// Release the other blocks of the same ban without asking
+        #[arg(long)]
+        yes: bool,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
@@ -90,6 +102,9 @@ pub enum BlocksVerb {
         /// With ATTRIBUTE=VALUE, only of this policy
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
+        /// With ATTRIBUTE=VALUE, only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         #[command(flatten)]
         paging: PagingArgs,
     },

@@ -10,7 +10,8 @@ use super::operator::{OwnedOperator, check_text};
 use super::{App, AppError};
 use crate::event::SubjectKey;
 use crate::records::{
-    AttributeValue, BlockId, BlockQuery, BlockRow, Cursor, HistoryRow, Operator, Page,
+    AttributeValue, BlockId, BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Operator, Page,
+    Records, RecordsError,
 };
 
 /// The blocks that an operator created.
@@ -32,8 +33,19 @@ pub struct ReleasedBlock {
     pub at: Time,
     /// The block after the release, if the records still have it.
     pub after: Option<BlockRow>,
+    /// The blocks that were released with it, before the release: the same act had made them.
+    pub members: Vec<BlockRow>,
     /// Whether the release is on disk.
     pub durable: bool,
+}
+
+/// A block of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedBlock {
+    /// The block.
+    pub row: BlockRow,
+    /// The other active blocks that the same act made.
+    pub members: Vec<BlockRow>,
 }
 
 /// A block with its history.
@@ -41,28 +53,47 @@ pub struct ReleasedBlock {
 pub struct BlockWithHistory {
     /// The block.
     pub row: BlockRow,
+    /// The blocks that a release of this one ends too, because the same act made them.
+    pub members: Vec<BlockRow>,
     /// Every step, oldest first.
     pub history: Vec<HistoryRow>,
 }
 
 impl App {
-    /// Blocks, newest first.
-    pub async fn blocks(&self, query: BlockQuery) -> Result<Page<BlockRow, Cursor>, AppError> {
+    /// Blocks, newest first. Active blocks that one act made are one entry, with its members.
+    pub async fn blocks(&self, query: BlockQuery) -> Result<Page<ListedBlock, Cursor>, AppError> {
         self.await_queued_records().await?;
         let now = self.now();
-        self.read_records(move |records| records.blocks(&query, now)).await
+        self.read_records(move |records| {
+            let page = records.blocks(&query, now)?;
+            let companions = match query.states {
+                BlockStates::Active => records.companions(&page.rows, now)?,
+                BlockStates::Ended | BlockStates::All => Vec::new(),
+            };
+            let listed = page.rows.into_iter().map(|row| {
+                let others = companions.iter().filter(|other| other.id != row.id);
+                let members = others.filter(|other| row.is_of_same_act(other)).cloned().collect();
+                ListedBlock { row, members }
+            });
+            Ok(Page { rows: listed.collect(), next: page.next })
+        })
+        .await
     }
 
-    /// One block with its history.
-    pub async fn block_with_history(&self, id: BlockId) -> Result<BlockWithHistory, AppError> {
-        let row = self.find_block(id).await?;
-        let (row, history) = self
-            .read_records(move |records| {
-                let history = records.history(&row)?;
-                Ok((row, history))
-            })
-            .await?;
-        Ok(BlockWithHistory { row, history })
+    /// One block with its history. With `within`, only blocks of that namespace are found.
+    pub async fn block_with_history(
+        &self,
+        id: BlockId,
+        within: Option<&str>,
+    ) -> Result<BlockWithHistory, AppError> {
+        let row = self.find_block(id, within).await?;
+        let now = self.now();
+        self.read_records(move |records| {
+            let history = records.history(&row)?;
+            let members = members_of(records, &row, now)?;
+            Ok(BlockWithHistory { row, members, history })
+        })
+        .await
     }
 
     /// A value in every form that the records may have it: as it is, or as a pseudonym under the
@@ -124,18 +155,32 @@ impl App {
         Ok(CreatedBlocks { blocks, durable })
     }
 
-    /// Ends a block. A block that has ended already is an error, and a later block of the same key
-    /// stays: its id is another one.
-    pub async fn release(&self, by: &Operator<'_>, id: BlockId) -> Result<ReleasedBlock, AppError> {
+    /// Ends a block, and unless `only` is set those that the same act made. A block that has ended
+    /// already is an error, and a later block of the same key stays: its id is another one. With
+    /// `within`, only blocks of that namespace are found.
+    pub async fn release(
+        &self,
+        by: &Operator<'_>,
+        id: BlockId,
+        within: Option<&str>,
+        only: bool,
+    ) -> Result<ReleasedBlock, AppError> {
         let by = OwnedOperator::new(by)?;
-        let before = self.find_block(id).await?;
+        let before = self.find_block(id, within).await?;
         let at = self.now();
         if before.block.until <= at {
             return Err(self.ended_error(&before).await?);
         }
+        let mut members = Vec::new();
+        if !only {
+            let row = before.clone();
+            members = self.read_records(move |records| members_of(records, &row, at)).await?;
+        }
         let app = self.clone();
         self.run_to_end(async move {
-            let exchange = app.engine().unblock_exchange(vec![before.subject.clone()]);
+            let rows = std::iter::once(&before).chain(&members);
+            let keys = rows.map(|row| row.subject.clone()).collect();
+            let exchange = app.engine().unblock_exchange(keys);
             let (released, receipt) = app.run_audited(&by, exchange).await?;
             let was_active = released?;
             let durable = receipt.await.is_durable();
@@ -146,7 +191,7 @@ impl App {
             }
             // Read again: the release has moved the end of the block.
             let after = app.read_records(move |records| records.block(id)).await?;
-            Ok(ReleasedBlock { before, at, after, durable })
+            Ok(ReleasedBlock { before, at, after, members, durable })
         })
         .await
     }
@@ -165,10 +210,20 @@ impl App {
         Ok(AppError::not_found("not-blocked", detail))
     }
 
-    async fn find_block(&self, id: BlockId) -> Result<BlockRow, AppError> {
+    async fn find_block(&self, id: BlockId, within: Option<&str>) -> Result<BlockRow, AppError> {
         self.await_queued_records().await?;
         let found = self.read_records(move |records| records.block(id)).await?;
         let unknown = || AppError::not_found("unknown-block", format!("there is no block {id}"));
+        let found = found.filter(|row| within.is_none_or(|name| row.subject.namespace == name));
         found.ok_or_else(unknown)
     }
+}
+
+/// The active blocks that the same acts made as this one, if it is active itself.
+fn members_of(
+    records: &Records,
+    block: &BlockRow,
+    now: Time,
+) -> Result<Vec<BlockRow>, RecordsError> {
+    if block.block.until <= now { Ok(Vec::new()) } else { records.members(block, now) }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catraca_core::request::validate_storable;
+use catraca_core::request::{REASON_MAX, validate_storable};
 
 use super::{App, AppError};
 use crate::engine::Exchange;
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::records::{AuditNote, Operator, Receipt, Record, RecordKind, Records, RecordsError};
 
-/// The longest text of an operator, such as a reason, in bytes.
-pub const TEXT_MAX: usize = 500;
+/// The longest text of an operator, such as a reason, in characters: the same as in the catalog.
+pub const TEXT_MAX: usize = REASON_MAX;
 
 /// The longest time for which a query waits until the queued records are written.
 const BARRIER_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -154,8 +154,9 @@ pub(super) fn check_text<'t>(
     text: Option<&'t str>,
 ) -> Result<Option<&'t str>, AppError> {
     let Some(text) = text else { return Ok(None) };
-    if text.len() > TEXT_MAX {
-        let detail = format!("`{name}` may have {TEXT_MAX} bytes and has {}", text.len());
+    let characters = text.chars().count();
+    if characters > TEXT_MAX {
+        let detail = format!("`{name}` may have {TEXT_MAX} characters and has {characters}");
         return Err(AppError::invalid("text-too-long", detail));
     }
     validate_storable(format_args!("`{name}`"), text)?;

@@ -74,6 +74,15 @@ pub struct BlockRow {
     pub by: Option<String>,
     /// The block.
     pub block: Block,
+    /// The act that made it together with others, if one did.
+    pub(super) act_id: Option<String>,
+}
+
+impl BlockRow {
+    /// Whether the last act on both blocks was the same.
+    pub fn is_of_same_act(&self, other: &Self) -> bool {
+        self.act_id.is_some() && self.act_id == other.act_id
+    }
 }
 
 /// One step in the history of a block.
@@ -91,6 +100,8 @@ pub struct HistoryRow {
     pub reason: Option<String>,
     /// The end of the block after the step.
     pub until: Time,
+    /// The escalation level after the step.
+    pub level: u32,
     /// The operator, if one did it.
     pub by: Option<String>,
 }

@@ -14,6 +14,7 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
     let subject = args.confirm.is_none().then(|| subject(&args.subject)).transpose()?;
     let body = object([
         ("policy", Some(args.policy.as_str().into())),
+        ("namespace", text(&args.namespace)),
         ("subject", subject),
         ("confirm", text(&args.confirm)),
         ("why", text(&args.why)),

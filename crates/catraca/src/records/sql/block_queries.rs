@@ -3,6 +3,8 @@
 //! The table of blocks has the newest block of each key. Earlier ones are found in the history: a
 //! block begins with the step `started`, and has all steps up to the next `started` of its key.
 
+use std::collections::BTreeSet;
+
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
@@ -21,14 +23,14 @@ use crate::records::row::{
 
 /// The newest block of each key. The columns are those that [`block_row`] reads.
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
-    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget
+    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget, b.act_id
     FROM catraca.blocks AS b JOIN catraca.subjects AS s ON s.id = b.subject";
 
 /// Every block in the history, with the same columns: `f` is its first step and `l` its last one,
 /// which has its end; `b` is the step with the latest end, which has its origin and reason.
 const PAST_BLOCK: &str = "SELECT f.subject, s.key, s.namespace, s.policy, s.parts, f.at,
     b.by, l.until, b.origin, b.shadow, b.reason, CAST(NULL AS bigint), CAST(NULL AS text),
-    CAST(0 AS bigint), CAST(0 AS bigint)
+    l.level, CAST(0 AS bigint), b.act_id
     FROM catraca.history AS f JOIN catraca.subjects AS s ON s.id = f.subject
     JOIN catraca.history AS l ON l.id = (
         SELECT max(h.id) FROM catraca.history AS h
@@ -44,7 +46,7 @@ const PAST_BLOCK: &str = "SELECT f.subject, s.key, s.namespace, s.policy, s.part
     WHERE f.act = 'started'";
 
 /// The steps of the block of a subject that started at an instant.
-const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
+const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by, level
     FROM catraca.history WHERE subject = $1
     AND id >= coalesce((SELECT min(id) FROM catraca.history
         WHERE subject = $1 AND act = 'started' AND at = $2), 0)
@@ -52,8 +54,26 @@ const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
         WHERE subject = $1 AND act = 'started' AND at > $2), 9223372036854775807)
     ORDER BY id";
 
+/// Reads one row of the index per namespace, instead of every subject.
+const NAMESPACES: &str = "WITH RECURSIVE n (namespace) AS (
+        SELECT min(namespace) FROM catraca.subjects
+        UNION ALL
+        SELECT (SELECT min(s.namespace) FROM catraca.subjects AS s
+                WHERE s.namespace > n.namespace)
+        FROM n WHERE n.namespace IS NOT NULL)
+    SELECT namespace FROM n WHERE namespace IS NOT NULL";
+
+/// Of the blocks, those that are active and that an act of the block of subject `$2` made, since
+/// that block started at `$3`.
+const MADE_TOGETHER: &str = "WHERE NOT b.shadow AND b.until > $1 AND b.subject <> $2
+    AND EXISTS (SELECT 1 FROM catraca.history AS h
+        WHERE h.subject = b.subject AND h.at >= b.since AND h.act_id IN (
+            SELECT o.act_id FROM catraca.history AS o
+            WHERE o.subject = $2 AND o.at >= $3 AND o.act_id IS NOT NULL))
+    ORDER BY b.since DESC, b.subject DESC";
+
 /// Every step of a subject.
-const ALL_HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
+const ALL_HISTORY: &str = "SELECT id, at, act, origin, reason, until, by, level
     FROM catraca.history WHERE subject = $1 ORDER BY id";
 
 impl Records {
@@ -78,6 +98,38 @@ impl Records {
             }
         }
         Ok(None)
+    }
+
+    /// The active blocks that an act made together with this one: one ban blocks every key of an
+    /// `each` policy. The acts are those of this block; what other acts made is not followed.
+    pub fn members(&self, block: &BlockRow, now: Time) -> Result<Vec<BlockRow>, RecordsError> {
+        let sql = format!("{BLOCK} {MADE_TOGETHER}");
+        let values = values![now, block.subject_id, block.since];
+        Ok(rows(&mut **self.reads.lock(), &sql, &values, block_row)?)
+    }
+
+    /// The active blocks whose last act is one of those of these blocks, for a list of them.
+    pub fn companions(
+        &self,
+        blocks: &[BlockRow],
+        now: Time,
+    ) -> Result<Vec<BlockRow>, RecordsError> {
+        let acts: BTreeSet<&str> = blocks.iter().filter_map(|row| row.act_id.as_deref()).collect();
+        if acts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list = vec!["?"; acts.len()].join(", ");
+        let clause = format!("AND b.act_id IN ({list}) ORDER BY b.since DESC, b.subject DESC");
+        let active = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1 ");
+        let sql = active + &number_parameters(&clause, 1);
+        let values = values![now].into_iter().chain(acts.into_iter().map(Value::from));
+        let values: Vec<Value<'_>> = values.collect();
+        Ok(rows(&mut **self.reads.lock(), &sql, &values, block_row)?)
+    }
+
+    /// The namespaces of all subjects that the records know.
+    pub fn namespaces(&self) -> Result<Vec<String>, RecordsError> {
+        Ok(rows(&mut **self.reads.lock(), NAMESPACES, &[], |row| row.get(0))?)
     }
 
     /// The newest block of a key, active or ended.
@@ -133,6 +185,18 @@ fn page_sql(query: &BlockQuery, now: Time, limit: i64) -> (String, Vec<Value<'_>
         let (clause, more) = subjects_about(&query.about);
         narrow(&format!(" AND {subject} IN ({clause})"), &more);
     }
+    if query.states == BlockStates::Active {
+        // One ban is one row: that of its member which comes first. Only members that match count,
+        // so that each ban with a matching member is listed.
+        let (about, more) = subjects_about(&query.about);
+        let matching = if more.is_empty() { "" } else { &format!(" AND o.subject IN ({about})") };
+        let clause = format!(
+            " AND NOT EXISTS (SELECT 1 FROM catraca.blocks AS o WHERE o.act_id = b.act_id
+                AND NOT o.shadow AND o.until > $1{matching}
+                AND (o.since, o.subject) > (b.since, b.subject))"
+        );
+        narrow(&clause, &more);
+    }
     if let Some(Cursor { since, subject: last }) = query.after {
         narrow(&format!(" AND ({start}, {subject}) < (?, ?)"), &values![since, last]);
     }
@@ -155,6 +219,7 @@ pub(super) fn block_row(row: &dyn SqlRow) -> DatabaseResult<BlockRow> {
         since,
         by: row.get(6)?,
         block: block(row, 7, &mut TextInterner::default())?,
+        act_id: row.get(15)?,
     })
 }
 
@@ -167,5 +232,6 @@ fn history_row(row: &dyn SqlRow) -> DatabaseResult<HistoryRow> {
         reason: row.get(4)?,
         until: row.get(5)?,
         by: row.get(6)?,
+        level: row.get(7)?,
     })
 }

@@ -14,7 +14,8 @@ async fn exceed(app: &App) {
 }
 
 async fn active_blocks(app: &App) -> Vec<BlockRow> {
-    app.blocks(BlockQuery::default()).await.unwrap().rows
+    let listed = app.blocks(BlockQuery::default()).await.unwrap().rows;
+    listed.into_iter().map(|block| block.row).collect()
 }
 
 /// The records are written after the answer to a check. A query or a release that comes right
@@ -28,9 +29,9 @@ async fn a_block_is_listed_and_released_right_after_its_check() {
         exceed(&app).await;
         let found = active_blocks(&app).await;
         let [block] = &found[..] else { panic!("round {round}: {found:?}") };
-        let history = app.block_with_history(block.id).await.unwrap().history;
+        let history = app.block_with_history(block.id, None).await.unwrap().history;
         assert_eq!(history.len(), 1, "round {round}: {history:?}");
-        app.release(&ANA, block.id).await.unwrap();
+        app.release(&ANA, block.id, None, false).await.unwrap();
         assert!(active_blocks(&app).await.is_empty(), "round {round}");
         clock.advance(Span::from_secs(61));
     }
@@ -47,12 +48,13 @@ async fn a_stale_id_releases_nothing_and_names_the_later_block() {
     exceed(&app).await;
     let later = active_blocks(&app).await[0].id;
     assert_ne!(first, later);
-    let Err(AppError::NotFound { code, detail }) = app.release(&ANA, first).await else {
+    let Err(AppError::NotFound { code, detail }) = app.release(&ANA, first, None, false).await
+    else {
         panic!("a stale id released something")
     };
     assert_eq!(code, "not-blocked");
     assert!(detail.contains(&later.to_string()), "{detail}");
     assert_eq!(active_blocks(&app).await.len(), 1);
     assert!(file.audit().is_empty(), "nothing was done");
-    app.release(&ANA, later).await.unwrap();
+    app.release(&ANA, later, None, false).await.unwrap();
 }

@@ -38,7 +38,7 @@ pub async fn try_every_act(
             "block",
             app.block(by, "default", "login", &subject(), proposal(Some("fraud"))).await.map(drop),
         ),
-        ("release", app.release(by, first_block(app).await).await.map(drop)),
+        ("release", app.release(by, first_block(app).await, None, false).await.map(drop)),
         ("reset", app.reset(by, "default", "login", &subject()).await.map(drop)),
         ("reset_policy", app.reset_policy(by, "login").await.map(drop)),
         ("set_mode", app.set_mode(by, "login", Some(Mode::Off)).await.map(drop)),
@@ -54,7 +54,7 @@ pub async fn try_every_act(
 /// The id of the first block in the records; any id if there is none.
 async fn first_block(app: &App) -> BlockId {
     let found = app.blocks(BlockQuery::default()).await.map(|page| page.rows);
-    found.ok().and_then(|rows| rows.first().map(|row| row.id)).unwrap_or_else(some_block)
+    found.ok().and_then(|rows| rows.first().map(|block| block.row.id)).unwrap_or_else(some_block)
 }
 
 /// The id of a block that does not exist.

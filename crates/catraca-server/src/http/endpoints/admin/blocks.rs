@@ -22,9 +22,18 @@ use crate::http::bodies::wire::OwnedSubject;
 /// A page of blocks.
 #[derive(Serialize, JsonSchema)]
 pub struct BlockPage {
-    blocks: Vec<record_bodies::BlockBody>,
+    blocks: Vec<ListedBlock>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
+}
+
+/// A block, or a ban of several identities.
+#[derive(Serialize, JsonSchema)]
+pub struct ListedBlock {
+    #[serde(flatten)]
+    block: record_bodies::BlockBody,
+    /// The other active blocks that the same act made; a release ends them too.
+    members: Vec<record_bodies::BlockMember>,
 }
 
 /// `GET /v1/blocks`.
@@ -35,7 +44,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let defaults = BlockQuery::default();
     let query = BlockQuery {
         states: state.map(parse_states).transpose()?.unwrap_or_default(),
-        namespace: namespace.map(str::to_owned),
+        namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
         policy: policy.map(str::to_owned),
         about: stored_forms(request, attribute, value)?,
         origin: origin.map(parse_origin).transpose()?,
@@ -44,7 +53,11 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     };
     let page = request.app().blocks(query).await?;
     let now = request.app().now();
-    let blocks = page.rows.iter().map(|row| record_bodies::BlockBody::new(row, now)).collect();
+    let blocks = page.rows.iter().map(|listed| ListedBlock {
+        block: record_bodies::BlockBody::new(&listed.row, now),
+        members: record_bodies::block_members(&listed.members),
+    });
+    let blocks = blocks.collect();
     to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
 
@@ -94,6 +107,8 @@ fn parse_cursor(text: &str) -> Result<catraca::records::Cursor, Problem> {
 pub struct NewBlock {
     #[schemars(example = &"login")]
     policy: String,
+    /// The namespace; required of a key that is bound to none, as soon as there are several.
+    namespace: Option<String>,
     /// Who to block; every key under which the policy counts this subject is blocked.
     subject: OwnedSubject,
     /// How long, such as `30m`, `24h` or `forever`.
@@ -122,6 +137,8 @@ pub struct BlockedKeyBody {
     /// The block's id; null while the block is not on disk.
     #[schemars(example = schema_values::BLOCK_ID)]
     id: Option<String>,
+    #[schemars(example = &"default")]
+    namespace: String,
     #[schemars(example = &"login")]
     policy: String,
     #[schemars(example = schema_values::example_subject())]
@@ -143,9 +160,9 @@ pub async fn create(request: &ApiRequest) -> ApiResult {
     let span = parse_duration("for", &body.r#for)?;
     let proposal = BlockProposal::by_operator(span, body.reason.as_deref());
     let operator = request.operator(body.why.as_deref());
-    let namespace = request.namespace();
+    let namespace = request.act_namespace(body.namespace.as_deref()).await?;
     let app = request.app();
-    let created = app.block(&operator, namespace, &body.policy, &subject, proposal).await?;
+    let created = app.block(&operator, &namespace, &body.policy, &subject, proposal).await?;
     let blocks = created.blocks.iter().map(|(key, reply, id)| blocked_key_body(key, reply, *id));
     to_json(&CreatedBlocks { blocks: blocks.collect(), durable: created.durable })
 }
@@ -153,6 +170,7 @@ pub async fn create(request: &ApiRequest) -> ApiResult {
 fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<BlockId>) -> BlockedKeyBody {
     BlockedKeyBody {
         id: id.map(|id| id.to_string()),
+        namespace: key.namespace.clone(),
         policy: key.policy.clone(),
         subject: record_bodies::subject_parts(&key.parts),
         until: record_bodies::end_or_null(reply.block.until),
@@ -171,6 +189,8 @@ pub fn parse_duration(name: &str, text: &str) -> Result<Span, Problem> {
 pub struct BlockHistory {
     #[serde(flatten)]
     block: record_bodies::BlockBody,
+    /// The active blocks that the same acts made; a release ends them too.
+    members: Vec<record_bodies::BlockMember>,
     /// Every act, oldest first.
     history: Vec<record_bodies::BlockHistoryEntry>,
 }
@@ -178,10 +198,24 @@ pub struct BlockHistory {
 /// `GET /v1/blocks/{id}`.
 pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let found = request.app().block_with_history(block_id(request)?).await?;
+    let within = request.caller.bound_namespace();
+    let found = request.app().block_with_history(block_id(request)?, within).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
     let block = record_bodies::BlockBody::new(&found.row, request.app().now());
-    to_json(&BlockHistory { block, history })
+    let members = record_bodies::block_members(&found.members);
+    to_json(&BlockHistory { block, members, history })
+}
+
+/// What to release, and why.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Whether only this block ends, and not those that the same act made.
+    #[serde(default)]
+    only: bool,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX), example = &"the caller was wronged")]
+    why: Option<String>,
 }
 
 /// A block that an operator released.
@@ -191,6 +225,8 @@ pub struct ReleasedBlock {
     released: bool,
     /// The block before the release.
     block: record_bodies::BlockBody,
+    /// The blocks that were released with it: the same act had made them.
+    members: Vec<record_bodies::BlockMember>,
     /// When it ended.
     #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     until: Option<String>,
@@ -200,12 +236,15 @@ pub struct ReleasedBlock {
 
 /// `DELETE /v1/blocks/{id}`.
 pub async fn release(request: &ApiRequest) -> ApiResult {
-    let reason = request.audit_reason()?;
-    let operator = request.operator(reason.why.as_deref());
-    let released = request.app().release(&operator, block_id(request)?).await?;
+    let body =
+        if request.body.is_empty() { ReleaseRequest::default() } else { request.json_body()? };
+    let operator = request.operator(body.why.as_deref());
+    let within = request.caller.bound_namespace();
+    let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
     to_json(&ReleasedBlock {
         released: true,
         block: record_bodies::BlockBody::new(&released.before, released.at),
+        members: record_bodies::block_members(&released.members),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })
