@@ -14,7 +14,7 @@ pub const VALUE_BYTES_MAX: usize = 256;
 /// The longest gate name, reference or event, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 /// The longest reason of a block, in characters.
-pub const REASON_MAX: usize = 1_000;
+pub const REASON_MAX: usize = 500;
 /// The namespace of callers without one.
 pub const DEFAULT_NAMESPACE: &str = "default";
 

@@ -39,6 +39,11 @@ impl Guard {
         !self.keys.is_empty()
     }
 
+    /// The namespaces to which keys are bound.
+    pub fn namespaces(&self) -> Vec<String> {
+        self.keys.namespaces()
+    }
+
     /// Whether the metrics need no key.
     pub fn has_open_metrics(&self) -> bool {
         self.metrics_open
@@ -79,6 +84,8 @@ pub enum AuthError {
     RoleTooLow(Role),
     /// The call covers all namespaces, and its key is bound to one.
     NamespaceBound,
+    /// It named a namespace, and its key is bound to another one.
+    OtherNamespace(String),
     /// Its key fixes this attribute to another value.
     FixedAttribute(String),
 }
@@ -98,6 +105,9 @@ impl fmt::Display for AuthError {
                 "this call covers all namespaces, and this key is bound to one; use a key without \
                  `namespace`",
             ),
+            Self::OtherNamespace(own) => {
+                write!(f, "this key is bound to the namespace `{own}`; leave `namespace` out")
+            }
             Self::FixedAttribute(name) => {
                 write!(f, "this key fixes the attribute `{name}` to another value; leave it out")
             }

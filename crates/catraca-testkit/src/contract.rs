@@ -89,6 +89,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         a_release_keeps_the_level,
         a_restored_level_is_forgotten_when_its_block_says,
         shadow_blocks_are_seen_by_shadow_rows_only,
+        shadow_and_real_levels_never_mix,
         a_reset_forgets_everything;
     settling:
         a_refund_reaches_its_own_entry_only,

@@ -24,6 +24,8 @@ mod lists;
 mod lock_acts;
 #[cfg(feature = "records")]
 mod modes;
+#[cfg(feature = "records")]
+mod namespaces;
 mod nodes;
 #[cfg(feature = "records")]
 mod operator;
@@ -56,7 +58,7 @@ use crate::shared::SharedDriver;
 
 pub use app_error::AppError;
 #[cfg(feature = "records")]
-pub use blocks::{BlockWithHistory, CreatedBlocks, ReleasedBlock};
+pub use blocks::{BlockWithHistory, CreatedBlocks, ListedBlock, ReleasedBlock};
 pub use builder::AppBuilder;
 pub use decisions::CHECKS_MAX;
 #[cfg(feature = "records")]

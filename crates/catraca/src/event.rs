@@ -147,6 +147,9 @@ pub struct BlockEvent {
     /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
     /// A block that was decided before a reset and is recorded after it is not active.
     pub epoch: Time,
+    /// The first of the keys that the same act blocked, if it blocked several: a ban blocks every
+    /// key of an `each` policy. Such blocks are shown and released together.
+    pub first_of_act: Option<Key>,
     /// The block after the act, with its level. An operator's act that does not extend a longer
     /// block has the end and the level of that block, and its own origin and note.
     pub block: Block,

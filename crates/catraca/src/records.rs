@@ -22,6 +22,7 @@
 //! ```
 
 mod ack;
+mod block_id;
 mod database;
 mod display;
 mod error;
@@ -56,6 +57,7 @@ use writer::WriterThread;
 pub use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 pub use crate::url::{is_postgres, redact};
 pub use ack::{Ack, Receipt};
+pub use block_id::{BlockId, BlockIdParseError};
 pub use database::{PurgeCounts, Retention, SweepResult};
 pub use error::{OpenError, RecordsError};
 pub use from_events::Operator;
@@ -66,9 +68,9 @@ pub use record::{
     AttributeValue, AuditNote, ListName, MinuteCount, PolicyReset, Record, RecordKind, Revision,
 };
 pub use row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, CursorParseError, FactCursor, FactRow,
-    HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredItem, RevisionRow,
-    TopBlocked, Totals,
+    AuditQuery, AuditRow, BlockQuery, BlockRow, BlockStates, Cursor, CursorParseError, FactCursor,
+    FactRow, HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredItem,
+    RevisionRow, TopBlocked, Totals,
 };
 pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 

@@ -142,12 +142,13 @@ impl Block {
 
     /// The block after a proposal; `None` if the proposal changes nothing.
     pub fn apply(&self, proposal: &BlockProposal, now: Time) -> Option<Self> {
-        // A shadow policy never changes an active real block.
-        if proposal.shadow && !self.shadow && now < self.until {
+        // A shadow policy changes nothing while a real block is active or its level is remembered:
+        // a cell has one level, and the real one must be neither raised nor lost.
+        if proposal.shadow && !self.shadow && now < self.expires_at() {
             return None;
         }
-        // A real proposal replaces a shadow block, level included.
-        if self.shadow && !proposal.shadow {
+        // A block of the other mode is replaced, level included.
+        if self.shadow != proposal.shadow {
             return Some(Self::from_proposal(proposal, now));
         }
         // Denied attempts do not extend the block of an earlier excess.
@@ -225,12 +226,20 @@ mod tests {
     }
 
     #[test]
-    fn after_a_real_block_has_ended_a_shadow_proposal_starts_a_shadow_block() {
+    fn levels_of_shadow_and_real_blocks_never_mix() {
         let real = Block::from_proposal(&proposal(false), at(0));
-        assert_eq!(real.apply(&proposal(true), at(9)), None);
-        let next = real.apply(&proposal(true), at(10)).unwrap();
-        assert!(next.shadow && !next.is_active(at(11), false));
-        assert_eq!((next.until, next.level), (at(30), 2));
+        // The block ends at 10 s, and its level is remembered until 70 s.
+        for second in [9, 10, 69] {
+            assert_eq!(real.apply(&proposal(true), at(second)), None, "{second}");
+        }
+        assert_eq!(real.apply(&proposal(false), at(69)).unwrap().level, 2);
+        let shadow = real.apply(&proposal(true), at(70)).unwrap();
+        assert!(shadow.shadow && !shadow.is_active(at(71), false));
+        assert_eq!((shadow.until, shadow.level), (at(80), 1));
+        let again = shadow.apply(&proposal(true), at(80)).unwrap();
+        assert_eq!((again.until, again.level), (at(100), 2));
+        let real = again.apply(&proposal(false), at(90)).unwrap();
+        assert_eq!((real.shadow, real.until, real.level), (false, at(100), 1));
     }
 
     #[test]

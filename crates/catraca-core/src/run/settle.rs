@@ -34,19 +34,24 @@ pub fn run<C: CellStore>(settle: &SettleBatch, cells: &mut C, now: Time) -> Sett
     }
     let mut rows: Vec<RowSettlement> =
         settle.rows.iter().map(|row| settle_cost(row, cells, now)).collect();
+    // Which rows' blocks were started or extended. Unlike `started`, also by a shadow ban, which
+    // is recorded and not reported.
+    let mut moved: Vec<bool> = rows.iter().map(|result| result.started.is_some()).collect();
     // Every row pays before the outcome is evaluated: no strike is counted if paying has started a
     // block. Rows of one policy are adjacent, and have the same family.
     let mut start = 0;
     for policy_rows in settle.rows.chunk_by(|one, next| one.family == next.family) {
         let end = start + policy_rows.len();
-        evaluate_outcome(policy_rows, &mut rows[start..end], cells, now);
+        let results = SettleResults { rows: &mut rows[start..end], moved: &mut moved[start..end] };
+        evaluate_outcome(policy_rows, results, cells, now);
         start = end;
     }
     // Read after all bans: a ban that one key triggers blocks the other keys of its policy.
     let mut blocks = Vec::new();
-    for (row, result) in settle.rows.iter().zip(&mut rows) {
-        let block = read_figures(row, result, cells, now);
-        blocks.extend(block.map(|block| (result.ticket_index, block)));
+    for ((row, result), moved) in settle.rows.iter().zip(&mut rows).zip(moved) {
+        read_figures(row, result, cells, now);
+        let block = blocks::active_block(row.key, true, cells, now).filter(|_| moved);
+        blocks.extend(block.map(|block| (result.ticket_index, block.clone())));
     }
     // `edit`, because the marker grows by its rows and the pool accounts for its size.
     cells.edit(settle.marker, now, |mark: &mut SettledMarker| mark.rows = rows.clone());
@@ -90,11 +95,17 @@ fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSe
     result
 }
 
+/// The results of some rows, and whether each row's block was started or extended.
+struct SettleResults<'r> {
+    rows: &'r mut [RowSettlement],
+    moved: &'r mut [bool],
+}
+
 /// Evaluates the outcome for the rows of one policy. A ban that one key triggers blocks all keys of
 /// the policy in the ticket (`each` has several).
 fn evaluate_outcome<C: CellStore>(
     rows: &[SettleRow],
-    results: &mut [RowSettlement],
+    mut results: SettleResults<'_>,
     cells: &mut C,
     now: Time,
 ) {
@@ -108,7 +119,7 @@ fn evaluate_outcome<C: CellStore>(
                 row.bans.get(index).is_some_and(|ban| count_strike(row, ban, cells, now));
         }
         if is_triggered {
-            ban_all(rows, &ban.proposal, Some(ban.rule), results, cells, now);
+            ban_all(rows, &ban.proposal, Some(ban.rule), &mut results, cells, now);
         }
     }
     if let Some(watch) = &first.watch {
@@ -117,7 +128,7 @@ fn evaluate_outcome<C: CellStore>(
             is_triggered |= count_in_ratio(row, watch, cells, now);
         }
         if is_triggered {
-            ban_all(rows, &watch.proposal, None, results, cells, now);
+            ban_all(rows, &watch.proposal, None, &mut results, cells, now);
         }
     }
 }
@@ -126,32 +137,31 @@ fn ban_all<C: CellStore>(
     rows: &[SettleRow],
     proposal: &BlockProposal,
     rule: Option<u8>,
-    results: &mut [RowSettlement],
+    results: &mut SettleResults<'_>,
     cells: &mut C,
     now: Time,
 ) {
-    for (row, result) in rows.iter().zip(results) {
+    let results = results.rows.iter_mut().zip(results.moved.iter_mut());
+    for (row, (result, moved)) in rows.iter().zip(results) {
         let changed = blocks::propose_block(row.key, proposal, cells, now);
+        *moved |= changed;
         // Bans in shadow mode take effect, but are not reported. The engine counts only reported
         // bans towards a ban storm.
         report_block(result, changed && !proposal.shadow, Origin::Ban, rule);
     }
 }
 
-/// Fills in the figures of a row after all charges and bans. Returns the block that they started or
-/// extended.
+/// Fills in the figures of a row after all charges and bans.
 fn read_figures<C: CellStore>(
     row: &SettleRow,
     result: &mut RowSettlement,
     cells: &mut C,
     now: Time,
-) -> Option<Block> {
+) {
     let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
     let block = blocks::active_block(row.key, row.shadow, cells, now);
     result.blocked_until = block.map(|block| block.until);
-    let changed = block.filter(|_| result.started.is_some()).cloned();
     result.free = row.limit.capacity().map(|_| meter.free(cells));
-    changed
 }
 
 /// The block that a row proposes: that of its policy, in the mode of the row.

@@ -145,6 +145,9 @@ pub struct ResetArgs {
     #[arg(required_unless_present_any = ["confirm", "all"], value_name = "ATTRIBUTE=VALUE")]
     #[arg(conflicts_with_all = ["confirm", "all"], value_parser = parse_attribute)]
     pub subject: Vec<(String, String)>,
+    /// The namespace of the key; required as soon as there are several
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["confirm", "all"])]
+    pub namespace: Option<String>,
     /// Reset all keys of the policy; asks for its name again
     #[arg(long, requires = "why")]
     pub all: bool,

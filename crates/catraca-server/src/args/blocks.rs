@@ -10,9 +10,10 @@ const BLOCKS: &str = "\
 Examples:
   catraca blocks list                                     all active blocks
   catraca blocks list ip=198.51.100.7                     of one address
-  catraca blocks history 7                                all events of one block
+  catraca blocks list ip=198.51.100.7 --state all         also those that have ended
+  catraca blocks history ip=198.51.100.7                  all events of its blocks
   catraca blocks add login ip=198.51.100.7 --for 1h --reason fraud
-  catraca blocks release 7 --why 'the customer called'
+  catraca blocks release 6495e3a5b8000a3f09c2d4b17 --why 'the customer called'
   catraca blocks release ip=198.51.100.7                  all blocks of the address
 
 Give private values in clear: the server computes their pseudonyms.
@@ -32,7 +33,7 @@ pub struct BlocksArgs {
 /// The verbs of `catraca blocks`.
 #[derive(Debug, Subcommand)]
 pub enum BlocksVerb {
-    /// List active blocks, newest first
+    /// List blocks, newest first
     List {
         /// Only with this attribute value
         #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
@@ -46,6 +47,9 @@ pub enum BlocksVerb {
         /// Only started by excess, ban, operator or upstream
         #[arg(long, value_name = "ORIGIN")]
         origin: Option<String>,
+        /// active (default), ended or all
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
         #[command(flatten)]
         paging: PagingArgs,
     },
@@ -56,6 +60,9 @@ pub enum BlocksVerb {
         /// The attributes of the subject
         #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         subject: Vec<(String, String)>,
+        /// The namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// For how long: 10m, 2h, 7d, forever
         #[arg(long, value_name = "TIME")]
         r#for: String,
@@ -74,22 +81,40 @@ pub enum BlocksVerb {
         /// With ATTRIBUTE=VALUE, only from this policy
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
+        /// With ATTRIBUTE=VALUE, the namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        /// Not the other blocks of the same ban, such as the session of a customer
+        #[arg(long)]
+        only: bool,
+        /// Release the other blocks of the same ban without asking
+        #[arg(long)]
+        yes: bool,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// Show one block, active or ended, and all its events
+    /// Show blocks, active or ended, and all their events
     History {
-        /// The block's id
-        id: u64,
+        /// The block's id, or an attribute value, for all its blocks
+        #[arg(value_name = "ID|ATTRIBUTE=VALUE")]
+        which: BlockSelector,
+        /// With ATTRIBUTE=VALUE, only of this policy
+        #[arg(long, value_name = "NAME")]
+        policy: Option<String>,
+        /// With ATTRIBUTE=VALUE, only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        #[command(flatten)]
+        paging: PagingArgs,
     },
 }
 
-/// What `release` selects blocks by.
+/// What `release` and `history` select blocks by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSelector {
     /// The block's id.
-    Id(u64),
+    Id(String),
     /// An attribute of the blocked subject, and its value.
     About(String, String),
 }
@@ -98,8 +123,9 @@ impl FromStr for BlockSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(id) = text.parse() {
-            return Ok(Self::Id(id));
+        // Any number of digits: the server says whether there is such a block.
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(Self::Id(text.to_owned()));
         }
         let wrong = |_| "write a block's id, or ATTRIBUTE=VALUE such as ip=198.51.100.7";
         parse_attribute(text)

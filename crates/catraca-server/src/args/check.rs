@@ -30,6 +30,9 @@ pub struct CheckArgs {
     /// A reference to settle or credit the check by later
     #[arg(long, value_name = "NAME")]
     pub r#ref: Option<String>,
+    /// With peek: the namespace; required if there are several
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
     /// Ignore allowlist and blocklist
     #[arg(long)]
     pub no_lists: bool,

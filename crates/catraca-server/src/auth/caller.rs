@@ -42,6 +42,26 @@ impl Caller {
         self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)
     }
 
+    /// The namespace to which the caller's key is bound, if it is.
+    pub fn bound_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The namespaces that the caller may see: its own if its key is bound to one, else the stated
+    /// one, or all of them.
+    pub fn visible_namespace<'n>(
+        &'n self,
+        stated: Option<&'n str>,
+    ) -> Result<Option<&'n str>, AuthError> {
+        match (self.bound_namespace(), stated) {
+            (Some(own), Some(stated)) if own != stated => {
+                Err(AuthError::OtherNamespace(own.to_owned()))
+            }
+            (Some(own), _) => Ok(Some(own)),
+            (None, stated) => Ok(stated),
+        }
+    }
+
     /// Refuses a caller whose role is below `least`.
     pub fn require_role(&self, least: Role) -> Result<(), AuthError> {
         if self.role < least { Err(AuthError::RoleTooLow(least)) } else { Ok(()) }

@@ -165,7 +165,9 @@ impl From<AuthError> for Problem {
             }
             AuthError::UnknownKey => unauthorized("unknown-key", detail),
             AuthError::RoleTooLow(_) => forbidden("role-too-low", detail),
-            AuthError::NamespaceBound => forbidden("namespace-bound-key", detail),
+            AuthError::NamespaceBound | AuthError::OtherNamespace(_) => {
+                forbidden("namespace-bound-key", detail)
+            }
             AuthError::FixedAttribute(_) => forbidden("fixed-attribute", detail),
         }
     }

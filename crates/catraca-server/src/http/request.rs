@@ -88,6 +88,22 @@ impl ApiRequest {
         self.caller.namespace()
     }
 
+    /// The namespace of an operator's act: that of the key, or the stated one. A key that is bound
+    /// to none must state one as soon as there are several.
+    pub async fn act_namespace(&self, stated: Option<&str>) -> Result<String, Problem> {
+        let stated = self.caller.visible_namespace(stated)?;
+        if let Some(own) = self.caller.bound_namespace() {
+            return Ok(own.to_owned());
+        }
+        let config = self.context().reloadable.load_full();
+        if stated.is_none() && !config.guard.has_keys() {
+            // Without keys, all requests are in the default namespace.
+            return Ok(self.namespace().to_owned());
+        }
+        let of_keys = config.guard.namespaces();
+        Ok(self.app().act_namespace(stated, of_keys).await?)
+    }
+
     /// The operator, by the name of the key, and the reason given.
     pub fn operator<'a>(&'a self, why: Option<&'a str>) -> Operator<'a> {
         Operator { name: self.caller.name(), why }

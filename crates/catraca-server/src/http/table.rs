@@ -61,7 +61,16 @@ const VALUE_ERRORS: &[&str] = &["bad-attribute", "attribute-too-long"];
 const RECORDS_ERRORS: &[&str] = &["no-records", "records-failed"];
 const QUERY_ERRORS: &[&str] = &["bad-query", "bad-text"];
 const PATH_ERRORS: &[&str] = &["bad-path"];
+/// Errors of the namespace of an operator's act.
+const NAMESPACE_ERRORS: &[&str] =
+    &["namespace-required", "unknown-namespace", "namespace-bound-key", "records-failed"];
 
+const NAMESPACE: QueryParameter = QueryParameter {
+    name: "namespace",
+    description: "The namespace; required of a key of the role `admin` that is bound to none, as \
+                  soon as there are several.",
+    kind: ParameterType::Text("default"),
+};
 const AFTER: QueryParameter = QueryParameter {
     name: "after",
     description: "The `next` of the previous page.",

@@ -150,6 +150,20 @@ pub(super) fn shadow_blocks_are_seen_by_shadow_rows_only(harness: &StoreHarness)
     same("a shadow block never changes a real one", active.block.until, instant(62 * S))
 }
 
+pub(super) fn shadow_and_real_levels_never_mix(harness: &StoreHarness) -> CaseResult {
+    let real = escalating(1);
+    let shadow = CheckRow { shadow: true, ..escalating(1) };
+    same("the first real one", offend(harness, &real, 0)?, 60 * S)?;
+    // Its level is remembered for 600 s after its end.
+    harness.check_one(&shadow, 100 * S)?;
+    let denied = harness.check_one(&shadow, 100 * S)?;
+    same("a shadow act changes no remembered level", denied.started, false)?;
+    same("which counts for the next real one", offend(harness, &real, 200 * S)?, 320 * S)?;
+    same("a shadow level is of its own", offend(harness, &shadow, 2_000 * S)?, 2_060 * S)?;
+    same("and rises", offend(harness, &shadow, 2_100 * S)?, 2_220 * S)?;
+    same("without a real one", offend(harness, &real, 2_300 * S)?, 2_360 * S)
+}
+
 pub(super) fn a_reset_forgets_everything(harness: &StoreHarness) -> CaseResult {
     let limits = [bucket(1, 1, 3_600 * S), window(1, 3_600 * S), fixed_window(1, 3_600 * S, false)];
     for (number, limit) in (1..).zip(limits) {

@@ -60,18 +60,16 @@ pub fn act(slot: &mut Option<Block>, act: &BlockAct, now: Micros) -> bool {
     let active = active_block(slot, true, now).cloned();
     if let Some(block) = &active {
         // Further excess during a block by excess neither extends nor escalates it.
-        let repeated_excess = act.origin == Origin::Excess && block.origin == Origin::Excess;
-        let shadow_on_real = act.shadow && !block.shadow;
-        if repeated_excess || shadow_on_real {
+        if act.origin == Origin::Excess && block.origin == Origin::Excess {
             return false;
         }
     }
-    let (level, forget) = match slot {
-        Some(block) if now < block.until.saturating_add(block.forget) => {
-            (block.level, block.forget)
-        }
-        _ => (None, 0),
-    };
+    let remembered = slot.as_ref().filter(|block| now < block.until.saturating_add(block.forget));
+    if act.shadow && remembered.is_some_and(|block| !block.shadow) {
+        // A shadow act neither raises nor replaces a real level that is remembered.
+        return false;
+    }
+    let (level, forget) = remembered.map_or((None, 0), |block| (block.level, block.forget));
     let proposal = propose(act, level, forget, now);
     let changed = active.as_ref().is_none_or(|block| block.until < proposal.until);
     *slot = Some(match active {

@@ -116,9 +116,9 @@ fn check_facts(facts: &FactMap) -> Result<(), AppError> {
         let detail = format!("send 1 to {FACTS_MAX} facts, such as {{\"plan\":\"gold\"}}");
         return Err(AppError::invalid("bad-facts", detail));
     }
-    let fits = |text: &String| (1..=TEXT_MAX).contains(&text.len());
+    let fits = |text: &String| (1..=TEXT_MAX).contains(&text.chars().count());
     if !facts.iter().all(|(name, fact)| fits(name) && fits(fact)) {
-        let detail = format!("a fact's name and its text have 1 to {TEXT_MAX} bytes each");
+        let detail = format!("a fact's name and its text have 1 to {TEXT_MAX} characters each");
         return Err(AppError::invalid("bad-facts", detail));
     }
     Ok(())

@@ -5,6 +5,7 @@ use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::subject::Subject;
 
+use super::blocks::ListedBlock;
 use super::facts::FactMap;
 use super::{App, AppError};
 use crate::error::Error;
@@ -19,8 +20,8 @@ pub struct Inspection {
     pub policies: Vec<InspectedPolicy>,
     /// The facts about the values of the subject.
     pub facts: FactMap,
-    /// The active blocks of this namespace that name a value of the subject, newest first; at most
-    /// a page of each value.
+    /// The active blocks of this namespace that name a value of the subject, and those that the
+    /// same acts made; at most a page of each value.
     pub blocks: Vec<BlockRow>,
 }
 
@@ -113,9 +114,15 @@ impl App {
             let page =
                 self.blocks(BlockQuery { namespace, about, ..BlockQuery::default() }).await?;
             // A key of several attributes is found by each of them.
-            let new = page.rows.into_iter().filter(|row| blocks.iter().all(|b| b.id != row.id));
-            let new: Vec<BlockRow> = new.collect();
-            blocks.extend(new);
+            let found = page
+                .rows
+                .into_iter()
+                .flat_map(|ListedBlock { row, members }| std::iter::once(row).chain(members));
+            for row in found {
+                if blocks.iter().all(|known| known.id != row.id) {
+                    blocks.push(row);
+                }
+            }
         }
         Ok(blocks)
     }

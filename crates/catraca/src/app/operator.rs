@@ -2,8 +2,9 @@
 //! are published to other nodes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use catraca_core::request::validate_storable;
+use catraca_core::request::{REASON_MAX, validate_storable};
 
 use super::{App, AppError};
 use crate::engine::Exchange;
@@ -11,8 +12,11 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::records::{AuditNote, Operator, Receipt, Record, RecordKind, Records, RecordsError};
 
-/// The longest text of an operator, such as a reason, in bytes.
-pub const TEXT_MAX: usize = 500;
+/// The longest text of an operator, such as a reason, in characters: the same as in the catalog.
+pub const TEXT_MAX: usize = REASON_MAX;
+
+/// The longest time for which a query waits until the queued records are written.
+const BARRIER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// An operator, for a task that outlives the request.
 pub(super) struct OwnedOperator {
@@ -64,6 +68,16 @@ impl App {
     /// The records. Acts ask for them first: without records a change would be lost at a restart.
     pub(super) fn required_records(&self) -> Result<&Arc<Records>, AppError> {
         self.parts.records.as_ref().ok_or(AppError::NoRecords)
+    }
+
+    /// Waits until what has happened so far is in the records: a check answers before its block is
+    /// written, and an operator who has seen the answer must find the block. A slow database delays
+    /// a query by a bounded time only.
+    pub(super) async fn await_queued_records(&self) -> Result<(), AppError> {
+        let barrier = self.required_records()?.barrier();
+        // An error needs no handling: the query then shows what is written.
+        let _ = tokio::time::timeout(BARRIER_WAIT_MAX, barrier).await;
+        Ok(())
     }
 
     /// Runs a query of the records on a thread for blocking work: it waits for the disk.
@@ -140,8 +154,9 @@ pub(super) fn check_text<'t>(
     text: Option<&'t str>,
 ) -> Result<Option<&'t str>, AppError> {
     let Some(text) = text else { return Ok(None) };
-    if text.len() > TEXT_MAX {
-        let detail = format!("`{name}` may have {TEXT_MAX} bytes and has {}", text.len());
+    let characters = text.chars().count();
+    if characters > TEXT_MAX {
+        let detail = format!("`{name}` may have {TEXT_MAX} characters and has {characters}");
         return Err(AppError::invalid("text-too-long", detail));
     }
     validate_storable(format_args!("`{name}`"), text)?;

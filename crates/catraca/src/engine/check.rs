@@ -257,6 +257,8 @@ impl<S> CheckExchange<'_, '_, '_, S> {
                     parts: display_parts(&self.rules.catalog, &self.engine.digester, &row.parts),
                 },
                 epoch: self.rules.epoch(policy),
+                // An excess is one of this key alone.
+                first_of_act: None,
                 block: Block::clone(block),
             };
             events.push(Event::Blocked { at: reply.at, block: Box::new(block) });

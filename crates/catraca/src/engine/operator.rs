@@ -129,10 +129,12 @@ impl<S> Engine<S> {
         let active = keys.into_iter().zip(blocks);
         let active = active.filter_map(|(subject, reply)| Some((subject, reply?)));
         let active: BlockResult = active.collect();
+        let first_of_act = (active.len() > 1).then(|| active[0].0.key);
         for (subject, reply) in &active {
             let event = BlockEvent {
                 subject: subject.clone(),
                 epoch,
+                first_of_act,
                 block: Block {
                     origin: proposal.origin,
                     note: proposal.note.clone(),

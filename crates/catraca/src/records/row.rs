@@ -11,6 +11,7 @@ use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
+use super::block_id::BlockId;
 use super::record::{AttributeValue, ListName, PolicyReset};
 use crate::event::SubjectKey;
 
@@ -61,8 +62,10 @@ pub struct RestoredDebt {
 /// A block as the records have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRow {
-    /// Its id, stable until the subject is purged.
-    pub id: i64,
+    /// Its id, which no other block has.
+    pub id: BlockId,
+    /// The row of its key in the database.
+    pub(super) subject_id: i64,
     /// The blocked key.
     pub subject: SubjectKey,
     /// When the block was started.
@@ -71,6 +74,15 @@ pub struct BlockRow {
     pub by: Option<String>,
     /// The block.
     pub block: Block,
+    /// The act that made it together with others, if one did.
+    pub(super) act_id: Option<String>,
+}
+
+impl BlockRow {
+    /// Whether the last act on both blocks was the same.
+    pub fn is_of_same_act(&self, other: &Self) -> bool {
+        self.act_id.is_some() && self.act_id == other.act_id
+    }
 }
 
 /// One step in the history of a block.
@@ -88,6 +100,8 @@ pub struct HistoryRow {
     pub reason: Option<String>,
     /// The end of the block after the step.
     pub until: Time,
+    /// The escalation level after the step.
+    pub level: u32,
     /// The operator, if one did it.
     pub by: Option<String>,
 }
@@ -198,9 +212,23 @@ pub struct TopBlocked {
     pub last_until: Time,
 }
 
+/// Which blocks a query is about, by their state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockStates {
+    /// Those that are active.
+    #[default]
+    Active,
+    /// Those that have ended, while the history has them.
+    Ended,
+    /// Both.
+    All,
+}
+
 /// Which blocks to list. The default is all active blocks, fifty per page.
 #[derive(Clone, Debug)]
 pub struct BlockQuery {
+    /// Active blocks, ended ones, or both.
+    pub states: BlockStates,
     /// Only this namespace.
     pub namespace: Option<String>,
     /// Only this policy.
@@ -246,8 +274,8 @@ pub struct Page<T, C = Cursor> {
 pub struct Cursor {
     /// The start of the last block of the page.
     pub since: Time,
-    /// Its id.
-    pub id: i64,
+    /// The row of its key in the database.
+    pub subject: i64,
 }
 
 impl Default for BlockQuery {
@@ -256,7 +284,8 @@ impl Default for BlockQuery {
         let policy = None;
         let origin = None;
         let after = None;
-        Self { namespace, policy, about: Vec::new(), origin, after, limit: PAGE_DEFAULT }
+        let states = BlockStates::Active;
+        Self { states, namespace, policy, about: Vec::new(), origin, after, limit: PAGE_DEFAULT }
     }
 }
 
@@ -268,7 +297,7 @@ impl Default for AuditQuery {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.since.micros(), self.id)
+        write!(f, "{}.{}", self.since.micros(), self.subject)
     }
 }
 
@@ -276,9 +305,10 @@ impl FromStr for Cursor {
     type Err = CursorParseError;
 
     fn from_str(text: &str) -> Result<Self, CursorParseError> {
-        let (since, id) = text.split_once('.').ok_or(CursorParseError)?;
+        let (since, subject) = text.split_once('.').ok_or(CursorParseError)?;
         let since = since.parse().map_err(|_| CursorParseError)?;
-        Ok(Self { since: Time::from_micros(since), id: id.parse().map_err(|_| CursorParseError)? })
+        let subject = subject.parse().map_err(|_| CursorParseError)?;
+        Ok(Self { since: Time::from_micros(since), subject })
     }
 }
 

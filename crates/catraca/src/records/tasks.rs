@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use catraca_core::time::Time;
 
 use super::Records;
+use super::ack::{Ack, Receipt};
 use super::database::{
     Access, Database, DatabaseResult, PurgeCounts, SweepResult, row, transaction,
 };
@@ -32,6 +33,18 @@ impl Records {
             database.truncate_wal()?;
             Ok(erased)
         })
+    }
+
+    /// Resolves once the records that are queued now are written, so that a query sees them; while
+    /// the database is unavailable, at once. Unlike [`Records::flush`] it blocks no thread.
+    pub fn barrier(&self) -> Receipt {
+        let (ack_sender, receipt) = Receipt::new();
+        // Without the task, the sender is dropped, which resolves the receipt.
+        if self.queue.status().1.is_none() {
+            // Tasks and records are done in the order in which they were queued.
+            self.queue.send(Box::new(|_| drop(ack_sender.send(Ack::Durable))));
+        }
+        receipt
     }
 
     /// Ends blocks and deletes debts from before policy resets, a bounded number. Call it again

@@ -89,12 +89,12 @@ local function make_act()
     }
   end
 
-  -- The block after an act, or nil if the act changes nothing: a shadow act during an enforcing
-  -- block, or an excess during a block that an excess started.
+  -- The block after an act, or nil if the act changes nothing: a shadow act while an enforcing
+  -- block or its level is remembered, or an excess during a block that an excess started.
   local function next_block(block, act, now)
     if not block then
       return started(act, now)
-    elseif act.shadow and not block.shadow and now < block.ends then
+    elseif act.shadow and not block.shadow then
       return nil
     elseif block.shadow and not act.shadow then
       return started(act, now)

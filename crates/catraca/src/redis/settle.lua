@@ -18,7 +18,7 @@
 --        Keys per row: the counter, the block, the strikes of each ban with flag 1, the watched
 --        ratio if the policy has one.
 -- Reply: `dB` now, state (0 settled, 1 settled before, 2 expired). With state 0 `I2` number of the
---   blocks that this settle started or extended, and for each `BI4` index in the ticket and length,
+--   blocks that this settle started or extended (by a shadow ban too), and for each `BI4` index in the ticket and length,
 --   then the block as in its cell. Then per row `BBdddBB`: index in the ticket, 1 if free is known,
 --   charged units, free units, end of the block in force (-1: none), origin and ban rule of the
 --   last act that moved the end (255: none).
@@ -66,7 +66,7 @@ local function make_settle()
       place = ticket, held = held, at = at, price = price, drain = flags >= 64, now = now,
       shadow = flags % 2 == 1, debt = flags % 4 >= 2, penalty = flags % 8 >= 4 and read_penalty(),
       follows = flags % 32 >= 16, meter = false, bans = {}, charged = held, started = UNTOLD,
-      rule = UNTOLD, free = 0, limit = -1, upstream = false, watch = false,
+      rule = UNTOLD, free = 0, limit = -1, upstream = false, watch = false, moved = false,
     }
     if flags % 16 >= 8 then
       row.upstream, place = unpack('<d', batch, place)
@@ -91,7 +91,7 @@ local function make_settle()
   -- Stores the last act that moved the end of the row's block, for the reply.
   local function note(row, moved, origin, rule)
     if moved then
-      row.started, row.rule = origin, rule
+      row.started, row.rule, row.moved = origin, rule, true
     end
   end
 
@@ -164,10 +164,11 @@ local function make_settle()
     return watches(row.watch_key, watch, now)
   end
 
-  -- Applies a ban to all rows of a policy. Shadow bans are not reported.
+  -- Applies a ban to all rows of a policy. A shadow ban is not reported, but its block is replied.
   local function ban_all(rows, from, to, ban, rule, now)
     for index = from, to do
       local moved = act(rows[index], ban, now)
+      rows[index].moved = rows[index].moved or moved
       note(rows[index], moved and not ban.shadow, BAN, rule)
     end
   end
@@ -212,7 +213,7 @@ local function make_settle()
     -- Free units are reported only where there is a capacity, hence not for requests in flight.
     local counts = row.meter and not row.meter.give_back
     local in_force = stands(row.block, now, row.shadow)
-    local moved = in_force and row.started ~= UNTOLD and pack_block(row.block)
+    local moved = row.moved and stands(row.block, now, true) and pack_block(row.block)
     return pack('<BBdddBB', row.place, counts and 1 or 0, row.charged, row.free,
       in_force and row.block.ends or -1, row.started, row.rule), moved
   end

@@ -56,6 +56,8 @@ impl SharedDriver {
         }
         for row in settle.rows.iter().filter(|row| !row.shadow) {
             let started = blocks.iter().find(|(index, _)| *index == row.ticket_index);
+            // A ban storm turns the bans of an enforcing row to shadow; those are not shared.
+            let started = started.filter(|(_, block)| !block.shadow);
             let Some((_, block)) = started else { continue };
             let block = Block { until: self.to_local_time(block.until, *now), ..block.clone() };
             match target {

@@ -112,7 +112,12 @@ pub fn block(mark: &str) -> RecordKind {
     let origin = Origin::Operator;
     let forget = Span::ZERO;
     let block = Block { until: LATER, origin, shadow: false, level: 0, forget, note };
-    RecordKind::Block(Box::new(BlockEvent { subject, epoch: Time::ZERO, block }))
+    RecordKind::Block(Box::new(BlockEvent {
+        subject,
+        epoch: Time::ZERO,
+        first_of_act: None,
+        block,
+    }))
 }
 
 pub fn subject(mark: &str) -> SubjectKey {

@@ -2,6 +2,8 @@
 
 mod act_order;
 mod audit;
+mod bans;
+mod block_ids;
 mod cancelled_acts;
 mod durable_settles;
 mod every_act;

@@ -99,8 +99,7 @@ fn ban(report: &mut Report, item: Node<'_>, attributes: &AttributeTable) -> Opti
     let when = when.and_then(|node| condition(report, node, attributes));
     let penalty = fields.require(report, "for", "\"10m\"");
     let penalty = penalty.and_then(|node| block::penalty(report, node));
-    let reason =
-        fields.parse("reason", |node| scalar::bounded_text(report, node)).or(REASON.into());
+    let reason = fields.parse("reason", |node| scalar::reason(report, node)).or(REASON.into());
     let after = fields.parse("after", |node| after(report, node)).optional();
     let status = fields.parse("status", |node| status(report, node)).optional();
     let message = fields.parse("message", |node| message(report, node)).optional();
@@ -211,7 +210,7 @@ fn status(report: &mut Report, node: Node<'_>) -> Option<u16> {
 
 /// Reads a text shown to callers. Its only placeholders are for the time to wait.
 pub(super) fn message(report: &mut Report, node: Node<'_>) -> Option<Name> {
-    let text = scalar::bounded_text(report, node)?;
+    let text = scalar::message(report, node)?;
     let mut is_valid = true;
     for after in text.split('{').skip(1) {
         let name = after.split_once('}').map(|(name, _)| name);

@@ -31,8 +31,10 @@ pub const UNITS_MAX: i64 = 10_000;
 pub const TIERS_MAX: usize = 255;
 /// Ban rules of one policy.
 pub const BANS_MAX: usize = crate::run::RULES_MAX as usize;
-/// Characters of a message or a reason.
-pub const MESSAGE_MAX: usize = crate::request::REASON_MAX;
+/// Characters of a message.
+pub const MESSAGE_MAX: usize = 1_000;
+/// Characters of a reason; the same as for operators.
+pub const REASON_MAX: usize = crate::request::REASON_MAX;
 /// Characters of a condition.
 pub const CONDITION_MAX: usize = 2_000;
 /// Nested brackets of a condition: the CEL compiler recurses once per level, and the stack of a

@@ -54,7 +54,7 @@ fn entry(
 ) -> Option<AccessListEntry> {
     let fields = TableFields::read_item(report, item, schema)?;
     let target = target(report, attributes, &fields);
-    let reason = fields.parse("reason", |node| scalar::bounded_text(report, node)).optional();
+    let reason = fields.parse("reason", |node| scalar::reason(report, node)).optional();
     let until = fields.parse("until", |node| instant(report, node)).optional();
     Some(AccessListEntry {
         target: target?,

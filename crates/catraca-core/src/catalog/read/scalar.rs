@@ -5,7 +5,7 @@ pub(super) use crate::located::scalar::{
     report_parse_error,
 };
 
-use super::bounds::MESSAGE_MAX;
+use super::bounds::{MESSAGE_MAX, REASON_MAX};
 use crate::limit::EXACT_MAX;
 use crate::located::{Node, Report};
 use crate::policy::Name;
@@ -21,13 +21,22 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>, least: i64) -> Option<i6
     between(report, node, least, COST_MAX)
 }
 
-/// A message or a reason, of bounded length.
-pub(super) fn bounded_text(report: &mut Report, node: Node<'_>) -> Option<Name> {
+/// A message for callers, of bounded length.
+pub(super) fn message(report: &mut Report, node: Node<'_>) -> Option<Name> {
+    bounded_text(report, node, MESSAGE_MAX)
+}
+
+/// A reason for operators, of bounded length.
+pub(super) fn reason(report: &mut Report, node: Node<'_>) -> Option<Name> {
+    bounded_text(report, node, REASON_MAX)
+}
+
+fn bounded_text(report: &mut Report, node: Node<'_>, max: usize) -> Option<Name> {
     let text = node.text(report, "a text")?;
     let length = text.chars().count();
-    if length > MESSAGE_MAX {
+    if length > max {
         let message = format!("the text has {length} characters");
-        report.error("too-long", node.location, message, format!("write at most {MESSAGE_MAX}"));
+        report.error("too-long", node.location, message, format!("write at most {max}"));
         return None;
     }
     Some(text.into())

@@ -1,10 +1,10 @@
 //! `catraca check`, `peek`, `settle` and `credit`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
 use super::format::{cell, duration, instant, rows};
-use super::{object, show, subject, text};
+use super::{object, query, show, subject, text};
 use crate::args::{CheckArgs, CreditArgs, SettleArgs};
 use crate::client::Client;
 use crate::exit::Exit;
@@ -12,12 +12,15 @@ use crate::render::{Paint, sanitize};
 
 /// Checks and charges.
 pub fn check(args: &CheckArgs) -> Result<Exit> {
+    if args.namespace.is_some() {
+        bail!("--namespace is for peek; a check is counted in the namespace of its key");
+    }
     run_check(args, "/v1/check")
 }
 
 /// Checks without charging.
 pub fn peek(args: &CheckArgs) -> Result<Exit> {
-    run_check(args, "/v1/peek")
+    run_check(args, &query("/v1/peek", &[("namespace", args.namespace.as_deref())]))
 }
 
 fn run_check(args: &CheckArgs, path: &str) -> Result<Exit> {

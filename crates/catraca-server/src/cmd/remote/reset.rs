@@ -20,6 +20,7 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
     let subject = confirm.is_none().then(|| subject(&args.subject)).transpose()?;
     let body = object([
         ("policy", Some(args.policy.as_str().into())),
+        ("namespace", text(&args.namespace)),
         ("subject", subject),
         ("confirm", text(&confirm)),
         ("why", text(&args.why)),

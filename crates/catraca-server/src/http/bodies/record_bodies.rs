@@ -32,9 +32,9 @@ pub fn end_or_null(at: Time) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Block")]
 pub struct BlockBody {
-    /// The block's id; a later block of the same key has the same id.
-    #[schemars(example = 7)]
-    id: i64,
+    /// The block's id. An extension keeps it; a later block of the same key has another.
+    #[schemars(example = schema_values::BLOCK_ID)]
+    id: String,
     #[schemars(example = &"default")]
     namespace: String,
     #[schemars(example = &"login")]
@@ -47,6 +47,11 @@ pub struct BlockBody {
     /// The first instant after the block; null if it has no end.
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     until: Option<String>,
+    /// Whether it is active now.
+    standing: bool,
+    /// How many escalating offences are remembered: the next one lasts longer. 0 if there is none.
+    #[schemars(example = 2)]
+    level: u32,
     #[schemars(with = "catraca::json::OriginWord")]
     origin: &'static str,
     reason: Option<String>,
@@ -54,15 +59,18 @@ pub struct BlockBody {
     by: Option<String>,
 }
 
-impl From<&BlockRow> for BlockBody {
-    fn from(row: &BlockRow) -> Self {
+impl BlockBody {
+    /// The body of a block at `now`.
+    pub fn new(row: &BlockRow, now: Time) -> Self {
         Self {
-            id: row.id,
+            id: row.id.to_string(),
             namespace: row.subject.namespace.clone(),
             policy: row.subject.policy.clone(),
             subject: subject_parts(&row.subject.parts),
             since: row.since.to_rfc3339(),
             until: end_or_null(row.block.until),
+            standing: now < row.block.until,
+            level: row.block.level,
             origin: origin_name(row.block.origin),
             reason: row.block.note.reason.as_deref().map(str::to_owned),
             by: row.by.clone(),
@@ -87,6 +95,9 @@ pub struct BlockHistoryEntry {
     /// The end of the block after this act; null if it has none.
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     until: Option<String>,
+    /// The level of the block after this act.
+    #[schemars(example = 1)]
+    level: u32,
     by: Option<String>,
 }
 
@@ -99,9 +110,32 @@ impl From<&HistoryRow> for BlockHistoryEntry {
             origin: origin_name(row.origin),
             reason: row.reason.clone(),
             until: end_or_null(row.until),
+            level: row.level,
             by: row.by.clone(),
         }
     }
+}
+
+/// A block that the same act made as another one, such as the session of a banned customer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BlockMember {
+    #[schemars(example = schema_values::BLOCK_ID)]
+    id: String,
+    #[schemars(example = schema_values::example_subject())]
+    subject: SubjectParts,
+    /// The first instant after the block; null if it has no end.
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    until: Option<String>,
+}
+
+/// The members of a ban, besides the block that is shown.
+pub fn block_members(rows: &[BlockRow]) -> Vec<BlockMember> {
+    let member = |row: &BlockRow| BlockMember {
+        id: row.id.to_string(),
+        subject: subject_parts(&row.subject.parts),
+        until: end_or_null(row.block.until),
+    };
+    rows.iter().map(member).collect()
 }
 
 /// What a list entry is about: an address range, or an attribute and its value.

@@ -10,6 +10,9 @@ pub const NOON: &str = "2026-01-31T12:00:00Z";
 /// The second instant of examples.
 pub const EVENING: &str = "2026-01-31T18:00:00Z";
 
+/// The id of a block in examples.
+pub const BLOCK_ID: &str = "6495e3a5b8000a3f09c2d4b17";
+
 /// A catalog's revision in examples.
 pub const REVISION: &str = "9f2c61d0a7b3e845";
 

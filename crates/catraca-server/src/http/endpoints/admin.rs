@@ -8,6 +8,7 @@ pub mod blocks;
 pub mod config;
 pub mod facts;
 pub mod lists;
+pub mod namespaces;
 pub mod policies;
 pub mod privacy;
 pub mod reload;

@@ -7,7 +7,7 @@ use catraca::{Check, CheckMode, Decision};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::auth::Caller;
+use crate::auth::{AuthError, Caller, Role};
 use crate::http::bodies::decision_writer;
 use crate::http::bodies::problem::{Problem, ProblemBody, json_response, respond_json};
 use crate::http::bodies::wire::{WireCheck, is_list, read, read_list};
@@ -76,12 +76,31 @@ async fn decide(request: &ApiRequest, mode: CheckMode) -> ApiResult {
         return Err(Problem::bad("bad-field", detail));
     }
     let body: WireCheck<'_> = read(&request.body)?;
-    let check = to_check(&request.caller, &body)?;
+    let namespace = match mode {
+        CheckMode::Check => None,
+        CheckMode::Peek => peek_namespace(request).await?,
+    };
+    let mut check = to_check(&request.caller, &body)?;
+    check.namespace = namespace.as_deref().unwrap_or(check.namespace);
     let decision = request.context().decide(&check, mode).await?;
     request.span.set_decision(&body.gate, &decision);
     let mut out = Vec::with_capacity(decision_writer::TYPICAL_BYTES);
     decision_writer::write(&decision, &mut out);
     Ok(json_response(out))
+}
+
+/// The namespace of an operator's peek. A service peeks in its own, as it checks.
+async fn peek_namespace(request: &ApiRequest) -> Result<Option<String>, Problem> {
+    let [stated] = request.query_params(["namespace"])?;
+    if request.caller.role() < Role::Admin {
+        request.caller.visible_namespace(stated)?;
+        let own = request.namespace();
+        return match stated.filter(|stated| *stated != own) {
+            Some(_) => Err(AuthError::OtherNamespace(own.to_owned()).into()),
+            None => Ok(None),
+        };
+    }
+    request.act_namespace(stated).await.map(Some)
 }
 
 fn to_check<'b>(caller: &'b Caller, body: &'b WireCheck<'_>) -> Result<Check<'b>, Problem> {

@@ -1,6 +1,8 @@
 //! Endpoints of clients: check, settle, credit, bucket states and authorize.
 
-use super::{COUNTED_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS};
+use super::{
+    COUNTED_ERRORS, NAMESPACE, NAMESPACE_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS,
+};
 use catraca::app::CHECKS_MAX;
 use catraca::json::{BucketStateBody, CreditBody, DecisionBody, SettlementBody};
 
@@ -107,9 +109,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
             summary: "Show what a check would decide, and charge nothing",
             description: "No state changes and no block starts. The numbers are those before a \
                           charge.",
-            query: &[],
+            query: &[NAMESPACE],
             responses: &[ok_json(schema_of::<DecisionBody<'static>>)],
-            error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS, CHECK_ERRORS],
+            error_codes: &[
+                SUBJECT_ERRORS,
+                COUNTED_ERRORS,
+                CHECK_ERRORS,
+                QUERY_ERRORS,
+                NAMESPACE_ERRORS,
+            ],
         },
     },
     Endpoint {

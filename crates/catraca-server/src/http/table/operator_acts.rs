@@ -1,8 +1,8 @@
 //! Endpoints of operators that change something: modes, facts, blocks, lists, reload and reset.
 
 use super::{
-    AFTER, COUNTED_ERRORS, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, SUBJECT_ERRORS,
-    VALUE_ERRORS,
+    AFTER, COUNTED_ERRORS, LIMIT, NAMESPACE_ERRORS, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS,
+    SUBJECT_ERRORS, VALUE_ERRORS,
 };
 use crate::http::endpoint::{
     Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
@@ -185,18 +185,26 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/blocks",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(blocks::list(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
             name: "blocks",
             tag: OperationTag::BlocksAndLists,
             summary: "List who is blocked, until when and why",
-            description: "A private value is found by its real value and shown as its pseudonym.",
+            description: "A private value is found by its real value and shown as its pseudonym. \
+                          A block is listed as soon as a decision of this node has named it. \
+                          Active blocks that one ban made are one entry, with its members.",
             query: &[
                 QueryParameter {
+                    name: "state",
+                    description: "`ended` and `all` list blocks that have ended too, while the \
+                                  history has them. The default is `active`.",
+                    kind: ParameterType::OneOf(&["active", "ended", "all"]),
+                },
+                QueryParameter {
                     name: "namespace",
-                    description: "Only blocks of this one.",
+                    description: "Only blocks of this one; the default is all, or that of the key.",
                     kind: ParameterType::Text("default"),
                 },
                 QueryParameter {
@@ -229,7 +237,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",
         path: "/v1/blocks",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(blocks::create(request)),
         body: RequestBody::Required(schema_of::<blocks::NewBlock>),
         docs: EndpointDocs {
@@ -244,6 +252,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 COUNTED_ERRORS,
                 RECORDS_ERRORS,
                 TEXT_ERRORS,
+                NAMESPACE_ERRORS,
                 &["bad-duration", "duration-required", "unknown-policy"],
             ],
         },
@@ -251,7 +260,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/blocks/{id}",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(blocks::show(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
@@ -267,15 +276,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "DELETE",
         path: "/v1/blocks/{id}",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(blocks::release(request)),
-        body: RequestBody::Optional(schema_of::<AuditReason>),
+        body: RequestBody::Optional(schema_of::<blocks::ReleaseRequest>),
         docs: EndpointDocs {
             name: "release",
             tag: OperationTag::BlocksAndLists,
             summary: "Release a blocked subject",
             description: "The block ends now. Counters keep their values, and so does the level \
-                          of an escalating block.",
+                          of an escalating block. One ban may block several identities, such as \
+                          a customer and a session: all its blocks end, unless `only` is true. The \
+                          id of a block that has ended releases nothing, even if the subject is \
+                          blocked again.",
             query: &[],
             responses: &[ok_json(schema_of::<blocks::ReleasedBlock>)],
             error_codes: &[
@@ -337,7 +349,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",
         path: "/v1/reset",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(reset::reset(request)),
         body: RequestBody::Required(schema_of::<reset::ResetRequest>),
         docs: EndpointDocs {
@@ -354,7 +366,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 COUNTED_ERRORS,
                 RECORDS_ERRORS,
                 TEXT_ERRORS,
-                &["confirm-required", "unknown-policy"],
+                NAMESPACE_ERRORS,
+                &["confirm-required", "unknown-policy", "namespace-bound-key"],
             ],
         },
     },

@@ -5,7 +5,7 @@ use crate::http::endpoint::{
     Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
     Rights, Role, ok_json, schema_of,
 };
-use crate::http::endpoints::admin::{audit, config, policies, privacy, stats};
+use crate::http::endpoints::admin::{audit, config, namespaces, policies, privacy, stats};
 use crate::http::endpoints::events;
 
 const FROM: QueryParameter = QueryParameter {
@@ -47,6 +47,23 @@ const fn privacy_docs(
 }
 
 pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: "GET",
+        path: "/v1/namespaces",
+        rights: Rights::namespace(Role::Admin),
+        handler: |request| Box::pin(namespaces::list(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            name: "namespaces",
+            tag: OperationTag::BlocksAndLists,
+            summary: "List the namespaces",
+            description: "`default`, those of keys, and those in which a subject was blocked or \
+                          owes units. A key that is bound to a namespace sees only that one.",
+            query: &[],
+            responses: &[ok_json(schema_of::<namespaces::NamespaceList>)],
+            error_codes: &[QUERY_ERRORS, &["records-failed"]],
+        },
+    },
     Endpoint {
         method: "GET",
         path: "/v1/policies",

@@ -214,6 +214,6 @@ fn ended_block(address: &str) -> Record {
     let origin = Origin::Excess;
     let note = BlockNote::default();
     let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
-    let blocking = BlockEvent { subject: who, epoch: Time::ZERO, block };
+    let blocking = BlockEvent { subject: who, epoch: Time::ZERO, first_of_act: None, block };
     Record::automatic(year("2020-01-01T00:00:00Z"), RecordKind::Block(Box::new(blocking)))
 }

@@ -51,3 +51,28 @@ fn a_key_file_that_holds_no_key_is_named_and_not_shown() {
         assert!(!output.err.contains("secret"), "{}", output.err);
     }
 }
+
+#[test]
+fn an_operator_of_several_namespaces_names_one() {
+    let admin = keygen(&["--role", "admin", "--name", "ana"]);
+    let shop = keygen(&["--role", "check", "--namespace", "shop"]);
+    let server = TestServer::with_catalog(&format!("{CATALOG}\n{}\n{}", admin.table, shop.table));
+    let with = |args: &[&str]| {
+        let output = command(&url(&server), args).env("CATRACA_KEY", &admin.key).output();
+        CliOutput::new(output.unwrap())
+    };
+    for args in [
+        &["blocks", "add", "login", IP, "--for", "1h"][..],
+        &["blocks", "release", IP],
+        &["reset", "login", IP],
+        &["peek", "login", IP],
+    ] {
+        with(args).assert_exit(2, &["default", "shop"]);
+        let there = [args, &["--namespace", "shop"]].concat();
+        assert_ne!(with(&there).code, Some(2), "{args:?}");
+    }
+    with(&["check", "login", IP, "--namespace", "shop"]).assert_exit(2, &["is for peek"]);
+    with(&["blocks", "add", "login", IP, "--for", "1h", "--namespace", "shop"]);
+    let list = with(&["blocks", "list"]);
+    assert!(list.out.contains("namespace") && list.out.contains("shop"), "{}", list.out);
+}

@@ -2,6 +2,7 @@
 
 use catraca_core::batch::{RowSettlement, SettleReply, SettleRow};
 use catraca_core::cell::block::{Block, Origin};
+use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
 use catraca_core::policy::Policy;
 use catraca_core::ticket::TicketRow;
@@ -20,6 +21,8 @@ struct AppliedRow<'a> {
     result: &'a RowSettlement,
     /// The block that the settle started or extended.
     block: Option<&'a Block>,
+    /// The first of the keys that the same ban blocked, if it blocked several.
+    first_of_act: Option<Key>,
     epoch: Time,
     at: Time,
 }
@@ -48,6 +51,7 @@ impl<S> SettleExchange<'_, '_, S> {
                 planned,
                 result,
                 block: block.map(|(_, block)| block),
+                first_of_act: first_of_ban(planned, planned_rows, rows, blocks),
                 epoch: self.rules.epoch(&policy.name),
                 at: *now,
             };
@@ -83,7 +87,9 @@ impl AppliedRow<'_> {
 
     fn push_block(&self, events: &mut Events) {
         let Some(block) = self.block.cloned() else { return };
-        let block = BlockEvent { subject: self.subject(), epoch: self.epoch, block };
+        let first_of_act = self.first_of_act;
+        let epoch = self.epoch;
+        let block = BlockEvent { subject: self.subject(), epoch, first_of_act, block };
         events.push(Event::Blocked { at: self.at, block: Box::new(block) });
     }
 
@@ -124,4 +130,23 @@ impl AppliedRow<'_> {
             events.push(Event::RatioCounted { at: self.at, policy, in_part });
         }
     }
+}
+
+/// The first of the keys that the ban of this row's policy blocked, if it blocked several. A ban
+/// acts on all rows of its policy, which have the same family.
+fn first_of_ban(
+    row: &SettleRow,
+    rows: &[SettleRow],
+    results: &[RowSettlement],
+    blocks: &[(u8, Block)],
+) -> Option<Key> {
+    let is_banned = |result: &RowSettlement| {
+        let block = blocks.iter().find(|(index, _)| *index == result.ticket_index);
+        block.is_some_and(|(_, block)| block.origin == Origin::Ban)
+    };
+    let of_policy = rows.iter().zip(results).filter(|(other, _)| other.family == row.family);
+    let mut banned = of_policy.filter(|(_, result)| is_banned(result)).map(|(row, _)| row.key);
+    let first = banned.next()?;
+    let is_member = first == row.key || banned.clone().any(|key| key == row.key);
+    (is_member && banned.next().is_some()).then_some(first)
 }

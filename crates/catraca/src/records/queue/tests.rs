@@ -21,7 +21,7 @@ fn step(number: u64, until: i64) -> Record {
     let origin = Origin::Excess;
     let note = BlockNote::default();
     let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
-    let block = BlockEvent { subject, epoch: Time::ZERO, block };
+    let block = BlockEvent { subject, epoch: Time::ZERO, first_of_act: None, block };
     Record::automatic(Time::ZERO, RecordKind::Block(Box::new(block)))
 }
 

@@ -4,9 +4,8 @@
 
 use catraca_core::time::Time;
 
-use super::queries::{
-    BLOCK, HISTORY, audit_row, block_row, history_row, number_parameters, subjects_about,
-};
+use super::block_queries::{BLOCK, all_history, block_row};
+use super::queries::{audit_row, number_parameters, subjects_about};
 use super::value::{Value, values};
 use crate::records::Records;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
@@ -55,7 +54,7 @@ fn export(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResu
         let id = values![subject];
         let blocks = rows(database, &format!("{BLOCK} WHERE b.subject = $1"), &id, block_row)?;
         for block in blocks {
-            exported.blocks.push((block, rows(database, HISTORY, &id, history_row)?));
+            exported.blocks.push((block, all_history(database, subject)?));
         }
         let audited: Vec<AuditRow> = rows(database, AUDIT_OF_SUBJECT, &id, audit_row)?;
         exported.audit.extend(audited);

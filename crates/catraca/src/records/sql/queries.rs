@@ -1,29 +1,21 @@
-//! Queries for operators: pages of blocks, lists, facts and the audit, and statistics.
+//! Queries for operators: pages of lists, facts and the audit, and statistics.
 //!
 //! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
 
-use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::restore::{block, list_target};
+use super::restore::list_target;
 use super::value::{SqlRow, Value, invalid_column, values};
-use crate::event::SubjectKey;
 use crate::records::Records;
 use crate::records::database::{DatabaseResult, rows};
 use crate::records::error::RecordsError;
 use crate::records::minute_counts::minute_of;
-use crate::records::record::{AttributeValue, ListName, origin_name, parse_origin};
+use crate::records::record::{AttributeValue, ListName};
 use crate::records::row::{
-    AuditQuery, AuditRow, BlockQuery, BlockRow, Cursor, FactCursor, FactRow, HistoryRow, ListRow,
-    PAGE_MAX, Page, RevisionRow, TextInterner, TopBlocked, Totals,
+    AuditQuery, AuditRow, FactCursor, FactRow, ListRow, PAGE_MAX, Page, RevisionRow, TopBlocked,
+    Totals,
 };
 
-/// The columns that [`block_row`] reads.
-pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
-    b.by, b.until, b.origin, b.shadow, b.reason, b.status, b.message, b.level, b.forget
-    FROM catraca.blocks AS b JOIN catraca.subjects AS s ON s.id = b.subject";
-pub(super) const HISTORY: &str = "SELECT id, at, act, origin, reason, until, by
-    FROM catraca.history WHERE subject = $1 ORDER BY id";
 const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by FROM catraca.lists
     WHERE list = $1 AND id < coalesce($2, 9223372036854775807)
       AND (until IS NULL OR until > $3)
@@ -51,26 +43,6 @@ const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(
     GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $2";
 
 impl Records {
-    /// Active blocks, newest first.
-    pub fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError> {
-        let limit = page_size(query.limit);
-        let (sql, values) = page_sql(query, now, limit);
-        let found = self.rows(&sql, &values, block_row)?;
-        Ok(page(found, limit, |last| Cursor { since: last.since, id: last.id }))
-    }
-
-    /// The block with this id, active or ended.
-    pub fn block(&self, id: i64) -> Result<Option<BlockRow>, RecordsError> {
-        let sql = format!("{BLOCK} WHERE b.subject = $1");
-        Ok(self.rows(&sql, &values![id], block_row)?.pop())
-    }
-
-    /// The block of a key, active or ended.
-    pub fn block_of(&self, key: Key) -> Result<Option<BlockRow>, RecordsError> {
-        let sql = format!("{BLOCK} WHERE s.key = $1");
-        Ok(self.rows(&sql, &values![key], block_row)?.pop())
-    }
-
     /// Active entries of a list, newest first, with ids below `before`.
     pub fn lists(
         &self,
@@ -94,11 +66,6 @@ impl Records {
         let (attribute, value, name) = after.unwrap_or_default();
         let values = values![&attribute, &value, &name, limit + 1];
         Ok(page(self.rows(FACTS, &values, fact_row)?, limit, FactRow::cursor))
-    }
-
-    /// The history of one block, oldest first.
-    pub fn history(&self, id: i64) -> Result<Vec<HistoryRow>, RecordsError> {
-        self.rows(HISTORY, &values![id], history_row)
     }
 
     /// Audited actions, newest first.
@@ -164,44 +131,17 @@ impl Records {
     }
 }
 
-fn page_size(limit: u32) -> i64 {
+pub(super) fn page_size(limit: u32) -> i64 {
     limit.clamp(1, PAGE_MAX).into()
 }
 
 /// Cuts the extra row, which only shows that there is a next page.
-fn page<T, C>(mut rows: Vec<T>, limit: i64, cursor: impl Fn(&T) -> C) -> Page<T, C> {
+pub(super) fn page<T, C>(mut rows: Vec<T>, limit: i64, cursor: impl Fn(&T) -> C) -> Page<T, C> {
     let limit = limit as usize;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(cursor);
     Page { rows, next }
-}
-
-fn page_sql(query: &BlockQuery, now: Time, limit: i64) -> (String, Vec<Value<'_>>) {
-    let mut sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
-    let mut values = values![now].to_vec();
-    let mut narrow = |clause: &str, more: &[Value<'_>]| {
-        sql.push_str(&number_parameters(clause, values.len()));
-        values.extend(more.iter().map(Value::to_owned));
-    };
-    if let Some(namespace) = &query.namespace {
-        narrow(" AND s.namespace = ?", &values![namespace]);
-    }
-    if let Some(policy) = &query.policy {
-        narrow(" AND s.policy = ?", &values![policy]);
-    }
-    if let Some(origin) = query.origin {
-        narrow(" AND b.origin = ?", &values![origin_name(origin)]);
-    }
-    if !query.about.is_empty() {
-        let (clause, more) = subjects_about(&query.about);
-        narrow(&format!(" AND b.subject IN ({clause})"), &more);
-    }
-    if let Some(Cursor { since, id }) = query.after {
-        narrow(" AND (b.since, b.subject) < (?, ?)", &values![since, id]);
-    }
-    narrow(" ORDER BY b.since DESC, b.subject DESC LIMIT ?", &values![limit + 1]);
-    (sql, values)
 }
 
 /// Replaces each `?` by the next numbered parameter, after `used` earlier ones.
@@ -223,36 +163,8 @@ pub(super) fn subjects_about(about: &[AttributeValue]) -> (String, Vec<Value<'_>
     (clause, values.collect())
 }
 
-pub(super) fn block_row(row: &dyn SqlRow) -> DatabaseResult<BlockRow> {
-    let subject = SubjectKey {
-        key: row.get(1)?,
-        namespace: row.get(2)?,
-        policy: row.get(3)?,
-        parts: parts(row.get(4)?)?,
-    };
-    Ok(BlockRow {
-        id: row.get(0)?,
-        subject,
-        since: row.get(5)?,
-        by: row.get(6)?,
-        block: block(row, 7, &mut TextInterner::default())?,
-    })
-}
-
-fn parts(json: &str) -> DatabaseResult<Vec<(String, String)>> {
+pub(super) fn parts(json: &str) -> DatabaseResult<Vec<(String, String)>> {
     serde_json::from_str(json).map_err(|_| invalid_column("subject"))
-}
-
-pub(super) fn history_row(row: &dyn SqlRow) -> DatabaseResult<HistoryRow> {
-    Ok(HistoryRow {
-        id: row.get(0)?,
-        at: row.get(1)?,
-        act: row.get(2)?,
-        origin: parse_origin(row.get(3)?).ok_or_else(|| invalid_column("origin"))?,
-        reason: row.get(4)?,
-        until: row.get(5)?,
-        by: row.get(6)?,
-    })
 }
 
 pub(super) fn audit_row(row: &dyn SqlRow) -> DatabaseResult<AuditRow> {

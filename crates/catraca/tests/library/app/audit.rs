@@ -51,7 +51,8 @@ async fn a_reason_that_is_too_long_is_refused_and_changes_nothing() {
     assert!(matches!(refused, Err(AppError::Invalid { code: "text-too-long", .. })));
     assert_eq!(state(&app).await, state_before);
     assert_eq!(file.audit(), audit_before);
-    let longest = "x".repeat(TEXT_MAX);
+    // Characters, not bytes.
+    let longest = "é".repeat(TEXT_MAX);
     for (act, result) in try_every_act(&app, &Operator { why: Some(&longest), ..ANA }).await {
         assert!(result.is_ok(), "{act}: {result:?}");
     }

@@ -53,7 +53,8 @@ async fn a_release_on_one_node_is_seen_by_the_other_after_a_heartbeat() {
         nodes.here.block(&ANA, "default", "login", &subject(), proposal(None)).await.unwrap();
     assert_eq!(check(&nodes.there, "login").await.reason.as_str(), "blocked");
     assert!(check(&nodes.there, "login").await.cached);
-    let released = nodes.here.release(&ANA, blocked.blocks[0].2.unwrap()).await.unwrap();
+    let released =
+        nodes.here.release(&ANA, blocked.blocks[0].2.unwrap(), None, false).await.unwrap();
     assert!(released.durable && released.after.unwrap().block.until <= nodes.here.now());
     assert!(check(&nodes.there, "login").await.cached, "the release is not known here yet");
     assert!(nodes.there.heartbeat().await.unwrap().changed);

@@ -4,7 +4,7 @@ use catraca::app::{FactMap, ListTargetText};
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
-use catraca::records::{ListName, Operator};
+use catraca::records::{BlockId, BlockQuery, ListName, Operator};
 use catraca::{App, AppError, Check};
 
 use super::helpers::{IP, proposal, subject};
@@ -38,7 +38,7 @@ pub async fn try_every_act(
             "block",
             app.block(by, "default", "login", &subject(), proposal(Some("fraud"))).await.map(drop),
         ),
-        ("release", app.release(by, 1).await.map(drop)),
+        ("release", app.release(by, first_block(app).await, None, false).await.map(drop)),
         ("reset", app.reset(by, "default", "login", &subject()).await.map(drop)),
         ("reset_policy", app.reset_policy(by, "login").await.map(drop)),
         ("set_mode", app.set_mode(by, "login", Some(Mode::Off)).await.map(drop)),
@@ -49,6 +49,17 @@ pub async fn try_every_act(
         ("export", app.export(by, "ip", IP).await.map(drop)),
         ("erase", app.erase(by, "ip", IP).await.map(drop)),
     ]
+}
+
+/// The id of the first block in the records; any id if there is none.
+async fn first_block(app: &App) -> BlockId {
+    let found = app.blocks(BlockQuery::default()).await.map(|page| page.rows);
+    found.ok().and_then(|rows| rows.first().map(|block| block.row.id)).unwrap_or_else(some_block)
+}
+
+/// The id of a block that does not exist.
+pub fn some_block() -> BlockId {
+    "1000000000000".parse().unwrap()
 }
 
 /// The state that these acts change, to be compared.

@@ -170,7 +170,12 @@ pub fn builder(clock: &ManualClock) -> Builder {
 
 /// An application over memory, with records.
 pub fn app_with(file: &RecordsFile) -> App {
-    let engine = builder(&ManualClock::at(START)).build();
+    app_with_clock(file, &ManualClock::at(START))
+}
+
+/// The same, with a clock that the test advances.
+pub fn app_with_clock(file: &RecordsFile, clock: &ManualClock) -> App {
+    let engine = builder(clock).build();
     App::local(engine).records(Arc::clone(&file.records)).build()
 }
 

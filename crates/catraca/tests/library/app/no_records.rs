@@ -3,7 +3,7 @@
 use catraca::AppError;
 use catraca::records::ListName;
 
-use super::every_act::{set_up, state, try_every_act};
+use super::every_act::{set_up, some_block, state, try_every_act};
 use super::helpers::{ANA, app_without_records};
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn every_query_of_the_records_is_refused() {
     let now = app.now();
     let queries = [
         app.blocks(Default::default()).await.map(drop),
-        app.block_with_history(1).await.map(drop),
+        app.block_with_history(some_block(), None).await.map(drop),
         app.list_entries(ListName::Block, None, 9).await.map(drop),
         app.stated_facts(None, 9).await.map(drop),
         app.totals(now, now).await.map(drop),

@@ -68,7 +68,7 @@ fn an_operators_block_is_acknowledged_and_a_release_stays_released() {
     let (_, reply, id) = &blocked.blocks[0];
     assert!(reply.changed && blocked.durable);
     let rui = Operator { name: "rui", why: None };
-    let released = block_on(before.release(&rui, id.unwrap())).unwrap();
+    let released = block_on(before.release(&rui, id.unwrap(), None, false)).unwrap();
     assert!(released.before.block.until == at(600) && released.durable);
     let audit = records.audit(&Default::default()).unwrap().rows;
     let acts: Vec<_> = audit.iter().map(|row| (&*row.by, &*row.act)).collect();
@@ -100,7 +100,7 @@ fn nothing_to_write_is_durable_at_once() {
     let id = blocked.blocks[0].2.unwrap();
     let written = records.health().written;
     clock.set(at(60));
-    let ended = block_on(app.release(&ANA, id));
+    let ended = block_on(app.release(&ANA, id, None, false));
     assert!(matches!(ended, Err(AppError::NotFound { code: "not-blocked", .. })), "{ended:?}");
     assert_eq!(records.health().written, written);
 }

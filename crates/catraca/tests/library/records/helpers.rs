@@ -86,7 +86,12 @@ pub fn block_record(
 ) -> RecordKind {
     let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
     let block = Block { until, origin, shadow: false, level: 0, forget: Span::ZERO, note };
-    RecordKind::Block(Box::new(BlockEvent { subject: subject_key, epoch: Time::ZERO, block }))
+    RecordKind::Block(Box::new(BlockEvent {
+        subject: subject_key,
+        epoch: Time::ZERO,
+        first_of_act: None,
+        block,
+    }))
 }
 
 /// A block that the engine started for an excess.

@@ -6,8 +6,8 @@ use catraca::core::cell::block::Origin;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::core::policy::Mode;
 use catraca::records::{
-    AttributeValue, AuditNote, AuditQuery, AuditRow, BlockQuery, HistoryRow, ListName, Record,
-    RecordKind, Records, RestoredItem, Revision,
+    AttributeValue, AuditNote, AuditQuery, AuditRow, BlockQuery, BlockRow, BlockStates, HistoryRow,
+    ListName, Record, RecordKind, Records, RestoredItem, Revision,
 };
 
 use super::helpers::{TestDatabase, at, block_record, excess_block, subject_key, write};
@@ -16,10 +16,10 @@ fn acts(history: &[HistoryRow]) -> Vec<(&str, Origin, Time)> {
     history.iter().map(|row| (row.act.as_str(), row.origin, row.until)).collect()
 }
 
-fn only_id(records: &Records, now: Time) -> i64 {
+fn only_block(records: &Records, now: Time) -> BlockRow {
     let page = records.blocks(&BlockQuery::default(), now).unwrap();
     assert_eq!(page.rows.len(), 1, "{page:?}");
-    page.rows[0].id
+    page.rows[0].clone()
 }
 
 /// covers: 000-27, 000-32, 000-33, B-09, X-21
@@ -35,11 +35,11 @@ fn two_bans_leave_one_block_and_two_rows_of_history() {
     };
     write(&records, vec![ban(at(0), at(600))]);
     write(&records, vec![ban(at(300), at(900))]);
-    let id = only_id(&records, at(301));
-    let history = records.history(id).unwrap();
+    let block = only_block(&records, at(301));
+    let history = records.history(&block).unwrap();
     let wanted = [("started", Origin::Ban, at(600)), ("extended", Origin::Ban, at(900))];
     assert_eq!(acts(&history), wanted);
-    let row = records.block(id).unwrap().unwrap();
+    let row = records.block(block.id).unwrap().unwrap();
     assert_eq!((row.since, row.block.until), (at(0), at(900)));
     assert!(records.blocks(&BlockQuery::default(), at(900)).unwrap().rows.is_empty());
 }
@@ -55,15 +55,64 @@ fn the_later_end_wins_with_its_origin_and_reason() {
     };
     write(&records, vec![act(at(0), at(900), Origin::Ban, "reject 5")]);
     write(&records, vec![act(at(1), at(60), Origin::Upstream, "busy")]);
-    let row = records.block(only_id(&records, at(2))).unwrap().unwrap();
+    let row = only_block(&records, at(2));
     assert_eq!((row.block.until, row.block.origin), (at(900), Origin::Ban));
     assert_eq!(row.block.note.reason.as_deref(), Some("reject 5"));
     let after_its_end = act(at(1000), at(1060), Origin::Upstream, "busy");
     write(&records, vec![after_its_end]);
-    let row = records.block(row.id).unwrap().unwrap();
-    let block = &row.block;
-    assert_eq!((row.since, block.until, block.origin), (at(1000), at(1060), Origin::Upstream));
-    assert_eq!(records.history(row.id).unwrap()[2].act, "started");
+    let later = only_block(&records, at(1001));
+    let block = &later.block;
+    assert_eq!((later.since, block.until, block.origin), (at(1000), at(1060), Origin::Upstream));
+    assert_eq!(acts(&records.history(&later).unwrap()), [("started", Origin::Upstream, at(1060))]);
+    assert_ne!(later.id, row.id);
+    let ended = records.block(row.id).unwrap().unwrap();
+    assert_eq!((ended.since, ended.block), (row.since, row.block));
+}
+
+/// An id names one block: an extension keeps it, and a later block of the same key has another.
+#[test]
+fn an_ended_block_is_found_by_its_id_and_by_its_subject() {
+    let database = TestDatabase::new();
+    let records = database.open();
+    let name = "198.51.100.7";
+    let release = |from| {
+        let kind = RecordKind::Release(subject_key("login", name));
+        Record::operator(from, "ana", Some("wrong person"), kind)
+    };
+    write(&records, vec![excess_block("login", name, at(0), at(1800))]);
+    let first = only_block(&records, at(1));
+    let longer = block_record(subject_key("login", name), at(3600), Origin::Ban, Some("spam"));
+    write(&records, vec![Record::automatic(at(2), longer)]);
+    assert_eq!(only_block(&records, at(3)).id, first.id);
+    write(&records, vec![release(at(60))]);
+    write(&records, vec![excess_block("login", name, at(70), at(1870))]);
+    write(&records, vec![excess_block("login", "203.0.113.9", at(70), at(1870))]);
+    let query = |states, name: &str| {
+        let about = AttributeValue { attribute: "ip".to_owned(), value: name.to_owned() };
+        let query = BlockQuery { states, about: vec![about], ..BlockQuery::default() };
+        records.blocks(&query, at(71)).unwrap().rows
+    };
+    let [later] = &query(BlockStates::Active, name)[..] else { panic!("one is active") };
+    assert_ne!(later.id, first.id);
+
+    let ended = records.block(first.id).unwrap().unwrap();
+    let block = &ended.block;
+    assert_eq!((ended.id, block.until, block.origin), (first.id, at(60), Origin::Ban));
+    assert_eq!(block.note.reason.as_deref(), Some("spam"));
+    let steps = records.history(&ended).unwrap();
+    assert_eq!(
+        steps.iter().map(|step| &*step.act).collect::<Vec<_>>(),
+        ["started", "extended", "released"]
+    );
+    assert_eq!(query(BlockStates::Ended, name), [ended.clone()]);
+    let all: Vec<_> = query(BlockStates::All, name).iter().map(|row| row.id).collect();
+    assert_eq!(all, [later.id, first.id]);
+    assert!(query(BlockStates::Ended, "203.0.113.9").is_empty());
+    let one = BlockQuery { states: BlockStates::All, limit: 2, ..BlockQuery::default() };
+    let page = records.blocks(&one, at(71)).unwrap();
+    let rest = BlockQuery { after: page.next, ..one };
+    let rest = records.blocks(&rest, at(71)).unwrap();
+    assert_eq!((page.rows.len(), rest.rows), (2, vec![ended]));
 }
 
 /// covers: X-29, 000-17
@@ -72,11 +121,11 @@ fn a_release_ends_the_block_and_names_who_and_why() {
     let database = TestDatabase::new();
     let records = database.open();
     write(&records, vec![excess_block("login", "198.51.100.7", at(0), at(1800))]);
-    let id = only_id(&records, at(1));
+    let block = only_block(&records, at(1));
     let release = RecordKind::Release(subject_key("login", "198.51.100.7"));
     write(&records, vec![Record::operator(at(60), "ana", Some("wrong person"), release)]);
     assert!(records.blocks(&BlockQuery::default(), at(60)).unwrap().rows.is_empty());
-    let history = records.history(id).unwrap();
+    let history = records.history(&block).unwrap();
     let last = history.last().unwrap();
     assert_eq!(
         (last.act.as_str(), last.until, last.by.as_deref()),

@@ -121,7 +121,7 @@ fn block(from: i64, until: i64, level: u32) -> Record {
         note: BlockNote::default(),
     };
     let subject = subject_key("login", "192.0.2.1");
-    let event = BlockEvent { subject, epoch: Time::ZERO, block };
+    let event = BlockEvent { subject, epoch: Time::ZERO, first_of_act: None, block };
     Record::automatic(at(from), RecordKind::Block(Box::new(event)))
 }
 

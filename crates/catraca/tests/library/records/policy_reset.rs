@@ -119,12 +119,12 @@ fn the_history_and_the_audit_tell_who_and_why() {
     let (app, clock) = app(CATALOG, &records);
     assert_eq!([0; 3].map(|_| app_passes(&app, "login", &HERE)), [true, true, false]);
     records.flush().unwrap();
-    let id = records.blocks(&BlockQuery::default(), START).unwrap().rows[0].id;
+    let block = records.blocks(&BlockQuery::default(), START).unwrap().rows[0].clone();
     clock.advance(secs(1));
     reset(&app, "login", "the limit was wrong");
     clock.advance(secs(1));
     reset(&app, "login", "and again");
-    let history = records.history(id).unwrap();
+    let history = records.history(&block).unwrap();
     let rows: Vec<_> =
         history.iter().map(|row| (&*row.act, row.by.as_deref(), row.reason.as_deref())).collect();
     let wrong = Some("the limit was wrong");
@@ -162,7 +162,7 @@ fn what_was_decided_before_and_is_written_after_does_not_stand() {
     write_at(at(5));
     assert_eq!((active_blocks(&records, at(7)).len(), debts().len()), (1, 1));
     let page = records.blocks(&BlockQuery::default(), at(7)).unwrap();
-    assert_eq!(records.history(page.rows[0].id).unwrap().len(), 2, "the history has every act");
+    assert_eq!(records.history(&page.rows[0]).unwrap().len(), 2, "the history has every act");
 }
 
 #[test]

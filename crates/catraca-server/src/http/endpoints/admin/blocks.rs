@@ -8,7 +8,7 @@ use catraca::core::batch::BlockReply;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
 use catraca::json::origin_name;
-use catraca::records::{AttributeValue, BlockQuery, SubjectKey};
+use catraca::records::{AttributeValue, BlockId, BlockQuery, BlockStates, SubjectKey};
 use catraca::{BlockProposal, Span};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
@@ -19,22 +19,32 @@ use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
 
-/// A page of active blocks.
+/// A page of blocks.
 #[derive(Serialize, JsonSchema)]
 pub struct BlockPage {
-    blocks: Vec<record_bodies::BlockBody>,
+    blocks: Vec<ListedBlock>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
 }
 
+/// A block, or a ban of several identities.
+#[derive(Serialize, JsonSchema)]
+pub struct ListedBlock {
+    #[serde(flatten)]
+    block: record_bodies::BlockBody,
+    /// The other active blocks that the same act made; a release ends them too.
+    members: Vec<record_bodies::BlockMember>,
+}
+
 /// `GET /v1/blocks`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let names = ["namespace", "policy", "attribute", "value", "origin", "after", "limit"];
-    let [namespace, policy, attribute, value, origin, after, limit] =
+    let names = ["state", "namespace", "policy", "attribute", "value", "origin", "after", "limit"];
+    let [state, namespace, policy, attribute, value, origin, after, limit] =
         request.query_params(names)?;
     let defaults = BlockQuery::default();
     let query = BlockQuery {
-        namespace: namespace.map(str::to_owned),
+        states: state.map(parse_states).transpose()?.unwrap_or_default(),
+        namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
         policy: policy.map(str::to_owned),
         about: stored_forms(request, attribute, value)?,
         origin: origin.map(parse_origin).transpose()?,
@@ -42,7 +52,12 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
     };
     let page = request.app().blocks(query).await?;
-    let blocks = page.rows.iter().map(record_bodies::BlockBody::from).collect();
+    let now = request.app().now();
+    let blocks = page.rows.iter().map(|listed| ListedBlock {
+        block: record_bodies::BlockBody::new(&listed.row, now),
+        members: record_bodies::block_members(&listed.members),
+    });
+    let blocks = blocks.collect();
     to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
 }
 
@@ -61,6 +76,15 @@ fn stored_forms(
                           value=198.51.100.7";
             Err(Problem::bad("bad-query", detail))
         }
+    }
+}
+
+fn parse_states(word: &str) -> Result<BlockStates, Problem> {
+    match word {
+        "active" => Ok(BlockStates::Active),
+        "ended" => Ok(BlockStates::Ended),
+        "all" => Ok(BlockStates::All),
+        _ => Err(Problem::bad("bad-query", "`state` is one of active, ended and all")),
     }
 }
 
@@ -83,6 +107,8 @@ fn parse_cursor(text: &str) -> Result<catraca::records::Cursor, Problem> {
 pub struct NewBlock {
     #[schemars(example = &"login")]
     policy: String,
+    /// The namespace; required of a key that is bound to none, as soon as there are several.
+    namespace: Option<String>,
     /// Who to block; every key under which the policy counts this subject is blocked.
     subject: OwnedSubject,
     /// How long, such as `30m`, `24h` or `forever`.
@@ -109,8 +135,10 @@ pub struct CreatedBlocks {
 #[schemars(rename = "BlockedKey")]
 pub struct BlockedKeyBody {
     /// The block's id; null while the block is not on disk.
-    #[schemars(example = 7)]
-    id: Option<i64>,
+    #[schemars(example = schema_values::BLOCK_ID)]
+    id: Option<String>,
+    #[schemars(example = &"default")]
+    namespace: String,
     #[schemars(example = &"login")]
     policy: String,
     #[schemars(example = schema_values::example_subject())]
@@ -132,16 +160,17 @@ pub async fn create(request: &ApiRequest) -> ApiResult {
     let span = parse_duration("for", &body.r#for)?;
     let proposal = BlockProposal::by_operator(span, body.reason.as_deref());
     let operator = request.operator(body.why.as_deref());
-    let namespace = request.namespace();
+    let namespace = request.act_namespace(body.namespace.as_deref()).await?;
     let app = request.app();
-    let created = app.block(&operator, namespace, &body.policy, &subject, proposal).await?;
+    let created = app.block(&operator, &namespace, &body.policy, &subject, proposal).await?;
     let blocks = created.blocks.iter().map(|(key, reply, id)| blocked_key_body(key, reply, *id));
     to_json(&CreatedBlocks { blocks: blocks.collect(), durable: created.durable })
 }
 
-fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<i64>) -> BlockedKeyBody {
+fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<BlockId>) -> BlockedKeyBody {
     BlockedKeyBody {
-        id,
+        id: id.map(|id| id.to_string()),
+        namespace: key.namespace.clone(),
         policy: key.policy.clone(),
         subject: record_bodies::subject_parts(&key.parts),
         until: record_bodies::end_or_null(reply.block.until),
@@ -160,8 +189,8 @@ pub fn parse_duration(name: &str, text: &str) -> Result<Span, Problem> {
 pub struct BlockHistory {
     #[serde(flatten)]
     block: record_bodies::BlockBody,
-    /// Whether it is active now.
-    standing: bool,
+    /// The active blocks that the same acts made; a release ends them too.
+    members: Vec<record_bodies::BlockMember>,
     /// Every act, oldest first.
     history: Vec<record_bodies::BlockHistoryEntry>,
 }
@@ -169,10 +198,24 @@ pub struct BlockHistory {
 /// `GET /v1/blocks/{id}`.
 pub async fn show(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let found = request.app().block_with_history(block_id(request)?).await?;
+    let within = request.caller.bound_namespace();
+    let found = request.app().block_with_history(block_id(request)?, within).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::from(&found.row);
-    to_json(&BlockHistory { block, standing: found.is_active, history })
+    let block = record_bodies::BlockBody::new(&found.row, request.app().now());
+    let members = record_bodies::block_members(&found.members);
+    to_json(&BlockHistory { block, members, history })
+}
+
+/// What to release, and why.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Whether only this block ends, and not those that the same act made.
+    #[serde(default)]
+    only: bool,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX), example = &"the caller was wronged")]
+    why: Option<String>,
 }
 
 /// A block that an operator released.
@@ -182,6 +225,8 @@ pub struct ReleasedBlock {
     released: bool,
     /// The block before the release.
     block: record_bodies::BlockBody,
+    /// The blocks that were released with it: the same act had made them.
+    members: Vec<record_bodies::BlockMember>,
     /// When it ended.
     #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     until: Option<String>,
@@ -191,19 +236,22 @@ pub struct ReleasedBlock {
 
 /// `DELETE /v1/blocks/{id}`.
 pub async fn release(request: &ApiRequest) -> ApiResult {
-    let reason = request.audit_reason()?;
-    let operator = request.operator(reason.why.as_deref());
-    let released = request.app().release(&operator, block_id(request)?).await?;
+    let body =
+        if request.body.is_empty() { ReleaseRequest::default() } else { request.json_body()? };
+    let operator = request.operator(body.why.as_deref());
+    let within = request.caller.bound_namespace();
+    let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::from(&released.before),
+        block: record_bodies::BlockBody::new(&released.before, released.at),
+        members: record_bodies::block_members(&released.members),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })
 }
 
 /// The id of the block in the path.
-fn block_id(request: &ApiRequest) -> Result<i64, Problem> {
+fn block_id(request: &ApiRequest) -> Result<BlockId, Problem> {
     request.path_param(0).parse().map_err(|_| {
         // The id is repeated in the error, and may be any text.
         let text: String = request.path_param(0).chars().take(40).collect();

@@ -108,8 +108,9 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
     let app = &request.app();
     let export = app.export(&operator, &body.attribute, &body.value).await?;
     let found = export.rows;
+    let now = app.now();
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
-        block: record_bodies::BlockBody::from(row),
+        block: record_bodies::BlockBody::new(row, now),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
     });
     let lists = found.lists.iter().map(|(list, reason, until)| {

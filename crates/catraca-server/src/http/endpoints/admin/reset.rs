@@ -18,6 +18,9 @@ use crate::http::bodies::wire::{JsonObject, OwnedSubject};
 }))]
 pub struct ResetRequest {
     policy: String,
+    /// The namespace; required of a key that is bound to none, as soon as there are several. A
+    /// whole policy is reset in all of them.
+    namespace: Option<String>,
     /// The subject whose key is reset; without it, the whole policy is.
     subject: Option<OwnedSubject>,
     /// The policy's name again; required to reset the whole policy.
@@ -43,16 +46,18 @@ pub struct ResetResult {
 
 /// `POST /v1/reset`.
 pub async fn reset(request: &ApiRequest) -> ApiResult {
-    let ResetRequest { policy, subject, confirm, why } = request.json_body()?;
+    let ResetRequest { policy, namespace, subject, confirm, why } = request.json_body()?;
     let why = why.as_deref().filter(|why| !why.is_empty());
     let operator = request.operator(why);
     let app = request.app();
     let (blocks, durable) = match (subject, confirm, why) {
         (Some(subject), None, _) => {
             let subject = request.caller.with_fixed_attributes(subject.subject())?;
-            (None, app.reset(&operator, request.namespace(), &policy, &subject).await?)
+            let namespace = request.act_namespace(namespace.as_deref()).await?;
+            (None, app.reset(&operator, &namespace, &policy, &subject).await?)
         }
         (None, Some(again), Some(_)) if again == policy => {
+            request.caller.require_all_namespaces()?;
             let reset = app.reset_policy(&operator, &policy).await?;
             (reset.blocks, reset.durable)
         }

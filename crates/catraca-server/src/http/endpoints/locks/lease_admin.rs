@@ -4,6 +4,7 @@
 //! reader renew or release the lease.
 
 use catraca::Span;
+use catraca::app::TEXT_MAX;
 use catraca::core::request::validate_storable;
 use catraca::locks::LeaseFilter;
 use hyper::http::StatusCode;
@@ -15,8 +16,6 @@ use super::{ApiRequest, ApiResult, respond_json};
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::Problem;
 
-/// Maximum length of a reason, in bytes.
-const REASON_MAX: usize = 500;
 /// How long the names of a lease that was ended stay taken, unless given.
 const COOL_DOWN_DEFAULT_MS: i64 = 5_000;
 /// Default number of leases in a page.
@@ -49,7 +48,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
 #[serde(deny_unknown_fields)]
 pub struct ForceLock {
     /// For the audit; required.
-    #[schemars(length(min = 1, max = REASON_MAX), example = &"its holder is gone")]
+    #[schemars(length(min = 1, max = TEXT_MAX), example = &"its holder is gone")]
     reason: String,
     /// How long its names stay taken, but not longer than the lease would have; 5,000 unless given.
     #[schemars(range(min = 0, max = 60_000))]
@@ -110,7 +109,7 @@ pub struct ClearedLocks {
 #[serde(deny_unknown_fields)]
 pub struct ClearLocks {
     /// For the audit.
-    #[schemars(length(max = REASON_MAX), example = &"the tenant operation for it")]
+    #[schemars(length(max = TEXT_MAX), example = &"the tenant operation for it")]
     reason: Option<String>,
 }
 
@@ -147,8 +146,9 @@ fn check_reason(text: &str) -> Result<&str, Problem> {
     if text.trim().is_empty() {
         return Err(Problem::bad("reason-required", "`reason` is empty: send one for the audit"));
     }
-    if text.len() > REASON_MAX {
-        let detail = format!("`reason` may have {REASON_MAX} bytes and has {}", text.len());
+    let characters = text.chars().count();
+    if characters > TEXT_MAX {
+        let detail = format!("`reason` may have {TEXT_MAX} characters and has {characters}");
         return Err(Problem::bad("text-too-long", detail));
     }
     validate_storable("`reason`", text)?;

@@ -16,7 +16,7 @@ fn every_act_survives_a_kill() {
     expect_durable(&server, "POST /v1/blocks", &order(&payer()));
     let freed = r#"{"payer":"11144477735"}"#;
     let created = expect_durable(&server, "POST /v1/blocks", &order(freed));
-    let id = &created["blocks"][0]["id"];
+    let id = created["blocks"][0]["id"].as_str().unwrap();
     expect_durable(&server, &format!("DELETE /v1/blocks/{id}"), "");
     expect_durable(&server, "POST /v1/blocklist", r#"{"range":"203.0.113.0/24"}"#);
     expect_durable(&server, "POST /v1/allowlist", r#"{"range":"203.0.113.9"}"#);

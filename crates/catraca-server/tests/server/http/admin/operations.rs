@@ -12,7 +12,7 @@ fn a_block_is_made_found_explained_and_released() {
         payer()
     );
     let created = expect_durable(&server, "POST /v1/blocks", &order);
-    let id = created["blocks"][0]["id"].as_i64().unwrap();
+    let id = created["blocks"][0]["id"].as_str().unwrap();
     assert_eq!(created["blocks"][0]["changed"], true);
     assert_eq!(reason(&server, "lookup", &payer()), "blocked");
     let found = format!("GET /v1/blocks?policy=lookup&attribute=payer&value={PAYER}");

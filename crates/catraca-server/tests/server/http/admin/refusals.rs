@@ -43,9 +43,11 @@ fn bad_calls_about_blocks_are_named() {
         ("GET /v1/blocks?limit=many", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?after=x", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?limit=1&limit=2", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?state=old", String::new(), 400, "bad-query"),
         ("GET /v1/blocks/99", String::new(), 404, "unknown-block"),
         ("GET /v1/blocks/x", String::new(), 404, "unknown-block"),
         ("DELETE /v1/blocks/99", String::new(), 404, "unknown-block"),
+        ("DELETE /v1/blocks/6495e3a5b8000a3f09c2d4b17", String::new(), 404, "unknown-block"),
     ]);
 }
 
@@ -138,4 +140,20 @@ fn an_entry_about_what_no_subject_can_have_is_refused() {
     let listed = expect_ok(&server, "POST /v1/allowlist", &entry("user", &long[..256]));
     assert_eq!(listed["entries"][0]["value"], long[..256]);
     assert_eq!(call(&server, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");
+}
+
+/// A reason has at most 500 characters, whatever their size in bytes.
+#[test]
+fn the_length_of_a_reason_is_counted_in_characters() {
+    let server = TestServer::with_catalog(CATALOG);
+    let order = |characters: usize| {
+        let reason = "é".repeat(characters);
+        let subject = serde_json::json!({ "ip": "198.51.100.7" });
+        serde_json::json!({ "policy": "login", "subject": subject, "for": "1h", "reason": reason })
+            .to_string()
+    };
+    let (status, problem) = call(&server, "POST /v1/blocks", &order(501));
+    assert_eq!((status, problem["code"].as_str()), (400, Some("text-too-long")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("500 characters"), "{problem}");
+    expect_ok(&server, "POST /v1/blocks", &order(500));
 }

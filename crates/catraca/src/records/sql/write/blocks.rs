@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{AuditEntry, AuditLink, RecordWriter, rfc3339, values};
 use crate::event::{BlockEvent, DebtEvent, SubjectKey};
+use crate::records::block_id::BlockId;
 use crate::records::database::{DatabaseResult, row};
 use crate::records::display::{audit_target, identifier};
 use crate::records::record::origin_name;
@@ -19,9 +20,9 @@ const PART: &str = "INSERT INTO catraca.parts (attribute, value, subject)
 
 /// Extends an active block; starts one that ended, or that was only in shadow mode.
 const BLOCK_STEP: &str = "INSERT INTO catraca.history
-        (subject, at, act, until, shadow, origin, reason, by)
+        (subject, at, act, until, shadow, origin, reason, by, level, act_id)
     SELECT s.id, $2, CASE WHEN b.subject IS NULL THEN 'started' ELSE 'extended' END,
-           greatest(coalesce(b.until, 0), $3), $4, $5, $6, $7
+           greatest(coalesce(b.until, 0), $3), $4, $5, $6, $7, $8, $9
     FROM catraca.subjects AS s LEFT JOIN catraca.blocks AS b
         ON b.subject = s.id AND b.until > $2 AND (NOT b.shadow OR $4)
     WHERE s.key = $1";
@@ -29,8 +30,8 @@ const BLOCK_STEP: &str = "INSERT INTO catraca.history
 /// A block from before a reset of its policy is not stored.
 const BLOCK: &str = "INSERT INTO catraca.blocks AS b
         (subject, key, since, until, touched, shadow, origin, reason, by, status, message,
-         epoch, level, forget)
-    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12
+         epoch, level, forget, act_id)
+    SELECT s.id, s.key, $2, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
     FROM catraca.subjects AS s LEFT JOIN catraca.resets AS r
         ON r.policy = s.policy AND r.epoch > $10
     WHERE s.key = $1 AND r.epoch IS NULL
@@ -40,13 +41,14 @@ const BLOCK: &str = "INSERT INTO catraca.blocks AS b
         until = excluded.until, touched = excluded.touched, shadow = excluded.shadow,
         origin = excluded.origin, reason = excluded.reason, by = excluded.by,
         status = excluded.status, message = excluded.message, epoch = excluded.epoch,
-        level = excluded.level, forget = excluded.forget
+        level = excluded.level, forget = excluded.forget, act_id = excluded.act_id
     WHERE b.touched <= $2
         AND (b.until <= $2 OR (b.shadow AND NOT $4) OR excluded.until > b.until)";
 
 const RELEASE_STEP: &str = "INSERT INTO catraca.history
-        (subject, at, act, until, shadow, origin, reason, by)
-    SELECT s.id, $2, $3, least(coalesce(b.until, $2), $2), false, 'operator', $4, $5
+        (subject, at, act, until, shadow, origin, reason, by, level)
+    SELECT s.id, $2, $3, least(coalesce(b.until, $2), $2), false, 'operator', $4, $5,
+           CASE WHEN $3 = 'reset' THEN 0 ELSE coalesce(b.level, 0) END
     FROM catraca.subjects AS s LEFT JOIN catraca.blocks AS b ON b.subject = s.id
     WHERE s.key = $1";
 
@@ -90,7 +92,7 @@ const ACTIVE_UNTIL: &str = "SELECT b.until
 
 impl RecordWriter<'_> {
     pub(super) fn write_block(&mut self, event: &BlockEvent) -> DatabaseResult<()> {
-        let BlockEvent { subject, epoch, block } = event;
+        let BlockEvent { subject, epoch, first_of_act, block } = event;
         self.ensure_subject(subject)?;
         let key = subject.key;
         let at = self.record.at;
@@ -101,7 +103,11 @@ impl RecordWriter<'_> {
             self.audit_block(event)?;
         }
         let origin = origin_name(block.origin);
-        let step = values![key, at, block.until, block.shadow, origin, reason, by];
+        // Named as a block would be: by a key and an instant.
+        let act_id = first_of_act.map(|first| BlockId::new(first, at).to_string());
+        let act_id = act_id.as_deref();
+        let level = i64::from(block.level);
+        let step = values![key, at, block.until, block.shadow, origin, reason, by, level, act_id];
         self.add(BLOCK_STEP, &step)?;
         let state = values![
             key,
@@ -114,8 +120,9 @@ impl RecordWriter<'_> {
             block.note.status.map(i64::from),
             block.note.message.as_deref(),
             *epoch,
-            i64::from(block.level),
+            level,
             block.forget,
+            act_id,
         ];
         self.add(BLOCK, &state)
     }

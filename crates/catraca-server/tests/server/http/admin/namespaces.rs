@@ -1,0 +1,148 @@
+//! Operators and namespaces: an act names its namespace or is refused, and a bound key works inside
+//! its own.
+
+use serde_json::Value;
+
+use crate::keys::{Key, keygen};
+use crate::raw_connection::{HttpResponse, JSON};
+use crate::test_server::TestServer;
+
+const POLICY: &str = "[policy.login]\nby = ['ip']\nwindow = '2 per 1h'\n";
+const PEEK: &str = r#"{"gate":"login","subject":{"ip":"198.51.100.7"}}"#;
+
+struct Sites {
+    server: TestServer,
+    /// An operator of all sites.
+    ana: Key,
+    /// An operator of the shop.
+    rui: Key,
+    shop: Key,
+}
+
+impl Sites {
+    fn start() -> Self {
+        let ana = keygen(&["--role", "admin", "--name", "ana"]);
+        let rui = keygen(&["--role", "admin", "--name", "rui", "--namespace", "shop"]);
+        let shop = keygen(&["--role", "check", "--name", "shop", "--namespace", "shop"]);
+        let blog = keygen(&["--role", "check", "--name", "blog", "--namespace", "blog"]);
+        let tables = [&ana, &rui, &shop, &blog].map(|key| key.table.as_str()).concat();
+        let server = TestServer::with_catalog(&format!("{POLICY}{tables}"));
+        Self { server, ana, rui, shop }
+    }
+
+    fn block(&self, key: &Key, namespace: &str) -> HttpResponse {
+        let body = format!(
+            r#"{{"policy":"login","subject":{{"ip":"198.51.100.7"}},"for":"1h"{namespace}}}"#
+        );
+        key.post(&self.server, "/v1/blocks", &body)
+    }
+
+    fn delete(&self, key: &Key, id: &str) -> HttpResponse {
+        let mut connection = self.server.connect();
+        let bearer = format!("Bearer {}", key.key);
+        let headers = [JSON, ("Authorization", bearer.as_str())];
+        connection.send(&format!("DELETE /v1/blocks/{id}"), &headers, b"");
+        connection.read_response()
+    }
+
+    fn blocks(&self, key: &Key, query: &str) -> Vec<(String, String)> {
+        let page = key.request(&self.server, &format!("GET /v1/blocks{query}")).json();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let rows = page["blocks"].as_array().unwrap().iter();
+        rows.map(|row| (text(&row["namespace"]), text(&row["id"]))).collect()
+    }
+
+    fn shop_reason(&self) -> String {
+        self.shop.post(&self.server, "/v1/peek", PEEK).json()["reason"].to_string()
+    }
+}
+
+fn assert_refused(answer: &HttpResponse, status: u16, code: &str) {
+    assert_eq!((answer.status, answer.problem_code().as_str()), (status, code), "{answer:?}");
+}
+
+#[test]
+fn an_act_without_its_namespace_is_refused_with_the_list_of_them() {
+    let sites = Sites::start();
+    for answer in [
+        sites.block(&sites.ana, ""),
+        sites.ana.post(&sites.server, "/v1/peek", PEEK),
+        sites.ana.post(
+            &sites.server,
+            "/v1/reset",
+            r#"{"policy":"login","subject":{"ip":"198.51.100.7"}}"#,
+        ),
+    ] {
+        assert_refused(&answer, 400, "namespace-required");
+        let detail = answer.json()["detail"].to_string();
+        assert!(detail.contains("`blog`, `default`, `shop`"), "{detail}");
+    }
+    let misspelt = sites.block(&sites.ana, r#","namespace":"shpo""#);
+    assert_refused(&misspelt, 400, "unknown-namespace");
+    assert_eq!(sites.shop_reason(), r#""ok""#);
+
+    let made = sites.block(&sites.ana, r#","namespace":"shop""#);
+    assert_eq!(made.json()["blocks"][0]["namespace"], "shop");
+    assert_eq!(sites.shop_reason(), r#""blocked""#);
+    let peek = |namespace: &str| {
+        let path = format!("/v1/peek?namespace={namespace}");
+        sites.ana.post(&sites.server, &path, PEEK).json()["reason"].to_string()
+    };
+    assert_eq!((peek("shop"), peek("blog")), (r#""blocked""#.into(), r#""ok""#.into()));
+    let reset = r#"{"policy":"login","namespace":"shop","subject":{"ip":"198.51.100.7"}}"#;
+    assert_eq!(sites.ana.post(&sites.server, "/v1/reset", reset).status, 200);
+    assert_eq!(sites.shop_reason(), r#""ok""#);
+    let names = sites.ana.request(&sites.server, "GET /v1/namespaces").json();
+    assert_eq!(names["namespaces"].to_string(), r#"["blog","default","shop"]"#);
+}
+
+#[test]
+fn lists_show_every_namespace_and_a_release_by_id_needs_none() {
+    let sites = Sites::start();
+    for namespace in ["shop", "blog", "default"] {
+        let made = sites.block(&sites.ana, &format!(r#","namespace":"{namespace}""#));
+        assert_eq!(made.status, 200, "{made:?}");
+    }
+    let all = sites.blocks(&sites.ana, "");
+    let names: Vec<&str> = all.iter().map(|(namespace, _)| namespace.as_str()).collect();
+    assert_eq!(names, ["default", "blog", "shop"]);
+    let [(_, id)] = &sites.blocks(&sites.ana, "?namespace=shop")[..] else { panic!("{all:?}") };
+    assert_eq!(sites.delete(&sites.ana, id).status, 200);
+    assert_eq!(sites.shop_reason(), r#""ok""#);
+}
+
+#[test]
+fn a_bound_operator_works_inside_its_namespace() {
+    let sites = Sites::start();
+    assert_eq!(sites.block(&sites.ana, r#","namespace":"blog""#).status, 200);
+    let blog = sites.blocks(&sites.ana, "")[0].1.clone();
+    assert_eq!(sites.block(&sites.rui, "").json()["blocks"][0]["namespace"], "shop");
+    assert_eq!(sites.shop_reason(), r#""blocked""#);
+    let own = sites.blocks(&sites.rui, "");
+    assert_eq!((own.len(), own[0].0.as_str()), (1, "shop"));
+    assert_refused(&sites.block(&sites.rui, r#","namespace":"blog""#), 403, "namespace-bound-key");
+    let others = sites.rui.request(&sites.server, "GET /v1/blocks?namespace=blog");
+    assert_refused(&others, 403, "namespace-bound-key");
+    let shown = sites.rui.request(&sites.server, &format!("GET /v1/blocks/{blog}"));
+    assert_refused(&shown, 404, "unknown-block");
+    assert_refused(&sites.delete(&sites.rui, &blog), 404, "unknown-block");
+    assert_eq!(sites.delete(&sites.rui, &own[0].1).status, 200);
+    assert_eq!(sites.shop_reason(), r#""ok""#);
+    let whole = r#"{"policy":"login","confirm":"login","why":"a test"}"#;
+    let whole = sites.rui.post(&sites.server, "/v1/reset", whole);
+    assert_refused(&whole, 403, "namespace-bound-key");
+    let names = sites.rui.request(&sites.server, "GET /v1/namespaces").json();
+    assert_eq!(names["namespaces"].to_string(), r#"["shop"]"#);
+    let elsewhere = sites.shop.post(&sites.server, "/v1/peek?namespace=blog", PEEK);
+    assert_refused(&elsewhere, 403, "namespace-bound-key");
+}
+
+/// Without keys for namespaces, nothing changes: there is only `default`.
+#[test]
+fn with_one_namespace_nobody_names_it() {
+    let ana = keygen(&["--role", "admin", "--name", "ana"]);
+    let server = TestServer::with_catalog(&format!("{POLICY}{}", ana.table));
+    let order = r#"{"policy":"login","subject":{"ip":"198.51.100.7"},"for":"1h"}"#;
+    assert_eq!(ana.post(&server, "/v1/blocks", order).status, 200);
+    assert_eq!(ana.post(&server, "/v1/peek", PEEK).json()["reason"], "blocked");
+}
