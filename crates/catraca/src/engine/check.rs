@@ -229,6 +229,11 @@ impl<S> CheckExchange<'_, '_, '_, S> {
             // An earlier check owns this `ref`. The ticket must not name it, or its settle would
             // overwrite what the reference knows of the earlier check.
             ticket.body.reference = ticket.body.reference.filter(|_| reply.remembered);
+            // A row without a counter was charged nothing, so its settle must refund nothing.
+            let uncounted = ticket.body.rows.iter_mut().zip(&reply.rows);
+            uncounted.filter(|(_, reply)| reply.is_overflow).for_each(|(row, reply)| {
+                row.held = reply.charged;
+            });
             match &mut self.ticket {
                 TicketForm::Sealed => {
                     let sealed = self.engine.sealer.seal(&ticket, self.check.namespace);
