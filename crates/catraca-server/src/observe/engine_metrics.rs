@@ -88,7 +88,7 @@ impl EngineMetrics {
                 self.count_settle(settlement.state);
                 add(&self.bodies_truncated, u64::from(settlement.body_truncated));
             }
-            Event::NotSettled(state) => self.count_settle(*state),
+            Event::NotSettled { state, .. } => self.count_settle(*state),
             Event::RatioCounted { at, policy, in_part } => {
                 if let Some(watch) = &self.policies.load().policy(policy).watch {
                     watch.count(*at, *in_part);

@@ -60,7 +60,7 @@ impl MemoryOptions {
     }
 
     pub(super) fn limits(&self, share: PoolShare, bits: u32) -> ShardLimits {
-        let per_shard = |bytes: usize| (bytes / share.divisor() >> bits).max(SHARD_BYTES_MIN);
+        let per_shard = |bytes: usize| ((bytes / share.divisor()) >> bits).max(SHARD_BYTES_MIN);
         let blocks = per_shard(self.block_bytes);
         let operator = BlockQuota { bytes: blocks, cells: max_cells::<Block>(blocks) };
         ShardLimits {

@@ -140,7 +140,7 @@ mod tests {
             shadow: false,
             lease: 0,
             on_full: OnFailure::Local,
-            bans: Box::default(),
+            bans: SmallVec::new(),
             watch: None,
         }
     }

@@ -108,7 +108,7 @@ static OTHER_FIELDS: [FieldSchema; 19] = [
         "how long an admitted check can be settled, and how long a request in flight keeps its \
              lease",
     )
-    .or(DefaultValue::Text("60s")),
+    .or(DefaultValue::Absent("`\"60s\"`; `\"10m\"` if the policy has no limit")),
     FieldSchema::new(
         "remember",
         ValueSchema::duration_up_to(REMEMBER_MAX),
