@@ -58,6 +58,15 @@ impl Observer {
                 let policy = &**policy;
                 warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
             }
+            Event::UnlistedGate { at, gate, nearest } if self.logs.try_reserve_line(*at) => {
+                let nearest = nearest.as_deref().unwrap_or("none");
+                warn!(
+                    gate = gate.as_str(),
+                    nearest,
+                    "a check named a gate that the catalog does not declare, so the default policy \
+                     decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
+                );
+            }
             Event::NotSettled { at, state: SettleState::Expired, rows } => {
                 for policy in self.expired_settles.policies_to_log(rows, *at) {
                     warn!(

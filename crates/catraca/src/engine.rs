@@ -346,11 +346,14 @@ impl<S> Engine<S> {
         }
     }
 
-    fn note_unlisted(&self, gate: &str) {
+    /// Remembers an undeclared gate. Returns whether it is a new one.
+    fn note_unlisted(&self, gate: &str) -> bool {
         let mut names = self.unlisted.lock();
-        if names.len() < UNLISTED_MAX && !names.contains(gate) {
+        let is_new = names.len() < UNLISTED_MAX && !names.contains(gate);
+        if is_new {
             names.insert(gate.to_owned());
         }
+        is_new
     }
 }
 

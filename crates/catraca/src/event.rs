@@ -110,6 +110,16 @@ pub enum Event<'a> {
         /// The policy.
         policy: Name,
     },
+    /// A check named a gate that the catalog does not declare, for the first time since the start.
+    /// At most 1,000 names are reported.
+    UnlistedGate {
+        /// The instant.
+        at: Time,
+        /// The name in the check.
+        gate: String,
+        /// A declared gate with a similar name.
+        nearest: Option<Name>,
+    },
     /// Ban conditions were false because of a missing field, a comparison of different types, or an
     /// estimated cost above the limit.
     ConditionsFailed {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::oracle::catalog::{
     Algorithm, Ban, Catalog, Cost, Credit, Length, ListEntry, Mode, OnMissing, Policy, Price,
-    REMEMBER, Tier, Watch,
+    REMEMBER, Tier, Watch, default_hold,
 };
 use crate::oracle::outcome::BODY_BYTES_MAX;
 use crate::oracle::{FOREVER, Micros};

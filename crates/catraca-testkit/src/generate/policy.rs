@@ -5,8 +5,8 @@ use super::outcome::{REJECTS, STATUSES};
 use super::rng::Rng;
 use crate::oracle::Micros;
 use crate::oracle::catalog::{
-    Algorithm, Ban, Cost, Credit, Length, Mode, OnMissing, Policy, Price, REMEMBER, Tier, default_hold,
-    Watch,
+    Algorithm, Ban, Cost, Credit, Length, Mode, OnMissing, Policy, Price, REMEMBER, Tier, Watch,
+    default_hold,
 };
 use crate::oracle::outcome::Condition;
 

@@ -140,7 +140,7 @@ mod tests {
             shadow: false,
             lease: 0,
             on_full: OnFailure::Local,
-            bans: SmallVec::new(),
+            bans: smallvec::SmallVec::new(),
             watch: None,
         }
     }
@@ -155,8 +155,7 @@ mod tests {
                 settled(1, 1, Limit::Unlimited),
                 settled(2, 1, bucket),
                 settled(3, 2, Limit::Unlimited),
-            ]
-            .into(),
+            ],
             reference: None,
         });
         let keys = RowKeys::of([&settle].into_iter());

@@ -9,3 +9,4 @@ mod helpers;
 mod inspect;
 mod no_records;
 mod reload;
+mod undeclared_gates;
