@@ -13,6 +13,7 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockProposal, PriorOffences};
 use catraca_core::digest::Key;
 use catraca_core::limit::{Limit, Penalty};
+use catraca_core::policy::OnFailure;
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Rng;
 
@@ -219,6 +220,7 @@ impl Random {
             penalty: blocks.then(|| terms::penalty(&mut self.rng)),
             shadow: self.rng.chance(15),
             count_denied: self.rng.chance(35),
+            on_full: OnFailure::Local,
         }
     }
 

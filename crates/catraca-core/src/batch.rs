@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::cell::block::{Block, BlockProposal};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
+use crate::policy::OnFailure;
 use crate::time::{Span, Time};
 
 pub use settle::{
@@ -95,6 +96,8 @@ pub struct CheckRow {
     pub count_denied: bool,
     /// The id of the lease to take; used by in-flight rows only.
     pub lease: u64,
+    /// What the row does if the store has no room for a new counter.
+    pub on_full: OnFailure,
 }
 
 /// A reference to store: the check that a later settle or credit finds by its `ref`.
@@ -135,8 +138,8 @@ pub enum RowVerdict {
     TooCostly,
     /// Too few units are free now.
     OverLimit,
-    /// The store was unavailable, and the policy denies in that case. Set by the engine, never by a
-    /// store.
+    /// The policy denies without a counter (`on_failure = "closed"`), and there is none: the store
+    /// has no room for a new one, or the engine could not reach the store.
     Unavailable,
 }
 
@@ -163,7 +166,8 @@ pub struct RowReply {
     pub block: Option<Box<Block>>,
     /// Whether this check started the block.
     pub started: bool,
-    /// Whether the row was counted in an overflow cell, shared with other keys.
+    /// Whether the store has no room for a counter of this key. By `on_full`, the row was counted
+    /// in an overflow cell, shared with other keys, or not at all.
     pub is_overflow: bool,
 }
 

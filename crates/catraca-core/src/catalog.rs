@@ -30,6 +30,9 @@ pub struct Catalog {
     pub gate_names: Vec<Name>,
     /// The policy that decides for undeclared gates.
     pub default: Option<PolicyId>,
+    /// Whether a check of an undeclared gate is refused in spite of `default`, which then decides
+    /// only for requests without a route.
+    pub denies_unlisted: bool,
     /// The built-in and declared attributes, by name.
     pub attributes: BTreeMap<Name, Attribute>,
     /// Facts about values of attributes.

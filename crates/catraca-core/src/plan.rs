@@ -11,7 +11,7 @@ use crate::limit::Limit;
 use crate::policy::{Mode, Policy, Terms};
 use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
-use crate::request::Check;
+use crate::request::{Check, DEFAULT_NAMESPACE};
 use crate::select::{KeyParts, SelectedPolicy, Selection};
 use crate::sharding::Sharding;
 use crate::subject::Subject;
@@ -60,7 +60,7 @@ impl KeyScope<'_> {
         let mut hasher = self.digester.start(Domain::Epoch);
         hasher.part(&base.to_bytes()).part(&epoch.micros().to_le_bytes());
         // Still in the group of the base key: all keys of a decision must be on one server.
-        self.sharding.assign_group(hasher.finish(), || base.group())
+        self.assign_group(hasher.finish(), || base.group())
     }
 
     /// Identifies the policy since its last reset for all keys. Overflow cells are shared within
@@ -84,12 +84,12 @@ impl KeyScope<'_> {
             hasher.part(attribute.as_bytes()).part(value.as_bytes());
         }
         let value = self.sharding.value_of_parts(parts);
-        self.sharding.assign_group(hasher.finish(), || self.group(value))
+        self.assign_group(hasher.finish(), || self.group(value))
     }
 
     /// The key of a reference, in the shard of the rows of its check.
     pub fn reference_key(&self, reference: &str, row: Key) -> Key {
-        self.sharding.assign_group(self.ungrouped_reference_key(reference), || row.group())
+        self.assign_group(self.ungrouped_reference_key(reference), || row.group())
     }
 
     /// The key of a reference, computed from the subject of its check. Fails if the subject lacks
@@ -102,14 +102,14 @@ impl KeyScope<'_> {
     ) -> Result<Key, Refusal> {
         let value = self.sharding.value_of_subject(catalog, subject)?;
         let key = self.ungrouped_reference_key(reference);
-        Ok(self.sharding.assign_group(key, || self.group(value.as_deref())))
+        Ok(self.assign_group(key, || self.group(value.as_deref())))
     }
 
     /// The key of the settled-marker of a ticket, in the shard of its rows.
     pub fn marker_key(&self, id: u128, row: Key) -> Key {
         let mut hasher = self.digester.start(Domain::Ticket);
         let key = hasher.part(self.namespace.as_bytes()).part(&id.to_le_bytes()).finish();
-        self.sharding.assign_group(key, || row.group())
+        self.assign_group(key, || row.group())
     }
 
     fn ungrouped_reference_key(&self, reference: &str) -> Key {
@@ -117,17 +117,35 @@ impl KeyScope<'_> {
         hasher.part(self.namespace.as_bytes()).part(reference.as_bytes()).finish()
     }
 
+    /// The key with its group. In an unsharded store, keys of the default namespace have none: the
+    /// memory store gives every other namespace its own part of each pool, and the rest is theirs.
+    #[inline]
+    fn assign_group(&self, key: Key, group: impl FnOnce() -> u16) -> Key {
+        let has_group =
+            *self.sharding != Sharding::Unsharded || self.namespace != DEFAULT_NAMESPACE;
+        if has_group { key.in_group(group()) } else { key }
+    }
+
     /// The group of keys that are on the same server: those of a namespace, or of one value of the
     /// shard attribute in it.
     fn group(&self, value: Option<&str>) -> u16 {
-        let mut hasher = self.digester.start(Domain::Group);
-        hasher.part(self.namespace.as_bytes());
-        if let Some(value) = value {
-            hasher.part(value.as_bytes());
-        }
-        // Any 16 bits of a digest are evenly distributed.
-        hasher.finish().words()[1] as u16
+        group_of(self.digester, self.namespace, value)
     }
+}
+
+/// The group of all keys of a namespace, unless keys are sharded by an attribute.
+pub fn namespace_group(digester: &Digester, namespace: &str) -> u16 {
+    group_of(digester, namespace, None)
+}
+
+fn group_of(digester: &Digester, namespace: &str, value: Option<&str>) -> u16 {
+    let mut hasher = digester.start(Domain::Group);
+    hasher.part(namespace.as_bytes());
+    if let Some(value) = value {
+        hasher.part(value.as_bytes());
+    }
+    // Any 16 bits of a digest are evenly distributed.
+    hasher.finish().words()[1] as u16
 }
 
 /// Plans the batch of a check. Calls `next_id` only if a ticket or a lease needs an id.
@@ -187,6 +205,7 @@ fn check_row(
         shadow: row.mode == Mode::Shadow,
         count_denied: policy.count_denied,
         lease,
+        on_full: policy.on_failure,
     }
 }
 

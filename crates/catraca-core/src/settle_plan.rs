@@ -148,6 +148,7 @@ impl SettleContext<'_> {
             upstream: self.upstream(price),
             shadow: self.shadow,
             lease: lease_id(self.ticket.body.id),
+            on_full: self.policy.on_failure,
             bans: self.bans(),
             watch: self.watch(),
         }

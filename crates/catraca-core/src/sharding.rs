@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use crate::catalog::Catalog;
-use crate::digest::Key;
 use crate::policy::{KeySpec, Name, Policy};
 use crate::refusal::Refusal;
 use crate::select::{KeyParts, normalise};
@@ -45,12 +44,6 @@ impl Sharding {
         }
     }
 
-    /// The key with its group set, if keys are sharded.
-    #[inline]
-    pub(crate) fn assign_group(&self, key: Key, group: impl FnOnce() -> u16) -> Key {
-        if *self == Self::Unsharded { key } else { key.in_group(group()) }
-    }
-
     /// The value of the shard attribute in the parts of a key.
     #[inline]
     pub(crate) fn value_of_parts<'p>(&self, parts: &'p KeyParts<'_, '_>) -> Option<&'p str> {
@@ -79,8 +72,9 @@ impl Sharding {
 mod tests {
     use super::*;
     use crate::digest::{Digester, Secret};
-    use crate::plan::KeyScope;
+    use crate::plan::{KeyScope, namespace_group};
     use crate::policy_epochs::PolicyEpochs;
+    use crate::request::DEFAULT_NAMESPACE;
 
     const CATALOG: &str = "[policy.payer]\nby = ['bank', 'payer']\nwindow = '1 per 1s'\n\
                            [attribute.bank]\nkind = 'caseless'\n";
@@ -114,20 +108,27 @@ mod tests {
     }
 
     #[test]
-    fn unsharded_keys_have_no_group_and_a_namespace_is_one_group() {
+    fn a_namespace_is_one_group_and_the_default_one_has_none_in_an_unsharded_store() {
         let digester = Digester::new(&Secret::from_bytes([7; 32]));
         let digester = &digester;
         let epochs = &PolicyEpochs::default();
-        let scope =
-            |sharding| KeyScope { digester, namespace: "n", unlisted: None, sharding, epochs };
-        let bare = scope(&Sharding::Unsharded);
-        let grouped = scope(&Sharding::Namespace);
+        let scope = |namespace, sharding| KeyScope {
+            digester,
+            namespace,
+            unlisted: None,
+            sharding,
+            epochs,
+        };
+        let bare = scope(DEFAULT_NAMESPACE, &Sharding::Unsharded);
+        let grouped = scope("n", &Sharding::Namespace);
         let groups =
             |scope: KeyScope<'_>| ["a", "b"].map(|bank| scope.key("x", &parts(bank, "")).group());
         let [one, other] = groups(bare);
         assert_ne!(one, other);
-        let [one, other] = groups(grouped);
-        assert_eq!(one, other);
+        for scope in [grouped, scope("n", &Sharding::Unsharded)] {
+            assert_eq!(groups(scope), [namespace_group(digester, "n"); 2]);
+            assert_eq!(scope.marker_key(9, bare.key("x", &parts("a", ""))).group(), one);
+        }
         let rows = ["a", "b"].map(|bank| bare.key("x", &parts(bank, "")));
         assert_eq!(bare.marker_key(9, rows[0]), bare.marker_key(9, rows[1]));
     }

@@ -5,6 +5,7 @@
 
 pub mod call_metrics;
 pub mod engine_metrics;
+mod expired_settles;
 pub mod latency;
 pub mod log;
 pub mod policy_metrics;
@@ -16,9 +17,11 @@ use catraca::Catalog;
 use catraca::core::cell::block::Origin;
 use catraca::event::{BlockEvent, Event};
 use catraca::json::origin_name;
+use catraca::settlement::SettleState;
 use tracing::{Level, info, warn};
 
 use engine_metrics::EngineMetrics;
+use expired_settles::ExpiredSettles;
 use log::{LogStyle, Logs};
 
 /// Counts and logs the engine's events.
@@ -27,12 +30,17 @@ pub struct Observer {
     pub metrics: EngineMetrics,
     /// The log.
     pub logs: Logs,
+    expired_settles: ExpiredSettles,
 }
 
 impl Observer {
     /// Starts the log and the counters for the policies of a catalog.
     pub fn start(style: LogStyle, level: Level, catalog: &Catalog) -> io::Result<Self> {
-        Ok(Self { metrics: EngineMetrics::new(catalog), logs: Logs::start(style, level)? })
+        Ok(Self {
+            metrics: EngineMetrics::new(catalog),
+            logs: Logs::start(style, level)?,
+            expired_settles: ExpiredSettles::default(),
+        })
     }
 
     /// Counts an event, and logs it if it is rare enough and within the lines per second.
@@ -49,6 +57,24 @@ impl Observer {
             Event::LowWater { at, policy, remaining, limit } if self.logs.try_reserve_line(*at) => {
                 let policy = &**policy;
                 warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
+            }
+            Event::UnlistedGate { at, gate, nearest } if self.logs.try_reserve_line(*at) => {
+                let nearest = nearest.as_deref().unwrap_or("none");
+                warn!(
+                    gate = gate.as_str(),
+                    nearest,
+                    "a check named a gate that the catalog does not declare, so the default policy \
+                     decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
+                );
+            }
+            Event::NotSettled { at, state: SettleState::Expired, rows } => {
+                for policy in self.expired_settles.policies_to_log(rows, *at) {
+                    warn!(
+                        policy,
+                        "a settle came after `hold` of this policy: its cost and its bans are not \
+                         applied; settle earlier, or raise `hold`"
+                    );
+                }
             }
             Event::CatalogReloaded { revision, policies, .. } => {
                 info!(revision = &**revision, policies, "catalog reloaded");

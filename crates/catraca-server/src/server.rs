@@ -157,7 +157,9 @@ fn open_backend(
         None => None,
     };
     let Some(config) = config else {
-        return Ok(Backend::open_volatile(catalog, process.store.memory(), observer));
+        let namespaces = process.auth.namespaces();
+        let memory = process.store.memory();
+        return Ok(Backend::open_volatile(catalog, memory, namespaces, observer));
     };
     match &config.shared {
         Some(shared) => Backend::open_shared(catalog, &config, shared, keys, observer, runtime),

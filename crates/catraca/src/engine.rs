@@ -28,7 +28,7 @@ use arc_swap::ArcSwap;
 use catraca_core::ban_storm::BanStorm;
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::{Digester, Secret};
-use catraca_core::plan::KeyScope;
+use catraca_core::plan::{KeyScope, namespace_group};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::DEFAULT_NAMESPACE;
@@ -90,6 +90,7 @@ pub struct Builder {
     /// Random if not set.
     secret: Option<Secret>,
     options: MemoryOptions,
+    namespaces: Vec<String>,
     listener: Option<EventListener>,
     sharding: Sharding,
 }
@@ -113,6 +114,7 @@ impl Engine<Memory> {
             clock: Arc::new(SystemClock::new()),
             secret: None,
             options: MemoryOptions::default(),
+            namespaces: Vec::new(),
             listener: None,
             sharding: Sharding::Unsharded,
         }
@@ -142,6 +144,14 @@ impl Builder {
         self
     }
 
+    /// Guarantees each of these namespaces, and all others together, an equal part of one half of
+    /// every memory pool. The other half is first come. Without this call there is one part.
+    #[must_use]
+    pub fn namespaces(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.namespaces = names.into_iter().collect();
+        self
+    }
+
     /// Calls `listener` with every event, on the thread that caused it.
     #[must_use]
     pub fn listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
@@ -165,9 +175,18 @@ impl Builder {
     }
 
     /// Builds the engine with an empty memory store.
-    pub fn build(self) -> Engine {
-        let store = Memory::new(self.options, Arc::clone(&self.clock));
+    pub fn build(mut self) -> Engine {
+        let store = self.empty_memory();
         self.build_with_store(store)
+    }
+
+    /// An empty memory store, divided by namespaces if there are several.
+    fn empty_memory(&mut self) -> Memory {
+        let secret = self.secret.get_or_insert_with(|| Secret::from_bytes(random_bytes()));
+        let digester = Digester::new(secret);
+        let names = self.namespaces.iter().filter(|name| *name != DEFAULT_NAMESPACE);
+        let groups = names.map(|name| namespace_group(&digester, name));
+        Memory::divided(self.options, groups, Arc::clone(&self.clock))
     }
 
     /// Builds the engine with the cells of a snapshot, and reports what was read. A missing file is
@@ -193,12 +212,11 @@ impl Builder {
     /// # std::fs::remove_file(&file)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn restore(self, snapshot: &Path) -> Result<(Engine, RestoreOutcome), SnapshotError> {
+    pub fn restore(mut self, snapshot: &Path) -> Result<(Engine, RestoreOutcome), SnapshotError> {
         if self.secret.is_none() {
             return Err(SnapshotError::NoSecret { path: snapshot.to_owned() });
         }
-        let clock = Arc::clone(&self.clock);
-        let (store, restored) = Memory::restore(snapshot, self.options, clock)?;
+        let (store, restored) = self.empty_memory().with_snapshot(snapshot)?;
         Ok((self.build_with_store(store), restored))
     }
 
@@ -328,11 +346,14 @@ impl<S> Engine<S> {
         }
     }
 
-    fn note_unlisted(&self, gate: &str) {
+    /// Remembers an undeclared gate. Returns whether it is a new one.
+    fn note_unlisted(&self, gate: &str) -> bool {
         let mut names = self.unlisted.lock();
-        if names.len() < UNLISTED_MAX && !names.contains(gate) {
+        let is_new = names.len() < UNLISTED_MAX && !names.contains(gate);
+        if is_new {
             names.insert(gate.to_owned());
         }
+        is_new
     }
 }
 

@@ -9,6 +9,7 @@ use catraca_core::decision::Decision;
 use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::policy::Name;
+use catraca_core::ticket::TicketRow;
 use catraca_core::time::{Span, Time};
 
 use crate::settlement::{SettleState, Settlement};
@@ -60,7 +61,14 @@ pub enum Event<'a> {
     /// A ticket was settled for the first time.
     Settled(&'a Settlement),
     /// A settle changed nothing: the ticket was settled before, or has expired.
-    NotSettled(SettleState),
+    NotSettled {
+        /// The instant.
+        at: Time,
+        /// Which of the two.
+        state: SettleState,
+        /// The rows of the ticket.
+        rows: &'a [TicketRow],
+    },
     /// A settle left a bucket in debt, or repaid a debt.
     Debt {
         /// The instant.
@@ -101,6 +109,16 @@ pub enum Event<'a> {
         at: Time,
         /// The policy.
         policy: Name,
+    },
+    /// A check named a gate that the catalog does not declare, for the first time since the start.
+    /// At most 1,000 names are reported.
+    UnlistedGate {
+        /// The instant.
+        at: Time,
+        /// The name in the check.
+        gate: String,
+        /// A declared gate with a similar name.
+        nearest: Option<Name>,
     },
     /// Ban conditions were false because of a missing field, a comparison of different types, or an
     /// estimated cost above the limit.

@@ -10,6 +10,7 @@ mod counter;
 mod locked_shards;
 mod options;
 mod overflow;
+mod partitioned_shard;
 mod pressure;
 mod protected_pools;
 mod references;
@@ -19,6 +20,7 @@ mod stats;
 mod table;
 mod table_growth;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,8 +35,8 @@ use smallvec::SmallVec;
 use crate::clock::Clock;
 use crate::store::{Store, StoreError, When};
 use locked_shards::LockedShards;
+use partitioned_shard::PartitionedShard;
 use pressure::{FULL_FOR, PressureCounters};
-use shard::Shard;
 
 pub use catraca_core::cell::MemoryPool;
 pub use options::MemoryOptions;
@@ -58,16 +60,29 @@ pub struct Memory {
 /// Keeps shards on separate cache lines, because other threads write the neighbours. 128 bytes: x86
 /// prefetches lines in pairs, and some ARM lines are that long.
 #[repr(align(128))]
-struct PaddedShard(Mutex<Shard>);
+struct PaddedShard(Mutex<PartitionedShard>);
 
 impl Memory {
     /// An empty store.
     pub fn new(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
-        let bits = options.bits();
-        let limits = options.limits();
+        Self::divided(options, [], clock)
+    }
+
+    /// An empty store in which each of these groups of keys, and all other keys together, have an
+    /// equal part of one half of every pool. The other half is first come. The group of a namespace
+    /// is [`namespace_group`](catraca_core::plan::namespace_group).
+    pub fn divided(
+        options: MemoryOptions,
+        groups: impl IntoIterator<Item = u16>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        // Sorted, and without duplicates: two namespaces may have the same group.
+        let groups: BTreeSet<u16> = groups.into_iter().collect();
+        let groups: Arc<[u16]> = groups.into_iter().collect();
+        let bits = options.bits(if groups.is_empty() { 0 } else { groups.len() + 1 });
         let pressure = Arc::new(PressureCounters::default());
-        let shard = |_| PaddedShard(Mutex::new(Shard::new(limits, bits, Arc::clone(&pressure))));
-        let shards = (0..1_usize << bits).map(shard).collect();
+        let shard = || PartitionedShard::new(&options, &groups, &pressure);
+        let shards = (0..1_usize << bits).map(|_| PaddedShard(Mutex::new(shard()))).collect();
         Self { shards, bits, clock, pressure, snapshot: Mutex::new(()) }
     }
 
@@ -91,7 +106,8 @@ impl Memory {
     pub fn for_each_block(&self, mut visit: impl FnMut(Key, &Block)) {
         for shard in &self.shards {
             let shard = shard.0.lock();
-            shard.blocks.for_each_live(self.clock.now(), &mut visit);
+            let now = self.clock.now();
+            shard.parts().for_each(|part| part.blocks.for_each_live(now, &mut visit));
         }
     }
 
@@ -100,7 +116,8 @@ impl Memory {
     pub fn reclaim(&self) {
         for shard in &self.shards {
             let mut shard = shard.0.lock();
-            shard.reclaim_all(MAINTENANCE_SLOTS, self.clock.now());
+            let now = self.clock.now();
+            shard.parts_mut().for_each(|part| part.reclaim_all(MAINTENANCE_SLOTS, now));
         }
     }
 
@@ -123,12 +140,15 @@ impl Memory {
         shard.begin_batch();
         // Read under the lock, so that two threads cannot write a cell in the wrong order.
         let now = self.time(when);
+        if shard.is_divided() {
+            return Ok(run(batch, &mut *shard, now));
+        }
         // Most batches charge one existing bucket. Anything else returns none and has changed
         // nothing.
-        if let Some(reply) = run_fast_path(batch, &mut *shard, now) {
+        if let Some(reply) = run_fast_path(batch, &mut shard.common, now) {
             return Ok(reply);
         }
-        Ok(run(batch, &mut *shard, now))
+        Ok(run(batch, &mut shard.common, now))
     }
 
     /// Applies a batch with keys of several shards. Shards are locked in ascending order, so that

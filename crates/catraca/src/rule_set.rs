@@ -134,6 +134,9 @@ impl RuleSet {
         }
         match self.catalog.default.as_slice() {
             [] => Err(Refusal::UnknownGate(gate.to_owned())),
+            _ if self.catalog.denies_unlisted && gate != UNROUTED => {
+                Err(Refusal::UnknownGate(gate.to_owned()))
+            }
             default => {
                 let unlisted = (gate != UNROUTED).then_some(gate);
                 Ok(GatePolicies { policies: default, is_default: true, unlisted })

@@ -12,6 +12,7 @@ use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::cell::second_after;
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
@@ -182,6 +183,7 @@ fn settle(now: Time) -> SettleBatch {
         upstream: None,
         shadow: false,
         lease: 0,
+        on_full: OnFailure::Local,
         bans: [strike, ban].into_iter().collect(),
         watch: Some(Box::new(watch)),
     };
@@ -315,6 +317,7 @@ fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     }
 }
 

@@ -13,6 +13,7 @@ use catraca_core::batch::{
 };
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 use catraca_testkit::blocking_store::BlockingStore;
@@ -141,6 +142,7 @@ pub fn row(number: u64, limit: Limit) -> CheckRow {
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     }
 }
 
@@ -179,6 +181,7 @@ pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
         upstream: None,
         shadow: false,
         lease: 0,
+        on_full: OnFailure::Local,
         bans: [].into_iter().collect(),
         watch: None,
     };

@@ -7,6 +7,7 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{EXACT_MAX, Penalty};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
@@ -104,6 +105,7 @@ fn settle_row(index: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) 
         upstream: rng.maybe(4, |rng| Span::from_micros(rng.within(0, 30 * pace))),
         shadow: if rng.chance(5) { !row.shadow } else { row.shadow },
         lease: row.lease,
+        on_full: OnFailure::Local,
         bans: (0..rng.pick(&[0, 0, 0, 0, 1, 2])).map(|_| ban(pace, rng)).collect(),
         watch: rng.maybe(25, |rng| Box::new(watch(row.key, pace, rng))),
     }

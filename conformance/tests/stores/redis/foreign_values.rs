@@ -7,6 +7,7 @@ use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::time::Span;
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::{RespClient, RespValue};
@@ -35,6 +36,7 @@ fn row(name: u8, limit: Limit) -> CheckRow {
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     }
 }
 

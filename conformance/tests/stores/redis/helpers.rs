@@ -7,6 +7,7 @@ use catraca::store::{Store, StoreError, When};
 use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit};
+use catraca_core::policy::OnFailure;
 use catraca_testkit::blocking_store::BlockingStore;
 
 /// Long enough on a busy machine, for tests that do not measure latency.
@@ -36,6 +37,7 @@ pub fn check(key: u8, size: i64) -> Batch {
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     };
     Batch::Check(CheckBatch { rows: [row].into_iter().collect(), ..CheckBatch::default() })
 }

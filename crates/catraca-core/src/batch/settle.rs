@@ -8,6 +8,7 @@ use crate::cell::Block;
 use crate::cell::block::{BlockProposal, Origin};
 use crate::digest::Key;
 use crate::limit::{BucketTerms, Limit, Penalty};
+use crate::policy::OnFailure;
 use crate::price::Price;
 use crate::rate::{Percent, Rate};
 use crate::time::{Span, Time};
@@ -64,6 +65,8 @@ pub struct SettleRow {
     pub shadow: bool,
     /// The lease to end; used by in-flight rows only.
     pub lease: u64,
+    /// What the row does if the store has no room for a new counter.
+    pub on_full: OnFailure,
     /// The ban rules whose condition is true.
     pub bans: SmallVec<[BanRow; 1]>,
     /// The watched ratio, if the status of the outcome counts in it.

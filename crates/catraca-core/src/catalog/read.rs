@@ -139,6 +139,7 @@ fn assemble<'t>(
     otherwise_chain::link(report, &mut drafts, &ids);
     let gates = gate::read(report, &sections, &ids);
     let default = gate::default(report, &sections, &ids);
+    let denies_unlisted = gate::denies_unlisted(report, &sections);
     let routes = route::read(report, &sections, &attributes, &gates, network.path_case);
     let language = network::language(report, &sections);
     gate::report_unsharded(report, &drafts, &gates, shard_by.as_ref());
@@ -150,6 +151,7 @@ fn assemble<'t>(
         gates: gates.all,
         gate_names: gates.declared,
         default,
+        denies_unlisted,
         attributes: attributes.by_name,
         facts: attributes.facts,
         lists: Lists::new(allowlist.clone(), blocklist.clone()),

@@ -8,6 +8,7 @@ use super::meter::Meter;
 use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{CellStore, CellTable, Reference};
+use crate::policy::OnFailure;
 use crate::time::Time;
 
 /// A row of the check with its counter and its verdict.
@@ -47,7 +48,7 @@ fn check_row<'a, C: CellStore>(row: &'a CheckRow, cells: &mut C, now: Time) -> R
     // The counter is read even if the key is blocked, since the reply has the figures of every row.
     // The meter moves its own instant forward to the last write of the counter, because time never
     // runs backwards for a counter. Whether a block is active is judged at `now`.
-    let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
+    let meter = Meter::read(&row.limit, row.key, row.family, row.on_full, cells, now);
     let verdict = verdict(row, &meter, cells, now);
     RowCheck { row, meter, verdict, charged: 0, block_started: false }
 }
@@ -67,6 +68,9 @@ fn verdict<C: CellStore>(
     let need = row.limit.need(row.held);
     if row.limit.capacity().is_some_and(|capacity| need > capacity) {
         return RowVerdict::TooCostly;
+    }
+    if meter.is_overflow && row.on_full == OnFailure::Closed {
+        return RowVerdict::Unavailable;
     }
     if meter.free(cells) < need { RowVerdict::OverLimit } else { RowVerdict::Fits }
 }
@@ -113,7 +117,7 @@ impl RowCheck<'_> {
     #[inline]
     fn reply<C: CellStore>(&self, cells: &mut C) -> RowReply {
         let now = self.meter.now;
-        let fits = self.verdict == RowVerdict::Fits;
+        let is_waiting = !matches!(self.verdict, RowVerdict::Fits | RowVerdict::Unavailable);
         let figures = self.meter.figures(cells, self.row.limit.need(self.row.held));
         // Read again, since this check may have started a block. The verdict was judged at the
         // instant of the batch; all figures are those at the row's instant.
@@ -127,8 +131,9 @@ impl RowCheck<'_> {
             limit: figures.limit,
             free: figures.free,
             // `fits_at` is `None` if the amount can never fit. A block delays both instants, and is
-            // part of the wait even if units are free before it ends.
-            fits_at: (!fits).then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(block_end)),
+            // part of the wait even if units are free before it ends. When memory will be free
+            // again is unknown.
+            fits_at: is_waiting.then(|| figures.fits_at.unwrap_or(Time::FOREVER).max(block_end)),
             full_at: figures.full_at.max(block_end),
             block,
             started: self.block_started,

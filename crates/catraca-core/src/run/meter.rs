@@ -5,6 +5,7 @@ use crate::cell::{CellStore, CellTable, CounterSlot};
 use crate::digest::Key;
 use crate::for_each_algorithm;
 use crate::limit::Limit;
+use crate::policy::OnFailure;
 use crate::time::Time;
 
 /// The counter of one row at an instant.
@@ -12,7 +13,8 @@ pub struct Meter<'a> {
     limit: &'a Limit,
     /// The key of the counter: the row's own, or that of an overflow cell.
     key: Key,
-    /// Whether the counter is an overflow cell, which other keys use too.
+    /// Whether the store has no room for a counter of this key. Then `on_full` decides whether an
+    /// overflow cell counts, which other keys use too, or nothing does.
     pub is_overflow: bool,
     /// The instant of the row: `now`, or the last write of the counter if that is later. Then the
     /// clock of a shared store was set back.
@@ -32,15 +34,20 @@ macro_rules! row_state {
 
 for_each_algorithm!(row_state);
 
-/// `load!(limit, key, family, cells, now)`: the meter of a limit.
+/// `load!(limit, key, family, on_full, cells, now)`: the meter of a limit.
 macro_rules! load {
     (
-        ($limit:ident, $key:ident, $family:ident, $cells:ident, $now:ident)
+        ($limit:ident, $key:ident, $family:ident, $on_full:ident, $cells:ident, $now:ident)
         $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*
     ) => {
         match $limit {
             $(Limit::$name(terms) => {
                 let found = FoundCounter::load(terms, $key, $family, $cells, $now);
+                // Without a counter nothing is read or charged, as in a row without a limit.
+                if found.is_overflow && $on_full != OnFailure::Local {
+                    let state = RowState::Unlimited;
+                    return Meter { limit: $limit, key: $key, is_overflow: true, now: $now, state };
+                }
                 Meter {
                     limit: $limit,
                     key: found.key,
@@ -79,10 +86,16 @@ impl<'a> Meter<'a> {
         limit: &'a Limit,
         key: Key,
         family: u64,
+        on_full: OnFailure,
         cells: &mut C,
         now: Time,
     ) -> Self {
-        for_each_algorithm!(load limit, key, family, cells, now)
+        for_each_algorithm!(load limit, key, family, on_full, cells, now)
+    }
+
+    /// Whether the row has a counter, its own or an overflow cell.
+    pub fn is_counted(&self) -> bool {
+        !matches!(self.state, RowState::Unlimited)
     }
 
     /// Free units; `i64::MAX` if nothing is counted.

@@ -361,3 +361,16 @@ fn the_most_units_that_a_key_stores_are_accepted() {
     let capacities: Vec<_> = limits.iter().map(|terms| terms.unwrap().limit.describe()).collect();
     assert_eq!(capacities, ["window 10000 per 1m", "10000 in flight", "none: it only bans"]);
 }
+
+#[test]
+fn a_policy_without_a_limit_can_be_settled_for_ten_minutes() {
+    let ban = "[[policy.p.ban]]\nwhen = 'status == 500'\nfor = '1m'\nreason = 'r'\n";
+    let hold = |fields: &str| {
+        let text = format!("[policy.p]\nby = ['ip']\n{fields}\n{ban}");
+        policy(&must_read(&text).catalog, "p").hold
+    };
+    assert_eq!(hold(""), minutes(10));
+    assert_eq!(hold("hold = '2m'"), minutes(2));
+    assert_eq!(hold("window = '5 per 1m'"), minutes(1));
+    assert_eq!(hold("[[policy.p.tier]]\nwhen = { ip = '::1' }\nwindow = '5 per 1m'"), minutes(1));
+}

@@ -18,6 +18,7 @@ use super::verb::{
     BlockStep, BucketsStep, CheckStep, CreditStep, FactStep, Pairs, ReconcileStep, SettleStep,
 };
 use super::verb::{CheckReference, KeyStep, StepVerb};
+use crate::text::sanitize;
 
 /// A fixed secret, because the pseudonyms and keys in answers must be the same in every run.
 const SECRET: [u8; 32] = *b"a secret that scenarios all know";
@@ -44,6 +45,20 @@ impl ScenarioEngine {
         let secret = Secret::from_bytes(SECRET);
         let engine = Engine::builder(catalog).clock(clock.clone()).secret(secret).build();
         Self { engine, clock, tickets: BTreeMap::new() }
+    }
+
+    /// Describes the gate of a check that the active catalog does not declare.
+    pub fn undeclared_gate(&self, verb: &StepVerb) -> Option<String> {
+        let (StepVerb::Check(step) | StepVerb::Peek(step)) = verb else { return None };
+        let catalog = self.engine.catalog();
+        if catalog.gates.contains_key(step.gate.as_str()) {
+            return None;
+        }
+        let hint = match catalog.nearest_gate(&step.gate) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => "it declares no similar one".to_owned(),
+        };
+        Some(format!("`{}`, which the catalog does not declare; {hint}", sanitize(&step.gate)))
     }
 
     /// Executes a verb as its `n`-th repetition; the ticket of a check is saved as `keep`.

@@ -50,7 +50,18 @@ impl Runner {
         self.calls += 1;
         let answer = self.engine.act(&step.verb, step.keep.as_deref(), n);
         let last = n == times;
-        let (expected, diff) = compare(&step.want, last, &answer);
+        let (expected, mut diff) = compare(&step.want, last, &answer);
+        // Without this, a misspelt gate would silently test the default policy.
+        let is_unexpected = match &answer {
+            Ok(got) => got["unlisted"] == true && expected.get("unlisted").is_none(),
+            Err(_) => !diff.is_empty(),
+        };
+        let gate = self.engine.undeclared_gate(&step.verb).filter(|_| is_unexpected);
+        diff.extend(gate.map(|got| Difference {
+            path: "gate".to_owned(),
+            expected: "a declared gate, or `unlisted = true` in `expect`".to_owned(),
+            got,
+        }));
         if diff.is_empty() {
             return None;
         }

@@ -265,3 +265,27 @@ fn assert_known(answer: &serde_json::Value, shape: super::schema::FieldType, ver
         _ => {}
     }
 }
+
+#[test]
+fn a_gate_that_the_catalog_does_not_declare_is_reported() {
+    let with_default = |expect: &str| {
+        let text = format!(
+            "catalog_text = \"\"\"default = 'login'\n[policy.login]\nby = ['ip']\n\
+             window = '2 per 1m'\"\"\"\n[[scenario]]\nname = 'a'\n[[scenario.step]]\n\
+             check = {{ gate = 'logn', subject = {{ ip = '::1' }} }}\n{expect}\n"
+        );
+        let suite = parse("a.scenario.toml", &text, Path::new("."));
+        suite.unwrap_or_else(|error| panic!("{error}")).run().scenarios.remove(0)
+    };
+    let result = with_default("expect = { allowed = true }");
+    let mismatch = result.mismatch.expect("the gate is misspelt").to_string();
+    assert!(mismatch.contains("did you mean `login`?"), "{mismatch}");
+    assert!(with_default("expect = { allowed = true, unlisted = true }").passed);
+    // Without a default the call is refused, and the report names the gate too.
+    let misspelt = CHECK.replace("login", "logn");
+    let result = run(&format!("[[scenario.step]]\n{misspelt}\nexpect = {{ allowed = true }}\n"));
+    let mismatch = result.mismatch.expect("there is no such gate").to_string();
+    assert!(mismatch.contains("did you mean `login`?"), "{mismatch}");
+    let expected = format!("[[scenario.step]]\n{misspelt}\nerror = \"unknown-gate\"\n");
+    assert!(run(&expected).passed);
+}

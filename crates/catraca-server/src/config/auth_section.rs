@@ -1,5 +1,7 @@
 //! `[auth]`: API keys, the secret, and who may read the metrics.
 
+use std::collections::BTreeSet;
+
 use catraca::core::located::DefaultValue;
 
 use super::auth_keys::ApiKeys;
@@ -18,6 +20,14 @@ section! {
             DefaultValue::Absent("`catraca.secret`, beside the records"), Restart;
         /// who may read [`/metrics`](observe.md): `read`, keys with that role; `open`, any client
         metrics: Word<MetricsAccess> = DefaultValue::Text("read"), Live;
+    }
+}
+
+impl AuthSection {
+    /// The namespaces that keys are bound to, each once.
+    pub fn namespaces(&self) -> Vec<String> {
+        let names = self.key.iter().filter_map(|key| key.namespace.clone());
+        names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 }
 

@@ -35,6 +35,8 @@ pub struct StorageConfig {
     pub interval: Duration,
     /// Memory limits of the store.
     pub memory: MemoryOptions,
+    /// The namespaces of API keys, each with its part of the memory.
+    pub namespaces: Vec<String>,
     /// The shared store, if there is one.
     pub shared: Option<SharedStoreConfig>,
 }
@@ -70,6 +72,7 @@ impl StorageConfig {
             purge_interval: records.purge_interval,
             interval: store.snapshot_interval,
             memory: store.memory(),
+            namespaces: auth.namespaces(),
             shared: SharedStoreConfig::resolve(store, folder)?,
         }))
     }

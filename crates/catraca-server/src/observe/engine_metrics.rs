@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use catraca::core::route::UNROUTED;
 use catraca::event::{BlockEvent, Event};
 use catraca::settlement::SettleState;
 use catraca::{Catalog, Decision};
@@ -37,6 +38,8 @@ pub struct EngineMetrics {
     credits: Mutex<Credits>,
     conditions_failed: AtomicU64,
     bodies_truncated: AtomicU64,
+    /// Checks of undeclared gates.
+    unlisted_checks: AtomicU64,
     reloads: [AtomicU64; RELOAD_RESULTS.len()],
 }
 
@@ -61,6 +64,7 @@ impl EngineMetrics {
             credits: Mutex::default(),
             conditions_failed: AtomicU64::default(),
             bodies_truncated: AtomicU64::default(),
+            unlisted_checks: AtomicU64::default(),
             reloads: Default::default(),
         };
         metrics.credits.lock().events = credit_events(catalog);
@@ -78,7 +82,11 @@ impl EngineMetrics {
     /// Counts an event.
     pub fn on_event(&self, event: &Event<'_>) {
         match event {
-            Event::Decided { decision, .. } => self.count_decision(decision),
+            Event::Decided { gate, decision, .. } => {
+                let is_unlisted = decision.unlisted && *gate != UNROUTED;
+                add(&self.unlisted_checks, u64::from(is_unlisted));
+                self.count_decision(decision);
+            }
             Event::Blocked { block, .. } => {
                 let policies = self.policies.load();
                 let BlockEvent { subject, block, .. } = &**block;
@@ -88,7 +96,7 @@ impl EngineMetrics {
                 self.count_settle(settlement.state);
                 add(&self.bodies_truncated, u64::from(settlement.body_truncated));
             }
-            Event::NotSettled(state) => self.count_settle(*state),
+            Event::NotSettled { state, .. } => self.count_settle(*state),
             Event::RatioCounted { at, policy, in_part } => {
                 if let Some(watch) = &self.policies.load().policy(policy).watch {
                     watch.count(*at, *in_part);
@@ -142,6 +150,11 @@ impl EngineMetrics {
     pub fn credits(&self) -> Vec<((String, &'static str), u64)> {
         let credits = self.credits.lock();
         credits.counts.iter().map(|(labels, count)| (labels.clone(), *count)).collect()
+    }
+
+    /// Checks of gates that the catalog does not declare.
+    pub fn unlisted_checks(&self) -> u64 {
+        read(&self.unlisted_checks)
     }
 
     /// Degraded decisions, ban conditions that failed to evaluate, and bodies that were too large

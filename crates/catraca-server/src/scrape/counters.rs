@@ -103,6 +103,8 @@ pub fn calls(registry: &mut Registry, metrics: &EngineMetrics) {
     counter(registry, "condition_errors", "Ban conditions that failed to evaluate", failed);
     let help = "Settles whose body was too large for the ban rules that read it";
     counter(registry, "settle_bodies_truncated", help, truncated);
+    let help = "Checks of gates that the catalog does not declare";
+    counter(registry, "unlisted_checks", help, metrics.unlisted_checks());
 }
 
 fn add_reasons(family: &CounterFamily, policy: &str, counts: &ReasonModeCounts) {

@@ -86,7 +86,7 @@ pub fn store(registry: &mut Registry, context: &ServerContext) {
     for (name, help, count) in [
         (
             "store_overflow",
-            "Checks counted in a cell that keys share because memory was full",
+            "Rows of new keys for which memory had no room for a counter",
             stats.overflowed,
         ),
         (

@@ -53,12 +53,14 @@ impl Backend {
     pub fn open_volatile(
         catalog: Catalog,
         memory: MemoryOptions,
+        namespaces: Vec<String>,
         observer: &Arc<Observer>,
     ) -> Self {
         let feed = Arc::new(Feed::default());
         let listener_feed = Arc::clone(&feed);
         let listener_observer = Arc::clone(observer);
-        let builder = Engine::builder(catalog).memory(memory).listener(move |event| {
+        let builder = Engine::builder(catalog).memory(memory).namespaces(namespaces);
+        let builder = builder.listener(move |event| {
             listener_feed.publish(event);
             listener_observer.on_event(event);
         });
@@ -185,7 +187,7 @@ impl EngineSetup {
         let listener_observer = Arc::clone(observer);
         let revision = revision(&catalog);
         let builder = Engine::builder(catalog).secret(secret).memory(config.memory);
-        let builder = builder.listener(move |event| {
+        let builder = builder.namespaces(config.namespaces.clone()).listener(move |event| {
             listener_feed.publish(event);
             listener_observer.on_event(event);
         });

@@ -13,6 +13,7 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 
@@ -171,6 +172,7 @@ pub(super) fn row(number: u8, limit: Limit) -> CheckRow {
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     }
 }
 
@@ -200,6 +202,7 @@ pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
         upstream: None,
         shadow: row.shadow,
         lease: row.lease,
+        on_full: OnFailure::Local,
         bans: Default::default(),
         watch: None,
     }

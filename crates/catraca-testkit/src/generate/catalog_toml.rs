@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use crate::oracle::catalog::{
-    Algorithm, Ban, Catalog, Cost, Credit, HOLD, Length, ListEntry, Mode, OnMissing, Policy, Price,
-    REMEMBER, Tier, Watch,
+    Algorithm, Ban, Catalog, Cost, Credit, Length, ListEntry, Mode, OnMissing, Policy, Price,
+    REMEMBER, Tier, Watch, default_hold,
 };
 use crate::oracle::outcome::BODY_BYTES_MAX;
 use crate::oracle::{FOREVER, Micros};
@@ -72,7 +72,8 @@ fn write_amounts(text: &mut String, policy: &Policy) {
     optional(text, "margin", policy.margin.map(|margin| format!("\"{margin}%\"")));
     let credit = (!policy.terms.credits.is_empty()).then(|| credits(&policy.terms.credits));
     optional(text, "credit", credit);
-    optional(text, "hold", (policy.hold != HOLD).then(|| duration(policy.hold)));
+    let has_own_hold = policy.hold != default_hold(&policy.terms.algorithm);
+    optional(text, "hold", has_own_hold.then(|| duration(policy.hold)));
     let remember = (policy.remember != REMEMBER).then(|| duration(policy.remember));
     optional(text, "remember", remember);
 }

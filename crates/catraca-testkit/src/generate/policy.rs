@@ -5,8 +5,8 @@ use super::outcome::{REJECTS, STATUSES};
 use super::rng::Rng;
 use crate::oracle::Micros;
 use crate::oracle::catalog::{
-    Algorithm, Ban, Cost, Credit, HOLD, Length, Mode, OnMissing, Policy, Price, REMEMBER, Tier,
-    Watch,
+    Algorithm, Ban, Cost, Credit, Length, Mode, OnMissing, Policy, Price, REMEMBER, Tier, Watch,
+    default_hold,
 };
 use crate::oracle::outcome::Condition;
 
@@ -153,7 +153,8 @@ fn key(rng: &mut Rng, policy: &mut Policy) {
 }
 
 fn amounts(rng: &mut Rng, policy: &mut Policy) {
-    policy.hold = rng.pick(&[HOLD, HOLD, 500 * MS, 5 * S]);
+    let default = default_hold(&policy.terms.algorithm);
+    policy.hold = rng.pick(&[default, default, 500 * MS, 5 * S]);
     policy.remember = rng.pick(&[REMEMBER, REMEMBER, 2 * S, 2 * MIN]);
     let bucket = matches!(policy.terms.algorithm, Algorithm::Bucket { .. });
     if bucket && rng.chance(15) {

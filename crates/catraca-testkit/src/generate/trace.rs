@@ -9,7 +9,7 @@ use super::policy::EVENTS;
 use super::rng::Rng;
 use super::{catalog, policy};
 use crate::oracle::answer::Decision;
-use crate::oracle::catalog::{Algorithm, Catalog, HOLD, Mode, Policy};
+use crate::oracle::catalog::{Algorithm, Catalog, HOLD, HOLD_WITHOUT_LIMIT, Mode, Policy};
 use crate::oracle::select::{CheckRequest, Subject};
 use crate::oracle::{FOREVER, Micros};
 
@@ -77,7 +77,7 @@ impl Trace {
     pub fn learn(&mut self, op: &Op, decision: &Decision) {
         if let (OpKind::Check(request), Some(_)) = (&op.kind, decision.ticket) {
             self.checks.push((op.number, request.clone()));
-            self.edges.push(op.at + HOLD);
+            self.edges.extend([op.at + HOLD, op.at + HOLD_WITHOUT_LIMIT]);
         }
         for row in &decision.rows {
             let hold = self.versions[self.version].policy(&row.policy).map(|policy| policy.hold);

@@ -242,12 +242,16 @@ pub enum OnMissing {
 /// Default `hold`: 60 s.
 pub const HOLD: Micros = 60_000_000;
 
+/// Default `hold` of a policy that only bans: 10 min.
+pub const HOLD_WITHOUT_LIMIT: Micros = 600_000_000;
+
 /// Default `remember`: 24 h.
 pub const REMEMBER: Micros = 86_400_000_000;
 
 impl Policy {
     /// A policy of that name by `ip`, with every other field at its default.
     pub fn new(name: &str, algorithm: Algorithm) -> Policy {
+        let hold = default_hold(&algorithm);
         Policy {
             name: name.to_owned(),
             by: vec![vec!["ip".to_owned()]],
@@ -258,7 +262,7 @@ impl Policy {
             on_missing: OnMissing::Error,
             mode: Mode::Enforce,
             reserve: 1,
-            hold: HOLD,
+            hold,
             remember: REMEMBER,
             debt: false,
             count_denied: false,
@@ -267,6 +271,11 @@ impl Policy {
             watch: None,
         }
     }
+}
+
+/// The `hold` of a policy that has none.
+pub fn default_hold(algorithm: &Algorithm) -> Micros {
+    if let Algorithm::None = algorithm { HOLD_WITHOUT_LIMIT } else { HOLD }
 }
 
 impl Catalog {

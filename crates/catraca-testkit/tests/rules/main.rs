@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod contract;
+mod full_memory;
 mod guarantees;
 mod lock_history;
 mod locks;

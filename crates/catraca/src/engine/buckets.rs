@@ -4,6 +4,7 @@ use catraca_core::batch::{
     self, Batch, BucketAdjustment, CheckReply, CheckRow, ReconcileRow, Reply, RowReply,
 };
 use catraca_core::limit::{BucketTerms, Limit};
+use catraca_core::policy::OnFailure;
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::COST_MAX;
@@ -235,6 +236,7 @@ fn peek_row(key: catraca_core::digest::Key, family: u64, terms: BucketTerms) -> 
         shadow: false,
         count_denied: false,
         lease: 0,
+        on_full: OnFailure::Local,
     }
 }
 

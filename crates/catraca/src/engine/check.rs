@@ -7,8 +7,10 @@ use catraca_core::cell::Block;
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
 use catraca_core::plan::{KeyScope, Plan, display_parts, plan_check};
+use catraca_core::policy::Name;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
+use catraca_core::route::UNROUTED;
 use catraca_core::ticket::Ticket;
 use catraca_core::time::Time;
 
@@ -214,8 +216,16 @@ impl<S> CheckExchange<'_, '_, '_, S> {
     /// Adds the ticket, and the events of blocks and low-water marks. Not for a peek.
     fn finish_check(&mut self, reply: &CheckReply, decision: &mut Decision, events: &mut Events) {
         let CheckProgress::ByStore(planned) = &mut self.progress else { return };
-        if decision.unlisted {
-            self.engine.note_unlisted(self.check.gate);
+        // A request without a route names no gate, so it cannot have misspelt one.
+        if decision.unlisted
+            && self.check.gate != UNROUTED
+            && self.engine.note_unlisted(self.check.gate)
+        {
+            events.push(Event::UnlistedGate {
+                at: decision.at,
+                gate: self.check.gate.to_owned(),
+                nearest: self.rules.catalog.nearest_gate(self.check.gate).map(Name::from),
+            });
         }
         let body = planned.plan.body.take().filter(|_| reply.passed);
         if events.is_wanted() {
@@ -229,6 +239,11 @@ impl<S> CheckExchange<'_, '_, '_, S> {
             // An earlier check owns this `ref`. The ticket must not name it, or its settle would
             // overwrite what the reference knows of the earlier check.
             ticket.body.reference = ticket.body.reference.filter(|_| reply.remembered);
+            // A row without a counter was charged nothing, so its settle must refund nothing.
+            let uncounted = ticket.body.rows.iter_mut().zip(&reply.rows);
+            uncounted.filter(|(_, reply)| reply.is_overflow).for_each(|(row, reply)| {
+                row.held = reply.charged;
+            });
             match &mut self.ticket {
                 TicketForm::Sealed => {
                     let sealed = self.engine.sealer.seal(&ticket, self.check.namespace);

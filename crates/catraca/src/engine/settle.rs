@@ -227,7 +227,7 @@ impl<S> Exchange for SettleExchange<'_, '_, S> {
     fn summary<'d>(&'d self, settlement: &'d Settlement) -> Option<Event<'d>> {
         Some(match settlement.state {
             SettleState::Applied => Event::Settled(settlement),
-            state => Event::NotSettled(state),
+            state => Event::NotSettled { at: settlement.at, state, rows: self.ticket_rows() },
         })
     }
 
@@ -251,6 +251,15 @@ impl<S> Exchange for SettleExchange<'_, '_, S> {
         batch.rows.iter_mut().for_each(|row| row.limit = row.limit.share(nodes));
         planned.local_batch = Some(Batch::Settle(batch));
         true
+    }
+}
+
+impl<S> SettleExchange<'_, '_, S> {
+    fn ticket_rows(&self) -> &[TicketRow] {
+        match &self.progress {
+            SettleProgress::Recalling(..) => &[],
+            SettleProgress::Settling(planned) => &planned.ticket.body.rows,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use catraca_core::for_each_algorithm;
 use catraca_core::time::Time;
 
 use super::overflow::{is_overflow_key, overflow_key};
+use super::partitioned_shard::CellAdmission;
 use super::shard::{Shard, StoredCell};
 use super::stats::TableUsage;
 use super::table::Table;
@@ -60,11 +61,11 @@ impl<C: CounterCell> CellTable<C> for Shard {
 
     #[inline]
     fn put(&mut self, key: Key, cell: C, now: Time) -> bool {
-        // Also overwrites an expired cell of this key, which has a slot already.
-        match self.table_of(key).replace(key, cell) {
-            Ok(()) => true,
-            Err(cell) => self.add(key, cell, now),
+        let stored = self.try_put(key, cell, now).is_ok();
+        if !stored {
+            self.cold.pressure.refused_counters.add(now);
         }
+        stored
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
@@ -76,10 +77,30 @@ impl<C: CounterCell> CellTable<C> for Shard {
         if self.reserve_slot::<C>(now) {
             return CounterSlot::Own;
         }
+        CellAdmission::<C>::overflow_slot(self, key, family, now)
+    }
+}
+
+impl<C: CounterCell> CellAdmission<C> for Shard {
+    #[inline]
+    fn try_put(&mut self, key: Key, cell: C, now: Time) -> Result<(), C> {
+        // Also overwrites an expired cell of this key, which has a slot already.
+        match self.table_of(key).replace(key, cell) {
+            Ok(()) => Ok(()),
+            Err(cell) => self.add(key, cell, now),
+        }
+    }
+
+    fn try_reserve(&mut self, now: Time) -> bool {
+        self.reserve_slot::<C>(now)
+    }
+
+    fn overflow_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
         // Never cleared: overflow cells may outlive the shortage of memory.
         self.overflowing = true;
         self.cold.pressure.overflowed.add(now);
-        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits))
+        let partition = self.cold.partition;
+        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits, partition))
     }
 }
 
@@ -96,7 +117,7 @@ impl Shard {
 
     /// Inserts a counter for a new key. One without a reservation, such as a strike, needs free
     /// bytes.
-    fn add<C: CounterCell>(&mut self, key: Key, cell: C, now: Time) -> bool {
+    fn add<C: CounterCell>(&mut self, key: Key, cell: C, now: Time) -> Result<(), C> {
         let is_overflow = self.overflowing && is_overflow_key(key);
         // An overflow cell is always inserted: there is at most one per family and kind. A reserved
         // slot was accounted when it was reserved.
@@ -104,13 +125,12 @@ impl Shard {
             && !self.take_reservation()
             && !self.reserve::<C>(1, self.cold.limits.counters, now)
         {
-            self.cold.pressure.refused_counters.add(now);
-            return false;
+            return Err(cell);
         }
         let table = self.table_of(key);
         table.sweep_if_due(now, |_| ());
         table.insert(key, cell);
-        true
+        Ok(())
     }
 
     /// Uses up one reservation of this batch, if there is one.
@@ -137,22 +157,31 @@ impl CellTable<RatioWatch> for Shard {
     }
 
     fn put(&mut self, key: Key, cell: RatioWatch, now: Time) -> bool {
-        let Err(cell) = self.cold.watches.replace(key, cell) else { return true };
+        let stored = self.try_put(key, cell, now).is_ok();
+        if !stored {
+            self.cold.pressure.refused_counters.add(now);
+        }
+        stored
+    }
+
+    fn remove(&mut self, key: Key, now: Time) -> bool {
+        let removed = self.cold.watches.remove(key);
+        removed.is_some_and(|cell| now < cell.expires_at())
+    }
+}
+
+impl CellAdmission<RatioWatch> for Shard {
+    fn try_put(&mut self, key: Key, cell: RatioWatch, now: Time) -> Result<(), RatioWatch> {
+        let Err(cell) = self.cold.watches.replace(key, cell) else { return Ok(()) };
         let free = self.cold.limits.counters.saturating_sub(self.counter_bytes());
         let watches = &mut self.cold.watches;
         watches.sweep_if_due(now, |_| ());
         if free < cell.weight()
             || !watches.make_room(1, free - cell.weight(), watches.rebuild_threshold())
         {
-            self.cold.pressure.refused_counters.add(now);
-            return false;
+            return Err(cell);
         }
         watches.insert(key, cell);
-        true
-    }
-
-    fn remove(&mut self, key: Key, now: Time) -> bool {
-        let removed = self.cold.watches.remove(key);
-        removed.is_some_and(|cell| now < cell.expires_at())
+        Ok(())
     }
 }

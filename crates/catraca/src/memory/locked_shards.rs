@@ -8,11 +8,11 @@ use catraca_core::time::Time;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
-use super::shard::Shard;
+use super::partitioned_shard::PartitionedShard;
 
 /// The shards that a batch has locked, sorted by index.
 pub(super) struct LockedShards<'a> {
-    pub locked: SmallVec<[(usize, MutexGuard<'a, Shard>); 4]>,
+    pub locked: SmallVec<[(usize, MutexGuard<'a, PartitionedShard>); 4]>,
     pub bits: u32,
 }
 
@@ -20,7 +20,7 @@ impl LockedShards<'_> {
     /// The shard of a key. A batch names every key that it touches, and derived keys stay in the
     /// same shard. A key of another shard is a bug in the rules; to panic is better than to write
     /// state where it is not found.
-    fn shard(&mut self, key: Key) -> &mut Shard {
+    fn shard(&mut self, key: Key) -> &mut PartitionedShard {
         let shard_index = key.shard(self.bits);
         let index = self.locked.binary_search_by_key(&shard_index, |(shard_index, _)| *shard_index);
         let index = index.expect("a batch touches only the shards of the keys it names");
@@ -30,7 +30,7 @@ impl LockedShards<'_> {
 
 impl<C: Cell> CellTable<C> for LockedShards<'_>
 where
-    Shard: CellTable<C>,
+    PartitionedShard: CellTable<C>,
 {
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
         self.shard(key).get(key, now)

@@ -49,18 +49,18 @@ impl Default for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// How many leading bits of a key choose its shard.
-    pub(super) fn bits(&self) -> u32 {
+    /// How many leading bits of a key choose its shard, in a store with so many reserved parts.
+    pub(super) fn bits(&self, parts: usize) -> u32 {
         let pools = [self.budget_bytes, self.block_bytes, self.reference_bytes, self.mark_bytes];
-        let smallest = pools.into_iter().min().unwrap_or(0);
+        let smallest = pools.into_iter().min().unwrap_or(0) / (2 * parts).max(1);
         // At most so many shards that each pool of a shard has `SHARD_BYTES_MIN`.
         let max_bits = (smallest / SHARD_BYTES_MIN).max(1).ilog2();
         let wanted_bits = self.shards.clamp(1, 1 << SHARD_BITS_MAX).next_power_of_two().ilog2();
         wanted_bits.min(max_bits)
     }
 
-    pub(super) fn limits(&self) -> ShardLimits {
-        let per_shard = |bytes: usize| (bytes >> self.bits()).max(SHARD_BYTES_MIN);
+    pub(super) fn limits(&self, share: PoolShare, bits: u32) -> ShardLimits {
+        let per_shard = |bytes: usize| ((bytes / share.divisor()) >> bits).max(SHARD_BYTES_MIN);
         let blocks = per_shard(self.block_bytes);
         let operator = BlockQuota { bytes: blocks, cells: max_cells::<Block>(blocks) };
         ShardLimits {
@@ -70,6 +70,27 @@ impl MemoryOptions {
             automatic: BlockQuota { bytes: blocks / 10 * 9, cells: operator.cells / 10 * 9 },
             references: per_shard(self.reference_bytes),
             marks: per_shard(self.mark_bytes),
+        }
+    }
+}
+
+/// How much of each pool the tables of a shard may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PoolShare {
+    /// All of it: the store is not divided.
+    Whole,
+    /// The half that is first come.
+    Common,
+    /// One of so many equal parts of the other half.
+    Reserved { parts: usize },
+}
+
+impl PoolShare {
+    fn divisor(self) -> usize {
+        match self {
+            Self::Whole => 1,
+            Self::Common => 2,
+            Self::Reserved { parts } => 2 * parts,
         }
     }
 }
@@ -109,7 +130,7 @@ mod tests {
     #[test]
     fn shards_are_a_power_of_two_and_fewer_where_bytes_are_few() {
         let of = |shards, budget_bytes| {
-            MemoryOptions { shards, budget_bytes, ..MemoryOptions::default() }.bits()
+            MemoryOptions { shards, budget_bytes, ..MemoryOptions::default() }.bits(0)
         };
         assert_eq!(of(512, 256 << 20), 9);
         assert_eq!(of(500, 256 << 20), 9);
@@ -121,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_tenth_of_the_blocks_is_for_operators() {
-        let limits = MemoryOptions::default().limits();
+        let limits = MemoryOptions::default().limits(PoolShare::Whole, 9);
         assert_eq!(limits.operator.cells, 896);
         assert_eq!(limits.automatic.cells, 801);
         assert!(limits.automatic.bytes < limits.operator.bytes);

@@ -10,6 +10,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::options::BlockQuota;
+use super::partitioned_shard::CellAdmission;
 use super::shard::{RECLAIM_SLOTS, Shard};
 
 /// The expected weight of a marker with two rows: it is inserted empty and filled right after.
@@ -27,10 +28,11 @@ impl CellTable<Block> for Shard {
     }
 
     fn put(&mut self, key: Key, cell: Block, now: Time) -> bool {
-        match self.blocks.replace(key, cell) {
-            Ok(()) => true,
-            Err(cell) => self.add_block(key, cell, now),
+        let stored = self.try_put(key, cell, now).is_ok();
+        if !stored {
+            self.cold.pressure.refused_blocks.add(now);
         }
+        stored
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
@@ -38,21 +40,23 @@ impl CellTable<Block> for Shard {
     }
 }
 
-impl Shard {
-    fn add_block(&mut self, key: Key, cell: Block, now: Time) -> bool {
+impl CellAdmission<Block> for Shard {
+    fn try_put(&mut self, key: Key, cell: Block, now: Time) -> Result<(), Block> {
+        let Err(cell) = self.blocks.replace(key, cell) else { return Ok(()) };
         let fits = match cell.origin {
             Origin::Operator => self.fits_operator(cell.weight(), now),
             _ => self.fits_block(cell.weight(), self.cold.limits.automatic, now),
         };
         if !fits {
-            self.cold.pressure.refused_blocks.add(now);
-            return false;
+            return Err(cell);
         }
         self.blocks.sweep_if_due(now, |_| ());
         self.blocks.insert(key, cell);
-        true
+        Ok(())
     }
+}
 
+impl Shard {
     /// Whether an operator's block fits. Unlike an automatic block it may scan all slots for
     /// expired ones and rebuild the table.
     pub(super) fn fits_operator(&mut self, weight: usize, now: Time) -> bool {
@@ -95,19 +99,28 @@ impl CellTable<SettledMarker> for Shard {
     }
 
     fn put(&mut self, key: Key, cell: SettledMarker, now: Time) -> bool {
-        let Err(cell) = self.cold.marks.replace(key, cell) else { return true };
-        // The marker is inserted empty and filled right after, without another check of the limit.
-        if !self.fits_mark(cell.weight().max(MARK_WEIGHT), now) {
+        let stored = self.try_put(key, cell, now).is_ok();
+        if !stored {
             self.cold.pressure.refused_marks.add(now);
-            return false;
         }
-        self.cold.marks.sweep_if_due(now, |_| ());
-        self.cold.marks.insert(key, cell);
-        true
+        stored
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
         self.cold.marks.remove(key).is_some_and(|cell| now < cell.expires_at())
+    }
+}
+
+impl CellAdmission<SettledMarker> for Shard {
+    fn try_put(&mut self, key: Key, cell: SettledMarker, now: Time) -> Result<(), SettledMarker> {
+        let Err(cell) = self.cold.marks.replace(key, cell) else { return Ok(()) };
+        // The marker is inserted empty and filled right after, without another check of the limit.
+        if !self.fits_mark(cell.weight().max(MARK_WEIGHT), now) {
+            return Err(cell);
+        }
+        self.cold.marks.sweep_if_due(now, |_| ());
+        self.cold.marks.insert(key, cell);
+        Ok(())
     }
 }
 
@@ -145,5 +158,12 @@ impl CellTable<Reference> for Shard {
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
         self.cold.references.remove(key).is_some_and(|cell| now < cell.expires_at())
+    }
+}
+
+impl CellAdmission<Reference> for Shard {
+    fn try_put(&mut self, key: Key, cell: Reference, now: Time) -> Result<(), Reference> {
+        let cold = &mut *self.cold;
+        cold.references.try_put(key, cell, cold.limits.references, now)
     }
 }

@@ -71,22 +71,38 @@ impl References {
         now: Time,
         on_dropped: impl Fn(),
     ) -> bool {
+        let mut refused = self.try_put(key, reference, limit, now);
+        // Ends at the latest when the pool is empty: then the reference alone is too large.
+        while let Err(reference) = refused {
+            if !self.drop_oldest() {
+                return false;
+            }
+            on_dropped();
+            refused = self.try_put(key, reference, limit, now);
+        }
+        true
+    }
+
+    /// Inserts a reference as the newest, unless older ones would have to be dropped for it.
+    pub fn try_put(
+        &mut self,
+        key: Key,
+        reference: Reference,
+        limit: usize,
+        now: Time,
+    ) -> Result<(), Reference> {
         // An existing reference is replaced and becomes the newest. It has expired, since a check
         // stores no reference over a live one.
         self.remove(key);
         self.sweep_if_due(now);
         let aged = AgedReference { reference, sequence: self.next_sequence };
-        // Ends at the latest when the pool is empty: then the reference alone is too large.
-        while !self.fits(aged.weight() + ORDER_BYTES, limit, now) {
-            if !self.drop_oldest() {
-                return false;
-            }
-            on_dropped();
+        if !self.fits(aged.weight() + ORDER_BYTES, limit, now) {
+            return Err(aged.reference);
         }
         self.order.insert(self.next_sequence, key);
         self.table.insert(key, aged);
         self.next_sequence += 1;
-        true
+        Ok(())
     }
 
     pub fn remove(&mut self, key: Key) -> Option<Reference> {

@@ -1,4 +1,4 @@
-//! A shard: all tables of the keys that belong to it, behind one lock.
+//! A shard, or one part of a divided shard: its tables and their limits.
 //!
 //! What most decisions use comes first (`repr(C)`), so that it shares cache lines with the lock;
 //! the rest is behind one pointer. A shard locks no other shard and reads no clock.
@@ -46,6 +46,8 @@ pub(super) struct ColdTables {
     pub overflow: OverflowTables,
     pub limits: ShardLimits,
     pub bits: u32,
+    /// The number of this part of a divided shard.
+    pub partition: u16,
     pub pressure: Arc<PressureCounters>,
 }
 
@@ -109,7 +111,12 @@ macro_rules! sweep {
 }
 
 impl Shard {
-    pub fn new(limits: ShardLimits, bits: u32, pressure: Arc<PressureCounters>) -> Self {
+    pub fn new(
+        limits: ShardLimits,
+        bits: u32,
+        partition: u16,
+        pressure: Arc<PressureCounters>,
+    ) -> Self {
         let cold = ColdTables {
             leases: Table::default(),
             watches: Table::default(),
@@ -118,6 +125,7 @@ impl Shard {
             overflow: OverflowTables::default(),
             limits,
             bits,
+            partition,
             pressure,
         };
         Self {

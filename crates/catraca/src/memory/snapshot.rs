@@ -129,8 +129,15 @@ impl Memory {
         options: MemoryOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, RestoreOutcome), SnapshotError> {
-        let mut memory = Self::new(options, clock);
-        let restored = read::read(&mut memory, path)?;
-        Ok((memory, restored))
+        Self::new(options, clock).with_snapshot(path)
+    }
+
+    /// Adds the cells of a snapshot to an empty store.
+    pub(crate) fn with_snapshot(
+        mut self,
+        path: &Path,
+    ) -> Result<(Self, RestoreOutcome), SnapshotError> {
+        let restored = read::read(&mut self, path)?;
+        Ok((self, restored))
     }
 }

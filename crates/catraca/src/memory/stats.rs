@@ -7,6 +7,7 @@ use std::ops::Index;
 use catraca_core::cell::{CellKind, MemoryPool};
 use catraca_core::for_each_kind;
 
+use super::partitioned_shard::PartitionedShard;
 use super::pressure::PressureCounters;
 use super::shard::{Shard, StoredCell};
 
@@ -72,7 +73,11 @@ impl MemoryStats {
         self.dropped_references = pressure.dropped_references.read();
     }
 
-    pub(super) fn add(&mut self, shard: &Shard) {
+    pub(super) fn add(&mut self, shard: &PartitionedShard) {
+        shard.parts().for_each(|part| self.add_part(part));
+    }
+
+    fn add_part(&mut self, shard: &Shard) {
         for_each_kind!(add_tables self, shard);
         shard.cold.overflow.add_usage(&mut self.overflow);
     }

@@ -78,6 +78,7 @@ fn may_create(row: &SettleRow) -> bool {
 mod tests {
     use catraca_core::batch::{CheckRow, NewReference};
     use catraca_core::limit::BucketTerms;
+    use catraca_core::policy::OnFailure;
     use catraca_core::price::Price;
     use catraca_core::time::{Span, Time};
 
@@ -97,6 +98,7 @@ mod tests {
             shadow: false,
             count_denied: false,
             lease: 0,
+            on_full: OnFailure::Local,
         }
     }
 
@@ -137,7 +139,8 @@ mod tests {
             upstream: None,
             shadow: false,
             lease: 0,
-            bans: Default::default(),
+            on_full: OnFailure::Local,
+            bans: smallvec::SmallVec::new(),
             watch: None,
         }
     }

@@ -144,6 +144,7 @@ mod tests {
     use catraca_core::algorithm::{FixedTerms, InflightTerms};
     use catraca_core::batch::CheckRow;
     use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
+    use catraca_core::policy::OnFailure;
     use catraca_core::time::Span;
 
     use super::*;
@@ -165,6 +166,7 @@ mod tests {
             shadow: false,
             count_denied: true,
             lease: 0x0123_4567_89AB_CDEF,
+            on_full: OnFailure::Local,
         };
         let batch = Batch::Check(CheckBatch {
             rows: [row].into_iter().collect(),

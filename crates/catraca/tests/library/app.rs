@@ -11,3 +11,4 @@ mod helpers;
 mod inspect;
 mod no_records;
 mod reload;
+mod undeclared_gates;

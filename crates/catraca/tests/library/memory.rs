@@ -6,6 +6,7 @@ mod expiry;
 mod flood;
 mod full_pools;
 mod helpers;
+mod namespaces;
 mod operator_blocks;
 mod pools;
 mod random_batches;

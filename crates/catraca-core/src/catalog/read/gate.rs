@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::bounds::GATE_POLICIES_MAX;
 use super::otherwise_chain::{self, PolicyIds};
 use super::policy::PolicyDraft;
+use super::scalar;
 use super::schema;
 use super::section::Sections;
 use crate::catalog::Gate;
@@ -129,6 +130,15 @@ pub(super) fn default(
 ) -> Option<PolicyId> {
     let (_, node) = sections.single(report, "default")?;
     policy_id(report, ids, node)
+}
+
+/// The words of `unlisted`, and whether each refuses undeclared gates.
+pub(super) const UNLISTED: [(&str, bool); 2] = [("default", false), ("deny", true)];
+
+/// Reads `unlisted`.
+pub(super) fn denies_unlisted(report: &mut Report, sections: &Sections<'_>) -> bool {
+    let field = sections.single(report, "unlisted");
+    field.and_then(|(_, node)| scalar::keyword(report, node, &UNLISTED)).unwrap_or(false)
 }
 
 /// Reports every policy whose key does not always contain the attribute of `[store] shard_by`.

@@ -11,13 +11,17 @@ use super::policy_schema::POLICY;
 use super::scalar;
 use super::terms::{self, TermsContext};
 use super::tier;
+use crate::limit::Limit;
 use crate::located::{FieldResult, LocatedKey, Node, Report, SourceLocation, TableFields};
 use crate::policy::{BanRule, Mode, Name, OnFailure, OnMissing, Policy, Tier};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
-/// The default of `hold`.
+/// The default of `hold` for a policy with a limit, whose units stay charged until the settle.
 pub(super) const HOLD: Span = Span::from_secs(60);
+/// The default of `hold` for a policy that only bans. It holds no units, so a slow upstream may take
+/// its time without losing the ban.
+const HOLD_WITHOUT_LIMIT: Span = Span::from_secs(600);
 /// The default of `remember`.
 pub(super) const REMEMBER: Span = Span::from_secs(24 * 3_600);
 
@@ -66,13 +70,18 @@ fn policy(
     let tiers = join_tiers(tiers, terms.tiers);
     let options = options?;
     let amounts = amounts.into_valid()?;
+    let base = terms.base.optional()?;
+    let tiers = tiers?;
+    let mut all_terms = base.iter().chain(tiers.iter().map(|tier| &tier.terms));
+    let has_limit = all_terms.any(|terms| terms.limit != Limit::Unlimited);
+    let default_hold = if has_limit { HOLD } else { HOLD_WITHOUT_LIMIT };
     Some(Policy {
         name: key.text.into(),
         family: Policy::family_of(key.text),
         group: options.group,
         key_spec: key_spec?,
-        base: terms.base.optional()?,
-        tiers: tiers?,
+        base,
+        tiers,
         otherwise: None,
         on_missing: options.on_missing,
         mode: options.mode,
@@ -80,7 +89,7 @@ fn policy(
         debt: options.debt,
         count_denied: options.count_denied,
         reserve: amounts.reserve,
-        hold: amounts.hold,
+        hold: amounts.hold.unwrap_or(default_hold),
         remember: amounts.remember,
         message: options.message,
         low_water: amounts.low_water,
@@ -158,7 +167,7 @@ struct AmountFields {
 /// The values of `AmountFields`, with defaults filled in.
 struct ValidAmounts {
     reserve: i64,
-    hold: Span,
+    hold: Option<Span>,
     remember: Span,
     low_water: Option<Percent>,
     ban_storm: Option<Rate>,
@@ -189,7 +198,7 @@ impl AmountFields {
     fn into_valid(self) -> Option<ValidAmounts> {
         Some(ValidAmounts {
             reserve: self.reserve.or(1)?,
-            hold: self.hold.or(HOLD)?,
+            hold: self.hold.optional()?,
             remember: self.remember.or(REMEMBER)?,
             low_water: self.low_water.optional()?,
             ban_storm: self.ban_storm.optional()?,

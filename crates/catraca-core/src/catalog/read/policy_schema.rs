@@ -67,8 +67,8 @@ static OTHER_FIELDS: [FieldSchema; 19] = [
     FieldSchema::new(
         "on_failure",
         ValueSchema::Word(|| words(&ON_FAILURE)),
-        "what happens when a [shared store](shared.md#when-the-store-fails) fails. The memory \
-             store cannot fail",
+        "what happens when a [shared store](shared.md#when-the-store-fails) fails, or when \
+             [memory has no room](serve.md#sizing-memory-and-floods-of-new-keys) for a new counter",
     )
     .or(DefaultValue::Text("local")),
     FieldSchema::new(
@@ -108,7 +108,7 @@ static OTHER_FIELDS: [FieldSchema; 19] = [
         "how long an admitted check can be settled, and how long a request in flight keeps its \
              lease",
     )
-    .or(DefaultValue::Text("60s")),
+    .or(DefaultValue::Absent("`\"60s\"`; `\"10m\"` if the policy has no limit")),
     FieldSchema::new(
         "remember",
         ValueSchema::duration_up_to(REMEMBER_MAX),

@@ -4,7 +4,7 @@
 
 use super::attribute::ATTRIBUTE;
 use super::bounds::{FILES_MAX, ROUTES_MAX};
-use super::gate::GATE;
+use super::gate::{GATE, UNLISTED};
 use super::lists::{ALLOWLIST, BLOCKLIST};
 use super::locks::LOCKS;
 use super::network::{LANGUAGES, NETWORK};
@@ -73,6 +73,14 @@ pub static CATALOG: TableSchema = TableSchema {
              matches; see below",
         )
         .or(DefaultValue::Absent("none: an unknown gate is an error")),
+        FieldSchema::new(
+            "unlisted",
+            ValueSchema::Word(|| words(&UNLISTED)),
+            "who decides for a gate that the catalog does not declare: `default`, the policy of \
+             that name; `deny`, nobody: the check is refused with 404 (`unknown-gate`), and \
+             `default` is only for requests that no route matches",
+        )
+        .or(DefaultValue::Text("default")),
         FieldSchema::new(
             "include",
             ValueSchema::AnyOf(&[

@@ -57,7 +57,17 @@ fn totals(reply: &Value, one: &str, all: &str) -> String {
     let table = rows(&heads, &[1, 2, 3, 4], &listed.into(), "There were no decisions.", |row| {
         heads.map(|head| cell(&row[head])).to_vec()
     });
-    format!("{head}\n\n{table}")
+    format!("{head}\n\n{table}{}", unlisted_gates(reply))
+}
+
+/// The undeclared gates that checks named, which are often misspelt.
+fn unlisted_gates(reply: &Value) -> String {
+    let gates = reply["unlisted_gates"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: Vec<String> = gates.iter().map(cell).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("\n\nGates that the catalog does not declare: {}", names.join(", ")),
+    }
 }
 
 fn top_blocked(reply: &Value) -> String {

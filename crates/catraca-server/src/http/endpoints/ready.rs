@@ -143,9 +143,9 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
 fn full_pool(pool: MemoryPool) -> &'static str {
     match pool {
         MemoryPool::Counters => {
-            "the memory for counters was full within the last minute: new keys share one counter \
-             per policy, and strikes and watched ratios of new keys are not counted; raise \
-             `[store] counter_mib` and restart, or stop a flood of new keys"
+            "the memory for counters was full within the last minute: new keys follow the \
+             `on_failure` of their policy, and their strikes and watched ratios are not counted; \
+             raise `[store] counter_mib` and restart, or stop a flood of new keys"
         }
         MemoryPool::Blocks => {
             "the memory for blocks was full within the last minute: a block was not started; raise \

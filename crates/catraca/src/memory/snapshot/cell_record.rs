@@ -6,12 +6,12 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use catraca_core::{for_each_algorithm, for_each_kind};
 
-use crate::memory::overflow::is_overflow_key;
-use crate::memory::shard::{Shard, StoredCell};
+use crate::memory::partitioned_shard::PartitionedShard;
+use crate::memory::shard::StoredCell;
 
 /// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CellAdmission {
+pub(super) enum RecordAdmission {
     Restored,
     Expired,
     NoRoom,
@@ -37,10 +37,12 @@ macro_rules! add_overflow_cells {
 
 /// Appends the records of all unexpired cells of a shard. Returns their number. References come
 /// oldest first: reading them in this order restores the order in which they are dropped.
-pub(super) fn encode(shard: &mut Shard, now: Time, into: &mut Vec<u8>) -> u64 {
+pub(super) fn encode(shard: &mut PartitionedShard, now: Time, into: &mut Vec<u8>) -> u64 {
     let mut records = CellWriter { into, count: 0 };
-    for_each_kind!(add_cells records, shard, now);
-    for_each_algorithm!(add_overflow_cells records, shard.cold.overflow, now);
+    for part in shard.parts_mut() {
+        for_each_kind!(add_cells records, part, now);
+        for_each_algorithm!(add_overflow_cells records, part.cold.overflow, now);
+    }
     records.count
 }
 
@@ -76,12 +78,12 @@ macro_rules! admit_kind {
 
 /// Decodes a record and inserts it into its shard.
 pub(super) fn admit(
-    shard: &mut Shard,
+    shard: &mut PartitionedShard,
     kind: CellKind,
     key: Key,
     bytes: &[u8],
     now: Time,
-) -> Result<CellAdmission, CodecError> {
+) -> Result<RecordAdmission, CodecError> {
     if kind == CellKind::Block {
         return admit_block(shard, key, bytes, now);
     }
@@ -89,41 +91,35 @@ pub(super) fn admit(
 }
 
 fn admit_cell<C: Codec>(
-    shard: &mut Shard,
+    shard: &mut PartitionedShard,
     key: Key,
     bytes: &[u8],
     now: Time,
-) -> Result<CellAdmission, CodecError>
+) -> Result<RecordAdmission, CodecError>
 where
-    Shard: CellTable<C>,
+    PartitionedShard: CellTable<C>,
 {
     let cell = C::decode(bytes)?;
     if now >= cell.expires_at() {
-        return Ok(CellAdmission::Expired);
+        return Ok(RecordAdmission::Expired);
     }
     // No reservations: a restored counter must fit into the budget.
     shard.begin_batch();
-    // Overflow cells are found only while this flag is set.
-    shard.overflowing |= is_overflow_key(key);
+    shard.expect_overflow_cells(key);
     let has_room = shard.put(key, cell, now);
-    Ok(if has_room { CellAdmission::Restored } else { CellAdmission::NoRoom })
+    Ok(if has_room { RecordAdmission::Restored } else { RecordAdmission::NoRoom })
 }
 
-/// A restored block may use the part of the pool that is reserved for operators: it was active
-/// before the restart.
 fn admit_block(
-    shard: &mut Shard,
+    shard: &mut PartitionedShard,
     key: Key,
     bytes: &[u8],
     now: Time,
-) -> Result<CellAdmission, CodecError> {
+) -> Result<RecordAdmission, CodecError> {
     let block = Block::decode(bytes)?;
     if now >= block.expires_at() {
-        return Ok(CellAdmission::Expired);
+        return Ok(RecordAdmission::Expired);
     }
-    if !shard.fits_operator(block.weight(), now) {
-        return Ok(CellAdmission::NoRoom);
-    }
-    shard.blocks.insert(key, block);
-    Ok(CellAdmission::Restored)
+    let has_room = shard.restore_block(key, block, now);
+    Ok(if has_room { RecordAdmission::Restored } else { RecordAdmission::NoRoom })
 }

@@ -10,7 +10,7 @@ use catraca_core::cell::CellKind;
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::cell_record::{CellAdmission, admit};
+use super::cell_record::{RecordAdmission, admit};
 use super::{END, FORMAT, MAGIC, RestoreOutcome, SnapshotError};
 use crate::memory::Memory;
 
@@ -117,7 +117,7 @@ impl SnapshotReader {
         kind: CellKind,
         memory: &mut Memory,
         now: Time,
-    ) -> Result<CellAdmission, SnapshotReadError> {
+    ) -> Result<RecordAdmission, SnapshotReadError> {
         let key = Key::from_bytes(self.take()?);
         let length = u32::from_le_bytes(self.take()?);
         let bytes = self.take_bytes(length)?;
@@ -176,12 +176,12 @@ struct RestoreCounts {
 }
 
 impl RestoreCounts {
-    fn add(&mut self, admitted: CellAdmission) {
+    fn add(&mut self, admitted: RecordAdmission) {
         self.records += 1;
         match admitted {
-            CellAdmission::Restored => self.kept += 1,
-            CellAdmission::Expired => self.forgotten += 1,
-            CellAdmission::NoRoom => self.left_out += 1,
+            RecordAdmission::Restored => self.kept += 1,
+            RecordAdmission::Expired => self.forgotten += 1,
+            RecordAdmission::NoRoom => self.left_out += 1,
         }
     }
 }

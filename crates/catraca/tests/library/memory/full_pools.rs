@@ -8,6 +8,7 @@ use catraca_core::batch::{
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::limit::{Limit, Penalty};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::Span;
@@ -85,6 +86,7 @@ fn settle_row(number: u64, limit: Limit) -> SettleRow {
         upstream: None,
         shadow: false,
         lease: 0,
+        on_full: OnFailure::Local,
         bans: SmallVec::new(),
         watch: None,
     }

@@ -10,6 +10,7 @@ use catraca_core::batch::{Batch, CheckBatch, CheckReply, CheckRow, Reply, RowRep
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::time::{Span, Time};
 use smallvec::{SmallVec, smallvec};
 
@@ -79,6 +80,7 @@ pub fn row(key: Key, limit: Limit) -> CheckRow {
         shadow: false,
         count_denied: false,
         lease: 1,
+        on_full: OnFailure::Local,
     }
 }
 

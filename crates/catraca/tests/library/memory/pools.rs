@@ -8,6 +8,7 @@ use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 use smallvec::SmallVec;
@@ -165,6 +166,7 @@ fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
         upstream: None,
         shadow: false,
         lease: 0,
+        on_full: OnFailure::Local,
         bans: SmallVec::new(),
         watch: None,
     };

@@ -9,6 +9,7 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
+use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
@@ -66,6 +67,7 @@ impl BatchGenerator {
             shadow: self.rng.one_in(6),
             count_denied: count_denied && self.rng.one_in(3),
             lease: self.rng.below(6),
+            on_full: OnFailure::Local,
             ..row(key, limit)
         }
     }
@@ -109,6 +111,7 @@ impl BatchGenerator {
             upstream: self.rng.one_in(10).then(|| self.span(2_000)),
             shadow: self.rng.one_in(6),
             lease: self.rng.below(6),
+            on_full: OnFailure::Local,
             bans: (0..self.rng.below(3) as u8).map(|rule| self.ban(rule)).collect(),
             watch: self.rng.one_in(2).then(|| Box::new(self.watch())),
         }

@@ -20,6 +20,8 @@ pub struct PolicyStats {
     #[serde(flatten)]
     period: Period,
     policies: Vec<PolicyTotals>,
+    /// Gates that checks named since the start and that the catalog does not declare, at most 1,000.
+    unlisted_gates: Vec<String>,
 }
 
 /// Verdicts of one policy: a request counts once in each policy that it was checked against.
@@ -78,7 +80,8 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
         .map(|row| PolicyTotals { policy: row.name.clone(), counts: DecisionCounts::from(row) });
     // The totals are those of actions: a request has one action, but a verdict of each policy.
     let period = Period::of(from, to, &totals.actions);
-    to_json(&PolicyStats { policies: policies.collect(), period })
+    let unlisted_gates = request.app().engine().undeclared_gates();
+    to_json(&PolicyStats { policies: policies.collect(), period, unlisted_gates })
 }
 
 /// `GET /v1/stats/actions`.
