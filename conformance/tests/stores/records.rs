@@ -15,6 +15,8 @@ mod outage;
 mod policy_reset;
 #[path = "../../../crates/catraca/tests/library/records/privacy.rs"]
 mod privacy;
+#[path = "../../../crates/catraca/tests/library/records/private_attributes.rs"]
+mod private_attributes;
 #[path = "../../../crates/catraca/tests/library/records/queries.rs"]
 mod queries;
 #[path = "../../../crates/catraca/tests/library/records/restart_after_kill.rs"]

@@ -151,6 +151,15 @@ impl Digester {
         self.pseudonyms(attribute, value).next().unwrap_or_default()
     }
 
+    /// A value as it is stored: its pseudonym if it is private. So is a value that has the form of
+    /// a pseudonym, which could otherwise not be told from the pseudonym of another value.
+    pub fn stored_value(&self, attribute: &str, value: &str, is_private: bool) -> String {
+        if is_private || is_pseudonym(value) {
+            return self.pseudonym(attribute, value);
+        }
+        value.to_owned()
+    }
+
     /// The pseudonyms of a value under the newest secret and the older ones, newest first: data
     /// that was stored before a rotation is found under one of them.
     pub fn pseudonyms(&self, attribute: &str, value: &str) -> impl Iterator<Item = String> {
@@ -160,6 +169,15 @@ impl Digester {
 
 /// The length of a pseudonym.
 const PSEUDONYM_CHARS: usize = 1 + 2 + 24;
+
+/// Whether a text has the form of a pseudonym. A caller may send such a text as a value, so it must
+/// never be compared with stored values as it is: the caller would pass for the one whose pseudonym
+/// it is.
+pub fn is_pseudonym(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = text.as_bytes().strip_prefix(b"~");
+    text.len() == PSEUDONYM_CHARS && digits.is_some_and(|digits| digits.iter().all(is_digit))
+}
 
 impl PseudonymKey {
     fn new(key: [u8; 32]) -> Self {

@@ -4,8 +4,9 @@
 //! refused, because it could choose its own tier.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
-use crate::digest::Digester;
+use crate::digest::{Digester, is_pseudonym};
 use crate::policy::Name;
 
 /// The names of facts, each with the attribute that it is a fact about. Callers may not send them.
@@ -19,7 +20,7 @@ pub struct Facts {
     pseudonyms: PseudonymLookup,
 }
 
-/// Finds facts that are stored under the pseudonym of a value: records contain only pseudonyms of
+/// Finds facts that are stored under the pseudonym of a value, as the records store those about
 /// private values.
 #[derive(Clone, Debug, Default)]
 struct PseudonymLookup(Option<Digester>);
@@ -34,8 +35,8 @@ impl PartialEq for PseudonymLookup {
 impl Eq for PseudonymLookup {}
 
 impl Facts {
-    /// From now on, facts are also looked up by the pseudonym of a value. That costs a digest for
-    /// every value without facts, so it is enabled only if there are facts under pseudonyms.
+    /// From now on, facts are also looked up by the pseudonym of a value, which costs a digest if
+    /// the value's attribute has facts under pseudonyms.
     pub fn enable_pseudonym_lookup(&mut self, digester: &Digester) {
         self.pseudonyms = PseudonymLookup(Some(digester.clone()));
     }
@@ -73,7 +74,8 @@ impl Facts {
         let pseudonyms: Vec<String> = self.pseudonyms_of(attribute, value).collect();
         let Some(values) = self.by_attribute.get_mut(attribute) else { return false };
         let mut had_facts = values.remove(value).is_some();
-        // All of them: the value may have facts under an older secret too.
+        // All of them: the value may have facts under an older secret, or from the time when its
+        // attribute was private, or was not.
         for pseudonym in pseudonyms {
             had_facts |= values.remove(&*pseudonym).is_some();
         }
@@ -82,19 +84,39 @@ impl Facts {
         had_facts
     }
 
-    /// One fact about a value.
-    pub fn lookup(&self, attribute: &str, value: &str, name: &str) -> Option<&Name> {
-        let values = self.by_attribute.get(attribute)?;
-        let found = values.get(value).and_then(|facts| facts.get(name));
-        found.or_else(|| {
-            let mut pseudonyms = self.pseudonyms_of(attribute, value);
-            pseudonyms.find_map(|pseudonym| values.get(&*pseudonym)?.get(name))
-        })
+    /// Moves the facts about a value from its pseudonyms to `stored`, so that facts that are set
+    /// now and those that the value had are in one place.
+    pub fn merge_pseudonyms(&mut self, attribute: &str, value: &str, stored: &str) {
+        let pseudonyms: Vec<String> = self.pseudonyms_of(attribute, value).collect();
+        let Some(values) = self.by_attribute.get_mut(attribute) else { return };
+        // The oldest first: of two facts with one name, that under the newest pseudonym stays.
+        for pseudonym in pseudonyms.iter().rev().filter(|pseudonym| *pseudonym != stored) {
+            let Some(facts) = values.remove(&**pseudonym) else { continue };
+            values.entry(stored.into()).or_default().extend(facts);
+        }
     }
 
+    /// One fact about a value. Facts under pseudonyms are set at run time, so they go before those
+    /// under the value itself, which may be the catalog's.
+    pub fn lookup(&self, attribute: &str, value: &str, name: &str) -> Option<&Name> {
+        let values = self.by_attribute.get(attribute)?;
+        let mut pseudonyms = self.pseudonyms_of(attribute, value);
+        let found = pseudonyms.find_map(|pseudonym| values.get(&*pseudonym)?.get(name));
+        found.or_else(|| values.get(value).filter(|_| !is_pseudonym(value))?.get(name))
+    }
+
+    /// The pseudonyms of a value, if its attribute has facts under pseudonyms.
     fn pseudonyms_of(&self, attribute: &str, value: &str) -> impl Iterator<Item = String> {
-        let digester = self.pseudonyms.0.iter();
+        let digester = self.pseudonyms.0.iter().filter(|_| self.has_pseudonyms(attribute));
         digester.flat_map(move |digester| digester.pseudonyms(attribute, value))
+    }
+
+    fn has_pseudonyms(&self, attribute: &str) -> bool {
+        let Some(values) = self.by_attribute.get(attribute) else { return false };
+        // Pseudonyms start with this character, so they follow each other.
+        let from = values.range::<str, _>((Bound::Included("~"), Bound::Unbounded));
+        let alike = from.map(|(value, _)| value).take_while(|value| value.starts_with('~'));
+        alike.into_iter().any(|value| is_pseudonym(value))
     }
 
     /// All facts about a value.
@@ -145,6 +167,33 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Secret;
+
+    fn plan<'f>(facts: &'f Facts, customer: &str) -> Option<&'f str> {
+        facts.lookup("customer", customer, "plan").map(|fact| &**fact)
+    }
+
+    /// Regression: after a restart, the catalog's fact about a private value won over the
+    /// operator's, which the records store under the pseudonym.
+    #[test]
+    fn a_fact_under_a_pseudonym_goes_before_the_catalogs() {
+        let digester = Digester::new(&Secret::from_bytes([7; 32]));
+        let hidden = digester.pseudonym("customer", "ana");
+        let mut stated = Facts::default();
+        stated.enable_pseudonym_lookup(&digester);
+        stated.insert_fact(("customer", &hidden), "plan", "gold").unwrap();
+        let mut facts = Facts::default();
+        facts.insert_fact(("customer", "ana"), "plan", "free").unwrap();
+        facts.insert_fact(("customer", "ana"), "country", "pt").unwrap();
+        facts.overlay(&stated, |_| false);
+        assert_eq!(plan(&facts, "ana"), Some("gold"));
+        assert_eq!(facts.lookup("customer", "ana", "country").map(|fact| &**fact), Some("pt"));
+        assert_eq!(plan(&facts, &hidden), None, "the pseudonym is not its value");
+        facts.merge_pseudonyms("customer", "ana", "ana");
+        facts.insert_fact(("customer", "ana"), "plan", "silver").unwrap();
+        assert_eq!(plan(&facts, "ana"), Some("silver"));
+        assert!(stated.forget("customer", "ana") && !stated.forget("customer", "ana"));
+    }
 
     #[test]
     fn a_name_without_facts_can_be_used_for_another_attribute() {

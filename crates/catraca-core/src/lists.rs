@@ -67,6 +67,12 @@ impl Lists {
         self.allow.is_empty() && self.block.is_empty()
     }
 
+    /// Whether an entry is stored under a pseudonym of a value of this attribute. Only then must a
+    /// caller's value be digested to find it.
+    pub fn has_pseudonyms(&self, attribute: &str) -> bool {
+        self.allow.has_pseudonyms(attribute) || self.block.has_pseudonyms(attribute)
+    }
+
     /// The allowlist entry that matches the caller now; of several, the one that expires last.
     pub fn find_allow_entry(
         &self,

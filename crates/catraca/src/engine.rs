@@ -46,6 +46,8 @@ pub use buckets::{BucketObservation, OBSERVATIONS_MAX};
 pub use check::{CheckMode, CheckPlan, RulesSnapshot};
 pub use credit::Credit;
 #[cfg(feature = "records")]
+pub use operator_lists::ListedEntry;
+#[cfg(feature = "records")]
 pub use resume::{ResumeError, ResumeSummary};
 pub use settle::{CheckRef, Settle};
 
@@ -260,7 +262,13 @@ impl<S> Engine<S> {
         let revision = catalog.revision.clone();
         let policies = catalog.policies.len() as u32;
         let catalog = Arc::new(catalog);
-        self.update_rules(|rules| Ok::<_, Refusal>(rules.with_catalog(Arc::clone(&catalog)))).ok();
+        self.update_rules(|rules| {
+            let next = rules.with_catalog(Arc::clone(&catalog));
+            #[cfg(feature = "records")]
+            let next = next.with_hidden_entries(&self.digester);
+            Ok::<_, Refusal>(next)
+        })
+        .ok();
         Event::CatalogReloaded { at: self.now(), revision, policies }
     }
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use catraca_core::address::Address;
 use catraca_core::catalog::{AttributeKind, Catalog};
-use catraca_core::digest::Digester;
+use catraca_core::digest::{Digester, is_pseudonym};
 use catraca_core::facts::Facts;
+#[cfg(feature = "records")]
+use catraca_core::lists::ListTarget;
 use catraca_core::lists::{AccessListEntry, CallerIdentity, Lists};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::policy_epochs::PolicyEpochs;
@@ -27,7 +29,8 @@ pub(crate) struct RuleSet {
     pub stated: Facts,
     /// The catalog's facts, overlaid with `stated`.
     pub facts: Facts,
-    /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms.
+    /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms;
+    /// so may be values of attributes that were private when the entry was made.
     pub lists: Arc<Lists>,
     /// The entries of `lists`: the allowlist and the blocklist.
     #[cfg_attr(
@@ -92,11 +95,42 @@ impl RuleSet {
         next
     }
 
-    /// Replaces the run-time lists.
+    /// Replaces the run-time lists. Values in clear of private attributes become pseudonyms.
     #[cfg(feature = "records")]
-    pub fn with_lists(&self, allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) -> Self {
+    pub fn with_lists(
+        &self,
+        mut allow: Vec<AccessListEntry>,
+        mut block: Vec<AccessListEntry>,
+        digester: &Digester,
+    ) -> Self {
+        for entry in allow.iter_mut().chain(&mut block).filter(|entry| self.is_exposed(entry)) {
+            if let ListTarget::Value { attribute, value } = &mut entry.target {
+                *value = digester.pseudonym(attribute, value);
+            }
+        }
         let lists = Arc::new(Lists::new(allow.clone(), block.clone()));
         Self { lists, entries: Arc::new((allow, block)), ..self.clone() }
+    }
+
+    /// The same rules, without entries in clear of attributes that have become private.
+    #[cfg(feature = "records")]
+    pub fn with_hidden_entries(self, digester: &Digester) -> Self {
+        let (allow, block) = &*self.entries;
+        if !allow.iter().chain(block).any(|entry| self.is_exposed(entry)) {
+            return self;
+        }
+        self.with_lists(allow.clone(), block.clone(), digester)
+    }
+
+    /// Whether an entry has the value of a private attribute in clear.
+    #[cfg(feature = "records")]
+    fn is_exposed(&self, entry: &AccessListEntry) -> bool {
+        match &entry.target {
+            ListTarget::Value { attribute, value } => {
+                self.catalog.is_private(attribute) && !is_pseudonym(value)
+            }
+            ListTarget::Range(_) => false,
+        }
     }
 
     /// Merges policy epochs; an epoch never goes back.
@@ -168,22 +202,24 @@ impl RuleSet {
             normalised.push((*name, normalise(&self.catalog, name, raw)?));
         }
         let found = find_in_lists(&self.catalog.lists, &addresses, &normalised, now);
-        // Pseudonyms cost a keyed digest per attribute; run-time lists are mostly empty.
         if self.lists.is_empty() {
             return Ok(found);
         }
-        let mut pseudonymous = Vec::new();
+        // An entry may be stored in clear or under a pseudonym, whatever the catalog says now: the
+        // attribute may have become private since, or may have been, and the secret may be another.
+        let mut stored = Vec::new();
         for (name, value) in normalised {
-            match self.catalog.is_private(name) {
-                // With a rotated secret the entry may be stored under the pseudonym of the older
-                // one.
-                true => pseudonymous.extend(
-                    digester.pseudonyms(name, &value).map(|found| (name, Cow::Owned(found))),
-                ),
-                false => pseudonymous.push((name, value)),
+            // Pseudonyms cost a keyed digest each.
+            if self.lists.has_pseudonyms(name) {
+                let pseudonyms = digester.pseudonyms(name, &value);
+                stored.extend(pseudonyms.map(|found| (name, Cow::Owned(found))));
+            }
+            // A caller must not pass for another one by sending the pseudonym of a value.
+            if !is_pseudonym(&value) {
+                stored.push((name, value));
             }
         }
-        let run_time_entry = find_in_lists(&self.lists, &addresses, &pseudonymous, now);
+        let run_time_entry = find_in_lists(&self.lists, &addresses, &stored, now);
         // Allow entries win. Of two block entries the later end wins, so that the announced wait is
         // long enough.
         let rank = |found: &(&AccessListEntry, bool)| (found.1, found.0.end());

@@ -190,6 +190,20 @@ fn a_pseudonym_hides_the_value_and_names_its_secret() {
 }
 
 #[test]
+fn a_value_that_looks_like_a_pseudonym_is_stored_as_one() {
+    let digester = digester();
+    let pseudonym = digester.pseudonym("payer", "52998224725");
+    assert!(is_pseudonym(&pseudonym));
+    for text in ["", "~", "ana", &pseudonym[1..], &pseudonym[..26], &pseudonym.to_uppercase()] {
+        assert!(!is_pseudonym(text), "{text}");
+        assert_eq!(digester.stored_value("payer", text, false), text);
+        assert!(is_pseudonym(&digester.stored_value("payer", text, true)));
+    }
+    let stored = digester.stored_value("payer", &pseudonym, false);
+    assert!(is_pseudonym(&stored) && stored != pseudonym);
+}
+
+#[test]
 fn nothing_prints_the_secret() {
     let secret = Secret::from_bytes([0xd7; 32]);
     let digester = Digester::new(&secret);

@@ -3,7 +3,6 @@
 //! A lookup considers every range that contains an address, because the narrowest may have expired
 //! while a wider one has not.
 
-use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -11,6 +10,7 @@ use prefix_trie::PrefixMap;
 
 use super::{AccessListEntry, CallerIdentity, ListTarget};
 use crate::address::Address;
+use crate::digest::is_pseudonym;
 use crate::time::Time;
 
 /// The entries of one list.
@@ -53,6 +53,16 @@ impl Index {
         self.v4.is_empty() && self.v6.is_empty() && self.values.is_empty()
     }
 
+    /// Whether the list has an entry under a pseudonym of a value of this attribute.
+    pub fn has_pseudonyms(&self, attribute: &str) -> bool {
+        // Pseudonyms start with this character, so they follow each other.
+        let first = self.values.partition_point(|entry| value_of(entry) < (attribute, "~"));
+        let mut values = self.values[first..].iter().map(value_of);
+        let starts_alike =
+            |(name, value): &(&str, &str)| *name == attribute && value.starts_with('~');
+        values.by_ref().take_while(starts_alike).any(|(_, value)| is_pseudonym(value))
+    }
+
     /// The entry that matches the caller and expires last. Of entries that expire together the
     /// first is returned, in the order of the caller's addresses (wide ranges first) and then
     /// attributes.
@@ -76,13 +86,16 @@ impl Index {
 
     /// The entry for a value of an attribute.
     fn find_value(&self, wanted: (&str, &str)) -> Option<&AccessListEntry> {
-        let order = |entry: &AccessListEntry| match &entry.target {
-            ListTarget::Value { attribute, value } => {
-                (attribute.as_str(), value.as_str()).cmp(&wanted)
-            }
-            ListTarget::Range(_) => Ordering::Less,
-        };
-        self.values.binary_search_by(order).ok().map(|at| &self.values[at])
+        let found = self.values.binary_search_by(|entry| value_of(entry).cmp(&wanted));
+        found.ok().map(|at| &self.values[at])
+    }
+}
+
+/// The attribute and the value of an entry; ranges have none, and are not among the values.
+fn value_of(entry: &AccessListEntry) -> (&str, &str) {
+    match &entry.target {
+        ListTarget::Value { attribute, value } => (attribute, value),
+        ListTarget::Range(_) => ("", ""),
     }
 }
 

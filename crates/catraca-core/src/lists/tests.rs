@@ -132,6 +132,21 @@ fn values_are_found_by_attribute_and_value_together() {
 }
 
 #[test]
+fn an_attribute_has_pseudonyms_if_one_of_its_entries_has_that_form() {
+    let pseudonym = "~07aaaaaaaaaaaaaaaaaaaaaaaa";
+    let lists = blocking(vec![
+        value("a", "~not-a-pseudonym", None),
+        value("a", pseudonym, None),
+        value("ab", "~not-a-pseudonym", None),
+        value("ab", "z", None),
+    ]);
+    let found = ["", "a", "aa", "ab", "b"].map(|attribute| lists.has_pseudonyms(attribute));
+    assert_eq!(found, [false, true, false, false, false]);
+    let allowing = Lists::new(vec![value("b", pseudonym, None)], Vec::new());
+    assert!(allowing.has_pseudonyms("b") && !Lists::default().has_pseudonyms("b"));
+}
+
+#[test]
 fn the_lists_are_apart() {
     let lists = Lists::new(vec![range("10.0.0.0/8", None)], vec![range("10.1.0.0/16", None)]);
     let inner = [Address::parse("10.1.2.3").unwrap()];

@@ -32,7 +32,14 @@ impl App {
         after: Option<FactCursor>,
         limit: u32,
     ) -> Result<Page<FactRow, FactCursor>, AppError> {
-        self.read_records(move |records| records.facts(after, limit)).await
+        let mut page = self.read_records(move |records| records.facts(after, limit)).await?;
+        for row in &mut page.rows {
+            self.engine().hide_private_value(&row.about.attribute, &mut row.about.value);
+        }
+        if let Some((attribute, value, _)) = &mut page.next {
+            self.engine().hide_private_value(attribute, value);
+        }
+        Ok(page)
     }
 
     /// All facts about a value, of operators and of the catalog.
@@ -60,9 +67,9 @@ impl App {
             let before = app.facts_about(&attribute, &value)?;
             let pairs: Vec<(&str, &str)> = facts.iter().map(|(n, f)| (&**n, &**f)).collect();
             app.engine().state_facts(&attribute, &value, &pairs)?;
-            let stored = app.stored_value(&attribute, &value)?;
+            let (stored, merge) = app.merged_value(&attribute, &value)?;
             let change = RecordKind::SetFacts(stored, facts.into_iter().collect());
-            let durable = app.record_change(&by, vec![change]).await?;
+            let durable = app.record_change(&by, vec![merge, change]).await?;
             let after = app.facts_about(&attribute, &value)?;
             Ok(ChangedFacts { before, after, durable })
         })
@@ -91,23 +98,29 @@ impl App {
                 );
                 return Err(AppError::not_found("unknown-value", detail));
             }
-            let change = RecordKind::ForgetFacts(app.stored_value(&attribute, &value)?);
-            let durable = app.record_change(&by, vec![change]).await?;
+            let (stored, merge) = app.merged_value(&attribute, &value)?;
+            let change = RecordKind::ForgetFacts(stored);
+            let durable = app.record_change(&by, vec![merge, change]).await?;
             let after = app.facts_about(&attribute, &value)?;
             Ok(ChangedFacts { before, after, durable })
         })
         .await
     }
 
-    /// A value as the records store it.
-    pub(super) fn stored_value(
+    /// A value as the records store it, and the record that moves the facts about it there: some
+    /// may be stored in the form of an older catalog or secret.
+    fn merged_value(
         &self,
         attribute: &str,
         value: &str,
-    ) -> Result<AttributeValue, AppError> {
+    ) -> Result<(AttributeValue, RecordKind), AppError> {
         // The first form is that of the catalog in use; the others are older ones.
-        let stored = self.engine().stored_names(attribute, value)?.into_iter().next();
-        stored.ok_or_else(|| AppError::invalid("bad-attribute", "the value has no stored form"))
+        let mut forms = self.engine().stored_names(attribute, value)?.into_iter();
+        let stored = forms.next();
+        let stored = stored
+            .ok_or_else(|| AppError::invalid("bad-attribute", "the value has no stored form"))?;
+        let merge = RecordKind::MergeFacts { into: stored.clone(), from: forms.collect() };
+        Ok((stored, merge))
     }
 }
 

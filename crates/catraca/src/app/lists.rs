@@ -1,7 +1,8 @@
 //! The blocklist and the allowlist: list, add and remove entries.
 //!
 //! An entry is about an address range or an attribute value, and may have an end. Entries about
-//! private values hold pseudonyms.
+//! private values hold pseudonyms. An entry stays in force if its attribute becomes private, or no
+//! longer is: callers are looked up by both forms.
 
 use catraca_core::address::AddressRange;
 use catraca_core::lists::{AccessListEntry, ListTarget};
@@ -10,6 +11,7 @@ use catraca_core::time::Time;
 
 use super::operator::{OwnedOperator, check_text};
 use super::{App, AppError};
+use crate::engine::ListedEntry;
 use crate::records::{ListName, ListRow, Operator, Page, Record, RecordKind};
 
 /// The most entries in one change.
@@ -47,6 +49,8 @@ pub struct NewListEntry {
 /// The entries that a call added.
 #[derive(Clone, Debug)]
 pub struct AddedEntries {
+    /// The entries as they are stored, with pseudonyms of private values.
+    pub entries: Vec<AccessListEntry>,
     /// For each entry, the one that it replaced.
     pub before: Vec<Option<AccessListEntry>>,
     /// Whether the entries are on disk; false for a dry run.
@@ -71,10 +75,16 @@ impl App {
         limit: u32,
     ) -> Result<Page<ListRow, i64>, AppError> {
         let now = self.now();
-        self.read_records(move |records| records.lists(list, before, limit, now)).await
+        let mut page =
+            self.read_records(move |records| records.lists(list, before, limit, now)).await?;
+        for row in &mut page.rows {
+            self.hide_private_target(&mut row.what);
+        }
+        Ok(page)
     }
 
-    /// The entry that the lists and the records store, or why this one is invalid. Changes nothing.
+    /// The entry to add, with its value in clear and normalised, or why this one is invalid.
+    /// Changes nothing.
     pub fn list_entry(&self, entry: &NewListEntry) -> Result<AccessListEntry, AppError> {
         if let ListTargetText::Value { attribute, value } = &entry.target {
             check_bounds(attribute, value)?;
@@ -111,27 +121,48 @@ impl App {
                 self.engine().run_time_list_entry(list, &entry.target)
             };
             let before = entries.iter().map(current).collect();
-            return Ok(AddedEntries { before, durable: false });
+            let to_store = |(entry, _)| self.engine().entry_to_store(entry);
+            let entries = entries.into_iter().map(to_store).collect();
+            return Ok(AddedEntries { entries, before, durable: false });
         }
         let app = self.clone();
         self.run_to_end(async move {
             let _change = app.parts.change_lock.lock().await;
-            let now = app.now();
-            let added = entries.iter().map(|(entry, _)| entry.clone()).collect();
-            let before = app.engine().add_to_list(list, added);
-            let records = entries.into_iter().map(|(entry, why)| {
-                // An entry without a `why` is audited with its `reason`.
-                let why = why.filter(|why| !why.is_empty()).or_else(|| entry.reason.clone());
-                let kind = RecordKind::List(list, entry);
-                Record::operator(now, by.borrow().name, why.as_deref(), kind)
-            });
+            let (added, reasons): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+            let listed = app.engine().add_to_list(list, added);
+            let changes = listed.iter().zip(reasons);
+            let records =
+                changes.flat_map(|(listed, why)| app.entry_records(&by, list, listed, why));
             let durable = app.write_change(records.collect()).await?;
-            Ok(AddedEntries { before, durable })
+            let before = listed.iter().map(|listed| listed.replaced.first().cloned()).collect();
+            let entries = listed.into_iter().map(|listed| listed.stored).collect();
+            Ok(AddedEntries { entries, before, durable })
         })
         .await
     }
 
-    /// Removes the entry about a target from a list.
+    /// The records of an entry that was added: those that it replaced in another form are removed.
+    fn entry_records(
+        &self,
+        by: &OwnedOperator,
+        list: ListName,
+        listed: &ListedEntry,
+        why: Option<String>,
+    ) -> Vec<Record> {
+        let stored = &listed.stored;
+        // An entry without a `why` is audited with its `reason`.
+        let why = why.filter(|why| !why.is_empty()).or_else(|| stored.reason.clone());
+        let others = listed.replaced.iter().map(|other| &other.target);
+        let others = others.filter(|other| **other != stored.target);
+        let removed = others.map(|other| RecordKind::Unlist(list, other.clone()));
+        let added = RecordKind::List(list, stored.clone());
+        let name = by.borrow().name;
+        let record = |kind| Record::operator(self.now(), name, why.as_deref(), kind);
+        removed.chain([added]).map(record).collect()
+    }
+
+    /// Removes the entry about a target from a list. A value is given in clear, or as the pseudonym
+    /// that the list shows.
     pub async fn remove_from_list(
         &self,
         by: &Operator<'_>,
@@ -145,7 +176,8 @@ impl App {
         let app = self.clone();
         self.run_to_end(async move {
             let _change = app.parts.change_lock.lock().await;
-            let Some(before) = app.engine().remove_from_list(list, &target) else {
+            let removed = app.engine().remove_from_list(list, &target);
+            let Some(before) = removed.first().cloned() else {
                 let detail = format!(
                     "the {} has no such entry made at run time; the catalog's are changed in its \
                      file",
@@ -153,7 +185,8 @@ impl App {
                 );
                 return Err(AppError::not_found("unknown-entry", detail));
             };
-            let durable = app.record_change(&by, vec![RecordKind::Unlist(list, target)]).await?;
+            let unlist = |entry: AccessListEntry| RecordKind::Unlist(list, entry.target);
+            let durable = app.record_change(&by, removed.into_iter().map(unlist).collect()).await?;
             Ok(RemovedEntry { before, durable })
         })
         .await
@@ -171,9 +204,16 @@ impl App {
                 Err(AppError::invalid("bad-entry", detail))
             }
             ListTargetText::Value { attribute, value } => {
-                let stored = self.stored_value(attribute, value)?;
-                Ok(ListTarget::Value { attribute: stored.attribute, value: stored.value })
+                let attribute = attribute.clone();
+                let value = self.engine().normalised_value(&attribute, value)?;
+                Ok(ListTarget::Value { attribute, value })
             }
+        }
+    }
+
+    fn hide_private_target(&self, target: &mut ListTarget) {
+        if let ListTarget::Value { attribute, value } = target {
+            self.engine().hide_private_value(attribute, value);
         }
     }
 }

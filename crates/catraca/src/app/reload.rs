@@ -25,12 +25,15 @@ pub struct CatalogChange<'a> {
 }
 
 impl App {
-    /// Replaces the catalog; the next decision uses it. Does nothing but record the need of keys if
-    /// the revision is the same. Returns whether that is on disk, which waits for the disk: it must
+    /// Replaces the catalog; the next decision uses it. Lists and facts that operators made stay in
+    /// force, and values of attributes that have become private are hidden in the records. Does
+    /// nothing but record the need of keys if the revision is the same. Returns whether that is on disk, which waits for the disk: it must
     /// not be called on an async worker.
     pub fn reload(&self, change: CatalogChange<'_>) -> bool {
         let CatalogChange { catalog, changes, requires_keys, by, why } = change;
         let is_new = catalog.revision != self.catalog().revision;
+        // An entry that is added meanwhile must be in the same form in the engine and in the records.
+        let _change = self.parts.change_lock.blocking_lock();
         let event = is_new.then(|| self.engine().replace_catalog(catalog));
         if let Some(event) = &event {
             self.engine().emit(event);
@@ -49,6 +52,9 @@ impl App {
                 |change: &String| AuditNote { act: CHANGE.to_owned(), target: change.clone() };
             let notes = changes.iter().map(|change| record(RecordKind::Note(note(change))));
             receipts.push(records.record(notes.collect()));
+        }
+        if is_new {
+            receipts.push(records.hide_values(at, &self.catalog(), self.engine().digester()));
         }
         if requires_keys {
             receipts.push(records.record(vec![record(RecordKind::RequireKeys(true))]));

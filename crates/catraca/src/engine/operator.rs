@@ -182,7 +182,13 @@ impl<S> Engine<S> {
         }
         self.update_rules(|rules| {
             let mut next = rules.clone();
-            let about = normalise(&rules.catalog, attribute, value)?;
+            let clear = normalise(&rules.catalog, attribute, value)?;
+            // Memory holds the value itself; the records hold the pseudonym of a private one.
+            let about = self.digester.stored_value(attribute, &clear, false);
+            for known in [&mut next.facts, &mut next.stated] {
+                known.enable_pseudonym_lookup(&self.digester);
+                known.merge_pseudonyms(attribute, &clear, &about);
+            }
             for (name, fact) in facts {
                 if rules.catalog.is_caller_attribute(name) {
                     return Err(caller_attribute_refusal(attribute, name));

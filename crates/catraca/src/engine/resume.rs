@@ -14,6 +14,7 @@ use catraca_core::lists::AccessListEntry;
 use catraca_core::policy::Mode;
 use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
+use catraca_core::request::validate_storable;
 use catraca_core::select::normalise;
 use catraca_core::time::Time;
 
@@ -110,15 +111,17 @@ impl<S: Store> Engine<S> {
         for batch in batches.finish() {
             apply(&mut batches, batch)?;
         }
+        // The catalog may have been changed while no process ran.
+        drop(records.hide_values(now, &self.catalog(), &self.digester));
         Ok(self.conclude_resume(batches))
     }
 }
 
 impl<S> Engine<S> {
-    /// Replaces the run-time lists. Values of private attributes are given as pseudonyms, as the
-    /// records store them.
+    /// Replaces the run-time lists by entries as the records store them.
     pub fn set_lists(&self, allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) {
-        let changed = self.update_rules(|rules| Ok::<_, Refusal>(rules.with_lists(allow, block)));
+        let changed = self
+            .update_rules(|rules| Ok::<_, Refusal>(rules.with_lists(allow, block, &self.digester)));
         debug_assert!(changed.is_ok(), "this change is never refused");
     }
 
@@ -126,6 +129,12 @@ impl<S> Engine<S> {
     /// these a private value is found without being stored.
     pub fn stored_names(&self, attribute: &str, raw: &str) -> Result<Vec<AttributeValue>, Refusal> {
         stored_values_of(&self.rules().catalog, self.digester(), attribute, raw)
+    }
+
+    /// A value as callers send it, in the form in which lists and facts compare it.
+    pub fn normalised_value(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
+        validate_storable("the attribute's name", attribute)?;
+        Ok(normalise(&self.rules().catalog, attribute, raw)?.into_owned())
     }
 
     /// The pseudonym of a real value, whether or not its attribute is private.
@@ -140,9 +149,7 @@ impl<S> Engine<S> {
         batches.summary.lists = lists as u64;
         self.set_lists(batches.allow, batches.block);
         self.merge_epochs(&batches.epochs);
-        if batches.summary.facts > 0 {
-            batches.facts.enable_pseudonym_lookup(&self.digester);
-        }
+        batches.facts.enable_pseudonym_lookup(&self.digester);
         let left_out = self.replace_facts_and_modes(batches.facts, batches.modes);
         batches.summary.facts_left_out += left_out;
         batches.summary

@@ -2,6 +2,8 @@
 //!
 //! Runs on the thread that decides, so it never waits for the database.
 
+use catraca_core::catalog::Catalog;
+use catraca_core::digest::Digester;
 use catraca_core::time::Time;
 
 use super::Records;
@@ -28,6 +30,15 @@ impl Records {
         if let Some((at, kind)) = record_kind_of(event) {
             self.queue.submit(vec![Record::automatic(at, kind)], None);
         }
+    }
+
+    /// Queues the replacement of values in clear by pseudonyms, for the attributes that the catalog
+    /// declares private.
+    pub fn hide_values(&self, at: Time, catalog: &Catalog, digester: &Digester) -> Receipt {
+        let private = catalog.attributes.iter().filter(|(_, attribute)| attribute.private);
+        let private = private.map(|(name, _)| name.to_string()).collect();
+        let kind = RecordKind::HideValues(private, digester.clone());
+        self.record(vec![Record::automatic(at, kind)])
     }
 
     /// Queues the records of the events of one operation, which are committed together or not at

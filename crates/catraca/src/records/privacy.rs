@@ -4,7 +4,7 @@
 
 use catraca_core::address::Address;
 use catraca_core::catalog::Catalog;
-use catraca_core::digest::Digester;
+use catraca_core::digest::{Digester, is_pseudonym};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::validate_storable;
 use catraca_core::select::normalise;
@@ -24,7 +24,8 @@ pub fn stored_values_of(
     let clear = normalise(catalog, attribute, raw)?.to_string();
     let mut values: Vec<String> = digester.pseudonyms(attribute, &clear).collect();
     // The form that the catalog uses now goes first: the newest pseudonym or the value itself.
-    let index = if catalog.is_private(attribute) { values.len() } else { 0 };
+    let is_hidden = catalog.is_private(attribute) || is_pseudonym(&clear);
+    let index = if is_hidden { values.len() } else { 0 };
     values.insert(index, clear);
     // IPv6 addresses are counted by network, but a list may have the client's own address.
     let own = Address::parse(raw).ok().filter(|_| attribute == "ip").map(|own| own.to_string());

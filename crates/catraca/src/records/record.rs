@@ -3,7 +3,7 @@
 //! Values are given as they may be shown: private values are pseudonyms already.
 
 use catraca_core::cell::block::Origin;
-use catraca_core::digest::Key;
+use catraca_core::digest::{Digester, Key};
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::lock::persistence::LockWrite;
 use catraca_core::policy::Mode;
@@ -45,6 +45,17 @@ pub enum RecordKind {
     Unlist(ListName, ListTarget),
     /// Facts about an attribute's value were set.
     SetFacts(AttributeValue, Vec<(String, String)>),
+    /// Facts that are stored about other forms of a value are stored about this one from now on.
+    /// Not audited: it changes no fact.
+    MergeFacts {
+        /// The form that the catalog uses now.
+        into: AttributeValue,
+        /// The other forms.
+        from: Vec<AttributeValue>,
+    },
+    /// Values of these attributes are private: those that are stored in clear in lists, facts and
+    /// the audit are replaced by pseudonyms. Audited if there were any.
+    HideValues(Vec<String>, Digester),
     /// All facts about an attribute's value were removed.
     ForgetFacts(AttributeValue),
     /// A policy's mode was overridden, or set back to the catalog's.

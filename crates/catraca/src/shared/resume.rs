@@ -43,6 +43,8 @@ impl SharedDriver {
         let resumed = self
             .apply_records(&records, RestoreScope::Everything, status.now, Time::FOREVER)
             .await?;
+        // The catalog may have been changed while no process ran.
+        drop(records.hide_values(here, &self.engine.catalog(), self.engine.digester()));
         *self.last_status.lock() = Some((status, status.now.micros() - here.micros()));
         // On a second call the first records stay.
         let _ = self.records.set(follower);

@@ -7,6 +7,7 @@ mod history_and_audit;
 mod levels;
 mod policy_reset;
 mod privacy;
+mod private_attributes;
 mod queries;
 mod restart_after_kill;
 mod restored_locks;

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod lists_facts_modes;
+mod private_values;
 
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -62,6 +63,8 @@ impl RecordWriter<'_> {
             RecordKind::List(list, entry) => self.list(*list, entry),
             RecordKind::Unlist(list, what) => self.unlist(*list, what),
             RecordKind::SetFacts(about, facts) => self.set_facts(about, facts),
+            RecordKind::MergeFacts { into, from } => self.merge_facts(into, from),
+            RecordKind::HideValues(attributes, digester) => self.hide_values(attributes, digester),
             RecordKind::ForgetFacts(about) => self.forget_facts(about),
             RecordKind::Mode(policy, mode) => self.set_mode(policy, mode.map(|mode| mode.as_str())),
             RecordKind::Catalog(revision) => self.write_revision(revision),

@@ -174,14 +174,14 @@ async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
         if is_list { read_list(&request.body)? } else { vec![request.json_body()?] };
     let parsed: Vec<_> = bodies.iter().map(|body| parse_entry(request, body)).collect();
     // A single entry fails with its own problem, a list with one that names all invalid entries.
-    let entries =
+    let entries: Vec<AccessListEntry> =
         if is_list { all_valid(parsed)? } else { parsed.into_iter().collect::<Result<_, _>>()? };
     let reasons = bodies.into_iter().map(|body| body.why);
-    let with_reasons = entries.iter().cloned().zip(reasons).collect();
+    let with_reasons = entries.into_iter().zip(reasons).collect();
     let operator = request.operator(None);
     let app = request.app();
     let added = app.add_to_list(&operator, list, with_reasons, dry_run).await?;
-    let entries = entries.iter().zip(&added.before).map(|(entry, before)| {
+    let entries = added.entries.iter().zip(&added.before).map(|(entry, before)| {
         let before = before.as_ref().map(EntryTerms::from);
         AddedEntry { terms: EntryTerms::from(entry), before }
     });
