@@ -68,7 +68,7 @@ fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C
 
 /// Settles the cost of one row, and starts the block that an excess or the upstream causes.
 fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettlement {
-    let mut meter = Meter::read(&row.limit, row.key, row.family, cells, now);
+    let mut meter = Meter::read(&row.limit, row.counter(), cells, now);
     let mut result = RowSettlement {
         ticket_index: row.ticket_index,
         charged: row.held,
@@ -146,7 +146,7 @@ fn read_figures<C: CellStore>(
     cells: &mut C,
     now: Time,
 ) -> Option<Block> {
-    let meter = Meter::read(&row.limit, row.key, row.family, cells, now);
+    let meter = Meter::read(&row.limit, row.counter(), cells, now);
     let block = blocks::active_block(row.key, row.shadow, cells, now);
     result.blocked_until = block.map(|block| block.until);
     let changed = block.filter(|_| result.started.is_some()).cloned();
