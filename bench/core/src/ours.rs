@@ -108,6 +108,7 @@ fn one_row(key: Key, limit: Limit, peek: bool) -> Batch {
     check.rows.push(CheckRow {
         key,
         family: 1,
+        tier_counter: None,
         limit,
         held: 1,
         penalty: None,

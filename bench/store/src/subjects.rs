@@ -134,6 +134,7 @@ fn row(key: usize, family: u64, limit: Limit) -> CheckRow {
     CheckRow {
         key: Key::from_bytes(digest),
         family,
+        tier_counter: None,
         limit,
         held: 1,
         penalty: None,

@@ -214,6 +214,8 @@ impl Random {
         CheckRow {
             key: key(name),
             family: u64::from(name / 3),
+            // Two keys may have tiers with the same id.
+            tier_counter: self.rng.maybe(10, |rng| rng.within(1, 2) as u32),
             held: terms::amount(limit.capacity().unwrap_or(1), &mut self.rng),
             lease: self.lease(&limit),
             limit,

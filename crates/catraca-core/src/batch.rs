@@ -9,7 +9,7 @@ mod settle;
 use smallvec::SmallVec;
 
 use crate::cell::block::{Block, BlockProposal};
-use crate::digest::Key;
+use crate::digest::{Key, tier_bits};
 use crate::limit::{BucketTerms, Limit, Penalty};
 use crate::policy::OnFailure;
 use crate::time::{Span, Time};
@@ -82,6 +82,9 @@ pub struct CheckBatch {
 pub struct CheckRow {
     /// The digest of (namespace, policy, key parts).
     pub key: Key,
+    /// The tier whose own counter is charged; absent if the row uses the counter of `key` itself.
+    /// Blocks are at `key` in both cases.
+    pub tier_counter: Option<u32>,
     /// The same for all keys of a policy. Selects the overflow cell when memory is full.
     pub family: u64,
     /// The algorithm and its numbers. They travel with each batch, since stores know no policies.
@@ -98,6 +101,35 @@ pub struct CheckRow {
     pub lease: u64,
     /// What the row does if the store has no room for a new counter.
     pub on_full: OnFailure,
+}
+
+impl CheckRow {
+    /// The counter of the row.
+    #[inline]
+    pub fn counter(&self) -> RowCounter {
+        RowCounter::new(self.key, self.tier_counter, self.family)
+    }
+}
+
+/// The counter of a row: its key, and the family whose overflow cell it uses when memory is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCounter {
+    /// The key of the counter, in the shard and group of the row's key.
+    pub key: Key,
+    /// The counters that may share an overflow cell.
+    pub family: u64,
+}
+
+impl RowCounter {
+    /// The counter of a key: that of a tier, or the one that its other tiers share.
+    #[inline]
+    pub fn new(key: Key, tier: Option<u32>, family: u64) -> Self {
+        match tier {
+            None => Self { key, family },
+            // Counters of different tiers have different limits, so they must not share a cell.
+            Some(tier) => Self { key: key.with_tier(tier), family: family ^ tier_bits(tier) },
+        }
+    }
 }
 
 /// A reference to store: the check that a later settle or credit finds by its `ref`.
@@ -209,12 +241,16 @@ impl Batch {
     pub fn each_key(&self, mut visit: impl FnMut(Key)) {
         match self {
             Self::Check(check) => {
-                check.rows.iter().for_each(|row| visit(row.key));
+                for row in &check.rows {
+                    visit_row(row.key, row.tier_counter, &mut visit);
+                }
                 check.new_reference.iter().for_each(|remember| visit(remember.key));
             }
             Self::Settle(settle) => {
                 visit(settle.marker);
-                settle.rows.iter().for_each(|row| visit(row.key));
+                for row in &settle.rows {
+                    visit_row(row.key, row.tier_counter, &mut visit);
+                }
                 settle.reference.iter().for_each(|update| visit(update.key));
             }
             Self::Recall(key) => visit(*key),
@@ -226,5 +262,13 @@ impl Batch {
             Self::Unblock(keys) | Self::Reset(keys) => keys.iter().for_each(|key| visit(*key)),
             Self::Reconcile(rows) => rows.iter().for_each(|row| visit(row.key)),
         }
+    }
+}
+
+#[inline]
+fn visit_row(key: Key, tier_counter: Option<u32>, visit: &mut impl FnMut(Key)) {
+    visit(key);
+    if let Some(tier) = tier_counter {
+        visit(key.with_tier(tier));
     }
 }

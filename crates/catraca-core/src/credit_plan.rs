@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::batch::{self, CreditRow, StoredReference};
+use crate::batch::{self, CreditRow, RowCounter, StoredReference};
 use crate::catalog::Catalog;
 use crate::digest::Key;
 use crate::limit::Limit;
@@ -98,7 +98,8 @@ fn credit_batch(
     for creditable in rows.iter().filter(earns) {
         if let Limit::Bucket(terms) = creditable.limit {
             let key = scope.current_key(&creditable.row.policy, creditable.row.key);
-            let row = CreditRow { key, terms: *terms, amount: creditable.rule.amount };
+            let counter = RowCounter::new(key, creditable.row.tier_counter(), 0);
+            let row = CreditRow { key: counter.key, terms: *terms, amount: creditable.rule.amount };
             plan.batch.rows.push(row);
             plan.policies.push(creditable.id);
         }

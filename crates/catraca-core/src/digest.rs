@@ -15,6 +15,7 @@ use data_encoding::HEXLOWER;
 use siphasher::sip128::SipHasher24;
 
 pub use key::Key;
+pub(crate) use key::tier_bits;
 
 /// The kind of state that a digest is the key of, so that equal parts of different kinds never give
 /// the same key.

@@ -198,6 +198,7 @@ fn check_row(
     let policy = catalog.policy(row.policy);
     CheckRow {
         key: scope.key(&policy.name, &row.parts),
+        tier_counter: row.tier_counter,
         family: scope.family(policy),
         limit: terms.limit.clone(),
         held: held_units(policy, terms, check.cost),
@@ -295,6 +296,7 @@ fn ticket_row(
     TicketRow {
         policy: policy.name.to_string(),
         tier: row.tier.and_then(|index| Some(policy.tiers.get(usize::from(index))?.id)),
+        own_counter: planned.tier_counter.is_some(),
         key: base_key_of(scope, policy, row, planned),
         held: planned.held,
         shadow: planned.shadow,

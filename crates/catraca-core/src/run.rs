@@ -9,6 +9,7 @@ mod check;
 mod credit;
 mod fast_path;
 mod meter;
+mod peek_cells;
 mod settle;
 
 use crate::batch::{Batch, Reply, StoredReference};

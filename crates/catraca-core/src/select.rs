@@ -40,6 +40,8 @@ pub struct SelectedPolicy<'c, 's> {
     pub policy: PolicyId,
     /// The index of the tier that matched.
     pub tier: Option<u8>,
+    /// The id of the tier, if it has a counter of its own.
+    pub tier_counter: Option<u32>,
     /// The terms; absent when the policy denies because its key is incomplete.
     pub terms: Option<&'c Terms>,
     /// The parts of the key: attributes with normalised values.
@@ -113,7 +115,8 @@ impl<'c> Selector<'c> {
                 return Ok(());
             }
             let instead_of = (id != first).then_some(first);
-            let candidate = CandidatePolicy { id, policy, mode, instead_of };
+            let facts = self.facts;
+            let candidate = CandidatePolicy { id, policy, mode, instead_of, facts };
             let Some(missing) = self.add_rows(&candidate, subject, rows)? else { return Ok(()) };
             match policy.otherwise {
                 Some(next) => id = next,
@@ -245,6 +248,7 @@ struct CandidatePolicy<'c> {
     policy: &'c Policy,
     mode: Mode,
     instead_of: Option<PolicyId>,
+    facts: &'c Facts,
 }
 
 impl<'c> CandidatePolicy<'c> {
@@ -261,15 +265,26 @@ impl<'c> CandidatePolicy<'c> {
         if rows.iter().any(|other| other.policy == self.id && other.parts == parts) {
             return;
         }
+        let tier = terms.and_then(|(tier, _)| tier);
         rows.push(SelectedPolicy {
             policy: self.id,
-            tier: terms.and_then(|(tier, _)| tier),
+            tier,
+            tier_counter: tier.and_then(|tier| self.tier_counter(tier, &parts)),
             terms: terms.map(|(_, terms)| terms),
             parts,
             mode: self.mode,
             attribute,
             instead_of: self.instead_of.filter(|_| terms.is_some()),
         });
+    }
+}
+
+impl CandidatePolicy<'_> {
+    /// The id of the tier, if it has a counter of its own.
+    fn tier_counter(&self, index: u8, parts: &KeyParts<'_, '_>) -> Option<u32> {
+        let tier = self.policy.tiers.get(usize::from(index))?;
+        let own = tier::has_own_counter(self.policy, tier, parts, self.facts);
+        own.then_some(tier.id)
     }
 }
 

@@ -138,6 +138,7 @@ impl SettleContext<'_> {
         SettleRow {
             ticket_index: index,
             key: self.scope.current_key(&self.row.policy, self.row.key),
+            tier_counter: self.row.tier_counter(),
             family: self.scope.family(self.policy),
             limit: terms.limit.clone(),
             held: self.row.held,

@@ -49,6 +49,8 @@ pub struct TicketRow {
     pub policy: String,
     /// The id of the tier.
     pub tier: Option<u32>,
+    /// Whether the tier had a counter of its own at the check.
+    pub own_counter: bool,
     /// The base key: the key without the epoch, from which a settle computes the current key.
     pub key: Key,
     /// Units charged at the check.
@@ -57,6 +59,13 @@ pub struct TicketRow {
     pub shadow: bool,
     /// The key parts for display, private values as pseudonyms.
     pub parts: Vec<(String, String)>,
+}
+
+impl TicketRow {
+    /// The tier whose own counter the check charged.
+    pub fn tier_counter(&self) -> Option<u32> {
+        self.tier.filter(|_| self.own_counter)
+    }
 }
 
 /// A ticket: everything that a settle needs.
@@ -166,12 +175,14 @@ mod tests {
         let row = TicketRow {
             policy: "login".into(),
             tier: Some(u32::MAX),
+            own_counter: true,
             key: Key::from_bytes([7; 16]),
             held: 20,
             shadow: true,
             parts: vec![("ip".into(), "198.51.100.7".into())],
         };
-        let other = TicketRow { tier: None, held: 0, shadow: false, ..row.clone() };
+        let other =
+            TicketRow { tier: None, own_counter: false, held: 0, shadow: false, ..row.clone() };
         let body = TicketBody {
             id: 0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0,
             gate: "g".into(),

@@ -14,6 +14,7 @@ mod harness;
 mod outcomes;
 mod references;
 mod settling;
+mod tiers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -126,6 +127,15 @@ const CASES: &[(&str, CaseFn)] = cases! {
         a_smaller_bucket_is_clamped_and_debt_is_kept,
         another_number_of_windows_starts_empty,
         a_lowered_limit_counts_what_is_there;
+    tiers:
+        a_thousand_requests_of_two_tiers_get_the_limits_of_both,
+        a_tier_has_a_counter_of_its_own,
+        a_block_is_of_the_key_and_not_of_the_tier,
+        a_settle_reaches_the_counter_that_was_charged,
+        an_excess_of_a_tier_blocks_the_key,
+        credits_and_views_reach_the_bucket_of_the_tier,
+        a_reset_clears_the_counters_it_names,
+        a_peek_drops_no_entries;
     extremes:
         the_largest_amounts_are_too_much_and_break_nothing,
         the_largest_bucket_is_exact,

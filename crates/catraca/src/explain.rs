@@ -40,6 +40,8 @@ pub struct ExplainedPolicy {
     pub instead_of: Option<Name>,
     /// The number of the matching tier, from one, and its condition.
     pub tier: Option<(usize, String)>,
+    /// Whether the tier has a counter of its own: the key does not determine the tier.
+    pub own_counter: bool,
     /// The attributes of the key and their values, private ones as pseudonyms.
     pub key: Vec<(String, String)>,
     /// The limit as text.
@@ -108,6 +110,7 @@ impl<S: Store> Engine<S> {
             policy: policy.name.clone(),
             instead_of: row.instead_of.map(|id| rules.catalog.policy(id).name.clone()),
             tier,
+            own_counter: row.tier_counter.is_some(),
             key: display_parts(&rules.catalog, self.digester(), &row.parts),
             limit: row
                 .terms

@@ -174,6 +174,7 @@ fn settle(now: Time) -> SettleBatch {
         ticket_index: 0,
         key: key(5),
         family: 0,
+        tier_counter: None,
         limit: Limit::Unlimited,
         held: 1,
         at: now,
@@ -311,6 +312,7 @@ fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
     CheckRow {
         key: key(name),
         family: 0,
+        tier_counter: None,
         limit,
         held: 1,
         penalty,

@@ -136,6 +136,7 @@ pub fn row(number: u64, limit: Limit) -> CheckRow {
     CheckRow {
         key: key(number),
         family: 1,
+        tier_counter: None,
         limit,
         held: 1,
         penalty: None,
@@ -172,6 +173,7 @@ pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
         ticket_index: 0,
         key: key(number),
         family: 1,
+        tier_counter: None,
         limit,
         held: 0,
         at,

@@ -96,6 +96,7 @@ fn settle_row(index: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) 
         ticket_index: index as u8,
         key: row.key,
         family: row.family,
+        tier_counter: row.tier_counter,
         price: price(row.held, limit.capacity().unwrap_or(1), rng),
         limit,
         held: row.held,

@@ -30,6 +30,7 @@ fn row(name: u8, limit: Limit) -> CheckRow {
     CheckRow {
         key: Key::from_bytes([name; 16]),
         family: name.into(),
+        tier_counter: None,
         limit,
         held: 1,
         penalty: Some(Penalty::without_escalation(HOUR)),

@@ -87,8 +87,8 @@ impl Algorithm for WindowList {
             return CounterState { state: (), now, exists: true };
         }
         let now = sliding.effective_now(now);
-        // Pruned with the spans of this batch, and saved even for a peek: entries that have left
-        // their window must not return if a later batch has a longer span (docs/semantics.md, 8).
+        // Pruned with the spans of this batch: entries that have left their window do not return if
+        // a later batch has a longer span (docs/semantics.md, 8).
         sliding.prune(self, now);
         CounterState { state: (), now, exists: true }
     }

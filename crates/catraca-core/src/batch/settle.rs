@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::RowCounter;
 use crate::cell::Block;
 use crate::cell::block::{BlockProposal, Origin};
 use crate::digest::Key;
@@ -45,6 +46,8 @@ pub struct SettleRow {
     pub ticket_index: u8,
     /// The current key of the row.
     pub key: Key,
+    /// The tier whose own counter the check charged, as in [`CheckRow`](super::CheckRow).
+    pub tier_counter: Option<u32>,
     /// The same for all keys of a policy. Adjacent rows of one family are banned together.
     pub family: u64,
     /// The terms of the ticket's tier in the active catalog.
@@ -71,6 +74,13 @@ pub struct SettleRow {
     pub bans: SmallVec<[BanRow; 1]>,
     /// The watched ratio, if the status of the outcome counts in it.
     pub watch: Option<Box<WatchRow>>,
+}
+
+impl SettleRow {
+    /// The counter of the row.
+    pub fn counter(&self) -> RowCounter {
+        RowCounter::new(self.key, self.tier_counter, self.family)
+    }
 }
 
 /// A ban rule whose condition is true.

@@ -4,6 +4,7 @@
 //! Must not be made from anything but a digest.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The key of one piece of stored state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,9 +67,19 @@ impl Key {
     /// original: applying the same kind twice gives the original again.
     #[inline]
     pub const fn with_kind(self, kind: u8) -> Self {
-        // An odd factor is invertible modulo 2^64: the product is never zero, and differs by kind.
-        let tweak = KIND_MULTIPLIER.wrapping_mul(2 * kind as u64 + 1);
-        Self([self.0[0], self.0[1] ^ tweak])
+        Self([self.0[0], self.0[1] ^ sibling_bits(kind as u64)])
+    }
+
+    /// The range of keys that contains all siblings of this key.
+    pub const fn siblings(self) -> RangeInclusive<Self> {
+        RangeInclusive::new(Self([self.0[0], 0]), Self([self.0[0], u64::MAX]))
+    }
+
+    /// The key of the counter that a tier has of its own, in the same shard and group. Never equal
+    /// to a sibling of [`Self::with_kind`]. Must be applied to the original too.
+    #[inline]
+    pub const fn with_tier(self, tier: u32) -> Self {
+        Self([self.0[0], self.0[1] ^ tier_bits(tier)])
     }
 }
 
@@ -82,6 +93,21 @@ impl fmt::Debug for Key {
 /// The position of the group in the first word: neither in the top bits nor in the low bits, which
 /// distribute keys over the shards and tables of a process.
 const GROUP_AT: u32 = 32;
+
+/// The bits by which the keys of tiers' own counters differ from their original: the same for all
+/// keys.
+#[inline]
+pub(crate) const fn tier_bits(tier: u32) -> u64 {
+    // The kinds of `with_kind` are below 256.
+    sibling_bits(256 + tier as u64)
+}
+
+/// The bits by which a sibling differs from its original.
+#[inline]
+const fn sibling_bits(kind: u64) -> u64 {
+    // An odd factor is invertible modulo 2^64: the product is never zero, and differs by kind.
+    KIND_MULTIPLIER.wrapping_mul(2 * kind + 1)
+}
 
 /// An odd number with well-mixed bits: 2^64 divided by the golden ratio.
 const KIND_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::blocks;
 use super::meter::Meter;
+use super::peek_cells::PeekCells;
 use crate::batch::{CheckBatch, CheckReply, CheckRow, NewReference, RowReply, RowVerdict};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::cell::{CellStore, CellTable, Reference};
@@ -22,6 +23,13 @@ struct RowCheck<'a> {
 
 /// Evaluates the check. Unless it is a peek, charges its rows and starts blocks.
 pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckReply {
+    if check.peek {
+        return evaluate(check, &mut PeekCells::new(cells), now);
+    }
+    evaluate(check, cells, now)
+}
+
+fn evaluate<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> CheckReply {
     // Every row gets its verdict before any row is charged: if one enforcing row does not fit, no
     // row may be charged.
     let rows = check.rows.iter().map(|row| check_row(row, cells, now));
@@ -48,7 +56,7 @@ fn check_row<'a, C: CellStore>(row: &'a CheckRow, cells: &mut C, now: Time) -> R
     // The counter is read even if the key is blocked, since the reply has the figures of every row.
     // The meter moves its own instant forward to the last write of the counter, because time never
     // runs backwards for a counter. Whether a block is active is judged at `now`.
-    let meter = Meter::read(&row.limit, row.key, row.family, row.on_full, cells, now);
+    let meter = Meter::read(&row.limit, row.counter(), row.on_full, cells, now);
     let verdict = verdict(row, &meter, cells, now);
     RowCheck { row, meter, verdict, charged: 0, block_started: false }
 }

@@ -38,7 +38,7 @@ fn charge<C: CellStore>(
     now: Time,
 ) -> Option<RowReply> {
     // An absent bucket needs a slot from the store, which may be an overflow cell.
-    let cell: &mut Bucket = cells.get(row.key, now)?;
+    let cell: &mut Bucket = cells.get(row.counter().key, now)?;
     let mut bucket = cell.refill_to(terms, now);
     // Enough tokens also means that the amount is not too costly, since tokens never exceed the
     // size. The general path distinguishes too costly from over limit, and starts the block.

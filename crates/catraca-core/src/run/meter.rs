@@ -1,6 +1,7 @@
 //! Meter: reads and charges the counter of one row, for any algorithm.
 
 use crate::algorithm::{Algorithm, CounterPosition, CounterState, RowFigures};
+use crate::batch::RowCounter;
 use crate::cell::{CellStore, CellTable, CounterSlot};
 use crate::digest::Key;
 use crate::for_each_algorithm;
@@ -80,16 +81,16 @@ macro_rules! with_counter {
 }
 
 impl<'a> Meter<'a> {
-    /// Finds the counter of `key` and advances it to `now`.
+    /// Finds a counter and advances it to `now`.
     #[inline]
     pub fn read<C: CellStore>(
         limit: &'a Limit,
-        key: Key,
-        family: u64,
+        counter: RowCounter,
         on_full: OnFailure,
         cells: &mut C,
         now: Time,
     ) -> Self {
+        let RowCounter { key, family } = counter;
         for_each_algorithm!(load limit, key, family, on_full, cells, now)
     }
 

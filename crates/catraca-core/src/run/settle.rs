@@ -73,7 +73,7 @@ fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C
 
 /// Settles the cost of one row, and starts the block that an excess or the upstream causes.
 fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettlement {
-    let mut meter = Meter::read(&row.limit, row.key, row.family, row.on_full, cells, now);
+    let mut meter = Meter::read(&row.limit, row.counter(), row.on_full, cells, now);
     let mut result = RowSettlement {
         ticket_index: row.ticket_index,
         charged: row.held,
@@ -158,7 +158,7 @@ fn read_figures<C: CellStore>(
     cells: &mut C,
     now: Time,
 ) {
-    let meter = Meter::read(&row.limit, row.key, row.family, row.on_full, cells, now);
+    let meter = Meter::read(&row.limit, row.counter(), row.on_full, cells, now);
     let block = blocks::active_block(row.key, row.shadow, cells, now);
     result.blocked_until = block.map(|block| block.until);
     let is_counted = row.limit.capacity().is_some() && meter.is_counted();

@@ -6,15 +6,38 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::Selector;
+use super::{KeyParts, Selector};
 use crate::catalog::AttributeKind;
 use crate::cpf_cnpj;
+use crate::facts::Facts;
 use crate::policy::{Name, Policy, Terms, Tier};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
 /// The values that the tiers of a policy ask for, by name.
 type LookupValues<'v> = SmallVec<[(&'v str, Option<Cow<'v, str>>); 2]>;
+
+/// Whether a row counts in a counter of the tier alone (docs/adr/0025).
+///
+/// It does if a caller could choose the tier from one request to the next: the key does not
+/// determine it. Otherwise two limits would apply to one counter, and each would judge units that
+/// the other admitted. A tier with the limit of the policy itself needs no counter of its own.
+pub(super) fn has_own_counter(
+    policy: &Policy,
+    tier: &Tier,
+    parts: &KeyParts<'_, '_>,
+    facts: &Facts,
+) -> bool {
+    let shares_limit = policy.base.as_ref().is_some_and(|base| base.limit == tier.terms.limit);
+    !shares_limit && !tier.when.iter().all(|(name, _)| is_determined(name, parts, facts))
+}
+
+/// Whether the key determines a value: its attribute, or the attribute that it is a fact about or
+/// derived from, is part of the key.
+fn is_determined(name: &Name, parts: &KeyParts<'_, '_>, facts: &Facts) -> bool {
+    let attribute = facts.source(name).unwrap_or(name);
+    parts.iter().any(|(part, _)| **part == **attribute)
+}
 
 impl<'c> Selector<'c> {
     /// The terms for a subject, with the index of their tier; `None` when no tier matches and the

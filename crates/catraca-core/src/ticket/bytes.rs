@@ -73,7 +73,8 @@ pub fn read_body(bytes: &[u8]) -> Option<TicketBody> {
 
 fn put_row(out: &mut Vec<u8>, row: &TicketRow) {
     put_text(out, &row.policy);
-    out.push(u8::from(row.tier.is_some()));
+    // An earlier version wrote and accepts only the lowest bit, and had no counters of tiers.
+    out.push(u8::from(row.tier.is_some()) | u8::from(row.own_counter) << 1);
     out.extend(row.tier.iter().flat_map(|tier| tier.to_le_bytes()));
     out.extend(row.key.to_bytes());
     put_int(out, row.held);
@@ -159,9 +160,13 @@ impl TicketReader<'_> {
     }
 
     fn row(&mut self) -> Option<TicketRow> {
+        let policy = self.text()?;
+        // Only a tier can have a counter of its own.
+        let flags = self.byte().filter(|flags| matches!(flags, 0 | 1 | 3))?;
         Some(TicketRow {
-            policy: self.text()?,
-            tier: if self.flag()? { Some(u32::from_le_bytes(self.array()?)) } else { None },
+            policy,
+            tier: if flags & 1 != 0 { Some(u32::from_le_bytes(self.array()?)) } else { None },
+            own_counter: flags & 2 != 0,
             key: Key::from_bytes(self.array()?),
             held: self.int()?,
             shadow: self.flag()?,

@@ -166,6 +166,7 @@ pub(super) fn row(number: u8, limit: Limit) -> CheckRow {
     CheckRow {
         key: key(number),
         family: 7,
+        tier_counter: None,
         limit,
         held: 1,
         penalty: None,
@@ -193,6 +194,7 @@ pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
         ticket_index: 0,
         key: row.key,
         family: row.family,
+        tier_counter: row.tier_counter,
         limit: row.limit.clone(),
         held: row.held,
         at: instant(at),

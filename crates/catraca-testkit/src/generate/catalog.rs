@@ -6,7 +6,7 @@ use super::policy;
 use super::rng::Rng;
 use super::trace::START;
 use crate::oracle::FOREVER;
-use crate::oracle::catalog::{Catalog, Cost, Gate, ListEntry, Policy};
+use crate::oracle::catalog::{Catalog, Cost, Fact, Gate, ListEntry, Policy};
 
 /// A random catalog of one to five policies.
 pub fn catalog(rng: &mut Rng) -> Catalog {
@@ -28,7 +28,23 @@ pub fn catalog(rng: &mut Rng) -> Catalog {
         allowlist.extend(rng.maybe(50, list_entry));
         blocklist.extend(rng.maybe(70, list_entry));
     }
-    Catalog { policies, gates, default, allowlist, blocklist }
+    let facts = facts(rng);
+    Catalog { policies, gates, default, allowlist, blocklist, facts }
+}
+
+/// The grades of some users, by which tiers are selected.
+fn facts(rng: &mut Rng) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for about in ["a", "b"] {
+        let grade = rng.maybe(70, |rng| rng.pick(&policy::GRADES));
+        facts.extend(grade.map(|grade| Fact {
+            attribute: "user".to_owned(),
+            about: about.to_owned(),
+            name: "grade".to_owned(),
+            value: grade.to_owned(),
+        }));
+    }
+    facts
 }
 
 /// An entry for one value, with or without an end.
@@ -48,13 +64,16 @@ fn gate(rng: &mut Rng, name: &str, count: i64) -> Gate {
     Gate { name: name.to_owned(), policies }
 }
 
-/// The catalog with some numbers and modes changed, and sometimes without one of the policies.
+/// The catalog with some numbers, modes and facts changed, and sometimes without a policy.
 pub fn version(rng: &mut Rng, catalog: &Catalog) -> Catalog {
     let mut changed = catalog.clone();
     for policy in &mut changed.policies {
         if rng.chance(50) {
             change(rng, policy);
         }
+    }
+    if rng.chance(50) {
+        changed.facts = facts(rng);
     }
     if rng.chance(10) {
         let name = rng.pick(&changed.policies).name;

@@ -23,6 +23,10 @@ pub fn toml(catalog: &Catalog) -> String {
         let _ = writeln!(text, "\n[gate.{}]\npolicies = {}", gate.name, names(&gate.policies));
     }
     let _ = writeln!(text, "\n[settle]\nbody_bytes_max = {BODY_BYTES_MAX}");
+    for fact in &catalog.facts {
+        let about = format!("[facts.{}.{}]", fact.attribute, quote(&fact.about));
+        text.push_str(&format!("{about}\n{} = {}\n", fact.name, quote(&fact.value)));
+    }
     write_list(&mut text, "allowlist", &catalog.allowlist);
     write_list(&mut text, "blocklist", &catalog.blocklist);
     text

@@ -254,14 +254,20 @@ fn watch(rng: &mut Rng) -> Watch {
     }
 }
 
-/// Other numbers for a plan; the same algorithm, and as many windows.
+/// The values of the fact `grade`.
+pub const GRADES: [&str; 2] = ["gold", "iron"];
+
+/// Other numbers for some callers; the same algorithm, and as many windows. The key of no policy
+/// determines a plan; that of some policies determines user and grade.
 fn tier(rng: &mut Rng, policy: &Policy, number: i64) -> Tier {
     let numbers = rng.chance(80);
     let priced = matches!(policy.terms.cost, Cost::Table(_));
     let capacity = capacity(policy);
+    let (attribute, values) =
+        rng.pick(&[("plan", ["pro", "free"]), ("user", ["a", "b"]), ("grade", GRADES)]);
     Tier {
-        attribute: "plan".to_owned(),
-        value: ["pro", "free"][number as usize].to_owned(),
+        attribute: attribute.to_owned(),
+        value: values[number as usize].to_owned(),
         algorithm: if numbers { Some(other(rng, &policy.terms.algorithm)) } else { None },
         block: policy.terms.block.is_some().then(|| length(rng)).filter(|_| rng.chance(30)),
         cost: (priced && rng.chance(30)).then(|| Cost::Table(prices(rng, capacity))),

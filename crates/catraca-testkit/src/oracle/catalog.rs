@@ -4,6 +4,7 @@
 
 use super::Micros;
 use super::outcome::Condition;
+use super::select::active_terms;
 
 /// Policies, gates and lists.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Catalog {
     pub allowlist: Vec<ListEntry>,
     /// Entries whose checks are always denied.
     pub blocklist: Vec<ListEntry>,
+    /// Facts about values of attributes.
+    pub facts: Vec<Fact>,
 }
 
 /// An ordered set of policies.
@@ -75,6 +78,19 @@ pub struct Policy {
     pub bans: Vec<Ban>,
     /// The ratio monitor.
     pub watch: Option<Watch>,
+}
+
+/// A fact about a value of an attribute, by which tiers are selected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The attribute.
+    pub attribute: String,
+    /// Its value.
+    pub about: String,
+    /// The name of the fact.
+    pub name: String,
+    /// The value of the fact.
+    pub value: String,
 }
 
 /// The fields of a policy that a tier may change.
@@ -278,7 +294,34 @@ pub fn default_hold(algorithm: &Algorithm) -> Micros {
     if let Algorithm::None = algorithm { HOLD_WITHOUT_LIMIT } else { HOLD }
 }
 
+impl Policy {
+    /// Whether an algorithm has the numbers of the policy's own.
+    pub fn same_limit(&self, other: &Algorithm) -> bool {
+        let bucket = |algorithm: &Algorithm| match *algorithm {
+            Algorithm::Bucket { size, count, period } => {
+                Some(active_terms(self, None).bucket(size, count, period))
+            }
+            _ => None,
+        };
+        let own = &self.terms.algorithm;
+        own == other || bucket(own).is_some_and(|own| bucket(other) == Some(own))
+    }
+}
+
 impl Catalog {
+    /// The attribute that a name is a fact about, if it is a fact.
+    pub fn source(&self, name: &str) -> Option<&str> {
+        let fact = self.facts.iter().find(|fact| fact.name == name)?;
+        Some(&fact.attribute)
+    }
+
+    /// A fact about a value of an attribute.
+    pub fn fact(&self, attribute: &str, about: &str, name: &str) -> Option<&String> {
+        let is_it = |fact: &&Fact| fact.attribute == attribute && fact.about == about;
+        let fact = self.facts.iter().filter(is_it).find(|fact| fact.name == name)?;
+        Some(&fact.value)
+    }
+
     /// The policy of that name.
     pub fn policy(&self, name: &str) -> Option<&Policy> {
         self.policies.iter().find(|policy| policy.name == name)

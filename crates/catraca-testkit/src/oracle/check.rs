@@ -44,8 +44,7 @@ impl Oracle {
         Ok(decide::conclude(rows, ticket.filter(|&number| self.tickets[number].useful)))
     }
 
-    /// The answer of a check, without charges or blocks. It does drop expired window entries, which
-    /// is visible only when the span changes later.
+    /// The answer of a check, without charges or blocks; no state changes.
     pub fn peek(&mut self, request: &CheckRequest, now: Micros) -> Result<Decision, Refusal> {
         let catalog = Rc::clone(&self.catalog);
         require_gate(&catalog, &request.gate)?;
@@ -53,17 +52,26 @@ impl Oracle {
             return Ok(decision);
         }
         let selected = select(&catalog, request)?;
+        // Expired state is dropped for the answer, and put back.
+        let before: Vec<Option<Cell>> =
+            selected.iter().map(|row| self.counter(row).cloned()).collect();
         self.touch(&selected, now);
         let answer = |row: &SelectedRow| {
             self.answer_row(row, self.evaluate(row, request.cost, now), 0, request.cost, now)
         };
-        Ok(decide::conclude(selected.iter().map(answer).collect(), None))
+        let rows = selected.iter().map(answer).collect();
+        for (row, cell) in selected.iter().zip(before) {
+            if let Some((counter, cell)) = row.counter.as_ref().zip(cell) {
+                *self.cell_mut(&row.terms.policy.name, counter) = cell;
+            }
+        }
+        Ok(decide::conclude(rows, None))
     }
 
     fn touch(&mut self, selected: &[SelectedRow], now: Micros) {
         for row in selected {
-            if let Some(key) = &row.key {
-                self.cell_mut(&row.terms.policy.name, key).touch(&row.terms, now);
+            if let Some(counter) = &row.counter {
+                self.cell_mut(&row.terms.policy.name, counter).touch(&row.terms, now);
             }
         }
     }
@@ -71,11 +79,12 @@ impl Oracle {
     /// Blocked, too costly, over the limit, or fits: in that order.
     fn evaluate(&self, row: &SelectedRow, requested: Option<i64>, now: Micros) -> Reason {
         let Some(cell) = self.state(row) else { return Reason::Missing };
+        let Some(counter) = self.counter(row) else { return Reason::Missing };
         if cell.active_block(&row.terms, now).is_some() {
             Reason::Blocked
-        } else if too_costly(row, cell, requested, now) {
+        } else if too_costly(row, counter, requested, now) {
             Reason::TooCostly
-        } else if cell.free(&row.terms, now).is_some_and(|free| free < need(row, requested)) {
+        } else if counter.free(&row.terms, now).is_some_and(|free| free < need(row, requested)) {
             Reason::OverLimit
         } else {
             Reason::Ok
@@ -99,8 +108,8 @@ impl Oracle {
         let ticket = self.issue(selected, &fitting, request, now);
         for row in fitting {
             let held = row.terms.held_units(request.cost);
-            let Some(key) = &row.key else { continue };
-            let cell = self.cell_mut(&row.terms.policy.name, key);
+            let Some(counter) = &row.counter else { continue };
+            let cell = self.cell_mut(&row.terms.policy.name, counter);
             cell.charge(&row.terms, held, now);
             if let Algorithm::Inflight(_) = row.terms.algorithm {
                 cell.leases.enter(ticket, now + row.terms.policy.hold);
@@ -112,7 +121,7 @@ impl Oracle {
     /// Starts the block of a row that is over its limit, and counts the denial if the policy says
     /// so.
     fn punish(&mut self, row: &SelectedRow, requested: Option<i64>, now: Micros) {
-        let Some(key) = &row.key else { return };
+        let Some((key, counter)) = row.key.as_ref().zip(row.counter.as_ref()) else { return };
         let terms = row.terms;
         let held = terms.held_units(requested);
         let cell = self.cell_mut(&terms.policy.name, key);
@@ -121,7 +130,7 @@ impl Oracle {
             block::act(&mut cell.block, &act, now);
         }
         if terms.policy.count_denied {
-            cell.count_denied(&terms, held, now);
+            self.cell_mut(&terms.policy.name, counter).count_denied(&terms, held, now);
         }
     }
 
@@ -134,8 +143,10 @@ impl Oracle {
         requested: Option<i64>,
         now: Micros,
     ) -> Row {
-        let Some(cell) = self.state(row) else { return missing(row) };
-        let block = cell.active_block(&row.terms, now).map(|block| block.until);
+        let Some((state, cell)) = self.state(row).zip(self.counter(row)) else {
+            return missing(row);
+        };
+        let block = state.active_block(&row.terms, now).map(|block| block.until);
         // The window with the least free; the first listed on a tie.
         let tightest = cell.quotas(&row.terms, now).into_iter().min_by_key(|&(_, free)| free);
         // A row that fits, or never can, has no wait.
@@ -162,6 +173,11 @@ impl Oracle {
             charged,
             mode: row.terms.policy.mode,
         }
+    }
+
+    /// The counter of a row; `None` if the row has no key.
+    fn counter(&self, row: &SelectedRow) -> Option<&Cell> {
+        Some(self.cell(&row.terms.policy.name, row.counter.as_ref()?))
     }
 
     /// The state of a row; `None` if the row has no key.

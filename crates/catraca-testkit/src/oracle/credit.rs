@@ -61,7 +61,7 @@ impl Oracle {
     fn give(&mut self, held: &HeldRow, terms: &ActiveTerms, amount: i64, now: Micros) -> i64 {
         let Algorithm::Bucket { size, count, period } = *terms.algorithm else { return 0 };
         let terms = terms.bucket(size, count, period);
-        self.cell_mut(&held.policy, &held.key).bucket.give(terms, amount, now)
+        self.cell_mut(&held.policy, &held.counter).bucket.give(terms, amount, now)
     }
 }
 

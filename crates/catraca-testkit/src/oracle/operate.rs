@@ -6,7 +6,7 @@ use super::answer::{Drift, Refusal, StartedBlock};
 use super::block::{self, BlockAct, Origin};
 use super::catalog::{Algorithm, Length};
 use super::cell::Cell;
-use super::select::{ActiveTerms, Key, Subject, active_terms, keys, tier};
+use super::select::{ActiveTerms, Key, Subject, active_terms, counter, keys, tier, tier_counter};
 use super::{Micros, Oracle};
 
 impl Oracle {
@@ -49,10 +49,14 @@ impl Oracle {
         Ok(was_blocked)
     }
 
-    /// Deletes the state of a subject under a policy.
+    /// Deletes the state of a subject under a policy, with the counters of all its tiers.
     pub fn reset(&mut self, policy: &str, subject: &Subject) -> Result<(), Refusal> {
+        let catalog = Rc::clone(&self.catalog);
         for key in self.keys_of(policy, subject)? {
             *self.cell_mut(policy, &key) = Cell::default();
+            for tier in catalog.policy(policy).into_iter().flat_map(|found| &found.tiers) {
+                *self.cell_mut(policy, &tier_counter(&key, tier)) = Cell::default();
+            }
         }
         Ok(())
     }
@@ -71,12 +75,14 @@ impl Oracle {
         }
         let catalog = Rc::clone(&self.catalog);
         let found = catalog.policy(policy).ok_or(Refusal::UnknownPolicy)?;
-        let terms = active_terms(found, tier(found, subject));
+        let tier = tier(&catalog, found, subject);
+        let terms = active_terms(found, tier);
         let mut drifts = Vec::new();
         for key in self.keys_of(policy, subject)? {
             if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
                 let terms = terms.bucket(size, count, period);
-                let cell = self.cell_mut(policy, &key);
+                let counter = counter(&catalog, found, tier, &key);
+                let cell = self.cell_mut(policy, &counter);
                 let before = cell.bucket.free(terms, now);
                 cell.bucket.reconcile(terms, level, observed_at, now);
                 drifts.push(Drift { before, after: cell.bucket.free(terms, now) });
@@ -88,9 +94,10 @@ impl Oracle {
     /// The signed balance of a bucket, in whole tokens.
     pub fn balance(&self, policy: &str, subject: &Subject, now: Micros) -> Option<i64> {
         let found = self.catalog.policy(policy)?;
-        let terms: ActiveTerms = active_terms(found, tier(found, subject));
+        let tier = tier(&self.catalog, found, subject);
+        let terms: ActiveTerms = active_terms(found, tier);
         let (_, key) = keys(found, subject, None).into_iter().next()?;
-        self.cell(policy, &key).free(&terms, now)
+        self.cell(policy, &counter(&self.catalog, found, tier, &key)).free(&terms, now)
     }
 
     fn keys_of(&self, policy: &str, subject: &Subject) -> Result<Vec<Key>, Refusal> {

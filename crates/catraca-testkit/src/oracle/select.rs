@@ -38,6 +38,8 @@ pub struct SelectedRow<'a> {
     pub tier: Option<usize>,
     /// The key; `None` when a key attribute is missing and the policy denies that.
     pub key: Option<Key>,
+    /// The key of the counter: `key`, with the tier if that has a counter of its own.
+    pub counter: Option<Key>,
     /// The attribute of an `each` policy.
     pub attribute: Option<String>,
     /// The requested gate, if it is part of the key.
@@ -110,14 +112,15 @@ fn resolve<'a>(
     if policy.mode == Mode::Off {
         return Ok(Vec::new());
     }
-    let tier = tier(policy, subject);
+    let tier = tier(catalog, policy, subject);
     let keys = keys(policy, subject, gate);
     // A policy that only has limits in its tiers does not apply where no tier matches.
     let limited =
         policy.tiers.is_empty() || tier.is_some() || policy.terms.algorithm != Algorithm::None;
     let row = |(attribute, key): (Option<String>, Option<Key>)| {
         let gate = gate.map(str::to_owned);
-        SelectedRow { terms: active_terms(policy, tier), tier, key, attribute, gate }
+        let counter = key.as_ref().map(|key| counter(catalog, policy, tier, key));
+        SelectedRow { terms: active_terms(policy, tier), tier, key, counter, attribute, gate }
     };
     if limited && !keys.is_empty() {
         return Ok(keys.into_iter().map(|(name, key)| row((name, Some(key)))).collect());
@@ -149,9 +152,30 @@ pub fn keys(policy: &Policy, subject: &Subject, gate: Option<&str>) -> Vec<(Opti
 }
 
 /// The index of the first tier that matches.
-pub fn tier(policy: &Policy, subject: &Subject) -> Option<usize> {
-    let matches = |tier: &Tier| value(subject, &tier.attribute) == Some(&tier.value);
+pub fn tier(catalog: &Catalog, policy: &Policy, subject: &Subject) -> Option<usize> {
+    let found = |name: &str| match catalog.source(name) {
+        Some(about) => catalog.fact(about, value(subject, about)?, name),
+        None => value(subject, name),
+    };
+    let matches = |tier: &Tier| found(&tier.attribute) == Some(&tier.value);
     policy.tiers.iter().position(matches)
+}
+
+/// The key of the counter of a row: a tier that the key does not determine has a counter of its
+/// own, unless its limit is the policy's.
+pub fn counter(catalog: &Catalog, policy: &Policy, tier: Option<usize>, key: &Key) -> Key {
+    let Some(tier) = tier.map(|number| &policy.tiers[number]) else { return key.clone() };
+    let about = catalog.source(&tier.attribute).unwrap_or(&tier.attribute);
+    let is_determined = key.iter().any(|(name, _)| name == about);
+    let has_own_limit = tier.algorithm.as_ref().is_some_and(|own| !policy.same_limit(own));
+    if is_determined || !has_own_limit { key.clone() } else { tier_counter(key, tier) }
+}
+
+/// The key of the counter that a tier has of its own.
+pub fn tier_counter(key: &Key, tier: &Tier) -> Key {
+    // No attribute has this name.
+    let part = ("tier of".to_owned(), format!("{} {}", tier.attribute, tier.value));
+    key.iter().cloned().chain([part]).collect()
 }
 
 /// The terms of a policy with the changes of a tier, if any.

@@ -63,11 +63,12 @@ impl Oracle {
         now: Micros,
     ) -> SettledRow {
         let cell = self.cell(&held.policy, &held.key);
+        let counter = self.cell(&held.policy, &held.counter);
         let counted = !matches!(terms.algorithm, Algorithm::Inflight(_));
         SettledRow {
             policy: held.policy.clone(),
             charged,
-            balance: cell.free(terms, now).filter(|_| counted),
+            balance: counter.free(terms, now).filter(|_| counted),
             blocked_until: cell.active_block(terms, now).and_then(|block| finite(block.until)),
         }
     }
@@ -82,7 +83,7 @@ impl Oracle {
         now: Micros,
     ) -> i64 {
         let instant = self.tickets[number].at;
-        let cell = self.cell_mut(&held.policy, &held.key);
+        let cell = self.cell_mut(&held.policy, &held.counter);
         cell.touch(terms, now);
         match terms.algorithm {
             Algorithm::None => return held.units,
@@ -92,10 +93,26 @@ impl Oracle {
             }
             _ => {}
         }
-        match price(terms.cost, held.units, outcome) {
-            Price::Units(real) => settle_units(cell, terms, held.units, real, instant, now),
-            Price::Drain => held.units + settle_drain(cell, terms, outcome, now),
+        let block: Option<(Origin, Length)>;
+        let charged = match price(terms.cost, held.units, outcome) {
+            Price::Units(real) => {
+                let (charged, exceeds) = settle_units(cell, terms, held.units, real, instant, now);
+                let length = terms.block.filter(|_| exceeds);
+                block = length.map(|length| (Origin::Excess, length.clone()));
+                charged
+            }
+            Price::Drain => {
+                // An upstream may block a caller for at most a day.
+                let length = |seconds: i64| Length::Fixed(seconds.min(86_400) * 1_000_000);
+                block = outcome.retry_after.map(|wait| (Origin::Upstream, length(wait)));
+                held.units + cell.drain(terms, now)
+            }
+        };
+        if let Some((origin, length)) = block {
+            let act = BlockAct { origin, reason: "", length: &length, shadow: terms.shadow };
+            block::act(&mut self.cell_mut(&held.policy, &held.key).block, &act, now);
         }
+        charged
     }
 
     /// Applies the ban rules in file order, then the watch. A ban blocks every key of the policy
@@ -163,7 +180,8 @@ fn price(cost: &Cost, held: i64, outcome: &Outcome) -> Price {
     }
 }
 
-/// Applies `delta = real - held`, a refund or an extra charge; returns the units charged in total.
+/// Applies `delta = real - held`, a refund or an extra charge; returns the units charged in total,
+/// and whether the charge exceeds the limit.
 fn settle_units(
     cell: &mut Cell,
     terms: &ActiveTerms,
@@ -171,45 +189,17 @@ fn settle_units(
     real: i64,
     instant: Micros,
     now: Micros,
-) -> i64 {
+) -> (i64, bool) {
     let delta = real - held;
     let free = cell.free(terms, now).unwrap_or(0);
     if delta < 0 {
-        return held - cell.refund(terms, -delta, instant, now);
+        return (held - cell.refund(terms, -delta, instant, now), false);
     }
     let most = if terms.policy.debt { free.saturating_sub(terms.floor()) } else { free };
     let extra = delta.min(most.max(0));
     cell.charge(terms, extra, now);
     // Needing more than is free is an excess even if debt covers it.
-    if delta > 0 && delta > free {
-        start_block(cell, terms, Origin::Excess, terms.block, now);
-    }
-    held + extra
-}
-
-/// Takes all free units and blocks for the upstream's `Retry-After`; returns the units taken.
-fn settle_drain(cell: &mut Cell, terms: &ActiveTerms, outcome: &Outcome, now: Micros) -> i64 {
-    let taken = cell.drain(terms, now);
-    if let Some(seconds) = outcome.retry_after {
-        // An upstream may block a caller for at most a day.
-        let length = Length::Fixed(seconds.min(86_400) * 1_000_000);
-        start_block(cell, terms, Origin::Upstream, Some(&length), now);
-    }
-    taken
-}
-
-/// Starts a block if there is a length for it.
-fn start_block(
-    cell: &mut Cell,
-    terms: &ActiveTerms,
-    origin: Origin,
-    length: Option<&Length>,
-    now: Micros,
-) {
-    if let Some(length) = length {
-        let act = BlockAct { origin, reason: "", length, shadow: terms.shadow };
-        block::act(&mut cell.block, &act, now);
-    }
+    (held + extra, delta > 0 && delta > free)
 }
 
 /// Counts one offence against a ban rule; returns whether it bans.

@@ -34,6 +34,8 @@ pub struct HeldRow {
     pub tier: Option<(String, String)>,
     /// The key.
     pub key: Key,
+    /// The key of the counter that was charged.
+    pub counter: Key,
     /// The attribute of an `each` policy.
     pub attribute: Option<String>,
     /// The gate that is part of the key.
@@ -114,6 +116,7 @@ fn held_row(row: &SelectedRow, requested: Option<i64>) -> Option<HeldRow> {
         policy: policy.name.clone(),
         tier: tier.map(|tier| (tier.attribute.clone(), tier.value.clone())),
         key: row.key.clone()?,
+        counter: row.counter.clone()?,
         attribute: row.attribute.clone(),
         gate: row.gate.clone(),
         units: row.terms.held_units(requested),

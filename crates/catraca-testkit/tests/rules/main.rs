@@ -11,3 +11,4 @@ mod lock_history;
 mod locks;
 mod oracle;
 mod properties;
+mod tiers;

@@ -3,6 +3,7 @@
 use catraca_core::batch::{
     self, Batch, BucketAdjustment, CheckReply, CheckRow, ReconcileRow, Reply, RowReply,
 };
+use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit};
 use catraca_core::policy::OnFailure;
 use catraca_core::policy::{Mode, Name, PolicyId};
@@ -133,7 +134,7 @@ impl<S> Engine<S> {
             }
             for bucket in found {
                 rows.push(ReconcileRow {
-                    key: bucket.row.key,
+                    key: bucket.row.counter().key,
                     terms: bucket.terms,
                     available: state.available,
                     observed_at,
@@ -183,7 +184,7 @@ impl<S> Engine<S> {
             Some(ApplicableBucket {
                 policy: id,
                 terms,
-                row: peek_row(key, scope.family(policy), terms),
+                row: peek_row(key, row.tier_counter, scope.family(policy), terms),
             })
         });
         Ok(found.collect())
@@ -226,10 +227,11 @@ fn not_a_bucket(policy: &str) -> Refusal {
     Refusal::NotABucket(policy.to_owned())
 }
 
-fn peek_row(key: catraca_core::digest::Key, family: u64, terms: BucketTerms) -> CheckRow {
+fn peek_row(key: Key, tier_counter: Option<u32>, family: u64, terms: BucketTerms) -> CheckRow {
     CheckRow {
         key,
         family,
+        tier_counter,
         limit: Limit::Bucket(terms),
         held: 0,
         penalty: None,

@@ -104,12 +104,26 @@ impl<S> Engine<S> {
 
     /// Clears all state of keys.
     pub(crate) fn reset_exchange(&self, keys: Vec<SubjectKey>) -> impl Exchange<Answer = ()> {
-        let batch = Batch::Reset(keys_only(&keys));
+        let batch = Batch::Reset(self.keys_with_counters(&keys));
         OneBatch::new(batch, move |_, events: &mut Events| {
             let at = self.clock.now();
             keys.into_iter().for_each(|subject| events.push(Event::Reset { at, subject }));
             Ok(())
         })
+    }
+
+    /// The keys, and those of the counters that tiers of their policies may have of their own.
+    fn keys_with_counters(&self, keys: &[SubjectKey]) -> Vec<Key> {
+        let rules = self.rules.load();
+        let mut all = Vec::new();
+        for subject in keys {
+            all.push(subject.key);
+            // Also of tiers without such a counter now: a change of facts can give them one.
+            let tiers = rules.catalog.find(&subject.policy).map(|(_, policy)| &policy.tiers);
+            let ids = tiers.into_iter().flatten().map(|tier| tier.id);
+            all.extend(ids.map(|id| subject.key.with_tier(id)));
+        }
+        all
     }
 
     fn conclude_block(

@@ -4,9 +4,11 @@
 //! Everything is applied as ordinary batches, so that any store can be resumed; state that only the
 //! snapshot has is kept. A block is shortened only by a recorded release.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use catraca_core::batch::{Batch, BlockReply, ReconcileRow, Reply};
+use catraca_core::catalog::Catalog;
 use catraca_core::cell::block::{Block, BlockProposal};
 use catraca_core::digest::Key;
 use catraca_core::facts::Facts;
@@ -92,7 +94,8 @@ impl<S: Store> Engine<S> {
         records.bind_secret(&self.keys_id())?;
         let now = self.clock.now();
         let since = snapshot.unwrap_or(Time::ZERO);
-        let mut batches = ResumeBatches::new(now, since);
+        let catalog = Arc::clone(&self.rules.load().catalog);
+        let mut batches = ResumeBatches::new(now, since, &catalog);
         let mut error = None;
         // At the instant for which the records were read, so that every block ends exactly when it
         // was recorded to end.
@@ -188,6 +191,8 @@ pub(crate) struct ResumeBatches {
     freed: Vec<Key>,
     /// Reset keys of the next batch.
     forgotten: Vec<Key>,
+    /// The ids of all tiers of the catalog: each may have a counter of its own.
+    tiers: BTreeSet<u32>,
     /// The run-time allowlist.
     allow: Vec<AccessListEntry>,
     /// The run-time blocklist.
@@ -201,13 +206,15 @@ pub(crate) struct ResumeBatches {
 impl ResumeBatches {
     /// `now` must be by the clock with which the ends of blocks were made. Debts from before
     /// `since` are skipped.
-    pub fn new(now: Time, since: Time) -> Self {
+    pub fn new(now: Time, since: Time, catalog: &Catalog) -> Self {
+        let tiers = catalog.policies.iter().flat_map(|policy| &policy.tiers);
         Self {
             now,
             since,
             blocks: Vec::new(),
             freed: Vec::new(),
             forgotten: Vec::new(),
+            tiers: tiers.map(|tier| tier.id).collect(),
             allow: Vec::new(),
             block: Vec::new(),
             facts: Facts::default(),
@@ -278,6 +285,8 @@ impl ResumeBatches {
 
     fn add_reset(&mut self, key: Key) -> Vec<Batch> {
         self.forgotten.push(key);
+        // The records know only the key, so the counters of all tiers are cleared.
+        self.forgotten.extend(self.tiers.iter().map(|tier| key.with_tier(*tier)));
         self.summary.forgotten += 1;
         self.released_if_full()
     }

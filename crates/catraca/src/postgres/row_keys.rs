@@ -48,10 +48,18 @@ impl RowKeys {
     fn add_check(&mut self, check: &CheckBatch) {
         for row in &check.rows {
             let only_reads = check.peek || matches!(row.limit, Limit::Unlimited);
-            if only_reads { self.existing.push(row.key) } else { self.create.push(row.key) }
+            let counter = row.counter().key;
+            self.push(counter, !only_reads);
+            // A row with a counter elsewhere writes its key only to start a block.
+            let may_block = !only_reads && row.penalty.is_some();
+            self.push(row.key, may_block || (counter == row.key && !only_reads));
         }
         let remember = check.new_reference.iter().map(|remember| remember.key);
         if check.peek { self.existing.extend(remember) } else { self.create.extend(remember) }
+    }
+
+    fn push(&mut self, key: Key, creates: bool) {
+        if creates { self.create.push(key) } else { self.existing.push(key) }
     }
 
     fn add_settle(&mut self, settle: &SettleBatch) {
@@ -59,8 +67,10 @@ impl RowKeys {
         // A ban that one key triggers blocks all keys of its policy.
         for policy_rows in settle.rows.chunk_by(|one, next| one.family == next.family) {
             let creates = policy_rows.iter().any(may_create);
-            let keys = policy_rows.iter().map(|row| row.key);
-            if creates { self.create.extend(keys) } else { self.existing.extend(keys) }
+            for row in policy_rows {
+                self.push(row.key, creates);
+                self.push(row.counter().key, creates);
+            }
         }
         self.existing.extend(settle.reference.iter().map(|update| update.key));
     }
@@ -92,6 +102,7 @@ mod tests {
         CheckRow {
             key: key(number),
             family: 0,
+            tier_counter: None,
             limit,
             held: 1,
             penalty: None,
@@ -130,6 +141,7 @@ mod tests {
             ticket_index: number,
             key: key(number),
             family,
+            tier_counter: None,
             limit,
             held: 1,
             at: Time::ZERO,

@@ -35,7 +35,7 @@ local function read_row(now)
 end
 
 -- Loads counter and block of a row; returns the verdict. Writes nothing: expired entries that it
--- dropped are saved by `finish`, even for a peek (docs/batch.md, section 2).
+-- dropped are saved by `finish`, but not by a peek (docs/batch.md, section 2).
 local function judge(row, now)
   if row.meter then
     row.meter.load(row, now)
@@ -63,12 +63,13 @@ local function exceed(row)
   end
 end
 
--- The row's part of the reply. The figures are computed after all writes of the check.
-local function answer(row)
+-- The row's part of the reply. The figures are computed after all writes of the check. A peek
+-- writes nothing, not even the entries that are left.
+local function answer(row, peek)
   local fits_at, full_at = row.now, row.now
   if row.meter then
     fits_at, full_at = row.meter.figures(row)
-    if row.meter.finish then
+    if row.meter.finish and not peek then
       row.meter.finish(row)
     end
   end
@@ -114,7 +115,7 @@ local function check(now)
   local remembered = remember and passed and not peek and remember(rows, now)
   local reply = pack('<dB', now, (passed and 1 or 0) + (remembered and 2 or 0))
   for index = 1, #rows do
-    reply = reply .. answer(rows[index])
+    reply = reply .. answer(rows[index], peek)
   end
   return reply
 end

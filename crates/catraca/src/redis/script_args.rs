@@ -60,7 +60,7 @@ impl<'a> ScriptArgs<'a> {
         }
         for row in &check.rows {
             self.batch.check_row(row);
-            self.push_counter_and_block(row.key, row.limit.kind());
+            self.push_counter_and_block(row.counter().key, row.key, row.limit.kind());
         }
     }
 
@@ -82,7 +82,7 @@ impl<'a> ScriptArgs<'a> {
     /// The keys of a row, in the order of `read_row` in `settle.lua`. The bans are cut as in
     /// `BatchEncoder::settle_row`.
     fn settle_keys(&mut self, row: &SettleRow, first: &SettleRow) {
-        self.push_counter_and_block(row.key, row.limit.kind());
+        self.push_counter_and_block(row.counter().key, row.key, row.limit.kind());
         for ban in row.bans.iter().take(first.bans.len()).filter(|ban| ban.after.is_some()) {
             // The same key as `strikes_key` of core.
             self.keys.push(CellKind::SlidingWindow, row.key.with_kind(ban.rule + 1));
@@ -93,8 +93,8 @@ impl<'a> ScriptArgs<'a> {
     }
 
     /// `kind` is that of the counter; a row without a limit has only the block.
-    fn push_counter_and_block(&mut self, key: Key, kind: Option<CellKind>) {
-        kind.into_iter().for_each(|kind| self.keys.push(kind, key));
+    fn push_counter_and_block(&mut self, counter: Key, key: Key, kind: Option<CellKind>) {
+        kind.into_iter().for_each(|kind| self.keys.push(kind, counter));
         self.keys.push(CellKind::Block, key);
     }
 
@@ -160,6 +160,7 @@ mod tests {
         let row = CheckRow {
             key: Key::from_bytes(KEY),
             family: 1,
+            tier_counter: None,
             limit,
             held: 2,
             penalty: None,

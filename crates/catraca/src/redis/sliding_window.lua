@@ -124,7 +124,7 @@ local function make_window()
     if is_forgotten(forget, now) then
       return false
     elseif count ~= #row.windows then
-      -- The policy has another number of windows now: the cell is dropped, even by a peek.
+      -- The policy has another number of windows now: the cell is dropped.
       row.dirty = true
       return false
     end

@@ -91,7 +91,8 @@ impl SharedDriver {
         now: Time,
         since: Time,
     ) -> Result<ResumeSummary, ResumeError> {
-        let mut batches = ResumeBatches::new(now, since);
+        let catalog = Arc::clone(&self.engine.rules().catalog);
+        let mut batches = ResumeBatches::new(now, since, &catalog);
         let mut messages = spawn_reader(Arc::clone(records), scope, now, since);
         while let Some(items) = messages.recv().await {
             for item in items? {

@@ -43,6 +43,7 @@ struct ExplanationRowJson<'a> {
 struct Tier<'a> {
     number: usize,
     when: &'a str,
+    own_counter: bool,
 }
 
 #[derive(Serialize)]
@@ -75,7 +76,11 @@ fn row(row: &ExplainedPolicy) -> ExplanationRowJson<'_> {
         policy: &row.policy,
         instead_of: row.instead_of.as_deref(),
         key: row.key.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-        tier: tier.map(|(number, when)| Tier { number: *number, when }),
+        tier: tier.map(|(number, when)| Tier {
+            number: *number,
+            when,
+            own_counter: row.own_counter,
+        }),
         limit: &row.limit,
         block: row.block.as_deref(),
         held: row.held,

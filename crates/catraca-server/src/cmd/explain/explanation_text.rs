@@ -137,6 +137,9 @@ fn describe_key(row: &ExplainedPolicy, undeclared_gate: Option<&String>) -> Stri
 fn tier_of(policy: &Policy, row: &ExplainedPolicy) -> Option<String> {
     let all = policy.tiers.len();
     match &row.tier {
+        Some((number, when)) if row.own_counter => {
+            Some(format!("{number} of {all}, as {when}; counted apart from the other tiers"))
+        }
         Some((number, when)) => Some(format!("{number} of {all}, as {when}")),
         None if all > 0 => Some(format!("none of {all} matches: its own terms")),
         None => None,

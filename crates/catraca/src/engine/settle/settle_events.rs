@@ -102,7 +102,8 @@ impl AppliedRow<'_> {
         // The check charged `held`, the settle the difference to `charged`.
         let before = after + self.result.charged - self.planned.held;
         if after.min(before) < 0 {
-            let subject = self.subject();
+            // The records restore a debt at this key, so it is that of the counter.
+            let subject = SubjectKey { key: self.planned.counter().key, ..self.subject() };
             let debt = DebtEvent { subject, epoch: self.epoch, balance: after, terms: *terms };
             events.push(Event::Debt { at: self.at, debt: Box::new(debt) });
         }

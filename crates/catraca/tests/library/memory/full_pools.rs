@@ -77,6 +77,7 @@ fn settle_row(number: u64, limit: Limit) -> SettleRow {
         ticket_index: 0,
         key: key(number),
         family: 1,
+        tier_counter: None,
         limit,
         held: 1,
         at: START,

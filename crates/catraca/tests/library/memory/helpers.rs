@@ -74,6 +74,7 @@ pub fn row(key: Key, limit: Limit) -> CheckRow {
     CheckRow {
         key,
         family: 1,
+        tier_counter: None,
         limit,
         held: 1,
         penalty: None,

@@ -157,6 +157,7 @@ fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
         ticket_index: 0,
         key: key(number),
         family: 1,
+        tier_counter: None,
         limit: bucket(10, HOUR),
         held: 1,
         at: START,

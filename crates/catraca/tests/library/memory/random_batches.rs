@@ -99,6 +99,7 @@ impl BatchGenerator {
             ticket_index: 0,
             key,
             family: 1,
+            tier_counter: None,
             limit: limit_of(key),
             held,
             at: self.now.before(self.span(500)),

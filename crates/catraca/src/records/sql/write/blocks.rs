@@ -67,8 +67,13 @@ const RESET_LEVEL: &str = "UPDATE catraca.blocks
         level = CASE WHEN touched > $2 THEN level ELSE 0 END
     WHERE subject = (SELECT id FROM catraca.subjects WHERE key = $1)";
 
-const DELETE_OLD_DEBT: &str = "DELETE FROM catraca.debts
-    WHERE subject = (SELECT id FROM catraca.subjects WHERE key = $1) AND at <= $2";
+/// The debts of all counters of a key. Counters of tiers have keys of their own in the range of its
+/// siblings, from `$3` to `$4`.
+const DELETE_OLD_DEBTS: &str = "DELETE FROM catraca.debts
+    WHERE at <= $2 AND subject IN (
+        SELECT counter.id FROM catraca.subjects AS counter JOIN catraca.subjects AS s
+            ON s.policy = counter.policy AND s.identifier = counter.identifier
+        WHERE s.key = $1 AND counter.key BETWEEN $3 AND $4)";
 
 const UPSERT_DEBT: &str =
     "INSERT INTO catraca.debts (subject, at, balance, size, tokens, period, epoch)
@@ -147,9 +152,10 @@ impl RecordWriter<'_> {
 
     pub(super) fn write_reset(&mut self, subject: &SubjectKey) -> DatabaseResult<()> {
         self.end_block(subject, "reset", "reset")?;
-        let values = values![subject.key, self.record.at];
-        self.add(RESET_LEVEL, &values)?;
-        self.add(DELETE_OLD_DEBT, &values)
+        self.add(RESET_LEVEL, &values![subject.key, self.record.at])?;
+        let siblings = subject.key.siblings();
+        let values = values![subject.key, self.record.at, *siblings.start(), *siblings.end()];
+        self.add(DELETE_OLD_DEBTS, &values)
     }
 
     /// Ends a block. `act` is the name in the audit, `step` that in the history.

@@ -1,0 +1,128 @@
+//! Tiers on the engine: in any order of tiers, every admitted request fits the limits of its
+//! own tier over the units of its counter.
+
+use catraca::{BlockProposal, Catalog, Check, Engine, ManualClock, Outcome, Settle, Span, Time};
+use catraca_testkit::generate::Rng;
+
+const SITE: &str = r#"
+    [policy.site]
+    by     = ["ip"]
+    window = "10 per 1m"
+    tier   = [
+      { when = { method = "POST" }, window = ["5 per 1m", "3 per 1s"] },
+      { when = { kind = "robot" }, window = "2 per 1s" },
+      { when = { export = "yes" }, cost = 4 },
+    ]
+
+    [facts.ip."198.51.100.9"]
+    kind = "robot"
+"#;
+
+fn site() -> (Engine, ManualClock) {
+    let clock = ManualClock::at(Time::from_millis(1_767_225_600_000));
+    let catalog = Catalog::parse(SITE).unwrap();
+    (Engine::builder(catalog).clock(clock.clone()).build(), clock)
+}
+
+fn request<'a>(ip: &'a str, name: &'a str, value: &'a str) -> Check<'a> {
+    Check::new("site", [("ip", ip), (name, value)])
+}
+
+#[test]
+fn a_thousand_alternating_requests_get_the_limits_of_both_tiers() {
+    let (engine, _) = site();
+    let mut admitted = [0, 0];
+    for number in 0..1_000 {
+        let method = ["GET", "POST"][number % 2];
+        let check = request("198.51.100.7", "method", method);
+        admitted[number % 2] += i32::from(engine.check(&check).unwrap().allowed);
+    }
+    println!("10 per 1m, POST 5 per 1m and 3 per 1s: admitted {admitted:?} of [500, 500]");
+    assert_eq!(admitted, [10, 3]);
+}
+
+#[test]
+fn a_tier_with_the_policys_limit_and_one_of_a_fact_share_the_counter_of_the_key() {
+    let (engine, _) = site();
+    let export = request("198.51.100.7", "export", "yes");
+    let plain = request("198.51.100.7", "method", "GET");
+    assert_eq!(engine.check(&export).unwrap().rows[0].remaining, Some(6));
+    assert_eq!(engine.check(&plain).unwrap().rows[0].remaining, Some(5), "of the same ten");
+    let robot = request("198.51.100.9", "method", "GET");
+    assert_eq!(engine.check(&robot).unwrap().rows[0].remaining, Some(1));
+    engine.state_facts("ip", "198.51.100.9", &[("kind", "person")]).unwrap();
+    assert_eq!(engine.check(&robot).unwrap().rows[0].remaining, Some(8), "with the unit of before");
+}
+
+#[test]
+fn a_block_of_one_tier_holds_in_all_and_a_reset_clears_the_counters_of_all() {
+    let (engine, clock) = site();
+    let [get, post] = ["GET", "POST"].map(|method| request("198.51.100.7", "method", method));
+    for _ in 0..3 {
+        assert!(engine.check(&post).unwrap().allowed);
+    }
+    let subject = get.subject.clone();
+    let proposal = BlockProposal::by_operator(Span::from_secs(60), Some("abuse"));
+    engine.block("default", "site", &post.subject, proposal).unwrap();
+    assert!(!engine.check(&get).unwrap().allowed, "blocked by another method");
+    engine.reset("default", "site", &subject).unwrap();
+    clock.advance(Span::from_micros(1));
+    assert_eq!(engine.peek(&get).unwrap().rows[0].remaining, Some(10));
+    assert_eq!(engine.peek(&post).unwrap().rows[0].remaining, Some(3));
+}
+
+/// Any order of tiers: the units that a tier admitted in any of its windows fit its limits.
+#[test]
+fn every_admitted_request_fits_the_limits_of_its_tier() {
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let (engine, clock) = site();
+        let mut admitted: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
+        for _ in 0..400 {
+            clock.advance(Span::from_micros(rng.within(0, 3) * rng.within(0, 300_000)));
+            let now = engine.now().micros();
+            let tier = rng.within(0, 1) as usize;
+            let check = request("198.51.100.7", "method", ["GET", "POST"][tier]);
+            if rng.chance(20) {
+                engine.peek(&check).unwrap();
+            } else if engine.check(&check).unwrap().allowed {
+                admitted[tier].push(now);
+            }
+        }
+        let most = |tier: usize, span: i64| {
+            let instants = &admitted[tier];
+            let within =
+                |from: i64| instants.iter().filter(|at| (from..from + span).contains(*at)).count();
+            instants.iter().map(|from| within(*from)).max().unwrap_or(0)
+        };
+        let minute = 60_000_000;
+        assert_eq!([most(0, minute), most(1, minute), most(1, 1_000_000)], [10, 5, 3], "{seed}");
+    }
+}
+
+/// The ticket knows the counter, even after a reload without the tier.
+#[test]
+fn a_settle_refunds_the_counter_of_the_ticket() {
+    let text = r#"
+        [policy.p]
+        by     = ["ip"]
+        window = "10 per 1m"
+        cost   = "reported"
+        reserve = 3
+        tier   = [ { when = { method = "POST" }, window = "5 per 1m" } ]
+    "#;
+    let clock = ManualClock::at(Time::from_millis(1_767_225_600_000));
+    let with_tier = Catalog::parse(text).unwrap();
+    let engine = Engine::builder(with_tier.clone()).clock(clock.clone()).build();
+    let [get, post] =
+        ["GET", "POST"].map(|method| Check::new("p", [("ip", "198.51.100.7"), ("method", method)]));
+    let ticket = engine.check(&post).unwrap().ticket.unwrap();
+    engine.check(&get).unwrap();
+    engine.reload(Catalog::parse(text.split("tier").next().unwrap()).unwrap());
+    let mut outcome = Outcome::status(200);
+    outcome.cost = Some(1);
+    engine.settle(&Settle::ticket(&ticket, &outcome)).unwrap();
+    engine.reload(with_tier);
+    assert_eq!(engine.peek(&get).unwrap().rows[0].remaining, Some(7));
+    assert_eq!(engine.peek(&post).unwrap().rows[0].remaining, Some(4));
+}
