@@ -44,6 +44,7 @@ mod tests {
         let row = |policy: &&str| TicketRow {
             policy: (*policy).to_owned(),
             tier: None,
+            own_counter: false,
             key: Key::from_bytes([0; 16]),
             held: 0,
             shadow: false,
