@@ -19,8 +19,8 @@ use catraca_replay::simulate::Field;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub use admin::{
-    AuditArgs, ConfigArgs, ConfigVerb, EventsArgs, FactsArgs, FactsVerb, PrivacyArgs, PrivacyVerb,
-    ResetArgs, SelftestArgs, StatsArgs, StatsReport, WhoamiArgs,
+    AuditArgs, ConfigArgs, ConfigVerb, EventsArgs, FactsArgs, FactsVerb, InspectArgs, PrivacyArgs,
+    PrivacyVerb, ResetArgs, SelftestArgs, StatsArgs, StatsReport, WhoamiArgs,
 };
 pub use blocks::{BlockSelector, BlocksArgs, BlocksVerb};
 pub use check::{CheckArgs, CreditArgs, SettleArgs};
@@ -83,6 +83,8 @@ pub enum CliVerb {
     Settle(SettleArgs),
     /// Report a later event that gives units back
     Credit(CreditArgs),
+    /// All there is to know of a caller: policies, lists, facts and blocks
+    Inspect(InspectArgs),
     /// List, add and release blocks
     Blocks(BlocksArgs),
     /// Addresses and values that are always denied
@@ -173,9 +175,11 @@ const KEYGEN: &str = "\
 Examples:
   catraca keygen --role check                              for a program that checks
   catraca keygen --role check --namespace shop             for one namespace only
+  catraca keygen --role support --name rui                 for a help desk
   catraca keygen --role admin --name ana                   for an operator
 
-read may read state, check may also check and settle, admin may do everything. The key is printed
+read may read state, check may also check and settle, support may also see why a caller is denied
+and release its blocks with a reason, admin may do everything. The key is printed
 once; the catalog stores its hash in [[auth.key]]. As soon as there is one key, every call except
 /healthz, /readyz, /openapi.json and /docs needs one, and the server may listen on any address.";
 
@@ -184,7 +188,7 @@ once; the catalog stores its hash in [[auth.key]]. As soon as there is one key, 
 #[command(after_help = KEYGEN)]
 pub struct KeygenArgs {
     /// What the key may do
-    #[arg(long, value_name = "read|check|admin", hide_possible_values = true)]
+    #[arg(long, value_name = "read|check|support|admin", hide_possible_values = true)]
     pub role: RoleName,
     /// The only namespace of the key; by default, all namespaces
     #[arg(long, value_name = "NAME")]
@@ -201,6 +205,8 @@ pub enum RoleName {
     Read,
     /// May also check and settle
     Check,
+    /// May also see why a caller is denied, and release its blocks
+    Support,
     /// May do everything
     Admin,
 }
@@ -211,6 +217,7 @@ impl RoleName {
         match self {
             Self::Read => "read",
             Self::Check => "check",
+            Self::Support => "support",
             Self::Admin => "admin",
         }
     }

@@ -80,7 +80,7 @@ pub enum AuthError {
     NoKey,
     /// Its key is unknown or malformed; the two are never distinguished.
     UnknownKey,
-    /// Its role is below this one.
+    /// Its role does not include this one.
     RoleTooLow(Role),
     /// The call covers all namespaces, and its key is bound to one.
     NamespaceBound,
@@ -99,7 +99,8 @@ impl fmt::Display for AuthError {
                  `[[auth.key]]`",
             ),
             Self::RoleTooLow(least) => {
-                write!(f, "this call needs a key of role {}", least.as_str())
+                let or_admin = if *least == Role::Admin { "" } else { " or admin" };
+                write!(f, "this call needs a key of role {}{or_admin}", least.as_str())
             }
             Self::NamespaceBound => f.write_str(
                 "this call covers all namespaces, and this key is bound to one; use a key without \

@@ -159,6 +159,28 @@ pub struct ResetArgs {
     pub why: Option<String>,
 }
 
+const INSPECT: &str = "\
+Examples:
+  catraca inspect customer=c-4711
+  catraca inspect ip=198.51.100.7 --namespace shop -o json
+
+Shows every policy that applies, with what is left; the list that decides, facts, and the active
+blocks with their ids. Changes nothing. `catraca blocks release` ends blocks.";
+
+/// All there is to know of a caller: policies, lists, facts and blocks.
+#[derive(Debug, clap::Args)]
+#[command(after_help = INSPECT)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// The attributes of the caller
+    #[arg(required = true, value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
+    pub subject: Vec<(String, String)>,
+    /// The namespace; required as soon as there are several
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
 const CONFIG: &str = "\
 Examples:
   catraca config show

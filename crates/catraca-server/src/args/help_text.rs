@@ -21,6 +21,7 @@ Call a server:
   credit       Report a later event that gives units back
 
 Operate a server:
+  inspect      All there is to know of a caller: policies, lists, facts and blocks
   blocks       List, add and release blocks
   blocklist    Addresses and values that are always denied
   allowlist    Addresses and values that are always allowed

@@ -62,9 +62,9 @@ impl Caller {
         }
     }
 
-    /// Refuses a caller whose role is below `least`.
+    /// Refuses a caller whose role does not include `least`.
     pub fn require_role(&self, least: Role) -> Result<(), AuthError> {
-        if self.role < least { Err(AuthError::RoleTooLow(least)) } else { Ok(()) }
+        if self.role.includes(least) { Ok(()) } else { Err(AuthError::RoleTooLow(least)) }
     }
 
     /// Refuses a caller whose key is bound to a namespace; for calls that cover all of them.

@@ -8,6 +8,7 @@ mod config;
 mod events;
 mod facts;
 mod format;
+mod inspect;
 mod lists;
 mod locks;
 mod privacy;
@@ -41,6 +42,7 @@ pub fn run(verb: &CliVerb) -> Result<Exit> {
         CliVerb::Blocklist(args) => lists::blocklist(args),
         CliVerb::Allowlist(args) => lists::allowlist(args),
         CliVerb::Facts(args) => facts::run(args),
+        CliVerb::Inspect(args) => inspect::run(args),
         CliVerb::Locks(args) => locks::run(args),
         CliVerb::Slots(args) => slots::run(args),
         CliVerb::Reset(args) => reset::run(args),

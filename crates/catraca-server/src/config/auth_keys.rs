@@ -95,7 +95,7 @@ fn key<'t>(
     let name = name.and_then(|node| key_name(report, node, seen));
     let hash = fields.require(report, "hash", "what `catraca keygen` prints");
     let hash = hash.and_then(|node| key_hash(report, node, seen));
-    let role = fields.require(report, "role", "\"read\", \"check\" or \"admin\"");
+    let role = fields.require(report, "role", "\"read\", \"check\", \"support\" or \"admin\"");
     let role: Option<Role> = role.and_then(|node| scalar::keyword(report, node, &ROLES));
     let namespace = fields.parse("namespace", |node| scalar::name(report, node, "namespace"));
     let fix = fields.parse("fix", |node| fixed_attributes(report, node, attributes));

@@ -67,7 +67,7 @@ pub enum Access {
     Open,
     /// Keys of any role; every client with `[auth] metrics = "open"`.
     Metrics,
-    /// Keys of this role or a higher one.
+    /// Keys of a role that includes this one.
     Least(Role),
 }
 
@@ -84,7 +84,7 @@ pub enum Reach {
 /// call it from a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostCheck {
-    /// For endpoints of the admin role, and for every request while there are no keys.
+    /// For endpoints of operators, and for every request while there are no keys.
     Checked,
     /// While there are no keys, except from trusted proxies, which send their client's `Host`.
     ExceptProxies,

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod blocks;
 pub mod config;
 pub mod facts;
+pub mod inspect;
 pub mod lists;
 pub mod namespaces;
 pub mod policies;

@@ -7,7 +7,7 @@ use catraca::{Check, CheckMode, Decision};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::auth::{AuthError, Caller, Role};
+use crate::auth::{AuthError, Caller};
 use crate::http::bodies::decision_writer;
 use crate::http::bodies::problem::{Problem, ProblemBody, json_response, respond_json};
 use crate::http::bodies::wire::{WireCheck, is_list, read, read_list};
@@ -92,7 +92,7 @@ async fn decide(request: &ApiRequest, mode: CheckMode) -> ApiResult {
 /// The namespace of an operator's peek. A service peeks in its own, as it checks.
 async fn peek_namespace(request: &ApiRequest) -> Result<Option<String>, Problem> {
     let [stated] = request.query_params(["namespace"])?;
-    if request.caller.role() < Role::Admin {
+    if !request.caller.role().is_of_operators() {
         request.caller.visible_namespace(stated)?;
         let own = request.namespace();
         return match stated.filter(|stated| *stated != own) {

@@ -163,7 +163,9 @@ fn description(endpoint: &Endpoint) -> String {
             "Needs a key of role `read`, or none with `[auth] metrics = \"open\"`.".to_owned()
         }
         None => "Needs no key.".to_owned(),
-        Some(role) => format!("Needs a key of role `{role}` or a higher one."),
+        Some("read") => "Needs a key of any role.".to_owned(),
+        Some("admin") => "Needs a key of role `admin`.".to_owned(),
+        Some(role) => format!("Needs a key of role `{role}` or `admin`."),
     };
     let text = endpoint.docs.description;
     if text.is_empty() { who } else { format!("{text}\n\n{who}") }
@@ -188,9 +190,9 @@ fn security_schemes() -> Value {
         "bearer": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key of `catraca keygen`. Its role is `read`, `check` or `admin`; \
-                            each includes those before it. A server without keys listens only \
-                            on loopback and needs none.",
+            "description": "A key of `catraca keygen`. Its role is `read`, `check`, `support` or \
+                            `admin`; every role may read, and `admin` may do everything. A \
+                            server without keys listens only on loopback and needs none.",
         },
         "own": {
             "type": "apiKey",

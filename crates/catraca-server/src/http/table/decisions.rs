@@ -100,7 +100,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",
         path: "/v1/peek",
-        rights: Rights::namespace(Role::Check),
+        rights: Rights::namespace(Role::Read),
         handler: |request| Box::pin(check::peek(request)),
         body: RequestBody::Required(schema_of::<WireCheck<'static>>),
         docs: EndpointDocs {

@@ -8,7 +8,9 @@ use crate::http::endpoint::{
     Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
     Rights, Role, ok_json, one_or_many, schema_of,
 };
-use crate::http::endpoints::admin::{AuditReason, blocks, facts, lists, policies, reload, reset};
+use crate::http::endpoints::admin::{
+    AuditReason, blocks, facts, inspect, lists, policies, reload, reset,
+};
 
 const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
 const ENTRY_ERRORS: &[&str] =
@@ -183,9 +185,26 @@ pub const ENDPOINTS: &[Endpoint] = &[
         },
     },
     Endpoint {
+        method: "POST",
+        path: "/v1/inspect",
+        rights: Rights::namespace(Role::Support),
+        handler: |request| Box::pin(inspect::inspect(request)),
+        body: RequestBody::Required(schema_of::<inspect::InspectRequest>),
+        docs: EndpointDocs {
+            name: "inspect",
+            tag: OperationTag::BlocksAndLists,
+            summary: "Show all there is to know of a subject",
+            description: "The policies that apply with what is left of them, the list that \
+                          decides, facts, and active blocks. Changes nothing.",
+            query: &[],
+            responses: &[ok_json(schema_of::<inspect::InspectionBody<'static>>)],
+            error_codes: &[VALUE_ERRORS, RECORDS_ERRORS],
+        },
+    },
+    Endpoint {
         method: "GET",
         path: "/v1/blocks",
-        rights: Rights::namespace(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(blocks::list(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
@@ -260,7 +279,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/blocks/{id}",
-        rights: Rights::namespace(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(blocks::show(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
@@ -276,7 +295,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "DELETE",
         path: "/v1/blocks/{id}",
-        rights: Rights::namespace(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(blocks::release(request)),
         body: RequestBody::Optional(schema_of::<blocks::ReleaseRequest>),
         docs: EndpointDocs {
@@ -294,7 +313,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 PATH_ERRORS,
                 RECORDS_ERRORS,
                 TEXT_ERRORS,
-                &["unknown-block", "not-blocked", "store-failed"],
+                &["unknown-block", "not-blocked", "store-failed", "reason-required"],
             ],
         },
     },

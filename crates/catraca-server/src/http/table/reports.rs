@@ -50,7 +50,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/namespaces",
-        rights: Rights::namespace(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(namespaces::list(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {

@@ -76,3 +76,39 @@ fn an_operator_of_several_namespaces_names_one() {
     let list = with(&["blocks", "list"]);
     assert!(list.out.contains("namespace") && list.out.contains("shop"), "{}", list.out);
 }
+
+#[test]
+fn support_sees_why_a_caller_is_denied_and_releases_it_with_a_reason_and_nothing_else() {
+    let rui = keygen(&["--role", "support", "--name", "rui"]);
+    let check = keygen(&["--role", "check"]);
+    let server = TestServer::with_catalog(&format!("{CATALOG}\n{}\n{}", rui.table, check.table));
+    let with = |key: &str, args: &[&str]| {
+        CliOutput::new(command(&url(&server), args).env("CATRACA_KEY", key).output().unwrap())
+    };
+    for _ in 0..3 {
+        with(&check.key, &["check", "login", IP]);
+    }
+    let found = with(&rui.key, &["inspect", IP]);
+    assert_eq!(found.code, Some(0), "{}", found.err);
+    for part in ["login", "blocked", "excess", "ip=198.51.100.7"] {
+        assert!(found.out.contains(part), "{part} in {}", found.out);
+    }
+    assert!(with(&rui.key, &["blocks", "list"]).out.contains("198.51.100.7"));
+    let peek = with(&rui.key, &["peek", "login", IP]);
+    assert_eq!(peek.code, Some(1), "{peek:?}");
+    with(&rui.key, &["blocks", "release", IP, "--yes"]).assert_exit(2, &["reason-required"]);
+    let released = with(&rui.key, &["blocks", "release", IP, "--yes", "--why", "she called"]);
+    assert_eq!(released.code, Some(0), "{}", released.err);
+    assert!(with(&rui.key, &["inspect", IP]).out.contains("There are no active blocks."));
+    for args in [
+        &["check", "login", IP][..],
+        &["blocks", "add", "login", IP, "--for", "1h"],
+        &["reset", "login", IP],
+        &["blocklist", "add", "192.0.2.1"],
+        &["config", "mode", "login", "off"],
+        &["audit"],
+        &["locks", "list"],
+    ] {
+        with(&rui.key, args).assert_exit(2, &["403 role-too-low"]);
+    }
+}

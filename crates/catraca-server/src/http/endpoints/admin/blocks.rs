@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiRequest, ApiResult, Problem, parse_number, to_json};
+use crate::auth::Role;
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
@@ -213,7 +214,7 @@ pub struct ReleaseRequest {
     /// Whether only this block ends, and not those that the same act made.
     #[serde(default)]
     only: bool,
-    /// For the audit.
+    /// For the audit; required from a key of role `support`.
     #[schemars(length(max = TEXT_MAX), example = &"the caller was wronged")]
     why: Option<String>,
 }
@@ -238,7 +239,12 @@ pub struct ReleasedBlock {
 pub async fn release(request: &ApiRequest) -> ApiResult {
     let body =
         if request.body.is_empty() { ReleaseRequest::default() } else { request.json_body()? };
-    let operator = request.operator(body.why.as_deref());
+    let why = body.why.as_deref().filter(|why| !why.trim().is_empty());
+    if why.is_none() && request.caller.role() == Role::Support {
+        let detail = "a key of role support releases with a reason: send `why`, for the audit";
+        return Err(Problem::bad("reason-required", detail));
+    }
+    let operator = request.operator(why);
     let within = request.caller.bound_namespace();
     let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
     to_json(&ReleasedBlock {

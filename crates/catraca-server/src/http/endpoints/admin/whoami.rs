@@ -13,7 +13,7 @@ pub struct WhoamiBody {
     /// The name of the key; `local` while there are no keys.
     #[schemars(example = &"ana")]
     operator: String,
-    /// The role of the key: `read`, `check` or `admin`.
+    /// The role of the key: `read`, `check`, `support` or `admin`.
     #[schemars(example = &"admin")]
     role: &'static str,
     /// The namespace of the key.

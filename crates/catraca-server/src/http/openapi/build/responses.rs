@@ -56,7 +56,7 @@ fn error_codes_of(endpoint: &Endpoint) -> Vec<&'static ErrorCode> {
     };
     if let Some(least) = least {
         names.extend(["no-key", "unknown-key", "internal"]);
-        names.extend(Some("role-too-low").filter(|_| least > Role::Read));
+        names.extend(Some("role-too-low").filter(|_| least != Role::Read));
         names.extend(
             Some("namespace-bound-key").filter(|_| endpoint.rights.reach == Reach::Catalog),
         );

@@ -1,0 +1,59 @@
+//! `catraca inspect`: all there is to know of a caller.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::format::{cell, id, instant, rows};
+use super::{object, show, subject, text};
+use crate::args::InspectArgs;
+use crate::client::Client;
+use crate::exit::Exit;
+
+/// Prints policies, the list that decides, facts and blocks.
+pub fn run(args: &InspectArgs) -> Result<Exit> {
+    let body =
+        object([("subject", Some(subject(&args.subject)?)), ("namespace", text(&args.namespace))]);
+    let reply = Client::new(&args.remote)?.post("/v1/inspect", &body)?;
+    show(args.remote.output, &reply, inspection_text)?;
+    Ok(Exit::Yes)
+}
+
+fn inspection_text(found: &Value) -> String {
+    let mut parts = Vec::new();
+    if let Some(list) = found["list"].as_str() {
+        parts.push(format!("This caller is {list}: policies do not matter."));
+    }
+    let heads = ["policy", "limit", "left", "passes", "reason", "blocked until"];
+    let none = "No policy applies to these attributes.";
+    parts.push(rows(&heads, &[1, 2], &found["policies"], none, |row| {
+        let passes = if row["allowed"] == true { "yes" } else { "no" };
+        let until = &row["blocked_until"];
+        vec![
+            cell(&row["policy"]),
+            cell(&row["limit"]),
+            cell(&row["remaining"]),
+            passes.to_owned(),
+            cell(&row["reason"]),
+            if until.is_null() { String::new() } else { instant(until) },
+        ]
+    }));
+    let facts = found["facts"].as_object().into_iter().flatten();
+    let facts: Vec<String> = facts.map(|(name, fact)| format!("{name}={}", cell(fact))).collect();
+    if !facts.is_empty() {
+        parts.push(format!("facts: {}", facts.join(", ")));
+    }
+    let heads = ["block", "policy", "subject", "until", "origin", "level", "reason", "by"];
+    parts.push(rows(&heads, &[5], &found["blocks"], "There are no active blocks.", |row| {
+        vec![
+            id(&row["id"]),
+            cell(&row["policy"]),
+            cell(&row["subject"]),
+            instant(&row["until"]),
+            cell(&row["origin"]),
+            cell(&row["level"]),
+            cell(&row["reason"]),
+            cell(&row["by"]),
+        ]
+    }));
+    parts.join("\n\n")
+}
