@@ -4,6 +4,7 @@ use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
 use catraca_core::policy::Name;
+use catraca_core::refusal::Refusal;
 use catraca_core::time::{Span, Time};
 
 use crate::event::SubjectKey;
@@ -81,6 +82,25 @@ pub struct BucketState {
     pub retry_after: Option<Span>,
     /// The end of the active block; absent if there is none, or if it has no end.
     pub blocked_until: Option<Time>,
+}
+
+/// What a reconcile did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconciliation {
+    /// How each bucket changed.
+    pub drifts: Vec<Drift>,
+    /// The states that were left out.
+    pub skipped: Vec<SkippedState>,
+}
+
+/// A state of the upstream for which this engine has no bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedState {
+    /// The policy, as the upstream names it.
+    pub policy: String,
+    /// Why there is no bucket: the policy is unknown, has no bucket, or does not apply to the
+    /// subject.
+    pub why: Refusal,
 }
 
 /// How a reconcile changed one bucket.

@@ -187,8 +187,12 @@ impl ScenarioEngine {
             .map(|(policy, available)| BucketObservation { policy, available: *available })
             .collect();
         let subject = subject(&view.subject);
-        let drifts = self.engine.reconcile(&view.namespace, &subject, view.observed_at, &states)?;
-        let drifts = drifts.iter().map(|drift| {
+        let done = self.engine.reconcile(&view.namespace, &subject, view.observed_at, &states)?;
+        // The author of a scenario wrote the names: one that is skipped is misspelt.
+        if let Some(skipped) = done.skipped.into_iter().next() {
+            return Err(Error::from(skipped.why).into());
+        }
+        let drifts = done.drifts.iter().map(|drift| {
             json!({ "policy": &*drift.policy, "before": drift.before, "after": drift.after })
         });
         Ok(json!({ "states": drifts.collect::<Vec<_>>() }))

@@ -4,6 +4,7 @@
 pub mod accept_header;
 pub mod decision_writer;
 pub mod denial;
+pub mod dict_states;
 pub mod dict_xml;
 pub mod error_codes;
 pub mod lock_requests;

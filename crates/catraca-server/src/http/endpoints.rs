@@ -10,5 +10,6 @@ pub mod docs;
 pub mod events;
 pub mod locks;
 pub mod ready;
+pub mod reconcile;
 pub mod selftest;
 pub mod settle;

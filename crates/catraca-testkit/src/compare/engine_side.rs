@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use catraca::settlement::{SettleState, Settlement};
+use catraca::settlement::{Reconciliation, SettleState, Settlement};
 use catraca::{
     BlockProposal, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Settle,
 };
@@ -136,8 +136,12 @@ impl EngineSide {
     ) -> Result<ComparedAnswer, Error> {
         let observed = [BucketObservation { policy, available }];
         let at = Time::from_micros(observed_at);
-        let drifts =
+        let Reconciliation { drifts, skipped } =
             self.engine.reconcile(DEFAULT_NAMESPACE, &subject_of(subject), at, &observed)?;
+        // The oracle refuses what the engine skips: there is one state only.
+        if let Some(skipped) = skipped.into_iter().next() {
+            return Err(skipped.why.into());
+        }
         let drift = |drift: catraca::settlement::Drift| plain::Drift {
             before: drift.before,
             after: drift.after,

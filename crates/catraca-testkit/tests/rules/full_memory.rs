@@ -152,6 +152,7 @@ fn key(number: u64) -> Key {
 fn filler(key: Key, limit: Limit) -> CheckRow {
     CheckRow {
         key,
+        tier_counter: None,
         family: 1,
         limit,
         held: 1,
@@ -170,6 +171,7 @@ fn strike(number: u64, now: Time) -> Batch {
     let row = SettleRow {
         ticket_index: 0,
         key: key(number),
+        tier_counter: None,
         family: 1,
         limit: Limit::Unlimited,
         held: 0,

@@ -8,7 +8,7 @@ use catraca_core::time::Time;
 use super::{App, AppError};
 use crate::engine::{BucketObservation, CheckMode, Credit};
 use crate::error::Error;
-use crate::settlement::{BucketState, CreditResult, Drift};
+use crate::settlement::{BucketState, CreditResult, Reconciliation};
 
 /// The most checks in one batch.
 pub const CHECKS_MAX: usize = 100;
@@ -84,7 +84,7 @@ impl App {
         subject: &Subject<'_>,
         observed_at: Time,
         states: &[BucketObservation<'_>],
-    ) -> Result<Vec<Drift>, Error> {
+    ) -> Result<Reconciliation, Error> {
         let rules = self.rules();
         let exchange =
             self.engine().reconcile_exchange(&rules, namespace, subject, observed_at, states)?;

@@ -18,7 +18,7 @@ use super::exchange::{Events, Exchange, OneBatch};
 use super::{Engine, find_policy};
 use crate::error::Error;
 use crate::rule_set::RuleSet;
-use crate::settlement::{BucketState, Drift};
+use crate::settlement::{BucketState, Drift, Reconciliation, SkippedState};
 use crate::store::{Store, StoreError};
 
 /// The most buckets in one reconciliation.
@@ -64,13 +64,14 @@ impl<S: Store> Engine<S> {
 
     /// Corrects buckets to the levels that an upstream reports. A lower level always wins; a higher
     /// one only if the bucket was not written after `observed_at`, which must not be in the future.
+    /// Policies that this engine does not have for the subject are skipped.
     pub fn reconcile(
         &self,
         namespace: &str,
         subject: &Subject<'_>,
         observed_at: Time,
         states: &[BucketObservation<'_>],
-    ) -> Result<Vec<Drift>, Error> {
+    ) -> Result<Reconciliation, Error> {
         let rules = self.rules.load();
         self.run(&mut self.reconcile_exchange(&rules, namespace, subject, observed_at, states)?)
     }
@@ -110,7 +111,7 @@ impl<S> Engine<S> {
         subject: &Subject<'_>,
         observed_at: Time,
         states: &[BucketObservation<'_>],
-    ) -> Result<impl Exchange<Answer = Vec<Drift>> + use<S>, Error> {
+    ) -> Result<impl Exchange<Answer = Reconciliation> + use<S>, Error> {
         if !(1..=OBSERVATIONS_MAX).contains(&states.len()) {
             let refusal = Refusal::BadStateCount { count: states.len(), max: OBSERVATIONS_MAX };
             return Err(refusal.into());
@@ -120,6 +121,7 @@ impl<S> Engine<S> {
         }
         let mut rows = Vec::new();
         let mut policies = Vec::new();
+        let mut skipped = Vec::new();
         for state in states {
             let available = state.available;
             // Larger amounts could not be computed exactly.
@@ -127,11 +129,13 @@ impl<S> Engine<S> {
                 let policy = state.policy.to_owned();
                 return Err(Refusal::BadLevel { policy, available }.into());
             }
-            let id = find_policy(rules, state.policy)?;
-            let found = self.buckets_of(rules, namespace, id, subject)?;
-            if found.is_empty() {
-                return Err(not_a_bucket(state.policy).into());
-            }
+            let found = match self.observed_buckets(rules, namespace, state.policy, subject) {
+                Ok(found) => found,
+                Err(why) => {
+                    skipped.push(SkippedState { policy: state.policy.to_owned(), why });
+                    continue;
+                }
+            };
             for bucket in found {
                 rows.push(ReconcileRow {
                     key: bucket.row.counter().key,
@@ -139,12 +143,30 @@ impl<S> Engine<S> {
                     available: state.available,
                     observed_at,
                 });
-                policies.push(rules.catalog.policy(id).name.clone());
+                policies.push(rules.catalog.policy(bucket.policy).name.clone());
             }
         }
         Ok(OneBatch::new(Batch::Reconcile(rows), move |reply, _: &mut Events| {
-            drifts(policies, reply)
+            Ok(Reconciliation { drifts: drifts(policies, reply)?, skipped })
         }))
+    }
+
+    /// The buckets of a policy that an upstream names. Upstreams such as the central bank write
+    /// names in capitals.
+    fn observed_buckets(
+        &self,
+        rules: &RuleSet,
+        namespace: &str,
+        name: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<ApplicableBucket>, Refusal> {
+        let id = find_policy(rules, name).or_else(|unknown| {
+            let mut policies = rules.catalog.policies.iter();
+            let index = policies.position(|policy| policy.name.eq_ignore_ascii_case(name));
+            index.map(|index| PolicyId(index as u16)).ok_or(unknown)
+        })?;
+        let found = self.buckets_of(rules, namespace, id, subject)?;
+        if found.is_empty() { Err(not_a_bucket(name)) } else { Ok(found) }
     }
 
     fn find_buckets(

@@ -57,7 +57,7 @@ fn parse_number<T: FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>,
 }
 
 /// Parses an RFC 3339 instant of the query or of a body.
-fn parse_instant(name: &str, text: Option<&str>) -> Result<Option<Time>, Problem> {
+pub fn parse_instant(name: &str, text: Option<&str>) -> Result<Option<Time>, Problem> {
     let invalid = || {
         let detail = format!("`{name}` must be an instant such as 2026-01-31T12:00:00Z");
         Problem::bad("bad-instant", detail)

@@ -12,8 +12,8 @@ use crate::http::endpoint::{
     ANY_METHOD, Endpoint, EndpointDocs, OperationTag, RequestBody, ResponseSpec, Rights, Role,
     SchemaFn, list_of, ok_json, schema_of,
 };
-use crate::http::endpoints::admin::{reset, whoami};
-use crate::http::endpoints::{authorize, check, credit_and_buckets, settle};
+use crate::http::endpoints::admin::whoami;
+use crate::http::endpoints::{authorize, check, credit_and_buckets, reconcile, settle};
 
 /// Headers of an allowed request, which a gateway forwards.
 const ALLOWED_HEADERS: &[&str] =
@@ -182,16 +182,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
         method: "POST",
         path: "/v1/buckets/reconcile",
         rights: Rights::namespace(Role::Check),
-        handler: |request| Box::pin(reset::reconcile(request)),
-        body: RequestBody::Required(schema_of::<reset::ReconcileRequest>),
+        handler: |request| Box::pin(reconcile::reconcile(request)),
+        body: RequestBody::Required(schema_of::<reconcile::ReconcileRequest>),
         docs: EndpointDocs {
             name: "reconcile",
             tag: OperationTag::States,
             summary: "Reconcile buckets with the balances of an upstream",
             description: "A lower balance is taken over; a higher one only if the bucket has not \
-                          changed since.",
+                          changed since. `skipped` lists states for which there is no bucket here.",
             query: &[],
-            responses: &[ok_json(schema_of::<reset::ReconcileResult>)],
+            responses: &[ok_json(schema_of::<reconcile::ReconcileResult>)],
             error_codes: &[
                 SUBJECT_ERRORS,
                 COUNTED_ERRORS,

@@ -137,3 +137,37 @@ fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
         (Some(retry_after), true)
     );
 }
+
+#[test]
+fn the_answer_of_the_directory_reconciles_and_unknown_policies_are_skipped() {
+    let server = TestServer::with_catalog(CATALOG);
+    let policy = |name: &str, tokens: &str| {
+        format!("<Policy><AvailableTokens>{tokens}</AvailableTokens><Name>{name}</Name></Policy>")
+    };
+    let xml = format!(
+        "<ListPoliciesResponse><ResponseTime>2026-01-31T12:00:00Z</ResponseTime><Policies>{}{}{}\
+         </Policies></ListPoliciesResponse>",
+        policy("ENTRIES_READ", "40"),
+        policy("CLAIMS_READ", "7"),
+        policy("CIDS_FILES_WRITE", "-2"),
+    );
+    let subject = json!({ "participant": "12345678" });
+    let body = json!({ "subject": subject, "xml": xml });
+    let (status, answer) = server.json("/v1/buckets/reconcile", &body.to_string());
+    assert_eq!(status, 200, "{answer}");
+    let names: Vec<_> =
+        answer["buckets"].as_array().unwrap().iter().map(|b| &b["policy"]).collect();
+    assert_eq!(names, ["entries_read", "cids_files_write"]);
+    assert_eq!(answer["skipped"][0]["policy"], "CLAIMS_READ");
+    assert_eq!(answer["skipped"].as_array().unwrap().len(), 1);
+    let state = server.json("/v1/buckets/entries_read", SUBJECT).1;
+    assert!(state["balance"].as_i64().unwrap() <= 100, "{state}");
+    for bad in [
+        json!({ "subject": subject, "xml": "<R></R>" }),
+        json!({ "subject": subject, "xml": xml, "states": [] }),
+        json!({ "subject": subject }),
+    ] {
+        let (status, problem) = server.json("/v1/buckets/reconcile", &bad.to_string());
+        assert_eq!((status, &problem["code"]), (400, &"bad-states".into()), "{bad}");
+    }
+}

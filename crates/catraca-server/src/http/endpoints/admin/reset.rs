@@ -1,14 +1,11 @@
-//! Reset of one key or of a whole policy, and reconciliation of buckets with an upstream.
+//! `POST /v1/reset`: reset of one key or of a whole policy.
 
-use catraca::BucketObservation;
 use catraca::app::TEXT_MAX;
-use catraca::engine::OBSERVATIONS_MAX;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, Problem, parse_instant, to_json};
-use crate::http::bodies::schema_values;
-use crate::http::bodies::wire::{JsonObject, OwnedSubject};
+use super::{ApiRequest, ApiResult, Problem, to_json};
+use crate::http::bodies::wire::OwnedSubject;
 
 /// What to reset: one key of a policy, or the whole policy.
 #[derive(Deserialize, JsonSchema)]
@@ -80,74 +77,4 @@ fn confirm_required(subject: bool, confirm: Option<&str>, why: Option<&str>) -> 
         _ => "`confirm` must be equal to `policy`",
     };
     Problem::bad("confirm-required", detail)
-}
-
-/// The balances of buckets as an upstream reports them.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(example = serde_json::json!({
-    "subject": { "participant": "12345678" }, "observed_at": schema_values::NOON,
-    "states": [{ "policy": "lookups", "available": 49_500 }],
-}))]
-pub struct ReconcileRequest {
-    /// Whose buckets.
-    subject: OwnedSubject,
-    /// When the upstream read the balances; not in the future.
-    #[schemars(extend("format" = "date-time"))]
-    observed_at: String,
-    #[serde(deserialize_with = "states")]
-    #[schemars(length(min = 1, max = OBSERVATIONS_MAX))]
-    states: Vec<ObservedBucket>,
-}
-
-/// The balance of one bucket as the upstream reports it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ObservedBucket {
-    policy: String,
-    /// Whole tokens.
-    available: i64,
-}
-
-/// Each state must be an object; a derived `Deserialize` would also accept a list of its fields.
-fn states<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ObservedBucket>, D::Error> {
-    let states: Vec<JsonObject<ObservedBucket>> = Vec::deserialize(deserializer)?;
-    Ok(states.into_iter().map(|JsonObject(state)| state).collect())
-}
-
-/// The buckets of a reconciliation.
-#[derive(Serialize, JsonSchema)]
-pub struct ReconcileResult {
-    buckets: Vec<ReconciledBucket>,
-}
-
-/// The balance of a bucket before and after a reconciliation.
-#[derive(Serialize, JsonSchema)]
-pub struct ReconciledBucket {
-    #[schemars(example = &"lookups")]
-    policy: String,
-    /// Tokens before.
-    #[schemars(example = 50_000)]
-    before: i64,
-    /// Tokens after.
-    #[schemars(example = 49_500)]
-    after: i64,
-}
-
-/// `POST /v1/buckets/reconcile`.
-pub async fn reconcile(request: &ApiRequest) -> ApiResult {
-    let body: ReconcileRequest = request.json_body()?;
-    let app = request.app();
-    let at = parse_instant("observed_at", Some(&body.observed_at))?.unwrap_or(app.now());
-    let states = body.states.iter();
-    let states =
-        states.map(|state| BucketObservation { policy: &state.policy, available: state.available });
-    let states: Vec<BucketObservation<'_>> = states.collect();
-    let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
-    let drifts = app.reconcile(request.namespace(), &subject, at, &states).await?;
-    let buckets = drifts.iter().map(|drift| {
-        let policy = drift.policy.to_string();
-        ReconciledBucket { policy, before: drift.before, after: drift.after }
-    });
-    to_json(&ReconcileResult { buckets: buckets.collect() })
 }
