@@ -207,6 +207,8 @@ fn fix(code: &str) -> Option<&'static str> {
         "role-too-low" | "namespace-bound-key" => {
             "use another key: `catraca whoami` shows the key's role, `catraca keygen` makes a key"
         }
+        "namespace-required" => "write --namespace NAME",
+        "reason-required" => "write --why TEXT",
         "host-not-allowed" => {
             "use a loopback address in --server, or add its host to `[server] hosts`"
         }
