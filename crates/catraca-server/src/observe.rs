@@ -10,6 +10,7 @@ pub mod latency;
 pub mod log;
 pub mod policy_metrics;
 pub mod traces;
+pub mod wall_clock;
 
 use std::io;
 
@@ -23,6 +24,7 @@ use tracing::{Level, info, warn};
 use engine_metrics::EngineMetrics;
 use expired_settles::ExpiredSettles;
 use log::{LogStyle, Logs};
+use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
 pub struct Observer {
@@ -30,6 +32,8 @@ pub struct Observer {
     pub metrics: EngineMetrics,
     /// The log.
     pub logs: Logs,
+    /// The alarm on a stepped wall clock.
+    pub wall_clock: WallClock,
     expired_settles: ExpiredSettles,
 }
 
@@ -39,6 +43,7 @@ impl Observer {
         Ok(Self {
             metrics: EngineMetrics::new(catalog),
             logs: Logs::start(style, level)?,
+            wall_clock: WallClock::default(),
             expired_settles: ExpiredSettles::default(),
         })
     }
