@@ -1,7 +1,7 @@
 //! Ban-storm protection: when an upstream fails for all callers, ban rules must not ban them all.
 //!
-//! After as many bans as its `ban_storm` rate allows, the ban rules of a policy go to shadow mode for
-//! ten minutes. The count is per policy and per node.
+//! After as many bans as its `ban_storm` rate allows, the ban rules of a policy go to shadow mode
+//! for ten minutes. The count is per policy and per node.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl BanStorm {
             self.recent.pop_front();
         }
         self.recent.push_back(now);
-        // At the last ban that the rate allows: the next outcome must find the rules in shadow mode.
+        // At the last ban that the rate allows, so that the next outcome finds shadow mode.
         let begins = self.recent.len() as i64 >= limit.amount;
         if begins {
             self.until = Some(now.after(SHADOW_SPAN));

@@ -1,7 +1,7 @@
 //! Watches the wall clock: a step since the start is an alarm for operators.
 //!
-//! Decisions use the time since boot, so a step ends no block and extends none. But times in answers
-//! and records then differ from the wall clock until the next start.
+//! Decisions use the time since boot, so a step ends no block and extends none. But times in
+//! answers and records then differ from the wall clock until the next start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,6 +1,6 @@
 //! Warns of a secret file that other users of the machine can read.
 //!
-//! Whoever has the secret can forge tickets, and can find out the values behind stored keys.
+//! With the secret, a user can forge tickets and find out the values behind stored keys.
 
 use std::path::Path;
 

@@ -77,8 +77,8 @@ pub struct WireOutcome<'a> {
     /// The HTTP status of the response.
     #[schemars(range(min = *STATUSES.start(), max = *STATUSES.end()), example = 404)]
     pub status: Option<u16>,
-    /// The body of the response, if a ban rule reads it: any JSON. Rules see one that repeats a key,
-    /// or has a number or a text that cannot be represented, as null with `body_invalid`.
+    /// The body of the response, if a ban rule reads it: any JSON. Rules see one that repeats a
+    /// key, or has a number or a text that cannot be represented, as null with `body_invalid`.
     #[serde(borrow, default)]
     #[schemars(with = "serde_json::Value")]
     pub body: Option<&'a RawValue>,

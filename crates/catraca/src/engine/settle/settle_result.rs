@@ -18,7 +18,7 @@ pub(super) fn settlement(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) 
             let named = |result: &RowSettlement| {
                 let row = ticket.body.rows.get(usize::from(result.ticket_index))?;
                 let mut settled = settled_row(rules, &row.policy, result, *now);
-                // A block of a row in shadow mode blocks nobody.
+                // A shadow block denies no request.
                 settled.blocked_by = settled.blocked_by.filter(|_| !is_shadow(rules, row));
                 Some(settled)
             };

@@ -1,4 +1,4 @@
-//! A settle in shadow mode blocks nobody, and says so.
+//! A settle in shadow mode reports no block.
 
 use catraca::{Catalog, Check, Engine, Outcome, Settle};
 

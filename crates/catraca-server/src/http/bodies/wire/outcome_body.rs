@@ -21,8 +21,8 @@ impl Default for OutcomeBody {
 }
 
 impl OutcomeBody {
-    /// Reads JSON. It is invalid if a key is repeated or a value cannot be represented: a rule might
-    /// otherwise read another value than the client of the upstream.
+    /// Reads JSON. It is invalid if a key is repeated or a value cannot be represented: a rule
+    /// might otherwise read another value than the client of the upstream.
     pub fn from_json(json: &str, bytes_max: usize) -> Self {
         if json.len() > bytes_max {
             return Self { size: BodySize::OverLimit, ..Self::default() };
