@@ -64,13 +64,7 @@ impl Observer {
                 warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
             }
             Event::UnlistedGate { at, gate, nearest } if self.logs.try_reserve_line(*at) => {
-                let nearest = nearest.as_deref().unwrap_or("none");
-                warn!(
-                    gate = gate.as_str(),
-                    nearest,
-                    "a check named a gate that the catalog does not declare, so the default policy \
-                     decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
-                );
+                log_unlisted_gate(gate, nearest.as_deref());
             }
             Event::NotSettled { at, state: SettleState::Expired, rows } => {
                 for policy in self.expired_settles.policies_to_log(rows, *at) {
@@ -86,6 +80,23 @@ impl Observer {
             }
             _ => {}
         }
+    }
+}
+
+/// Logs a gate that the catalog does not declare. A name is logged only if it is similar to a
+/// declared one: any other text of a caller may contain what must not be in a log.
+fn log_unlisted_gate(gate: &str, nearest: Option<&str>) {
+    match nearest {
+        Some(nearest) => warn!(
+            gate,
+            nearest,
+            "a check named a gate that the catalog does not declare, so the default policy \
+             decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
+        ),
+        None => warn!(
+            "a check named a gate that the catalog does not declare, so the default policy \
+             decides; `catraca stats` lists its name; declare the gate, or set `unlisted = \"deny\"`"
+        ),
     }
 }
 
