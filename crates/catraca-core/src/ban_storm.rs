@@ -1,7 +1,7 @@
 //! Ban-storm protection: when an upstream fails for all callers, ban rules must not ban them all.
 //!
-//! If a policy bans faster than its `ban_storm` rate, its ban rules go to shadow mode for ten
-//! minutes. The count is per policy and per node.
+//! After as many bans as its `ban_storm` rate allows, the ban rules of a policy go to shadow mode
+//! for ten minutes. The count is per policy and per node.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,8 @@ impl BanStorm {
             self.recent.pop_front();
         }
         self.recent.push_back(now);
-        let begins = self.recent.len() as i64 > limit.amount;
+        // At the last ban that the rate allows, so that the next outcome finds shadow mode.
+        let begins = self.recent.len() as i64 >= limit.amount;
         if begins {
             self.until = Some(now.after(SHADOW_SPAN));
             self.recent.clear();
@@ -55,11 +56,12 @@ mod tests {
 
     #[test]
     fn a_storm_turns_to_shadow_and_re_arms() {
-        let limit = Rate { amount: 3, per: Span::from_secs(60) };
+        let limit = Rate { amount: 4, per: Span::from_secs(60) };
         let mut storm = BanStorm::default();
         assert!((0..3).all(|second| !storm.record_ban(limit, at(second))));
         assert!(!storm.is_active(at(3)));
-        assert!(storm.record_ban(limit, at(3)));
+        assert!(storm.record_ban(limit, at(3)), "the fourth ban is the last one");
+        assert!(storm.is_active(at(3)));
         assert!(storm.is_active(at(4)));
         assert!(storm.is_active(at(602)));
         assert!(!storm.is_active(at(603)));
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn slow_bans_never_storm() {
-        let limit = Rate { amount: 3, per: Span::from_secs(60) };
+        let limit = Rate { amount: 4, per: Span::from_secs(60) };
         let mut storm = BanStorm::default();
         assert!((0..100).all(|turn| !storm.record_ban(limit, at(turn * 20))));
     }

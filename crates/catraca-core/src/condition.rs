@@ -1,4 +1,5 @@
-//! Conditions of ban rules: CEL over `status`, `body`, `body_truncated`, `headers` and `subject`.
+//! Conditions of ban rules: CEL over `status`, `body`, `body_truncated`, `body_invalid`, `headers`
+//! and `subject`.
 //!
 //! Hides the types of the CEL library from the rest of the crate. Conditions and the patterns of
 //! their `matches` are compiled when the catalog is read; a [`ConditionEvaluator`] evaluates those

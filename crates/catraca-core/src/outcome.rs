@@ -18,6 +18,8 @@ pub struct Outcome {
     pub body: serde_json::Value,
     /// The size of the body, as far as the front end knows it.
     pub body_size: BodySize,
+    /// Whether the response had a body that is not readable as JSON; then `body` is null.
+    pub body_invalid: bool,
     /// The headers of the response, names in lower case.
     pub headers: Vec<(String, String)>,
     /// The cost that the caller reports, for policies with `cost = "reported"`.

@@ -30,6 +30,8 @@ pub struct SettlePlan {
     pub failed_conditions: u32,
     /// Whether a condition reads the body, but the body was too large to be evaluated.
     pub body_truncated: bool,
+    /// Whether a ban rule reads the body and got none, because the body is not readable as JSON.
+    pub body_invalid: bool,
 }
 
 /// Plans the batch of a settle. `storms` returns whether a ban storm has put the ban rules of a
@@ -49,8 +51,13 @@ pub fn plan_settle(
     let reference = ticket.body.reference.map(update);
     let batch =
         batch::SettleBatch { marker: mark, expires: ticket.expires, rows: Vec::new(), reference };
-    let mut plan =
-        SettlePlan { batch, rows: Vec::new(), failed_conditions: 0, body_truncated: false };
+    let mut plan = SettlePlan {
+        batch,
+        rows: Vec::new(),
+        failed_conditions: 0,
+        body_truncated: false,
+        body_invalid: false,
+    };
     let mut rules = BanRules::new(selector, ticket, outcome);
     for (index, row) in ticket.body.rows.iter().enumerate() {
         // A row without an instant was not charged; a policy can have been removed from the
@@ -72,6 +79,7 @@ pub fn plan_settle(
     }
     plan.failed_conditions = rules.failed;
     plan.body_truncated = rules.evaluator.body_truncated();
+    plan.body_invalid = rules.evaluator.body_invalid();
     Ok(plan)
 }
 

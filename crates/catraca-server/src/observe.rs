@@ -10,6 +10,7 @@ pub mod latency;
 pub mod log;
 pub mod policy_metrics;
 pub mod traces;
+pub mod wall_clock;
 
 use std::io;
 
@@ -23,6 +24,7 @@ use tracing::{Level, info, warn};
 use engine_metrics::EngineMetrics;
 use expired_settles::ExpiredSettles;
 use log::{LogStyle, Logs};
+use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
 pub struct Observer {
@@ -30,6 +32,8 @@ pub struct Observer {
     pub metrics: EngineMetrics,
     /// The log.
     pub logs: Logs,
+    /// The alarm on a stepped wall clock.
+    pub wall_clock: WallClock,
     expired_settles: ExpiredSettles,
 }
 
@@ -39,6 +43,7 @@ impl Observer {
         Ok(Self {
             metrics: EngineMetrics::new(catalog),
             logs: Logs::start(style, level)?,
+            wall_clock: WallClock::default(),
             expired_settles: ExpiredSettles::default(),
         })
     }
@@ -59,13 +64,7 @@ impl Observer {
                 warn!(policy, remaining, limit, "a key fell below `low_water` of this policy");
             }
             Event::UnlistedGate { at, gate, nearest } if self.logs.try_reserve_line(*at) => {
-                let nearest = nearest.as_deref().unwrap_or("none");
-                warn!(
-                    gate = gate.as_str(),
-                    nearest,
-                    "a check named a gate that the catalog does not declare, so the default policy \
-                     decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
-                );
+                log_unlisted_gate(gate, nearest.as_deref());
             }
             Event::NotSettled { at, state: SettleState::Expired, rows } => {
                 for policy in self.expired_settles.policies_to_log(rows, *at) {
@@ -81,6 +80,23 @@ impl Observer {
             }
             _ => {}
         }
+    }
+}
+
+/// Logs a gate that the catalog does not declare. A name is logged only if it is similar to a
+/// declared one: any other text of a caller may contain what must not be in a log.
+fn log_unlisted_gate(gate: &str, nearest: Option<&str>) {
+    match nearest {
+        Some(nearest) => warn!(
+            gate,
+            nearest,
+            "a check named a gate that the catalog does not declare, so the default policy \
+             decides; correct the name, declare the gate, or set `unlisted = \"deny\"`"
+        ),
+        None => warn!(
+            "a check named a gate that the catalog does not declare, so the default policy \
+             decides; `catraca stats` lists its name; declare the gate, or set `unlisted = \"deny\"`"
+        ),
     }
 }
 

@@ -188,7 +188,7 @@ impl Builder {
         let digester = Digester::new(secret);
         let names = self.namespaces.iter().filter(|name| *name != DEFAULT_NAMESPACE);
         let groups = names.map(|name| namespace_group(&digester, name));
-        Memory::divided(self.options, groups, Arc::clone(&self.clock))
+        Memory::with_groups(self.options, groups, Arc::clone(&self.clock))
     }
 
     /// Builds the engine with the cells of a snapshot, and reports what was read. A missing file is

@@ -110,6 +110,10 @@ pub struct SettlementBody<'a> {
     /// `body_bytes_max`; absent otherwise.
     #[serde(skip_serializing_if = "is_false")]
     body_truncated: bool,
+    /// True if a ban rule could not read the body, because it is not readable as JSON; absent
+    /// otherwise.
+    #[serde(skip_serializing_if = "is_false")]
+    body_invalid: bool,
     /// Whether it is on disk; present if the settle left a debt or started a block.
     #[serde(skip_serializing_if = "Option::is_none")]
     durable: Option<bool>,
@@ -265,6 +269,7 @@ impl<'a> From<&'a Settlement> for SettlementBody<'a> {
             state: settlement.state.into(),
             policies: AsJson(&settlement.rows),
             body_truncated: settlement.body_truncated,
+            body_invalid: settlement.body_invalid,
             durable: None,
         }
     }

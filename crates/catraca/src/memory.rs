@@ -65,13 +65,13 @@ struct PaddedShard(Mutex<PartitionedShard>);
 impl Memory {
     /// An empty store.
     pub fn new(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
-        Self::divided(options, [], clock)
+        Self::with_groups(options, [], clock)
     }
 
     /// An empty store in which each of these groups of keys, and all other keys together, have an
     /// equal part of one half of every pool. The other half is first come. The group of a namespace
     /// is [`namespace_group`](catraca_core::plan::namespace_group).
-    pub fn divided(
+    pub fn with_groups(
         options: MemoryOptions,
         groups: impl IntoIterator<Item = u16>,
         clock: Arc<dyn Clock>,

@@ -21,6 +21,8 @@ pub struct Settlement {
     /// Whether a ban rule reads the body and got none, because the body is larger than the
     /// catalog's `body_bytes_max`.
     pub body_truncated: bool,
+    /// Whether a ban rule reads the body and got none, because the body is not readable JSON.
+    pub body_invalid: bool,
 }
 
 /// Whether a settle was applied.
@@ -45,7 +47,8 @@ pub struct SettledRow {
     pub balance: Option<i64>,
     /// The end of the active block; absent if there is none, or if it has no end.
     pub blocked_until: Option<Time>,
-    /// The origin of the block that this settle started or extended.
+    /// The origin of the block that this settle started or extended; absent in shadow mode, where
+    /// nothing is blocked.
     pub blocked_by: Option<Origin>,
     /// The reason that the ban rule gives.
     pub reason: Option<Name>,

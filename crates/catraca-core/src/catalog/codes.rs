@@ -3,7 +3,7 @@
 //! Codes are part of the interface: tools match on them, so a code never gets another meaning.
 
 /// Every code with its meaning, in alphabetical order.
-pub const CODES: [(&str, &str); 88] = [
+pub const CODES: [(&str, &str); 89] = [
     ("align-not-fixed", "`align` with an algorithm other than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
@@ -81,6 +81,7 @@ pub const CODES: [(&str, &str); 88] = [
     ("too-many-routes", "More routes than a catalog may have."),
     ("too-many-tiers", "More tiers than a policy may have."),
     ("too-many-windows", "More windows than a policy may have."),
+    ("trusts-everyone", "`trusted_proxies` with a range that contains every address."),
     ("ttl-above-max", "A kind of lock whose `ttl` is longer than its `ttl_max`."),
     ("two-algorithms", "A policy or tier with two algorithms."),
     ("two-sources", "A fact or derived name with two sources."),

@@ -49,6 +49,7 @@ pub use crate::located::names::{NAME_MAX, nearest};
 pub use crate::located::{DIAGNOSTICS_MAX, SourceFile};
 pub use attribute::AttributeTable;
 pub use include::IncludedFile;
+pub use lists::ended_entries;
 pub use process_sections::{IgnoreProcessSections, ProcessSections};
 pub use schema::CATALOG;
 pub use section::Sections;

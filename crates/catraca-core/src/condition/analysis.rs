@@ -13,7 +13,8 @@ use super::cost::ConditionCost;
 use super::pattern::{PATTERN_MAX, Patterns};
 
 /// The variables of conditions.
-const VARIABLES: [&str; 5] = ["status", "body", "body_truncated", "headers", "subject"];
+const VARIABLES: [&str; 6] =
+    ["status", "body", "body_truncated", "body_invalid", "headers", "subject"];
 
 /// The functions of conditions. Operators are functions too, whose names contain `_` or `@` and
 /// cannot be written as a call.
@@ -43,7 +44,7 @@ pub struct ConditionAnalysis {
 /// A set of variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VariableSet {
-    /// `body` or `body_truncated`.
+    /// `body`, `body_truncated` or `body_invalid`.
     pub body: bool,
     /// `headers`.
     pub headers: bool,
@@ -54,7 +55,7 @@ pub struct VariableSet {
 impl VariableSet {
     fn of(variable: &str) -> Self {
         Self {
-            body: matches!(variable, "body" | "body_truncated"),
+            body: matches!(variable, "body" | "body_truncated" | "body_invalid"),
             headers: variable == "headers",
             subject: variable == "subject",
         }

@@ -48,6 +48,11 @@ impl<'a> ConditionEvaluator<'a> {
         self.reads_body && self.inputs.body_bytes().is_none()
     }
 
+    /// Whether a condition read null instead of the body because the body is not readable as JSON.
+    pub fn body_invalid(&self) -> bool {
+        self.reads_body && self.inputs.body_invalid()
+    }
+
     #[cfg(test)]
     pub(super) fn has_converted_body(&self) -> bool {
         self.inputs.has_converted_body()

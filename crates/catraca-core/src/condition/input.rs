@@ -28,6 +28,7 @@ pub struct Inputs<'a> {
     status: OnceLock<Box<dyn Val + 'a>>,
     body: OnceLock<Box<dyn Val + 'a>>,
     body_truncated: OnceLock<Box<dyn Val + 'a>>,
+    body_invalid: OnceLock<Box<dyn Val + 'a>>,
     headers: OnceLock<Box<dyn Val + 'a>>,
     subject: OnceLock<Box<dyn Val + 'a>>,
 }
@@ -43,6 +44,7 @@ impl<'a> Inputs<'a> {
             status: OnceLock::new(),
             body: OnceLock::new(),
             body_truncated: OnceLock::new(),
+            body_invalid: OnceLock::new(),
             headers: OnceLock::new(),
             subject: OnceLock::new(),
         }
@@ -51,6 +53,11 @@ impl<'a> Inputs<'a> {
     /// The size of the body in bytes; `None` if it is too large for conditions to see it.
     pub fn body_bytes(&self) -> Option<usize> {
         *self.body_bytes.get_or_init(|| self.outcome.body_bytes_within(self.body_bytes_max))
+    }
+
+    /// Whether the body is not readable as JSON.
+    pub fn body_invalid(&self) -> bool {
+        self.outcome.body_invalid
     }
 
     /// The total size of the names and values of all headers, in bytes.
@@ -94,6 +101,10 @@ impl VariableResolver for Inputs<'_> {
             "body_truncated" => {
                 let truncated = || into_val(CelBool::from(self.body_bytes().is_none()));
                 self.body_truncated.get_or_init(truncated)
+            }
+            "body_invalid" => {
+                let invalid = || into_val(CelBool::from(self.outcome.body_invalid));
+                self.body_invalid.get_or_init(invalid)
             }
             "headers" => self.headers.get_or_init(|| text_map(&self.outcome.headers)),
             "subject" => self.subject.get_or_init(|| text_map(self.attributes)),

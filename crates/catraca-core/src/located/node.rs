@@ -89,7 +89,12 @@ impl<'t> Node<'t> {
 
     /// The items of a list.
     pub fn items(self, report: &mut Report, wanted: &str) -> Option<Vec<Node<'t>>> {
-        let items = self.value.as_array().or_else(|| self.report_wrong_type(report, wanted))?;
+        self.as_items().or_else(|| self.report_wrong_type(report, wanted))
+    }
+
+    /// The items of a list, or nothing if it is another value, which is not reported.
+    pub fn as_items(self) -> Option<Vec<Node<'t>>> {
+        let items = self.value.as_array()?;
         Some(items.iter().map(|item| Node::new(self.location.file, item)).collect())
     }
 

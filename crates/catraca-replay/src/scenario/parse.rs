@@ -92,22 +92,28 @@ impl Reader<'_> {
         let entries = entries(0, root);
         let fields = Fields::keep_known(&mut self.report, start, entries, "scenario file", &ROOT);
         let shared = self.catalog(&fields);
+        // A catalog that is invalid or missing is reported where it is named.
+        let is_named = names_catalog(&fields);
         let list = self.list(&fields, "scenario", "[[scenario]] with a name and its steps");
         let items = list.and_then(|list| list.items(&mut self.report, "[[scenario]] tables"));
         let items = items.unwrap_or_default().into_iter();
         let scenarios: Vec<_> =
-            items.filter_map(|item| self.scenario(item, shared.as_ref())).collect();
+            items.filter_map(|item| self.scenario(item, shared.as_ref(), is_named)).collect();
         self.refuse_repeated(&scenarios);
         scenarios
     }
 
-    fn scenario(&mut self, item: Node<'_>, shared: Option<&Arc<Catalog>>) -> Option<Scenario> {
+    fn scenario(
+        &mut self,
+        item: Node<'_>,
+        shared: Option<&Arc<Catalog>>,
+        is_shared_named: bool,
+    ) -> Option<Scenario> {
         let fields = Fields::read(&mut self.report, item, "scenario", &SCENARIO)?;
         let name = fields.text(&mut self.report, "name", "\"what it tests\"");
         let covers = self.covers(&fields);
         let catalog = self.catalog(&fields).or_else(|| shared.cloned());
-        let given = ["catalog", "catalog_text"].iter().any(|field| fields.get(field).is_some());
-        if catalog.is_none() && !given {
+        if catalog.is_none() && !names_catalog(&fields) && !is_shared_named {
             let message = "the scenario has no catalog";
             let fix = "write catalog = \"catalog.toml\" at the top of the file";
             self.report.error("no-catalog", item.location, message, fix);
@@ -203,7 +209,7 @@ impl Reader<'_> {
     /// The values of the variables of the catalog that the same table names.
     fn variables(&mut self, fields: &Fields<'_>) -> Option<BTreeMap<String, String>> {
         let node = fields.get("variables")?;
-        if !["catalog", "catalog_text"].iter().any(|field| fields.get(field).is_some()) {
+        if !names_catalog(fields) {
             let message = "`variables` without a catalog beside it";
             let fix = "name the catalog that reads them here too";
             self.report.error("no-catalog", node.location, message, fix);
@@ -276,4 +282,9 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether a table names a catalog, valid or not.
+fn names_catalog(fields: &Fields<'_>) -> bool {
+    ["catalog", "catalog_text"].iter().any(|field| fields.get(field).is_some())
 }

@@ -1,5 +1,7 @@
 //! Runs a scenario: its steps in order, up to the first answer that differs from its expectation.
 
+use std::collections::BTreeSet;
+
 use catraca_core::time::Span;
 use serde_json::{Value, json};
 
@@ -13,8 +15,7 @@ use super::verb::StepVerb;
 impl Scenario {
     /// Runs the steps on a new engine.
     pub fn run(&self) -> ScenarioResult {
-        let mut runner =
-            Runner { engine: ScenarioEngine::new((*self.catalog).clone(), self.start), calls: 0 };
+        let mut runner = Runner::new(ScenarioEngine::new((*self.catalog).clone(), self.start));
         let mismatch = self
             .steps
             .iter()
@@ -28,12 +29,18 @@ impl Scenario {
 struct Runner {
     engine: ScenarioEngine,
     calls: usize,
+    /// Undeclared gates that a step expects to be `unlisted`, as described by the engine.
+    undeclared_gates: BTreeSet<String>,
 }
 
 /// A mismatch whose step number is still 0: only [`Scenario::run`] knows it.
 struct FirstMismatch(StepMismatch);
 
 impl Runner {
+    fn new(engine: ScenarioEngine) -> Self {
+        Self { engine, calls: 0, undeclared_gates: BTreeSet::new() }
+    }
+
     fn step(&mut self, step: &Step) -> Option<FirstMismatch> {
         (1..=step.times).find_map(|n| {
             let elapsed = step.every.times(n as i64 - 1);
@@ -53,10 +60,15 @@ impl Runner {
         let (expected, mut diff) = compare(&step.want, last, &answer);
         // Without this, a misspelt gate would silently test the default policy.
         let is_unexpected = match &answer {
-            Ok(got) => got["unlisted"] == true && expected.get("unlisted").is_none(),
+            Ok(got) => got["unlisted"] == true,
             Err(_) => !diff.is_empty(),
         };
-        let gate = self.engine.undeclared_gate(&step.verb).filter(|_| is_unexpected);
+        let gate = self.engine.undeclared_gate(&step.verb);
+        // A scenario says once per gate that it means an undeclared one.
+        if step.want.names("unlisted") {
+            self.undeclared_gates.extend(gate.clone());
+        }
+        let gate = gate.filter(|gate| is_unexpected && !self.undeclared_gates.contains(gate));
         diff.extend(gate.map(|got| Difference {
             path: "gate".to_owned(),
             expected: "a declared gate, or `unlisted = true` in `expect`".to_owned(),

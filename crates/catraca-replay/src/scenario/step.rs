@@ -47,6 +47,14 @@ pub(super) struct Expectation {
     pub error: Option<String>,
 }
 
+impl Expectation {
+    /// Whether the step expects some value of this field.
+    pub fn names(&self, field: &str) -> bool {
+        let mut wanted = self.each.iter().chain(&self.last);
+        wanted.any(|wanted| wanted.get(field).is_some())
+    }
+}
+
 impl Step {
     /// Whether the step, or a step of its cycle, has an expectation.
     pub fn expects(&self) -> bool {

@@ -289,3 +289,20 @@ fn a_gate_that_the_catalog_does_not_declare_is_reported() {
     let expected = format!("[[scenario.step]]\n{misspelt}\nerror = \"unknown-gate\"\n");
     assert!(run(&expected).passed);
 }
+
+/// Regression: every scenario was reported as having no catalog, too.
+#[test]
+fn a_catalog_that_is_invalid_or_missing_is_reported_once() {
+    let scenarios = "[[scenario]]\nname = 'a'\n[[scenario.step]]\nat = '1s'\n\
+                     check = { gate = 'x', subject = { ip = '::1' } }\n\
+                     expect = { allowed = true }\n";
+    for (catalog, code) in
+        [("catalog = 'none.toml'", "no-catalog"), ("catalog_text = '[policy.p]'", "no-key")]
+    {
+        let read = parse("a.scenario.toml", &format!("{catalog}\n{scenarios}"), Path::new("."));
+        let Err(ScenarioError::Invalid(found)) = read else { panic!("nothing is wrong") };
+        let codes: Vec<_> = found.all.iter().map(|found| found.code).collect();
+        assert_eq!(codes.iter().filter(|found| **found == code).count(), 1, "{codes:?}");
+        assert!(code == "no-catalog" || !codes.contains(&"no-catalog"), "{codes:?}");
+    }
+}

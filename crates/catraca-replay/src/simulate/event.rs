@@ -106,7 +106,8 @@ impl<'a> Event<'a> {
     /// Parses a line; the error names the field or the column.
     pub fn read(line: &'a [u8]) -> Result<Self, String> {
         let EventObject(mut fields) =
-            serde_json::from_slice::<EventObject<LineFields<'a>>>(line).map_err(json_error_text)?;
+            serde_json::from_slice::<EventObject<LineFields<'a>>>(line)
+                .map_err(|error| with_format_hint(json_error_text(error), line))?;
         let at = fields.at.take().ok_or_else(|| missing("at"))?;
         Ok(Self { at, kind: fields.kind()? })
     }
@@ -280,6 +281,14 @@ fn subject<'s>(attributes: &'s EventAttributes<'_>) -> Subject<'s> {
 
 fn missing(field: &str) -> String {
     format!("`{field}` is missing")
+}
+
+/// Adds how to read an access log, if the line cannot be a JSON object.
+fn with_format_hint(error: String, line: &[u8]) -> String {
+    match line.trim_ascii_start().first() {
+        Some(b'{') | None => error,
+        Some(_) => format!("{error}; if this is an access log, add `--format combined`"),
+    }
 }
 
 /// The message of a JSON error with the column only: each line is parsed alone, so serde's line

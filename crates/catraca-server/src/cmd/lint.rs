@@ -1,6 +1,7 @@
 //! `catraca lint`: prints the diagnostics of catalogs, as text or JSON.
 
 mod explain_code;
+mod secret_file;
 
 use std::io::Write;
 use std::path::Path;
@@ -53,7 +54,10 @@ fn read(path: &Path) -> Result<Finding> {
     let file = path.display().to_string();
     match config::load(path) {
         Ok(reading) => {
-            Ok(Finding { file, catalog: Some(reading.catalog), diagnostics: reading.warnings })
+            let mut diagnostics = reading.warnings;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            diagnostics.extend(secret_file::warning(&reading.process, folder));
+            Ok(Finding { file, catalog: Some(reading.catalog), diagnostics })
         }
         Err(LoadError::Invalid(diagnostics)) => {
             Ok(Finding { file, catalog: None, diagnostics: diagnostics.all })

@@ -1,7 +1,10 @@
 //! All sections about the process together: their reader, and what differs between two of them.
 
-use catraca::core::catalog::read::{AttributeTable, ProcessSections, Sections};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use catraca::core::catalog::read::{AttributeTable, ProcessSections, Sections, ended_entries};
 use catraca::core::located::{FieldSchema, Report, ValueSchema};
+use catraca::core::time::Time;
 
 use super::cross_checks::{self, ProcessReading};
 use super::section::{Section, SectionReading};
@@ -65,7 +68,18 @@ impl ProcessSections for ProcessReader {
             store: SectionReading::read(&context, report, sections),
         };
         cross_checks::check(report, &reading, sections);
+        warn_of_ended_entries(report, sections);
         self.config = into_config(reading, sections);
+    }
+}
+
+/// Warns of list entries that have no effect any more. Here and not in core, which has no clock.
+fn warn_of_ended_entries(report: &mut Report, sections: &Sections<'_>) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    for (location, until) in ended_entries(sections, now) {
+        let message = format!("this entry ended at {until} and has no effect");
+        report.warn("ended-entry", location, message, "remove the entry, or write a later end");
     }
 }
 

@@ -47,6 +47,9 @@ pub fn catalog(registry: &mut Registry, context: &ServerContext) {
         reloads.get_or_create(&labels([("result", result)])).inc_by(count);
     }
     registry.register("reloads", "Reloads of the catalog, by result", reloads);
+    let step = context.observer.wall_clock.check() as f64 / 1e6;
+    let help = "How far the wall clock was moved since the start";
+    registry.register("wall_clock_step_seconds", help, ConstGauge::new(step));
     let built = Info::new(labels([("version", env!("CARGO_PKG_VERSION"))]));
     registry.register("build", "Version of the program", built);
 }

@@ -96,7 +96,8 @@ impl Backend {
         let app =
             App::local(engine).records(Arc::clone(&setup.records)).locks(Arc::new(locks)).build();
         let snapshot = Some(config.snapshot.as_path());
-        let maintenance = MaintenanceThread::start(&app, &setup.records, config, snapshot)?;
+        let maintenance =
+            MaintenanceThread::start(&app, &setup.records, config, snapshot, observer)?;
         record_revision(&setup.records, &app, setup.revision);
         keys.remember(&setup.records, app.now());
         Ok(Self {
@@ -129,7 +130,7 @@ impl Backend {
             .build();
         let restored = runtime.block_on(shared_store::resume(&app))?;
         shared_store::start_heartbeat(&app, runtime);
-        let maintenance = MaintenanceThread::start(&app, &setup.records, config, None)?;
+        let maintenance = MaintenanceThread::start(&app, &setup.records, config, None, observer)?;
         let store_text = shared_store::describe(shared_config);
         record_revision(&setup.records, &app, setup.revision);
         keys.remember(&setup.records, app.now());
@@ -235,9 +236,11 @@ impl MaintenanceThread {
         records: &Arc<Records>,
         config: &StorageConfig,
         snapshot: Option<&Path>,
+        observer: &Arc<Observer>,
     ) -> Result<Self> {
         let mut task = MaintenanceTask {
             app: app.clone(),
+            observer: Arc::clone(observer),
             records: Arc::clone(records),
             snapshot: snapshot.map(Path::to_owned),
             interval: config.interval,
@@ -260,6 +263,7 @@ impl MaintenanceThread {
 /// The periodic work: writes the snapshot, and purges expired records less often.
 struct MaintenanceTask {
     app: App,
+    observer: Arc<Observer>,
     records: Arc<Records>,
     /// The snapshot file, if counters are in memory.
     snapshot: Option<PathBuf>,
@@ -274,6 +278,7 @@ struct MaintenanceTask {
 
 impl MaintenanceTask {
     fn run_round(&mut self) {
+        self.observer.wall_clock.check();
         let written = self.snapshot.as_ref().map(|path| self.app.engine().store().snapshot(path));
         let mut error = written.and_then(Result::err).map(|error| error.to_string());
         self.since_purge += self.interval;

@@ -49,6 +49,9 @@ impl Operator<'_> {
     }
 }
 
+/// How long an operator's query of the records may take.
+const READ_DEADLINE: Duration = Duration::from_secs(10);
+
 impl App {
     /// Audits an act that changes nothing in the records; returns whether that is on disk. Without
     /// records nothing is audited.
@@ -80,13 +83,22 @@ impl App {
         Ok(())
     }
 
-    /// Runs a query of the records on a thread for blocking work: it waits for the disk.
+    /// Runs a query of the records on a thread for blocking work: it waits for the disk. Fails when
+    /// [`READ_DEADLINE`] has passed, because a database that hangs would never answer.
     pub(super) async fn read_records<R: Send + 'static>(
         &self,
         query: impl FnOnce(&Records) -> Result<R, RecordsError> + Send + 'static,
     ) -> Result<R, AppError> {
+        run_within(READ_DEADLINE, self.change_records(query)).await
+    }
+
+    /// Runs a change of the records on a thread for blocking work, to its end.
+    pub(super) async fn change_records<R: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Records) -> Result<R, RecordsError> + Send + 'static,
+    ) -> Result<R, AppError> {
         let records = Arc::clone(self.required_records()?);
-        Ok(tokio::task::spawn_blocking(move || query(&records)).await??)
+        Ok(tokio::task::spawn_blocking(move || change(&records)).await??)
     }
 
     /// Runs an act as a task of its own, so that it ends even if its caller disconnects.
@@ -161,4 +173,37 @@ pub(super) fn check_text<'t>(
     }
     validate_storable(format_args!("`{name}`"), text)?;
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Waits for a query of the records until the deadline. The query itself cannot be interrupted; its
+/// thread ends when the database answers or its connection times out.
+async fn run_within<R>(
+    deadline: Duration,
+    query: impl Future<Output = Result<R, AppError>>,
+) -> Result<R, AppError> {
+    let timed_out = || {
+        let seconds = deadline.as_secs_f64();
+        RecordsError(format!(
+            "the records did not answer within {seconds} s; try again when their database responds"
+        ))
+    };
+    match tokio::time::timeout(deadline, query).await {
+        Ok(answer) => answer,
+        Err(_) => Err(timed_out().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: while the database hung, operators' queries were never answered.
+    #[tokio::test(start_paused = true)]
+    async fn a_query_that_hangs_fails_at_its_deadline() {
+        let hangs = std::future::pending::<Result<(), AppError>>();
+        let failed = run_within(READ_DEADLINE, hangs).await.expect_err("it never answers");
+        assert!(matches!(&failed, AppError::Records(error) if error.0.contains("10 s")));
+        let answers = run_within(READ_DEADLINE, async { Ok(7) }).await;
+        assert_eq!(answers.expect("it answers"), 7);
+    }
 }

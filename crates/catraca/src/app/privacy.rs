@@ -60,7 +60,7 @@ impl App {
             // A fact that is set meanwhile must be in the engine and in the records, or in neither.
             let _change = app.parts.change_lock.lock().await;
             let now = app.now();
-            let counts = app.read_records(move |records| records.erase(&about, now)).await?;
+            let counts = app.change_records(move |records| records.erase(&about, now)).await?;
             // Facts are also in the memory of the engine.
             app.engine().forget_facts(&attribute, &value)?;
             let durable = app.audit_privacy(&by, &attribute, "erase").await?;

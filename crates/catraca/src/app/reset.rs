@@ -72,7 +72,7 @@ impl App {
         let mut blocks = 0;
         loop {
             let now = self.now();
-            let swept = self.read_records(move |records| records.sweep(now)).await.ok()?;
+            let swept = self.change_records(move |records| records.sweep(now)).await.ok()?;
             blocks += swept.blocks.len() as u64;
             // An error is ignored: these blocks have no effect, and the store drops them when they
             // end.

@@ -80,6 +80,7 @@ struct PlannedSettle {
     rows: Vec<(PolicyId, usize)>,
     failed_conditions: u32,
     body_truncated: bool,
+    body_invalid: bool,
     reply: Option<SettleReply>,
 }
 
@@ -140,7 +141,7 @@ impl<S> Engine<S> {
         let scope = self.scope(rules, namespace);
         let in_ban_storm = |id| self.is_in_ban_storm(rules, id);
         let plan = plan_settle(&rules.selector(), &scope, &ticket, outcome, in_ban_storm)?;
-        let SettlePlan { batch, rows, failed_conditions, body_truncated } = plan;
+        let SettlePlan { batch, rows, failed_conditions, body_truncated, body_invalid } = plan;
         Ok(Box::new(PlannedSettle {
             ticket,
             batch: Batch::Settle(batch),
@@ -149,6 +150,7 @@ impl<S> Engine<S> {
             rows,
             failed_conditions,
             body_truncated,
+            body_invalid,
             reply: None,
         }))
     }
@@ -216,8 +218,9 @@ impl<S> Exchange for SettleExchange<'_, '_, S> {
         };
         let reply = planned.reply.as_ref().ok_or_else(StoreError::mismatched_reply)?;
         let mut settlement = settle_result::settlement(self.rules, &planned.ticket, reply);
-        settlement.body_truncated =
-            planned.body_truncated && settlement.state != SettleState::Expired;
+        let is_expired = settlement.state == SettleState::Expired;
+        settlement.body_truncated = planned.body_truncated && !is_expired;
+        settlement.body_invalid = planned.body_invalid && !is_expired;
         if settlement.state == SettleState::Applied {
             self.push_events(planned, reply, events);
         }

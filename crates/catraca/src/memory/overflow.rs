@@ -1,8 +1,8 @@
 //! Keys of overflow cells, which new keys of a policy share when memory is full.
 //!
 //! There is one overflow cell per family, kind, shard and part of the shard. Its key is recognized
-//! by its own bits, so no set of overflow keys is needed. Callers cannot produce one: their keys are
-//! keyed digests.
+//! by its own bits, so no set of overflow keys is needed. Callers cannot produce one: their keys
+//! are keyed digests.
 
 use catraca_core::digest::Key;
 

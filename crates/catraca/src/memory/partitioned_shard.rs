@@ -2,7 +2,7 @@
 //!
 //! A new cell is stored in the part of its namespace, and when that part is full, in the common
 //! part. So one namespace can fill the common part, but never the part of another one. The group in
-//! a key tells its namespace. A store with one namespace is not divided.
+//! a key identifies its namespace. A store with one namespace is not divided.
 
 use std::sync::Arc;
 

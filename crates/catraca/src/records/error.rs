@@ -115,7 +115,7 @@ impl OpenError {
 /// Why a query or a task failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records failed: {0}")]
-pub struct RecordsError(pub(super) String);
+pub struct RecordsError(pub(crate) String);
 
 /// Why the database did not do what was asked. An open transaction is rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

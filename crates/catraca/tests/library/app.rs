@@ -11,4 +11,5 @@ mod helpers;
 mod inspect;
 mod no_records;
 mod reload;
+mod shadow_settles;
 mod undeclared_gates;

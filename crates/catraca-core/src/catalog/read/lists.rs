@@ -9,7 +9,8 @@ use super::section::Sections;
 use crate::address::AddressRange;
 use crate::lists::{AccessListEntry, ListTarget};
 use crate::located::{
-    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, names,
+    DefaultValue, FieldSchema, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
+    names,
 };
 use crate::time::Time;
 
@@ -93,6 +94,25 @@ fn value(
         name.filter(|name| names::check_name(report, attribute.location, name, "attribute"))?;
     let value = attributes.normalise_value(report, name, node.location, text?)?;
     Some(ListTarget::Value { attribute: name.to_owned(), value })
+}
+
+/// The entries of all lists that end at `now` or earlier, with the location of their end. Mistakes
+/// are not reported: `read` does that.
+pub fn ended_entries(sections: &Sections<'_>, now: Time) -> Vec<(SourceLocation, Time)> {
+    let lists = ["allowlist", "blocklist"].into_iter().flat_map(|list| sections.all(list));
+    let items = lists.filter_map(|(_, node)| node.as_items()).flatten();
+    let ends = items.filter_map(|item| {
+        let fields = item.as_entries()?;
+        let (_, node) = fields.into_iter().find(|(key, _)| key.text == "until")?;
+        let text = match node.value {
+            DeValue::Datetime(datetime) => datetime.to_string(),
+            DeValue::String(text) => text.to_string(),
+            _ => return None,
+        };
+        let until = Time::parse_rfc3339(&text).ok()?;
+        (until <= now).then_some((node.location, until))
+    });
+    ends.collect()
 }
 
 /// Reads an address range.

@@ -4,6 +4,7 @@
 use super::lists;
 use super::scalar;
 use super::section::Sections;
+use crate::address::AddressRange;
 use crate::catalog::{EncodedSlash, Language, Network, PathCase};
 use crate::located::{
     DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, schema::words,
@@ -66,7 +67,7 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     if let Some(node) = fields.get("trusted_proxies") {
         let items = node.items(report, "a list of ranges such as [\"10.0.0.0/8\"]");
         let ranges = items.unwrap_or_default().into_iter();
-        network.trusted_proxies = ranges.filter_map(|item| lists::range(report, item)).collect();
+        network.trusted_proxies = ranges.filter_map(|item| proxies(report, item)).collect();
     }
     let path_case = fields.get("path_case");
     if let Some(case) = path_case.and_then(|node| scalar::keyword(report, node, &PATH_CASES)) {
@@ -79,6 +80,19 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
         network.encoded_slash = slash;
     }
     network
+}
+
+/// A range of trusted proxies. One that contains every address lets any client choose the address
+/// that it is counted by.
+fn proxies(report: &mut Report, item: Node<'_>) -> Option<AddressRange> {
+    let range = lists::range(report, item)?;
+    if item.text(report, "a range").is_some_and(|text| text.trim().ends_with("/0")) {
+        let message = "every client is a trusted proxy, and can write any address into \
+                       X-Forwarded-For";
+        let fix = "write the addresses of your proxies, such as \"10.0.0.0/8\"";
+        report.warn("trusts-everyone", item.location, message, fix);
+    }
+    Some(range)
 }
 
 fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {

@@ -19,8 +19,8 @@ use crate::time::Span;
 
 /// The default of `hold` for a policy with a limit, whose units stay charged until the settle.
 pub(super) const HOLD: Span = Span::from_secs(60);
-/// The default of `hold` for a policy that only bans. It holds no units, so a slow upstream may take
-/// its time without losing the ban.
+/// The default of `hold` for a policy that only bans. It holds no units, so a slow upstream may
+/// take its time without losing the ban.
 const HOLD_WITHOUT_LIMIT: Span = Span::from_secs(600);
 /// The default of `remember`.
 pub(super) const REMEMBER: Span = Span::from_secs(24 * 3_600);

@@ -123,8 +123,8 @@ static OTHER_FIELDS: [FieldSchema; 19] = [
     FieldSchema::new(
         "ban_storm",
         ValueSchema::Rate,
-        "above this rate of bans, the rules run in shadow mode for 10 minutes, with a warning \
-             in the log and a metric",
+        "after so many bans within the time, the rules run in shadow mode for 10 minutes, with a \
+             warning in the log and a metric",
     ),
     FieldSchema::new(
         "watch",

@@ -77,8 +77,8 @@ pub static CATALOG: TableSchema = TableSchema {
             "unlisted",
             ValueSchema::Word(|| words(&UNLISTED)),
             "who decides for a gate that the catalog does not declare: `default`, the policy of \
-             that name; `deny`, nobody: the check is refused with 404 (`unknown-gate`), and \
-             `default` is only for requests that no route matches",
+             that name; `deny`: the check is refused with 404 (`unknown-gate`), and `default` is \
+             only for requests that no route matches",
         )
         .or(DefaultValue::Text("default")),
         FieldSchema::new(

@@ -12,6 +12,8 @@ use crate::located::{LocatedKey, Node, Report, entries, names};
 /// known here: the program that runs the process reads them.
 pub(super) const PROCESS_SECTIONS: [&str; 6] =
     ["server", "store", "records", "auth", "rls", "resp"];
+/// How many of them a fix may recommend: the others are reserved for later versions.
+const RECOMMENDED_SECTIONS: usize = 4;
 
 /// Every section of every file, in the order of reading.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ impl<'t> Sections<'t> {
     /// Collects the sections and reports unknown ones.
     pub(super) fn collect(report: &mut Report, trees: &'t [Spanned<DeTable<'t>>]) -> Self {
         let known: Vec<&str> = CATALOG.names().chain(PROCESS_SECTIONS).collect();
+        let reserved = PROCESS_SECTIONS.len() - RECOMMENDED_SECTIONS;
+        let recommended = &known[..known.len() - reserved];
         let mut by_name: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (file, tree) in trees.iter().enumerate() {
             for (key, node) in entries(file, tree.get_ref()) {
@@ -30,7 +34,7 @@ impl<'t> Sections<'t> {
                     by_name.entry(key.text).or_default().push((key, node));
                 } else {
                     let message = format!("a catalog has no section `{}`", key.text);
-                    let fix = names::suggest(report, key.text, &known);
+                    let fix = names::suggest(report, key.text, recommended);
                     report.error("unknown-section", key.location, message, fix);
                 }
             }

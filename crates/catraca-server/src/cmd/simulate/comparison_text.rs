@@ -22,9 +22,15 @@ pub fn print(
     print_policies(comparison, &mut out)?;
     let before = &labels.catalog;
     let after = &labels.other;
-    let title = format!("pass with {before} and are denied with {after}");
+    let title = match comparison.newly_denied.requests {
+        1 => format!("passes with {before} and is denied with {after}"),
+        _ => format!("pass with {before} and are denied with {after}"),
+    };
     print_changes(&mut out, &comparison.newly_denied, &title, "newly denied")?;
-    let title = format!("are denied with {before} and pass with {after}");
+    let title = match comparison.newly_allowed.requests {
+        1 => format!("is denied with {before} and passes with {after}"),
+        _ => format!("are denied with {before} and pass with {after}"),
+    };
     print_changes(&mut out, &comparison.newly_allowed, &title, "newly allowed")?;
     out.flush()
 }

@@ -101,24 +101,6 @@ impl Problem {
         Self { position, ..Self::bad(code, error.to_string()) }
     }
 
-    /// As `from_json_error`, for a part of a request that was parsed on its own: the position is
-    /// converted to that in the whole request. `part` must be a slice of `request`.
-    pub fn from_json_error_in(error: &serde_json::Error, part: &str, request: &[u8]) -> Self {
-        let start = (part.as_ptr() as usize).saturating_sub(request.as_ptr() as usize);
-        let before = request.get(..start).unwrap_or_default();
-        let lines_before = before.iter().filter(|byte| **byte == b'\n').count();
-        let last_line = before.rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len);
-        let line = error.line() + lines_before;
-        // Only the first line of the part begins in the middle of a line of the request.
-        let column = error.column() + if error.line() == 1 { last_line } else { 0 };
-        let text = error.to_string();
-        // serde_json appends the position within the part; it is replaced.
-        let own_position = format!(" at line {} column {}", error.line(), error.column());
-        let what = text.strip_suffix(&own_position).unwrap_or(&text);
-        let detail = format!("{what} at line {line} column {column}");
-        Self { position: Some((line, column)), detail, ..Self::from_json_error(error) }
-    }
-
     /// A 500 for an error of the server itself.
     pub fn internal(error: &impl std::fmt::Display) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame};
@@ -16,6 +17,10 @@ use crate::listener::Connection;
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// How much of a larger body is read and discarded, in bytes.
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
+/// How long the server waits for the next part of a body that it discards.
+const DISCARD_PAUSE: Duration = Duration::from_millis(500);
 
 /// Reads the whole body.
 pub async fn read<B>(
@@ -28,6 +33,10 @@ where
 {
     require_plain_json(headers)?;
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        // A client that waits for `100 Continue` sends nothing after the 413.
+        if !headers.contains_key(header::EXPECT) {
+            discard(body, connection).await;
+        }
         return Err(too_large());
     }
     collect(body, connection).await
@@ -45,6 +54,7 @@ where
         // Trailers are ignored.
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > BODY_BYTES_MAX {
+            discard(body, connection).await;
             return Err(too_large());
         }
         if first.is_empty() {
@@ -60,6 +70,29 @@ where
     whole.extend_from_slice(&first);
     whole.extend_from_slice(&rest);
     Ok(whole.freeze())
+}
+
+/// Reads the rest of a body that is too large, within bounds. If the connection were closed while
+/// the client still sends, the client's system would drop the 413 before the client reads it.
+async fn discard<B>(mut body: B, connection: &Connection)
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let mut left = DISCARDED_BYTES_MAX;
+    // A declared length beyond the bound cannot be read to its end, so nothing is read.
+    if body.size_hint().lower() > left as u64 {
+        return;
+    }
+    // A client that stops in the middle of its body gets the 413 after a pause.
+    while let Ok(Ok(Some(frame))) =
+        tokio::time::timeout(DISCARD_PAUSE, next_frame(&mut body, connection)).await
+    {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(bytes) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
 }
 
 /// The next frame. When `body_timeout` has passed, `Connections` wakes this task, and the poll that

@@ -2,6 +2,7 @@
 //! sees these types.
 
 mod object;
+mod outcome_body;
 mod subject;
 mod unique_keys;
 
@@ -9,7 +10,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catraca::Outcome;
-use catraca::core::outcome::BodySize;
 use catraca::core::request::{COST_MAX, NAME_BYTES_MAX, STATUSES};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,8 @@ use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::http::bodies::problem::Problem;
+
+use outcome_body::OutcomeBody;
 
 pub use object::JsonObject;
 pub use subject::{OwnedSubject, WireSubject};
@@ -75,10 +77,16 @@ pub struct WireOutcome<'a> {
     /// The HTTP status of the response.
     #[schemars(range(min = *STATUSES.start(), max = *STATUSES.end()), example = 404)]
     pub status: Option<u16>,
-    /// The body of the response, if a ban rule reads it: any JSON.
+    /// The body of the response, if a ban rule reads it: any JSON. Rules see one that repeats a
+    /// key, or has a number or a text that cannot be represented, as null with `body_invalid`.
     #[serde(borrow, default)]
     #[schemars(with = "serde_json::Value")]
     pub body: Option<&'a RawValue>,
+    /// The body of the response as text, instead of `body`, if it may not be JSON. Rules see a text
+    /// that is not readable as JSON as null with `body_invalid`.
+    #[serde(borrow, default)]
+    #[schemars(with = "Option<String>")]
+    pub body_text: Option<&'a RawValue>,
     /// The headers of the response, if a ban rule reads them.
     #[serde(default, deserialize_with = "unique_keys::headers")]
     pub headers: BTreeMap<String, String>,
@@ -121,23 +129,27 @@ pub struct WireBuckets<'a> {
 }
 
 impl WireOutcome<'_> {
-    /// The outcome of a settle whose request was `request`. A body of more than `body_bytes_max`
-    /// bytes is left out; ban rules then see that it is too large.
-    pub fn read(self, request: &[u8], body_bytes_max: usize) -> Result<Outcome, Problem> {
-        let headers = self.headers.into_iter().collect();
-        let (body, body_size) = match self.body.map(RawValue::get) {
-            None => (serde_json::Value::Null, BodySize::Bytes(0)),
-            Some(raw) if raw.len() > body_bytes_max => {
-                (serde_json::Value::Null, BodySize::OverLimit)
-            }
-            Some(raw) => {
-                let value = unique_keys::value(&mut serde_json::Deserializer::from_str(raw));
-                let value =
-                    value.map_err(|error| Problem::from_json_error_in(&error, raw, request))?;
-                (value, BodySize::Bytes(raw.len()))
+    /// The outcome of a settle. A body of more than `body_bytes_max` bytes, or one that is not
+    /// readable as JSON, is left out; ban rules then see which of the two. The upstream chooses its
+    /// body, so a refusal of the settle would let it evade the rules.
+    pub fn read(self, body_bytes_max: usize) -> Result<Outcome, Problem> {
+        let body = match (self.body.map(RawValue::get), self.body_text.map(RawValue::get)) {
+            (None, None) => OutcomeBody::default(),
+            (Some(json), None) => OutcomeBody::from_json(json, body_bytes_max),
+            (None, Some(raw)) => OutcomeBody::from_raw_text(raw, body_bytes_max)?,
+            (Some(_), Some(_)) => {
+                let detail = "`outcome` has both `body` and `body_text`; send one of them";
+                return Err(Problem::bad("bad-settle", detail));
             }
         };
-        Ok(Outcome { status: self.status, body, body_size, headers, cost: self.cost })
+        Ok(Outcome {
+            status: self.status,
+            body: body.value,
+            body_size: body.size,
+            body_invalid: body.is_invalid,
+            headers: self.headers.into_iter().collect(),
+            cost: self.cost,
+        })
     }
 }
 

@@ -110,6 +110,9 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
             why: redact(down.to_string()),
         });
     }
+    if let Some(why) = context.observer.wall_clock.problem() {
+        found.push(ReadinessProblem { what: "clock", place: None, why });
+    }
     let not_restored = context.blocks_not_restored();
     if not_restored > 0 {
         let why = format!(

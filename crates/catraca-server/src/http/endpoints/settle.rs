@@ -12,7 +12,7 @@ use crate::http::request::ApiRequest;
 pub async fn settle(request: &ApiRequest) -> ApiResult {
     let wire: WireSettle<'_> = read(&request.body)?;
     let body_bytes_max = request.app().catalog().settle.body_bytes_max;
-    let outcome = wire.outcome.read(&request.body, body_bytes_max)?;
+    let outcome = wire.outcome.read(body_bytes_max)?;
     let check = match (&wire.ticket, &wire.r#ref) {
         (Some(ticket), None) => CheckRef::Ticket(ticket),
         (None, Some(name)) => {

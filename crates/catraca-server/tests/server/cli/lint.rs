@@ -260,3 +260,22 @@ fn mistakes_of_keys_are_located() {
     }
     assert!(!output.out.contains("qnjuxtezg"), "the key is shown: {}", output.out);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_secret_that_others_can_read_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TestDir::with_file("shop.toml", GOOD);
+    let secret = dir.path("catraca.secret");
+    std::fs::write(&secret, "00".repeat(32)).unwrap();
+    let lint = |mode| {
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(mode)).unwrap();
+        dir.run(&["lint", "--strict", "shop.toml"])
+    };
+    let output = lint(0o644);
+    assert_eq!(output.code, Some(1), "{}", output.out);
+    assert!(output.out.contains("readable-secret") && output.out.contains("chmod 600"));
+    assert_eq!(lint(0o600).code, Some(0));
+    let output = dir.run(&["lint", "--explain", "readable-secret"]);
+    assert!(output.out.contains("other users"), "{}", output.out);
+}

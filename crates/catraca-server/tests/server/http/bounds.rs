@@ -18,6 +18,18 @@ fn a_body_beyond_the_bound_is_413_before_it_is_sent() {
     assert!(connection.is_closed(), "the rest of the body would be read as a request");
 }
 
+/// Regression: the connection was closed while the client sent, so its system dropped the 413.
+#[test]
+fn a_client_that_sends_its_whole_body_reads_the_413() {
+    let server = TestServer::demo();
+    let size = 6 << 20;
+    let mut connection = server.connect();
+    connection.send_bytes(&head("POST /v1/check", &[JSON], Some(size)));
+    connection.send_bytes(&vec![b' '; size]);
+    let answer = connection.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (413, "body-too-large"));
+}
+
 #[test]
 fn a_body_without_a_length_is_cut_at_the_bound() {
     let server = TestServer::demo();

@@ -65,7 +65,10 @@ fn exported_calls(
     }
     server.signal("TERM");
     let (status, log) = server.wait_for_exit();
-    assert!(status.success() && !log.contains("WARN"), "{log}");
+    // Some of the calls name a gate that the catalog does not declare, which is a warning.
+    let mut warnings = log.lines().filter(|line| line.contains("WARN"));
+    let is_expected = |line: &str| line.contains("does not declare");
+    assert!(status.success() && warnings.all(is_expected), "{log}");
     (collector.all(), key.key)
 }
 

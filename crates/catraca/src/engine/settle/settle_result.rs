@@ -2,7 +2,8 @@
 
 use catraca_core::batch::{RowSettlement, SettleReply};
 use catraca_core::conclude::render;
-use catraca_core::ticket::Ticket;
+use catraca_core::policy::Mode;
+use catraca_core::ticket::{Ticket, TicketRow};
 use catraca_core::time::Time;
 
 use crate::rule_set::RuleSet;
@@ -16,10 +17,13 @@ pub(super) fn settlement(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) 
             let state = if *again { SettleState::Again } else { SettleState::Applied };
             let named = |result: &RowSettlement| {
                 let row = ticket.body.rows.get(usize::from(result.ticket_index))?;
-                Some(settled_row(rules, &row.policy, result, *now))
+                let mut settled = settled_row(rules, &row.policy, result, *now);
+                // A shadow block denies no request.
+                settled.blocked_by = settled.blocked_by.filter(|_| !is_shadow(rules, row));
+                Some(settled)
             };
             let rows = rows.iter().filter_map(named).collect();
-            Settlement { state, at: *now, rows, body_truncated: false }
+            Settlement { state, at: *now, rows, body_truncated: false, body_invalid: false }
         }
         SettleReply::Expired { now } => expired_settlement(*now),
         // Not reached: `settle_reply` has turned it into an error.
@@ -28,7 +32,15 @@ pub(super) fn settlement(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) 
 }
 
 fn expired_settlement(at: Time) -> Settlement {
-    Settlement { state: SettleState::Expired, at, rows: Vec::new(), body_truncated: false }
+    let state = SettleState::Expired;
+    Settlement { state, at, rows: Vec::new(), body_truncated: false, body_invalid: false }
+}
+
+/// Whether the policy did not enforce at the check, or does not enforce now.
+fn is_shadow(rules: &RuleSet, row: &TicketRow) -> bool {
+    let policy = rules.catalog.find(&row.policy);
+    let enforces = |(id, _)| rules.selector().mode(id) == Mode::Enforce;
+    row.shadow || !policy.is_none_or(enforces)
 }
 
 fn settled_row(rules: &RuleSet, name: &str, result: &RowSettlement, now: Time) -> SettledRow {

@@ -105,7 +105,8 @@ fn a_row_without_a_counter_has_no_figures_and_its_reason_is_unavailable_if_close
 #[test]
 fn the_settle_of_an_uncounted_check_refunds_nothing() {
     let clock = ManualClock::at(START);
-    let text = "[policy.p]\nby = ['ip']\nbucket = { size = 10, refill = '10 per 1h' }\nreserve = 5\n\
+    let text = "[policy.p]\nby = ['ip']\nreserve = 5\n\
+                bucket = { size = 10, refill = '10 per 1h' }\n\
                 cost = { default = 0 }\nhold = '3h'\non_failure = 'open'\n\
                 [policy.filler]\nby = ['ip']\nbucket = { size = 1, refill = '1 per 1h' }";
     let options = MemoryOptions { budget_bytes: 64 * KIB, shards: 1, ..MemoryOptions::default() };
@@ -142,7 +143,8 @@ fn settle(engine: &Engine, namespace: &str, ip: u32) -> Option<SettleState> {
 #[test]
 fn full_markers_of_one_namespace_do_not_stop_the_settles_of_others() {
     let engine = engine(
-        "bucket = { size = 1000000, refill = '1000000 per 1h' }\ncost = { default = 1 }\nhold = '1h'",
+        "bucket = { size = 1000000, refill = '1000000 per 1h' }\nhold = '1h'\n\
+         cost = { default = 1 }",
     );
     let refused = (0..100_000).find(|_| settle(&engine, "a", 1).is_none());
     assert!(refused.is_some(), "the pool never filled");

@@ -20,7 +20,8 @@ pub struct PolicyStats {
     #[serde(flatten)]
     period: Period,
     policies: Vec<PolicyTotals>,
-    /// Gates that checks named since the start and that the catalog does not declare, at most 1,000.
+    /// Gates that checks named since the start and that the catalog does not declare, at most
+    /// 1,000.
     unlisted_gates: Vec<String>,
 }
 
