@@ -137,7 +137,7 @@ mod tests {
             upstream: None,
             shadow: false,
             lease: 0,
-            bans: Box::default(),
+            bans: Default::default(),
             watch: None,
         }
     }
@@ -152,8 +152,7 @@ mod tests {
                 settled(1, 1, Limit::Unlimited),
                 settled(2, 1, bucket),
                 settled(3, 2, Limit::Unlimited),
-            ]
-            .into(),
+            ],
             reference: None,
         });
         let keys = RowKeys::of([&settle].into_iter());
