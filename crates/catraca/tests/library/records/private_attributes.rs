@@ -119,7 +119,7 @@ impl Server {
         format!("{lists:?} {facts:?} {audit:?}")
     }
 
-    /// What the records store, whatever the application shows.
+    /// What the records store, which the application may show differently.
     fn stored(&self) -> String {
         self.records.flush().unwrap();
         let sql = [
