@@ -153,7 +153,7 @@ impl Digester {
     }
 
     /// A value as it is stored: its pseudonym if it is private. So is a value that has the form of
-    /// a pseudonym, which could otherwise not be told from the pseudonym of another value.
+    /// a pseudonym: it would look like the pseudonym of another value.
     pub fn stored_value(&self, attribute: &str, value: &str, is_private: bool) -> String {
         if is_private || is_pseudonym(value) {
             return self.pseudonym(attribute, value);

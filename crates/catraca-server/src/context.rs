@@ -21,6 +21,11 @@ use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 
+/// The records are older than the snapshot: for the log and `/readyz`.
+pub const ROWS_MISSING: &str = "acknowledged blocks, list entries or audited acts are missing from \
+     the records: they have fewer rows than when the snapshot was written, because catraca.db-wal \
+     was lost or an older copy was restored; repeat the missing acts, or restore a newer backup";
+
 /// What the handlers of requests work with.
 pub struct ServerContext {
     /// Every operation that a front end may offer.

@@ -89,7 +89,8 @@ pub struct Records {
     reads: Mutex<Box<dyn Database>>,
     options: Options,
     thread: Mutex<Option<JoinHandle<u64>>>,
-    /// SQLite only: keeps other processes from opening the same file.
+    /// SQLite only: keeps other processes from opening the same file. Dropped last, after the
+    /// connections.
     _lock: Option<FileLock>,
 }
 
@@ -102,8 +103,7 @@ impl Records {
         }
         let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
         let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redact(url) })?);
-        let lock = FileLock::take(path)?;
-        let [writes, reads] = sqlite::open(path)?;
+        let (lock, [writes, reads]) = sqlite::open(path)?;
         Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
             .map_err(|error| OpenError::io(path, &error))
     }

@@ -205,8 +205,8 @@ impl RuleSet {
         if self.lists.is_empty() {
             return Ok(found);
         }
-        // An entry may be stored in clear or under a pseudonym, whatever the catalog says now: the
-        // attribute may have become private since, or may have been, and the secret may be another.
+        // An entry may be stored in clear or under a pseudonym: its attribute may have become
+        // private since, or may have been private, and the secret may have changed.
         let mut stored = Vec::new();
         for (name, value) in normalised {
             // Pseudonyms cost a keyed digest each.

@@ -26,10 +26,11 @@ fn main() {
     if let Ok(role) = std::env::var("CATRACA_ROLE") {
         return child::run_role(&role);
     }
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
         ("a_second_process_is_refused", second_process::a_second_process_is_refused),
         ("what_was_acknowledged_survives", kill::what_was_acknowledged_survives),
         ("a_full_disk_is_admitted", disk_full::a_full_disk_is_admitted),
+        ("a_full_disk_does_not_prevent_a_start", disk_full::a_full_disk_does_not_prevent_a_start),
         ("a_failed_sync_is_never_acknowledged", failed_sync::a_failed_sync_is_never_acknowledged),
     ];
     let wanted: Vec<String> =

@@ -16,13 +16,14 @@ use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
 use catraca::{App, Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::keys::StartKeys;
 use super::lock_setup;
 use super::secret;
 use super::shared_store;
 use crate::config::{SharedStoreConfig, StorageConfig};
+use crate::context::ROWS_MISSING;
 use crate::feed::Feed;
 use crate::observe::Observer;
 
@@ -86,12 +87,15 @@ impl Backend {
         let setup = EngineSetup::new(catalog, config, secret.clone(), observer)?;
         keys.check(&setup.records)?;
         let (engine, outcome) = setup.builder.restore(&config.snapshot)?;
-        let since = match outcome {
-            RestoreOutcome::Read { created_at, .. } => Some(created_at),
-            RestoreOutcome::Missing => None,
+        let (since, sequence) = match outcome {
+            RestoreOutcome::Read { created_at, sequence, .. } => (Some(created_at), sequence),
+            RestoreOutcome::Missing => (None, 0),
         };
+        // Read first: a resume may write.
+        let rows_missing = sequence.saturating_sub(setup.records.sequence()?);
         // Applies what the records contain beyond the snapshot.
         let restored = engine.resume(&setup.records, since)?;
+        let restored = ResumeSummary { rows_missing, ..restored };
         let locks = lock_setup::open(&secret, &setup.records, durability)?;
         let app =
             App::local(engine).records(Arc::clone(&setup.records)).locks(Arc::new(locks)).build();
@@ -154,7 +158,7 @@ impl Backend {
             // A panic of the thread was printed by the panic hook; the snapshot is written anyway.
             let _ = maintenance.thread.join();
             if let Some(snapshot) = &maintenance.snapshot {
-                self.app.engine().store().snapshot(snapshot)?;
+                self.app.snapshot(snapshot)?;
             }
         }
         ensure!(
@@ -221,6 +225,11 @@ fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
         let facts = restored.facts_left_out;
         warn!(blocks, facts, "blocks and facts not restored: memory limit reached");
     }
+    if restored.rows_missing > 0 {
+        let rows = restored.rows_missing;
+        let records = &config.records;
+        error!(rows, records, "{ROWS_MISSING}");
+    }
     format!(
         "Records are in {}: {} blocks, {} list entries and {} facts are active.",
         config.records_text(),
@@ -279,7 +288,7 @@ struct MaintenanceTask {
 impl MaintenanceTask {
     fn run_round(&mut self) {
         self.observer.wall_clock.check();
-        let written = self.snapshot.as_ref().map(|path| self.app.engine().store().snapshot(path));
+        let written = self.snapshot.as_ref().map(|path| self.app.snapshot(path));
         let mut error = written.and_then(Result::err).map(|error| error.to_string());
         self.since_purge += self.interval;
         if self.since_purge >= self.purge_interval {

@@ -41,6 +41,19 @@ impl App {
         }
     }
 
+    /// Writes a snapshot of the store of this process, with what the records have acknowledged: the
+    /// next start notices if that is missing. Waits for the disk.
+    #[cfg(feature = "records")]
+    pub fn snapshot(
+        &self,
+        path: &std::path::Path,
+    ) -> Result<crate::memory::SnapshotSummary, crate::memory::SnapshotError> {
+        // An unreadable sequence, which the records count, is no reason to lose the counters.
+        let records = self.parts.records.as_ref();
+        let sequence = records.and_then(|records| records.sequence().ok()).unwrap_or_default();
+        self.engine().store().snapshot_with_sequence(path, sequence)
+    }
+
     /// Applies what the records contain to the store; call it before the first check. `snapshot` is
     /// the instant at which the snapshot was begun from which the store of this process was
     /// restored, if any.

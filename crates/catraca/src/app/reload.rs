@@ -27,12 +27,12 @@ pub struct CatalogChange<'a> {
 impl App {
     /// Replaces the catalog; the next decision uses it. Lists and facts that operators made stay in
     /// force, and values of attributes that have become private are hidden in the records. Does
-    /// nothing but record the need of keys if the revision is the same. Returns whether that is on disk, which waits for the disk: it must
-    /// not be called on an async worker.
+    /// nothing but record the need of keys if the revision is the same. Returns whether that is on
+    /// disk, which waits for the disk: it must not be called on an async worker.
     pub fn reload(&self, change: CatalogChange<'_>) -> bool {
         let CatalogChange { catalog, changes, requires_keys, by, why } = change;
         let is_new = catalog.revision != self.catalog().revision;
-        // An entry that is added meanwhile must be in the same form in the engine and in the records.
+        // An entry that is added meanwhile must have the same form in the engine and the records.
         let _change = self.parts.change_lock.blocking_lock();
         let event = is_new.then(|| self.engine().replace_catalog(catalog));
         if let Some(event) = &event {

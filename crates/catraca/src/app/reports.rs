@@ -40,6 +40,23 @@ impl App {
 
     /// Audited acts, newest first.
     pub async fn audit(&self, query: AuditQuery) -> Result<Page<AuditRow, i64>, AppError> {
-        self.read_records(move |records| records.audit(&query)).await
+        let mut page = self.read_records(move |records| records.audit(&query)).await?;
+        for row in &mut page.rows {
+            self.hide_private_act(row);
+        }
+        Ok(page)
+    }
+
+    /// Hides the value in the target of an act on lists or facts, such as `blocklist customer=ana`,
+    /// if its attribute has become private and the records do not hide it yet.
+    fn hide_private_act(&self, row: &mut AuditRow) {
+        if !["list", "unlist", "state", "forget"].contains(&&*row.act) {
+            return;
+        }
+        let Some((name, pair)) = row.target.split_once(' ') else { return };
+        let Some((attribute, value)) = pair.split_once('=') else { return };
+        let mut shown = value.to_owned();
+        self.engine().hide_private_value(attribute, &mut shown);
+        row.target = format!("{name} {attribute}={shown}");
     }
 }

@@ -56,6 +56,8 @@ pub struct ResumeSummary {
     pub debts: u64,
     /// Policies that were reset for all keys.
     pub resets: u64,
+    /// Rows that the records had when the snapshot was written and have no more: worth an alarm.
+    pub rows_missing: u64,
 }
 
 /// Why the records could not be applied. The engine must not decide then, or blocked callers would

@@ -5,8 +5,9 @@
 //! the changes after a snapshot. A damaged file must never count as an empty store: that would end
 //! every block.
 //!
-//! Layout: [`MAGIC`], [`FORMAT`] (`u32`), the instant (`i64`), the records, [`END`], the number of
-//! records (`u64`), and the BLAKE3 checksum of all bytes before. Integers are little-endian.
+//! Layout: [`MAGIC`], [`FORMAT`] (`u32`), the instant (`i64`), the sequence of the records database
+//! (`u64`, since format 2), the records, [`END`], the number of records (`u64`), and the BLAKE3
+//! checksum of all bytes before. Integers are little-endian.
 
 mod cell_record;
 mod read;
@@ -24,7 +25,9 @@ use crate::clock::Clock;
 /// The first bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"CATRACA\n";
 /// The format that is written, and the newest that is read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The format without the sequence of the records database.
+const FORMAT_WITHOUT_SEQUENCE: u32 = 1;
 /// Instead of a cell kind: the end of the records. No kind has the number 0.
 const END: u8 = 0;
 
@@ -48,6 +51,9 @@ pub enum RestoreOutcome {
     Read {
         /// When the snapshot was begun.
         created_at: Time,
+        /// What the records database had acknowledged at that time; zero if the snapshot does not
+        /// say.
+        sequence: u64,
         /// Cells that were restored.
         kept: u64,
         /// Cells that have expired since.
@@ -117,9 +123,18 @@ pub enum SnapshotError {
 impl Memory {
     /// Writes all unexpired cells into a file, which is replaced as a whole or not at all.
     pub fn snapshot(&self, path: &Path) -> Result<SnapshotSummary, SnapshotError> {
+        self.snapshot_with_sequence(path, 0)
+    }
+
+    /// As [`Memory::snapshot`], with the sequence that the records database had before it.
+    pub fn snapshot_with_sequence(
+        &self,
+        path: &Path,
+        sequence: u64,
+    ) -> Result<SnapshotSummary, SnapshotError> {
         let _one_at_a_time = self.snapshot.lock();
         let failed = |source| SnapshotError::Write { path: path.to_owned(), source };
-        write::write(self, path).map_err(failed)
+        write::write(self, path, sequence).map_err(failed)
     }
 
     /// Builds a store with the cells of a snapshot, and reports what was read. A missing file is a

@@ -81,6 +81,12 @@ pub(super) trait Database: Send {
         Ok(())
     }
 
+    /// A number that grows with every row of blocks' history, lists, audit and revisions, and never
+    /// shrinks; zero if this database has none.
+    fn sequence(&mut self) -> DatabaseResult<u64> {
+        Ok(0)
+    }
+
     /// Writes a copy to a new file, which appears complete or not at all.
     fn backup(&mut self, to: &Path) -> DatabaseResult<()>;
 

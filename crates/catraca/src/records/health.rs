@@ -26,7 +26,7 @@ pub struct Health {
     /// Records that the database rejects for good, such as a text that is too long. Deserves an
     /// alert.
     pub rejected: u64,
-    /// Checkpoints, purges and sweeps that failed; they are tried again.
+    /// Checkpoints, purges, sweeps and reads of the sequence that failed; they are tried again.
     pub maintenance_failures: u64,
 }
 

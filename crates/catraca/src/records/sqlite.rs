@@ -3,6 +3,7 @@
 mod backup;
 mod dialect;
 mod file;
+mod header;
 mod migrate;
 mod restore_locks;
 
@@ -13,13 +14,14 @@ use rusqlite::{Connection, ErrorCode, Row, ToSql, params_from_iter};
 
 use super::database::{Access, Database, DatabaseResult, RowVisitor, transaction};
 use super::error::{DatabaseError, OpenError};
+use super::file_lock::FileLock;
 use super::record::Record;
 use super::sql::value::{Column, SqlRow, Value, invalid_column};
 use super::sql::write::write_records;
 use dialect::Translations;
 
 pub use backup::{RestoredBackup, back_up, restore_backup, restore_backup_over};
-pub(super) use file::beside;
+pub(super) use file::{beside, create_private_file};
 
 /// Statements that write after which the write-ahead log is checkpointed.
 const CHECKPOINT_EVERY: usize = 8_000;
@@ -30,16 +32,39 @@ pub(super) struct SqliteDatabase {
     translations: Translations,
     /// Statements that wrote since the last checkpoint of the write-ahead log.
     since_checkpoint: usize,
+    /// Whether the disk was full at the start. A transaction that changes nothing would succeed on
+    /// a full disk, so the first one must write.
+    must_prove_room: bool,
 }
 
-/// Opens the connection of the writer and that of queries. The caller holds the file lock.
-pub(super) fn open(path: &Path) -> Result<[SqliteDatabase; 2], OpenError> {
-    Ok(file::open(path)?.map(SqliteDatabase::new))
+/// Opens the connection of the writer and that of queries, and the lock of the file.
+pub(super) fn open(path: &Path) -> Result<(FileLock, [SqliteDatabase; 2]), OpenError> {
+    let file::OpenFile { writes, reads, lock, is_disk_full } = file::open(path)?;
+    let writes = SqliteDatabase { must_prove_room: is_disk_full, ..SqliteDatabase::new(writes) };
+    Ok((lock, [writes, SqliteDatabase::new(reads)]))
 }
 
 impl SqliteDatabase {
     fn new(connection: Connection) -> Self {
-        Self { connection, translations: Translations::default(), since_checkpoint: 0 }
+        Self {
+            connection,
+            translations: Translations::default(),
+            since_checkpoint: 0,
+            must_prove_room: false,
+        }
+    }
+
+    /// Writes a page, unchanged.
+    fn prove_room(&mut self) -> DatabaseResult<()> {
+        let version: i64 =
+            self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        transaction(self, Access::Write, |database| {
+            Ok(database.connection.pragma_update(None, "user_version", version)?)
+        })?;
+        self.must_prove_room = false;
+        // What an earlier process left in the log is still there.
+        self.since_checkpoint += 1;
+        Ok(())
     }
 
     fn checkpoint(&mut self, mode: &str) -> DatabaseResult<()> {
@@ -56,6 +81,9 @@ impl SqliteDatabase {
 
 impl Database for SqliteDatabase {
     fn write(&mut self, records: &[&Record]) -> DatabaseResult<()> {
+        if self.must_prove_room {
+            self.prove_room()?;
+        }
         if self.since_checkpoint >= CHECKPOINT_EVERY {
             // Before the batch, not after it: callers of the last batch have been answered by now.
             // If it fails, commits still reach the disk; it is tried again after half as many
@@ -121,6 +149,13 @@ impl Database for SqliteDatabase {
 
     fn truncate_wal(&mut self) -> DatabaseResult<()> {
         self.checkpoint("TRUNCATE")
+    }
+
+    fn sequence(&mut self) -> DatabaseResult<u64> {
+        // SQLite's own table of the highest ids that AUTOINCREMENT gave, also of deleted rows.
+        let sql = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence";
+        let sum: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        Ok(sum.unsigned_abs())
     }
 
     fn backup(&mut self, to: &Path) -> DatabaseResult<()> {

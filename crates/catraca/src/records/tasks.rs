@@ -114,6 +114,14 @@ impl Records {
         Ok(self.reads.lock().backup(to)?)
     }
 
+    /// A number that grows with every block, list entry and audited act that is on disk, and never
+    /// shrinks. A snapshot stores it, so that the next start notices if acknowledged acts are
+    /// missing. Zero in PostgreSQL, whose files this program does not manage.
+    pub fn sequence(&self) -> Result<u64, RecordsError> {
+        let sequence = self.reads.lock().sequence();
+        Ok(sequence.inspect_err(|_| self.queue.counters.maintenance_failures.add(1))?)
+    }
+
     /// Checks every page. Returns the faults found; none if the records are sound.
     pub fn verify(&self) -> Result<Vec<String>, RecordsError> {
         Ok(self.reads.lock().verify()?)

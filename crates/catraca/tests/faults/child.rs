@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use catraca::records::{Ack, Record, RecordKind, Records};
+use catraca::records::{Ack, ListName, Record, RecordKind, Records};
 use catraca::{Catalog, Check, Engine};
 
 use crate::engine;
@@ -17,6 +17,8 @@ pub fn run_role(role: &str) {
         "act" => write_until_killed(&folder),
         "hold" => hold(&folder),
         "fill" => fill(&folder),
+        "fill-and-die" => fill_and_die(&folder),
+        "restart" => restart(&folder),
         "sync" => sync(&folder),
         other => panic!("no role {other}"),
     }
@@ -111,6 +113,43 @@ fn fill(folder: &Path) {
     assert!(health.down.is_none() && health.lost == 0 && health.waiting == 0, "{health:?}");
     assert!(records.record(records_of("last")).wait().is_durable());
     println!("did last");
+}
+
+/// Fills the disk with the write-ahead log until acts are refused, and ends without closing it.
+fn fill_and_die(folder: &Path) {
+    let records = std::sync::Arc::new(open(folder));
+    let _node = engine::start(folder, &records);
+    std::fs::write(folder.join("ballast"), vec![1; 2 << 20]).unwrap();
+    for number in 0..50_000 {
+        let mark = format!("{number}.{}", "x".repeat(1_000));
+        if !records.record(records_of(&mark)).wait().is_durable() {
+            std::process::abort();
+        }
+        println!("did {mark}");
+    }
+    panic!("the disk does not fill");
+}
+
+/// Starts on a full disk: decides, says that nothing is durable, and recovers when there is space.
+fn restart(folder: &Path) {
+    let records = std::sync::Arc::new(open(folder));
+    let node = engine::start(folder, &records);
+    let listed = records.lists(ListName::Block, None, 1_000, NOW).unwrap().rows;
+    assert!(listed.len() > 20, "{}", listed.len());
+    // The resume queued the first write.
+    let refused = records.record(records_of("refused")).wait();
+    assert!(matches!(&refused, Ack::NotYet(why) if why.contains("full")), "{refused:?}");
+    assert!(records.health().down.is_some_and(|why| why.contains("full")));
+    assert!(records.audit(&Default::default()).is_ok(), "reads continue");
+    for name in ["ballast", "zeros"] {
+        std::fs::remove_file(folder.join(name)).unwrap();
+    }
+    records.flush().unwrap();
+    assert!(records.health().down.is_none(), "{:?}", records.health());
+    println!("did refused");
+    assert!(records.record(records_of("last")).wait().is_durable());
+    println!("did last");
+    drop(node);
 }
 
 /// Writes records while the n-th sync of the process fails.

@@ -14,9 +14,12 @@ pub fn a_second_process_is_refused() {
     for part in ["catraca.db", &running.child.id().to_string(), "stop it", "postgres:"] {
         assert!(message.contains(part), "{part}: {message}");
     }
+    // No other file can be removed to get in.
+    for file in std::fs::read_dir(&folder.0).unwrap() {
+        let name = file.unwrap().file_name();
+        assert!(["catraca.db", "catraca.db-shm", "catraca.db-wal"].map(Into::into).contains(&name));
+    }
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    // The lock file remains, but no process holds the lock.
-    assert!(folder.0.join("catraca.db.lock").exists());
     open(&folder.0).close();
 }

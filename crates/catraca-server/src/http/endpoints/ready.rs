@@ -8,7 +8,7 @@ use hyper::http::{HeaderMap, HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::ServerContext;
+use crate::context::{ROWS_MISSING, ServerContext};
 use crate::http::auth::may_see_details;
 use crate::http::bodies::accept_header::lists_html;
 use crate::http::bodies::problem::{HttpResponse, typed_response};
@@ -112,6 +112,10 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
     }
     if let Some(why) = context.observer.wall_clock.problem() {
         found.push(ReadinessProblem { what: "clock", place: None, why });
+    }
+    if context.restored.rows_missing > 0 {
+        let why = format!("{} rows: {ROWS_MISSING}", context.restored.rows_missing);
+        found.push(ReadinessProblem { what: "records", place: None, why: redact(why) });
     }
     let not_restored = context.blocks_not_restored();
     if not_restored > 0 {

@@ -106,6 +106,38 @@ fn an_act_on_a_broken_disk_is_admitted_and_written_when_it_works_again() {
     }
 }
 
+/// As after a crash on a disk that its own log had filled.
+///
+/// covers: B-03
+#[test]
+fn a_start_on_a_full_disk_serves_and_says_that_nothing_is_durable() {
+    let file = catalog_file(CATALOG);
+    let folder = file.parent().unwrap();
+    let library = library(folder);
+    let broken = folder.join("broken");
+    let variables = [("LD_PRELOAD", library.as_path()), ("DISK_FULL", broken.as_path())];
+    let server = TestServer::from_file(&file);
+    expect_durable(&server, "POST /v1/blocks", &order("before"));
+    server.signal("KILL");
+    drop(server);
+    fs::write(&broken, "").unwrap();
+    let server = TestServer::with_env(&file, &variables);
+    assert!(is_blocked(&server, "before"));
+    let refused = expect_ok(&server, "POST /v1/blocks", &order("meanwhile"));
+    assert_eq!(refused["durable"], false, "{refused}");
+    let problems = || server.request("GET /readyz", &[]).json()["problems"].to_string();
+    assert!(problems().contains("records") && problems().contains("full"), "{}", problems());
+    fs::remove_file(&broken).unwrap();
+    while expect_ok(&server, "POST /v1/blocks", &order("after"))["durable"] != true {}
+    assert_eq!(problems(), "[]");
+    server.signal("KILL");
+    drop(server);
+    let server = TestServer::from_file(&file);
+    for customer in ["before", "meanwhile", "after"] {
+        assert!(is_blocked(&server, customer), "{customer}");
+    }
+}
+
 /// covers: 000-36
 #[test]
 fn a_ban_that_cannot_be_written_stands_all_the_same_and_is_counted_and_told() {

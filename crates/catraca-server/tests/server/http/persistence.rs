@@ -72,6 +72,38 @@ fn a_debt_and_a_ban_that_were_answered_durable_survive_a_kill() {
     }
 }
 
+/// As after a lost log: the snapshot was written later than the newest row of the records.
+#[test]
+fn records_older_than_the_snapshot_are_reported() {
+    let file = catalog_file(CATALOG);
+    let run = |act: &dyn Fn(&TestServer)| {
+        let server = TestServer::from_file(&file);
+        act(&server);
+        server.signal("TERM");
+        let (status, log) = server.wait_for_exit();
+        assert!(status.success(), "{log}");
+        log
+    };
+    let problems =
+        |server: &TestServer| server.request("GET /readyz", &[]).json()["problems"].to_string();
+    run(&|_| {});
+    let records = file.with_file_name("catraca.db");
+    let old = fs::read(&records).unwrap();
+    run(&|server| {
+        let entry = r#"{"attribute":"customer","value":"ana"}"#;
+        assert_eq!(server.json("/v1/blocklist", entry).1["durable"], true);
+    });
+    run(&|server| assert_eq!(problems(server), "[]"));
+    fs::write(&records, old).unwrap();
+    let log = run(&|server| {
+        let problems = problems(server);
+        assert!(problems.contains("records") && problems.contains("missing"), "{problems}");
+    });
+    assert!(log.contains("missing from the records"), "{log}");
+    // The next snapshot is of these records.
+    run(&|server| assert_eq!(problems(server), "[]"));
+}
+
 /// covers: 002-19
 #[test]
 fn a_server_that_is_told_to_stop_forgets_no_counter() {

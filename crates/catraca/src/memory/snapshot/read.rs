@@ -11,7 +11,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::cell_record::{RecordAdmission, admit};
-use super::{END, FORMAT, MAGIC, RestoreOutcome, SnapshotError};
+use super::{END, FORMAT, FORMAT_WITHOUT_SEQUENCE, MAGIC, RestoreOutcome, SnapshotError};
 use crate::memory::Memory;
 
 pub(super) fn read(memory: &mut Memory, path: &Path) -> Result<RestoreOutcome, SnapshotError> {
@@ -76,7 +76,7 @@ impl SnapshotReader {
     }
 
     fn read_into(mut self, memory: &mut Memory) -> Result<RestoreOutcome, SnapshotReadError> {
-        let created_at = self.read_header()?;
+        let (created_at, sequence) = self.read_header()?;
         let mut counts = RestoreCounts::default();
         let now = memory.clock.now();
         while let Some(kind) = self.read_kind(counts.records)? {
@@ -87,18 +87,24 @@ impl SnapshotReader {
         // whole store, so no unverified cell is used.
         self.verify_trailer(counts.records)?;
         let RestoreCounts { kept, forgotten, left_out, .. } = counts;
-        Ok(RestoreOutcome::Read { created_at, kept, forgotten, left_out })
+        Ok(RestoreOutcome::Read { created_at, sequence, kept, forgotten, left_out })
     }
 
-    fn read_header(&mut self) -> Result<Time, SnapshotReadError> {
+    /// The instant and the sequence of the records database.
+    fn read_header(&mut self) -> Result<(Time, u64), SnapshotReadError> {
         if self.take::<8>()? != MAGIC {
             return Err(SnapshotReadError::Corrupt("not a snapshot file".to_owned()));
         }
-        match u32::from_le_bytes(self.take()?) {
-            FORMAT => Ok(Time::from_micros(i64::from_le_bytes(self.take()?))),
-            0 => Err(SnapshotReadError::Corrupt("invalid format 0".to_owned())),
-            found => Err(SnapshotReadError::Newer(found)),
+        let format = u32::from_le_bytes(self.take()?);
+        match format {
+            FORMAT_WITHOUT_SEQUENCE | FORMAT => {}
+            0 => return Err(SnapshotReadError::Corrupt("invalid format 0".to_owned())),
+            found => return Err(SnapshotReadError::Newer(found)),
         }
+        let created_at = Time::from_micros(i64::from_le_bytes(self.take()?));
+        let has_sequence = format != FORMAT_WITHOUT_SEQUENCE;
+        let sequence = if has_sequence { u64::from_le_bytes(self.take()?) } else { 0 };
+        Ok((created_at, sequence))
     }
 
     /// The kind of the next record; none at the end of the records.

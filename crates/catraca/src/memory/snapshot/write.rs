@@ -12,9 +12,9 @@ use super::cell_record::encode;
 use super::{END, FORMAT, MAGIC, SnapshotSummary};
 use crate::memory::Memory;
 
-pub(super) fn write(memory: &Memory, path: &Path) -> io::Result<SnapshotSummary> {
+pub(super) fn write(memory: &Memory, path: &Path, sequence: u64) -> io::Result<SnapshotSummary> {
     let temporary = temporary_path(path);
-    let written = write_temporary(memory, &temporary).and_then(|written| {
+    let written = write_temporary(memory, &temporary, sequence).and_then(|written| {
         fs::rename(&temporary, path)?;
         sync_folder(path)?;
         Ok(written)
@@ -33,12 +33,17 @@ fn temporary_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write_temporary(memory: &Memory, temporary: &Path) -> io::Result<SnapshotSummary> {
+fn write_temporary(
+    memory: &Memory,
+    temporary: &Path,
+    sequence: u64,
+) -> io::Result<SnapshotSummary> {
     let mut file = ChecksummedFile::new(create(temporary)?);
     let created_at = memory.clock.now();
     file.write(&MAGIC)?;
     file.write(&FORMAT.to_le_bytes())?;
     file.write(&created_at.micros().to_le_bytes())?;
+    file.write(&sequence.to_le_bytes())?;
     let cells = write_cells(memory, &mut file)?;
     file.write(&[END])?;
     file.write(&cells.to_le_bytes())?;

@@ -11,8 +11,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
 use super::file::{
-    beside, check, create_private_file, exists, flags, move_into_place, recreate_private_file,
-    sync_folder, to_open_error,
+    beside, check, create_private_file, exists, flags, move_into_place, sync_folder, to_open_error,
 };
 use super::migrate;
 use super::restore_locks::prepare_copy;
@@ -120,11 +119,14 @@ pub struct RestoredBackup {
 
 /// Restores a backup to a path without a file. No process may have it open.
 pub fn restore_backup(backup: &Path, records: &Path) -> Result<RestoredBackup, OpenError> {
-    let _lock = FileLock::take(records)?;
-    if exists(records)? {
-        return Err(OpenError::Exists { path: records.to_owned() });
-    }
-    let (new, locks_wait) = prepare_restore(backup, records)?;
+    let refuse_existing = || match records.is_file() {
+        true => Err(OpenError::Exists { path: records.to_owned() }),
+        false => exists(records).map(drop),
+    };
+    refuse_existing()?;
+    let (new, _lock, locks_wait) = prepare_restore(backup, records)?;
+    // Another process may have created them meanwhile; the next one removes the copy.
+    refuse_existing()?;
     move_into_place(&new, records).map_err(|error| OpenError::io(records, &error))?;
     Ok(RestoredBackup { old: None, locks_wait })
 }
@@ -133,7 +135,7 @@ pub fn restore_backup(backup: &Path, records: &Path) -> Result<RestoredBackup, O
 /// not, is renamed.
 pub fn restore_backup_over(backup: &Path, records: &Path) -> Result<RestoredBackup, OpenError> {
     let _lock = FileLock::take(records)?;
-    let (new, locks_wait) = prepare_restore(backup, records)?;
+    let (new, _new_lock, locks_wait) = prepare_restore(backup, records)?;
     let failed = |error: io::Error| OpenError::io(records, &error);
     let old = rename_replaced(records).map_err(failed)?;
     move_into_place(&new, records).map_err(failed)?;
@@ -141,12 +143,12 @@ pub fn restore_backup_over(backup: &Path, records: &Path) -> Result<RestoredBack
 }
 
 /// A checked copy of the backup whose locks continue from the replaced records, and how long the
-/// next start grants no locks.
-fn prepare_restore(backup: &Path, records: &Path) -> Result<(PathBuf, Span), OpenError> {
-    let new = checked_copy(backup, records)?;
+/// next start grants no locks. The copy is locked, so that no start uses it before it is complete.
+fn prepare_restore(backup: &Path, records: &Path) -> Result<(PathBuf, FileLock, Span), OpenError> {
+    let (new, lock) = checked_copy(backup, records)?;
     let replaced = records.is_file().then_some(records);
     match prepare_copy(&new, replaced) {
-        Ok(wait) => Ok((new, wait)),
+        Ok(wait) => Ok((new, lock, wait)),
         Err(error) => {
             fs::remove_file(&new).map_err(|error| OpenError::io(records, &error))?;
             Err(to_open_error(backup, error))
@@ -155,21 +157,21 @@ fn prepare_restore(backup: &Path, records: &Path) -> Result<(PathBuf, Span), Ope
 }
 
 /// A copy next to its later path, migrated and checked.
-fn checked_copy(backup: &Path, records: &Path) -> Result<PathBuf, OpenError> {
+fn checked_copy(backup: &Path, records: &Path) -> Result<(PathBuf, FileLock), OpenError> {
     let failed = |error: io::Error| OpenError::io(backup, &error);
     if !exists(backup)? {
         return Err(failed(io::ErrorKind::NotFound.into()));
     }
     let new = beside(records, ".new");
     // Not `fs::copy`, which would also copy the permissions of the backup.
-    let mut copy = recreate_private_file(&new).map_err(|error| OpenError::io(records, &error))?;
-    let copied = File::open(backup).and_then(|mut backup| io::copy(&mut backup, &mut copy));
+    let lock = FileLock::create(&new)?;
+    let copied = File::open(backup).and_then(|mut backup| io::copy(&mut backup, &mut lock.file()));
     let checked = copied.map_err(failed).and_then(|_| check_copy(&new, backup));
     if let Err(error) = checked {
         fs::remove_file(&new).map_err(failed)?;
         return Err(error);
     }
-    Ok(new)
+    Ok((new, lock))
 }
 
 /// Renames records together with their write-ahead log: they may be incomplete without it, and it

@@ -1,7 +1,8 @@
 //! The records file: creating, opening and checking it.
 //!
 //! Opening fails if the file is damaged or empty, or if it is missing while its write-ahead log
-//! exists: a new file would silently drop all blocks.
+//! exists: a new file would silently drop all blocks. A full disk is no reason to fail: decisions
+//! need the blocks of the file, and the writer says that nothing is durable.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -9,10 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-use super::migrate;
+use super::{header, migrate};
 use crate::records::error::OpenError;
+use crate::records::file_lock::{FileLock, is_locked_here};
 
 /// Files up to this size get the full integrity check at every start. For larger ones only pages
 /// and rows are checked, and the rest on request (`verify`).
@@ -20,25 +22,69 @@ const FULL_CHECK_MAX: u64 = 64 << 20;
 /// Size of the prepared statement cache.
 const STATEMENT_CACHE: usize = 128;
 
-/// Opens the connection of the writer and that of queries. The caller holds the file lock.
-pub(super) fn open(path: &Path) -> Result<[Connection; 2], OpenError> {
-    if !exists(path)? {
-        create(path)?;
-    }
-    let mut connection = connect(path).map_err(|error| to_open_error(path, error))?;
-    migrate::migrate(&mut connection, path)?;
-    check(&connection, path)?;
-    // Checkpoints what an earlier process left in the write-ahead log: pages that only the system's
-    // cache may hold are synced before anything is built on them.
-    let checkpointed = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    checkpointed.map_err(|error| to_open_error(path, error))?;
-    let reader = connect(path).map_err(|error| to_open_error(path, error))?;
-    reader.pragma_update(None, "query_only", true).map_err(|error| to_open_error(path, error))?;
-    Ok([connection, reader])
+/// An open file.
+pub(super) struct OpenFile {
+    /// The connection of the writer.
+    pub writes: Connection,
+    /// The connection of queries.
+    pub reads: Connection,
+    pub lock: FileLock,
+    /// Whether the disk was full.
+    pub is_disk_full: bool,
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, flags())?;
+/// Opens the file, and creates it if it does not exist.
+pub(super) fn open(path: &Path) -> Result<OpenFile, OpenError> {
+    let failed = |error| to_open_error(path, error);
+    let lock = match exists(path)? {
+        true => FileLock::take(path)?,
+        false => None,
+    };
+    let lock = lock.map_or_else(|| create(path), Ok)?;
+    let mut vfs = Vfs::Shared;
+    let mut writes = match connect(path, vfs) {
+        Err(error) if is_full(&error) => {
+            vfs = Vfs::Exclusive;
+            connect(path, vfs).map_err(failed)?
+        }
+        connected => connected.map_err(failed)?,
+    };
+    migrate::migrate(&mut writes, path)?;
+    check(&writes, path)?;
+    // Checkpoints what an earlier process left in the write-ahead log: pages that only the system's
+    // cache may hold are synced before anything is built on them. On a full disk they stay in the
+    // log, where they can be read.
+    let checkpointed = writes.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let is_disk_full = checkpointed.as_ref().is_err_and(is_full) || vfs == Vfs::Exclusive;
+    if !is_disk_full {
+        checkpointed.map_err(failed)?;
+    }
+    let reads = connect(path, vfs).map_err(failed)?;
+    reads.pragma_update(None, "query_only", true).map_err(failed)?;
+    Ok(OpenFile { writes, reads, lock, is_disk_full })
+}
+
+/// Where SQLite keeps the index of the write-ahead log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vfs {
+    /// In a file (`-shm`), so that other programs can read the records meanwhile.
+    Shared,
+    /// In the memory of this process, for a disk without room for that file.
+    Exclusive,
+}
+
+/// Whether the disk has no room for the database, its log or the index of its log.
+fn is_full(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || matches!(code, Some(ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMMAP))
+}
+
+fn connect(path: &Path, vfs: Vfs) -> rusqlite::Result<Connection> {
+    let connection = match vfs {
+        Vfs::Shared => Connection::open_with_flags(path, flags())?,
+        Vfs::Exclusive => Connection::open_with_flags_and_vfs(path, flags(), c"unix-excl")?,
+    };
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     // One plan per statement: with plans by parameter values, most statements would be prepared
     // again at every execution.
@@ -67,7 +113,9 @@ pub(super) fn exists(path: &Path) -> Result<bool, OpenError> {
             Err(OpenError::io(path, &io::Error::other("it is not a regular file")))
         }
         Ok(found) if found.len() == 0 => Err(corrupt("the file is empty".to_owned())),
-        Ok(_) => Ok(true),
+        // A file that this process has open was checked already.
+        Ok(found) if is_locked_here(&found) => Ok(true),
+        Ok(_) => header::check(path).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let log = beside(path, "-wal");
             match fs::metadata(&log) {
@@ -83,30 +131,26 @@ pub(super) fn exists(path: &Path) -> Result<bool, OpenError> {
 }
 
 /// Creates the file on the first start. It appears with its complete schema or not at all.
-fn create(path: &Path) -> Result<(), OpenError> {
+fn create(path: &Path) -> Result<FileLock, OpenError> {
     let temporary = beside(path, ".new");
-    recreate_private_file(&temporary).map_err(|error| OpenError::io(path, &error))?;
+    let lock = FileLock::create(&temporary)?;
+    // Another process may have created the file before this one locked the temporary file.
+    if path.exists() {
+        fs::remove_file(&temporary).map_err(|error| OpenError::io(&temporary, &error))?;
+        let holder = "another process, which has just created them".to_owned();
+        return Err(OpenError::InUse { path: path.to_owned(), holder });
+    }
     let mut connection = Connection::open_with_flags(&temporary, flags())
         .map_err(|error| to_open_error(path, error))?;
     migrate::set_application_id(&connection).map_err(|error| to_open_error(path, error))?;
     migrate::migrate(&mut connection, path)?;
     drop(connection);
-    move_into_place(&temporary, path).map_err(|error| OpenError::io(path, &error))
+    move_into_place(&temporary, path).map_err(|error| OpenError::io(path, &error))?;
+    Ok(lock)
 }
 
-/// Creates an empty file that only its owner may read; replaces the rest of an earlier attempt.
-pub(super) fn recreate_private_file(new: &Path) -> io::Result<File> {
-    for ending in ["", "-journal"] {
-        match fs::remove_file(beside(new, ending)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    create_private_file(new)
-}
-
-/// Like [`recreate_private_file`], but fails if the file exists.
-pub(super) fn create_private_file(new: &Path) -> io::Result<File> {
+/// Creates an empty file that only its owner may read; fails if the file exists.
+pub(in crate::records) fn create_private_file(new: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -22,7 +22,7 @@ const STEPS: [&str; 9] = [
     include_str!("schema/0009.sql"),
 ];
 /// The SQLite `application_id`: `CATR`.
-const APPLICATION: i64 = 0x4341_5452;
+pub(super) const APPLICATION: i64 = 0x4341_5452;
 
 /// Sets the `application_id` of a new file.
 pub(super) fn set_application_id(connection: &Connection) -> rusqlite::Result<()> {

@@ -83,7 +83,13 @@ proptest! {
             Memory::restore(&folder.file(), few_shards(shards), Arc::new(clock)).expect("read");
         let created_at = written.created_at;
         let kept = written.cells;
-        let expected = RestoreOutcome::Read { created_at, kept, forgotten: 0, left_out: 0 };
+        let expected = RestoreOutcome::Read {
+            created_at,
+            sequence: 0,
+            kept,
+            forgotten: 0,
+            left_out: 0,
+        };
         prop_assert_eq!(found, expected);
         prop_assert_eq!(fs::metadata(folder.file()).expect("there").len(), written.bytes);
         for _ in 0..400 {
@@ -143,7 +149,7 @@ fn a_newer_format_is_refused_by_name() {
     let mut newer = small_snapshot();
     newer[8..12].copy_from_slice(&7_u32.to_le_bytes());
     let error = restore_error(&newer);
-    assert!(matches!(error, SnapshotError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(error, SnapshotError::Newer { found: 7, known: 2, .. }), "{error}");
     assert!(error.to_string().contains("format 7"), "{error}");
 }
 
@@ -176,8 +182,13 @@ fn a_restart_in_the_middle_of_a_block_still_denies_and_forgets_what_ended() {
     let clock = Arc::new(clock);
     let (again, found) =
         Memory::restore(&folder.file(), few_shards(4), clock).expect("a whole file");
-    let expected =
-        RestoreOutcome::Read { created_at: START, kept: 100, forgotten: 50, left_out: 0 };
+    let expected = RestoreOutcome::Read {
+        created_at: START,
+        sequence: 0,
+        kept: 100,
+        forgotten: 50,
+        left_out: 0,
+    };
     assert_eq!(found, expected);
     assert_eq!(count_blocked(&again, (0..150).map(key)), 100);
 }

@@ -115,11 +115,12 @@ impl Server {
     fn shown(&self) -> String {
         let lists = [ListName::Allow, ListName::Block].map(|list| self.listed(list));
         let facts = block_on(self.app.stated_facts(None, 99)).unwrap();
-        let audit = self.records.audit(&AuditQuery { limit: 99, ..Default::default() }).unwrap();
+        let audit = self.app.audit(AuditQuery { limit: 99, ..Default::default() });
+        let audit = block_on(audit).unwrap();
         format!("{lists:?} {facts:?} {audit:?}")
     }
 
-    /// What the records store, whatever the application shows.
+    /// What the records store, which the application may show differently.
     fn stored(&self) -> String {
         self.records.flush().unwrap();
         let sql = [
@@ -179,6 +180,7 @@ fn a_private_value_is_shown_and_stored_as_a_pseudonym_only() {
             assert!(!stored.contains(value), "{stored}");
         }
         assert!(server.listed(ListName::Block).iter().all(|value| is_pseudonym(value)), "{shown}");
+        let shown = server.shown();
         assert!(shown.contains("act: \"hide\", target: \"values of customer\""), "{shown}");
         // The second start has nothing to hide.
         let again = server.restart("private").shown();

@@ -41,7 +41,9 @@ fn a_newer_schema_is_refused_by_name() {
 fn the_database_of_another_program_is_left_alone() {
     let database = TestDatabase::new();
     execute(&database.path(), "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)");
+    let bytes = fs::read(database.path()).unwrap();
     assert!(matches!(open_error(&database), OpenError::Foreign { .. }));
+    assert_eq!(fs::read(database.path()).unwrap(), bytes, "not even its journal mode has changed");
     let tables = query_column::<String>(&database.path(), "SELECT name FROM sqlite_schema");
     assert_eq!(tables, ["theirs"]);
 }
@@ -49,8 +51,10 @@ fn the_database_of_another_program_is_left_alone() {
 #[test]
 fn a_damaged_file_is_refused_and_left_as_it_is() {
     type Damage = (&'static str, fn(&mut Vec<u8>));
-    let damage: [Damage; 4] = [
+    let damage: [Damage; 6] = [
         ("empty", Vec::clear),
+        ("one byte", |bytes| bytes.truncate(1)),
+        ("a part of the header", |bytes| bytes.truncate(99)),
         ("another kind of file", |bytes| bytes[..16].copy_from_slice(b"this is no base!")),
         ("a page of noise", |bytes| bytes[8192..12288].fill(0xa5)),
         ("cut off", |bytes| bytes.truncate(20_480)),
@@ -64,7 +68,61 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         assert!(matches!(error, OpenError::Corrupt { .. }), "{what}: {error}");
         assert!(error.to_string().contains("backup"), "{what}: {error}");
         assert_eq!(fs::read(database.path()).unwrap(), bytes, "{what}");
+        assert!(restore_backup(&database.path(), &database.file("copy.db")).is_err(), "{what}");
     }
+}
+
+/// SQLite takes it for an empty log, and overwrites it.
+#[test]
+fn a_file_in_place_of_the_log_is_refused_and_left_as_it_is() {
+    let database = database_with_a_block();
+    let log = database.file("catraca.db-wal");
+    fs::write(&log, "notes of another program, longer than a header").unwrap();
+    let error = open_error(&database);
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("catraca.db-wal"), "{error}");
+    assert!(fs::read_to_string(&log).unwrap().starts_with("notes of another program"));
+    // Not synced before a power failure: nothing in it was acknowledged.
+    for unsynced in [&b""[..], b"\x37\x7f", &[0; 4_096]] {
+        fs::write(&log, unsynced).unwrap();
+        assert_eq!(database.open().close(), 0);
+    }
+}
+
+/// As after a kill: the newest act is only in the log, which is then removed.
+#[test]
+fn a_lost_log_is_noticed_by_the_sequence() {
+    let database = TestDatabase::new();
+    let records = database.open();
+    write(&records, vec![excess_block("login", "198.51.100.7", at(0), at(600))]);
+    let acknowledged = records.sequence().unwrap();
+    let names = ["catraca.db", "catraca.db-wal"];
+    let bytes = names.map(|name| fs::read(database.file(name)).unwrap());
+    for (kept, is_whole) in [(2, true), (1, false)] {
+        let copy = TestDatabase::new();
+        for (name, bytes) in names.iter().zip(&bytes).take(kept) {
+            fs::write(copy.file(name), bytes).unwrap();
+        }
+        let found = copy.open().sequence().unwrap();
+        assert_eq!(found >= acknowledged, is_whole, "{found} of {acknowledged}");
+    }
+    // A purge does not lower it.
+    assert!(records.purge(at(400 * 86_400)).unwrap().blocks > 0);
+    assert!(records.sequence().unwrap() >= acknowledged);
+}
+
+/// There is no lock file that could be removed.
+#[test]
+fn only_the_records_themselves_are_locked() {
+    let database = database_with_a_block();
+    let records = database.open();
+    for (path, _) in database.bytes() {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(["catraca.db", "catraca.db-wal", "catraca.db-shm"].contains(&&*name), "{name}");
+    }
+    assert!(matches!(open_error(&database), OpenError::InUse { .. }));
+    drop(records);
+    assert_eq!(database.open().close(), 0);
 }
 
 /// One flipped byte in an otherwise valid row: only a comparison with the index, or with the second

@@ -1,5 +1,6 @@
 //! Nodes that share a store and records: lists, facts and modes reach every node by a heartbeat.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,6 +28,16 @@ struct Nodes {
     store: Remote,
     records: Arc<Records>,
     clock: ManualClock,
+    _folder: RecordsFolder,
+}
+
+/// The folder of the records, removed when the test ends.
+struct RecordsFolder(PathBuf);
+
+impl Drop for RecordsFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Nodes {
@@ -44,21 +55,20 @@ impl Nodes {
 async fn nodes() -> Nodes {
     let clock = ManualClock::at(START);
     let store = Remote::new(&clock);
-    let records = records();
+    let (records, _folder) = records();
     let here = node(&store, &records, &clock).await;
     let there = node(&store, &records, &clock).await;
-    Nodes { here, there, store, records, clock }
+    Nodes { here, there, store, records, clock, _folder }
 }
 
-fn records() -> Arc<Records> {
+fn records() -> (Arc<Records>, RecordsFolder) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    let file = format!("catraca-shared-{process}-{next}.db");
-    let file = std::env::temp_dir().join(file);
-    let _ = std::fs::remove_file(&file);
-    let url = format!("sqlite:{}", file.display());
-    Arc::new(Records::open(&url, Options::default()).unwrap())
+    let folder = std::env::temp_dir().join(format!("catraca-shared-{process}-{next}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let url = format!("sqlite:{}", folder.join("catraca.db").display());
+    (Arc::new(Records::open(&url, Options::default()).unwrap()), RecordsFolder(folder))
 }
 
 async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> App {
@@ -159,7 +169,7 @@ async fn a_store_that_lost_everything_is_told_what_the_records_say() {
 #[tokio::test]
 async fn a_node_with_other_records_is_refused_by_name() {
     let nodes = nodes().await;
-    let others = records();
+    let (others, _folder) = records();
     let other = app(CATALOG, &nodes.store, &others, &nodes.clock);
     let refused = other.resume(None).await.unwrap_err().to_string();
     assert!(refused.contains("must share records in PostgreSQL"), "{refused}");
@@ -173,7 +183,7 @@ async fn check_on(app: &App, ip: &str) -> catraca::Decision {
 #[tokio::test]
 async fn records_of_a_store_that_spread_in_another_way_are_refused() {
     let clock = ManualClock::at(START);
-    let records = records();
+    let (records, _folder) = records();
     let store = Remote::new(&clock);
     let resumed = async |text: &str| {
         let app = app(text, &store, &records, &clock);

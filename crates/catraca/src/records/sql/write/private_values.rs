@@ -1,5 +1,5 @@
-//! Replaces values in clear by pseudonyms after their attributes have become private, and brings the
-//! facts about one value together.
+//! Replaces values in clear by pseudonyms when their attributes have become private, and moves all
+//! facts about a value to one form of it.
 //!
 //! Blocks are not changed here: their rows show what the caller's attributes were at that time.
 
