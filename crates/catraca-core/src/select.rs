@@ -5,6 +5,7 @@
 //! subject and catalog always give the same rows.
 
 mod normalise;
+pub mod orphan;
 mod tier;
 
 use std::borrow::Cow;

@@ -229,6 +229,7 @@ Examples:
   catraca lint --strict presets/*/catalog.toml     warnings fail too
   catraca lint -o json shop.toml                   one object per file, for editors and CI
   catraca lint --explain bad-rate                  the meaning of a code, with an example
+  catraca lint shop.toml --against http://127.0.0.1:7878
 
 Exits 1 if a catalog has errors, 2 if a file cannot be read.";
 
@@ -245,7 +246,13 @@ pub struct LintArgs {
     /// Explain a diagnostic code, with an example catalog
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "catalog", "strict", "output"])]
     pub explain: Option<String>,
-    /// Exit 1 on warnings too
+    /// Count the active blocks of this server that the catalog would orphan
+    #[arg(long, value_name = "URL", conflicts_with = "explain")]
+    pub against: Option<String>,
+    /// The API key for --against; by default, the key in CATRACA_KEY
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub key_file: Option<PathBuf>,
+    /// Exit 1 on warnings too, and on orphaned blocks
     #[arg(long)]
     pub strict: bool,
     /// Output for people or for programs

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use catraca::app::CatalogChange;
+use catraca::app::{CatalogChange, OrphanedBlocks};
 use catraca::records::Operator;
 use catraca::{App, AppError, Catalog};
 use parking_lot::Mutex;
@@ -81,6 +81,8 @@ pub struct ReloadReport {
     pub revision: String,
     /// What differs, as text.
     pub changes: Vec<String>,
+    /// The blocks in force that deny no request any more; absent if the records cannot be read.
+    pub orphaned: Option<OrphanedBlocks>,
     /// Settings that differ from those of the start and take effect after a restart.
     pub after_restart: Vec<String>,
     /// Whether the change is in the records.
@@ -169,6 +171,14 @@ impl Reloader {
         Ok(tokio::task::spawn_blocking(reload).await?)
     }
 
+    /// What a reload would do, on a thread for blocking work. Changes nothing.
+    pub async fn preview_by_operator(
+        self: &Arc<Self>,
+    ) -> Result<Result<ReloadReport, Arc<ReloadError>>, AppError> {
+        let reloader = Arc::clone(self);
+        Ok(tokio::task::spawn_blocking(move || reloader.preview()).await?)
+    }
+
     /// The files of the catalog.
     fn files(&self) -> Vec<PathBuf> {
         self.state.lock().files.paths().to_vec()
@@ -221,7 +231,9 @@ impl Reloader {
         self.refuse_mistakes(&catalog, &config)?;
         let certificate = self.certificate(&config)?;
         let changed_sections = process.changed_sections(&self.targets.reloadable.load().process);
-        let changes = changes(&before, &catalog, &changed_sections);
+        let mut changes = changes(&before, &catalog, &changed_sections);
+        let orphaned = self.targets.app.orphaned_by(&catalog);
+        changes.extend(orphans_text(orphaned.as_ref()));
         let after_restart = self.note_restart_settings(&catalog, &process);
         let revision = catalog.revision.to_string();
         let requires_keys = config.guard.has_keys();
@@ -234,7 +246,33 @@ impl Reloader {
         let change = CatalogChange { catalog, changes: &changes, requires_keys, by, why };
         let durable = self.targets.app.reload(change);
         let before = before.revision.to_string();
-        Ok(ReloadReport { before, revision, changes, after_restart, durable })
+        Ok(ReloadReport { before, revision, changes, orphaned, after_restart, durable })
+    }
+
+    /// What a reload would do with the files as they are now. Changes nothing.
+    fn preview(&self) -> Result<ReloadReport, Arc<ReloadError>> {
+        let Some(path) = &self.path else { return Err(Arc::new(ReloadError::no_file())) };
+        let (loaded, _) = CatalogFiles::default().load(path);
+        let previewed = loaded.and_then(|loaded| {
+            let config = ReloadableConfig::new(&loaded);
+            let LoadedCatalog { catalog, process, .. } = loaded;
+            let refused = self.refuse_mistakes(&catalog, &config);
+            refused.map_err(|error| ReloadError::of_settings(path, &error))?;
+            let before = self.targets.app.catalog();
+            let sections = process.changed_sections(&self.targets.reloadable.load().process);
+            let mut changes = changes(&before, &catalog, &sections);
+            let orphaned = self.targets.app.orphaned_by(&catalog);
+            changes.extend(orphans_text(orphaned.as_ref()));
+            Ok(ReloadReport {
+                before: before.revision.to_string(),
+                revision: catalog.revision.to_string(),
+                changes,
+                orphaned,
+                after_restart: process.settings_awaiting_restart(&self.started_process),
+                durable: false,
+            })
+        });
+        previewed.map_err(Arc::new)
     }
 
     /// Settings of this catalog that need a restart. Compared with the start and not with the
@@ -316,6 +354,22 @@ impl Reloader {
         *self.error.lock() = Some(Arc::clone(&error));
         error
     }
+}
+
+/// The change that concerns blocks, for the log, the audit and the response.
+fn orphans_text(orphaned: Option<&OrphanedBlocks>) -> Option<String> {
+    let Some(orphaned) = orphaned else {
+        return Some("blocks in force may be orphaned: the records cannot be read".to_owned());
+    };
+    let blocks = match orphaned.count {
+        0 => return None,
+        1 => "1 block in force is orphaned, and denies no request".to_owned(),
+        count => format!("{count} blocks in force are orphaned, and deny no request"),
+    };
+    let policies = orphaned.first.iter().map(|(row, why)| format!("{}: {why}", row.subject.policy));
+    let mut policies: Vec<String> = policies.collect();
+    policies.dedup();
+    Some(format!("{blocks} ({})", policies.join("; ")))
 }
 
 impl<'a> ReloadCause<'a> {

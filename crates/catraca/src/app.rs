@@ -30,6 +30,8 @@ mod nodes;
 #[cfg(feature = "records")]
 mod operator;
 #[cfg(feature = "records")]
+mod orphans;
+#[cfg(feature = "records")]
 mod privacy;
 #[cfg(feature = "records")]
 mod reload;
@@ -71,6 +73,8 @@ pub use lists::{AddedEntries, ENTRIES_MAX, ListTargetText, NewListEntry, Removed
 pub use modes::ChangedMode;
 #[cfg(feature = "records")]
 pub use operator::TEXT_MAX;
+#[cfg(feature = "records")]
+pub use orphans::OrphanedBlocks;
 #[cfg(feature = "records")]
 pub use privacy::{ErasedSubject, ExportedSubject};
 #[cfg(feature = "records")]

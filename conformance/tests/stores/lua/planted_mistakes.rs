@@ -27,7 +27,7 @@ fn a_mistake_in_the_script_is_noticed() {
 /// Batches of each kind per seed.
 const EACH: usize = 600;
 
-const MISTAKES: [(&str, &str); 71] = [
+const MISTAKES: [(&str, &str); 73] = [
     // The fast path. A change that only makes it leave a check to the other files is no mistake.
     ("instant = now > written and now or written", "instant = now"),
     ("left = cell_tag == tag and left or 0", "left = left"),
@@ -88,6 +88,7 @@ const MISTAKES: [(&str, &str); 71] = [
     ("max(now - past.since_end, 0)", "now"),
     ("or max(block.ends, ended)", "or block.ends"),
     ("elseif block.shadow and not act.shadow then", "elseif false then"),
+    ("act.shadow and not block.shadow then", "act.shadow and now < block.ends then"),
     ("or next.ends ~= block.ends or", "or true or"),
     ("block.ends = now", "block.ends = now - 1"),
     // Checks and references.
@@ -106,6 +107,7 @@ const MISTAKES: [(&str, &str); 71] = [
     ("if log.free <= 0 then\n        call('DEL', key)", "if false then"),
     ("elseif stands(row.block, now, row.shadow) then", "elseif false then"),
     ("moved and not ban.shadow", "moved"),
+    ("rows[index].moved or moved", "rows[index].moved"),
     ("counts[1] == slice and", ""),
     ("part * 10000 > whole * watch.above", "part * 10000 >= whole * watch.above"),
 ];

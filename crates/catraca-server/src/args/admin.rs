@@ -213,6 +213,9 @@ pub enum ConfigVerb {
     },
     /// Read the catalog's files again
     Reload {
+        /// Only show what would change, and which blocks would be orphaned
+        #[arg(long)]
+        dry_run: bool,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,

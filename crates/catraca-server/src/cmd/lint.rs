@@ -1,5 +1,6 @@
 //! `catraca lint`: prints the diagnostics of catalogs, as text or JSON.
 
+mod against;
 mod explain_code;
 mod secret_file;
 
@@ -11,6 +12,8 @@ use catraca::{Catalog, LoadError};
 use catraca_core::catalog::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
 
+use against::RemoteBlock;
+
 use crate::args::{LintArgs, Output};
 use crate::config;
 use crate::exit::Exit;
@@ -21,6 +24,16 @@ struct Finding {
     file: String,
     catalog: Option<Catalog>,
     diagnostics: Vec<Diagnostic>,
+    /// The blocks in force on a server that the catalog would orphan, if one was asked.
+    orphaned: Option<OrphanCounts>,
+}
+
+/// Blocks in force that a catalog would orphan.
+#[derive(Serialize)]
+struct OrphanCounts {
+    count: usize,
+    /// Each policy with the reason, once.
+    why: Vec<String>,
 }
 
 /// Lints every file and prints each result as soon as the file is read.
@@ -30,16 +43,20 @@ pub fn run(args: &LintArgs) -> Result<Exit> {
         explain_code::print(code, &mut out)?;
         return Ok(Exit::Yes);
     }
+    let blocks = against::fetch(args)?;
     let mut fine = true;
     let mut first = None;
     // clap lets only one of the two be given.
     for file in args.files.iter().chain(&args.catalog) {
-        let finding = read(file)?;
+        let mut finding = read(file)?;
+        finding.orphaned = blocks.as_ref().and_then(|blocks| finding.count_orphans(blocks));
         match args.output {
             Output::Human => finding.print(&mut out)?,
             Output::Json => finding.print_json(&mut out)?,
         }
-        fine &= finding.errors() == 0 && !(args.strict && finding.warnings() > 0);
+        let is_warned = finding.warnings() > 0
+            || finding.orphaned.as_ref().is_some_and(|found| found.count > 0);
+        fine &= finding.errors() == 0 && !(args.strict && is_warned);
         first = first.or(finding.diagnostics.first().map(|one| one.code));
     }
     if let (Some(code), Output::Human) = (first, args.output) {
@@ -57,10 +74,11 @@ fn read(path: &Path) -> Result<Finding> {
             let mut diagnostics = reading.warnings;
             let folder = path.parent().unwrap_or(Path::new(""));
             diagnostics.extend(secret_file::warning(&reading.process, folder));
-            Ok(Finding { file, catalog: Some(reading.catalog), diagnostics })
+            let catalog = Some(reading.catalog);
+            Ok(Finding { file, catalog, diagnostics, orphaned: None })
         }
         Err(LoadError::Invalid(diagnostics)) => {
-            Ok(Finding { file, catalog: None, diagnostics: diagnostics.all })
+            Ok(Finding { file, catalog: None, diagnostics: diagnostics.all, orphaned: None })
         }
         Err(other) => bail!(other),
     }
@@ -75,6 +93,17 @@ impl Finding {
         self.count(Severity::Warning)
     }
 
+    /// Counts the blocks that a valid catalog would orphan.
+    fn count_orphans(&self, blocks: &[RemoteBlock]) -> Option<OrphanCounts> {
+        let catalog = self.catalog.as_ref()?;
+        let found: Vec<_> = blocks.iter().filter_map(|one| one.orphan_reason(catalog)).collect();
+        let mut why: Vec<String> =
+            found.iter().map(|(policy, reason)| format!("{policy}: {reason}")).collect();
+        why.sort();
+        why.dedup();
+        Some(OrphanCounts { count: found.len(), why })
+    }
+
     fn count(&self, severity: Severity) -> usize {
         self.diagnostics.iter().filter(|one| one.severity == severity).count()
     }
@@ -83,6 +112,14 @@ impl Finding {
         let paint = Paint::for_stdout();
         for one in &self.diagnostics {
             writeln!(out, "{}\n", diagnostic::render(one, paint))?;
+        }
+        if let Some(orphaned) = self.orphaned.as_ref().filter(|orphaned| orphaned.count > 0) {
+            let blocks = count_noun(orphaned.count, "block", "blocks");
+            writeln!(out, "orphans {blocks} in force, which would deny no request:")?;
+            for why in &orphaned.why {
+                writeln!(out, "  {why}")?;
+            }
+            writeln!(out)?;
         }
         let verdict = match self.errors() {
             0 => paint.good("ok"),
@@ -121,6 +158,7 @@ impl Finding {
             errors: self.errors(),
             warnings: self.warnings(),
             diagnostics: self.diagnostics.iter().map(DiagnosticJson::new).collect(),
+            orphaned: self.orphaned.as_ref(),
         };
         serde_json::to_writer(&mut *out, &json)?;
         writeln!(out)?;
@@ -139,6 +177,8 @@ struct FindingJson<'a> {
     errors: usize,
     warnings: usize,
     diagnostics: Vec<DiagnosticJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orphaned: Option<&'a OrphanCounts>,
 }
 
 #[derive(Serialize)]

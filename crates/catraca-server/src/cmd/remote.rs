@@ -66,7 +66,8 @@ fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> 
     let mut out = StdoutPipe::stdout();
     let written = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
     written.context("the server has executed the call, but its response cannot be printed")?;
-    if reply.json["durable"] == false {
+    // A dry run changes nothing, so nothing has to be on disk.
+    if reply.json["durable"] == false && reply.json["dry_run"] != true {
         eprint_line(format_args!("{NOT_DURABLE}"));
     }
     Ok(())
@@ -102,7 +103,7 @@ fn query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
 }
 
 /// Fetches one page of rows, or all pages joined into one.
-fn pages(
+pub(in crate::cmd) fn pages(
     client: &Client,
     path: &str,
     parameters: &[(&str, Option<&str>)],

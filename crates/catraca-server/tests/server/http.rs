@@ -20,6 +20,7 @@ mod lost_keys;
 mod memory_full;
 mod nul_characters;
 mod observe;
+mod orphans;
 mod persistence;
 mod postgres_records;
 mod presets;

@@ -18,10 +18,10 @@
 --        Keys per row: the counter, the block, the strikes of each ban with flag 1, the watched
 --        ratio if the policy has one.
 -- Reply: `dB` now, state (0 settled, 1 settled before, 2 expired). With state 0 `I2` number of the
---   blocks that this settle started or extended (by a shadow ban too), and for each `BI4` index in the ticket and length,
---   then the block as in its cell. Then per row `BBdddBB`: index in the ticket, 1 if free is known,
---   charged units, free units, end of the block in force (-1: none), origin and ban rule of the
---   last act that moved the end (255: none).
+--   blocks that this settle started or extended (by a shadow ban too), and for each `BI4` index
+--   in the ticket and length, then the block as in its cell. Then per row `BBdddBB`: index in the
+--   ticket, 1 if free is known, charged units, free units, end of the block in force (-1: none),
+--   origin and ban rule of the last act that moved the end (255: none).
 -- A mark says that a ticket was settled: `<d` expires, then the rows of the reply. A repeated
 -- settle gets the same rows and changes nothing.
 

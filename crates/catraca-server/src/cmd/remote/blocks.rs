@@ -108,10 +108,16 @@ fn subjects_text(row: &Value) -> String {
     cell(&row["subject"]) + &members.collect::<String>()
 }
 
-/// The end of a block; an ended one is marked.
+/// The end of a block; one that has ended, or that denies no request, is marked.
 fn end_text(row: &Value) -> String {
     let until = instant(&row["until"]);
-    if row["standing"] == false { format!("{until} (ended)") } else { until }
+    if row["standing"] == false {
+        format!("{until} (ended)")
+    } else if row["orphaned"].is_string() {
+        format!("{until} (orphaned)")
+    } else {
+        until
+    }
 }
 
 fn added_text(reply: &Value) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::facts::path_segment;
 use super::format::{cell, rows};
-use super::{object, show, text};
+use super::{object, query, show, text};
 use crate::args::{ConfigArgs, ConfigVerb, Output, WhoamiArgs};
 use crate::client::{Client, Reply};
 use crate::cmd::config_schema;
@@ -25,8 +25,9 @@ pub fn run(args: &ConfigArgs) -> Result<Exit> {
             let reply = client.get(&format!("/v1/policies/{}", path_segment(name)))?;
             show(output, &reply, fields_text)?;
         }
-        ConfigVerb::Reload { why } => {
-            let reply = client.post("/v1/config/reload", &object([("why", text(why))]))?;
+        ConfigVerb::Reload { dry_run, why } => {
+            let path = query("/v1/config/reload", &[("dry_run", dry_run.then_some("true"))]);
+            let reply = client.post(&path, &object([("why", text(why))]))?;
             show(output, &reply, fields_text)?;
         }
         ConfigVerb::Mode { policy, mode, why } => {

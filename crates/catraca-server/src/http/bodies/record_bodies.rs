@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use catraca::Time;
 use catraca::core::lists::ListTarget;
 use catraca::json::origin_name;
 use catraca::records::{AuditRow, BlockRow, HistoryRow, ListRow, TopBlocked, Totals};
+use catraca::{App, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -57,11 +57,14 @@ pub struct BlockBody {
     reason: Option<String>,
     /// The operator, if one started it.
     by: Option<String>,
+    /// Why the block denies no request: the catalog in use makes other keys. Null if it does deny.
+    #[schemars(example = &"the policy counts by other attributes")]
+    orphaned: Option<String>,
 }
 
 impl BlockBody {
     /// The body of a block at `now`.
-    pub fn new(row: &BlockRow, now: Time) -> Self {
+    pub fn new(app: &App, row: &BlockRow, now: Time) -> Self {
         Self {
             id: row.id.to_string(),
             namespace: row.subject.namespace.clone(),
@@ -74,6 +77,7 @@ impl BlockBody {
             origin: origin_name(row.block.origin),
             reason: row.block.note.reason.as_deref().map(str::to_owned),
             by: row.by.clone(),
+            orphaned: app.orphan_reason(row).map(|reason| reason.to_string()),
         }
     }
 }

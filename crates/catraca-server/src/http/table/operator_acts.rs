@@ -16,6 +16,11 @@ const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
 const ENTRY_ERRORS: &[&str] =
     &["bad-entry", "bad-range", "bad-duration", "bad-instant", "list-too-long"];
 
+const DRY_RUN: QueryParameter = QueryParameter {
+    name: "dry_run",
+    description: "With `true` nothing is changed: the response shows the result or the errors.",
+    kind: ParameterType::OneOf(&["true", "false"]),
+};
 const PAGE_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::ListPage>)];
 const ADDED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::AddedEntries>)];
 const REMOVED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::RemovedEntry>)];
@@ -42,12 +47,7 @@ const fn add_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
         summary,
         description: "All or none, and effective at once. An entry about the same range or value \
                       is replaced. `errors` names every invalid entry of a list.",
-        query: &[QueryParameter {
-            name: "dry_run",
-            description: "With `true` nothing is changed: the response shows the result or the \
-                          invalid entries.",
-            kind: ParameterType::OneOf(&["true", "false"]),
-        }],
+        query: &[DRY_RUN],
         responses: ADDED_RESPONSES,
         error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, ENTRY_ERRORS],
     }
@@ -105,8 +105,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
             tag: OperationTag::Catalog,
             summary: "Read the catalog's files again",
             description: "An invalid catalog is refused with all of its errors, and the old one \
-                          stays in use.",
-            query: &[],
+                          stays in use. The response counts the blocks in force that the new \
+                          catalog orphans: they stay listed, and deny no request.",
+            query: &[DRY_RUN],
             responses: &[ok_json(schema_of::<reload::ReloadBody>)],
             error_codes: &[QUERY_ERRORS, TEXT_ERRORS, &["no-catalog-file", "bad-catalog"]],
         },

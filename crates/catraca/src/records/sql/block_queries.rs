@@ -14,7 +14,7 @@ use super::value::{SqlRow, Value, invalid_column, values};
 use crate::event::SubjectKey;
 use crate::records::Records;
 use crate::records::block_id::BlockId;
-use crate::records::database::{Database, DatabaseResult, rows};
+use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
 use crate::records::error::RecordsError;
 use crate::records::record::{origin_name, parse_origin};
 use crate::records::row::{
@@ -125,6 +125,22 @@ impl Records {
         let values = values![now].into_iter().chain(acts.into_iter().map(Value::from));
         let values: Vec<Value<'_>> = values.collect();
         Ok(rows(&mut **self.reads.lock(), &sql, &values, block_row)?)
+    }
+
+    /// Calls `visit` with every active block.
+    pub fn each_active_block(
+        &self,
+        now: Time,
+        mut visit: impl FnMut(BlockRow),
+    ) -> Result<(), RecordsError> {
+        let sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
+        // In a transaction, which a scan of any number of rows needs.
+        Ok(transaction(&mut **self.reads.lock(), Access::Read, |database| {
+            database.scan(&sql, &values![now], &mut |row| {
+                visit(block_row(row)?);
+                Ok(())
+            })
+        })?)
     }
 
     /// The namespaces of all subjects that the records know.

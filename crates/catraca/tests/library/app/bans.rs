@@ -11,7 +11,10 @@ use super::helpers::{ANA, RecordsFile, START};
 const CATALOG: &str = r#"
 [policy.pay]
 each = ["customer", "session"]
-ban  = [ { when = "status == 403", for = { first = "1h", factor = 2, max = "8h", forget = "24h" }, reason = "refused upstream" } ]
+[[policy.pay.ban]]
+when   = "status == 403"
+for    = { first = "1h", factor = 2, max = "8h", forget = "24h" }
+reason = "refused upstream"
 
 [policy.watched]
 each = ["customer", "session"]

@@ -3,7 +3,9 @@
 use catraca::app::CatalogChange;
 use catraca::{App, Catalog};
 
-use super::helpers::{CATALOG, RecordsFile, app_with, app_without_records, check};
+use super::helpers::{
+    ANA, CATALOG, IP, RecordsFile, app_with, app_without_records, check, proposal, subject,
+};
 
 /// A catalog with one policy more.
 fn larger_catalog() -> Catalog {
@@ -59,4 +61,21 @@ async fn without_records_it_applies_and_is_not_on_disk() {
     let app = app_without_records();
     assert!(!reload(&app, larger_catalog(), false).await);
     assert!(check(&app, "search").await.allowed);
+}
+
+/// The blocks that another catalog would orphan are known before it is applied.
+#[tokio::test]
+async fn blocks_that_a_catalog_orphans_are_counted_with_the_reason() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    app.block(&ANA, "default", "login", &subject(), proposal(None)).await.unwrap();
+    let orphaned = |text: &str| app.orphaned_by(&Catalog::parse(text).unwrap()).unwrap();
+    assert_eq!(orphaned(CATALOG).count, 0);
+    let by_user = CATALOG.replace("by     = [\"ip\"]", "by     = [\"user\"]");
+    let found = orphaned(&by_user);
+    assert_eq!((found.count, found.first.len()), (1, 1));
+    let (row, why) = &found.first[0];
+    assert_eq!(row.subject.parts, [("ip".to_owned(), IP.to_owned())]);
+    assert_eq!(why.to_string(), "the policy counts by other attributes");
+    assert_eq!(orphaned("[policy.pay]\nby = ['ip']\nwindow = '1 per 1h'").count, 1);
 }

@@ -20,7 +20,7 @@ fn a_reason_has_a_bound() {
     assert!(block(&long).is_ok());
     let longer = "é".repeat(REASON_MAX + 1);
     let refused = block(&longer).expect_err("too long");
-    assert_eq!(refused.to_string(), "the reason has 1001 characters: send at most 1000");
+    assert_eq!(refused.to_string(), "the reason has 501 characters: send at most 500");
 }
 
 /// Regression: such a block was acknowledged and had no effect.

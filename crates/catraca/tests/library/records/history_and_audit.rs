@@ -104,7 +104,7 @@ fn an_ended_block_is_found_by_its_id_and_by_its_subject() {
         steps.iter().map(|step| &*step.act).collect::<Vec<_>>(),
         ["started", "extended", "released"]
     );
-    assert_eq!(query(BlockStates::Ended, name), [ended.clone()]);
+    assert_eq!(query(BlockStates::Ended, name), std::slice::from_ref(&ended));
     let all: Vec<_> = query(BlockStates::All, name).iter().map(|row| row.id).collect();
     assert_eq!(all, [later.id, first.id]);
     assert!(query(BlockStates::Ended, "203.0.113.9").is_empty());

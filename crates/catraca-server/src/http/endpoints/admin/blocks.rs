@@ -55,7 +55,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let page = request.app().blocks(query).await?;
     let now = request.app().now();
     let blocks = page.rows.iter().map(|listed| ListedBlock {
-        block: record_bodies::BlockBody::new(&listed.row, now),
+        block: record_bodies::BlockBody::new(request.app(), &listed.row, now),
         members: record_bodies::block_members(&listed.members),
     });
     let blocks = blocks.collect();
@@ -202,7 +202,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let within = request.caller.bound_namespace();
     let found = request.app().block_with_history(block_id(request)?, within).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::new(&found.row, request.app().now());
+    let block = record_bodies::BlockBody::new(request.app(), &found.row, request.app().now());
     let members = record_bodies::block_members(&found.members);
     to_json(&BlockHistory { block, members, history })
 }
@@ -249,7 +249,7 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
     let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::new(&released.before, released.at),
+        block: record_bodies::BlockBody::new(request.app(), &released.before, released.at),
         members: record_bodies::block_members(&released.members),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,

@@ -66,6 +66,6 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         list: list.map(|reason| reason.as_str()),
         policies: policies.collect(),
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
-        blocks: blocks.iter().map(|row| BlockBody::new(row, now)).collect(),
+        blocks: blocks.iter().map(|row| BlockBody::new(app, row, now)).collect(),
     })
 }

@@ -110,7 +110,7 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
     let found = export.rows;
     let now = app.now();
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
-        block: record_bodies::BlockBody::new(row, now),
+        block: record_bodies::BlockBody::new(app, row, now),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
     });
     let lists = found.lists.iter().map(|(list, reason, until)| {

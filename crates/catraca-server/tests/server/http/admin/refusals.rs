@@ -142,7 +142,7 @@ fn an_entry_about_what_no_subject_can_have_is_refused() {
     assert_eq!(call(&server, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");
 }
 
-/// A reason has at most 500 characters, whatever their size in bytes.
+/// A reason has at most 500 characters of any size in bytes.
 #[test]
 fn the_length_of_a_reason_is_counted_in_characters() {
     let server = TestServer::with_catalog(CATALOG);
