@@ -11,6 +11,7 @@ pub mod fixed_window;
 pub mod in_flight;
 pub mod sliding_window;
 
+use crate::batch::WindowFigures;
 use crate::cell::CellTable;
 use crate::codec::Codec;
 use crate::digest::Key;
@@ -94,8 +95,8 @@ pub trait Algorithm: Clone {
     #[must_use]
     fn share(&self, nodes: i64) -> Self;
 
-    /// The span to which a limit in a reply refers.
-    fn reported_span(&self, _limit: i64) -> Option<Span> {
+    /// The span to which the limit refers; of several windows, that of the first.
+    fn reported_span(&self) -> Option<Span> {
         None
     }
 
@@ -228,9 +229,9 @@ pub struct CounterState<S> {
 }
 
 /// The figures of a row in a reply.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RowFigures {
-    /// The limit; `None` if nothing is counted. Of several windows, that of the tightest.
+    /// The limit; `None` if nothing is counted. Of several windows, that with the fewest free.
     pub limit: Option<i64>,
     /// Free units; negative for a bucket in debt.
     pub free: i64,
@@ -238,6 +239,8 @@ pub struct RowFigures {
     pub fits_at: Option<Time>,
     /// When all units are free.
     pub full_at: Time,
+    /// The figures of each of several windows; empty for everything else.
+    pub windows: Box<[WindowFigures]>,
 }
 
 /// One node's part of a limit, rounded up.

@@ -185,9 +185,9 @@ pub struct RowReply {
     pub at: Time,
     /// Units charged by this check.
     pub charged: i64,
-    /// The limit, or that of the tightest window; absent for rows without a limit.
+    /// The limit, or that of the window with the fewest free units; absent without a limit.
     pub limit: Option<i64>,
-    /// Free units after the charge; negative for a bucket in debt.
+    /// Free units after the charge; negative for a bucket in debt. Of several windows, the fewest.
     pub free: i64,
     /// When the same check would fit if no other request came; absent if it fits, forever if it
     /// never will.
@@ -201,6 +201,19 @@ pub struct RowReply {
     /// Whether the store has no room for a counter of this key. By `on_full`, the row was counted
     /// in an overflow cell, shared with other keys, or not at all.
     pub is_overflow: bool,
+    /// The figures of each window, in the order of the policy; empty unless there are several.
+    pub windows: Box<[WindowFigures]>,
+}
+
+/// The figures of one of several windows, without the block of the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowFigures {
+    /// Free units after the charge.
+    pub free: i64,
+    /// When the same check would fit in this window; absent if it fits, forever if it never will.
+    pub fits_at: Option<Time>,
+    /// When the window is empty.
+    pub full_at: Time,
 }
 
 /// The reply for one key to block.

@@ -4,10 +4,10 @@
 
 mod message;
 
-use crate::batch::{CheckReply, RowReply, RowVerdict};
+use crate::batch::{Batch, CheckReply, CheckRow, RowReply, RowVerdict, WindowFigures};
 use crate::catalog::Catalog;
-use crate::decision::{Decision, DecisionRow, Reason};
-use crate::limit::Limit;
+use crate::decision::{Decision, DecisionRow, Reason, WindowQuota, compare_shares};
+use crate::limit::{Limit, WindowTerms};
 use crate::lists::AccessListEntry;
 use crate::plan::{Plan, has_terms};
 use crate::policy::Mode;
@@ -18,7 +18,7 @@ pub use message::render;
 
 /// The decision of a check that reached the store.
 pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> Decision {
-    let mut replies = reply.rows.iter();
+    let mut replies = planned_rows(plan).iter().zip(&reply.rows);
     let mut decision = empty_decision(catalog, reply.now);
     // An overflow cell also counts other keys, so the decision was made without the full state.
     decision.degraded = reply.rows.iter().any(|row| row.is_overflow);
@@ -29,11 +29,10 @@ pub fn conclude(catalog: &Catalog, plan: &Plan<'_, '_>, reply: &CheckReply) -> D
         decision.rows.push(decision_row(catalog, selected, row_reply, reply.now));
     }
     decision.allowed = reply.passed;
-    if reply.passed {
-        report_tightest(&mut decision)
-    } else {
-        report_denier(&mut decision)
+    if !reply.passed {
+        report_wait(&mut decision);
     }
+    copy_reported_row(&mut decision);
     // After the rows were compared, where forever counts as the latest end.
     remove_endless_dates(&mut decision);
     set_message(catalog, plan, reply, &mut decision);
@@ -78,17 +77,26 @@ fn empty_decision(catalog: &Catalog, at: Time) -> Decision {
     }
 }
 
+/// The rows of the batch, to which the reply answers in the same order.
+fn planned_rows<'p>(plan: &'p Plan<'_, '_>) -> &'p [CheckRow] {
+    match &plan.batch {
+        Batch::Check(check) => &check.rows,
+        _ => &[],
+    }
+}
+
 fn decision_row(
     catalog: &Catalog,
     selected: &SelectedPolicy<'_, '_>,
-    reply: Option<&RowReply>,
+    planned: Option<(&CheckRow, &RowReply)>,
     now: Time,
 ) -> DecisionRow {
+    let reply = planned.map(|(_, reply)| reply);
     let policy = catalog.policy(selected.policy);
     let is_blocked = reply.is_some_and(|reply| reply.block.is_some());
     let free = reply.filter(|reply| reply.limit.is_some()).map(|reply| reply.free);
     let is_bucket = selected.terms.is_some_and(|terms| matches!(terms.limit, Limit::Bucket(_)));
-    DecisionRow {
+    let mut row = DecisionRow {
         policy: policy.name.clone(),
         attribute: selected.attribute.cloned(),
         allowed: reply.is_some_and(|reply| reply.verdict == RowVerdict::Fits),
@@ -96,16 +104,49 @@ fn decision_row(
         limit: reply.and_then(|reply| reply.limit),
         // Zero while a block is active, even if units are free.
         remaining: free.map(|free| if is_blocked { 0 } else { free.max(0) }),
-        window: selected
-            .terms
-            .zip(reply)
-            .and_then(|(terms, reply)| terms.limit.reported_span(reply.limit?)),
+        window: selected.terms.filter(|_| free.is_some()).and_then(|t| t.limit.reported_span()),
         balance: free.filter(|_| is_bucket),
         reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
         retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),
         blocked_until: reply.and_then(|reply| Some(reply.block.as_ref()?.until)),
         charged: reply.map_or(0, |reply| reply.charged),
         mode: selected.mode,
+        windows: Vec::new(),
+    };
+    // The limits of the batch, not of the terms: a node without its shared store uses its share.
+    if let Some((planned, reply)) = planned
+        && let Limit::Window(windows) = &planned.limit
+        && !reply.windows.is_empty()
+    {
+        add_windows(&mut row, windows, reply, now);
+    }
+    row
+}
+
+/// Lists the windows of a row that has several, and sets the numbers of the row to those of one.
+fn add_windows(row: &mut DecisionRow, windows: &[WindowTerms], reply: &RowReply, now: Time) {
+    let block_end = reply.block.as_ref().map(|block| block.until);
+    let quota = |(terms, figures): (&WindowTerms, &WindowFigures)| WindowQuota {
+        limit: terms.limit,
+        span: terms.span,
+        remaining: if block_end.is_some() { 0 } else { figures.free.max(0) },
+        reset_after: wait(figures.full_at.max(block_end.unwrap_or(Time::ZERO)), now),
+        // `None` is less than every instant: the later of the two that exist.
+        retry_after: figures.fits_at.max(block_end).and_then(|at| wait(at, now)),
+    };
+    row.windows = windows.iter().zip(&reply.windows).map(quota).collect();
+    // Only a window that does not fit explains a denial.
+    let any_denies = reply.windows.iter().any(|figures| figures.fits_at.is_some());
+    let candidates = row.windows.iter().zip(&reply.windows);
+    let candidates = candidates.filter(|(_, figures)| !any_denies || figures.fits_at.is_some());
+    let share =
+        |(quota, figures): &(&WindowQuota, &WindowFigures)| (figures.free.max(0), quota.limit);
+    let tightest = candidates.min_by(|one, other| compare_shares(share(one), share(other)));
+    if let Some((tightest, _)) = tightest {
+        row.limit = Some(tightest.limit);
+        row.remaining = Some(tightest.remaining);
+        row.window = Some(tightest.span);
+        row.reset_after = tightest.reset_after;
     }
 }
 
@@ -131,36 +172,26 @@ fn remove_endless_dates(decision: &mut Decision) {
     decision.rows.iter_mut().for_each(|row| remove_forever(&mut row.blocked_until));
 }
 
-/// Reports the tightest row of an allowed check: the enforcing row with the fewest units remaining,
-/// the first if several are equal.
-fn report_tightest(decision: &mut Decision) {
-    let has_limit = |row: &DecisionRow| row.mode == Mode::Enforce && row.limit.is_some();
-    let rows = decision.rows.iter().enumerate().filter(|(_, row)| has_limit(row));
-    if let Some((index, _)) = rows.min_by_key(|(_, row)| row.remaining) {
-        copy_row_figures(decision, index);
-    }
-}
-
-/// Reports the first enforcing row that does not fit. The wait is the longest among all of these,
-/// since the same check needs every row to fit.
-fn report_denier(decision: &mut Decision) {
+/// The wait of a denied check: the longest among all enforcing rows that do not fit, since the same
+/// check needs every row to fit.
+fn report_wait(decision: &mut Decision) {
     let denying = |row: &&DecisionRow| row.mode == Mode::Enforce && !row.allowed;
     let waits = decision.rows.iter().filter(denying).map(|row| row.retry_after);
     decision.retry_after = waits.reduce(longest).flatten();
     let ends = decision.rows.iter().filter(denying).filter_map(|row| row.blocked_until);
     decision.blocked_until = ends.max();
-    if let Some(index) = decision.rows.iter().position(|row| denying(&row)) {
-        decision.reason = decision.rows[index].reason;
-        copy_row_figures(decision, index);
-    }
 }
 
-fn copy_row_figures(decision: &mut Decision, index: usize) {
-    let row = &decision.rows[index];
-    decision.policy = Some(row.policy.clone());
-    decision.limit = row.limit;
-    decision.remaining = row.remaining;
-    decision.reset_after = row.reset_after;
+/// Gives the decision the reason, policy and numbers of the row that it reports.
+fn copy_reported_row(decision: &mut Decision) {
+    let Some(row) = decision.reported_row() else { return };
+    let policy = row.policy.clone();
+    let DecisionRow { reason, limit, remaining, reset_after, .. } = *row;
+    decision.reason = reason;
+    decision.policy = Some(policy);
+    decision.limit = limit;
+    decision.remaining = remaining;
+    decision.reset_after = reset_after;
 }
 
 /// The longer of two waits; `None` means never, and is longer than any.

@@ -2,6 +2,7 @@
 //!
 //! Front ends translate it to their protocol.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use smallvec::SmallVec;
@@ -16,7 +17,7 @@ pub struct Decision {
     pub allowed: bool,
     /// Why it is allowed or denied.
     pub reason: Reason,
-    /// The policy that denied; if allowed, the tightest one.
+    /// The policy that denied; if allowed, the one with the smallest share of its limit left.
     pub policy: Option<Name>,
     /// The limit of that policy.
     pub limit: Option<i64>,
@@ -63,7 +64,9 @@ pub struct DecisionRow {
     pub allowed: bool,
     /// Why it fits or does not.
     pub reason: Reason,
-    /// The limit.
+    /// The limit; of several windows, that of the window with the smallest share left, of those
+    /// that do not fit if the row does not. `remaining`, `window` and `reset_after` are of the
+    /// same window.
     pub limit: Option<i64>,
     /// Units that are free after this decision; zero while a block is active.
     pub remaining: Option<i64>,
@@ -81,6 +84,53 @@ pub struct DecisionRow {
     pub charged: i64,
     /// The mode of the policy. Only enforcing rows can deny.
     pub mode: Mode,
+    /// The windows in the order of the policy; empty unless it has several.
+    pub windows: Vec<WindowQuota>,
+}
+
+/// The numbers of one of several windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowQuota {
+    /// The limit.
+    pub limit: i64,
+    /// The length of the window.
+    pub span: Span,
+    /// Units that are free after this decision; zero while a block is active.
+    pub remaining: i64,
+    /// The time until the window is empty and no block is active.
+    pub reset_after: Option<Span>,
+    /// The time until this window would fit and no block is active; absent if it fits now, or never
+    /// will.
+    pub retry_after: Option<Span>,
+}
+
+impl Decision {
+    /// The row whose policy and numbers the decision has: the first enforcing one that does not
+    /// fit; if allowed, the enforcing one with the smallest share of its limit left, the first if
+    /// several are equal.
+    pub fn reported_row(&self) -> Option<&DecisionRow> {
+        let mut enforcing = self.rows.iter().filter(|row| row.mode == Mode::Enforce);
+        if !self.allowed {
+            return enforcing.find(|row| !row.allowed);
+        }
+        let with_numbers = enforcing.filter(|row| row.remaining.is_some());
+        with_numbers.min_by(|one, other| compare_shares(one.quota(), other.quota()))
+    }
+}
+
+impl DecisionRow {
+    /// Remaining units and limit.
+    fn quota(&self) -> (i64, i64) {
+        (self.remaining.unwrap_or(0), self.limit.unwrap_or(0))
+    }
+}
+
+/// Compares the shares that are left of two limits: (remaining, limit) of each.
+pub(crate) fn compare_shares(one: (i64, i64), other: (i64, i64)) -> Ordering {
+    // One divided by its limit, against the other divided by its own, without a division.
+    let left = i128::from(one.0) * i128::from(other.1);
+    let right = i128::from(other.0) * i128::from(one.1);
+    left.cmp(&right)
 }
 
 /// Why a decision or a row is allowed or denied.

@@ -115,10 +115,18 @@ impl Limit {
         if self.takes_lease() || matches!(self, Self::Unlimited) { 1 } else { held.max(1) }
     }
 
-    /// The span to which a limit in a reply refers.
+    /// The number of windows, if there are several; otherwise 0.
+    pub fn several_windows(&self) -> usize {
+        match self {
+            Self::Window(windows) if windows.len() > 1 => windows.len(),
+            _ => 0,
+        }
+    }
+
+    /// The span to which the limit refers; of several windows, that of the first.
     #[inline]
-    pub fn reported_span(&self, limit: i64) -> Option<Span> {
-        for_each_algorithm!(match_terms self, terms => terms.reported_span(limit), None)
+    pub fn reported_span(&self) -> Option<Span> {
+        for_each_algorithm!(match_terms self, terms => terms.reported_span(), None)
     }
 
     /// How long a charged unit counts at most, if it leaves all at once.
@@ -254,7 +262,7 @@ mod tests {
         let second = Some(Span::from_secs(1));
         let spans = limits().map(|limit| limit.longest_window());
         assert_eq!(spans, [None, second, second, None, None]);
-        let spans = limits().map(|limit| limit.reported_span(4));
+        let spans = limits().map(|limit| limit.reported_span());
         assert_eq!(spans, [Some(Span::from_secs(3)), second, second, None, None]);
     }
 

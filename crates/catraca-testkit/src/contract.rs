@@ -64,6 +64,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         a_window_frees_a_unit_at_exactly_its_span,
         a_thousand_units_of_one_instant_are_a_thousand,
         several_windows_must_all_fit,
+        several_windows_have_figures_of_their_own,
         a_fixed_window_opens_at_its_first_unit,
         an_aligned_window_opens_at_the_clock,
         a_lease_ends_by_itself_at_its_hold,
@@ -125,7 +126,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         an_empty_window_is_forgotten_at_a_whole_second,
         other_terms_keep_tokens_and_drop_the_remainder,
         a_smaller_bucket_is_clamped_and_debt_is_kept,
-        another_number_of_windows_starts_empty,
+        another_number_of_windows_keeps_the_units,
         a_lowered_limit_counts_what_is_there;
     tiers:
         a_thousand_requests_of_two_tiers_get_the_limits_of_both,

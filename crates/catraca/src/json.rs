@@ -9,7 +9,7 @@ mod words;
 #[cfg(feature = "shared")]
 use crate::app::SettleAnswer;
 use crate::settlement::{BucketState, CreditResult, SettledRow, Settlement};
-use catraca_core::decision::{Decision, DecisionRow};
+use catraca_core::decision::{Decision, DecisionRow, WindowQuota};
 use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
 #[cfg(feature = "schema")]
@@ -96,6 +96,29 @@ pub struct DecisionRowBody<'a> {
     #[cfg_attr(feature = "schema", schemars(example = 1))]
     charged: i64,
     mode: ModeWord,
+    /// The windows in the order of the policy, if it has several; absent otherwise. The numbers of
+    /// the row are those of the window with the smallest share left.
+    #[serde(skip_serializing_if = "has_no_rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<WindowBody>>"))]
+    windows: AsJson<&'a [WindowQuota]>,
+}
+
+/// One of several windows of a policy.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "Window"))]
+pub struct WindowBody {
+    #[cfg_attr(feature = "schema", schemars(example = 600))]
+    limit: i64,
+    /// The length of the window.
+    #[cfg_attr(feature = "schema", schemars(example = 60_000))]
+    window_ms: i64,
+    #[cfg_attr(feature = "schema", schemars(example = 599))]
+    remaining: i64,
+    /// Until the window is empty and no block is active; null if that never comes.
+    #[cfg_attr(feature = "schema", schemars(example = 60_000))]
+    reset_after_ms: Option<i64>,
+    /// Until the same check would fit in this window; null if it fits, or never will.
+    retry_after_ms: Option<i64>,
 }
 
 /// The result of a settle.
@@ -259,6 +282,19 @@ impl<'a> From<&'a DecisionRow> for DecisionRowBody<'a> {
             blocked_until: row.blocked_until.map(InstantText),
             charged: row.charged,
             mode: row.mode.into(),
+            windows: AsJson(&row.windows),
+        }
+    }
+}
+
+impl From<&WindowQuota> for WindowBody {
+    fn from(window: &WindowQuota) -> Self {
+        Self {
+            limit: window.limit,
+            window_ms: window.span.ceil_millis(),
+            remaining: window.remaining,
+            reset_after_ms: millis(window.reset_after),
+            retry_after_ms: millis(window.retry_after),
         }
     }
 }
@@ -348,6 +384,7 @@ macro_rules! serialize_by_body {
 serialize_by_body! {
     Decision => DecisionBody<'_>,
     DecisionRow => DecisionRowBody<'_>,
+    WindowQuota => WindowBody,
     Settlement => SettlementBody<'_>,
     SettledRow => SettledRowBody<'_>,
     CreditResult => CreditBody<'_>,
@@ -356,6 +393,10 @@ serialize_by_body! {
 
 fn millis(span: Option<Span>) -> Option<i64> {
     span.map(Span::ceil_millis)
+}
+
+const fn has_no_rows(rows: &AsJson<&[WindowQuota]>) -> bool {
+    rows.0.is_empty()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -64,7 +64,7 @@ pub use app::{App, AppError};
 pub use catraca_core as core;
 pub use catraca_core::catalog::Catalog;
 pub use catraca_core::cell::block::BlockProposal;
-pub use catraca_core::decision::{Decision, DecisionRow, Reason};
+pub use catraca_core::decision::{Decision, DecisionRow, Reason, WindowQuota};
 pub use catraca_core::digest::Secret;
 pub use catraca_core::outcome::Outcome;
 pub use catraca_core::refusal::Refusal;

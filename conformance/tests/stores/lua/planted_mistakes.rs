@@ -27,7 +27,7 @@ fn a_mistake_in_the_script_is_noticed() {
 /// Batches of each kind per seed.
 const EACH: usize = 600;
 
-const MISTAKES: [(&str, &str); 73] = [
+const MISTAKES: [(&str, &str); 76] = [
     // The fast path. A change that only makes it leave a check to the other files is no mistake.
     ("instant = now > written and now or written", "instant = now"),
     ("left = cell_tag == tag and left or 0", "left = left"),
@@ -53,11 +53,14 @@ const MISTAKES: [(&str, &str); 73] = [
     ("tokens == before and rem > row.rem", "false"),
     ("row.now - min(observed, row.now)", "0"),
     // Windows.
-    ("row.now = max(row.now, row.last)", "row.now = row.now"),
+    ("window.used > 0 then\n        row.now = max", "window.used < 0 then\n        row.now = max"),
+    ("if most.used > 0 then", "if false then"),
     ("row.now - window.first >= window.span", "row.now - window.first > window.span"),
     ("if free < row.free then", "if free <= row.free then"),
-    ("count ~= #row.windows", "count < #row.windows"),
-    ("row.dirty = true\n      return", "return"),
+    ("count ~= #row.windows", "count > #row.windows + 9"),
+    ("window.used > most.used", "window.used < most.used"),
+    ("row.chunk, row.dirty = sub(cell, place), true", "row.chunk = sub(cell, place)"),
+    ("free >= row.need and -1 or", "free > row.need and -1 or"),
     ("window.cut + excess", "excess"),
     ("window.head - start or 0", "window.head or 0"),
     ("at, place, cut = at + gap, next, 0", "at, place, cut = at + gap, next, cut"),

@@ -116,7 +116,7 @@ impl Algorithm for BucketTerms {
     }
 
     #[inline]
-    fn reported_span(&self, _: i64) -> Option<Span> {
+    fn reported_span(&self) -> Option<Span> {
         Some(self.time_to_fill())
     }
 
@@ -182,6 +182,7 @@ impl Algorithm for BucketTerms {
             free: bucket.tokens,
             fits_at: (need <= self.size).then(|| bucket.fits_at(self, need)),
             full_at: bucket.full_at(self),
+            windows: Box::default(),
         }
     }
 }

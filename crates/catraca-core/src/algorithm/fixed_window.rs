@@ -70,7 +70,7 @@ impl Algorithm for FixedTerms {
     }
 
     #[inline]
-    fn reported_span(&self, _: i64) -> Option<Span> {
+    fn reported_span(&self) -> Option<Span> {
         Some(self.span)
     }
 
@@ -166,6 +166,7 @@ impl Algorithm for FixedTerms {
             free,
             fits_at: (need <= self.limit).then_some(if free >= need { at.now } else { end }),
             full_at: end,
+            windows: Box::default(),
         }
     }
 }

@@ -122,6 +122,7 @@ impl Algorithm for InflightTerms {
             // A check always takes one lease, so the units that it needs do not matter.
             fits_at: Some(leases.as_ref().map_or(at.now, |leases| leases.fits_at(self, at.now))),
             full_at: leases.map_or(at.now, |leases| leases.full_at(at.now)),
+            windows: Box::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod terms;
 use smallvec::SmallVec;
 
 use super::{Algorithm, CounterPosition, CounterState, LimitOptions, RowFigures, TermsWriter};
+use crate::batch::WindowFigures;
 use crate::cell::{Cell, CellTable, Second, instant_of, second_after};
 use crate::codec::wire::{Reader, Writer};
 use crate::codec::{CodecError, Fields};
@@ -58,11 +59,9 @@ impl Algorithm for WindowList {
         self.iter().map(|window| window.share(nodes)).collect()
     }
 
-    /// The reply has the limit of the tightest window, but not its index. Of windows with equal
-    /// limits the longest is the tightest: a unit in a shorter one is in it too.
     #[inline]
-    fn reported_span(&self, limit: i64) -> Option<Span> {
-        self.iter().filter(|window| window.limit == limit).map(|window| window.span).max()
+    fn reported_span(&self) -> Option<Span> {
+        self.first().map(|window| window.span)
     }
 
     fn longest_window(&self) -> Option<Span> {
@@ -78,15 +77,12 @@ impl Algorithm for WindowList {
         let Some(sliding) = cells.get(key, now) else {
             return CounterState { state: (), now, exists: false };
         };
-        // The catalog has changed the number of windows. Entries cannot be assigned to the new
-        // windows, so counting starts from empty.
+        let now = sliding.effective_now(now);
         if sliding.per_window.len() != self.len() {
-            // Expired until its next charge, so `get` does not return it again in this batch.
             // By `edit`, because its size changes.
-            cells.edit(key, now, |sliding| *sliding = SlidingWindow::new(self));
+            cells.edit(key, now, |sliding| sliding.change_windows(self, now));
             return CounterState { state: (), now, exists: true };
         }
-        let now = sliding.effective_now(now);
         // Pruned with the spans of this batch: entries that have left their window do not return if
         // a later batch has a longer span (docs/semantics.md, 8).
         sliding.prune(self, now);
@@ -161,6 +157,7 @@ impl Algorithm for WindowList {
             free: tightest.map_or(0, |(_, free)| free),
             fits_at: sliding.fits_at(self, at.now, need),
             full_at: sliding.full_at(self, at.now),
+            windows: sliding.figures_per_window(self, at.now, need),
         }
     }
 }
@@ -214,6 +211,16 @@ impl SlidingWindow {
     /// time.
     pub fn effective_now(&self, now: Time) -> Time {
         self.per_window.iter().filter_map(WindowEntries::newest).fold(now, Time::max)
+    }
+
+    /// Assigns the units to another number of windows: the catalog or the caller's tier has changed
+    /// it. Every window has the newest units of one history, so the one with the most has all that
+    /// are known.
+    fn change_windows(&mut self, windows: &[WindowTerms], now: Time) {
+        let most = self.per_window.iter().max_by_key(|entries| entries.used_units());
+        let most = most.cloned().unwrap_or_default();
+        self.per_window = windows.iter().map(|_| most.clone()).collect();
+        self.prune(windows, now);
     }
 
     /// Drops the units that have left each window.
@@ -283,6 +290,26 @@ impl SlidingWindow {
         Some(latest)
     }
 
+    /// The figures of each window, if there are several.
+    fn figures_per_window(
+        &self,
+        windows: &[WindowTerms],
+        now: Time,
+        need: i64,
+    ) -> Box<[WindowFigures]> {
+        if windows.len() < 2 {
+            return Box::default();
+        }
+        let figures = self.per_window.iter().zip(windows).map(|(entries, window)| {
+            let free = window.limit - entries.used_units();
+            let fits_at = || entries.fits_at(window, now, need).unwrap_or(Time::FOREVER);
+            let empty_at = entries.newest().map_or(now, |newest| newest.after(window.span));
+            let full_at = empty_at.max(now);
+            WindowFigures { free, fits_at: (free < need).then(fits_at), full_at }
+        });
+        figures.collect()
+    }
+
     /// When every unit has left every window.
     pub fn full_at(&self, windows: &[WindowTerms], now: Time) -> Time {
         let ends = self.per_window.iter().zip(windows).filter_map(|(entries, window)| {
@@ -327,11 +354,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_windows_with_equal_limits_the_longest_is_reported() {
+    fn another_number_of_windows_keeps_the_units_that_they_count() {
         let terms = |limit, seconds| WindowTerms { limit, span: Span::from_secs(seconds) };
-        let windows = WindowList::from_vec(vec![terms(10, 1), terms(10, 60), terms(50, 600)]);
-        assert_eq!(windows.reported_span(10), Some(Span::from_secs(60)));
-        assert_eq!(windows.reported_span(50), Some(Span::from_secs(600)));
+        let at = |seconds: i64| Time::from_micros(seconds * 1_000_000);
+        let two = [terms(9, 10), terms(9, 60)];
+        let mut sliding = SlidingWindow::new(&two);
+        sliding.charge(&two, at(0), 2);
+        sliding.charge(&two, at(20), 1);
+        sliding.prune(&two, at(20));
+        let three = [terms(9, 30), terms(9, 5), terms(9, 60)];
+        sliding.change_windows(&three, at(25));
+        let used: Vec<i64> = sliding.per_window.iter().map(WindowEntries::used_units).collect();
+        assert_eq!(used, [3, 0, 3]);
+        sliding.change_windows(&[terms(9, 20)], at(25));
+        assert_eq!(sliding.per_window.len(), 1);
+        assert_eq!(sliding.per_window[0].used_units(), 1);
     }
 
     #[test]

@@ -213,3 +213,19 @@ fn nothing_prints_the_secret() {
     assert_ne!(secret.derive("a"), secret.derive("b"));
     assert_ne!(secret.derive("a"), [0xd7; 32]);
 }
+
+#[test]
+fn counters_of_tiers_have_keys_of_their_own_in_the_same_shard_and_group() {
+    let key = Key::from_bytes([7; 16]).in_group(9);
+    let mut keys: Vec<Key> = [0, 1, 255, 256, u32::MAX].map(|tier| key.with_tier(tier)).into();
+    keys.extend((0..=u8::MAX).map(|kind| key.with_kind(kind)));
+    keys.push(key);
+    for sibling in &keys {
+        assert_eq!((sibling.shard(16), sibling.group()), (key.shard(16), 9));
+        assert!(key.siblings().contains(sibling));
+    }
+    let count = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), count, "all differ");
+}

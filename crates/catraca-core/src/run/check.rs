@@ -146,6 +146,7 @@ impl RowCheck<'_> {
             block,
             started: self.block_started,
             is_overflow: self.meter.is_overflow,
+            windows: figures.windows,
         }
     }
 }

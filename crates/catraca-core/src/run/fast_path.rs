@@ -68,5 +68,6 @@ fn row_reply(terms: &BucketTerms, bucket: &Bucket, charged: i64) -> RowReply {
         block: None,
         started: false,
         is_overflow: false,
+        windows: Box::default(),
     }
 }

@@ -159,7 +159,13 @@ impl<'a> Meter<'a> {
         let now = self.now;
         for_each_algorithm!(with_counter
             self.limit, &self.state, terms, state => terms.figures(state, at, cells, need),
-            RowFigures { limit: None, free: i64::MAX, fits_at: Some(now), full_at: now }
+            RowFigures {
+                limit: None,
+                free: i64::MAX,
+                fits_at: Some(now),
+                full_at: now,
+                windows: Box::default(),
+            }
         )
     }
 

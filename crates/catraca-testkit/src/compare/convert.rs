@@ -4,6 +4,7 @@ use catraca::settlement::SettledRow;
 use catraca::{Decision, DecisionRow, Reason, Span, Time};
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
+use catraca_core::decision::WindowQuota;
 use catraca_core::policy::Mode;
 
 use crate::oracle::answer as plain;
@@ -46,6 +47,17 @@ fn row(row: &DecisionRow, at: Time) -> plain::Row {
         endless: false,
         charged: row.charged,
         mode: mode(row.mode),
+        windows: row.windows.iter().map(|window| window_row(window, at)).collect(),
+    }
+}
+
+fn window_row(window: &WindowQuota, at: Time) -> plain::WindowRow {
+    plain::WindowRow {
+        limit: window.limit,
+        span: window.span.micros(),
+        remaining: window.remaining,
+        reset_at: instant(at, window.reset_after),
+        retry_at: instant(at, window.retry_after),
     }
 }
 

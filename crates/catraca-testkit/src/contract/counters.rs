@@ -1,7 +1,8 @@
 //! Contract cases of the counters: what each algorithm counts, to the microsecond.
 
-use catraca_core::batch::{CheckRow, RowVerdict};
+use catraca_core::batch::{CheckRow, RowVerdict, WindowFigures};
 use catraca_core::limit::Limit;
+use catraca_core::time::Time;
 
 use super::harness::*;
 
@@ -96,9 +97,29 @@ pub(super) fn several_windows_must_all_fit(harness: &StoreHarness) -> CaseResult
     tries(harness, &with_held(3, &both), S, (RowVerdict::TooCostly, 0, 0, Some(never())))
 }
 
+pub(super) fn several_windows_have_figures_of_their_own(harness: &StoreHarness) -> CaseResult {
+    let both = with_held(2, &row(1, windows(&[(5, 10 * S), (3, S)])));
+    let figures = |free, fits_at: Option<i64>, full_at| WindowFigures {
+        free,
+        fits_at: fits_at.map(instant),
+        full_at: instant(full_at),
+    };
+    let first = harness.check_one(&both, 0)?;
+    let want = [figures(3, None, 10 * S), figures(1, Some(S), S)];
+    same("after the charge", &first.windows[..], &want)?;
+    let denied = harness.check_one(&both, MS)?;
+    same("denied", &denied.windows[..], &want)?;
+    let later = harness.peek(&both, 2 * S)?;
+    let want = [figures(3, None, 10 * S), figures(3, None, 2 * S)];
+    same("one is empty", &later.windows[..], &want)?;
+    let too_much = harness.peek(&with_held(4, &both), 2 * S)?;
+    same("never", too_much.windows[1].fits_at, Some(Time::FOREVER))?;
+    same("one window", harness.peek(&row(2, window(5, S)), 0)?.windows.len(), 0)
+}
+
 /// `Time::FOREVER`, in microseconds from the start.
 fn never() -> i64 {
-    catraca_core::time::Time::FOREVER.micros() - instant(0).micros()
+    Time::FOREVER.micros() - instant(0).micros()
 }
 
 pub(super) fn a_fixed_window_opens_at_its_first_unit(harness: &StoreHarness) -> CaseResult {

@@ -53,11 +53,16 @@ pub(super) fn a_smaller_bucket_is_clamped_and_debt_is_kept(harness: &StoreHarnes
     same("kept", harness.free(&small, S)?, -15)
 }
 
-pub(super) fn another_number_of_windows_starts_empty(harness: &StoreHarness) -> CaseResult {
-    let one = row(1, window(2, 10 * S));
+pub(super) fn another_number_of_windows_keeps_the_units(harness: &StoreHarness) -> CaseResult {
+    let one = row(1, window(3, 10 * S));
     harness.check_one(&with_held(2, &one), 0)?;
-    let two = row(1, windows(&[(2, 10 * S), (1, S)]));
-    same("empty", harness.check_one(&two, S)?.verdict, RowVerdict::Fits)
+    let two = row(1, windows(&[(3, 10 * S), (2, S)]));
+    let third = harness.check_one(&two, S)?;
+    same("a third", (third.verdict, third.limit, third.free), (RowVerdict::Fits, Some(3), 0))?;
+    let fourth = harness.check_one(&two, 2 * S)?;
+    same("over", (fourth.verdict, fourth.fits_at), (RowVerdict::OverLimit, Some(instant(10 * S))))?;
+    same("one again", harness.check_one(&one, 2 * S)?.verdict, RowVerdict::OverLimit)?;
+    same("and their ends", harness.check_one(&one, 10 * S)?.free, 1)
 }
 
 pub(super) fn a_lowered_limit_counts_what_is_there(harness: &StoreHarness) -> CaseResult {

@@ -101,6 +101,23 @@ pub struct Row {
     pub charged: i64,
     /// The mode of the policy.
     pub mode: Mode,
+    /// The windows in the order of the policy, if it has several.
+    pub windows: Vec<WindowRow>,
+}
+
+/// The numbers of one of several windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowRow {
+    /// Its limit.
+    pub limit: i64,
+    /// Its length.
+    pub span: Micros,
+    /// The remaining units.
+    pub remaining: i64,
+    /// The exact instant at which it is empty and no block is active.
+    pub reset_at: Option<Micros>,
+    /// The exact instant at which this check would fit in it and no block is active.
+    pub retry_at: Option<Micros>,
 }
 
 /// The answer of a settle.

@@ -5,11 +5,12 @@
 
 use std::rc::Rc;
 
-use super::answer::{Decision, Reason, Refusal, Row, to_ms};
+use super::answer::{Decision, Reason, Refusal, Row, WindowRow, to_ms};
 use super::block::{self, BlockAct, Origin};
 use super::catalog::{Algorithm, Cost, Mode};
 use super::cell::Cell;
 use super::decide;
+use super::ratio::Ratio;
 use super::select::{ActiveTerms, CheckRequest, SelectedRow, require_gate, select};
 use super::{FOREVER, Micros, Oracle};
 
@@ -147,14 +148,19 @@ impl Oracle {
             return missing(row);
         };
         let block = state.active_block(&row.terms, now).map(|block| block.until);
-        // The window with the least free; the first listed on a tie.
-        let tightest = cell.quotas(&row.terms, now).into_iter().min_by_key(|&(_, free)| free);
+        let quotas = cell.quotas(&row.terms, now);
+        let index = index_to_show(&quotas, need(row, requested));
+        let tightest = index.map(|index| quotas[index]);
         // A row that fits, or never can, has no wait.
         let never = reason == Reason::Ok || too_costly(row, cell, requested, now);
         let ready =
             if never { FOREVER } else { cell.ready_at(&row.terms, need(row, requested), now) };
         let retry_at = finite(ready.max(block.unwrap_or(now)));
-        let reset_at = finite(cell.full_at(&row.terms, now).max(block.unwrap_or(now)));
+        let windows = windows(row, cell, need(row, requested), block, now);
+        let reset_at = match index.and_then(|index| windows.get(index)) {
+            Some(window) => window.reset_at,
+            None => finite(cell.full_at(&row.terms, now).max(block.unwrap_or(now))),
+        };
         Row {
             policy: row.terms.policy.name.clone(),
             attribute: row.attribute.clone(),
@@ -172,6 +178,7 @@ impl Oracle {
             endless: block == Some(FOREVER),
             charged,
             mode: row.terms.policy.mode,
+            windows,
         }
     }
 
@@ -223,7 +230,54 @@ fn missing(row: &SelectedRow) -> Row {
         endless: false,
         charged: 0,
         mode: row.terms.policy.mode,
+        windows: Vec::new(),
     }
+}
+
+/// The index of the limit whose numbers a row shows: the one with the smallest share left, of those
+/// that do not fit if there are some; the first on a tie.
+fn index_to_show(quotas: &[(i64, i64)], need: i64) -> Option<usize> {
+    let denies = |index: &usize| quotas[*index].1 < need;
+    let all = 0..quotas.len();
+    let any_denies = all.clone().any(|index| denies(&index));
+    let candidates = all.filter(|index| !any_denies || denies(index));
+    let share = |index: &usize| {
+        let (limit, free) = quotas[*index];
+        Ratio::new(i128::from(free.max(0)), i128::from(limit))
+    };
+    candidates.min_by_key(share)
+}
+
+/// The windows of a row that has several.
+fn windows(
+    row: &SelectedRow,
+    cell: &Cell,
+    need: i64,
+    block: Option<Micros>,
+    now: Micros,
+) -> Vec<WindowRow> {
+    let Algorithm::Window(windows) = row.terms.algorithm else { return Vec::new() };
+    if windows.len() < 2 {
+        return Vec::new();
+    }
+    let free = cell.window.free(windows, now);
+    let window = |(index, &(limit, span)): (usize, &(i64, Micros))| {
+        let full = cell.window.one_full_at(index, span, now);
+        let missing = need - free[index].1;
+        let ready = match missing {
+            _ if need > limit => Some(FOREVER),
+            1.. => Some(cell.window.one_ready_at(index, span, missing, now)),
+            _ => None,
+        };
+        WindowRow {
+            limit,
+            span,
+            remaining: if block.is_some() { 0 } else { free[index].1.max(0) },
+            reset_at: finite(full.max(block.unwrap_or(now))),
+            retry_at: ready.max(block).and_then(finite),
+        }
+    };
+    windows.iter().enumerate().map(window).collect()
 }
 
 /// The signed balance of a bucket; other rows have none.

@@ -2,6 +2,7 @@
 
 use super::answer::{Decision, Reason, Row, to_ms};
 use super::catalog::{Catalog, ListEntry, Mode};
+use super::ratio::Ratio;
 use super::select::{CheckRequest, value};
 use super::{FOREVER, Micros};
 
@@ -41,11 +42,13 @@ pub fn conclude(rows: Vec<Row>, ticket: Option<usize>) -> Decision {
     decision
 }
 
-/// The enforcing row with a limit that has the least remaining; the first on a tie.
+/// The enforcing row with the smallest share of its limit left; the first on a tie.
 fn tightest(rows: &[Row]) -> Option<&Row> {
-    rows.iter()
-        .filter(|row| row.mode.enforces() && row.limit.is_some())
-        .min_by_key(|row| row.remaining)
+    let share = |row: &&Row| {
+        let (remaining, limit) = row.remaining.zip(row.limit)?;
+        Some(Ratio::new(i128::from(remaining), i128::from(limit)))
+    };
+    rows.iter().filter(|row| row.mode.enforces() && row.limit.is_some()).min_by_key(share)
 }
 
 /// The longest wait; none if waiting does not help one of the rows.

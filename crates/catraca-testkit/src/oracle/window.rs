@@ -23,8 +23,14 @@ impl Window {
     pub fn touch(&mut self, windows: &[(i64, Micros)], now: Micros) {
         let newest = self.lists.iter().flatten().map(|entry| entry.at).max();
         let expired = newest.is_some_and(|at| now >= whole_second(at + self.span));
-        if expired || self.lists.len() != windows.len() {
-            self.lists = vec![Vec::new(); windows.len()];
+        if expired {
+            self.lists.clear();
+        }
+        // Of another number of windows, all begin with the list that has the most units.
+        if self.lists.len() != windows.len() {
+            let units = |list: &&Vec<Entry>| list.iter().map(|entry| entry.units).sum::<i64>();
+            let most = self.lists.iter().max_by_key(units).cloned().unwrap_or_default();
+            self.lists = vec![most; windows.len()];
         }
         for (list, &(_, span)) in self.lists.iter_mut().zip(windows) {
             list.retain(|entry| now - entry.at < span);
@@ -53,7 +59,7 @@ impl Window {
     }
 
     /// The instant at which `missing` more units have left one window, oldest first.
-    fn one_ready_at(&self, index: usize, span: Micros, missing: i64, now: Micros) -> Micros {
+    pub fn one_ready_at(&self, index: usize, span: Micros, missing: i64, now: Micros) -> Micros {
         let mut missing = missing;
         let mut ready = now;
         for entry in self.counted_entries(index, span, now) {
@@ -75,6 +81,12 @@ impl Window {
             }
         }
         full
+    }
+
+    /// The first instant at which no entry of one window counts any more.
+    pub fn one_full_at(&self, index: usize, span: Micros, now: Micros) -> Micros {
+        let ends = self.counted_entries(index, span, now).map(|entry| entry.at + span);
+        ends.max().unwrap_or(now)
     }
 
     /// Adds an entry of `units` to each window; none for 0.

@@ -68,12 +68,13 @@ fn a_block_of_one_tier_holds_in_all_and_a_reset_clears_the_counters_of_all() {
     engine.reset("default", "site", &subject).unwrap();
     clock.advance(Span::from_micros(1));
     assert_eq!(engine.peek(&get).unwrap().rows[0].remaining, Some(10));
-    assert_eq!(engine.peek(&post).unwrap().rows[0].remaining, Some(3));
+    assert_eq!(engine.peek(&post).unwrap().rows[0].remaining, Some(5));
 }
 
 /// Any order of tiers: the units that a tier admitted in any of its windows fit its limits.
 #[test]
 fn every_admitted_request_fits_the_limits_of_its_tier() {
+    let mut reached = [0; 3];
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let (engine, clock) = site();
@@ -96,8 +97,13 @@ fn every_admitted_request_fits_the_limits_of_its_tier() {
             instants.iter().map(|from| within(*from)).max().unwrap_or(0)
         };
         let minute = 60_000_000;
-        assert_eq!([most(0, minute), most(1, minute), most(1, 1_000_000)], [10, 5, 3], "{seed}");
+        let admitted = [most(0, minute), most(1, minute), most(1, 1_000_000)];
+        for (index, limit) in [10, 5, 3].into_iter().enumerate() {
+            assert!(admitted[index] <= limit, "seed {seed}: {admitted:?}");
+            reached[index] = admitted[index].max(reached[index]);
+        }
     }
+    assert_eq!(reached, [10, 5, 3], "the histories must press against the limits");
 }
 
 /// The ticket knows the counter, even after a reload without the tier.

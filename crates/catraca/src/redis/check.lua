@@ -12,7 +12,8 @@
 --     "fits" in fast_path.lua
 --   the row's instant, charged units, limit (-1: none), free units, fits_at (-1: fits now),
 --   full_at, 1 if this check started the block, length of the block in force (0: none); then the
---   block as in its cell.
+--   block as in its cell; then for a row with several windows the figures of each
+--   (sliding_window.lua).
 
 local BLOCKED, TOO_COSTLY, OVER_LIMIT = 1, 2, 3
 
@@ -66,9 +67,9 @@ end
 -- The row's part of the reply. The figures are computed after all writes of the check. A peek
 -- writes nothing, not even the entries that are left.
 local function answer(row, peek)
-  local fits_at, full_at = row.now, row.now
+  local fits_at, full_at, windows = row.now, row.now, nil
   if row.meter then
-    fits_at, full_at = row.meter.figures(row)
+    fits_at, full_at, windows = row.meter.figures(row)
     if row.meter.finish and not peek then
       row.meter.finish(row)
     end
@@ -79,7 +80,7 @@ local function answer(row, peek)
   end
   fits_at = row.verdict == FITS and -1 or max(fits_at, ends)
   return pack('<BddddddBI4', row.verdict, row.now, row.charged, row.limit, row.free, fits_at,
-    max(full_at, ends), row.started, #block) .. block
+    max(full_at, ends), row.started, #block) .. block .. (windows or '')
 end
 
 -- What a check that is not a peek does to a row. Only rows with leases are charged for 0 units: the

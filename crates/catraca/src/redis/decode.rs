@@ -3,7 +3,7 @@
 
 use catraca_core::batch::{
     Batch, BlockReply, BucketAdjustment, CheckReply, CheckRow, CreditReply, Reply, RowReply,
-    RowSettlement, RowVerdict, SettleReply, StoredReference,
+    RowSettlement, RowVerdict, SettleReply, StoredReference, WindowFigures,
 };
 use catraca_core::cell::Block;
 use catraca_core::time::Time;
@@ -71,6 +71,7 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
     let full_at = from.time()?;
     let started = from.flag()?;
     let block = from.block()?.map(Box::new);
+    let windows = many(row.limit.several_windows(), || window_figures(from))?;
     Ok(RowReply {
         verdict,
         at,
@@ -82,7 +83,12 @@ fn row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<RowReply
         block,
         started,
         is_overflow: false,
+        windows,
     })
+}
+
+fn window_figures(from: &mut ByteReader<'_>) -> DecodeResult<WindowFigures> {
+    Ok(WindowFigures { free: from.int()?, fits_at: from.maybe_time()?, full_at: from.time()? })
 }
 
 /// The reply to a row that fits, from the short form and what the row itself says.
@@ -98,6 +104,8 @@ fn short_row_reply(from: &mut ByteReader<'_>, row: &CheckRow) -> DecodeResult<Ro
         block: None,
         started: false,
         is_overflow: false,
+        // The short form is that of rows with one window at most.
+        windows: Box::default(),
     })
 }
 

@@ -113,6 +113,29 @@ local function make_window()
     row.length = row.whole and #row.chunk or call('STRLEN', row.key) - row.head_size
   end
 
+  -- Reads a cell that was written with another number of windows. The window with the most units
+  -- contains those of the others, so each of the row's windows begins with them.
+  local function convert(row, count)
+    local cell, most, _, place = call('GET', row.key), nil, nil, nil
+    row.forget, _, row.last, row.newest, place = unpack('<I4Bdd', cell)
+    for _ = 1, count do
+      local window = {}
+      window.first, window.used, window.cut, window.head, place = unpack('<dddI4', cell, place)
+      if not most or window.used > most.used then
+        most = window
+      end
+    end
+    for _, window in ipairs(most and row.windows or damaged()) do
+      window.first, window.used = most.first, most.used
+      window.cut, window.head = most.cut, most.head
+    end
+    if most.used > 0 then
+      row.now = max(row.now, row.last)
+    end
+    row.chunk, row.dirty = sub(cell, place), true
+    row.length = #row.chunk
+  end
+
   -- Reads the cell without removing expired entries; returns whether there is a live one.
   local function open(row, now)
     local cell = read_cell('GETRANGE', row.key, 0, row.head_size + CHUNK - 1)
@@ -124,11 +147,10 @@ local function make_window()
     if is_forgotten(forget, now) then
       return false
     elseif count ~= #row.windows then
-      -- The policy has another number of windows now: the cell is dropped.
-      row.dirty = true
-      return false
+      convert(row, count)
+    else
+      decode(row, cell)
     end
-    decode(row, cell)
     return true
   end
 
@@ -310,13 +332,21 @@ local function make_window()
     read = read,
     load = load,
     charge = charge,
-    -- When the need fits in all windows (not computed for a row that fits), and when all are empty.
+    -- When the need fits in all windows, and when all are empty. For several windows also the
+    -- figures of each, `<ddd`: free units, when the need fits (-1: it fits), when it is empty. One
+    -- window that fits needs no figures.
     figures = function(row)
-      local instant = row.now
-      for _, window in ipairs(row.verdict == FITS and {} or row.windows) do
-        instant = max(instant, fits_at(row, window))
+      local instant, each = row.now, ''
+      local is_plain = #row.windows == 1 and row.verdict == FITS
+      for _, window in ipairs(is_plain and {} or row.windows) do
+        local free, full = window.limit - window.used, row.now
+        local fits = free >= row.need and -1 or fits_at(row, window)
+        if window.used > 0 then
+          full = max(full, after(row.last, window.span))
+        end
+        instant, each = max(instant, fits), each .. pack('<ddd', free, fits, full)
       end
-      return instant, full_at(row, row.now)
+      return instant, full_at(row, row.now), #row.windows > 1 and each or ''
     end,
     count_denied = function(row)
       charge(row, row.held, true)

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catraca_core::batch::{CheckRow, RowReply, RowVerdict};
 use catraca_core::digest::Key;
+use catraca_core::limit::Limit;
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
@@ -34,6 +35,10 @@ struct CachedBlock {
     now: Time,
     /// The held units of the row; the announced wait depends on them.
     held: i64,
+    /// The limit and the counter of the row. The figures are theirs, and the key may have others in
+    /// another tier.
+    limit: Limit,
+    tier_counter: Option<u32>,
     row: RowReply,
 }
 
@@ -44,7 +49,7 @@ impl BlockCache {
             return None;
         }
         let keys = self.keys.lock();
-        let cached = keys.get(&row.key).filter(|cached| cached.held == row.held)?;
+        let cached = keys.get(&row.key).filter(|cached| cached.answers(row))?;
         // The two clocks are never compared: the time that has passed here is added to the store's
         // instant.
         let age = now.since(cached.received_at);
@@ -55,7 +60,14 @@ impl BlockCache {
     /// Stores a block that a reply shows. Returns whether its end is new.
     pub fn insert(&self, row: &CheckRow, reply: &RowReply, received_at: Time, now: Time) -> bool {
         let blocked = RowReply { verdict: RowVerdict::Blocked, started: false, ..reply.clone() };
-        let cached = CachedBlock { received_at, now, held: row.held, row: blocked };
+        let cached = CachedBlock {
+            received_at,
+            now,
+            held: row.held,
+            limit: row.limit.clone(),
+            tier_counter: row.tier_counter,
+            row: blocked,
+        };
         let mut keys = self.keys.lock();
         if keys.len() >= KEYS_MAX {
             keys.retain(|_, old| old.until() > old.now.after(received_at.since(old.received_at)));
@@ -97,7 +109,59 @@ impl BlockCache {
 }
 
 impl CachedBlock {
+    /// Whether the figures are those of this row.
+    fn answers(&self, row: &CheckRow) -> bool {
+        self.held == row.held && self.tier_counter == row.tier_counter && self.limit == row.limit
+    }
+
     fn until(&self) -> Time {
         self.row.block.as_ref().map_or(Time::ZERO, |block| block.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_core::cell::Block;
+    use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+    use catraca_core::limit::{BucketTerms, Penalty};
+
+    use super::*;
+
+    #[test]
+    fn a_block_that_another_tier_has_seen_does_not_give_its_figures() {
+        let row = CheckRow {
+            key: Key::from_bytes([1; 16]),
+            tier_counter: None,
+            family: 0,
+            limit: Limit::Bucket(BucketTerms { size: 3, tokens: 1, period: 1 }),
+            held: 1,
+            penalty: None,
+            shadow: false,
+            count_denied: false,
+            lease: 0,
+        };
+        let now = Time::from_micros(1_000_000);
+        let penalty = Penalty::without_escalation(Span::from_secs(60));
+        let proposal = BlockProposal::new(penalty, Origin::Ban, false, BlockNote::default());
+        let reply = RowReply {
+            verdict: RowVerdict::Blocked,
+            at: now,
+            charged: 0,
+            limit: Some(3),
+            free: 3,
+            fits_at: None,
+            full_at: now,
+            block: Some(Box::new(Block::from_proposal(&proposal, now))),
+            started: true,
+            is_overflow: false,
+            windows: Box::default(),
+        };
+        let cache = BlockCache::default();
+        assert!(cache.insert(&row, &reply, now, now));
+        assert!(cache.get_fresh(&row, now).is_some());
+        let other_tier = CheckRow { tier_counter: Some(7), ..row.clone() };
+        assert!(cache.get_fresh(&other_tier, now).is_none());
+        let limit = Limit::Bucket(BucketTerms { size: 9, tokens: 1, period: 1 });
+        assert!(cache.get_fresh(&CheckRow { limit, ..row }, now).is_none());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The format is defined in `catraca::json`; a test compares the two, byte for byte.
 
-use catraca::{Decision, DecisionRow, Span, Time};
+use catraca::{Decision, DecisionRow, Span, Time, WindowQuota};
 
 /// Capacity for a decision of one policy, so that writing it allocates once.
 pub const TYPICAL_BYTES: usize = 512;
@@ -59,7 +59,24 @@ fn write_row(row: &DecisionRow, json: &mut DecisionWriter<'_>) {
     }
     json.number(",\"charged\":", Some(row.charged));
     json.word(",\"mode\":", row.mode.as_str());
+    if !row.windows.is_empty() {
+        write_windows(&row.windows, json);
+    }
     json.raw("}");
+}
+
+fn write_windows(windows: &[WindowQuota], json: &mut DecisionWriter<'_>) {
+    json.raw(",\"windows\":[");
+    for (index, window) in windows.iter().enumerate() {
+        let field = if index == 0 { "{\"limit\":" } else { ",{\"limit\":" };
+        json.number(field, Some(window.limit));
+        json.millis(",\"window_ms\":", Some(window.span));
+        json.number(",\"remaining\":", Some(window.remaining));
+        json.millis(",\"reset_after_ms\":", window.reset_after);
+        json.millis(",\"retry_after_ms\":", window.retry_after);
+        json.raw("}");
+    }
+    json.raw("]");
 }
 
 /// Appends JSON to a buffer. `field` is everything before the value: comma, quoted name, colon.
@@ -129,7 +146,7 @@ mod tests {
         default = "other"
         [policy.login]
         by      = ["ip"]
-        window  = "1 per 1m"
+        window  = ["1 per 1m", "1 per 1s"]
         block   = "15m"
         message = "Não \"agora\":\n\\ {retry_after}"
         [policy.pay]

@@ -248,3 +248,33 @@ fn a_request_is_explained_by_the_route_it_takes() {
     assert!(other.out.contains("The request uses the counters of gate "), "{}", other.out);
     assert!(!other.out.contains("gate = unrouted"), "{}", other.out);
 }
+
+#[test]
+fn a_tier_that_the_key_does_not_determine_is_counted_apart() {
+    let catalog = r#"
+[policy.site]
+by     = ["ip"]
+window = "10 per 1m"
+tier   = [
+  { when = { ip = "198.51.100.9" }, window = "20 per 1m" },
+  { when = { method = "POST" }, window = "5 per 1m" },
+  { when = { method = "PUT" }, cost = 2 },
+]
+"#;
+    let dir = TestDir::with_file("site.toml", catalog);
+    let explain = |ip: &str, method: &str, output: &str| {
+        let subject = [format!("ip={ip}"), format!("method={method}")];
+        dir.run(&["explain", "-c", "site.toml", "site", &subject[0], &subject[1], "-o", output])
+    };
+    let post = explain("198.51.100.7", "POST", "human").out;
+    let line = "tier     2 of 3, as method = POST; counted apart from the other tiers\n";
+    assert!(post.contains(line), "{post}");
+    for (ip, method, own_counter) in [
+        ("198.51.100.7", "POST", true),
+        ("198.51.100.9", "POST", false),
+        ("192.0.2.1", "PUT", false),
+    ] {
+        let json = explain(ip, method, "json").json().pop().unwrap();
+        assert_eq!(json["policies"][0]["tier"]["own_counter"], own_counter, "{ip} {method}");
+    }
+}

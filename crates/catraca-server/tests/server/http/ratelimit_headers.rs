@@ -135,3 +135,62 @@ fn the_older_headers_are_there_on_request_only() {
     let later: u64 = denied.header("x-ratelimit-reset").unwrap().parse().unwrap();
     assert!(later > reset, "{later} {reset}");
 }
+
+const WINDOWS: &str = r#"
+[network]
+trusted_proxies = ["127.0.0.0/8"]
+
+[policy.global]
+by     = ["ip"]
+window = ["600 per 1m", "3 per 1h", "20 per 500ms"]
+
+[policy.pay]
+each   = ["ip", "session"]
+window = "50 per 1m"
+
+[gate.both]
+policies = ["global", "pay"]
+
+[server]
+x_ratelimit = true
+"#;
+
+/// covers: 004-57
+#[test]
+fn every_window_is_an_item_and_the_older_headers_show_one() {
+    let server = TestServer::with_catalog(WINDOWS);
+    let check = r#"{"gate":"both","subject":{"ip":"127.0.0.1","session":"s"}}"#;
+    let decision = server.post("/v1/check", check).json();
+    assert_eq!(decision["limit"], 3, "the smallest share is left of three an hour");
+    assert_eq!(
+        (decision["policy"].as_str(), decision["remaining"].as_i64()),
+        (Some("global"), Some(2))
+    );
+    assert_eq!(decision["reset_after_ms"], 3_600_000);
+    let windows = decision["policies"][0]["windows"].as_array().unwrap();
+    let limits: Vec<_> = windows.iter().map(|window| window["limit"].as_i64().unwrap()).collect();
+    assert_eq!(limits, [600, 3, 20]);
+    assert_eq!(decision["policies"][1].get("windows"), None, "one window");
+
+    let allowed = server.request("GET /v1/gates/both/authorize", &[]);
+    assert_eq!(allowed.status, 200);
+    let policies = items(&allowed, "ratelimit-policy");
+    let names: Vec<&str> = policies.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["global:60s", "global:3600s", "global:500ms", "pay:ip"]);
+    let windows: Vec<_> = policies.iter().map(|(_, params)| parameter(params, "w")).collect();
+    assert_eq!(windows, [Some(60), Some(3600), None, Some(60)]);
+    let left = items(&allowed, "ratelimit");
+    let left: Vec<_> = left.iter().map(|(_, params)| parameter(params, "r").unwrap()).collect();
+    assert_eq!(left[..2], [598, 1]);
+    assert_eq!(allowed.header("x-ratelimit-limit"), Some("600"), "the first listed");
+    assert_eq!(allowed.header("x-ratelimit-remaining"), Some("598"));
+
+    server.request("GET /v1/gates/both/authorize", &[]);
+    let denied = server.request("GET /v1/gates/both/authorize", &[]);
+    assert_eq!((denied.status, denied.header("x-ratelimit-limit")), (429, Some("3")));
+    assert_eq!(denied.header("x-ratelimit-remaining"), Some("0"));
+    let waits = items(&denied, "ratelimit");
+    let retry: i64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert_eq!(parameter(&waits[1].1, "t"), Some(retry), "the window that denies");
+    assert!(parameter(&waits[0].1, "t").unwrap() <= 60, "the other is empty within a minute");
+}

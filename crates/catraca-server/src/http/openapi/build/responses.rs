@@ -155,7 +155,8 @@ fn headers(name: &str) -> Vec<(String, Value)> {
     match name {
         "RateLimit-Policy" => vec![header(
             name,
-            "The limits in effect, as a structured field: `q` units per `w` seconds.",
+            "The limits in effect, as a structured field with an item per policy, attribute of \
+             `each` and window: `q` units per `w` seconds.",
             "string",
         )],
         "RateLimit" => vec![header(
@@ -186,7 +187,12 @@ fn headers(name: &str) -> Vec<(String, Value)> {
             "string",
         )],
         "X-RateLimit-*" => vec![
-            header("X-RateLimit-Limit", "With `[server] x_ratelimit = true`.", "integer"),
+            header(
+                "X-RateLimit-Limit",
+                "With `[server] x_ratelimit = true`: of the first listed window if allowed, of \
+                 the one that denies if not.",
+                "integer",
+            ),
             header("X-RateLimit-Remaining", "With `[server] x_ratelimit = true`.", "integer"),
             header("X-RateLimit-Reset", "Epoch seconds; with the same setting.", "integer"),
         ],
