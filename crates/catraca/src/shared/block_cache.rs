@@ -139,6 +139,7 @@ mod tests {
             shadow: false,
             count_denied: false,
             lease: 0,
+            on_full: catraca_core::policy::OnFailure::Local,
         };
         let now = Time::from_micros(1_000_000);
         let penalty = Penalty::without_escalation(Span::from_secs(60));
