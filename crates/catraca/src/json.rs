@@ -4,19 +4,20 @@
 //! schema from the same fields. [`AsJson`] serializes a domain value as its body. A body must not
 //! add or omit information.
 
+mod credit;
 mod words;
 
 #[cfg(feature = "shared")]
 use crate::app::SettleAnswer;
 use crate::settlement::{BucketState, CreditResult, SettledRow, Settlement};
 use catraca_core::decision::{Decision, DecisionRow, WindowQuota};
-use catraca_core::policy::Name;
 use catraca_core::time::{Span, Time};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::Serializer;
 
+pub use credit::{CreditBody, CreditedBucketBody};
 pub use words::{CreditReasonWord, ModeWord, OriginWord, ReasonWord, SettleStateWord, origin_name};
 
 /// Serializes the borrowed value as its JSON body.
@@ -167,28 +168,6 @@ pub struct SettledRowBody<'a> {
     message: Option<&'a str>,
 }
 
-/// The result of a credit.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "CreditOutcome"))]
-pub struct CreditBody<'a> {
-    applied: bool,
-    /// Why it was not applied; null if it was.
-    reason: Option<CreditReasonWord>,
-    /// The amount that each bucket was credited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policies: Option<Vec<CreditedBucketBody<'a>>>,
-}
-
-/// The amount that one bucket was credited.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "CreditedBucket"))]
-pub struct CreditedBucketBody<'a> {
-    #[cfg_attr(feature = "schema", schemars(example = &"lookups"))]
-    policy: &'a str,
-    #[cfg_attr(feature = "schema", schemars(example = 1))]
-    amount: i64,
-}
-
 /// The state of a bucket.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "BucketState"))]
@@ -329,21 +308,6 @@ impl<'a> From<&'a SettledRow> for SettledRowBody<'a> {
             reason: row.reason.as_deref(),
             status: row.status,
             message: row.message.as_deref(),
-        }
-    }
-}
-
-impl<'a> From<&'a CreditResult> for CreditBody<'a> {
-    fn from(result: &'a CreditResult) -> Self {
-        let credited = |given: &'a Vec<(Name, i64)>| {
-            let rows = given.iter();
-            let rows = rows.map(|(policy, amount)| CreditedBucketBody { policy, amount: *amount });
-            rows.collect()
-        };
-        Self {
-            applied: result.is_ok(),
-            reason: result.as_ref().err().map(|reason| CreditReasonWord::from(*reason)),
-            policies: result.as_ref().ok().map(credited),
         }
     }
 }

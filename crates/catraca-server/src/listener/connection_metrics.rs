@@ -1,5 +1,5 @@
-//! Counts of connections that were refused, closed to make room, failed their TLS handshake, or could
-//! not be accepted.
+//! Counts of connections that were refused, closed to make room, failed their TLS handshake, or
+//! could not be accepted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

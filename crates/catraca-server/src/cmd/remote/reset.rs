@@ -41,7 +41,7 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
 /// Asks an operator to type the policy's name; fails without a terminal.
 fn ask_for_name(policy: &str) -> Result<String> {
     if !stdin().is_terminal() {
-        bail!("nobody can confirm this without a terminal: write --confirm {policy} in a script");
+        bail!("this cannot be confirmed without a terminal: write --confirm {policy} in a script");
     }
     eprint!("This clears all keys of {policy} and ends its blocks. Type its name to confirm: ");
     let mut typed = String::new();

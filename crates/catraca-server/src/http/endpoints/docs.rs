@@ -1,5 +1,5 @@
-//! `/openapi.json`, the page of `/` with links, and the HTML pages of `/docs` for the operations and
-//! for the error codes. No key is needed.
+//! `/openapi.json`, the page of `/` with links, and the HTML pages of `/docs` for the operations
+//! and for the error codes. No key is needed.
 //!
 //! Pages must load nothing from other hosts: a server without internet access shows them, and the
 //! content security policy forbids it.

@@ -79,7 +79,7 @@ pub struct SkippedBucket {
 pub async fn reconcile(request: &ApiRequest) -> ApiResult {
     let body: ReconcileRequest = request.json_body()?;
     let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
-    let (observed_at, states) = observed(&body)?;
+    let (observed_at, states) = read_observation(&body)?;
     let states: Vec<BucketObservation<'_>> = states
         .iter()
         .map(|state| BucketObservation { policy: &state.policy, available: state.available })
@@ -100,7 +100,7 @@ pub async fn reconcile(request: &ApiRequest) -> ApiResult {
 }
 
 /// The instant and the balances of the body, in either form.
-fn observed(body: &ReconcileRequest) -> Result<(Time, Vec<ObservedBucket>), Problem> {
+fn read_observation(body: &ReconcileRequest) -> Result<(Time, Vec<ObservedBucket>), Problem> {
     match body {
         ReconcileRequest { xml: Some(xml), observed_at: None, states: None, .. } => {
             read_states(xml).map_err(|why| Problem::bad("bad-states", format!("`xml`: {why}")))

@@ -27,8 +27,8 @@ pub struct InspectRequest {
 pub struct InspectionBody<'a> {
     #[schemars(example = &"default")]
     namespace: String,
-    /// `allowlisted` or `blocklisted` if a list decides for this subject, whatever its policies
-    /// say; null otherwise.
+    /// `allowlisted` or `blocklisted` if a list decides for this subject, before its policies; null
+    /// otherwise.
     list: Option<&'static str>,
     /// Every policy that applies to these attributes, as a check of cost one would see it.
     policies: Vec<InspectedPolicyBody<'a>>,
