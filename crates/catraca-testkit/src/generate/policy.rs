@@ -257,8 +257,8 @@ fn watch(rng: &mut Rng) -> Watch {
 /// The values of the fact `grade`.
 pub const GRADES: [&str; 2] = ["gold", "iron"];
 
-/// Other numbers for some callers; the same algorithm, and as many windows. The key of no policy
-/// determines a plan; that of some policies determines user and grade.
+/// Other numbers for some callers, sometimes another number of windows; the same algorithm. The key
+/// of no policy determines a plan; that of some policies determines user and grade.
 fn tier(rng: &mut Rng, policy: &Policy, number: i64) -> Tier {
     let numbers = rng.chance(80);
     let priced = matches!(policy.terms.cost, Cost::Table(_));
@@ -280,6 +280,7 @@ pub fn other(rng: &mut Rng, algorithm: &Algorithm) -> Algorithm {
     match algorithm {
         Algorithm::None => Algorithm::None,
         Algorithm::Bucket { .. } => bucket(rng),
+        Algorithm::Window(_) if rng.chance(25) => Algorithm::Window(windows(rng)),
         Algorithm::Window(windows) => {
             let mut changed: Vec<(i64, Micros)> = Vec::new();
             for &window in windows {
