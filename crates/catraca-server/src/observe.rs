@@ -95,7 +95,7 @@ fn log_unlisted_gate(gate: &str, nearest: Option<&str>) {
         ),
         None => warn!(
             "a check named a gate that the catalog does not declare, so the default policy \
-             decides; `catraca stats` lists its name; declare the gate, or set `unlisted = \"deny\"`"
+             decides; `catraca stats` lists its name; declare it, or set `unlisted = \"deny\"`"
         ),
     }
 }
