@@ -32,6 +32,10 @@ pub use watch_files::watch;
 /// The most errors, or changes, of one catalog that are logged.
 const LOGGED_MAX: usize = 20;
 
+/// The catalog takes the names of facts: for the log and `/readyz`.
+pub const FACTS_IGNORED: &str = "facts that operators set are ignored, because the catalog uses \
+     their names for another attribute or for one that callers send; rename one of the two";
+
 /// Applies changed catalogs.
 pub struct Reloader {
     /// The catalog's file; the built-in demo has none.
@@ -245,6 +249,10 @@ impl Reloader {
         let (by, why) = cause.author_and_reason();
         let change = CatalogChange { catalog, changes: &changes, requires_keys, by, why };
         let durable = self.targets.app.reload(change);
+        let facts = self.targets.app.engine().ignored_facts();
+        if facts > 0 {
+            warn!(facts, "{FACTS_IGNORED}");
+        }
         let before = before.revision.to_string();
         Ok(ReloadReport { before, revision, changes, orphaned, after_restart, durable })
     }

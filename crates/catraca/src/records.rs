@@ -152,7 +152,9 @@ impl Records {
 
     /// Counters and current state of the writer.
     pub fn health(&self) -> Health {
-        self.queue.health()
+        let mut health = self.queue.health();
+        health.lost += self.minute_counts.drop_count();
+        health
     }
 
     /// Writes the queued records and ends the writer thread. Returns how many records could not be
@@ -165,8 +167,9 @@ impl Records {
     /// refused. While the database is unavailable, the waiting batch gets one last attempt.
     pub fn stop(&self) -> u64 {
         self.queue.close();
-        let thread = self.thread.lock().take();
-        thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+        let Some(thread) = self.thread.lock().take() else { return 0 };
+        // After a panic, at least the records that the thread had taken are not written.
+        thread.join().unwrap_or_else(|_| self.queue.status().0 + 1)
     }
 }
 

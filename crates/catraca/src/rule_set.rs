@@ -29,6 +29,8 @@ pub(crate) struct RuleSet {
     pub stated: Facts,
     /// The catalog's facts, overlaid with `stated`.
     pub facts: Facts,
+    /// Facts of `stated` that are ignored, because the catalog uses their names otherwise.
+    pub ignored_facts: u64,
     /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms;
     /// so may be values of attributes that were private when the entry was made.
     pub lists: Arc<Lists>,
@@ -62,6 +64,7 @@ impl RuleSet {
             facts: catalog.facts.clone(),
             catalog,
             stated: Facts::default(),
+            ignored_facts: 0,
             lists: Arc::default(),
             entries: Arc::default(),
             overrides: Vec::new(),
@@ -81,7 +84,8 @@ impl RuleSet {
     pub fn with_catalog_counting(&self, catalog: Arc<Catalog>) -> (Self, u64) {
         let mut facts = catalog.facts.clone();
         let ignored = facts.overlay(&self.stated, |name| catalog.is_caller_attribute(name));
-        let mut next = Self { catalog, facts, modes: Vec::new(), ..self.clone() };
+        let mut next =
+            Self { catalog, facts, ignored_facts: ignored, modes: Vec::new(), ..self.clone() };
         next.resolve_modes();
         (next, ignored)
     }

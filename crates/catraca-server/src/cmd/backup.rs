@@ -49,6 +49,12 @@ pub fn restore(args: &RestoreArgs) -> Result<Exit> {
         messages.push(format!("all counters start empty; the old snapshot is now {old}"));
     }
     messages.extend(locks_message(&done));
+    if let Some(why) = &done.unread {
+        messages.push(format!(
+            "the old records cannot be read ({why}): whether they required API keys, and their \
+             fencing tokens, are not taken over"
+        ));
+    }
     let secret = paths.secret_text();
     messages.push(format!("restore {secret} too: without that secret no block can be found"));
     print_done(&messages)

@@ -26,6 +26,7 @@ use crate::config::{SharedStoreConfig, StorageConfig};
 use crate::context::ROWS_MISSING;
 use crate::feed::Feed;
 use crate::observe::Observer;
+use crate::reload::FACTS_IGNORED;
 
 /// The engine and everything that stores or publishes its state.
 pub struct Backend {
@@ -220,10 +221,13 @@ fn record_revision(records: &Records, app: &App, revision: Revision) {
 }
 
 fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
-    if restored.blocks_left_out + restored.facts_left_out > 0 {
+    if restored.blocks_left_out > 0 {
         let blocks = restored.blocks_left_out;
+        warn!(blocks, "blocks not restored: memory limit reached; raise [store] block_mib");
+    }
+    if restored.facts_left_out > 0 {
         let facts = restored.facts_left_out;
-        warn!(blocks, facts, "blocks and facts not restored: memory limit reached");
+        warn!(facts, "{FACTS_IGNORED}");
     }
     if restored.rows_missing > 0 {
         let rows = restored.rows_missing;

@@ -136,6 +136,12 @@ impl<S> Engine<S> {
         Ok(facts.collect())
     }
 
+    /// How many facts that operators set are ignored, because the catalog uses their names for
+    /// another attribute or for an attribute that callers send.
+    pub fn ignored_facts(&self) -> u64 {
+        self.rules.load().ignored_facts
+    }
+
     /// The mode that an operator set for a policy, if any.
     pub fn mode_override(&self, policy: &str) -> Option<Mode> {
         let rules = self.rules.load();

@@ -20,8 +20,9 @@ pub struct Health {
     pub refused: u64,
     /// Records that found the queue full. Only the newest record of each key is written later.
     pub postponed: u64,
-    /// Records that were dropped because the queue was full and they could not be postponed.
-    /// Deserves an alert.
+    /// Records that were dropped because the queue was full and they could not be postponed, or
+    /// because the records are closed, and minutes of counts that were dropped while the database
+    /// was unavailable. Deserves an alert.
     pub lost: u64,
     /// Records that the database rejects for good, such as a text that is too long. Deserves an
     /// alert.

@@ -37,6 +37,8 @@ struct ShardCounts {
     open: ByName<ByName<ByName<[u64; 3]>>>,
     /// Complete minutes that the writer has not taken, oldest first.
     closed: Vec<Minute>,
+    /// Minutes that were dropped because the writer took none for too long.
+    dropped: u64,
 }
 
 /// Counts by namespace, action and policy; the empty policy counts whole decisions of the gate.
@@ -56,6 +58,11 @@ impl MinuteCounts {
         for row in &decision.rows {
             counts.add(namespace, action, &row.policy, outcome(row.allowed, row.reason));
         }
+    }
+
+    /// Minutes of a shard that were dropped.
+    pub(super) fn drop_count(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().dropped).sum()
     }
 
     /// Takes and clears all counts.
@@ -88,6 +95,7 @@ impl ShardCounts {
         }
         if self.closed.len() == MINUTES_MAX {
             self.closed.remove(0);
+            self.dropped += 1;
         }
         self.actions = 0;
         self.closed.push((minute, std::mem::take(&mut self.open)));
@@ -172,5 +180,6 @@ mod tests {
         }
         assert_eq!(counts.closed.len(), MINUTES_MAX);
         assert_eq!(counts.closed[0].0, 199 - MINUTES_MAX as i64);
+        assert_eq!(counts.dropped, 199 - MINUTES_MAX as u64, "dropped minutes are counted");
     }
 }

@@ -44,6 +44,8 @@ struct RecordQueueState {
     /// Why the database is unavailable, if it is.
     down: Option<Arc<str>>,
     closing: bool,
+    /// Whether the writer has ended: it takes no further work.
+    ended: bool,
 }
 
 /// Records of one transaction, or a task.
@@ -71,6 +73,12 @@ impl RecordQueue {
     /// tenth.
     pub(super) fn submit(&self, records: Vec<Record>, ack_sender: Option<AckSender>) {
         let mut state = self.state.lock();
+        if state.ended {
+            drop(state);
+            self.counters.lost.add(records.len() as u64);
+            self.refuse(ack_sender, &"the records are closed".into());
+            return;
+        }
         let bound = if ack_sender.is_some() { QUEUE_MAX + OPERATOR_EXTRA } else { QUEUE_MAX };
         if state.records + records.len() > bound || state.has_postponed(&records) {
             state.postpone(records, &self.counters);
@@ -214,7 +222,10 @@ impl RecordQueueState {
         }
         match batch.is_empty() {
             false => WriterWork::Write(batch),
-            true if self.closing => WriterWork::Closed,
+            true if self.closing => {
+                self.ended = true;
+                WriterWork::Closed
+            }
             true => WriterWork::Idle,
         }
     }

@@ -15,6 +15,7 @@ use crate::http::bodies::problem::{HttpResponse, typed_response};
 use crate::http::bodies::schema_values;
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
+use crate::reload::FACTS_IGNORED;
 use crate::scrape;
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
@@ -39,8 +40,8 @@ pub struct Readiness {
 /// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
-    /// `stopping`, `catalog`, `restart`, `records`, `locks`, `store`, or a pool of memory that has
-    /// no room: `counters`, `blocks`, `references` or `settled-markers`.
+    /// `stopping`, `catalog`, `restart`, `records`, `facts`, `locks`, `store`, or a pool of memory
+    /// that has no room: `counters`, `blocks`, `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.
@@ -116,6 +117,11 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
     if context.restored.rows_missing > 0 {
         let why = format!("{} rows: {ROWS_MISSING}", context.restored.rows_missing);
         found.push(ReadinessProblem { what: "records", place: None, why: redact(why) });
+    }
+    let ignored = context.app.engine().ignored_facts();
+    if ignored > 0 {
+        let why = format!("{ignored} {FACTS_IGNORED}");
+        found.push(ReadinessProblem { what: "facts", place: None, why });
     }
     let not_restored = context.blocks_not_restored();
     if not_restored > 0 {

@@ -58,7 +58,10 @@ fn version(session: &mut Session, url: &DatabaseUrl) -> Result<i64, OpenError> {
         let schema = values![SCHEMA];
         let values = if sql.contains("$1") { &schema[..] } else { &[] };
         let rows = session.query(sql, values).map_err(failed)?;
-        Ok(rows.first().and_then(|row| row.try_get(column).ok()).unwrap_or_default())
+        // Each query has one row. An unreadable number must not count as an empty schema.
+        let number = rows.first().map(|row| row.try_get(column));
+        let number = number.ok_or_else(|| url.open_failed("the query of the schema has no row"))?;
+        number.map_err(|error| url.open_failed(&error.to_string()))
     };
     let schemas = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1";
     if number(schemas, 0)? == 0 {

@@ -120,3 +120,18 @@ fn receipts_are_answered_at_once_while_the_disk_is_unavailable() {
     queue.mark_available();
     assert_eq!(queue.status(), (0, None));
 }
+
+/// Regression: such a record was neither written nor counted, and its receipt was never answered.
+#[test]
+fn a_record_after_the_end_is_refused_and_counted() {
+    let queue = RecordQueue::default();
+    queue.close();
+    queue.submit(vec![step(1, 1)], None);
+    assert_eq!(take(&queue).len(), 1, "the writer still takes what is there");
+    assert!(matches!(queue.next(Duration::ZERO), WriterWork::Closed));
+    let (ack_sender, receipt) = Receipt::new();
+    queue.submit(vec![step(2, 1), step(3, 1)], Some(ack_sender));
+    assert_eq!(receipt.wait(), Ack::NotYet("the records are closed".into()));
+    let health = queue.health();
+    assert_eq!((health.lost, health.refused, health.waiting), (2, 1, 0));
+}

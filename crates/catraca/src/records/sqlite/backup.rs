@@ -115,6 +115,9 @@ pub struct RestoredBackup {
     /// How long the next start grants no locks, because leases that the backup does not contain may
     /// still be valid. Zero if there never were leases.
     pub locks_wait: Span,
+    /// Why the replaced file could not be read, if it could not: its fencing tokens, and whether it
+    /// required API keys, are then not taken over.
+    pub unread: Option<String>,
 }
 
 /// Restores a backup to a path without a file. No process may have it open.
@@ -124,31 +127,34 @@ pub fn restore_backup(backup: &Path, records: &Path) -> Result<RestoredBackup, O
         false => exists(records).map(drop),
     };
     refuse_existing()?;
-    let (new, _lock, locks_wait) = prepare_restore(backup, records)?;
+    let (new, _lock, locks_wait, unread) = prepare_restore(backup, records)?;
     // Another process may have created them meanwhile; the next one removes the copy.
     refuse_existing()?;
     move_into_place(&new, records).map_err(|error| OpenError::io(records, &error))?;
-    Ok(RestoredBackup { old: None, locks_wait })
+    Ok(RestoredBackup { old: None, locks_wait, unread })
 }
 
 /// Restores a backup in place of records that no process has open. The replaced file, damaged or
 /// not, is renamed.
 pub fn restore_backup_over(backup: &Path, records: &Path) -> Result<RestoredBackup, OpenError> {
     let _lock = FileLock::take(records)?;
-    let (new, _new_lock, locks_wait) = prepare_restore(backup, records)?;
+    let (new, _new_lock, locks_wait, unread) = prepare_restore(backup, records)?;
     let failed = |error: io::Error| OpenError::io(records, &error);
     let old = rename_replaced(records).map_err(failed)?;
     move_into_place(&new, records).map_err(failed)?;
-    Ok(RestoredBackup { old, locks_wait })
+    Ok(RestoredBackup { old, locks_wait, unread })
 }
 
 /// A checked copy of the backup whose locks continue from the replaced records, and how long the
 /// next start grants no locks. The copy is locked, so that no start uses it before it is complete.
-fn prepare_restore(backup: &Path, records: &Path) -> Result<(PathBuf, FileLock, Span), OpenError> {
+fn prepare_restore(
+    backup: &Path,
+    records: &Path,
+) -> Result<(PathBuf, FileLock, Span, Option<String>), OpenError> {
     let (new, lock) = checked_copy(backup, records)?;
     let replaced = records.is_file().then_some(records);
     match prepare_copy(&new, replaced) {
-        Ok(wait) => Ok((new, lock, wait)),
+        Ok((wait, unread)) => Ok((new, lock, wait, unread)),
         Err(error) => {
             fs::remove_file(&new).map_err(|error| OpenError::io(records, &error))?;
             Err(to_open_error(backup, error))

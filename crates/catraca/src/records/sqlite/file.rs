@@ -123,6 +123,9 @@ pub(super) fn exists(path: &Path) -> Result<bool, OpenError> {
                     "it is missing, but its write-ahead log {} exists",
                     log.display()
                 ))),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(OpenError::io(&log, &error))
+                }
                 _ => Ok(false),
             }
         }

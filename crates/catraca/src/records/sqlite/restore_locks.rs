@@ -17,19 +17,24 @@ use crate::clock::{Clock, SystemClock};
 const AHEAD: Span = Span::from_secs(600);
 
 /// Prepares a copy of a backup to replace the records, if there are any. Returns how long the next
-/// start grants no locks.
-pub(super) fn prepare_copy(copy: &Path, replaced: Option<&Path>) -> rusqlite::Result<Span> {
+/// start grants no locks, and why the replaced records could not be read, if they could not.
+pub(super) fn prepare_copy(
+    copy: &Path,
+    replaced: Option<&Path>,
+) -> rusqlite::Result<(Span, Option<String>)> {
     let mut connection = Connection::open_with_flags(copy, flags())?;
     // The copy is moved as one file. Closing must not checkpoint the attached records: they stay as
     // they are, with their write-ahead log.
     connection.pragma_update(Some("main"), "journal_mode", "DELETE")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    if let Some(replaced) = replaced.and_then(Path::to_str) {
-        // They may be damaged, which is a reason to restore a backup. Then only the backup's data
-        // counts.
-        let _ = merge(&mut connection, replaced);
-    }
-    require_wait(&connection, SystemClock::new().now())
+    // They may be damaged, which is a reason to restore a backup. Then only the backup's data
+    // counts.
+    let merged = replaced.map(|replaced| match replaced.to_str() {
+        Some(replaced) => merge(&mut connection, replaced).map_err(|error| error.to_string()),
+        None => Err("their path is not UTF-8".to_owned()),
+    });
+    let wait = require_wait(&connection, SystemClock::new().now())?;
+    Ok((wait, merged.and_then(Result::err)))
 }
 
 /// Takes the highest fences and versions of both, and removes leases that have ended since the

@@ -1,6 +1,6 @@
 //! A reload records the revision, the changes, and who made them.
 
-use catraca::app::CatalogChange;
+use catraca::app::{CatalogChange, FactMap};
 use catraca::{App, Catalog};
 
 use super::helpers::{
@@ -54,6 +54,22 @@ async fn the_same_revision_records_only_that_keys_are_needed() {
     assert!(reload(&app, Catalog::parse(CATALOG).unwrap(), true).await);
     assert_eq!(file.records.revisions(9).unwrap(), []);
     assert!(file.records.keys_required().unwrap());
+}
+
+/// Such a fact is not lost: it counts again when a later catalog frees its name.
+#[tokio::test]
+async fn facts_whose_name_the_catalog_takes_are_counted() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
+    app.set_facts(&ANA, "ip", IP, gold).await.unwrap();
+    assert_eq!(app.engine().ignored_facts(), 0);
+    let by_plan = CATALOG.replacen("by     = [\"ip\"]", "by     = [\"ip\", \"plan\"]", 1);
+    reload(&app, Catalog::parse(&by_plan).unwrap(), false).await;
+    assert_eq!(app.engine().ignored_facts(), 1);
+    reload(&app, larger_catalog(), false).await;
+    assert_eq!(app.engine().ignored_facts(), 0);
+    assert_eq!(app.facts_about("ip", IP).unwrap()["plan"], "gold");
 }
 
 #[tokio::test]

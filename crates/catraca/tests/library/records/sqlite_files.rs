@@ -273,6 +273,19 @@ fn a_damaged_backup_is_not_put_back() {
     assert!(!other.path().exists() && !other.file("catraca.db.new").exists());
 }
 
+/// Their fencing tokens and their need of API keys are then lost, so the caller is informed.
+#[test]
+fn a_restore_says_if_the_replaced_records_cannot_be_read() {
+    let database = database_with_a_block();
+    let copy = database.file("backup.db");
+    fs::copy(database.path(), &copy).unwrap();
+    assert_eq!(restore_backup_over(&copy, &database.path()).unwrap().unread, None);
+    fs::write(database.path(), "not a database, but longer than a header".repeat(9)).unwrap();
+    let unread = restore_backup_over(&copy, &database.path()).unwrap().unread;
+    assert!(unread.is_some_and(|why| why.contains("not a database")));
+    assert_eq!(database.open().close(), 0);
+}
+
 #[test]
 fn a_second_name_of_the_records_opens_no_second_door() {
     let database = database_with_a_block();
