@@ -33,6 +33,8 @@ const CAUGHT_MIN: usize = 90;
 /// Seconds of processor time that tests may use: a mutant in an endless loop uses more. Without a
 /// mutant they use some seconds. Not the time of the clock, which says nothing on a busy machine.
 const CPU_SECONDS: u32 = 120;
+/// Memory that tests may reserve: a mutant in an endless loop may allocate in it.
+const MEMORY_KIB: u32 = 8 << 20;
 /// How long tests may take by the clock: a mutant that waits forever uses no processor time.
 const TEST_LIMIT: Duration = Duration::from_secs(900);
 /// The signal to a process that has used up its processor time.
@@ -173,7 +175,8 @@ enum TestResult {
 /// Runs tests with one mutant, or with none.
 fn run_test(test: &MutantTest, mutant: Option<usize>) -> Result<TestResult> {
     let mut command = Command::new("sh");
-    let limited = format!("ulimit -S -t {CPU_SECONDS} && exec \"$0\" \"$@\"");
+    let limits = format!("ulimit -S -t {CPU_SECONDS} && ulimit -S -v {MEMORY_KIB}");
+    let limited = format!("{limits} && exec \"$0\" \"$@\"");
     command.arg("-c").arg(limited).arg(&test.executable).arg(test.filter);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     // The default seeds of the tests.

@@ -1,5 +1,5 @@
 //! The id of a block: made from the key and the instant at which the block started, so that it is
-//! the same on every node, and names one block only (docs/adr/0030).
+//! the same on every node, and names one block only (docs/adr/0026).
 
 use std::fmt;
 use std::str::FromStr;
