@@ -13,6 +13,7 @@ mod connections;
 mod dict;
 mod disk_failures;
 mod endpoint_matrix;
+mod hostile_tenant;
 mod json_calls;
 mod large_settles;
 mod locks;

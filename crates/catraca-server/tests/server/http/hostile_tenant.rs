@@ -1,0 +1,198 @@
+//! One tenant against another: what the keys of a namespace can see, change or use up of another
+//! namespace. Each attempt prints its result.
+//!
+//! The bounds of connections and of the time that rules take are in `connections` and
+//! `large_settles`: they hold for all callers.
+
+use serde_json::{Value, json};
+
+use crate::keys::{Key, keygen};
+use crate::raw_connection::{HttpResponse, JSON};
+use crate::test_server::TestServer;
+
+const CATALOG: &str = "[policy.login]\nby = ['customer']\nwindow = '2 per 1h'\nblock = '1h'\n\
+    [policy.spend]\nby = ['customer']\nbucket = { size = 100, refill = '1 per 1h' }\n\
+    cost = 'reported'\ncredit = { payment = { amount = 1, on = ['200'] } }\n\
+    [store]\ncounter_mib = 1\nblock_mib = 1\nreference_mib = 1\nmark_mib = 1\n";
+
+/// A customer of the shop, whose name no answer to another tenant may contain.
+const CUSTOMER: &str = "c-4711-of-the-shop";
+
+/// A server with an operator, a shop, and a hostile tenant that has an admin key of its own.
+struct Tenants {
+    server: TestServer,
+    operator: Key,
+    shop: Key,
+    hostile: Key,
+    hostile_admin: Key,
+}
+
+impl Tenants {
+    fn start() -> Self {
+        let operator = keygen(&["--role", "admin", "--name", "ana"]);
+        let shop = keygen(&["--role", "check", "--namespace", "shop"]);
+        let hostile = keygen(&["--role", "check", "--namespace", "hostile"]);
+        let hostile_admin =
+            keygen(&["--role", "admin", "--namespace", "hostile", "--name", "mallory"]);
+        let keys = [&operator, &shop, &hostile, &hostile_admin];
+        let tables: String = keys.iter().map(|key| key.table.as_str()).collect();
+        let server = TestServer::with_catalog(&format!("{CATALOG}{tables}"));
+        Self { server, operator, shop, hostile, hostile_admin }
+    }
+
+    fn post(&self, key: &Key, path: &str, body: &Value) -> Value {
+        let answer = key.post(&self.server, path, &body.to_string());
+        assert_eq!(answer.status, 200, "{path} {body}: {}", answer.body);
+        answer.json()
+    }
+
+    /// Sends a check for each number, a hundred in one call; returns the decisions.
+    fn checks(&self, key: &Key, numbers: u32, of: impl Fn(u32) -> Value) -> Vec<Value> {
+        let numbers: Vec<u32> = (0..numbers).collect();
+        let send = |some: &[u32]| {
+            let list: Vec<Value> = some.iter().map(|number| of(*number)).collect();
+            self.post(key, "/v1/check/batch", &json!(list)).as_array().unwrap().clone()
+        };
+        numbers.chunks(100).flat_map(send).collect()
+    }
+}
+
+fn send(server: &TestServer, key: &Key, call: &str, body: &str) -> HttpResponse {
+    let mut connection = server.connect();
+    let bearer = format!("Bearer {}", key.key);
+    connection.send(call, &[JSON, ("Authorization", &bearer)], body.as_bytes());
+    connection.read_response()
+}
+
+#[test]
+fn a_tenant_sees_and_changes_nothing_of_another() {
+    let all = Tenants::start();
+    let subject = json!({ "customer": CUSTOMER });
+    let block = json!({ "policy": "login", "subject": subject, "for": "1h", "namespace": "shop" });
+    let id = all.post(&all.operator, "/v1/blocks", &block)["blocks"][0]["id"].clone();
+    let id = id.as_str().unwrap();
+    let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
+    let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
+    let lock = json!({ "kind": "payment", "key": "order-7", "ttl_ms": 60_000 });
+    let lease = all.post(&all.shop, "/v1/locks/acquire", &lock);
+
+    let in_shop = |body: Value| {
+        let mut body = body;
+        body["namespace"] = "shop".into();
+        body.to_string()
+    };
+    let outcome = json!({ "status": 200, "cost": 1 });
+    let login = json!({ "policy": "login", "subject": subject });
+    let attempts = [
+        ("GET /v1/blocks?namespace=shop".to_owned(), String::new()),
+        (format!("GET /v1/blocks/{id}"), String::new()),
+        (format!("DELETE /v1/blocks/{id}"), json!({ "why": "mine" }).to_string()),
+        (
+            "POST /v1/blocks".to_owned(),
+            in_shop(json!({
+                "policy": "login", "subject": subject, "for": "1h"
+            })),
+        ),
+        ("POST /v1/reset".to_owned(), in_shop(login.clone())),
+        ("POST /v1/inspect".to_owned(), in_shop(json!({ "subject": subject }))),
+        (
+            "POST /v1/peek?namespace=shop".to_owned(),
+            json!({ "gate": "login", "subject": subject }).to_string(),
+        ),
+        ("POST /v1/settle".to_owned(), json!({ "ticket": ticket, "outcome": outcome }).to_string()),
+        (
+            "POST /v1/settle".to_owned(),
+            json!({ "ref": "E1", "subject": subject, "outcome": outcome }).to_string(),
+        ),
+        (format!("DELETE /v1/locks/{}", lease["fence"]), json!({ "reason": "mine" }).to_string()),
+        ("POST /v1/locks/renew".to_owned(), json!({ "lease_id": "0".repeat(32) }).to_string()),
+        ("GET /v1/audit".to_owned(), String::new()),
+        ("GET /v1/events".to_owned(), String::new()),
+        ("GET /v1/stats".to_owned(), String::new()),
+        ("GET /v1/config".to_owned(), String::new()),
+        ("POST /v1/privacy/export".to_owned(), json!({ "subject": subject }).to_string()),
+    ];
+    for (call, body) in &attempts {
+        for key in [&all.hostile, &all.hostile_admin] {
+            let answer = send(&all.server, key, call, body);
+            println!("{call}: {} {}", answer.status, answer.problem_code());
+            assert!((400..500).contains(&answer.status), "{call} {body}: {answer:?}");
+            assert!(!answer.body.contains(CUSTOMER), "{call}: {}", answer.body);
+        }
+    }
+    for call in ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/locks"] {
+        let answer = send(&all.server, &all.hostile_admin, call, "");
+        assert_eq!(answer.status, 200, "{call}: {}", answer.body);
+        assert!(!answer.body.contains(CUSTOMER) && !answer.body.contains("order-7"), "{call}");
+    }
+    let credit = json!({ "ref": "E1", "event": "payment", "subject": subject });
+    assert_eq!(all.post(&all.hostile, "/v1/credit", &credit)["applied"], false);
+    // The same names are free in another namespace, and change nothing in this one.
+    all.post(&all.hostile, "/v1/locks/acquire", &lock);
+    all.post(&all.hostile_admin, "/v1/reset", &login);
+
+    let listed = send(&all.server, &all.operator, "GET /v1/blocks?namespace=shop", "");
+    assert!(listed.body.contains(id), "{}", listed.body);
+    let denied = all.post(&all.shop, "/v1/check", &json!({ "gate": "login", "subject": subject }));
+    assert_eq!(denied["reason"], "blocked", "{denied}");
+    let settled =
+        all.post(&all.shop, "/v1/settle", &json!({ "ticket": ticket, "outcome": outcome }));
+    assert_eq!(settled["state"], "settled", "{settled}");
+    let renew = json!({ "lease_id": lease["lease_id"] });
+    all.post(&all.shop, "/v1/locks/renew", &renew);
+}
+
+/// Fills every pool of memory from one namespace.
+#[test]
+fn a_flood_of_one_tenant_uses_up_nothing_of_another() {
+    let all = Tenants::start();
+    let subject = |n: u32| json!({ "customer": format!("invented-{n}") });
+    let logins =
+        all.checks(&all.hostile, 20_000, |n| json!({ "gate": "login", "subject": subject(n) }));
+    let degraded = logins.iter().filter(|decision| decision["degraded"] == true).count();
+    let again = all.checks(
+        &all.hostile,
+        30_000,
+        |n| json!({ "gate": "login", "subject": subject(n % 10_000) }),
+    );
+    let blocked = again.iter().filter(|decision| !decision["blocked_until"].is_null()).count();
+    let spent = all.checks(&all.hostile, 8_000, |n| {
+        json!({ "gate": "spend", "subject": subject(n % 100), "ref": format!("R{n}"), "cost": 0 })
+    });
+    let mut refused = 0;
+    for decision in &spent {
+        let body = json!({ "ticket": decision["ticket"], "outcome": { "cost": 0 } });
+        let answer = all.hostile.post(&all.server, "/v1/settle", &body.to_string());
+        refused += u32::from(answer.status != 200);
+    }
+    println!(
+        "the flood: 20000 keys, {degraded} degraded; {blocked} denied by blocks; 8000 references; \
+         {refused} of 8000 settles refused"
+    );
+    assert!(degraded > 0 && refused > 0, "the pools were not full");
+
+    let mut counts = [0; 4];
+    for n in 0..100 {
+        let subject = json!({ "customer": format!("of-the-shop-{n}") });
+        let login = json!({ "gate": "login", "subject": subject });
+        let first = all.post(&all.shop, "/v1/check", &login);
+        counts[0] += u32::from(first["allowed"] == true && first["degraded"] == false);
+        all.post(&all.shop, "/v1/check", &login);
+        let third = all.post(&all.shop, "/v1/check", &login);
+        counts[1] += u32::from(!third["blocked_until"].is_null());
+        let reference = format!("S{n}");
+        let spend = json!({ "gate": "spend", "subject": subject, "ref": reference });
+        all.post(&all.shop, "/v1/check", &spend);
+        let outcome = json!({ "status": 200, "cost": 3 });
+        let settle = json!({ "ref": reference, "subject": subject, "outcome": outcome });
+        counts[2] += u32::from(all.post(&all.shop, "/v1/settle", &settle)["state"] == "settled");
+        let credit = json!({ "ref": reference, "event": "payment", "subject": subject });
+        counts[3] += u32::from(all.post(&all.shop, "/v1/credit", &credit)["applied"] == true);
+    }
+    let [counted, blocked, settled, credited] = counts;
+    println!(
+        "100 new customers of the shop: {counted} counted exactly, {blocked} blocked after their \
+         excess, {settled} settled, {credited} credited"
+    );
+    assert_eq!(counts, [100; 4]);
+}
