@@ -27,6 +27,7 @@ use crate::context::ROWS_MISSING;
 use crate::feed::Feed;
 use crate::observe::Observer;
 use crate::reload::FACTS_IGNORED;
+use crate::render::count_noun;
 
 /// The engine and everything that stores or publishes its state.
 pub struct Backend {
@@ -235,11 +236,11 @@ fn describe(config: &StorageConfig, restored: &ResumeSummary) -> String {
         error!(rows, records, "{ROWS_MISSING}");
     }
     format!(
-        "Records are in {}: {} blocks, {} list entries and {} facts are active.",
+        "Records are in {}: {}, {} and {} are active.",
         config.records_text(),
-        restored.blocks,
-        restored.lists,
-        restored.facts
+        count_noun(restored.blocks as usize, "block", "blocks"),
+        count_noun(restored.lists as usize, "list entry", "list entries"),
+        count_noun(restored.facts as usize, "fact", "facts")
     )
 }
 

@@ -138,7 +138,7 @@ fn keys_roles_and_fixed_attributes_hold() {
     assert!(connection.call("CHECK site user=ana").starts_with("ERROR unknown API key"));
     let mut reader = LineConnection::authenticated(&server, &read);
     let refused = reader.call("CHECK site user=ana");
-    assert_eq!(refused, "ERROR this call needs a key of role check");
+    assert_eq!(refused, "ERROR this call needs a key of role check or admin");
     let mut shop = LineConnection::authenticated(&server, &check);
     assert_eq!(shop.call("CHECK site"), "ALLOW remaining=1");
     assert!(shop.call("CHECK site user=bea").starts_with("ERROR this key fixes"));

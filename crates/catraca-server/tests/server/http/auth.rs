@@ -130,7 +130,8 @@ fn a_fixed_attribute_is_filled_in_and_nothing_else_is_believed() {
 #[test]
 fn with_keys_any_address_is_served_and_the_greeting_says_how_to_call() {
     let key = keygen(&["--role", "read"]);
-    let text = format!("{POLICY}{}", key.table);
+    let by_address = "[policy.site]\nby = ['ip']\nwindow = '2 per 1h'\n";
+    let text = format!("{POLICY}{by_address}{}", key.table);
     let server = TestServer::with_catalog(&text);
     assert!(server.greeting.contains("Authorization: Bearer KEY"), "{}", server.greeting);
     let anywhere = TestServer::listening_on("0.0.0.0:0", &text);

@@ -62,7 +62,7 @@ fn a_debt_and_a_ban_that_were_answered_durable_survive_a_kill() {
     server.signal("KILL");
     drop(server);
     let server = TestServer::from_file(&file);
-    assert!(server.greeting.contains("1 blocks"), "{}", server.greeting);
+    assert!(server.greeting.contains("1 block,"), "{}", server.greeting);
     let denied = check(&server, "lookup", &payer());
     assert_eq!(denied["policies"][0]["balance"], -15, "{denied}");
     assert_eq!(check(&server, "pay", ana)["reason"], "blocked");

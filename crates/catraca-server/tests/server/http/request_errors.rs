@@ -111,7 +111,7 @@ fn whole_numbers_are_taken_as_their_digits_and_a_subject_is_bounded() {
 #[test]
 fn an_unknown_path_is_404_and_says_what_there_is() {
     let server = TestServer::demo();
-    for request in ["GET /", "POST /v1/nothing", "GET /v1/check/", "DELETE /v2/check"] {
+    for request in ["GET /v1", "POST /v1/nothing", "GET /v1/check/", "DELETE /v2/check"] {
         let answer = server.request(request, &[]);
         assert_eq!(
             (answer.status, answer.problem_code().as_str()),
