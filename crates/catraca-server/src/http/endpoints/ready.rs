@@ -40,8 +40,8 @@ pub struct Readiness {
 /// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
-    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, or a pool of
-    /// memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
+    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, or a pool
+    /// of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.

@@ -64,18 +64,8 @@ fn send(server: &TestServer, key: &Key, call: &str, body: &str) -> HttpResponse 
     connection.read_response()
 }
 
-#[test]
-fn a_tenant_sees_and_changes_nothing_of_another() {
-    let all = Tenants::start();
-    let subject = json!({ "customer": CUSTOMER });
-    let block = json!({ "policy": "login", "subject": subject, "for": "1h", "namespace": "shop" });
-    let id = all.post(&all.operator, "/v1/blocks", &block)["blocks"][0]["id"].clone();
-    let id = id.as_str().unwrap();
-    let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
-    let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
-    let lock = json!({ "kind": "payment", "key": "order-7", "ttl_ms": 60_000 });
-    let lease = all.post(&all.shop, "/v1/locks/acquire", &lock);
-
+/// Calls that would see or change what the shop has: a block, a ticket, a reference and a lease.
+fn attempts(id: &str, subject: &Value, ticket: &Value, lease: &Value) -> Vec<(String, String)> {
     let in_shop = |body: Value| {
         let mut body = body;
         body["namespace"] = "shop".into();
@@ -83,7 +73,7 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
     };
     let outcome = json!({ "status": 200, "cost": 1 });
     let login = json!({ "policy": "login", "subject": subject });
-    let attempts = [
+    vec![
         ("GET /v1/blocks?namespace=shop".to_owned(), String::new()),
         (format!("GET /v1/blocks/{id}"), String::new()),
         (format!("DELETE /v1/blocks/{id}"), json!({ "why": "mine" }).to_string()),
@@ -93,7 +83,7 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
                 "policy": "login", "subject": subject, "for": "1h"
             })),
         ),
-        ("POST /v1/reset".to_owned(), in_shop(login.clone())),
+        ("POST /v1/reset".to_owned(), in_shop(login)),
         ("POST /v1/inspect".to_owned(), in_shop(json!({ "subject": subject }))),
         (
             "POST /v1/peek?namespace=shop".to_owned(),
@@ -111,7 +101,24 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
         ("GET /v1/stats".to_owned(), String::new()),
         ("GET /v1/config".to_owned(), String::new()),
         ("POST /v1/privacy/export".to_owned(), json!({ "subject": subject }).to_string()),
-    ];
+    ]
+}
+
+#[test]
+fn a_tenant_sees_and_changes_nothing_of_another() {
+    let all = Tenants::start();
+    let subject = json!({ "customer": CUSTOMER });
+    let block = json!({ "policy": "login", "subject": subject, "for": "1h", "namespace": "shop" });
+    let id = all.post(&all.operator, "/v1/blocks", &block)["blocks"][0]["id"].clone();
+    let id = id.as_str().unwrap();
+    let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
+    let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
+    let lock = json!({ "kind": "payment", "key": "order-7", "ttl_ms": 60_000 });
+    let lease = all.post(&all.shop, "/v1/locks/acquire", &lock);
+
+    let attempts = attempts(id, &subject, &ticket, &lease);
+    let outcome = json!({ "status": 200, "cost": 1 });
+    let login = json!({ "policy": "login", "subject": subject });
     for (call, body) in &attempts {
         for key in [&all.hostile, &all.hostile_admin] {
             let answer = send(&all.server, key, call, body);
