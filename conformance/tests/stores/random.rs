@@ -8,7 +8,7 @@ mod terms;
 
 use catraca_core::batch::{
     Batch, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, ReconcileRow, Reply,
-    SettleReply,
+    RowReply, SettleReply,
 };
 use catraca_core::cell::block::{BlockProposal, PriorOffences};
 use catraca_core::digest::Key;
@@ -116,7 +116,8 @@ impl Random {
         match (batch, reply) {
             (Batch::Check(check), Reply::Check(reply)) => {
                 self.tickets.learn(check, reply, &mut self.rng);
-                for row in &reply.rows {
+                for (asked, row) in check.rows.iter().zip(&reply.rows) {
+                    self.leaving_edge(asked, row);
                     let until = row.block.as_ref().map(|block| block.until);
                     row.fits_at
                         .into_iter()
@@ -135,6 +136,15 @@ impl Random {
         }
         let excess = self.edges.len().saturating_sub(48);
         self.edges.drain(..excess);
+    }
+
+    /// The instant at which the units of a row leave its first window, also if others have room.
+    fn leaving_edge(&mut self, row: &CheckRow, reply: &RowReply) {
+        let Limit::Window(windows) = &row.limit else { return };
+        let Some(first) = windows.first().filter(|_| reply.charged > 0) else { return };
+        if self.rng.chance(25) {
+            self.edges.push(reply.at.after(first.span).micros());
+        }
     }
 
     fn edge(&mut self, edge: Time) {

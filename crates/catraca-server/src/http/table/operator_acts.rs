@@ -199,7 +199,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
                           decides, facts, and active blocks. Changes nothing.",
             query: &[],
             responses: &[ok_json(schema_of::<inspect::InspectionBody<'static>>)],
-            error_codes: &[VALUE_ERRORS, RECORDS_ERRORS],
+            error_codes: &[
+                SUBJECT_ERRORS,
+                COUNTED_ERRORS,
+                VALUE_ERRORS,
+                RECORDS_ERRORS,
+                NAMESPACE_ERRORS,
+            ],
         },
     },
     Endpoint {

@@ -122,9 +122,13 @@ pub struct RestoredBackup {
 
 /// Restores a backup to a path without a file. No process may have it open.
 pub fn restore_backup(backup: &Path, records: &Path) -> Result<RestoredBackup, OpenError> {
-    let refuse_existing = || match records.is_file() {
-        true => Err(OpenError::Exists { path: records.to_owned() }),
-        false => exists(records).map(drop),
+    let refuse_existing = || {
+        if !records.is_file() {
+            return exists(records).map(drop);
+        }
+        // That they are in use is said first: they must not be moved then.
+        FileLock::take(records)?;
+        Err(OpenError::Exists { path: records.to_owned() })
     };
     refuse_existing()?;
     let (new, _lock, locks_wait, unread) = prepare_restore(backup, records)?;
